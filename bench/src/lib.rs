@@ -1,0 +1,1 @@
+//! Measurements that tests must not make: fidelity, throughput, memory.

@@ -1,0 +1,1 @@
+//! Observations to a choice of an encoding and a carrier.

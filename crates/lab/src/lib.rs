@@ -1,0 +1,1 @@
+//! The laboratory: namespaces, the ferry, demonstrations, reports.

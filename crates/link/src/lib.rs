@@ -1,0 +1,1 @@
+//! One emulated link or radio channel: rate, delay, loss, queue, outage, trace.

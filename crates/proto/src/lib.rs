@@ -1,0 +1,1 @@
+//! Wire formats and their machines: bytes and time in, actions out.

@@ -1,0 +1,1 @@
+//! The shell of the pair: listeners, carriers, TLS, worker pool, admin, metrics.

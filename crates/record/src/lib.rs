@@ -1,0 +1,3 @@
+//! The event and result schema: the one place that serializes facts.
+
+pub mod result;

@@ -1,0 +1,139 @@
+//! Results of measurements: what the measuring clients print and the reports read.
+//!
+//! Times are in seconds as measured by the client, sizes in bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// One exchange of a measuring client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// What was asked for, as a person would name it ("track 7").
+    pub name: String,
+    /// Start, in seconds since the client started.
+    pub start_s: f64,
+    /// From before the first byte of the request to after the last of the answer. With `censored`
+    /// it is the time after which the client gave up.
+    pub elapsed_s: f64,
+    /// Bytes of the answer's content as the service made it (after removing content coding).
+    pub body_bytes: u64,
+    /// HTTP status; none when no answer came.
+    pub status: Option<u16>,
+    /// Why it failed, in one line; none when it succeeded.
+    pub error: Option<String>,
+    /// The time budget ended before the answer was whole.
+    pub censored: bool,
+}
+
+impl Exchange {
+    /// Whether a whole, valid answer came.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        self.error.is_none() && !self.censored
+    }
+}
+
+/// What `longwire fetch` did and saw: one client, one service, one way of asking.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fetch {
+    /// The service asked, as given.
+    pub url: String,
+    /// `soap`, `rest-xml`, `rest-json` or `url`.
+    pub api: String,
+    /// The proxy in between, if any.
+    pub proxy: Option<String>,
+    /// The client offered `Accept-Encoding: gzip`.
+    pub gzip: bool,
+    /// Each exchange had a connection of its own.
+    pub new_connection: bool,
+    /// Congestion control, read back from the client's socket.
+    pub congestion_control: Option<String>,
+    /// Segments the client's own sockets sent again.
+    pub retransmits: u64,
+    /// The first pass, not counted.
+    pub warm_up: Vec<Exchange>,
+    /// The second pass.
+    pub measured: Vec<Exchange>,
+    /// Over the successful exchanges of `measured`; none when there is none.
+    pub summary: Option<Summary>,
+    /// Exchanges of `measured` that failed.
+    pub errors: usize,
+    /// Exchanges of `measured` cut off by the time budget or never begun because of it.
+    pub censored: usize,
+}
+
+/// Order statistics of a series of seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many values.
+    pub count: usize,
+    /// Arithmetic mean.
+    pub mean_s: f64,
+    /// Least.
+    pub min_s: f64,
+    /// Half are at most this.
+    pub median_s: f64,
+    /// Nine in ten are at most this.
+    pub p90_s: f64,
+    /// 99 in 100 are at most this.
+    pub p99_s: f64,
+    /// Greatest.
+    pub max_s: f64,
+}
+
+impl Summary {
+    /// Order statistics by the nearest-rank method; `None` for an empty series.
+    #[must_use]
+    pub fn of(seconds: &[f64]) -> Option<Self> {
+        let mut sorted = seconds.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (min_s, max_s) = (*sorted.first()?, *sorted.last()?);
+        let mean_s = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        let rank = |per_cent: usize| {
+            let at = (sorted.len() * per_cent).div_ceil(100).max(1) - 1;
+            sorted[at]
+        };
+        Some(Self {
+            count: sorted.len(),
+            mean_s,
+            min_s,
+            median_s: rank(50),
+            p90_s: rank(90),
+            p99_s: rank(99),
+            max_s,
+        })
+    }
+}
+
+/// What one direction of an emulated link carried and how truly: part of every result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Packets offered by the sender.
+    pub packets_in: u64,
+    /// Their IP bytes: what a result calls 'bytes on the wire'.
+    pub bytes_in: u64,
+    /// Packets delivered.
+    pub packets_out: u64,
+    /// Their IP bytes.
+    pub bytes_out: u64,
+    /// Dropped, by reason (`queue`, `loss`, `outage`, `mtu`), zero counts left out.
+    pub dropped: std::collections::BTreeMap<String, u64>,
+    /// Greatest queue seen, in bytes.
+    pub queue_peak_bytes: u64,
+}
+
+/// How late the ferry wrote packets against their due time: the truth of an emulated result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Packets measured.
+    pub count: u64,
+    /// Half were at most this late, in microseconds.
+    pub p50_us: u64,
+    /// 99 in 100.
+    pub p99_us: u64,
+    /// 999 in 1000.
+    pub p999_us: u64,
+    /// The latest.
+    pub max_us: u64,
+    /// Histogram: (upper edge in microseconds, packets), empty bins left out.
+    pub bins: Vec<(u64, u64)>,
+}

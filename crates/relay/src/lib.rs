@@ -1,0 +1,1 @@
+//! The pair itself as a pure machine: request, decide, codec, proto, output.

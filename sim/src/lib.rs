@@ -1,0 +1,1 @@
+//! Two relays, a virtual link and a virtual clock: the pair without sockets.

@@ -1,0 +1,2 @@
+//! Rules of the house, checked.
+fn main() {}
