@@ -1,1 +1,14 @@
-//! Wire formats and their machines: bytes and time in, actions out.
+//! Wire formats and their machines: bytes and time come in as arguments, actions go out as values.
+//!
+//! Nothing here opens a socket, reads a clock or rolls a die.
+//!
+//! - [`varint`]: the variable-length integers of RFC 9000 §16 that the formats below share.
+//! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
+//! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
+
+pub mod bhttp;
+mod error;
+pub mod stream;
+pub mod varint;
+
+pub use error::Error;

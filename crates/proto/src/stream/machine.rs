@@ -1,0 +1,360 @@
+//! One end of a stream carrier: frames in and out, each exchange's two halves and their credit.
+//!
+//! The machine keeps the peer to the protocol (order of frames, credit, number of exchanges) and
+//! the caller too. What to send when, and on which exchange, is the relay's.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use super::packet::{Frame, Hello, OutcomeState, VERSION_MAX, VERSION_MIN};
+use crate::Error;
+
+/// Greatest credit that may be outstanding on an exchange, in bytes; more is a peer's fault.
+const MAX_CREDIT: u64 = 1 << 40;
+
+/// Which end of the carrier this is: the edge opens exchanges, the gateway answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Sends requests.
+    Edge,
+    /// Sends responses.
+    Gateway,
+}
+
+/// What this side announces in its HELLO.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which end.
+    pub role: Role,
+    /// See [`Hello::instance`].
+    pub instance: u64,
+    /// See [`Hello::initial_credit`].
+    pub initial_credit: u64,
+    /// See [`Hello::max_exchanges`].
+    pub max_exchanges: u64,
+    /// See [`Hello::codecs`].
+    pub codecs: Vec<u64>,
+    /// See [`Hello::max_window_log`].
+    pub max_window_log: u8,
+}
+
+/// What happens to the machine.
+#[derive(Debug)]
+pub enum Input {
+    /// Bytes came from the pipe.
+    Received(Bytes),
+    /// The relay sends a frame. DATA beyond the peer's credit, or out of order, is a caller's fault.
+    Send(Frame),
+}
+
+/// What the machine wants done.
+#[derive(Debug, PartialEq)]
+pub enum Output {
+    /// A frame came that the relay has to act on. Frames of exchanges that are over are left out.
+    Received(Frame),
+    /// Bytes for the pipe.
+    Transmit(Bytes),
+    /// The peer broke the protocol, or our side misused the machine: close the carrier.
+    /// Nothing comes out after this.
+    Fault(Error),
+}
+
+/// One direction of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Half {
+    Idle,
+    Headed,
+    Ended,
+}
+
+#[derive(Debug)]
+struct Flow {
+    sending: Half,
+    receiving: Half,
+    send_credit: u64,
+    receive_credit: u64,
+}
+
+/// One end of a stream carrier.
+#[derive(Debug)]
+pub struct Machine {
+    config: Config,
+    peer: Option<Hello>,
+    flows: BTreeMap<u64, Flow>,
+    received: BytesMut,
+    frames: VecDeque<Frame>,
+    transmit: Vec<u8>,
+    fault: Option<Error>,
+    faulted: bool,
+}
+
+impl Machine {
+    /// A fresh end of a fresh pipe; its HELLO is the first thing it transmits.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let hello = Frame::Hello(Hello {
+            version_min: VERSION_MIN,
+            version_max: VERSION_MAX,
+            instance: config.instance,
+            initial_credit: config.initial_credit,
+            max_exchanges: config.max_exchanges,
+            codecs: config.codecs.clone(),
+            max_window_log: config.max_window_log,
+        });
+        let mut transmit = Vec::new();
+        hello.encode(&mut transmit);
+        Self {
+            config,
+            peer: None,
+            flows: BTreeMap::new(),
+            received: BytesMut::new(),
+            frames: VecDeque::new(),
+            transmit,
+            fault: None,
+            faulted: false,
+        }
+    }
+
+    /// Takes one input; drain [`Machine::poll_output`] afterwards.
+    pub fn handle_input(&mut self, _now: Duration, input: Input) {
+        if self.faulted {
+            return;
+        }
+        let result = match input {
+            Input::Received(bytes) => self.receive(&bytes),
+            Input::Send(frame) => self.send(&frame),
+        };
+        if let Err(error) = result {
+            self.faulted = true;
+            self.fault = Some(error);
+        }
+    }
+
+    /// What there is to do, one thing at a time; `None` until the next input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        if let Some(frame) = self.frames.pop_front() {
+            return Some(Output::Received(frame));
+        }
+        if let Some(error) = self.fault.take() {
+            return Some(Output::Fault(error));
+        }
+        if self.transmit.is_empty() || self.faulted {
+            return None;
+        }
+        Some(Output::Transmit(Bytes::from(std::mem::take(&mut self.transmit))))
+    }
+
+    /// What the peer said of itself, once it has.
+    #[must_use]
+    pub fn peer(&self) -> Option<&Hello> {
+        self.peer.as_ref()
+    }
+
+    /// Bytes of DATA the peer will still take on an exchange; 0 for one that is not open.
+    #[must_use]
+    pub fn credit(&self, exchange: u64) -> u64 {
+        self.flows.get(&exchange).map_or(0, |flow| flow.send_credit)
+    }
+
+    /// Exchanges with a half open.
+    #[must_use]
+    pub fn open_exchanges(&self) -> usize {
+        self.flows.len()
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.received.extend_from_slice(bytes);
+        while let Some(frame) = Frame::take(&mut self.received)? {
+            if self.accept(&frame)? {
+                self.frames.push_back(frame);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a frame of the peer and keeps the books; `false` for one that says nothing new.
+    fn accept(&mut self, frame: &Frame) -> Result<bool, Error> {
+        if let Frame::Hello(hello) = frame {
+            return self.accept_hello(hello).map(|()| true);
+        }
+        if self.peer.is_none() {
+            return Err(Error::Peer { what: "the first frame must be HELLO", value: 0 });
+        }
+        match frame {
+            Frame::Hello(_) | Frame::Pong(_) | Frame::GoAway | Frame::Control(..) => Ok(true),
+            Frame::Ping(number) => {
+                Frame::Pong(*number).encode(&mut self.transmit);
+                Ok(false)
+            }
+            Frame::Head(head) => self.accept_head(head.exchange, head.end),
+            Frame::Query(exchange) => self.accept_query(*exchange),
+            Frame::Data(data) => self.accept_data(data.exchange, data.bytes.len(), data.end),
+            Frame::Trailers(exchange, _) => self.accept_data(*exchange, 0, true),
+            Frame::Credit(exchange, bytes) => self.accept_credit(*exchange, *bytes),
+            Frame::Abort(abort) => Ok(self.flows.remove(&abort.exchange).is_some()),
+            Frame::Interim(exchange, _) => Ok(self.flows.contains_key(exchange)),
+            Frame::Outcome(exchange, state) => self.accept_outcome(*exchange, *state),
+        }
+    }
+
+    fn accept_hello(&mut self, hello: &Hello) -> Result<(), Error> {
+        if self.peer.is_some() {
+            return Err(Error::Peer { what: "a second HELLO", value: 0 });
+        }
+        if hello.version_max < VERSION_MIN || hello.version_min > VERSION_MAX {
+            let value = hello.version_max;
+            return Err(Error::Limit { what: "the peer's version", value, limit: VERSION_MAX });
+        }
+        self.peer = Some(hello.clone());
+        Ok(())
+    }
+
+    fn accept_head(&mut self, exchange: u64, end: bool) -> Result<bool, Error> {
+        let next = if end { Half::Ended } else { Half::Headed };
+        match (self.config.role, self.flows.get_mut(&exchange)) {
+            (Role::Gateway, None) => {
+                self.open(exchange, Half::Idle, next)?;
+                Ok(true)
+            }
+            (Role::Edge, Some(flow)) if flow.receiving == Half::Idle => {
+                flow.receiving = next;
+                self.close_if_done(exchange);
+                Ok(true)
+            }
+            // A response to something given up meanwhile.
+            (Role::Edge, None) => Ok(false),
+            _ => Err(Error::Peer { what: "a second HEAD on exchange", value: exchange }),
+        }
+    }
+
+    fn accept_query(&mut self, exchange: u64) -> Result<bool, Error> {
+        if self.config.role == Role::Edge || self.flows.contains_key(&exchange) {
+            return Err(Error::Peer { what: "a QUERY for an open exchange", value: exchange });
+        }
+        self.open(exchange, Half::Idle, Half::Ended)?;
+        Ok(true)
+    }
+
+    fn accept_outcome(&mut self, exchange: u64, state: OutcomeState) -> Result<bool, Error> {
+        if self.config.role == Role::Gateway {
+            return Err(Error::Peer { what: "an OUTCOME from the edge", value: exchange });
+        }
+        let known = self.flows.contains_key(&exchange);
+        if state != OutcomeState::Answer {
+            self.flows.remove(&exchange);
+        }
+        Ok(known)
+    }
+
+    fn accept_data(&mut self, exchange: u64, len: usize, end: bool) -> Result<bool, Error> {
+        let Some(flow) = self.flows.get_mut(&exchange) else { return Ok(false) };
+        if flow.receiving != Half::Headed {
+            return Err(Error::Peer { what: "DATA outside head and end", value: exchange });
+        }
+        let value = len as u64;
+        let limit = flow.receive_credit;
+        flow.receive_credit = limit.checked_sub(value).ok_or(Error::Limit {
+            what: "the length of DATA",
+            value,
+            limit,
+        })?;
+        if end {
+            flow.receiving = Half::Ended;
+            self.close_if_done(exchange);
+        }
+        Ok(true)
+    }
+
+    fn accept_credit(&mut self, exchange: u64, value: u64) -> Result<bool, Error> {
+        let Some(flow) = self.flows.get_mut(&exchange) else { return Ok(false) };
+        flow.send_credit = flow.send_credit.saturating_add(value);
+        if flow.send_credit > MAX_CREDIT {
+            return Err(Error::Limit { what: "the credit", value, limit: MAX_CREDIT });
+        }
+        Ok(true)
+    }
+
+    fn open(&mut self, exchange: u64, sending: Half, receiving: Half) -> Result<(), Error> {
+        let limit = match (self.config.role, &self.peer) {
+            (Role::Edge, Some(peer)) => peer.max_exchanges,
+            _ => self.config.max_exchanges,
+        };
+        if self.flows.len() as u64 >= limit {
+            let value = self.flows.len() as u64 + 1;
+            return Err(Error::Limit { what: "the number of open exchanges", value, limit });
+        }
+        let send_credit = self.peer.as_ref().map_or(0, |peer| peer.initial_credit);
+        let receive_credit = self.config.initial_credit;
+        self.flows.insert(exchange, Flow { sending, receiving, send_credit, receive_credit });
+        Ok(())
+    }
+
+    fn close_if_done(&mut self, exchange: u64) {
+        if let Some(flow) = self.flows.get(&exchange)
+            && flow.sending == Half::Ended
+            && flow.receiving == Half::Ended
+        {
+            self.flows.remove(&exchange);
+        }
+    }
+
+    /// Checks a frame of the relay, keeps the books and encodes it.
+    fn send(&mut self, frame: &Frame) -> Result<(), Error> {
+        if self.peer.is_none() {
+            return Err(Error::Caller { what: "a frame before the peer's HELLO" });
+        }
+        match frame {
+            Frame::Head(head) => self.send_head(head.exchange, head.end)?,
+            Frame::Query(exchange) => self.open(*exchange, Half::Ended, Half::Idle)?,
+            Frame::Data(data) => self.send_data(data.exchange, data.bytes.len(), data.end)?,
+            Frame::Trailers(exchange, _) => self.send_data(*exchange, 0, true)?,
+            Frame::Credit(exchange, bytes) => {
+                // The half may have ended while the relay was still consuming it.
+                let Some(flow) = self.flows.get_mut(exchange) else { return Ok(()) };
+                if flow.receiving == Half::Ended {
+                    return Ok(());
+                }
+                flow.receive_credit = flow.receive_credit.saturating_add(*bytes);
+            }
+            Frame::Abort(abort) if self.flows.remove(&abort.exchange).is_none() => return Ok(()),
+            Frame::Outcome(exchange, state) if *state != OutcomeState::Answer => {
+                self.flows.remove(exchange);
+            }
+            _ => {}
+        }
+        frame.encode(&mut self.transmit);
+        Ok(())
+    }
+
+    fn send_head(&mut self, exchange: u64, end: bool) -> Result<(), Error> {
+        let next = if end { Half::Ended } else { Half::Headed };
+        match (self.config.role, self.flows.get_mut(&exchange)) {
+            (Role::Edge, None) => self.open(exchange, next, Half::Idle),
+            (Role::Gateway, Some(flow)) if flow.sending == Half::Idle => {
+                flow.sending = next;
+                self.close_if_done(exchange);
+                Ok(())
+            }
+            _ => Err(Error::Caller { what: "a HEAD on an exchange that is not waiting for one" }),
+        }
+    }
+
+    fn send_data(&mut self, exchange: u64, len: usize, end: bool) -> Result<(), Error> {
+        let flow = self
+            .flows
+            .get_mut(&exchange)
+            .filter(|flow| flow.sending == Half::Headed)
+            .ok_or(Error::Caller { what: "DATA outside head and end" })?;
+        flow.send_credit = flow
+            .send_credit
+            .checked_sub(len as u64)
+            .ok_or(Error::Caller { what: "DATA beyond the peer's credit" })?;
+        if end {
+            flow.sending = Half::Ended;
+            self.close_if_done(exchange);
+        }
+        Ok(())
+    }
+}

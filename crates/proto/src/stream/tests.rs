@@ -1,0 +1,261 @@
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Error, varint};
+
+const NOW: Duration = Duration::ZERO;
+
+fn machine(role: Role) -> Machine {
+    Machine::new(Config {
+        role,
+        instance: 7,
+        initial_credit: 1000,
+        max_exchanges: 2,
+        codecs: vec![0, 1, 2],
+        max_window_log: 20,
+    })
+}
+
+fn drain(machine: &mut Machine) -> Vec<Output> {
+    std::iter::from_fn(|| machine.poll_output()).collect()
+}
+
+/// Moves bytes both ways until nothing is left; returns what each side's relay was told.
+fn exchange(edge: &mut Machine, gateway: &mut Machine) -> (Vec<Output>, Vec<Output>) {
+    let (mut at_edge, mut at_gateway) = (Vec::new(), Vec::new());
+    loop {
+        let moved = carry(edge, gateway, &mut at_edge) | carry(gateway, edge, &mut at_gateway);
+        if !moved {
+            return (at_edge, at_gateway);
+        }
+    }
+}
+
+fn carry(from: &mut Machine, to: &mut Machine, told: &mut Vec<Output>) -> bool {
+    let mut moved = false;
+    for output in drain(from) {
+        if let Output::Transmit(bytes) = output {
+            moved = true;
+            to.handle_input(NOW, Input::Received(bytes));
+        } else {
+            told.push(output);
+        }
+    }
+    moved
+}
+
+fn connected() -> (Machine, Machine) {
+    let (mut edge, mut gateway) = (machine(Role::Edge), machine(Role::Gateway));
+    exchange(&mut edge, &mut gateway);
+    (edge, gateway)
+}
+
+fn head(number: u64, end: bool) -> Frame {
+    Frame::Head(Head { exchange: number, codec: 0, window_log: 0, end, head: Bytes::new() })
+}
+
+fn data(number: u64, len: usize, end: bool) -> Frame {
+    let bytes = Bytes::from(vec![b'x'; len]);
+    Frame::Data(Data { exchange: number, block_end: Some(len as u64), uncoded: false, end, bytes })
+}
+
+fn fault(outputs: &[Output]) -> &Error {
+    match outputs.last() {
+        Some(Output::Fault(error)) => error,
+        other => panic!("expected a fault, got {other:?}"),
+    }
+}
+
+#[test]
+fn an_exchange_there_and_back_leaves_nothing_open() {
+    let (mut edge, mut gateway) = connected();
+    for frame in [head(1, false), data(1, 10, true)] {
+        edge.handle_input(NOW, Input::Send(frame));
+    }
+    let (_, told) = exchange(&mut edge, &mut gateway);
+    assert_eq!(told, vec![Output::Received(head(1, false)), Output::Received(data(1, 10, true))]);
+    for frame in [Frame::Interim(1, 102), head(1, false), data(1, 5, false), data(1, 0, true)] {
+        gateway.handle_input(NOW, Input::Send(frame));
+    }
+    let (told, _) = exchange(&mut edge, &mut gateway);
+    assert_eq!(told.len(), 4);
+    assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
+}
+
+#[test]
+fn neither_side_sends_beyond_its_credit() {
+    let (mut edge, mut gateway) = connected();
+    edge.handle_input(NOW, Input::Send(head(1, false)));
+    edge.handle_input(NOW, Input::Send(data(1, 1000, false)));
+    exchange(&mut edge, &mut gateway);
+    assert_eq!(edge.credit(1), 0);
+    gateway.handle_input(NOW, Input::Send(Frame::Credit(1, 300)));
+    exchange(&mut edge, &mut gateway);
+    assert_eq!(edge.credit(1), 300);
+    edge.handle_input(NOW, Input::Send(data(1, 301, false)));
+    assert!(matches!(fault(&drain(&mut edge)), Error::Caller { .. }));
+}
+
+#[test]
+fn a_peer_that_passes_its_credit_is_refused() {
+    let (mut edge, mut gateway) = connected();
+    edge.handle_input(NOW, Input::Send(head(1, false)));
+    exchange(&mut edge, &mut gateway);
+    let mut bytes = Vec::new();
+    data(1, 1001, false).encode(&mut bytes);
+    gateway.handle_input(NOW, Input::Received(bytes.into()));
+    let expected = Error::Limit { what: "the length of DATA", value: 1001, limit: 1000 };
+    assert_eq!(fault(&drain(&mut gateway)), &expected);
+    gateway.handle_input(NOW, Input::Received(Bytes::from_static(&[1, 1, 1])));
+    assert!(drain(&mut gateway).is_empty(), "nothing comes out after a fault");
+}
+
+#[test]
+fn too_many_exchanges_are_refused() {
+    let (mut edge, mut gateway) = connected();
+    for number in 1..=2 {
+        edge.handle_input(NOW, Input::Send(head(number, false)));
+    }
+    exchange(&mut edge, &mut gateway);
+    let mut bytes = Vec::new();
+    head(3, false).encode(&mut bytes);
+    gateway.handle_input(NOW, Input::Received(bytes.into()));
+    assert!(matches!(fault(&drain(&mut gateway)), Error::Limit { value: 3, limit: 2, .. }));
+}
+
+#[test]
+fn frames_of_an_exchange_given_up_are_ignored() {
+    let (mut edge, mut gateway) = connected();
+    edge.handle_input(NOW, Input::Send(head(1, true)));
+    exchange(&mut edge, &mut gateway);
+    let abort = Frame::Abort(Abort { exchange: 1, code: 2, reason: "client left".into() });
+    edge.handle_input(NOW, Input::Send(abort.clone()));
+    gateway.handle_input(NOW, Input::Send(head(1, false)));
+    gateway.handle_input(NOW, Input::Send(data(1, 10, true)));
+    let (at_edge, at_gateway) = exchange(&mut edge, &mut gateway);
+    assert_eq!(at_edge, vec![]);
+    // The gateway had finished sending, but the edge's half was over: it may still be told.
+    assert!(at_gateway.iter().all(|output| *output == Output::Received(abort.clone())));
+    assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
+}
+
+#[test]
+fn a_query_opens_a_flow_for_the_answer_only() {
+    let (mut edge, mut gateway) = connected();
+    edge.handle_input(NOW, Input::Send(Frame::Query(9)));
+    edge.handle_input(NOW, Input::Send(Frame::Query(8)));
+    let (_, told) = exchange(&mut edge, &mut gateway);
+    assert_eq!(told.len(), 2);
+    gateway.handle_input(NOW, Input::Send(Frame::Outcome(9, OutcomeState::Answer)));
+    gateway.handle_input(NOW, Input::Send(head(9, true)));
+    gateway.handle_input(NOW, Input::Send(Frame::Outcome(8, OutcomeState::Lost(200))));
+    let (told, _) = exchange(&mut edge, &mut gateway);
+    assert_eq!(told.len(), 3);
+    assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
+}
+
+/// A later version announces itself with parameters and frames that this one does not know.
+#[test]
+fn a_newer_peer_is_understood_and_a_too_new_one_refused() {
+    let hello = |least: u64| {
+        let mut payload = Vec::new();
+        varint::encode(least, &mut payload);
+        varint::encode(9, &mut payload);
+        payload.extend(1_u64.to_be_bytes());
+        for (id, value) in [(1, 50), (2, 10), (77, 5)] {
+            varint::encode(id, &mut payload);
+            payload.extend([1, value]);
+        }
+        let mut bytes = vec![0];
+        varint::encode_bytes(&payload, &mut bytes);
+        bytes.extend([0x40, 0x55, 3, 1, 2, 3]);
+        Bytes::from(bytes)
+    };
+    let mut edge = machine(Role::Edge);
+    edge.handle_input(NOW, Input::Received(hello(1)));
+    let told: Vec<_> =
+        drain(&mut edge).into_iter().filter(|o| matches!(o, Output::Received(_))).collect();
+    assert!(matches!(&told[..], [Output::Received(Frame::Hello(_))]), "{told:?}");
+    edge.handle_input(NOW, Input::Send(head(1, false)));
+    assert_eq!(edge.credit(1), 50);
+    let mut edge = machine(Role::Edge);
+    edge.handle_input(NOW, Input::Received(hello(2)));
+    assert!(matches!(fault(&drain(&mut edge)), Error::Limit { value: 9, limit: 1, .. }));
+}
+
+#[test]
+fn the_first_frame_must_be_hello_and_only_the_first() {
+    let mut gateway = machine(Role::Gateway);
+    gateway.handle_input(NOW, Input::Received(Bytes::from_static(&[1, 1, 5])));
+    assert!(matches!(fault(&drain(&mut gateway)), Error::Peer { .. }));
+}
+
+#[test]
+fn a_frame_too_long_is_refused_before_it_is_held() {
+    let mut bytes = BytesMut::from(&[0x20_u8][..]);
+    let mut len = Vec::new();
+    varint::encode(MAX_PAYLOAD_BYTES as u64 + 1, &mut len);
+    bytes.extend_from_slice(&len);
+    assert!(matches!(Frame::take(&mut bytes), Err(Error::Limit { .. })));
+}
+
+fn any_frame() -> impl Strategy<Value = Frame> {
+    let number = 0..varint::MAX;
+    let bytes = proptest::collection::vec(any::<u8>(), 0..50).prop_map(Bytes::from);
+    prop_oneof![
+        number.clone().prop_map(Frame::Ping),
+        number.clone().prop_map(Frame::Pong),
+        Just(Frame::GoAway),
+        (number.clone(), bytes.clone()).prop_map(|(kind, bytes)| Frame::Control(kind, bytes)),
+        (number.clone(), number.clone()).prop_map(|(a, b)| Frame::Credit(a, b)),
+        (number.clone(), 100_u16..200).prop_map(|(a, b)| Frame::Interim(a, b)),
+        number.clone().prop_map(Frame::Query),
+        (number.clone(), 200_u16..600).prop_map(|(a, b)| Frame::Outcome(a, OutcomeState::Lost(b))),
+        (number.clone(), number.clone(), "[ -~]{0,50}").prop_map(|(exchange, code, reason)| {
+            Frame::Abort(Abort { exchange, code, reason })
+        }),
+        (number.clone(), 0..9_u64, any::<bool>(), bytes.clone()).prop_map(|(n, codec, end, b)| {
+            let window_log = if codec == 0 { 0 } else { 20 };
+            Frame::Head(Head { exchange: n, codec, window_log, end, head: b })
+        }),
+        (number, proptest::option::of(0..65_536_u64), any::<[bool; 2]>(), bytes).prop_map(
+            |(exchange, block_end, [uncoded, end], bytes)| {
+                let end = end && block_end.is_some();
+                Frame::Data(Data { exchange, block_end, uncoded, end, bytes })
+            }
+        ),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn frames_round_trip_in_any_cut(frames in proptest::collection::vec(any_frame(), 0..8), cut in 1..40_usize) {
+        let mut bytes = Vec::new();
+        frames.iter().for_each(|frame| frame.encode(&mut bytes));
+        let (mut buffer, mut back) = (BytesMut::new(), Vec::new());
+        for chunk in bytes.chunks(cut) {
+            buffer.extend_from_slice(chunk);
+            while let Some(frame) = Frame::take(&mut buffer).unwrap() {
+                back.push(frame);
+            }
+        }
+        prop_assert_eq!(back, frames);
+        prop_assert!(buffer.is_empty());
+    }
+
+    #[test]
+    fn no_input_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300), gateway: bool) {
+        let mut machine = machine(if gateway { Role::Gateway } else { Role::Edge });
+        let mut hello = Vec::new();
+        Frame::Hello(Hello {
+            version_min: 1, version_max: 1, instance: 1, initial_credit: 9,
+            max_exchanges: 9, codecs: vec![], max_window_log: 9,
+        }).encode(&mut hello);
+        machine.handle_input(NOW, Input::Received(hello.into()));
+        machine.handle_input(NOW, Input::Received(bytes.into()));
+        drain(&mut machine);
+    }
+}
