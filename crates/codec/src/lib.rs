@@ -1,1 +1,28 @@
-//! Bytes to fewer bytes and back: one trait, one table of codecs.
+//! Bytes to fewer bytes and back: one [`Codec`] trait, one table of them.
+//!
+//! A body is coded in blocks that share a context: each block comes out whole (flushed), so that
+//! the other side can decode it before the next one exists.
+//!
+//! ```
+//! use longwire_codec::Options;
+//! let options = Options::of("zstd:3")?;
+//! let (mut encoder, mut decoder) = (options.encoder()?, options.decoder()?);
+//! let text = b"to be, or not to be, to be, or not to be".repeat(9);
+//! let mut encoded = Vec::new();
+//! encoder.encode(&text, true, &mut encoded)?;
+//! let mut decoded = Vec::new();
+//! decoder.decode(&encoded, text.len(), true, &mut decoded)?;
+//! assert!(encoded.len() < 60 && decoded == text);
+//! # Ok::<(), longwire_codec::Error>(())
+//! ```
+
+mod codec;
+mod deflate;
+mod error;
+mod identity;
+#[cfg(test)]
+mod tests;
+mod zstd;
+
+pub use codec::{CODECS, Codec, Decoder, Encoder, MAX_WINDOW_LOG, MIN_WINDOW_LOG, Options};
+pub use error::Error;

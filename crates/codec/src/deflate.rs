@@ -1,0 +1,118 @@
+//! Raw deflate (RFC 1951) with a sync flush behind each block.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+use crate::{Codec, Decoder, Encoder, Error, Options};
+
+const NAME: &str = "deflate";
+/// Output grows by at least this much at a time, in bytes.
+const GROWTH_BYTES: usize = 4096;
+
+pub(crate) struct Deflate;
+
+impl Codec for Deflate {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn number(&self) -> u64 {
+        1
+    }
+
+    fn levels(&self) -> Option<(i8, i8, i8)> {
+        Some((1, 6, 9))
+    }
+
+    fn encoder_bytes(&self, _: Options) -> usize {
+        400 << 10
+    }
+
+    fn decoder_bytes(&self, _: Options) -> usize {
+        128 << 10
+    }
+
+    fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
+        let level = Compression::new(u32::from(options.level.unsigned_abs()));
+        Ok(Box::new(DeflateEncoder(Compress::new(level, false))))
+    }
+
+    fn decoder(&self, _: Options) -> Result<Box<dyn Decoder>, Error> {
+        Ok(Box::new(DeflateDecoder(Decompress::new(false))))
+    }
+}
+
+struct DeflateEncoder(Compress);
+
+impl Encoder for DeflateEncoder {
+    fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        let flush = if last { FlushCompress::Finish } else { FlushCompress::Sync };
+        let mut rest = block;
+        loop {
+            out.reserve(GROWTH_BYTES.max(rest.len() / 4));
+            let before = self.0.total_in();
+            let status = self
+                .0
+                .compress_vec(rest, out, flush)
+                .map_err(|error| Error::Limit { codec: NAME, what: error.to_string() })?;
+            rest = &rest[consumed(before, self.0.total_in())..];
+            // With room left over and nothing to read, the flush is complete (zlib manual).
+            if status == Status::StreamEnd
+                || (rest.is_empty() && out.len() < out.capacity() && !last)
+            {
+                return Ok(());
+            }
+        }
+    }
+}
+
+struct DeflateDecoder(Decompress);
+
+impl Decoder for DeflateDecoder {
+    fn decode(
+        &mut self,
+        block: &[u8],
+        decoded_len: usize,
+        last: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let corrupt = |what: &str| Error::Corrupt { codec: NAME, what: what.to_owned() };
+        // One byte more than declared shows an overlong block without holding it.
+        let mut buffer = vec![0; decoded_len + 1];
+        let (before_in, before_out) = (self.0.total_in(), self.0.total_out());
+        let (mut used, mut made) = (0, 0);
+        let mut ended = false;
+        loop {
+            let status = self
+                .0
+                .decompress(&block[used..], &mut buffer[made..], FlushDecompress::Sync)
+                .map_err(|error| corrupt(&error.to_string()))?;
+            let (now_used, now_made) =
+                (consumed(before_in, self.0.total_in()), consumed(before_out, self.0.total_out()));
+            let stuck = (now_used, now_made) == (used, made);
+            (used, made) = (now_used, now_made);
+            if made > decoded_len {
+                return Err(Error::Length { codec: NAME, declared: decoded_len });
+            }
+            ended |= status == Status::StreamEnd;
+            if ended || stuck {
+                break;
+            }
+        }
+        if made != decoded_len {
+            return Err(Error::Length { codec: NAME, declared: decoded_len });
+        }
+        if used != block.len() {
+            return Err(corrupt("bytes behind the end"));
+        }
+        if ended != last {
+            return Err(corrupt("the stream ends in the wrong block"));
+        }
+        out.extend_from_slice(&buffer[..made]);
+        Ok(())
+    }
+}
+
+/// Progress of one of zlib's counters since `before`; a block's fits `usize`.
+fn consumed(before: u64, after: u64) -> usize {
+    usize::try_from(after - before).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,49 @@
+//! What can go wrong in a codec.
+
+use std::fmt;
+
+/// Why a block or an option was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The peer's bytes are not what the codec produces, or end too early, or go on too long.
+    Corrupt {
+        /// Which codec.
+        codec: &'static str,
+        /// What was found.
+        what: String,
+    },
+    /// The block decodes to another length than declared; the bound was kept.
+    Length {
+        /// Which codec.
+        codec: &'static str,
+        /// Declared decoded length in bytes.
+        declared: usize,
+    },
+    /// The caller asked for a codec, level or window that does not exist.
+    Option {
+        /// One line: the value, what is allowed.
+        what: String,
+    },
+    /// The codec could not get its memory.
+    Limit {
+        /// Which codec.
+        codec: &'static str,
+        /// What was refused.
+        what: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Corrupt { codec, what } => write!(f, "{codec}: corrupt input: {what}"),
+            Self::Length { codec, declared } => {
+                write!(f, "{codec}: the block does not decode to its declared {declared} bytes")
+            }
+            Self::Option { what } => f.write_str(what),
+            Self::Limit { codec, what } => write!(f, "{codec}: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,164 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn all() -> Vec<Options> {
+    let names = [
+        "identity",
+        "deflate:1",
+        "deflate",
+        "deflate:9",
+        "zstd:-7",
+        "zstd",
+        "zstd:9",
+        "zstd:12",
+        "zstd:19",
+    ];
+    names.iter().map(|name| Options::of(name).unwrap()).collect()
+}
+
+/// Text that repeats at a distance: numbers keep it from being trivial.
+fn text(len: usize) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in 0_u64.. {
+        if text.len() >= len {
+            break;
+        }
+        let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        text.extend(format!("<track id='{line}'><lat>{mixed}</lat></track>\n").bytes());
+    }
+    text.truncate(len);
+    text
+}
+
+fn through(options: Options, blocks: &[&[u8]]) -> Vec<Vec<u8>> {
+    let mut encoder = options.encoder().unwrap();
+    let mut decoder = options.decoder().unwrap();
+    let mut coded = Vec::new();
+    for (at, block) in blocks.iter().enumerate() {
+        let last = at + 1 == blocks.len();
+        let mut encoded = Vec::new();
+        encoder.encode(block, last, &mut encoded).unwrap();
+        let mut decoded = Vec::new();
+        decoder.decode(&encoded, block.len(), last, &mut decoded).unwrap();
+        assert_eq!(decoded, *block, "{} block {at}", options.label());
+        coded.push(encoded);
+    }
+    coded
+}
+
+#[test]
+fn each_block_decodes_before_the_next_exists() {
+    let text = text(300_000);
+    for options in all() {
+        let coded = through(options, &text.chunks(65_536).collect::<Vec<_>>());
+        let total: usize = coded.iter().map(Vec::len).sum();
+        assert!(options.codec == 0 || total < text.len() / 2, "{}: {total}", options.label());
+    }
+}
+
+#[test]
+fn later_blocks_profit_from_earlier_ones() {
+    let text = text(20_000);
+    for options in all().into_iter().filter(|options| options.codec != 0) {
+        let coded = through(options, &[&text, &text]);
+        assert!(coded[1].len() * 3 < coded[0].len(), "{}", options.label());
+    }
+}
+
+#[test]
+fn an_empty_last_block_closes() {
+    for options in all() {
+        through(options, &[b"", b"a", b"", b""]);
+        through(options, &[b""]);
+    }
+}
+
+#[test]
+fn a_window_that_shrank_still_decodes() {
+    let text = text(400_000);
+    for window_log in MIN_WINDOW_LOG..=MAX_WINDOW_LOG {
+        let options = Options { window_log, ..Options::of("zstd:3").unwrap() };
+        through(options, &text.chunks(60_000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn names_levels_and_windows_are_checked() {
+    let message = |text: &str| Options::of(text).unwrap_err().to_string();
+    assert_eq!(message("lzma"), "unknown codec 'lzma': one of identity, deflate, zstd");
+    assert_eq!(message("zstd:20"), "level '20' of zstd: a number from -7 to 19");
+    assert_eq!(message("identity:1"), "identity has no levels: say 'identity'");
+    let large = Options { window_log: 27, ..Options::of("zstd").unwrap() };
+    assert!(large.decoder().is_err());
+    assert!(Options { codec: 99, level: 0, window_log: 0 }.encoder().is_err());
+}
+
+#[test]
+fn a_block_that_decodes_beyond_its_declared_length_is_refused() {
+    let bomb = vec![0; 1 << 20];
+    for options in all() {
+        let mut coded = Vec::new();
+        options.encoder().unwrap().encode(&bomb, true, &mut coded).unwrap();
+        let mut out = Vec::new();
+        let result = options.decoder().unwrap().decode(&coded, 65_536, true, &mut out);
+        assert!(matches!(result, Err(Error::Length { declared: 65_536, .. })), "{result:?}");
+        assert!(out.is_empty());
+    }
+}
+
+#[test]
+fn truncated_trailing_and_misplaced_ends_are_refused() {
+    let text = text(5000);
+    for options in all().into_iter().filter(|options| options.codec != 0) {
+        let mut coded = Vec::new();
+        options.encoder().unwrap().encode(&text, true, &mut coded).unwrap();
+        let decode = |bytes: &[u8], last| {
+            options.decoder().unwrap().decode(bytes, text.len(), last, &mut Vec::new())
+        };
+        assert!(decode(&coded, true).is_ok());
+        assert!(decode(&coded, false).is_err(), "{}: ends early", options.label());
+        for cut in [0, 1, coded.len() / 2, coded.len() - 1] {
+            assert!(decode(&coded[..cut], true).is_err(), "{} cut {cut}", options.label());
+        }
+        let trailing = [&coded[..], b"x"].concat();
+        assert!(decode(&trailing, true).is_err(), "{}: trailing", options.label());
+    }
+}
+
+proptest! {
+    #[test]
+    fn bodies_round_trip(
+        blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..3000), 1..6),
+    ) {
+        let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+        for options in all() {
+            through(options, &blocks);
+        }
+    }
+
+    #[test]
+    fn no_input_panics_or_passes_its_bound(
+        bytes in proptest::collection::vec(any::<u8>(), 0..500), len in 0..70_000_usize, last: bool,
+    ) {
+        for options in all() {
+            let mut out = Vec::new();
+            let _ = options.decoder().unwrap().decode(&bytes, len, last, &mut out);
+            prop_assert!(out.len() <= len);
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_panics(at in 0..3000_usize, bit in 0..8_u8) {
+        let text = text(5000);
+        for options in all() {
+            let mut coded = Vec::new();
+            options.encoder().unwrap().encode(&text, true, &mut coded).unwrap();
+            let at = at % coded.len();
+            coded[at] ^= 1 << bit;
+            let mut out = Vec::new();
+            let _ = options.decoder().unwrap().decode(&coded, text.len(), true, &mut out);
+            prop_assert!(out.len() <= text.len());
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Zstandard (RFC 8878) without the magic number, flushed at the end of each block.
+
+use zstd_safe::{
+    CCtx, CParameter, DCtx, DParameter, FrameFormat, InBuffer, OutBuffer, ResetDirective,
+    get_error_name,
+    zstd_sys::ZSTD_EndDirective::{ZSTD_e_end, ZSTD_e_flush},
+};
+
+use crate::{Codec, Decoder, Encoder, Error, MIN_WINDOW_LOG, Options};
+
+const NAME: &str = "zstd";
+
+pub(crate) struct Zstd;
+
+impl Codec for Zstd {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn number(&self) -> u64 {
+        2
+    }
+
+    fn levels(&self) -> Option<(i8, i8, i8)> {
+        Some((-7, 3, 19))
+    }
+
+    /// Window, block buffers and tables as zstd sizes them; a test compares with what it takes.
+    fn encoder_bytes(&self, options: Options) -> usize {
+        let window = 1_usize << options.window_log.max(MIN_WINDOW_LOG);
+        let block = window.min(128 << 10);
+        let tables = match options.level {
+            ..=3 => (768 << 10).min(12 * window),
+            4..=12 => (6 << 20).min(12 * window),
+            _ => 16 * window,
+        };
+        window + 5 * block + tables + (400 << 10)
+    }
+
+    fn decoder_bytes(&self, options: Options) -> usize {
+        let window = 1_usize << options.window_log.max(MIN_WINDOW_LOG);
+        window + 2 * window.min(128 << 10) + (256 << 10)
+    }
+
+    fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
+        let refused = |code| Error::Limit { codec: NAME, what: get_error_name(code).to_owned() };
+        let mut context = CCtx::try_create().ok_or_else(no_memory)?;
+        for parameter in [
+            CParameter::Format(FrameFormat::Magicless),
+            CParameter::CompressionLevel(i32::from(options.level)),
+            CParameter::WindowLog(u32::from(options.window_log.max(MIN_WINDOW_LOG))),
+            CParameter::ContentSizeFlag(false),
+            CParameter::ChecksumFlag(false),
+        ] {
+            context.set_parameter(parameter).map_err(refused)?;
+        }
+        Ok(Box::new(ZstdEncoder(context)))
+    }
+
+    fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error> {
+        let refused = |code| Error::Limit { codec: NAME, what: get_error_name(code).to_owned() };
+        let mut context = DCtx::try_create().ok_or_else(no_memory)?;
+        context.reset(ResetDirective::SessionAndParameters).map_err(refused)?;
+        for parameter in [
+            DParameter::Format(FrameFormat::Magicless),
+            DParameter::WindowLogMax(u32::from(options.window_log.max(MIN_WINDOW_LOG))),
+        ] {
+            context.set_parameter(parameter).map_err(refused)?;
+        }
+        Ok(Box::new(ZstdDecoder { context, closed: false }))
+    }
+}
+
+fn no_memory() -> Error {
+    Error::Limit { codec: NAME, what: "no memory for a context".to_owned() }
+}
+
+struct ZstdEncoder(CCtx<'static>);
+
+impl Encoder for ZstdEncoder {
+    fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        let directive = if last { ZSTD_e_end } else { ZSTD_e_flush };
+        let mut input = InBuffer::around(block);
+        loop {
+            out.reserve(zstd_safe::compress_bound(block.len() - input.pos) + 64);
+            let at = out.len();
+            let mut output = OutBuffer::around_pos(out, at);
+            let left = self
+                .0
+                .compress_stream2(&mut output, &mut input, directive)
+                .map_err(|code| Error::Limit { codec: NAME, what: get_error_name(code).into() })?;
+            if left == 0 && input.pos == block.len() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+struct ZstdDecoder {
+    context: DCtx<'static>,
+    closed: bool,
+}
+
+impl Decoder for ZstdDecoder {
+    fn decode(
+        &mut self,
+        block: &[u8],
+        decoded_len: usize,
+        last: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let corrupt = |what: &str| Error::Corrupt { codec: NAME, what: what.to_owned() };
+        if self.closed {
+            return Err(corrupt("a block behind the end"));
+        }
+        // One byte more than declared shows an overlong block without holding it.
+        let mut buffer = Vec::with_capacity(decoded_len + 1);
+        let mut input = InBuffer::around(block);
+        loop {
+            let (before_in, before_out) = (input.pos, buffer.len());
+            let mut output = OutBuffer::around_pos(&mut buffer, before_out);
+            let hint = self
+                .context
+                .decompress_stream(&mut output, &mut input)
+                .map_err(|code| corrupt(get_error_name(code)))?;
+            if buffer.len() > decoded_len {
+                return Err(Error::Length { codec: NAME, declared: decoded_len });
+            }
+            self.closed |= hint == 0;
+            if self.closed || (input.pos, buffer.len()) == (before_in, before_out) {
+                break;
+            }
+        }
+        if buffer.len() != decoded_len {
+            return Err(Error::Length { codec: NAME, declared: decoded_len });
+        }
+        if input.pos != block.len() {
+            return Err(corrupt("bytes behind the end"));
+        }
+        if self.closed != last {
+            return Err(corrupt("the frame ends in the wrong block"));
+        }
+        out.extend_from_slice(&buffer);
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! What happened, in the words that logs, metrics, results and learned models all read.
+//!
+//! Times are seconds since the process started; sizes are bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// One fact, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Seconds since the process started.
+    pub at_s: f64,
+    /// The fact.
+    #[serde(flatten)]
+    pub fact: Fact,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Fact {
+    /// A carrier said HELLO.
+    CarrierUp {
+        /// Name of the peer.
+        peer: String,
+        /// Protocol version agreed.
+        version: u64,
+    },
+    /// A carrier ended.
+    CarrierDown {
+        /// Name of the peer, empty when it never said HELLO.
+        peer: String,
+        /// One line.
+        reason: String,
+    },
+    /// An exchange began.
+    Started {
+        /// 128-bit id, hexadecimal.
+        exchange: String,
+        /// Method.
+        method: String,
+        /// Scheme and authority; never the query, which may hold secrets.
+        target: String,
+    },
+    /// An encoding was chosen for one direction of an exchange.
+    Chosen {
+        /// 128-bit id, hexadecimal.
+        exchange: String,
+        /// `zstd:3` and the like.
+        encoding: String,
+        /// Why, in a few words.
+        reason: String,
+    },
+    /// An exchange ended well.
+    Finished {
+        /// 128-bit id, hexadecimal.
+        exchange: String,
+        /// Status of the response.
+        status: u16,
+        /// From its beginning, seconds.
+        elapsed_s: f64,
+        /// Body bytes towards the carrier, before coding.
+        sent_body_bytes: u64,
+        /// The same after coding, with frames and heads.
+        sent_wire_bytes: u64,
+        /// Body bytes from the carrier, after decoding.
+        received_body_bytes: u64,
+        /// The same before decoding, with frames and heads.
+        received_wire_bytes: u64,
+        /// Processor seconds spent in codecs on this side.
+        codec_s: f64,
+    },
+    /// An exchange ended otherwise.
+    Failed {
+        /// 128-bit id, hexadecimal.
+        exchange: String,
+        /// Kind of cause.
+        cause: String,
+        /// One line.
+        reason: String,
+        /// From its beginning, seconds.
+        elapsed_s: f64,
+    },
+    /// A named bound was reached.
+    LimitReached {
+        /// Which bound.
+        limit: String,
+        /// What was done about it.
+        consequence: String,
+    },
+}

@@ -1,0 +1,285 @@
+//! What goes into a relay and what comes out: the contract with the shell.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::bhttp;
+use record::event::Event;
+
+/// An exchange's 128-bit id: the edge's instance and a number that it counts up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeId {
+    /// Drawn at random when the edge started.
+    pub instance: u64,
+    /// Counted up from 1 by the edge.
+    pub number: u64,
+}
+
+impl fmt::Display for ExchangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:016x}", self.instance, self.number)
+    }
+}
+
+/// A connection to the other relay, named by the shell; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CarrierId(pub u64);
+
+/// Head of a request (towards the origin) or of a response (towards the client).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// Enters at the edge, leaves at the gateway.
+    Request(bhttp::Request),
+    /// Enters at the gateway, leaves at the edge.
+    Response(bhttp::Response),
+}
+
+/// Why an exchange ended before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Which of the few kinds.
+    pub kind: CauseKind,
+    /// One line for a person.
+    pub reason: String,
+}
+
+/// The kinds of [`Cause`]; the number crosses the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CauseKind {
+    /// The client went away.
+    ClientGone,
+    /// The origin could not be reached (502).
+    OriginUnreachable,
+    /// The origin broke off, or broke HTTP (502, or truncation once a head was sent).
+    OriginFailed,
+    /// The origin did not answer in time (504).
+    OriginTimeout,
+    /// The target is outside the gateway's allow list (403).
+    Forbidden,
+    /// The gateway could not be reached within the connect timeout (504, or direct).
+    GatewayUnreachable,
+    /// The carrier broke before anything was forwarded: safe to repeat (502).
+    NotForwarded,
+    /// The request may have been carried out; nobody can tell (502).
+    OutcomeUnknown,
+    /// The request was carried out but its answer is lost (502).
+    AnswerLost,
+    /// The carrier broke after the response's head (truncation).
+    CarrierLost,
+    /// The other relay sent what cannot be decoded (502 or truncation).
+    Corrupt,
+    /// A bound of ours was reached (503).
+    Limit,
+    /// This side is shutting down (503).
+    ShuttingDown,
+    /// The request itself cannot be served (400).
+    BadRequest,
+}
+
+/// What happens to a relay.
+#[derive(Debug)]
+pub enum Input {
+    /// The local side has a head. At the edge this opens the exchange, whose id comes from
+    /// [`crate::Relay::next_exchange`]; `end`: no body, no trailers follow.
+    Head {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Request at the edge, response at the gateway.
+        head: Head,
+        /// Nothing follows.
+        end: bool,
+    },
+    /// An informational response (gateway only): 100 lets the body of `Expect: 100-continue` flow.
+    Interim {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// 100 to 199.
+        status: u16,
+    },
+    /// A piece of body from the local side, within the credit it was given.
+    Data {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The piece.
+        bytes: Bytes,
+    },
+    /// The local body ended.
+    End {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Trailer fields, usually none.
+        trailers: bhttp::Fields,
+    },
+    /// The local side gave up: client gone, origin failed. Ends both halves.
+    Abort {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Why.
+        cause: Cause,
+    },
+    /// The local side will take that many more bytes of body. Starts at 0 for each exchange.
+    Credit {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Further bytes.
+        bytes: u64,
+    },
+    /// A carrier is connected (and its peer authenticated).
+    CarrierUp {
+        /// The carrier.
+        carrier: CarrierId,
+        /// Name of the peer's key, or of its address where there are no keys.
+        peer: String,
+    },
+    /// A carrier is gone, or (edge) a dial failed.
+    CarrierDown {
+        /// The carrier.
+        carrier: CarrierId,
+        /// One line for a person.
+        reason: String,
+    },
+    /// Bytes came from a carrier.
+    Received {
+        /// The carrier.
+        carrier: CarrierId,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// The kernel took that many bytes of what was given to `Transmit`.
+    Sent {
+        /// The carrier.
+        carrier: CarrierId,
+        /// Bytes.
+        bytes: usize,
+    },
+    /// Work is done.
+    Done {
+        /// As in the work's order.
+        exchange: ExchangeId,
+        /// As in the work's order.
+        direction: WorkDirection,
+        /// As in the work's order.
+        block: u64,
+        /// The block's new form, or why it could not be had.
+        result: Result<Bytes, codec::Error>,
+        /// Processor time of the thread that did it.
+        cpu: Duration,
+    },
+    /// The instant of the last [`Output::WakeAt`] has come.
+    Wake,
+    /// Take no new exchanges, finish the open ones.
+    Shutdown,
+}
+
+/// Which way a block goes through its codec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkDirection {
+    /// Towards the carrier.
+    Encode,
+    /// From the carrier.
+    Decode,
+}
+
+/// One block to put through a codec, off the actor's thread. Blocks of one exchange and direction
+/// go in order through one context, which the shell makes with the first and drops with
+/// [`Output::Release`].
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// The exchange.
+    pub exchange: ExchangeId,
+    /// Which way.
+    pub direction: WorkDirection,
+    /// Counts up from 0 per exchange and direction.
+    pub block: u64,
+    /// Codec, level and window; constant for an exchange and direction.
+    pub options: codec::Options,
+    /// The block.
+    pub bytes: Bytes,
+    /// Decoded length of the block in bytes: for `Encode` that of `bytes`, for `Decode` the bound.
+    pub decoded_len: usize,
+    /// No block follows.
+    pub last: bool,
+}
+
+/// What a relay wants done, drained by [`crate::Relay::poll_output`].
+#[derive(Debug)]
+pub enum Output {
+    /// Edge: connect to the gateway; answer with `CarrierUp` or `CarrierDown` for this id.
+    Dial {
+        /// Name of the carrier to be.
+        carrier: CarrierId,
+    },
+    /// Bytes for a carrier, to be acknowledged with `Sent`.
+    Transmit {
+        /// The carrier.
+        carrier: CarrierId,
+        /// The bytes.
+        bytes: Bytes,
+    },
+    /// Close a carrier; the relay has forgotten it.
+    Close {
+        /// The carrier.
+        carrier: CarrierId,
+        /// One line for a person.
+        reason: String,
+    },
+    /// A block to encode or decode.
+    Work(Work),
+    /// Drop the codec contexts of an exchange.
+    Release {
+        /// The exchange.
+        exchange: ExchangeId,
+    },
+    /// A head for the local side. At the gateway this opens the exchange.
+    Head {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Request at the gateway, response at the edge.
+        head: Head,
+        /// Nothing follows.
+        end: bool,
+    },
+    /// An informational response for the client (edge only).
+    Interim {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// 100 to 199.
+        status: u16,
+    },
+    /// A piece of body for the local side, within its credit.
+    Data {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The piece.
+        bytes: Bytes,
+    },
+    /// The body for the local side is whole.
+    End {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Trailer fields.
+        trailers: bhttp::Fields,
+    },
+    /// The exchange is over for the local side: before the response's head the client gets the
+    /// status of the cause, after it a truncation. Nothing follows for this exchange.
+    Abort {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Why.
+        cause: Cause,
+        /// Edge: no byte of the request's body was taken, so it may go another way (`fallback`).
+        untouched: bool,
+    },
+    /// The local side may hand over that many more bytes of body.
+    Credit {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Further bytes.
+        bytes: u64,
+    },
+    /// Call with `Input::Wake` at this instant (or later, not earlier). Replaces the one before.
+    WakeAt(Duration),
+    /// A fact for logs, metrics and learning.
+    Event(Event),
+}
