@@ -1,1 +1,14 @@
 //! The services that the papers put behind the link, and their measuring clients.
+//!
+//! [`tracks`] is the friendly-force service of IST-118: 22 NFFI messages as SOAP, REST with XML and
+//! REST with JSON. [`client`] fetches a list of things one after another and times each.
+
+pub mod client;
+mod error;
+pub mod http;
+mod random;
+pub mod socket;
+pub mod tracks;
+pub mod xml;
+
+pub use error::Error;

@@ -1,0 +1,234 @@
+//! `longwire fetch`: the measuring clients.
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use record::result::{Exchange, Fetch};
+use services::client::{Config, Plan, Progress, Target, fetch, url_plan};
+use services::tracks::FILE_COUNT;
+use services::tracks::client::{Api, parse_numbers, plan};
+
+/// Fetch things one after another and time each.
+///
+/// Everything is fetched twice: once to warm up, once measured. The exit status is 0 when every
+/// measured exchange succeeded or was cut off by a time limit, 1 when one failed or none succeeded.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    Tracks(TracksArgs),
+    Url(UrlArgs),
+}
+
+/// The tracks of `longwire serve tracks` (IST-118); every answer is checked.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire fetch tracks --url http://127.0.0.1:8080 --api soap
+  longwire fetch tracks --url http://b:8080 --api rest-json --gzip --json
+  longwire fetch tracks --url http://b:8080 --api rest-xml --proxy http://127.0.0.1:3128
+  longwire fetch tracks --url http://b:8080 --api soap --tracks 1,2,5-9 --cold --budget '240 s'")]
+struct TracksArgs {
+    /// The service, such as http://127.0.0.1:8080.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    url: Target,
+    /// Interface of the service.
+    #[arg(long, value_name = "NAME", value_enum)]
+    api: ApiName,
+    /// Which of the 22 files, in which order, such as 1,2,5-9 (default: all).
+    #[arg(long, value_name = "LIST", value_parser = numbers)]
+    tracks: Option<Numbers>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// GET of one URL, several times.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire fetch url --url http://127.0.0.1:8080/rest/xml/7 --count 5
+  longwire fetch url --url http://b/status --proxy http://127.0.0.1:3128 --json")]
+struct UrlArgs {
+    /// The URL.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    url: Target,
+    /// How many times in each pass, at most 100000.
+    #[arg(long, value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    count: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args)]
+struct Common {
+    /// HTTP forward proxy to ask, such as http://127.0.0.1:3128.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    proxy: Option<Target>,
+    /// Offer gzip as content coding.
+    #[arg(long)]
+    gzip: bool,
+    /// Open a connection for each exchange (default: keep one alive).
+    #[arg(long)]
+    new_connection: bool,
+    /// Measure at once, without warming up.
+    #[arg(long)]
+    cold: bool,
+    /// Longest that one exchange may take.
+    #[arg(long, value_name = "TIME", default_value = "200 s", value_parser = duration)]
+    timeout: Duration,
+    /// Longest that everything may take; what is left then is recorded as censored.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    budget: Option<Duration>,
+    /// TCP congestion control, such as cubic (default: the system's).
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ApiName {
+    /// SOAP 1.1
+    Soap,
+    /// SOAP 1.2
+    #[value(name = "soap12")]
+    Soap12,
+    /// REST with XML
+    RestXml,
+    /// REST with JSON
+    RestJson,
+}
+
+impl From<ApiName> for Api {
+    fn from(name: ApiName) -> Self {
+        match name {
+            ApiName::Soap => Self::Soap,
+            ApiName::Soap12 => Self::Soap12,
+            ApiName::RestXml => Self::RestXml,
+            ApiName::RestJson => Self::RestJson,
+        }
+    }
+}
+
+/// Numbers of tracks (a type of its own: clap takes a bare `Vec` for a repeated option).
+#[derive(Clone)]
+struct Numbers(Vec<usize>);
+
+/// Runs the command to its end.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (plan, common) = match args.what {
+        What::Tracks(args) => {
+            let numbers = args.tracks.map_or_else(|| (1..=FILE_COUNT).collect(), |list| list.0);
+            (plan(&args.url, args.api.into(), &numbers), args.common)
+        }
+        What::Url(args) => (url_plan(&args.url, args.count as usize), args.common),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(measure(&plan, common))
+}
+
+async fn measure(plan: &Plan, common: Common) -> anyhow::Result<ExitCode> {
+    let json = common.json;
+    let config = Config {
+        proxy: common.proxy,
+        gzip: common.gzip,
+        new_connection: common.new_connection,
+        cold: common.cold,
+        timeout: common.timeout,
+        budget: common.budget,
+        congestion: common.congestion,
+    };
+    let show_progress = stderr().is_terminal();
+    let progress = |progress: Progress<'_>| {
+        if show_progress {
+            let pass = if progress.warm_up { "warming up" } else { "measuring" };
+            let (done, total) = (progress.done, progress.total);
+            eprint!("\r\x1b[K{pass}: {} ({done} of {total} done)", progress.name);
+        }
+    };
+    let result = fetch(plan, &config, progress).await;
+    if show_progress {
+        eprint!("\r\x1b[K");
+    }
+    let result = match result {
+        Ok(result) => result,
+        Err(error) => {
+            eprintln!("longwire: {error}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let text = if json { serde_json::to_string(&result)? + "\n" } else { table(&result) };
+    stdout().lock().write_all(text.as_bytes()).context("cannot write the result")?;
+    let good = result.errors == 0 && result.summary.is_some();
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The measured pass, for a person.
+fn table(result: &Fetch) -> String {
+    let mut text = format!("{:<12} {:>6} {:>10} {:>10}\n", "what", "status", "bytes", "seconds");
+    for exchange in &result.measured {
+        let status = exchange.status.map_or("-".to_owned(), |status| status.to_string());
+        let (name, bytes) = (&exchange.name, exchange.body_bytes);
+        let seconds = seconds(exchange);
+        text += format!("{name:<12} {status:>6} {bytes:>10} {seconds:>10}").trim_end();
+        if let Some(error) = &exchange.error {
+            text += &format!("  {error}");
+        }
+        text += "\n";
+    }
+    let connections = if result.new_connection { "new connections" } else { "keep-alive" };
+    let gzip = if result.gzip { "gzip offered" } else { "no gzip" };
+    let control = result.congestion_control.as_deref().unwrap_or("unknown congestion control");
+    text += &format!("\n{}, {connections}, {gzip}, {control}", result.api);
+    if let Some(proxy) = &result.proxy {
+        text += &format!(", through {proxy}");
+    }
+    text += &format!(
+        "\n{} measured: {} errors, {} censored, {} segments sent again\n",
+        result.measured.len(),
+        result.errors,
+        result.censored,
+        result.retransmits
+    );
+    if let Some(of) = &result.summary {
+        text += &format!(
+            "seconds: mean {:.3}, least {:.3}, median {:.3}, p90 {:.3}, p99 {:.3}, most {:.3}\n",
+            of.mean_s, of.min_s, of.median_s, of.p90_s, of.p99_s, of.max_s
+        );
+    }
+    text
+}
+
+/// The time of an exchange; with `>` when it was cut off and `-` when it never began.
+fn seconds(exchange: &Exchange) -> String {
+    match (exchange.censored, exchange.elapsed_s) {
+        (true, elapsed) if elapsed == 0.0 => "-".into(),
+        (true, elapsed) => format!("> {elapsed:.3}"),
+        (false, elapsed) => format!("{elapsed:.3}"),
+    }
+}
+
+fn target(text: &str) -> Result<Target, services::Error> {
+    Target::parse(text)
+}
+
+fn numbers(text: &str) -> Result<Numbers, services::Error> {
+    parse_numbers(text).map(Numbers)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match link::units::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("a limit of no time at all; give one like '200 s'".into()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
+}

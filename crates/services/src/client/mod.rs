@@ -1,0 +1,145 @@
+//! A client that fetches a list of things one after another and times each.
+//!
+//! It asks as ordinary HTTP clients do: one connection kept alive and opened anew when the server
+//! has closed it, or one per exchange. Nothing that happens is left out of the result.
+
+mod connection;
+mod content;
+mod session;
+mod target;
+#[cfg(test)]
+mod tests;
+mod url;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use record::result::{Exchange, Fetch, Summary};
+use tokio::time::Instant;
+
+pub use target::Target;
+pub use url::plan as url_plan;
+
+use crate::Error;
+use session::Session;
+
+/// How to ask.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// HTTP forward proxy.
+    pub proxy: Option<Target>,
+    /// Offer `Accept-Encoding: gzip`.
+    pub gzip: bool,
+    /// A connection of its own for each exchange.
+    pub new_connection: bool,
+    /// Measure at once, without the pass that warms up.
+    pub cold: bool,
+    /// Longest that one exchange may take.
+    pub timeout: Duration,
+    /// Longest that everything may take, the warm-up included; no limit when none.
+    pub budget: Option<Duration>,
+    /// TCP congestion control; the system's own when none.
+    pub congestion: Option<String>,
+}
+
+/// What to ask for, in order.
+pub struct Plan {
+    /// The service, as the report names it.
+    pub url: String,
+    /// The kind of interface, as the report names it.
+    pub api: String,
+    /// The things.
+    pub items: Vec<Item>,
+}
+
+/// One thing to ask for.
+pub struct Item {
+    /// As a person would name it.
+    pub name: String,
+    /// HTTP method.
+    pub method: Method,
+    /// URL.
+    pub target: Target,
+    /// Fields beyond those that every request has (`Host`, `User-Agent`, `Accept-Encoding`).
+    pub headers: HeaderMap,
+    /// Content to send.
+    pub body: Bytes,
+    /// Keep the content for `check`; else it is only counted.
+    pub keep: bool,
+    /// Says in one line what is wrong with an answer, if anything is.
+    pub check: Box<dyn Fn(&Answer) -> Result<(), String> + Send + Sync>,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// Status.
+    pub status: StatusCode,
+    /// Fields.
+    pub headers: HeaderMap,
+    /// Content without its content coding; empty when it is only counted.
+    pub content: Vec<u8>,
+}
+
+/// What is being asked for, told before each exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Name of the thing.
+    pub name: &'a str,
+    /// How many exchanges are done, of both passes.
+    pub done: usize,
+    /// How many there will be.
+    pub total: usize,
+    /// In the pass that does not count.
+    pub warm_up: bool,
+}
+
+/// Fetches everything of the plan, once to warm up (unless `cold`) and once measured.
+///
+/// An exchange that a limit of time cuts off is recorded as censored with the time it had; those
+/// never begun because the budget was spent are recorded as censored with an elapsed time of 0.
+/// Failures are recorded too: they are results.
+///
+/// # Errors
+/// [`Error::Caller`] when the congestion control cannot be set.
+pub async fn fetch(
+    plan: &Plan,
+    config: &Config,
+    mut progress: impl FnMut(Progress<'_>),
+) -> Result<Fetch, Error> {
+    if let Some(name) = &config.congestion {
+        connection::try_congestion(name)?;
+    }
+    let start = Instant::now();
+    let budget_end = config.budget.map(|budget| start + budget);
+    let mut session = Session::new(config, start, budget_end);
+    let passes = if config.cold { 1 } else { 2 };
+    let total = plan.items.len() * passes;
+    let mut passed: Vec<Exchange> = Vec::with_capacity(total);
+    for pass in 0..passes {
+        for item in &plan.items {
+            let warm_up = pass + 1 < passes;
+            progress(Progress { name: &item.name, done: passed.len(), total, warm_up });
+            passed.push(session.exchange(item).await);
+        }
+    }
+    let measured = passed.split_off(total - plan.items.len());
+    let seconds = |exchange: &Exchange| exchange.succeeded().then_some(exchange.elapsed_s);
+    let seconds: Vec<f64> = measured.iter().filter_map(seconds).collect();
+    let (congestion_control, retransmits) = session.finish();
+    Ok(Fetch {
+        url: plan.url.clone(),
+        api: plan.api.clone(),
+        proxy: config.proxy.as_ref().map(ToString::to_string),
+        gzip: config.gzip,
+        new_connection: config.new_connection,
+        congestion_control,
+        retransmits,
+        warm_up: passed,
+        summary: Summary::of(&seconds),
+        errors: measured.iter().filter(|exchange| exchange.error.is_some()).count(),
+        censored: measured.iter().filter(|exchange| exchange.censored).count(),
+        measured,
+    })
+}

@@ -1,0 +1,21 @@
+//! XML as far as the services need it: writing text, and a strict reader for hostile input.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+pub use reader::{Attribute, Node, Reader};
+
+/// Appends `text` with the five characters that markup uses replaced (XML 1.0 §2.4).
+pub fn escape(text: &str, out: &mut String) {
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            _ => out.push(character),
+        }
+    }
+}
