@@ -75,6 +75,61 @@ pub enum CauseKind {
     ShuttingDown,
     /// The request itself cannot be served (400).
     BadRequest,
+    /// The answer is whole; the rest of the request is not wanted (no failure).
+    AnsweredEarly,
+}
+
+impl CauseKind {
+    /// Every kind; the place in the list is the number on the wire.
+    pub const ALL: [Self; 15] = [
+        Self::ClientGone,
+        Self::OriginUnreachable,
+        Self::OriginFailed,
+        Self::OriginTimeout,
+        Self::Forbidden,
+        Self::GatewayUnreachable,
+        Self::NotForwarded,
+        Self::OutcomeUnknown,
+        Self::AnswerLost,
+        Self::CarrierLost,
+        Self::Corrupt,
+        Self::Limit,
+        Self::ShuttingDown,
+        Self::BadRequest,
+        Self::AnsweredEarly,
+    ];
+
+    /// As events, logs and metrics name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClientGone => "client_gone",
+            Self::OriginUnreachable => "origin_unreachable",
+            Self::OriginFailed => "origin_failed",
+            Self::OriginTimeout => "origin_timeout",
+            Self::Forbidden => "forbidden",
+            Self::GatewayUnreachable => "gateway_unreachable",
+            Self::NotForwarded => "not_forwarded",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::AnswerLost => "answer_lost",
+            Self::CarrierLost => "carrier_lost",
+            Self::Corrupt => "corrupt",
+            Self::Limit => "limit",
+            Self::ShuttingDown => "shutting_down",
+            Self::BadRequest => "bad_request",
+            Self::AnsweredEarly => "answered_early",
+        }
+    }
+
+    pub(crate) fn to_wire(self) -> u64 {
+        self as u64
+    }
+
+    /// A later version's kind reads as a failure of the origin: the other side gave up.
+    pub(crate) fn from_wire(code: u64) -> Self {
+        let at = usize::try_from(code).unwrap_or(usize::MAX);
+        Self::ALL.get(at).copied().unwrap_or(Self::OriginFailed)
+    }
 }
 
 /// What happens to a relay.

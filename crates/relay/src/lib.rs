@@ -1,7 +1,303 @@
 //! The pair itself as a pure machine: request → decide → codec → proto → output.
+//!
+//! One [`Relay`] is an edge or a gateway. It does no work of its own: blocks to encode or decode go
+//! out as [`Output::Work`], bytes as [`Output::Transmit`], and time and chance come in.
+//!
+//! **Drain rule.** After every [`Relay::handle_input`] call [`Relay::poll_output`] until it gives
+//! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
 mod api;
+mod carrier;
+mod config;
+mod edge;
+mod exchange;
+mod gateway;
+mod halves;
+mod incoming;
+mod outcomes;
+mod outgoing;
+mod pump;
+mod timers;
 
-pub use api::{
-    CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+pub use api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection};
+pub use config::{Config, Encoding, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
+pub use proto::stream::Role;
+
+use carrier::Carrier;
+use exchange::Exchange;
+use outcomes::Outcomes;
+use proto::stream::{Abort, Frame};
+use record::event::{Event, Fact};
+use timers::{Key, Timers};
+
+/// One end of the pair.
+#[derive(Debug)]
+pub struct Relay {
+    config: Config,
+    outputs: VecDeque<Output>,
+    timers: Timers,
+    wake_at: Option<Duration>,
+    carriers: BTreeMap<CarrierId, Carrier>,
+    exchanges: BTreeMap<ExchangeId, Exchange>,
+    outcomes: Outcomes,
+    /// Carriers with something to send since the last drain.
+    dirty: BTreeSet<CarrierId>,
+    codec_bytes: usize,
+    shutting_down: bool,
+    dialer: edge::Dialer,
+    next_number: u64,
+}
+
+/// What a relay holds now, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Exchanges open.
+    pub exchanges: usize,
+    /// Carriers connected.
+    pub carriers: usize,
+    /// Body bytes held in both directions.
+    pub held_bytes: usize,
+    /// Memory reserved for codec contexts, in bytes.
+    pub codec_bytes: usize,
+}
+
+impl Relay {
+    /// An idle relay. An edge dials at its first input.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let outcomes = Outcomes::new(config.retained_bytes);
+        let mut timers = Timers::default();
+        if config.role == Role::Edge {
+            timers.set(Key::Dial, Some(Duration::ZERO));
+        }
+        Self {
+            config,
+            outputs: VecDeque::new(),
+            timers,
+            wake_at: None,
+            carriers: BTreeMap::new(),
+            exchanges: BTreeMap::new(),
+            outcomes,
+            dirty: BTreeSet::new(),
+            codec_bytes: 0,
+            shutting_down: false,
+            dialer: edge::Dialer::default(),
+            next_number: 1,
+        }
+    }
+
+    /// Edge: the id of the next request.
+    pub fn next_exchange(&mut self) -> ExchangeId {
+        let number = self.next_number;
+        self.next_number += 1;
+        ExchangeId { instance: self.config.instance, number }
+    }
+
+    /// No exchange is open: after a shutdown, the process may end.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.exchanges.is_empty()
+    }
+
+    /// What is held now.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        let held =
+            |exchange: &Exchange| exchange.outgoing.held_bytes() + exchange.incoming.held_bytes();
+        Load {
+            exchanges: self.exchanges.len(),
+            carriers: self.carriers.len(),
+            held_bytes: self.exchanges.values().map(held).sum(),
+            codec_bytes: self.codec_bytes,
+        }
+    }
+
+    /// Takes one input; drain [`Relay::poll_output`] afterwards. `now` never goes back.
+    pub fn handle_input(&mut self, now: Duration, input: Input) {
+        match input {
+            Input::Head { exchange, head, end } => match head {
+                Head::Request(request) => self.local_request(now, exchange, &request, end),
+                Head::Response(response) => self.local_response(now, exchange, &response, end),
+            },
+            Input::Interim { exchange, status } => self.local_interim(now, exchange, status),
+            Input::Data { exchange, bytes } => self.local_data(now, exchange, &bytes),
+            Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
+            Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
+            Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
+            Input::CarrierUp { carrier, peer } => self.carrier_up(now, carrier, peer),
+            Input::CarrierDown { carrier, reason } => self.carrier_down(now, carrier, &reason),
+            Input::Received { carrier, bytes } => {
+                if let Some(carrier) = self.carriers.get_mut(&carrier) {
+                    carrier.receive(now, bytes);
+                }
+                self.dirty.insert(carrier);
+            }
+            Input::Sent { carrier, bytes } => {
+                if let Some(carrier) = self.carriers.get_mut(&carrier) {
+                    carrier.in_flight = carrier.in_flight.saturating_sub(bytes);
+                }
+                self.dirty.insert(carrier);
+            }
+            Input::Done { exchange, direction, block, result, cpu } => {
+                self.work_done(now, exchange, direction, block, result, cpu);
+            }
+            Input::Wake => {}
+            Input::Shutdown => self.shut_down(now),
+        }
+        self.run_timers(now);
+        self.pump(now);
+        self.update_wake();
+    }
+
+    /// What there is to do, one thing at a time; `None` until the next input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn run_timers(&mut self, now: Duration) {
+        while let Some(key) = self.timers.pop(now) {
+            match key {
+                Key::Block(exchange) => self.advance_outgoing(now, exchange),
+                Key::Exchange(exchange) => self.exchange_expired(now, exchange),
+                Key::Carrier(carrier) => {
+                    let waited = self.config.connect_timeout.as_secs();
+                    self.close_carrier(now, carrier, &format!("no HELLO within {waited} s"));
+                }
+                Key::Dial => self.dial(now),
+            }
+        }
+    }
+
+    fn update_wake(&mut self) {
+        let next = self.timers.next();
+        if next != self.wake_at {
+            self.wake_at = next;
+            if let Some(at) = next {
+                self.outputs.push_back(Output::WakeAt(at));
+            }
+        }
+    }
+
+    fn exchange_expired(&mut self, now: Duration, exchange: ExchangeId) {
+        match self.config.role {
+            Role::Edge => self.edge_patience_ended(now, exchange),
+            Role::Gateway => self.gateway_retention_ended(now, exchange),
+        }
+    }
+
+    fn carrier_up(&mut self, now: Duration, carrier: CarrierId, peer: String) {
+        self.carriers.insert(carrier, Carrier::new(&self.config, peer));
+        self.timers.set(Key::Carrier(carrier), Some(now + self.config.connect_timeout));
+        self.dirty.insert(carrier);
+    }
+
+    /// Ends a carrier from this side.
+    fn close_carrier(&mut self, now: Duration, carrier: CarrierId, reason: &str) {
+        if self.carriers.contains_key(&carrier) {
+            self.outputs.push_back(Output::Close { carrier, reason: reason.to_owned() });
+            self.carrier_down(now, carrier, reason);
+        }
+    }
+
+    fn carrier_down(&mut self, now: Duration, id: CarrierId, reason: &str) {
+        self.timers.set(Key::Carrier(id), None);
+        self.dirty.remove(&id);
+        let carrier = self.carriers.remove(&id);
+        if let Some(carrier) = &carrier {
+            let (peer, reason) = (carrier.peer.clone(), reason.to_owned());
+            self.event(now, Fact::CarrierDown { peer, reason });
+        }
+        if self.config.role == Role::Edge {
+            self.dialer_lost(now, id);
+        }
+        let Some(carrier) = carrier else { return };
+        let instance = match self.config.role {
+            Role::Edge => Some(self.config.instance),
+            Role::Gateway => carrier.peer_instance(),
+        };
+        let Some(instance) = instance else { return };
+        for number in &carrier.exchanges {
+            let exchange = ExchangeId { instance, number: *number };
+            match self.config.role {
+                Role::Edge => self.edge_lost_carrier(now, exchange, &carrier),
+                Role::Gateway => self.gateway_lost_carrier(now, exchange),
+            }
+        }
+    }
+
+    /// The instance of the edge at the other end of, or at this end of, a carrier.
+    fn edge_instance(&self, carrier: CarrierId) -> Option<u64> {
+        match self.config.role {
+            Role::Edge => Some(self.config.instance),
+            Role::Gateway => self.carriers.get(&carrier)?.peer_instance(),
+        }
+    }
+
+    fn shut_down(&mut self, now: Duration) {
+        self.shutting_down = true;
+        let carriers: Vec<_> = self.carriers.keys().copied().collect();
+        for carrier in carriers {
+            self.send(now, carrier, Frame::GoAway);
+        }
+        let waiting: Vec<_> = self.waiting_exchanges().collect();
+        for exchange in waiting {
+            let reason = "shutting down before the gateway could be reached".to_owned();
+            self.fail_local(now, exchange, Cause { kind: CauseKind::ShuttingDown, reason });
+        }
+    }
+
+    /// Gives a frame to a carrier's machine; it leaves at the next drain.
+    fn send(&mut self, now: Duration, carrier: CarrierId, frame: Frame) -> usize {
+        let Some(carrier_state) = self.carriers.get_mut(&carrier) else { return 0 };
+        if carrier_state.machine.peer().is_none() {
+            return 0;
+        }
+        self.dirty.insert(carrier);
+        carrier_state.send(now, frame)
+    }
+
+    /// Tells the local side that the exchange is over, and forgets it.
+    fn fail_local(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let untouched = exchange.stage == exchange::Stage::Waiting;
+        self.failed(now, exchange.started, id, &cause);
+        self.outputs.push_back(Output::Abort { exchange: id, cause, untouched });
+        self.forget(id);
+    }
+
+    /// Tells the peer that the exchange is over.
+    fn fail_peer(&mut self, now: Duration, id: ExchangeId, cause: &Cause) {
+        let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::carrier) else { return };
+        let abort =
+            Abort { exchange: id.number, code: cause.kind.to_wire(), reason: cause.reason.clone() };
+        self.send(now, carrier, Frame::Abort(abort));
+    }
+
+    fn failed(&mut self, now: Duration, started: Duration, id: ExchangeId, cause: &Cause) {
+        let elapsed_s = now.saturating_sub(started).as_secs_f64();
+        let (exchange, reason) = (id.to_string(), cause.reason.clone());
+        let cause = cause.kind.name().to_owned();
+        self.event(now, Fact::Failed { exchange, cause, reason, elapsed_s });
+    }
+
+    /// Drops everything held for an exchange; the caller has told whom it concerns.
+    fn forget(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.remove(&id) else { return };
+        self.timers.set(Key::Block(id), None);
+        self.timers.set(Key::Exchange(id), None);
+        self.codec_bytes -= exchange.codec_bytes;
+        if exchange.has_contexts {
+            self.outputs.push_back(Output::Release { exchange: id });
+        }
+        if let Some(carrier) = exchange.carrier().and_then(|id| self.carriers.get_mut(&id)) {
+            carrier.exchanges.remove(&id.number);
+        }
+    }
+
+    fn event(&mut self, now: Duration, fact: Fact) {
+        self.outputs.push_back(Output::Event(Event { at_s: now.as_secs_f64(), fact }));
+    }
+}

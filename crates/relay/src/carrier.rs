@@ -1,0 +1,109 @@
+//! A connection to the other relay, as the relay keeps it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::stream::{self, Frame, Machine};
+
+use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
+
+/// Frames of an answer that is sent again after its carrier broke.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    pub(crate) number: u64,
+    pub(crate) frames: VecDeque<Frame>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    /// Name of the peer.
+    pub(crate) peer: String,
+    pub(crate) machine: Machine,
+    /// Bytes given to the shell and not yet taken by the kernel.
+    pub(crate) in_flight: usize,
+    /// Bytes of frames given to the machine since it was last drained.
+    pub(crate) queued: usize,
+    /// Numbers of exchanges with a frame to send, in turn; each at most once.
+    pub(crate) ready: VecDeque<u64>,
+    /// Exchanges that use this carrier.
+    pub(crate) exchanges: BTreeSet<u64>,
+    /// Answers to send again.
+    pub(crate) replays: VecDeque<Replay>,
+    /// The peer wants no new exchanges.
+    pub(crate) going_away: bool,
+}
+
+impl Carrier {
+    pub(crate) fn new(config: &Config, peer: String) -> Self {
+        let machine = Machine::new(stream::Config {
+            role: config.role,
+            instance: config.instance,
+            initial_credit: INITIAL_CREDIT_BYTES,
+            max_exchanges: config.max_exchanges as u64,
+            codecs: codec::CODECS.iter().map(|codec| codec.number()).collect(),
+            max_window_log: codec::MAX_WINDOW_LOG,
+        });
+        Self {
+            peer,
+            machine,
+            in_flight: 0,
+            queued: 0,
+            ready: VecDeque::new(),
+            exchanges: BTreeSet::new(),
+            replays: VecDeque::new(),
+            going_away: false,
+        }
+    }
+
+    /// Instance of the peer, once it said HELLO.
+    pub(crate) fn peer_instance(&self) -> Option<u64> {
+        self.machine.peer().map(|hello| hello.instance)
+    }
+
+    /// Whether the peer can take a new exchange.
+    pub(crate) fn has_room(&self) -> bool {
+        let Some(hello) = self.machine.peer() else { return false };
+        !self.going_away && (self.machine.open_exchanges() as u64) < hello.max_exchanges
+    }
+
+    /// Whether the peer decodes a codec with this window.
+    pub(crate) fn can_decode(&self, options: codec::Options) -> bool {
+        options.codec == 0
+            || self.machine.peer().is_some_and(|hello| {
+                hello.codecs.contains(&options.codec) && options.window_log <= hello.max_window_log
+            })
+    }
+
+    /// Bytes that may be given to the carrier now.
+    pub(crate) fn room_bytes(&self) -> usize {
+        TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued)
+    }
+
+    /// Gives the machine a frame; returns its encoded size, about.
+    pub(crate) fn send(&mut self, now: Duration, frame: Frame) -> usize {
+        let bytes = encoded_len(&frame);
+        self.queued += bytes;
+        self.machine.handle_input(now, stream::Input::Send(frame));
+        bytes
+    }
+
+    pub(crate) fn receive(&mut self, now: Duration, bytes: Bytes) {
+        self.machine.handle_input(now, stream::Input::Received(bytes));
+    }
+}
+
+/// Encoded size of a frame in bytes, within a few.
+pub(crate) fn encoded_len(frame: &Frame) -> usize {
+    const PREFIX: usize = 6;
+    PREFIX
+        + match frame {
+            Frame::Head(head) => head.head.len(),
+            Frame::Data(data) => data.bytes.len(),
+            Frame::Trailers(_, fields) => {
+                fields.iter().map(|(name, value)| name.len() + value.len() + 2).sum()
+            }
+            _ => 0,
+        }
+}

@@ -1,0 +1,341 @@
+//! The edge's part: requests come in here; carriers are dialled here; after a carrier broke, the
+//! gateway is asked what became of each request, and none is sent twice without its word.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::bhttp;
+use proto::stream::{Frame, Head as HeadFrame, OutcomeState};
+use record::event::Fact;
+
+use crate::Relay;
+use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
+use crate::carrier::Carrier;
+use crate::config::{MAX_DIAL_PAUSE, MIN_DIAL_PAUSE};
+use crate::exchange::{Exchange, Stage, Traits};
+use crate::incoming::Incoming;
+use crate::timers::Key;
+
+/// How the edge keeps one carrier to its gateway.
+#[derive(Debug, Default)]
+pub(crate) struct Dialer {
+    next_carrier: u64,
+    /// The carrier that is being dialled, or is up.
+    current: Option<CarrierId>,
+    failures: u32,
+}
+
+impl Relay {
+    pub(crate) fn local_request(
+        &mut self,
+        now: Duration,
+        id: ExchangeId,
+        request: &bhttp::Request,
+        end: bool,
+    ) {
+        let target = format!("{}://{}", text(&request.scheme), text(&request.authority));
+        let (method, exchange) = (text(&request.method), id.to_string());
+        self.event(now, Fact::Started { exchange, method, target });
+        let refusal = if self.shutting_down {
+            Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
+        } else if self.exchanges.len() >= self.config.max_exchanges {
+            let most = self.config.max_exchanges;
+            Some((CauseKind::Limit, format!("{most} exchanges are open, the limit; try later")))
+        } else {
+            None
+        };
+        if let Some((kind, reason)) = refusal {
+            let cause = Cause { kind, reason };
+            self.failed(now, now, id, &cause);
+            self.outputs.push_back(Output::Abort { exchange: id, cause, untouched: true });
+            return;
+        }
+        let mut exchange = Exchange::new(id, now, Stage::Waiting, traits(request));
+        let mut head = Vec::new();
+        request.encode(&mut head);
+        exchange.outgoing.set_head(now, head.into(), end);
+        (exchange.content_type, exchange.coded) = coding(&request.fields);
+        self.exchanges.insert(id, exchange);
+        self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
+        if self.dialer.current.is_none() {
+            // Somebody waits now: the pause between dials is over.
+            self.timers.set(Key::Dial, Some(now));
+        }
+        self.attach_waiting(now);
+    }
+
+    /// Exchanges that wait for a carrier, oldest first.
+    pub(crate) fn waiting_exchanges(&self) -> impl Iterator<Item = ExchangeId> {
+        self.exchanges.values().filter(|e| e.stage == Stage::Waiting).map(|e| e.id)
+    }
+
+    /// Puts waiting exchanges on the carrier, as many as it takes.
+    pub(crate) fn attach_waiting(&mut self, now: Duration) {
+        let Some(id) = self.dialer.current else { return };
+        let waiting: Vec<_> = self.waiting_exchanges().collect();
+        for exchange in waiting {
+            let Some(carrier) = self.carriers.get_mut(&id) else { return };
+            let promised = carrier.exchanges.len() as u64;
+            let room = carrier.machine.peer().is_some_and(|hello| promised < hello.max_exchanges);
+            if !room || !carrier.has_room() {
+                return;
+            }
+            carrier.exchanges.insert(exchange.number);
+            if let Some(exchange) = self.exchanges.get_mut(&exchange) {
+                exchange.stage = Stage::Open(id);
+            }
+            self.timers.set(Key::Exchange(exchange), None);
+            self.advance_outgoing(now, exchange);
+        }
+    }
+
+    pub(crate) fn dial(&mut self, _now: Duration) {
+        if self.dialer.current.is_none() && !self.shutting_down {
+            let carrier = CarrierId(self.dialer.next_carrier);
+            self.dialer.next_carrier += 1;
+            self.dialer.current = Some(carrier);
+            self.outputs.push_back(Output::Dial { carrier });
+        }
+    }
+
+    /// A dial failed or a carrier ended: the next dial is due after a pause that grows.
+    pub(crate) fn dialer_lost(&mut self, now: Duration, carrier: CarrierId) {
+        if self.dialer.current != Some(carrier) {
+            return;
+        }
+        self.dialer.current = None;
+        let doublings = self.dialer.failures.min(16);
+        self.dialer.failures += 1;
+        let most = if self.exchanges.is_empty() { MAX_DIAL_PAUSE * 10 } else { MAX_DIAL_PAUSE };
+        let pause = MIN_DIAL_PAUSE.saturating_mul(1 << doublings).min(most);
+        // Edges that lost one gateway together come back apart.
+        let spread = (self.config.instance >> (doublings % 48)) % 256;
+        let jitter = pause.mul_f64(f64::from(u8::try_from(spread).unwrap_or(0)) / 1024.0);
+        self.timers.set(Key::Dial, Some(now + pause + jitter));
+    }
+
+    /// The gateway said HELLO.
+    pub(crate) fn edge_connected(&mut self, now: Duration, carrier: CarrierId, gateway: u64) {
+        self.dialer.failures = 0;
+        let ambiguous: Vec<_> = self
+            .exchanges
+            .values()
+            .filter_map(|exchange| match exchange.stage {
+                Stage::Ambiguous { gateway: before, .. } => Some((exchange.id, before)),
+                _ => None,
+            })
+            .collect();
+        for (id, before) in ambiguous {
+            if before == gateway {
+                self.ask(now, carrier, id);
+            } else {
+                self.gateway_restarted(now, id);
+            }
+        }
+        self.attach_waiting(now);
+    }
+
+    fn ask(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        let Some(state) = self.carriers.get_mut(&carrier) else { return };
+        if !state.has_room() {
+            // Patience ends it; a gateway takes back as many as it had.
+            return;
+        }
+        state.exchanges.insert(id.number);
+        if let Some(exchange) = self.exchanges.get_mut(&id)
+            && let Stage::Ambiguous { asked, .. } = &mut exchange.stage
+        {
+            *asked = Some(carrier);
+        }
+        self.send(now, carrier, Frame::Query(id.number));
+    }
+
+    /// Another gateway answers now, which knows nothing of the exchange.
+    fn gateway_restarted(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        if exchange.traits.idempotent && exchange.outgoing.is_bodyless() {
+            self.send_again(now, id);
+            return;
+        }
+        let reason = "the gateway restarted; the request may have been carried out".to_owned();
+        self.fail_local(now, id, Cause { kind: CauseKind::OutcomeUnknown, reason });
+    }
+
+    /// Only for a request that was never forwarded, or whose repetition is harmless.
+    fn send_again(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.outgoing.rewind();
+        exchange.incoming.restart();
+        exchange.stage = Stage::Waiting;
+        self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
+        self.attach_waiting(now);
+    }
+
+    /// The carrier of an exchange broke.
+    pub(crate) fn edge_lost_carrier(&mut self, now: Duration, id: ExchangeId, carrier: &Carrier) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if exchange.incoming.headed {
+            // What came is passed on; if that is all of it, nothing was lost.
+            if exchange.incoming.has_ended() {
+                exchange.outgoing.stop();
+                self.settle_if_done(now, id);
+                return;
+            }
+            let reason = "the carrier broke amid the answer".to_owned();
+            self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
+            return;
+        }
+        let gateway = match exchange.stage {
+            Stage::Ambiguous { gateway, .. } => gateway,
+            _ => carrier.peer_instance().unwrap_or_default(),
+        };
+        if !exchange.outgoing.is_head_sent() && exchange.outgoing.is_bodyless() {
+            self.send_again(now, id);
+            return;
+        }
+        exchange.outgoing.stop();
+        if !matches!(exchange.stage, Stage::Ambiguous { .. }) {
+            self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
+        }
+        exchange.stage = Stage::Ambiguous { gateway, asked: None };
+    }
+
+    /// An exchange waited for as long as it may.
+    pub(crate) fn edge_patience_ended(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let waited = self.config.connect_timeout.as_secs_f64();
+        let (kind, reason) = match exchange.stage {
+            Stage::Waiting => (
+                CauseKind::GatewayUnreachable,
+                format!("the gateway could not be reached within {waited} s (connect_timeout)"),
+            ),
+            Stage::Ambiguous { .. } => (
+                CauseKind::OutcomeUnknown,
+                format!(
+                    "the carrier broke and the gateway could not be asked within {waited} s; \
+                     the request may have been carried out"
+                ),
+            ),
+            Stage::Open(_) | Stage::Detached => return,
+        };
+        self.fail_peer_of_question(now, id);
+        self.fail_local(now, id, Cause { kind, reason });
+    }
+
+    /// Withdraws a question that was sent and not answered.
+    fn fail_peer_of_question(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        if let Stage::Ambiguous { asked: Some(carrier), .. } = exchange.stage {
+            let (code, reason) = (CauseKind::ClientGone.to_wire(), "out of patience".to_owned());
+            let abort = proto::stream::Abort { exchange: id.number, code, reason };
+            self.send(now, carrier, Frame::Abort(abort));
+            if let Some(carrier) = self.carriers.get_mut(&carrier) {
+                carrier.exchanges.remove(&id.number);
+            }
+        }
+    }
+
+    pub(crate) fn outcome(
+        &mut self,
+        now: Duration,
+        carrier: CarrierId,
+        id: ExchangeId,
+        state: OutcomeState,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Stage::Ambiguous { asked: Some(asked), .. } = exchange.stage else { return };
+        if asked != carrier {
+            return;
+        }
+        if state == OutcomeState::Answer {
+            exchange.stage = Stage::Open(carrier);
+            self.timers.set(Key::Exchange(id), None);
+            return;
+        }
+        let bodyless = exchange.outgoing.is_bodyless();
+        if let Some(carrier) = self.carriers.get_mut(&carrier) {
+            carrier.exchanges.remove(&id.number);
+        }
+        let (kind, reason) = match state {
+            OutcomeState::NotSeen if bodyless => return self.send_again(now, id),
+            OutcomeState::Answer => return,
+            OutcomeState::NotSeen => (
+                CauseKind::NotForwarded,
+                "the carrier broke before the request was whole; it is safe to repeat".to_owned(),
+            ),
+            OutcomeState::Lost(status) => (
+                CauseKind::AnswerLost,
+                format!("the request was carried out with status {status}; its answer is lost"),
+            ),
+            OutcomeState::Aborted => (
+                CauseKind::OutcomeUnknown,
+                "the carrier broke; the origin may have acted on part of the request".to_owned(),
+            ),
+            OutcomeState::Forgotten => (
+                CauseKind::OutcomeUnknown,
+                "the gateway no longer knows; the request may have been carried out".to_owned(),
+            ),
+        };
+        self.fail_local(now, id, Cause { kind, reason });
+    }
+
+    pub(crate) fn response_head(&mut self, now: Duration, id: ExchangeId, head: &HeadFrame) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if exchange.carrier().is_none() {
+            return;
+        }
+        exchange.meter.received_wire_bytes += head.head.len() as u64 + 6;
+        let response = match bhttp::Response::decode(&head.head) {
+            Ok(response) => response,
+            Err(error) => {
+                let reason = format!("the gateway's head cannot be read: {error}");
+                self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
+                return;
+            }
+        };
+        exchange.status = response.status;
+        if !self.begin_incoming(now, id, head) {
+            return;
+        }
+        // A final answer instead of 100: the body is not wanted (RFC 9110 §10.1.1).
+        let head = Head::Response(response);
+        let end = self.exchanges.get(&id).is_some_and(|e| e.incoming.is_empty_body());
+        self.outputs.push_back(Output::Head { exchange: id, head, end });
+        self.advance_incoming(now, id);
+    }
+}
+
+/// What of a request decides how it may be treated.
+pub(crate) fn traits(request: &bhttp::Request) -> Traits {
+    let field = |name: &str| request.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v);
+    let idempotent = matches!(
+        &request.method[..],
+        b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE"
+    );
+    let tunnel = request.method == "CONNECT" || field("upgrade").is_some();
+    let expects_continue =
+        field("expect").is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
+    Traits { idempotent, tunnel, expects_continue }
+}
+
+/// Media type, and whether the content is coded already.
+pub(crate) fn coding(fields: &bhttp::Fields) -> (Option<String>, bool) {
+    let field = |name: &str| fields.iter().find(|(n, _)| n == name).map(|(_, v)| text(v));
+    let coded = field("content-encoding").is_some_and(|value| {
+        !value.trim().is_empty() && !value.trim().eq_ignore_ascii_case("identity")
+    });
+    (field("content-type"), coded)
+}
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Incoming {
+    /// As before anything came; the local side's credit stands.
+    pub(crate) fn restart(&mut self) {
+        let credit = self.local_credit();
+        *self = Self::new();
+        self.add_local_credit(credit);
+    }
+}

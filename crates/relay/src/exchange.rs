@@ -1,0 +1,98 @@
+//! One exchange: where it stands, its two halves, its meter.
+
+use std::time::Duration;
+
+use crate::api::{CarrierId, ExchangeId};
+use crate::incoming::Incoming;
+use crate::outcomes::Log;
+use crate::outgoing::Outgoing;
+
+/// Where an exchange stands towards its carrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Edge: no carrier yet; nothing was sent.
+    Waiting,
+    /// On a carrier.
+    Open(CarrierId),
+    /// Edge: the carrier broke before the answer's head; its gateway had this instance. Not asked
+    /// yet (`None`) or asked on this carrier.
+    Ambiguous {
+        /// Gateway's instance when the request was sent.
+        gateway: u64,
+        /// Where the question went.
+        asked: Option<CarrierId>,
+    },
+    /// Gateway: the carrier broke; the answer is kept for a while.
+    Detached,
+}
+
+/// What passed, for the event at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meter {
+    pub(crate) sent_body_bytes: u64,
+    pub(crate) sent_wire_bytes: u64,
+    pub(crate) received_body_bytes: u64,
+    pub(crate) received_wire_bytes: u64,
+    pub(crate) codec: Duration,
+}
+
+/// What is known of the request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traits {
+    /// RFC 9110 §9.2.2: repeating it does no harm.
+    pub(crate) idempotent: bool,
+    /// CONNECT or Upgrade: bytes both ways, neither half ends the other.
+    pub(crate) tunnel: bool,
+    /// The body waits for the origin's 100 (RFC 9110 §10.1.1).
+    pub(crate) expects_continue: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) id: ExchangeId,
+    pub(crate) started: Duration,
+    pub(crate) stage: Stage,
+    pub(crate) traits: Traits,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) incoming: Incoming,
+    /// Facts of the outgoing head that the choice needs.
+    pub(crate) content_type: Option<String>,
+    pub(crate) coded: bool,
+    /// Status of the response, once known.
+    pub(crate) status: u16,
+    /// Gateway: the answer as sent so far.
+    pub(crate) log: Log,
+    pub(crate) meter: Meter,
+    /// Codec memory reserved, in bytes.
+    pub(crate) codec_bytes: usize,
+    /// The shell holds codec contexts.
+    pub(crate) has_contexts: bool,
+}
+
+impl Exchange {
+    pub(crate) fn new(id: ExchangeId, now: Duration, stage: Stage, traits: Traits) -> Self {
+        Self {
+            id,
+            started: now,
+            stage,
+            traits,
+            outgoing: Outgoing::new(),
+            incoming: Incoming::new(),
+            content_type: None,
+            coded: false,
+            status: 0,
+            log: Log::default(),
+            meter: Meter::default(),
+            codec_bytes: 0,
+            has_contexts: false,
+        }
+    }
+
+    pub(crate) fn carrier(&self) -> Option<CarrierId> {
+        match self.stage {
+            Stage::Open(carrier) => Some(carrier),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The gateway's part: requests leave here towards the origin, at most once each; answers whose
+//! carrier broke are kept for the edge that comes back for them.
+
+use std::time::Duration;
+
+use proto::bhttp;
+use proto::stream::{Abort, Frame, Head as HeadFrame, OutcomeState};
+use record::event::Fact;
+
+use crate::Relay;
+use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
+use crate::carrier::Replay;
+use crate::edge::{coding, traits};
+use crate::exchange::{Exchange, Stage};
+use crate::outcomes::{Log, Outcome};
+use crate::timers::Key;
+
+impl Relay {
+    pub(crate) fn request_head(
+        &mut self,
+        now: Duration,
+        carrier: CarrierId,
+        id: ExchangeId,
+        head: &HeadFrame,
+    ) {
+        let request = match bhttp::Request::decode(&head.head) {
+            Ok(request) => request,
+            Err(error) => {
+                let reason = format!("the request's head cannot be read: {error}");
+                return self.refuse_request(now, carrier, id, CauseKind::BadRequest, reason);
+            }
+        };
+        if self.outcomes.get(id).is_some() || self.outcomes.may_be_forgotten(id) {
+            let reason = "a request with this number was here before".to_owned();
+            return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
+        }
+        if self.shutting_down {
+            let reason = "the gateway is shutting down".to_owned();
+            return self.refuse_request(now, carrier, id, CauseKind::ShuttingDown, reason);
+        }
+        if self.exchanges.len() >= self.config.max_exchanges {
+            let most = self.config.max_exchanges;
+            let reason = format!("{most} exchanges are open, the gateway's limit; try later");
+            return self.refuse_request(now, carrier, id, CauseKind::Limit, reason);
+        }
+        let target = format!(
+            "{}://{}",
+            String::from_utf8_lossy(&request.scheme),
+            String::from_utf8_lossy(&request.authority)
+        );
+        let method = String::from_utf8_lossy(&request.method).into_owned();
+        self.event(now, Fact::Started { exchange: id.to_string(), method, target });
+        let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits(&request));
+        exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
+        self.exchanges.insert(id, exchange);
+        self.outcomes.begin(id);
+        if let Some(carrier) = self.carriers.get_mut(&carrier) {
+            carrier.exchanges.insert(id.number);
+        }
+        if !self.begin_incoming(now, id, head) {
+            return;
+        }
+        let end = self.exchanges.get(&id).is_some_and(|e| e.incoming.is_empty_body());
+        self.outputs.push_back(Output::Head { exchange: id, head: Head::Request(request), end });
+        self.advance_incoming(now, id);
+    }
+
+    /// Refuses what never became an exchange here.
+    fn refuse_request(
+        &mut self,
+        now: Duration,
+        carrier: CarrierId,
+        id: ExchangeId,
+        kind: CauseKind,
+        reason: String,
+    ) {
+        let cause = Cause { kind, reason };
+        self.failed(now, now, id, &cause);
+        let (code, reason) = (cause.kind.to_wire(), cause.reason);
+        self.send(now, carrier, Frame::Abort(Abort { exchange: id.number, code, reason }));
+    }
+
+    /// Notes the codec of an incoming body and reserves its memory; `false` when it was refused.
+    pub(crate) fn begin_incoming(
+        &mut self,
+        now: Duration,
+        id: ExchangeId,
+        head: &HeadFrame,
+    ) -> bool {
+        let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
+        let most = self.config.codec_bytes * 2;
+        let checked = options.codec().and_then(|codec| {
+            if options.window_log > codec::MAX_WINDOW_LOG {
+                let limit = codec::MAX_WINDOW_LOG;
+                let what = format!("window 2^{} is over 2^{limit}", options.window_log);
+                return Err(codec::Error::Option { what });
+            }
+            let bytes = if head.end { 0 } else { codec.decoder_bytes(options) };
+            if self.codec_bytes + bytes > most {
+                let what = format!("over {most} bytes of codec memory in use; try later");
+                return Err(codec::Error::Limit { codec: codec.name(), what });
+            }
+            Ok(bytes)
+        });
+        match checked {
+            Ok(bytes) => {
+                self.codec_bytes += bytes;
+                if let Some(exchange) = self.exchanges.get_mut(&id) {
+                    exchange.codec_bytes += bytes;
+                    exchange.incoming.set_head(options, head.end);
+                }
+                true
+            }
+            Err(error) => {
+                let kind = match error {
+                    codec::Error::Limit { .. } => CauseKind::Limit,
+                    _ => CauseKind::Corrupt,
+                };
+                self.refuse(now, id, &Cause { kind, reason: error.to_string() });
+                false
+            }
+        }
+    }
+
+    pub(crate) fn local_response(
+        &mut self,
+        now: Duration,
+        id: ExchangeId,
+        response: &bhttp::Response,
+        end: bool,
+    ) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let mut head = Vec::new();
+        response.encode(&mut head);
+        exchange.status = response.status;
+        exchange.outgoing.set_head(now, head.into(), end);
+        (exchange.content_type, exchange.coded) = coding(&response.fields);
+        exchange.traits.expects_continue = false;
+        self.advance_outgoing(now, id);
+    }
+
+    pub(crate) fn local_interim(&mut self, now: Duration, id: ExchangeId, status: u16) {
+        let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::carrier) else { return };
+        self.send(now, carrier, Frame::Interim(id.number, status));
+    }
+
+    /// The carrier of an exchange broke: an answer to a whole request is kept for a while.
+    pub(crate) fn gateway_lost_carrier(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if exchange.incoming.has_ended() && !exchange.traits.tunnel {
+            exchange.stage = Stage::Detached;
+            self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
+            return;
+        }
+        self.note_abort(id);
+        let reason = "the carrier broke before the request was whole".to_owned();
+        self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
+    }
+
+    /// Nobody came back for the answer.
+    pub(crate) fn gateway_retention_ended(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        if exchange.stage == Stage::Detached {
+            self.note_abort(id);
+            let reason = "the edge did not come back for the answer".to_owned();
+            self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
+        }
+    }
+
+    /// The edge asks what became of an exchange.
+    pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        let state = match self.outcomes.get(id) {
+            None if self.outcomes.may_be_forgotten(id) => OutcomeState::Forgotten,
+            None => OutcomeState::NotSeen,
+            Some(Outcome::Aborted) => OutcomeState::Aborted,
+            Some(Outcome::Answered { status, log }) => match log.frames() {
+                None => OutcomeState::Lost(*status),
+                Some(frames) => {
+                    let frames = frames.iter().cloned().collect();
+                    self.replay(carrier, Replay { number: id.number, frames });
+                    OutcomeState::Answer
+                }
+            },
+            Some(Outcome::Running) => return self.query_running(now, carrier, id),
+        };
+        self.send(now, carrier, Frame::Outcome(id.number, state));
+    }
+
+    fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        // The edge may notice a broken carrier first.
+        if let Some(Stage::Open(old)) = self.exchanges.get(&id).map(|e| e.stage) {
+            self.close_carrier(now, old, "the edge opened another carrier");
+        }
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
+            return self.query(now, carrier, id);
+        };
+        let Some(frames) = exchange.log.frames().map(|frames| frames.iter().cloned().collect())
+        else {
+            let status = exchange.status;
+            let reason = "too much of the answer is lost to send it again".to_owned();
+            self.note_abort(id);
+            self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
+            self.send(now, carrier, Frame::Outcome(id.number, OutcomeState::Lost(status)));
+            return;
+        };
+        exchange.stage = Stage::Open(carrier);
+        self.timers.set(Key::Exchange(id), None);
+        if let Some(carrier) = self.carriers.get_mut(&carrier) {
+            carrier.exchanges.insert(id.number);
+        }
+        self.send(now, carrier, Frame::Outcome(id.number, OutcomeState::Answer));
+        self.replay(carrier, Replay { number: id.number, frames });
+        self.advance_outgoing(now, id);
+    }
+
+    fn replay(&mut self, carrier: CarrierId, replay: Replay) {
+        if let Some(state) = self.carriers.get_mut(&carrier) {
+            state.replays.push_back(replay);
+            self.dirty.insert(carrier);
+        }
+    }
+
+    /// Remembers that an exchange was given up: carried out with its status if it had one.
+    pub(crate) fn note_abort(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let whole = exchange.incoming.has_ended();
+        let status = exchange.status;
+        let outcome = if whole && status != 0 {
+            let mut log = Log::default();
+            log.give_up();
+            Outcome::Answered { status, log }
+        } else {
+            Outcome::Aborted
+        };
+        self.outcomes.end(id, outcome);
+    }
+
+    pub(crate) fn note_answer(&mut self, id: ExchangeId, status: u16, log: Log) {
+        self.outcomes.end(id, Outcome::Answered { status, log });
+    }
+}

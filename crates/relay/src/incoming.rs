@@ -1,0 +1,200 @@
+//! The half of an exchange that comes from the carrier: pieces become blocks, blocks are decoded
+//! one at a time, and the local side gets them within its credit.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use proto::bhttp;
+use proto::stream::{Data, MAX_BLOCK_BYTES};
+
+use crate::api::{Cause, CauseKind};
+use crate::config::INITIAL_CREDIT_BYTES;
+
+/// An encoded block may be this much larger than a decoded one.
+const MAX_EXPANSION_BYTES: usize = 1024;
+
+/// A whole block as it came.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) bytes: Bytes,
+    pub(crate) decoded_len: usize,
+    /// The coding ends with it.
+    pub(crate) last: bool,
+    uncoded: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    /// Codec of the body, from the head.
+    pub(crate) options: codec::Options,
+    pub(crate) headed: bool,
+    partial: BytesMut,
+    blocks: VecDeque<Block>,
+    pub(crate) working: bool,
+    pub(crate) next_block: u64,
+    decoded: VecDeque<Bytes>,
+    local_credit: u64,
+    ended: Option<bhttp::Fields>,
+    /// The local side has everything.
+    pub(crate) finished: bool,
+    window: u64,
+    consumed: u64,
+}
+
+impl Incoming {
+    /// A half whose head has not come.
+    pub(crate) fn new() -> Self {
+        Self {
+            options: codec::Options::IDENTITY,
+            headed: false,
+            partial: BytesMut::new(),
+            blocks: VecDeque::new(),
+            working: false,
+            next_block: 0,
+            decoded: VecDeque::new(),
+            local_credit: 0,
+            ended: None,
+            finished: false,
+            window: INITIAL_CREDIT_BYTES,
+            consumed: 0,
+        }
+    }
+
+    /// Whether the peer has sent everything.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    pub(crate) fn set_head(&mut self, options: codec::Options, end: bool) {
+        self.headed = true;
+        self.options = options;
+        if end {
+            self.ended = Some(Vec::new());
+        }
+    }
+
+    pub(crate) fn end(&mut self, trailers: bhttp::Fields) {
+        self.ended.get_or_insert(trailers);
+    }
+
+    /// Takes a piece; credit was checked by the carrier's machine.
+    pub(crate) fn push(&mut self, data: Data) -> Result<(), Cause> {
+        let len = self.partial.len() + data.bytes.len();
+        if len > MAX_BLOCK_BYTES + MAX_EXPANSION_BYTES {
+            let limit = MAX_BLOCK_BYTES + MAX_EXPANSION_BYTES;
+            return Err(corrupt(format!("a block of over {limit} encoded bytes")));
+        }
+        let Some(decoded_len) = data.block_end else {
+            self.partial.extend_from_slice(&data.bytes);
+            return Ok(());
+        };
+        let bytes = if self.partial.is_empty() {
+            data.bytes
+        } else {
+            self.partial.extend_from_slice(&data.bytes);
+            std::mem::take(&mut self.partial).freeze()
+        };
+        let uncoded = data.uncoded || self.options.codec == 0;
+        let decoded_len = usize::try_from(decoded_len).unwrap_or(usize::MAX);
+        if uncoded && bytes.len() != decoded_len {
+            return Err(corrupt(format!(
+                "an uncoded block of {} bytes that says {decoded_len}",
+                bytes.len()
+            )));
+        }
+        let last = data.end && !uncoded;
+        self.blocks.push_back(Block { bytes, decoded_len, last, uncoded });
+        if data.end {
+            self.end(Vec::new());
+        }
+        Ok(())
+    }
+
+    /// The next block to decode; uncoded ones pass straight on.
+    pub(crate) fn next_work(&mut self) -> Option<Block> {
+        while !self.working && self.decoded.is_empty() {
+            let block = self.blocks.pop_front()?;
+            self.consumed += block.bytes.len() as u64;
+            if !block.uncoded {
+                self.working = true;
+                return Some(block);
+            }
+            self.push_decoded(block.bytes);
+        }
+        None
+    }
+
+    pub(crate) fn push_decoded(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.decoded.push_back(bytes);
+        }
+    }
+
+    /// The head said that no body follows.
+    pub(crate) fn is_empty_body(&self) -> bool {
+        self.headed && self.has_ended() && self.held_bytes() == 0
+    }
+
+    pub(crate) fn local_credit(&self) -> u64 {
+        self.local_credit
+    }
+
+    pub(crate) fn add_local_credit(&mut self, bytes: u64) {
+        self.local_credit = self.local_credit.saturating_add(bytes);
+    }
+
+    /// Whether [`Incoming::deliver`] would give a piece.
+    pub(crate) fn can_deliver(&self) -> bool {
+        self.local_credit > 0 && !self.decoded.is_empty()
+    }
+
+    /// The next piece for the local side, within its credit.
+    pub(crate) fn deliver(&mut self) -> Option<Bytes> {
+        let credit = usize::try_from(self.local_credit).unwrap_or(usize::MAX);
+        let front = self.decoded.front_mut().filter(|_| credit > 0)?;
+        let bytes =
+            if front.len() <= credit { self.decoded.pop_front()? } else { front.split_to(credit) };
+        self.local_credit -= bytes.len() as u64;
+        Some(bytes)
+    }
+
+    /// The trailers, once, when everything else is delivered.
+    pub(crate) fn take_end(&mut self) -> Option<bhttp::Fields> {
+        let drained = !self.working && self.blocks.is_empty() && self.decoded.is_empty();
+        if self.finished || !drained || !self.partial.is_empty() {
+            return None;
+        }
+        let trailers = self.ended.clone()?;
+        self.finished = true;
+        Some(trailers)
+    }
+
+    /// Credit to give the peer: what was consumed, and growth or shrinking towards `target`.
+    pub(crate) fn credit_due(&mut self, target: u64) -> Option<u64> {
+        if self.ended.is_some() || self.consumed < self.window / 4 {
+            return None;
+        }
+        let outstanding = self.window.saturating_sub(self.consumed);
+        let due = target.checked_sub(outstanding).filter(|due| *due > 0)?;
+        self.window = target;
+        self.consumed = 0;
+        Some(due)
+    }
+
+    /// The peer ended the half amid a block.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.ended.is_some() && !self.partial.is_empty()
+    }
+
+    /// Bytes held here, encoded or decoded.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.partial.len()
+            + self.blocks.iter().map(|block| block.bytes.len()).sum::<usize>()
+            + self.decoded.iter().map(Bytes::len).sum::<usize>()
+    }
+}
+
+fn corrupt(reason: String) -> Cause {
+    Cause { kind: CauseKind::Corrupt, reason }
+}

@@ -1,0 +1,288 @@
+//! The half of an exchange that goes from the local side to the carrier: pieces of body become
+//! blocks, blocks are encoded, encoded blocks leave in pieces as the peer's credit allows.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use proto::bhttp;
+use proto::stream::{Data, Frame, Head, MAX_BLOCK_BYTES};
+
+use crate::config::{BLOCK_PAUSE, LOCAL_WINDOW_BYTES};
+
+/// Encoded blocks held ahead of the carrier.
+const MAX_BLOCKS: usize = 2;
+
+/// A block cut from the body, to be encoded.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    pub(crate) bytes: Bytes,
+    /// The body ends with it.
+    pub(crate) end: bool,
+    /// The coding ends with it: not where trailers follow.
+    pub(crate) last: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    bytes: Bytes,
+    decoded_len: usize,
+    uncoded: bool,
+    end: bool,
+}
+
+/// The block that is being encoded, as it was.
+#[derive(Debug)]
+struct InWork {
+    number: u64,
+    plain: Bytes,
+    end: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// The head in binary HTTP, kept for as long as it may have to be sent again.
+    head: Bytes,
+    head_sent: bool,
+    /// Codec of the body; final once `settled`.
+    pub(crate) options: Option<codec::Options>,
+    /// The first block's result may still change the codec.
+    pub(crate) trial: bool,
+    settled: bool,
+    /// The codec did not pay after the head had named it: the rest goes uncoded.
+    pub(crate) uncoded: bool,
+    open: BytesMut,
+    had_body: bool,
+    flush_at: Duration,
+    ended: Option<bhttp::Fields>,
+    cut_end: bool,
+    in_work: Option<InWork>,
+    next_block: u64,
+    blocks: VecDeque<Block>,
+    trailers_due: bool,
+    /// Everything is with the carrier.
+    pub(crate) finished: bool,
+    granted: u64,
+    held: u64,
+}
+
+impl Outgoing {
+    /// A half whose head is not there yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            head: Bytes::new(),
+            head_sent: false,
+            options: None,
+            trial: false,
+            settled: false,
+            uncoded: false,
+            open: BytesMut::new(),
+            had_body: false,
+            flush_at: Duration::ZERO,
+            ended: None,
+            cut_end: false,
+            in_work: None,
+            next_block: 0,
+            blocks: VecDeque::new(),
+            trailers_due: false,
+            finished: false,
+            granted: 0,
+            held: 0,
+        }
+    }
+
+    pub(crate) fn set_head(&mut self, now: Duration, head: Bytes, end: bool) {
+        self.head = head;
+        self.flush_at = now + BLOCK_PAUSE;
+        if end {
+            self.ended = Some(Vec::new());
+        }
+    }
+
+    pub(crate) fn is_head_sent(&self) -> bool {
+        self.head_sent
+    }
+
+    pub(crate) fn has_head(&self) -> bool {
+        !self.head.is_empty()
+    }
+
+    /// No byte of body came or will come: the half may be sent again from its head alone.
+    pub(crate) fn is_bodyless(&self) -> bool {
+        !self.had_body && self.ended.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// The half as it was before anything was sent; only for one without a body.
+    pub(crate) fn rewind(&mut self) {
+        let head = std::mem::take(&mut self.head);
+        *self = Self { head, ended: Some(Vec::new()), ..Self::new() };
+    }
+
+    pub(crate) fn push(&mut self, now: Duration, bytes: &[u8]) {
+        self.had_body = true;
+        self.granted = self.granted.saturating_sub(bytes.len() as u64);
+        self.held += bytes.len() as u64;
+        self.open.extend_from_slice(bytes);
+        self.flush_at = now + BLOCK_PAUSE;
+    }
+
+    pub(crate) fn end(&mut self, trailers: bhttp::Fields) {
+        self.ended.get_or_insert(trailers);
+    }
+
+    /// When the open block, or the head that waits for one, goes though it is not full.
+    pub(crate) fn wake_at(&self) -> Option<Duration> {
+        let head_waits = self.options.is_none() && self.has_head();
+        let block_waits = !self.open.is_empty() && self.blocks.is_empty();
+        let can_cut = self.in_work.is_none() && !self.cut_end;
+        (can_cut && (head_waits || block_waits)).then_some(self.flush_at)
+    }
+
+    /// The head cannot wait for a block any longer.
+    pub(crate) fn head_is_due(&self, now: Duration) -> bool {
+        self.options.is_none() && self.has_head() && now >= self.flush_at
+    }
+
+    /// Bytes at hand and whether they are all: what a choice goes by.
+    pub(crate) fn at_hand(&self) -> (usize, bool) {
+        (self.open.len(), self.ended.is_some() && self.open.len() <= MAX_BLOCK_BYTES)
+    }
+
+    /// Whether [`Outgoing::cut`] would give a block.
+    pub(crate) fn can_cut(&self, now: Duration) -> bool {
+        let room = self.in_work.is_none() && self.blocks.len() < MAX_BLOCKS && !self.cut_end;
+        let full = self.open.len() >= MAX_BLOCK_BYTES;
+        let due = !self.open.is_empty() && self.blocks.is_empty() && now >= self.flush_at;
+        room && self.has_head() && (full || due || self.ended.is_some())
+    }
+
+    /// The next block, when one is full, is due, or is the last.
+    pub(crate) fn cut(&mut self, now: Duration) -> Option<Cut> {
+        if !self.can_cut(now) {
+            return None;
+        }
+        let len = self.open.len().min(MAX_BLOCK_BYTES);
+        let bytes = self.open.split_to(len).freeze();
+        let end = self.ended.is_some() && self.open.is_empty();
+        self.cut_end = end;
+        let trailers = self.ended.as_ref().is_some_and(|trailers| !trailers.is_empty());
+        self.trailers_due = end && trailers;
+        Some(Cut { bytes, end: end && !trailers, last: end && !trailers })
+    }
+
+    /// Notes that a block is being encoded; returns its number.
+    pub(crate) fn begin_work(&mut self, plain: Bytes, end: bool) -> u64 {
+        let number = self.next_block;
+        self.next_block += 1;
+        self.in_work = Some(InWork { number, plain, end });
+        number
+    }
+
+    /// The plain form of the block whose encoding is done, and whether it ends the half.
+    pub(crate) fn take_work(&mut self, number: u64) -> Option<(Bytes, bool)> {
+        let work = self.in_work.take_if(|work| work.number == number)?;
+        Some((work.plain, work.end))
+    }
+
+    /// The codec is final, the head may go.
+    pub(crate) fn settle(&mut self, options: codec::Options) {
+        self.options = Some(options);
+        self.settled = true;
+    }
+
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// A block is ready for the carrier. An empty one only carries the end.
+    pub(crate) fn push_block(&mut self, bytes: Bytes, decoded_len: usize, coded: bool, end: bool) {
+        if decoded_len > 0 || end {
+            self.blocks.push_back(Block { bytes, decoded_len, uncoded: !coded, end });
+        }
+    }
+
+    /// Whether a frame waits, leaving the peer's credit aside.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.settled
+            && !self.finished
+            && (!self.head_sent
+                || !self.blocks.is_empty()
+                || (self.trailers_due && self.in_work.is_none()))
+    }
+
+    /// The next frame within the peer's `credit` and `most` bytes of piece.
+    pub(crate) fn next_frame(&mut self, number: u64, credit: u64, most: usize) -> Option<Frame> {
+        if !self.is_ready() {
+            return None;
+        }
+        if !self.head_sent {
+            return Some(self.head_frame(number));
+        }
+        let Some(block) = self.blocks.front_mut() else {
+            self.trailers_due = false;
+            self.finished = true;
+            return Some(Frame::Trailers(number, self.ended.clone().unwrap_or_default()));
+        };
+        let len = block.bytes.len().min(most).min(usize::try_from(credit).unwrap_or(usize::MAX));
+        if len == 0 && !block.bytes.is_empty() {
+            return None;
+        }
+        let bytes = block.bytes.copy_to_bytes(len);
+        let whole = block.bytes.is_empty();
+        let (decoded_len, uncoded) = (block.decoded_len, block.uncoded);
+        let end = whole && block.end;
+        if whole {
+            self.blocks.pop_front();
+            self.held = self.held.saturating_sub(decoded_len as u64);
+        }
+        self.finished |= end;
+        let block_end = whole.then_some(decoded_len as u64);
+        Some(Frame::Data(Data { exchange: number, block_end, uncoded, end, bytes }))
+    }
+
+    fn head_frame(&mut self, number: u64) -> Frame {
+        self.head_sent = true;
+        // A body that turned out empty ends with the head.
+        let only = self.blocks.len() == 1
+            && self.blocks.front().is_some_and(|block| block.end && block.decoded_len == 0);
+        if only {
+            self.blocks.clear();
+            self.finished = true;
+        }
+        let options = self.options.unwrap_or(codec::Options::IDENTITY);
+        Frame::Head(Head {
+            exchange: number,
+            codec: options.codec,
+            window_log: options.window_log,
+            end: only,
+            head: self.head.clone(),
+        })
+    }
+
+    /// Further bytes the local side may hand over, in steps worth an action.
+    pub(crate) fn grant(&mut self) -> Option<u64> {
+        let room = LOCAL_WINDOW_BYTES.saturating_sub(self.granted + self.held);
+        if self.ended.is_some() || room < LOCAL_WINDOW_BYTES / 4 {
+            return None;
+        }
+        self.granted += room;
+        Some(room)
+    }
+
+    /// Nothing more will be sent; what is held is dropped.
+    pub(crate) fn stop(&mut self) {
+        self.open.clear();
+        self.blocks.clear();
+        self.trailers_due = false;
+        self.cut_end = true;
+        self.in_work = None;
+        self.finished = true;
+        self.ended.get_or_insert_default();
+    }
+
+    /// Bytes held here, decoded or encoded.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.open.len() + self.blocks.iter().map(|block| block.bytes.len()).sum::<usize>()
+    }
+}

@@ -1,0 +1,220 @@
+//! In what order frames leave: control first, answers sent again next, then a piece of each
+//! exchange in turn. And what frames that come mean.
+
+use std::time::Duration;
+
+use proto::bhttp;
+use proto::stream::{self, Data, Frame, Hello, Role};
+use record::event::Fact;
+
+use crate::Relay;
+use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output};
+use crate::carrier::encoded_len;
+use crate::config::{MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::exchange::Stage;
+use crate::timers::Key;
+
+impl Relay {
+    /// Lets every carrier that has something to do receive and send until nothing moves.
+    pub(crate) fn pump(&mut self, now: Duration) {
+        while let Some(carrier) = self.dirty.pop_first() {
+            self.fill(now, carrier);
+            self.drain(now, carrier);
+        }
+    }
+
+    /// Gives the machine frames while the carrier has room.
+    fn fill(&mut self, now: Duration, id: CarrierId) {
+        let Some(instance) = self.edge_instance(id) else { return };
+        while let Some(carrier) = self.carriers.get_mut(&id) {
+            if carrier.room_bytes() == 0 {
+                return;
+            }
+            if let Some(replay) = carrier.replays.front_mut() {
+                match replay.frames.pop_front() {
+                    Some(frame) => {
+                        carrier.send(now, frame);
+                    }
+                    None => {
+                        let number = carrier.replays.pop_front().map_or(0, |r| r.number);
+                        self.offer(ExchangeId { instance, number });
+                    }
+                }
+                continue;
+            }
+            let Some(number) = carrier.ready.pop_front() else { return };
+            let alone = carrier.ready.is_empty();
+            self.send_next(now, id, ExchangeId { instance, number }, alone);
+        }
+    }
+
+    /// Sends one frame of an exchange and puts it back in the queue if it has more.
+    fn send_next(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, alone: bool) {
+        let Some(machine) = self.carriers.get(&carrier).map(|carrier| &carrier.machine) else {
+            return;
+        };
+        let credit = machine.credit(id.number);
+        let most = if alone { TRANSMIT_WINDOW_BYTES } else { PIECE_BYTES };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if exchange.stage != Stage::Open(carrier) {
+            return;
+        }
+        let Some(frame) = exchange.outgoing.next_frame(id.number, credit, most) else { return };
+        let bytes = encoded_len(&frame);
+        exchange.meter.sent_wire_bytes += bytes as u64;
+        if self.config.role == Role::Gateway {
+            exchange.log.push(&frame, bytes);
+        }
+        if matches!(frame, Frame::Head(_)) && self.config.role == Role::Edge {
+            // From here on the request may have been forwarded.
+            self.timers.set(Key::Exchange(id), None);
+        }
+        self.send(now, carrier, frame);
+        self.advance_outgoing(now, id);
+        self.settle_if_done(now, id);
+        self.offer(id);
+    }
+
+    /// Queues an exchange at its carrier if it has a frame to send and is not queued.
+    pub(crate) fn offer(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let Some(carrier_id) = exchange.carrier() else { return };
+        let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
+        let replaying = carrier.replays.iter().any(|replay| replay.number == id.number);
+        if exchange.outgoing.is_ready() && !replaying && !carrier.ready.contains(&id.number) {
+            carrier.ready.push_back(id.number);
+            self.dirty.insert(carrier_id);
+        }
+    }
+
+    /// Takes what the machine has: frames to act on, bytes to transmit, a fault.
+    fn drain(&mut self, now: Duration, id: CarrierId) {
+        while let Some(carrier) = self.carriers.get_mut(&id) {
+            match carrier.machine.poll_output() {
+                Some(stream::Output::Received(frame)) => self.received(now, id, frame),
+                Some(stream::Output::Transmit(bytes)) => {
+                    carrier.queued = 0;
+                    carrier.in_flight += bytes.len();
+                    let backlog = carrier.in_flight;
+                    self.outputs.push_back(Output::Transmit { carrier: id, bytes });
+                    if backlog > MAX_BACKLOG_BYTES {
+                        let limit = "backlog of a carrier".to_owned();
+                        let consequence = "carrier closed".to_owned();
+                        self.event(now, Fact::LimitReached { limit, consequence });
+                        self.close_carrier(now, id, "the peer does not read");
+                    }
+                }
+                Some(stream::Output::Fault(error)) => {
+                    self.close_carrier(now, id, &format!("protocol fault: {error}"));
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn received(&mut self, now: Duration, carrier: CarrierId, frame: Frame) {
+        if let Frame::Hello(hello) = &frame {
+            self.hello(now, carrier, hello);
+            return;
+        }
+        let Some(instance) = self.edge_instance(carrier) else { return };
+        let id = |number| ExchangeId { instance, number };
+        match frame {
+            Frame::Head(head) => match self.config.role {
+                Role::Edge => self.response_head(now, id(head.exchange), &head),
+                Role::Gateway => self.request_head(now, carrier, id(head.exchange), &head),
+            },
+            Frame::Data(data) => self.peer_data(now, id(data.exchange), data),
+            Frame::Trailers(number, trailers) => self.peer_end(now, id(number), trailers),
+            Frame::Credit(number, _) => self.offer(id(number)),
+            Frame::Abort(abort) => {
+                let kind = CauseKind::from_wire(abort.code);
+                self.peer_abort(now, id(abort.exchange), Cause { kind, reason: abort.reason });
+            }
+            Frame::Interim(number, status) => self.peer_interim(id(number), status),
+            Frame::Query(number) => self.query(now, carrier, id(number)),
+            Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
+            Frame::GoAway => {
+                if let Some(carrier) = self.carriers.get_mut(&carrier) {
+                    carrier.going_away = true;
+                }
+            }
+            // Kinds of control that this version does not use; later ones may be sent.
+            Frame::Control(..) | Frame::Hello(_) | Frame::Ping(_) | Frame::Pong(_) => {}
+        }
+    }
+
+    fn hello(&mut self, now: Duration, id: CarrierId, hello: &Hello) {
+        self.timers.set(Key::Carrier(id), None);
+        let Some(carrier) = self.carriers.get(&id) else { return };
+        let peer = carrier.peer.clone();
+        let other = self.carriers.iter().any(|(other, carrier)| {
+            *other != id && carrier.peer_instance() == Some(hello.instance) && carrier.peer != peer
+        });
+        if other {
+            // Else one peer could ask for the answers of another's exchanges.
+            self.close_carrier(now, id, "the instance belongs to another peer");
+            return;
+        }
+        let version = hello.version_max.min(stream::VERSION_MAX);
+        self.event(now, Fact::CarrierUp { peer, version });
+        if self.shutting_down {
+            self.send(now, id, Frame::GoAway);
+        }
+        if self.config.role == Role::Edge {
+            self.edge_connected(now, id, hello.instance);
+        }
+    }
+
+    fn peer_data(&mut self, now: Duration, id: ExchangeId, data: Data) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.meter.received_wire_bytes += data.bytes.len() as u64 + 6;
+        if let Err(cause) = exchange.incoming.push(data) {
+            self.refuse(now, id, &cause);
+            return;
+        }
+        self.advance_incoming(now, id);
+    }
+
+    fn peer_end(&mut self, now: Duration, id: ExchangeId, trailers: bhttp::Fields) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.incoming.end(trailers);
+        if exchange.incoming.is_cut_short() {
+            let reason = "trailers amid a block".to_owned();
+            self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
+            return;
+        }
+        self.advance_incoming(now, id);
+    }
+
+    fn peer_interim(&mut self, id: ExchangeId, status: u16) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        self.outputs.push_back(Output::Interim { exchange: id, status });
+        if status == 100 && exchange.traits.expects_continue {
+            exchange.traits.expects_continue = false;
+            self.grant_local(id);
+        }
+    }
+
+    fn peer_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if cause.kind == CauseKind::AnsweredEarly && exchange.incoming.has_ended() {
+            exchange.outgoing.stop();
+            self.settle_if_done(now, id);
+            return;
+        }
+        if self.config.role == Role::Gateway {
+            self.note_abort(id);
+        }
+        self.fail_local(now, id, cause);
+    }
+
+    /// The peer sent what this side cannot take: both sides are told.
+    pub(crate) fn refuse(&mut self, now: Duration, id: ExchangeId, cause: &Cause) {
+        self.fail_peer(now, id, cause);
+        if self.config.role == Role::Gateway {
+            self.note_abort(id);
+        }
+        self.fail_local(now, id, cause.clone());
+    }
+}

@@ -1,0 +1,60 @@
+//! One deadline per key, the earliest first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::api::{CarrierId, ExchangeId};
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    /// An open block or a waiting head.
+    Block(ExchangeId),
+    /// An exchange that waits for a carrier, an outcome or a query.
+    Exchange(ExchangeId),
+    /// A carrier that has not said HELLO.
+    Carrier(CarrierId),
+    /// The next dial.
+    Dial,
+}
+
+/// See the module; bounded by two keys per exchange, one per carrier, and the dial.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    queue: BTreeSet<(Duration, Key)>,
+    at: BTreeMap<Key, Duration>,
+}
+
+impl Timers {
+    /// Sets, moves or (`None`) clears a deadline.
+    pub(crate) fn set(&mut self, key: Key, at: Option<Duration>) {
+        let before = match at {
+            Some(at) => self.at.insert(key, at),
+            None => self.at.remove(&key),
+        };
+        if before == at {
+            return;
+        }
+        if let Some(before) = before {
+            self.queue.remove(&(before, key));
+        }
+        if let Some(at) = at {
+            self.queue.insert((at, key));
+        }
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next(&self) -> Option<Duration> {
+        self.queue.first().map(|(at, _)| *at)
+    }
+
+    /// Takes one deadline that has passed.
+    pub(crate) fn pop(&mut self, now: Duration) -> Option<Key> {
+        let (at, key) = *self.queue.first()?;
+        if at > now {
+            return None;
+        }
+        self.set(key, None);
+        Some(key)
+    }
+}
