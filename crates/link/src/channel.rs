@@ -146,10 +146,11 @@ impl<P: Packet> Channel<P> {
         if self.config.mtu.is_some_and(|mtu| packet.len_bytes() as u64 > u64::from(mtu)) {
             return self.drop(packet, DropReason::Mtu);
         }
-        if self.config.loss_first && self.loses(number) {
+        let spared = self.config.loss_first;
+        if spared && self.loses(number) {
             return self.drop(packet, DropReason::Loss);
         }
-        let entry = Numbered { number, packet };
+        let entry = Numbered { number, spared, packet };
         if self.in_service.is_none() {
             self.send(entry, self.now);
         } else if let Err(entry) =
@@ -176,8 +177,8 @@ impl<P: Packet> Channel<P> {
 
     /// A packet has left the transmitter: it is lost, or travels, perhaps with a copy.
     fn travel(&mut self, sent: InService<P>) {
-        let InService { entry: Numbered { number, packet }, start, finish } = sent;
-        if !self.config.loss_first && self.loses(number) {
+        let InService { entry: Numbered { number, spared, packet }, start, finish } = sent;
+        if !spared && self.loses(number) {
             return self.drop(packet, DropReason::Loss);
         }
         if self.config.outages.meet(start, finish) {

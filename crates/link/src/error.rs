@@ -67,10 +67,10 @@ impl fmt::Display for Error {
             }
             Self::Conflict { what } => f.write_str(what),
             Self::Trace { name, line: Some(line), what } => {
-                write!(f, "trace {} line {line}: {what}", quoted(name).trim_matches('\''))
+                write!(f, "trace {} line {line}: {what}", shown(name))
             }
             Self::Trace { name, line: None, what } => {
-                write!(f, "trace {}: {what}", quoted(name).trim_matches('\''))
+                write!(f, "trace {}: {what}", shown(name))
             }
         }
     }
@@ -81,12 +81,17 @@ impl std::error::Error for Error {}
 /// Most characters of a value that a message repeats.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// A value for a message: on one line, in quotes, cut when long.
+/// A value for a message, in quotes.
 pub(crate) fn quoted(value: &str) -> String {
+    format!("'{}'", shown(value))
+}
+
+/// A value on one line, cut when long.
+fn shown(value: &str) -> String {
     let mut shown: String =
         value.chars().take(QUOTED_CHARS_MAX).flat_map(char::escape_debug).collect();
     if value.chars().nth(QUOTED_CHARS_MAX).is_some() {
         shown.push('…');
     }
-    format!("'{shown}'")
+    shown
 }

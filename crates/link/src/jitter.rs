@@ -11,7 +11,7 @@ pub enum Distribution {
     #[default]
     Uniform,
     /// Normal with mean `delay` and standard deviation `jitter`; no draw is further out than 8.6
-    /// standard deviations.
+    /// standard deviations. Its last bits are those of the platform's logarithm and cosine.
     Normal,
 }
 

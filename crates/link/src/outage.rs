@@ -11,7 +11,9 @@ pub const OUTAGE_WINDOWS_MAX: usize = 1_000;
 /// Most repeating outages of one direction.
 pub const OUTAGE_CYCLES_MAX: usize = 16;
 
-const EXPECTED: &str = "outages since the link's start, like '10 s..15 s, every 60 s for 5 s'";
+/// What is understood.
+pub(crate) const EXPECTED: &str =
+    "outages since the link's start (like '10 s..15 s, every 60 s for 5 s') or none";
 
 /// Times at which nothing gets through: `10 s..15 s, 60 s..61 s, every 5 min for 20 s`.
 ///

@@ -46,8 +46,8 @@ const IST_118: &str = "IST-118 (Johnsen et al.), table of networks; queue: netem
 const IST_150: &str = "IST-150 (Jansen et al.), section IV, federated setups";
 const NAM: &str = "NAM (Ghandeharizadeh et al.), network classes: midpoints, half the round trip";
 const V90: &str = "ITU-T V.90: 33.6 kbit/s up, 56 kbit/s down; a delay of 75 ms is assumed";
-const RFC_3481: &str = "RFC 3481 §2.1, §2.2: 2.5G, fastest rates, round trip 700 ms of 'few 100 to \
-                        1000'";
+const RFC_3481: &str =
+    "RFC 3481 §2.1, §2.2: 2.5G at its fastest; a round trip of 700 ms is assumed";
 const RFC_2488: &str =
     "RFC 2488 §2: one geostationary hop at the edge of view; a rate of 2 Mbit/s is assumed";
 

@@ -14,6 +14,8 @@ pub const QUEUE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// A packet on its way, with its number in the order of arrival at the channel.
 pub(crate) struct Numbered<P> {
     pub(crate) number: u64,
+    /// Whether it has already been decided that this packet is not lost.
+    pub(crate) spared: bool,
     pub(crate) packet: P,
 }
 
@@ -78,7 +80,7 @@ mod tests {
     use super::*;
 
     fn entry(len_bytes: usize) -> Numbered<Vec<u8>> {
-        Numbered { number: 0, packet: vec![0; len_bytes] }
+        Numbered { number: 0, spared: false, packet: vec![0; len_bytes] }
     }
 
     #[test]

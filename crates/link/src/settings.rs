@@ -23,6 +23,7 @@ pub struct Key {
     pub expected: &'static str,
     /// What it does, for help texts.
     pub about: &'static str,
+    /// Answers nothing when it refuses the value.
     set: fn(&mut ChannelConfig, &str) -> Option<()>,
     get: fn(&ChannelConfig) -> String,
 }
@@ -52,7 +53,7 @@ static KEYS: [Key; 15] = [
         get: |config| or_none(config.rate_bps, format_rate),
     },
     Key {
-        name: "trace",
+        name: TRACE,
         expected: TRACE_EXPECTED,
         about: "recorded delivery times; replaces the rate",
         set: |config, value| (value == "none").then(|| config.trace = None),
@@ -161,8 +162,8 @@ static KEYS: [Key; 15] = [
         get: |config| or_none(config.mtu.map(u64::from), |mtu| format!("{mtu} B")),
     },
     Key {
-        name: "outages",
-        expected: "windows since the link's start (like '10 s..15 s, every 60 s for 5 s') or none",
+        name: OUTAGES,
+        expected: crate::outage::EXPECTED,
         about: "when whatever is being sent is lost",
         set: |config, value| Outages::parse(value).ok().map(|outages| config.outages = outages),
         get: |config| config.outages.to_string(),
@@ -170,6 +171,7 @@ static KEYS: [Key; 15] = [
 ];
 
 const SHARE: &str = "a share from 0 % to 100 % (like 1 %)";
+const OUTAGES: &str = "outages";
 const TRACE: &str = "trace";
 const TRACE_EXPECTED: &str =
     "a file with one time in whole milliseconds per 1500-byte delivery opportunity, or none";
@@ -217,11 +219,7 @@ impl LinkConfig {
                 config.rate_bps = None;
                 config.trace = Some(trace.clone());
             } else {
-                (known.set)(config, value).ok_or_else(|| Error::Setting {
-                    key: key.to_owned(),
-                    value: value.to_owned(),
-                    expected: known.expected.to_owned(),
-                })?;
+                (known.set)(config, value).ok_or_else(|| refusal(known, key, value))?;
             }
         }
         Ok(())
@@ -298,6 +296,15 @@ fn find(name: &str) -> Result<&'static Key, Error> {
             known,
         }
     })
+}
+
+fn refusal(known: &Key, key: &str, value: &str) -> Error {
+    let (value, expected) = match Outages::parse(value) {
+        // Outages are many in one value: the one to blame is named.
+        Err(Error::Value { value, expected }) if known.name == OUTAGES => (value, expected),
+        _ => (value.to_owned(), known.expected.to_owned()),
+    };
+    Error::Setting { key: key.to_owned(), value, expected }
 }
 
 /// The outer `None` is a refusal, the inner one says 'none'.
