@@ -26,7 +26,7 @@ pub(crate) struct Function<'a> {
     pub(crate) offset: usize,
     /// First and last line, from 1.
     pub(crate) lines: (usize, usize),
-    /// Written with `pub` (also `pub(crate)` and the like).
+    /// Written with `pub` alone.
     pub(crate) is_public: bool,
 }
 
@@ -98,7 +98,7 @@ impl Source {
         let body = body_range(&self.code, name_start)?;
         let signature = &self.code[name_start + name.len()..body.start];
         let line_start = self.line_starts[self.line(offset) - 1];
-        let is_public = self.code[line_start..offset].trim_start().starts_with("pub");
+        let is_public = self.code[line_start..offset].trim_start().starts_with("pub ");
         let lines = (self.line(offset), self.line(body.end - 1));
         Some(Function { name, signature, offset, lines, is_public })
     }

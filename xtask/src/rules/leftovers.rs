@@ -44,8 +44,8 @@ fn check_source(source: &Source, report: &mut Report) {
         let line = source.line(offset);
         let called = source.code[offset + "sleep".len()..].starts_with('(');
         if called && !source.has_note(line, "sleep:") {
-            let what = "a test that sleeps; wait for the condition, or say in a comment `// sleep:` \
-                why time itself is what it tests";
+            let what = "a test that sleeps; wait for the condition, or say in a comment \
+                `// sleep:` why time itself is what it tests";
             report.add(&source.path, line, what);
         }
     }
@@ -76,7 +76,7 @@ mod tests {
             "const A: &str = \"todo!()\"; fn todo() {}",
             "#[ignore = \"needs a radio\"]\nfn f() {}",
             "fn f() { sleep(SECOND); }",
-            "#[test]\nfn f() {\n    // sleep: the link must stay idle so long\n    sleep(SECOND);\n}",
+            "#[test]\nfn f() {\n    // sleep: the link stays idle so long\n    sleep(SECOND);\n}",
         ] {
             assert_eq!(places(&RULE, &[("a.rs", text)]), [""; 0], "{text}");
         }

@@ -1,0 +1,26 @@
+# Everything a person types. Each target does its own set-up; see `make help`.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+# A fresh rustup is not yet in the PATH of the shell that installed it.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## the pair over emulated links, before and after: about 5 minutes and the build
+	@scripts/setup
+	cargo build --release --locked --package longwire
+	target/release/longwire demo
+
+.PHONY: test
+test: ## everything that must hold: format, rules, lints, documents, licences, tests
+	@scripts/setup
+	cargo fmt --all --check
+	cargo xtask tidy
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	@scripts/deny
+	cargo test --workspace --locked
