@@ -9,9 +9,11 @@ use super::element::{Element, Value};
 use crate::random::Random;
 
 /// Most units in one force; more tracks than that are later reports of the same units.
-const MAX_UNITS: usize = 48;
+const MAX_UNITS: usize = 120;
 /// Seconds from one round of reports to the next.
 const ROUND_S: u32 = 30;
+/// Share of reports that do not get through, in per cent.
+const SILENT_PER_CENT: u32 = 20;
 /// All reports are of one day, from six in the morning (seconds since midnight).
 const FIRST_REPORT_S: u32 = 6 * 3600;
 /// That day.
@@ -96,7 +98,7 @@ impl Force {
     pub(crate) fn deploy(random: &mut Random, tracks: usize) -> Self {
         let (country, system) = random.pick(&SYSTEMS).unwrap_or(("NOR", "NORTRACK"));
         let subsystem = format!("{}BDE-{}BN", 1 + random.below(9), 1 + random.below(4));
-        let count = tracks.div_ceil(3).clamp(1, MAX_UNITS);
+        let count = tracks.div_ceil(2).clamp(1, MAX_UNITS);
         let mut units: Vec<Unit> = Vec::with_capacity(count);
         let mut serial = 1000 + random.below(8000);
         while units.len() < count {
@@ -110,13 +112,16 @@ impl Force {
         Self { country, system, subsystem, units }
     }
 
-    /// The next `tracks` reports, oldest first, as `track` elements. Units move between rounds.
+    /// The next `tracks` reports, round by round, as `track` elements. Units move between rounds.
     pub(crate) fn report(&mut self, random: &mut Random, tracks: usize) -> Vec<Element> {
         let mut elements = Vec::with_capacity(tracks);
         let mut round_s = FIRST_REPORT_S + random.below(9 * 3600);
         while elements.len() < tracks {
             for unit in &mut self.units {
                 unit.advance(random);
+                if random.chance(SILENT_PER_CENT) {
+                    continue;
+                }
                 let time_s = round_s + random.below(ROUND_S);
                 let source = Source {
                     country: self.country,
@@ -155,7 +160,7 @@ impl Unit {
             longitude: random.between(9.1, 11.9),
             altitude_m: random.between(40.0, 900.0),
             bearing_deg: random.between(0.0, 359.0),
-            speed_kmh: random.between(0.0, 60.0),
+            speed_kmh: random.between(5.0, 60.0),
             accuracy_m: 4 + random.below(9),
             status: random.pick(&STATUS).unwrap_or("NOT KNOWN"),
         }
@@ -187,7 +192,7 @@ impl Unit {
     /// Moves for one round.
     fn advance(&mut self, random: &mut Random) {
         self.bearing_deg = (self.bearing_deg + random.between(-6.0, 6.0)).rem_euclid(360.0);
-        self.speed_kmh = (self.speed_kmh + random.between(-4.0, 4.0)).clamp(0.0, 80.0);
+        self.speed_kmh = (self.speed_kmh + random.between(-4.0, 4.0)).clamp(5.0, 80.0);
         self.accuracy_m = 4 + random.below(9);
         self.altitude_m = (self.altitude_m + random.between(-5.0, 5.0)).max(0.0);
         let degrees = self.speed_kmh / 3.6 * f64::from(ROUND_S) / METRES_PER_DEGREE;
@@ -202,7 +207,7 @@ impl Unit {
         if let Some(terminal) = &self.terminal {
             sections.push(self.device(random, terminal));
         }
-        if random.chance(6) {
+        if random.chance(8) {
             sections.push(note(random));
         }
         Element::parent("track", sections)
