@@ -1,1 +1,19 @@
-//! The laboratory: namespaces, the ferry, demonstrations, reports.
+//! The laboratory: hosts as network namespaces, joined by emulated links.
+//!
+//! [`Lab`] builds pairs of hosts; the ferry, one real-time thread, moves their packets through the
+//! models of the `link` crate and records how late each one was. [`session`] keeps a lab that
+//! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
+
+pub mod doctor;
+mod error;
+mod ferry;
+mod lab;
+pub mod namespace;
+pub mod session;
+
+pub use error::{Error, Result};
+pub use ferry::RealTime;
+pub use lab::{DirectionReport, Lab, LinkReport, LinkSpec, Options};
+pub use namespace::{
+    CONGESTION_CONTROL, Device, Host, INTERFACE, Privilege, Side, acquire, within,
+};

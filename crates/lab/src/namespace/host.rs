@@ -1,0 +1,150 @@
+//! One host: a network namespace with one interface, which leads over the link.
+
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::enter::{Entrance, LAB_ID, duplicate};
+use super::netlink::{LinkChange, Netlink};
+use super::netns::{Namespace, within};
+use crate::error::{Doing, Result};
+use crate::ferry::frames_lost_by_socket;
+
+/// Congestion control of every TCP connection over an emulated link, whatever the machine's own
+/// default: results stay comparable from machine to machine.
+pub const CONGESTION_CONTROL: &str = "cubic";
+/// The name of a host's interface to the link.
+pub const INTERFACE: &str = "link";
+
+/// Which end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The client's end in the laboratory's own experiments.
+    A,
+    /// The service's end.
+    B,
+}
+
+impl Side {
+    /// Both ends.
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    /// The host's name inside the lab.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::B => "b",
+        }
+    }
+
+    /// The side that a person calls `name`.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::BOTH.into_iter().find(|side| side.name() == name)
+    }
+
+    /// The far end.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
+/// One host of a lab.
+pub struct Host {
+    pub(super) side: Side,
+    pub(super) namespace: Namespace,
+    pub(super) address: Ipv4Addr,
+    pub(super) peer: Ipv4Addr,
+    pub(super) netlink: Netlink,
+    pub(super) interface: u32,
+    pub(super) congestion_control: String,
+    pub(super) intake: Intake,
+    pub(super) lab_id: String,
+}
+
+/// How packets get from the host to the ferry, where some may be lost when the ferry is late.
+pub(super) enum Intake {
+    /// Through the TAP interface's queue.
+    Tap,
+    /// Through a packet socket's buffer, at the far end of a veth pair.
+    Socket { socket: OwnedFd, lost: AtomicU64 },
+}
+
+impl Host {
+    /// Which end it is.
+    #[must_use]
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Its address on the link.
+    #[must_use]
+    pub fn address(&self) -> Ipv4Addr {
+        self.address
+    }
+
+    /// Its network namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Congestion control of TCP connections over the link, as read back from the kernel.
+    #[must_use]
+    pub fn congestion_control(&self) -> &str {
+        &self.congestion_control
+    }
+
+    /// A program that will run on this host. There the names `a` and `b` resolve, and no other
+    /// name is looked up over a network. It is ended when the lab is closed.
+    ///
+    /// # Errors
+    /// When no descriptor is left.
+    pub fn command(&self, program: &str) -> Result<Command> {
+        let network = duplicate(&self.namespace).doing(|| "keep a namespace open".to_string())?;
+        let (a, b) = match self.side {
+            Side::A => (self.address, self.peer),
+            Side::B => (self.peer, self.address),
+        };
+        let mut command = Entrance::new(None, network, a, b).command(program);
+        command.env(LAB_ID, &self.lab_id);
+        Ok(command)
+    }
+
+    /// Runs `work` on a thread of its own on this host; see [`within`].
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        within(&self.namespace, work)
+    }
+
+    /// Fits the host to a link: packets that it sends are at most `mtu` bytes long, those that it
+    /// receives at most `interface_mtu`.
+    pub(crate) fn fit(&self, mtu: u32, interface_mtu: u32) -> Result<()> {
+        let doing = || format!("set the mtu of host {} to {mtu} B", self.side.name());
+        let change = LinkChange { mtu: Some(interface_mtu), ..LinkChange::default() };
+        self.netlink.change_link(self.interface, &change).doing(doing)?;
+        let (interface, peer, source) = (self.interface, self.peer, self.address);
+        self.netlink.set_route(interface, peer, source, mtu, CONGESTION_CONTROL).doing(doing)
+    }
+
+    /// Packets lost because the ferry did not fetch them in time, since the host was made.
+    pub(crate) fn lost_on_intake(&self) -> Result<u64> {
+        let doing = || format!("count the losses of host {}", self.side.name());
+        match &self.intake {
+            Intake::Tap => self.netlink.dropped_on_send(self.interface).doing(doing),
+            Intake::Socket { socket, lost } => {
+                // The kernel's count starts again with each reading.
+                let more = u64::from(frames_lost_by_socket(socket).doing(doing)?);
+                Ok(lost.fetch_add(more, Ordering::Relaxed) + more)
+            }
+        }
+    }
+}

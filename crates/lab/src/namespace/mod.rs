@@ -1,0 +1,21 @@
+//! Hosts as network namespaces: made, configured, entered and removed.
+
+mod enter;
+mod ethtool;
+mod host;
+mod message;
+mod netlink;
+mod netns;
+mod privilege;
+pub(crate) mod processes;
+mod wire;
+
+pub(crate) use enter::{Entrance, LAB_ID};
+pub use host::{CONGESTION_CONTROL, Host, INTERFACE, Side};
+pub(crate) use netlink::Netlink;
+pub(crate) use netns::on_fresh_thread;
+pub use netns::{Namespace, within};
+pub(crate) use privilege::{CAP_IPC_LOCK, capabilities};
+pub use privilege::{Privilege, acquire, in_user_namespace};
+pub use wire::{Device, LINKS_MAX};
+pub(crate) use wire::{Plan, build, mtus};

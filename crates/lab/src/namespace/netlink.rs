@@ -1,0 +1,254 @@
+//! The few requests to the kernel's network configuration that the laboratory needs.
+//!
+//! A socket speaks for the namespace it was opened in, from whichever thread it is used.
+
+use std::ffi::c_int;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, setsockopt, socket,
+    sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+
+use super::message::{Answer, Request, answers, attribute, u32_at, u64_at};
+
+/// The kernel answers at once; after this many seconds something is wrong with the machine.
+const ANSWER_TIMEOUT_S: i64 = 5;
+/// More than the largest answer to the requests made here.
+const ANSWER_BYTES: usize = 64 * 1024;
+/// Length of `struct ifinfomsg`.
+const LINK_FIXED_BYTES: usize = 16;
+/// Length of `struct rtmsg`.
+const ROUTE_FIXED_BYTES: usize = 12;
+/// Prefix length of one address.
+const HOST_PREFIX: u8 = 32;
+/// `RTAX_MTU`: the longest packet over a route.
+const RTAX_MTU: u16 = 2;
+/// `RTAX_CC_ALGO`: the congestion control of connections that use a route.
+const RTAX_CC_ALGO: u16 = 16;
+/// `TC_H_ROOT`: in the place of an interface's own discipline.
+const TC_H_ROOT: u32 = u32::MAX;
+/// `VETH_INFO_PEER`.
+const VETH_INFO_PEER: u16 = 1;
+
+/// A MAC address.
+pub(crate) type Mac = [u8; 6];
+
+/// A netlink socket of one network namespace.
+pub(crate) struct Netlink {
+    socket: OwnedFd,
+    sequence: AtomicU32,
+}
+
+/// What is to change on an interface.
+#[derive(Default)]
+pub(crate) struct LinkChange {
+    pub(crate) up: bool,
+    pub(crate) mtu: Option<u32>,
+    pub(crate) mac: Option<Mac>,
+    pub(crate) queue_packets: Option<u32>,
+}
+
+/// One end of a veth pair to be made.
+pub(crate) struct VethEnd<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) mac: Mac,
+    pub(crate) mtu: u32,
+}
+
+impl Netlink {
+    /// Opens a socket in the calling thread's network namespace.
+    pub(crate) fn open() -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let protocol = SockProtocol::NetlinkRoute;
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
+        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(ANSWER_TIMEOUT_S))?;
+        Ok(Self { socket, sequence: AtomicU32::new(1) })
+    }
+
+    /// Changes an interface.
+    pub(crate) fn change_link(&self, index: u32, change: &LinkChange) -> io::Result<()> {
+        let flags = if change.up { libc::IFF_UP.cast_unsigned() } else { 0 };
+        let fixed = link_fixed(index, flags, flags);
+        let mut request = Request::new(libc::RTM_NEWLINK, libc::NLM_F_ACK, &fixed);
+        if let Some(mtu) = change.mtu {
+            request.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes());
+        }
+        if let Some(mac) = change.mac {
+            request.attribute(libc::IFLA_ADDRESS, &mac);
+        }
+        if let Some(packets) = change.queue_packets {
+            request.attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes());
+        }
+        self.exchange(request, |_| ())
+    }
+
+    /// Makes a veth pair: `here` in this namespace, `there` in `namespace`.
+    pub(crate) fn create_veth(
+        &self,
+        here: &VethEnd<'_>,
+        there: &VethEnd<'_>,
+        namespace: &impl AsRawFd,
+    ) -> io::Result<()> {
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let mut request = Request::new(libc::RTM_NEWLINK, flags, &link_fixed(0, 0, 0));
+        describe(&mut request, here);
+        let info = request.open(libc::IFLA_LINKINFO);
+        request.text(libc::IFLA_INFO_KIND, "veth");
+        let data = request.open(libc::IFLA_INFO_DATA);
+        let peer = request.open(VETH_INFO_PEER);
+        request.raw(&link_fixed(0, 0, 0));
+        describe(&mut request, there);
+        request.attribute(libc::IFLA_NET_NS_FD, &namespace.as_raw_fd().to_ne_bytes());
+        request.close(peer);
+        request.close(data);
+        request.close(info);
+        self.exchange(request, |_| ())
+    }
+
+    /// Gives an interface an address, without the route that the kernel would add by itself.
+    pub(crate) fn add_address(&self, index: u32, address: Ipv4Addr) -> io::Result<()> {
+        let [i0, i1, i2, i3] = index.to_ne_bytes();
+        // struct ifaddrmsg: family, prefix length, flags, scope, index.
+        let family = u8::try_from(libc::AF_INET).unwrap_or_default();
+        let fixed = [family, HOST_PREFIX, 0, libc::RT_SCOPE_UNIVERSE, i0, i1, i2, i3];
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let mut request = Request::new(libc::RTM_NEWADDR, flags, &fixed);
+        request.attribute(libc::IFA_LOCAL, &address.octets());
+        request.attribute(libc::IFA_ADDRESS, &address.octets());
+        request.attribute(libc::IFA_FLAGS, &libc::IFA_F_NOPREFIXROUTE.to_ne_bytes());
+        self.exchange(request, |_| ())
+    }
+
+    /// Makes the peer's MAC address known for good, so that no ARP is ever sent.
+    pub(crate) fn add_neighbour(&self, index: u32, peer: Ipv4Addr, mac: Mac) -> io::Result<()> {
+        // struct ndmsg: family, padding, index, state, flags, type.
+        let mut fixed = [0; 12];
+        fixed[0] = u8::try_from(libc::AF_INET).unwrap_or_default();
+        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+        fixed[8..10].copy_from_slice(&libc::NUD_PERMANENT.to_ne_bytes());
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        let mut request = Request::new(libc::RTM_NEWNEIGH, flags, &fixed);
+        request.attribute(libc::NDA_DST, &peer.octets());
+        request.attribute(libc::NDA_LLADDR, &mac);
+        self.exchange(request, |_| ())
+    }
+
+    /// Routes one host through an interface with packets of up to `mtu` bytes; TCP connections over the route use
+    /// `congestion_control`, whatever program opens them and whatever the namespace's default is.
+    pub(crate) fn set_route(
+        &self,
+        index: u32,
+        peer: Ipv4Addr,
+        source: Ipv4Addr,
+        mtu: u32,
+        congestion_control: &str,
+    ) -> io::Result<()> {
+        // struct rtmsg: family, lengths of destination and source, tos, table, protocol, scope,
+        // type, flags.
+        let mut fixed = [0; ROUTE_FIXED_BYTES];
+        fixed[0] = u8::try_from(libc::AF_INET).unwrap_or_default();
+        fixed[1] = HOST_PREFIX;
+        fixed[4] = libc::RT_TABLE_MAIN;
+        fixed[5] = libc::RTPROT_STATIC;
+        fixed[6] = libc::RT_SCOPE_LINK;
+        fixed[7] = libc::RTN_UNICAST;
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        let mut request = Request::new(libc::RTM_NEWROUTE, flags, &fixed);
+        request.attribute(libc::RTA_DST, &peer.octets());
+        request.attribute(libc::RTA_PREFSRC, &source.octets());
+        request.attribute(libc::RTA_OIF, &index.to_ne_bytes());
+        let metrics = request.open(libc::RTA_METRICS);
+        request.attribute(RTAX_MTU, &mtu.to_ne_bytes());
+        request.text(RTAX_CC_ALGO, congestion_control);
+        request.close(metrics);
+        self.exchange(request, |_| ())
+    }
+
+    /// The congestion control that the kernel holds for the route to `peer`.
+    pub(crate) fn route_congestion_control(&self, peer: Ipv4Addr) -> io::Result<Option<String>> {
+        let mut fixed = [0; ROUTE_FIXED_BYTES];
+        fixed[0] = u8::try_from(libc::AF_INET).unwrap_or_default();
+        fixed[1] = HOST_PREFIX;
+        let mut request = Request::new(libc::RTM_GETROUTE, 0, &fixed);
+        request.attribute(libc::RTA_DST, &peer.octets());
+        self.exchange(request, |answer| {
+            let metrics = attribute(answer.body, ROUTE_FIXED_BYTES, libc::RTA_METRICS)?;
+            let text = attribute(metrics, 0, RTAX_CC_ALGO)?;
+            Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_string())
+        })
+    }
+
+    /// Packets that the interface dropped because its reader did not take them in time.
+    pub(crate) fn dropped_on_send(&self, index: u32) -> io::Result<u64> {
+        /// Place of `tx_dropped` in `struct rtnl_link_stats64`.
+        const TX_DROPPED_AT: usize = 7 * 8;
+        let request = Request::new(libc::RTM_GETLINK, 0, &link_fixed(index, 0, 0));
+        let dropped = self.exchange(request, |answer| {
+            let stats = attribute(answer.body, LINK_FIXED_BYTES, libc::IFLA_STATS64)?;
+            u64_at(stats, TX_DROPPED_AT)
+        })?;
+        dropped.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    }
+
+    /// Asks for a queueing discipline on an interface: tells whether the kernel knows it.
+    pub(crate) fn add_qdisc(&self, index: u32, kind: &str) -> io::Result<()> {
+        // struct tcmsg: family, padding, index, handle, parent, info.
+        let mut fixed = [0; 20];
+        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+        fixed[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        let mut request = Request::new(libc::RTM_NEWQDISC, flags, &fixed);
+        request.text(libc::TCA_KIND, kind);
+        // struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter.
+        let mut options = [0; 24];
+        options[4..8].copy_from_slice(&1000_u32.to_ne_bytes());
+        request.attribute(libc::TCA_OPTIONS, &options);
+        self.exchange(request, |_| ())
+    }
+
+    /// Sends a request and reads to its acknowledgement or its answer.
+    fn exchange<T: Default>(
+        &self,
+        request: Request,
+        read: impl FnOnce(&Answer<'_>) -> T,
+    ) -> io::Result<T> {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        send(self.socket.as_raw_fd(), &request.finish(sequence), MsgFlags::empty())?;
+        let mut buffer = vec![0; ANSWER_BYTES];
+        // What remains of an earlier exchange that timed out is passed over.
+        loop {
+            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+            let mut messages = answers(&buffer[..length]);
+            if let Some(answer) = messages.find(|answer| answer.sequence == sequence) {
+                if c_int::from(answer.kind) != libc::NLMSG_ERROR {
+                    return Ok(read(&answer));
+                }
+                return match u32_at(answer.body, 0).map(u32::cast_signed) {
+                    Some(0) => Ok(T::default()),
+                    Some(code) => Err(io::Error::from_raw_os_error(code.wrapping_neg())),
+                    None => Err(io::Error::from(io::ErrorKind::InvalidData)),
+                };
+            }
+        }
+    }
+}
+
+/// `struct ifinfomsg`: family, padding, type, index, flags, mask of the flags to change.
+fn link_fixed(index: u32, flags: u32, change: u32) -> [u8; LINK_FIXED_BYTES] {
+    let mut fixed = [0; LINK_FIXED_BYTES];
+    fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+    fixed[8..12].copy_from_slice(&flags.to_ne_bytes());
+    fixed[12..16].copy_from_slice(&change.to_ne_bytes());
+    fixed
+}
+
+fn describe(request: &mut Request, end: &VethEnd<'_>) {
+    request.text(libc::IFLA_IFNAME, end.name);
+    request.attribute(libc::IFLA_ADDRESS, &end.mac);
+    request.attribute(libc::IFLA_MTU, &end.mtu.to_ne_bytes());
+}

@@ -1,0 +1,100 @@
+//! Processes that live in namespaces: found and ended.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+
+/// How long processes may take to end by themselves before they are killed.
+const TERM_PATIENCE: Duration = Duration::from_secs(1);
+/// How long the kernel may take to end what was killed.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A process that cannot turn into another one while it is held (pidfd_open(2)).
+struct Process {
+    pid: u32,
+    handle: OwnedFd,
+}
+
+/// Ends all processes in the given network namespaces (by device and inode) but this one; returns
+/// how many there were.
+pub(crate) fn end_in(namespaces: &HashSet<(u64, u64)>) -> usize {
+    end(|pid| {
+        fs::metadata(format!("/proc/{pid}/ns/net"))
+            .is_ok_and(|found| namespaces.contains(&(found.dev(), found.ino())))
+    })
+}
+
+/// Ends all processes whose environment holds `NAME=value`; returns how many there were.
+pub(crate) fn end_marked(name: &str, value: &str) -> usize {
+    let mark = format!("{name}={value}");
+    end(|pid| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == mark.as_bytes()))
+    })
+}
+
+fn end(belongs: impl Fn(u32) -> bool) -> usize {
+    let found = find(belongs);
+    for (signal, patience) in [(Signal::SIGTERM, TERM_PATIENCE), (Signal::SIGKILL, KILL_PATIENCE)] {
+        let deadline = Instant::now() + patience;
+        for process in &found {
+            // One that has ended meanwhile cannot be signalled, which is well.
+            let _ = process.signal(signal);
+        }
+        if found.iter().all(|process| process.ends_before(deadline)) {
+            return found.len();
+        }
+    }
+    for process in found.iter().filter(|process| !process.ends_before(Instant::now())) {
+        tracing::warn!(pid = process.pid, "a process of the lab does not end");
+    }
+    found.len()
+}
+
+fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| *pid != std::process::id())
+        .filter_map(|pid| {
+            let process = Process { pid, handle: open(pid).ok()? };
+            // Asked after opening: the number cannot have passed to another process since.
+            belongs(pid).then_some(process)
+        })
+        .collect()
+}
+
+fn open(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes two numbers and touches no memory of ours.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor = i32::try_from(descriptor).map_err(io::Error::other)?;
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just handed this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+impl Process {
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        let (descriptor, number) = (self.handle.as_raw_fd(), signal as i32);
+        let no_info = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: a null siginfo is allowed and means a plain signal.
+        let answer =
+            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, descriptor, number, no_info, 0) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn ends_before(&self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
+        let mut watched = [PollFd::new(self.handle.as_fd(), PollFlags::POLLIN)];
+        matches!(poll(&mut watched, timeout), Ok(1..))
+    }
+}

@@ -1,0 +1,1 @@
+//! Labs that other processes enter.
