@@ -19,8 +19,16 @@ demo: ## the pair over emulated links, before and after: about 5 minutes and the
 test: ## everything that must hold: format, rules, lints, documents, licences, tests
 	@scripts/setup
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo xtask tidy
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --manifest-path fuzz/Cargo.toml --target-dir target --no-default-features \
+		--locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@scripts/deny
 	cargo test --workspace --locked
+
+.PHONY: fuzz
+fuzz: ## each decoder and machine on any input, SECONDS_EACH=60 a target
+	@scripts/setup c++:g++
+	scripts/fuzz

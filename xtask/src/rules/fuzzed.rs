@@ -13,6 +13,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const TARGETS: &str = "fuzz/Cargo.toml";
+/// Crates whose modules are rows of one table, which one target goes through.
+const RUN_AS_TABLES: [&str; 1] = ["codec"];
 
 fn check(house: &House, report: &mut Report) {
     let targets = targets(house, report);
@@ -55,14 +57,20 @@ fn module<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
 
 /// The line that calls for a target, and the name it begins with.
 fn demand(source: &Source, crate_name: &str, module: &str) -> Option<(usize, String)> {
-    let base = match module {
+    let wanted = match module {
+        _ if RUN_AS_TABLES.contains(&crate_name) => crate_name.to_owned(),
         "lib" => crate_name.to_owned(),
         _ => format!("{crate_name}_{module}"),
     };
+    let is_machine = source.path.ends_with("/machine.rs");
     let functions = source.functions();
-    let mut own = functions.iter().filter(|f| f.is_public && !source.is_test(f.offset));
-    let called_for = own.find(|f| f.name == "decode" || f.name.starts_with("decode_"))?;
-    Some((source.line(called_for.offset), base))
+    let mut own = functions.iter().filter(|f| !source.is_test(f.offset));
+    let called_for = own.find(|f| {
+        f.name == "decode"
+            || f.name.starts_with("decode_")
+            || (is_machine && f.name == "handle_input")
+    })?;
+    Some((source.line(called_for.offset), wanted))
 }
 
 #[cfg(test)]
@@ -91,10 +99,25 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_and_a_table_of_codecs_call_for_one_too() {
+        let map = format!("{MAP_TEXT}| `codec` | codecs | none | pure |\n");
+        let files = [
+            ("ARCHITECTURE.md", map.as_str()),
+            ("crates/codec/Cargo.toml", ""),
+            ("crates/codec/src/zstd.rs", "\nfn decode() {}"),
+            ("crates/codec/src/deflate.rs", "fn decode() {}"),
+            ("crates/proto/Cargo.toml", ""),
+            ("crates/proto/src/coap/machine.rs", "pub fn handle_input() {}"),
+        ];
+        let expected = ["crates/codec/src/deflate.rs:1", "crates/proto/src/coap/machine.rs:1"];
+        assert_eq!(places(&RULE, &files), expected);
+    }
+
+    #[test]
     fn a_decoder_with_a_target_passes() {
         let target = "[[bin]]\nname = \"proto_stream\"\npath = \"targets/a.rs\"\n";
         assert_eq!(places_of(target, PACKET), [""; 0]);
-        assert_eq!(places_of("", "fn decode() {}"), [""; 0]);
+        assert_eq!(places_of("", "fn encode() {}\n#[test]\nfn decode() {}"), [""; 0]);
     }
 
     #[test]
