@@ -97,13 +97,18 @@ impl Options {
         self.codec()?.encoder(self)
     }
 
-    /// A fresh decoding context; windows over [`MAX_WINDOW_LOG`] are refused.
-    pub fn decoder(self) -> Result<Box<dyn Decoder>, Error> {
+    /// Whether a peer may ask for this: the codec exists and the window is within bounds.
+    pub fn check(self) -> Result<&'static dyn Codec, Error> {
         if self.window_log > MAX_WINDOW_LOG {
             let what = format!("window 2^{} is over the limit 2^{MAX_WINDOW_LOG}", self.window_log);
             return Err(Error::Option { what });
         }
-        self.codec()?.decoder(self)
+        self.codec()
+    }
+
+    /// A fresh decoding context; options that [`Options::check`] refuses are refused.
+    pub fn decoder(self) -> Result<Box<dyn Decoder>, Error> {
+        self.check()?.decoder(self)
     }
 
     /// As a person writes it: `zstd:3`.

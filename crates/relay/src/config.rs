@@ -9,23 +9,23 @@ pub const LOCAL_WINDOW_BYTES: u64 = 128 * 1024;
 /// Credit each exchange starts with towards the peer; at least one encoded block.
 pub const INITIAL_CREDIT_BYTES: u64 = 128 * 1024;
 /// Most credit outstanding on one exchange.
-pub const MAX_CREDIT_BYTES: u64 = 2 << 20;
+pub(crate) const MAX_CREDIT_BYTES: u64 = 2 << 20;
 /// Bytes given to a carrier and not yet taken by the kernel: little, so that what is urgent passes.
-pub const TRANSMIT_WINDOW_BYTES: usize = 16 * 1024;
+pub(crate) const TRANSMIT_WINDOW_BYTES: usize = 16 * 1024;
 /// A carrier whose peer does not read, while control frames pile up, is closed at this.
-pub const MAX_BACKLOG_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BACKLOG_BYTES: usize = 1 << 20;
 /// Largest piece of a block while others wait too; alone, a piece fills the transmit window.
-pub const PIECE_BYTES: usize = 2 * 1024;
+pub(crate) const PIECE_BYTES: usize = 2 * 1024;
 /// A block closes after this long without input, so that event streams flow.
-pub const BLOCK_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const BLOCK_PAUSE: Duration = Duration::from_millis(20);
 /// Most pieces of answer kept per exchange for a replay, in encoded bytes.
-pub const RETAINED_EXCHANGE_BYTES: usize = 64 * 1024;
+pub(crate) const RETAINED_EXCHANGE_BYTES: usize = 64 * 1024;
 /// Most exchanges whose outcome is remembered.
-pub const MAX_OUTCOMES: usize = 4096;
+pub(crate) const MAX_OUTCOMES: usize = 4096;
 /// First pause before dialling again; doubles up to [`MAX_DIAL_PAUSE`].
-pub const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
+pub(crate) const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause while exchanges wait; ten times that while none does.
-pub const MAX_DIAL_PAUSE: Duration = Duration::from_secs(4);
+pub(crate) const MAX_DIAL_PAUSE: Duration = Duration::from_secs(4);
 
 /// A relay's settings.
 #[derive(Clone, Debug)]
@@ -43,7 +43,8 @@ pub struct Config {
     pub retain: Duration,
     /// Most exchanges open at once.
     pub max_exchanges: usize,
-    /// Memory of all codec contexts, in bytes; beyond it windows shrink, then bodies go uncoded.
+    /// Memory of all encoders, in bytes: beyond it windows shrink, then bodies go uncoded. All
+    /// decoders get as much again: beyond it decoding waits its turn.
     pub codec_bytes: usize,
     /// Memory for bodies from the peer, in bytes, shared out as credit.
     pub receive_bytes: u64,

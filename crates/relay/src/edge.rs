@@ -204,7 +204,12 @@ impl Relay {
     pub(crate) fn edge_patience_ended(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let waited = self.config.connect_timeout.as_secs_f64();
+        let full = self.dialer.current.and_then(|id| self.carriers.get(&id)?.machine.peer());
         let (kind, reason) = match exchange.stage {
+            Stage::Waiting if full.is_some() => (
+                CauseKind::Limit,
+                format!("the gateway had no room for another exchange for {waited} s; try later"),
+            ),
             Stage::Waiting => (
                 CauseKind::GatewayUnreachable,
                 format!("the gateway could not be reached within {waited} s (connect_timeout)"),
@@ -298,9 +303,8 @@ impl Relay {
             return;
         }
         // A final answer instead of 100: the body is not wanted (RFC 9110 §10.1.1).
-        let head = Head::Response(response);
-        let end = self.exchanges.get(&id).is_some_and(|e| e.incoming.is_empty_body());
-        self.outputs.push_back(Output::Head { exchange: id, head, end });
+        let reply = Head::Response(response);
+        self.outputs.push_back(Output::Head { exchange: id, head: reply, end: head.end });
         self.advance_incoming(now, id);
     }
 }

@@ -64,8 +64,10 @@ pub(crate) struct Exchange {
     /// Gateway: the answer as sent so far.
     pub(crate) log: Log,
     pub(crate) meter: Meter,
-    /// Codec memory reserved, in bytes.
-    pub(crate) codec_bytes: usize,
+    /// Memory reserved for the outgoing half's encoder, in bytes.
+    pub(crate) encoder_bytes: usize,
+    /// Memory reserved for the incoming half's decoder, in bytes; `None` until it is.
+    pub(crate) decoder_bytes: Option<usize>,
     /// The shell holds codec contexts.
     pub(crate) has_contexts: bool,
 }
@@ -84,7 +86,8 @@ impl Exchange {
             status: 0,
             log: Log::default(),
             meter: Meter::default(),
-            codec_bytes: 0,
+            encoder_bytes: 0,
+            decoder_bytes: None,
             has_contexts: false,
         }
     }

@@ -60,8 +60,8 @@ impl Relay {
         if !self.begin_incoming(now, id, head) {
             return;
         }
-        let end = self.exchanges.get(&id).is_some_and(|e| e.incoming.is_empty_body());
-        self.outputs.push_back(Output::Head { exchange: id, head: Head::Request(request), end });
+        let (request, end) = (Head::Request(request), head.end);
+        self.outputs.push_back(Output::Head { exchange: id, head: request, end });
         self.advance_incoming(now, id);
     }
 
@@ -80,7 +80,7 @@ impl Relay {
         self.send(now, carrier, Frame::Abort(Abort { exchange: id.number, code, reason }));
     }
 
-    /// Notes the codec of an incoming body and reserves its memory; `false` when it was refused.
+    /// Notes the codec of an incoming body; `false` when it was refused.
     pub(crate) fn begin_incoming(
         &mut self,
         now: Duration,
@@ -88,38 +88,15 @@ impl Relay {
         head: &HeadFrame,
     ) -> bool {
         let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
-        let most = self.config.codec_bytes * 2;
-        let checked = options.codec().and_then(|codec| {
-            if options.window_log > codec::MAX_WINDOW_LOG {
-                let limit = codec::MAX_WINDOW_LOG;
-                let what = format!("window 2^{} is over 2^{limit}", options.window_log);
-                return Err(codec::Error::Option { what });
-            }
-            let bytes = if head.end { 0 } else { codec.decoder_bytes(options) };
-            if self.codec_bytes + bytes > most {
-                let what = format!("over {most} bytes of codec memory in use; try later");
-                return Err(codec::Error::Limit { codec: codec.name(), what });
-            }
-            Ok(bytes)
-        });
-        match checked {
-            Ok(bytes) => {
-                self.codec_bytes += bytes;
-                if let Some(exchange) = self.exchanges.get_mut(&id) {
-                    exchange.codec_bytes += bytes;
-                    exchange.incoming.set_head(options, head.end);
-                }
-                true
-            }
-            Err(error) => {
-                let kind = match error {
-                    codec::Error::Limit { .. } => CauseKind::Limit,
-                    _ => CauseKind::Corrupt,
-                };
-                self.refuse(now, id, &Cause { kind, reason: error.to_string() });
-                false
-            }
+        if let Err(error) = options.check() {
+            let reason = error.to_string();
+            self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
+            return false;
         }
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.incoming.set_head(options, head.end);
+        }
+        true
     }
 
     pub(crate) fn local_response(
@@ -167,6 +144,20 @@ impl Relay {
         }
     }
 
+    /// An edge keeps one carrier: what the one before still holds must not be forwarded after the
+    /// edge was told that it never came.
+    pub(crate) fn supersede(&mut self, now: Duration, carrier: CarrierId, instance: u64) {
+        let older: Vec<_> = self
+            .carriers
+            .iter()
+            .filter(|(id, state)| **id != carrier && state.peer_instance() == Some(instance))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in older {
+            self.close_carrier(now, id, "the edge opened another carrier");
+        }
+    }
+
     /// The edge asks what became of an exchange.
     pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
         let state = match self.outcomes.get(id) {
@@ -187,13 +178,7 @@ impl Relay {
     }
 
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
-        // The edge may notice a broken carrier first.
-        if let Some(Stage::Open(old)) = self.exchanges.get(&id).map(|e| e.stage) {
-            self.close_carrier(now, old, "the edge opened another carrier");
-        }
-        let Some(exchange) = self.exchanges.get_mut(&id) else {
-            return self.query(now, carrier, id);
-        };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(frames) = exchange.log.frames().map(|frames| frames.iter().cloned().collect())
         else {
             let status = exchange.status;

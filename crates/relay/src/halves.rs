@@ -102,8 +102,8 @@ impl Relay {
         }
         let (options, bytes) = self.within_budget(now, options, whole.then_some(first_block_bytes));
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        exchange.codec_bytes += bytes;
-        self.codec_bytes += bytes;
+        exchange.encoder_bytes += bytes;
+        self.encoder_bytes += bytes;
         exchange.outgoing.options = Some(options);
         // Without a block there is nothing to try: the head goes now, later blocks may go uncoded.
         exchange.outgoing.trial = choice.trial && options.codec != 0;
@@ -126,7 +126,7 @@ impl Relay {
         if options.codec == 0 {
             return (options, 0);
         }
-        let left = self.config.codec_bytes.saturating_sub(self.codec_bytes);
+        let left = self.config.codec_bytes.saturating_sub(self.encoder_bytes);
         let needed = known_bytes.map_or(codec::MAX_WINDOW_LOG, |bytes| {
             let log = bytes.next_power_of_two().trailing_zeros();
             u8::try_from(log).unwrap_or(codec::MAX_WINDOW_LOG)
@@ -263,6 +263,12 @@ impl Relay {
 
     /// Decodes, delivers, gives the peer credit, and ends the half when all is delivered.
     pub(crate) fn advance_incoming(&mut self, now: Duration, id: ExchangeId) {
+        if !self.reserve_decoder(id) {
+            if !self.undecoded.contains(&id) {
+                self.undecoded.push_back(id);
+            }
+            return;
+        }
         let target = self.credit_target();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         loop {
@@ -291,14 +297,35 @@ impl Relay {
         }
         let credit = exchange.incoming.credit_due(target);
         let trailers = exchange.incoming.take_end();
+        let told = exchange.incoming.ended_with_head;
         let carrier = exchange.carrier();
         if let (Some(carrier), Some(bytes)) = (carrier, credit) {
             self.send(now, carrier, Frame::Credit(id.number, bytes));
         }
         if let Some(trailers) = trailers {
-            self.outputs.push_back(Output::End { exchange: id, trailers });
+            if !told {
+                self.outputs.push_back(Output::End { exchange: id, trailers });
+            }
             self.settle_if_done(now, id);
         }
+    }
+
+    /// Reserves memory for an exchange's decoder, once its head has named one; `false`: wait. The
+    /// first gets its memory whatever it takes, so that somebody always goes on.
+    pub(crate) fn reserve_decoder(&mut self, id: ExchangeId) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return true };
+        let incoming = &exchange.incoming;
+        if exchange.decoder_bytes.is_some() || !incoming.headed || incoming.ended_with_head {
+            return true;
+        }
+        let options = incoming.options;
+        let bytes = options.codec().map_or(0, |codec| codec.decoder_bytes(options));
+        if self.decoder_bytes > 0 && self.decoder_bytes + bytes > self.config.codec_bytes {
+            return false;
+        }
+        self.decoder_bytes += bytes;
+        exchange.decoder_bytes = Some(bytes);
+        true
     }
 
     /// Each exchange's share of the memory for bodies from the peer.

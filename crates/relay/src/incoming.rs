@@ -36,6 +36,8 @@ pub(crate) struct Incoming {
     decoded: VecDeque<Bytes>,
     local_credit: u64,
     ended: Option<bhttp::Fields>,
+    /// The half ended with its head: the local side was told so with it.
+    pub(crate) ended_with_head: bool,
     /// The local side has everything.
     pub(crate) finished: bool,
     window: u64,
@@ -55,6 +57,7 @@ impl Incoming {
             decoded: VecDeque::new(),
             local_credit: 0,
             ended: None,
+            ended_with_head: false,
             finished: false,
             window: INITIAL_CREDIT_BYTES,
             consumed: 0,
@@ -69,6 +72,7 @@ impl Incoming {
     pub(crate) fn set_head(&mut self, options: codec::Options, end: bool) {
         self.headed = true;
         self.options = options;
+        self.ended_with_head = end;
         if end {
             self.ended = Some(Vec::new());
         }
@@ -129,11 +133,6 @@ impl Incoming {
         if !bytes.is_empty() {
             self.decoded.push_back(bytes);
         }
-    }
-
-    /// The head said that no body follows.
-    pub(crate) fn is_empty_body(&self) -> bool {
-        self.headed && self.has_ended() && self.held_bytes() == 0
     }
 
     pub(crate) fn local_credit(&self) -> u64 {

@@ -45,7 +45,10 @@ pub struct Relay {
     outcomes: Outcomes,
     /// Carriers with something to send since the last drain.
     dirty: BTreeSet<CarrierId>,
-    codec_bytes: usize,
+    encoder_bytes: usize,
+    decoder_bytes: usize,
+    /// Exchanges that wait for a decoder's memory.
+    undecoded: VecDeque<ExchangeId>,
     shutting_down: bool,
     dialer: edge::Dialer,
     next_number: u64,
@@ -82,7 +85,9 @@ impl Relay {
             exchanges: BTreeMap::new(),
             outcomes,
             dirty: BTreeSet::new(),
-            codec_bytes: 0,
+            encoder_bytes: 0,
+            decoder_bytes: 0,
+            undecoded: VecDeque::new(),
             shutting_down: false,
             dialer: edge::Dialer::default(),
             next_number: 1,
@@ -111,7 +116,7 @@ impl Relay {
             exchanges: self.exchanges.len(),
             carriers: self.carriers.len(),
             held_bytes: self.exchanges.values().map(held).sum(),
-            codec_bytes: self.codec_bytes,
+            codec_bytes: self.encoder_bytes + self.decoder_bytes,
         }
     }
 
@@ -288,7 +293,8 @@ impl Relay {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
         self.timers.set(Key::Block(id), None);
         self.timers.set(Key::Exchange(id), None);
-        self.codec_bytes -= exchange.codec_bytes;
+        self.encoder_bytes -= exchange.encoder_bytes;
+        self.decoder_bytes -= exchange.decoder_bytes.unwrap_or(0);
         if exchange.has_contexts {
             self.outputs.push_back(Output::Release { exchange: id });
         }

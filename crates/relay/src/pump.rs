@@ -17,9 +17,18 @@ use crate::timers::Key;
 impl Relay {
     /// Lets every carrier that has something to do receive and send until nothing moves.
     pub(crate) fn pump(&mut self, now: Duration) {
-        while let Some(carrier) = self.dirty.pop_first() {
-            self.fill(now, carrier);
-            self.drain(now, carrier);
+        loop {
+            while let Some(carrier) = self.dirty.pop_first() {
+                self.fill(now, carrier);
+                self.drain(now, carrier);
+            }
+            // Memory may have come free for a body that waits to be decoded.
+            let Some(id) = self.undecoded.front().copied() else { return };
+            if self.exchanges.contains_key(&id) && !self.reserve_decoder(id) {
+                return;
+            }
+            self.undecoded.pop_front();
+            self.advance_incoming(now, id);
         }
     }
 
@@ -161,8 +170,9 @@ impl Relay {
         if self.shutting_down {
             self.send(now, id, Frame::GoAway);
         }
-        if self.config.role == Role::Edge {
-            self.edge_connected(now, id, hello.instance);
+        match self.config.role {
+            Role::Edge => self.edge_connected(now, id, hello.instance),
+            Role::Gateway => self.supersede(now, id, hello.instance),
         }
     }
 

@@ -1,0 +1,77 @@
+//! Two relays in virtual time, thousands of seeds: every accepted request is answered once, in
+//! full, or reported; none is forwarded twice.
+
+use longwire_sim::{Moods, Report, World};
+
+/// Seeds per mood in `make test`; `LONGWIRE_SEEDS` asks for more.
+const SEEDS: u64 = 10_000;
+
+const CALM: Moods = Moods { breaks: false, restarts: false, aborts: false, slow: false };
+
+fn seeds() -> u64 {
+    std::env::var("LONGWIRE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS)
+}
+
+fn live(seeds: std::ops::Range<u64>, moods: Moods) -> Report {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from) as u64;
+    let mut total = Report::default();
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads)
+            .map(|part| {
+                let seeds = seeds.clone();
+                scope.spawn(move || {
+                    let mut sum = Report::default();
+                    for seed in seeds.filter(|seed| seed % threads == part) {
+                        let world = std::panic::catch_unwind(|| World::new(seed, moods).live());
+                        let report = world.unwrap_or_else(|_| panic!("seed {seed}, {moods:?}"));
+                        add(&mut sum, &report);
+                    }
+                    sum
+                })
+            })
+            .collect();
+        for part in parts {
+            add(&mut total, &part.join().unwrap());
+        }
+    });
+    println!("{moods:?}: {total:?}");
+    total
+}
+
+fn add(sum: &mut Report, report: &Report) {
+    sum.requests += report.requests;
+    sum.answered += report.answered;
+    sum.left += report.left;
+    sum.took = sum.took.max(report.took);
+    for (cause, count) in &report.failed {
+        *sum.failed.entry(cause).or_default() += count;
+    }
+}
+
+#[test]
+fn where_nothing_goes_wrong_everything_is_answered() {
+    let report = live(0..seeds() / 4, Moods { slow: true, ..CALM });
+    let refused = report.failed.get("limit").copied().unwrap_or(0);
+    assert_eq!(report.answered + refused, report.requests, "{report:?}");
+}
+
+#[test]
+fn clients_that_leave_and_origins_that_break_harm_nobody_else() {
+    let report = live(0..seeds() / 4, Moods { aborts: true, slow: true, ..CALM });
+    assert!(report.left > 0 && report.failed.contains_key("origin_failed"), "{report:?}");
+}
+
+#[test]
+fn broken_carriers_lose_nothing_silently() {
+    let report = live(0..seeds() / 4, Moods { breaks: true, ..CALM });
+    assert!(report.answered * 10 > report.requests * 5, "{report:?}");
+}
+
+#[test]
+fn everything_at_once() {
+    let moods = Moods { breaks: true, restarts: true, aborts: true, slow: true };
+    let report = live(0..seeds(), moods);
+    for cause in ["outcome_unknown", "carrier_lost", "not_forwarded"] {
+        assert!(report.failed.contains_key(cause), "no seed led to {cause}: {report:?}");
+    }
+}
