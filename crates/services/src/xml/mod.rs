@@ -6,7 +6,8 @@ mod tests;
 
 pub use reader::{Attribute, Node, Reader};
 
-/// Appends `text` with the five characters that markup uses replaced (XML 1.0 §2.4).
+/// Appends `text` with the five characters that markup uses replaced (XML 1.0 §2.4). Characters that
+/// XML cannot hold (§2.2) become U+FFFD.
 pub fn escape(text: &str, out: &mut String) {
     for character in text.chars() {
         match character {
@@ -15,7 +16,8 @@ pub fn escape(text: &str, out: &mut String) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
-            _ => out.push(character),
+            other if reader::is_allowed(other) => out.push(other),
+            _ => out.push(char::REPLACEMENT_CHARACTER),
         }
     }
 }

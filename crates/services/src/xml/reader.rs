@@ -193,7 +193,10 @@ impl<'a> Reader<'a> {
 fn namespace_of(resolved: &ResolveResult<'_>) -> Result<Option<String>, String> {
     match resolved {
         ResolveResult::Unbound => Ok(None),
-        ResolveResult::Bound(namespace) => Ok(Some(namespace.as_ref().to_owned())),
+        ResolveResult::Bound(namespace) => {
+            let uri = quick_xml::escape::unescape(namespace.as_ref());
+            Ok(Some(uri.map_err(|error| error.to_string())?.into_owned()))
+        }
         ResolveResult::Unknown(prefix) => Err(format!("undeclared namespace prefix '{prefix}'")),
     }
 }
@@ -214,13 +217,16 @@ fn resolve(reference: &quick_xml::events::BytesRef<'_>) -> Result<char, String> 
 }
 
 /// XML 1.0 §2.2, production Char.
-fn check_characters(text: &str) -> Result<(), String> {
-    let allowed = |character: char| match character {
+pub(super) fn is_allowed(character: char) -> bool {
+    match character {
         '\t' | '\n' | '\r' => true,
         '\u{fffe}' | '\u{ffff}' => false,
         other => other >= ' ',
-    };
-    match text.chars().find(|&character| !allowed(character)) {
+    }
+}
+
+fn check_characters(text: &str) -> Result<(), String> {
+    match text.chars().find(|&character| !is_allowed(character)) {
         None => Ok(()),
         Some(character) => Err(format!("character U+{:04X}", u32::from(character))),
     }

@@ -114,6 +114,11 @@ impl Server {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn listener(&self) -> &TcpListener {
+        &self.listener
+    }
+
     fn prepare(&self, stream: &TcpStream) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::warn!(%error, "TCP_NODELAY not set");
