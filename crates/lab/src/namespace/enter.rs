@@ -1,6 +1,6 @@
 //! Starting programs on a host.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -18,7 +18,7 @@ use nix::unistd::write;
 pub(crate) const LAB_ID: &str = "LONGWIRE_LAB_ID";
 
 /// What a program needs to run on a host: its network, and files that say where a and b are.
-pub struct Entrance {
+pub(crate) struct Entrance {
     /// The user namespace that owns the network, when the caller is outside of it.
     pub(crate) user: Option<OwnedFd>,
     pub(crate) network: OwnedFd,
@@ -34,7 +34,7 @@ impl Entrance {
     /// A program that will run on the host. There the names `a` and `b` resolve, and no other name
     /// is looked up over a network.
     #[must_use]
-    pub fn command(self, program: &str) -> Command {
+    pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         // SAFETY: between fork and exec `enter` only makes system calls; it allocates nothing and
         // takes no lock.
@@ -42,8 +42,9 @@ impl Entrance {
         command
     }
 
-    /// Moves the calling thread, which nothing shares its file system with, to the host.
-    fn enter(&self) -> io::Result<()> {
+    /// Moves the calling thread to the host. A user namespace is entered only by a process with
+    /// one thread, and the files are put only where no other thread shares the file system.
+    pub(crate) fn enter(&self) -> io::Result<()> {
         if let Some(user) = &self.user {
             setns(user, CloneFlags::CLONE_NEWUSER)?;
         }

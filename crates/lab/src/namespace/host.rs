@@ -1,5 +1,6 @@
 //! One host: a network namespace with one interface, which leads over the link.
 
+use std::ffi::OsStr;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -106,7 +107,7 @@ impl Host {
     ///
     /// # Errors
     /// When no descriptor is left.
-    pub fn command(&self, program: &str) -> Result<Command> {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
         let network = duplicate(&self.namespace).doing(|| "keep a namespace open".to_string())?;
         let (a, b) = match self.side {
             Side::A => (self.address, self.peer),

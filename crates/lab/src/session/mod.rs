@@ -1,1 +1,15 @@
-//! Labs that other processes enter.
+//! Labs that other processes enter: `longwire lab up` keeps one, the other commands find it.
+//!
+//! Each user has a directory of locks and control sockets. Who holds a lab's lock owns the lab; a
+//! lock that nobody holds was left by a process that was killed, and the next `up` removes what it
+//! names.
+
+mod client;
+mod directory;
+mod protocol;
+mod serve;
+mod trace;
+
+pub use client::{Listing, down, enter, list, set};
+pub use serve::{Session, Up};
+pub use trace::read_trace;

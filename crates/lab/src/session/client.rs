@@ -1,0 +1,129 @@
+//! What other processes ask of a lab that is up.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::directory::Directory;
+use super::protocol::{receive, send, text};
+use super::trace::with_absolute_path;
+use crate::error::{Doing, Error, Result};
+use crate::lab::check_name;
+use crate::namespace::{Entrance, LAB_ID};
+
+/// A lab answers at once; ending one takes a few seconds when its processes do not end willingly.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The labs of this user.
+#[derive(Debug)]
+pub struct Listing {
+    /// Those that are up, as [`Session::status`](super::Session::status) describes them.
+    pub up: Vec<Value>,
+    /// Those that were killed; the next `up` removes what they left.
+    pub killed: Vec<String>,
+}
+
+/// The labs of this user.
+///
+/// # Errors
+/// When a lab that is up does not answer.
+pub fn list() -> Result<Listing> {
+    let directory = Directory::open()?;
+    let (mut up, mut killed) = (Vec::new(), Vec::new());
+    for name in directory.names()? {
+        match UnixStream::connect(directory.socket(&name)) {
+            Ok(stream) => up.push(ask(&stream, &json!({"do": "status"}))?),
+            Err(_) => killed.push(name),
+        }
+    }
+    Ok(Listing { up, killed })
+}
+
+/// Changes the link of a lab by `key=value` texts, all of them or none; returns the settings then
+/// in force.
+///
+/// # Errors
+/// [`Error::Caller`] when no such lab is up or it refuses a setting.
+pub fn set(lab: &str, assignments: &[String]) -> Result<Value> {
+    let settings: Vec<_> = assignments.iter().map(|one| with_absolute_path(one)).collect();
+    let answer = ask(&connect(lab)?, &json!({"do": "set", "settings": settings}))?;
+    Ok(answer["settings"].clone())
+}
+
+/// Ends a lab and waits until it is gone; one that was killed is cleaned up. Returns how many
+/// processes were still running in it.
+///
+/// # Errors
+/// [`Error::Caller`] when no such lab is up.
+pub fn down(lab: &str) -> Result<u64> {
+    check_name(lab)?;
+    let directory = Directory::open()?;
+    let Ok(stream) = UnixStream::connect(directory.socket(lab)) else {
+        let is_known = directory.names()?.iter().any(|name| name == lab);
+        let Some(lock) = is_known.then(|| directory.lock(lab)).transpose()?.flatten() else {
+            return Err(unknown(&directory, lab)?);
+        };
+        return Ok(directory.remove(lock)? as u64);
+    };
+    let answer = ask(&stream, &json!({"do": "down"}))?;
+    Ok(answer["ended_processes"].as_u64().unwrap_or(0))
+}
+
+/// Moves the calling process, which must have but one thread, to a host of a lab. There the names
+/// `a` and `b` resolve. Returns a program to be executed there, which the end of the lab will end.
+///
+/// # Errors
+/// [`Error::Caller`] when there is no such lab or host.
+pub fn enter(lab: &str, host: &str, program: &OsStr) -> Result<Command> {
+    let answer = ask(&connect(lab)?, &json!({"do": "enter", "host": host}))?;
+    let doing = || format!("enter host {host} of lab '{lab}'");
+    let open = |path: &str| File::open(path).doing(doing);
+    let user = answer["user"].as_str().map(open).transpose()?;
+    let network = open(text(&answer, "network")?)?;
+    let address = |name| -> Result<Ipv4Addr> {
+        let text = text(&answer, name)?;
+        text.parse().map_err(|_| Error::Peer(format!("'{text}' is no address")))
+    };
+    let (a, b) = (address("a")?, address("b")?);
+    Entrance::new(user.map(Into::into), network.into(), a, b).enter().doing(doing)?;
+    let mut command = Command::new(program);
+    command.env(LAB_ID, text(&answer, "id")?);
+    Ok(command)
+}
+
+fn connect(lab: &str) -> Result<UnixStream> {
+    check_name(lab)?;
+    let directory = Directory::open()?;
+    match UnixStream::connect(directory.socket(lab)) {
+        Ok(stream) => Ok(stream),
+        Err(_) => Err(unknown(&directory, lab)?),
+    }
+}
+
+/// What to say of a lab that does not answer.
+fn unknown(directory: &Directory, lab: &str) -> Result<Error> {
+    let mut names = directory.names()?;
+    names.retain(|name| UnixStream::connect(directory.socket(name)).is_ok());
+    let others = match names.as_slice() {
+        [] => "none is".to_string(),
+        names => format!("up are {}", names.join(", ")),
+    };
+    Ok(Error::Caller(format!(
+        "no lab '{lab}' is up ({others}); bring it up with: longwire lab up {lab} --link PRESET"
+    )))
+}
+
+fn ask(stream: &UnixStream, request: &Value) -> Result<Value> {
+    send(stream, request, PATIENCE)?;
+    let answer = receive(stream, PATIENCE)?;
+    match answer["error"].as_str() {
+        Some(message) if answer["bad_use"] == true => Err(Error::Caller(message.to_string())),
+        Some(message) => Err(Error::Peer(message.to_string())),
+        None => Ok(answer),
+    }
+}

@@ -1,0 +1,261 @@
+//! A lab kept up for other processes.
+
+use std::fs::Permissions;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use link::LinkConfig;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::geteuid;
+use serde_json::{Map, Value, json};
+
+use super::directory::{Directory, Lock};
+use super::protocol::{receive, send};
+use super::trace::read_trace;
+use crate::error::{Doing, Error, Result};
+use crate::lab::{DirectionReport, Lab, LinkSpec, Options, check_name};
+use crate::namespace::{Device, Host, Privilege, Side, acquire};
+
+/// How long a client of the control socket may take for its line.
+const CLIENT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A lab to be brought up.
+#[derive(Clone, Debug)]
+pub struct Up {
+    /// The lab's name: 1 to 32 letters, digits, `-`, `_`.
+    pub name: String,
+    /// What a person calls the link, for listings.
+    pub link: String,
+    /// What the link is like.
+    pub config: LinkConfig,
+    /// Decides every chance on the link.
+    pub seed: u64,
+    /// What joins the hosts to the ferry.
+    pub device: Device,
+    /// Use a user namespace even as root.
+    pub rootless: bool,
+}
+
+/// A lab that is up and answers other processes.
+pub struct Session {
+    // Dropped in this order: first the lab with its hosts.
+    lab: Lab,
+    directory: Directory,
+    lock: Lock,
+    listener: UnixListener,
+    signals: SignalFd,
+    name: String,
+    link: String,
+    privilege: Privilege,
+}
+
+/// What to do after a request has been answered.
+enum Next {
+    GoOn,
+    Down,
+}
+
+impl Session {
+    /// Brings a lab up. Removes first what killed labs have left. To be called before the process
+    /// starts a thread; from then on SIGINT, SIGTERM and SIGHUP end [`Session::serve`].
+    ///
+    /// # Errors
+    /// [`Error::Caller`] when a lab of that name is up, and those of [`Lab::build`].
+    pub fn up(up: Up) -> Result<Self> {
+        check_name(&up.name)?;
+        up.config.check().map_err(|error| Error::Caller(error.to_string()))?;
+        let directory = Directory::open()?;
+        let Some(mut lock) = directory.lock(&up.name)? else {
+            return Err(Error::Caller(format!(
+                "lab '{0}' is up already: use another name, or end it with: longwire lab down {0}",
+                up.name
+            )));
+        };
+        // What killed labs left goes first, that of the same name too.
+        directory.clear(&mut lock)?;
+        directory.sweep()?;
+        let signals = catch_signals()?;
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let id = format!("{}-{}", std::process::id(), since_1970.as_nanos());
+        lock.write(&id)?;
+        let privilege = acquire(up.rootless)?;
+        let named = privilege == Privilege::Root;
+        let options = Options { device: up.device, named, id };
+        let Up { name, link, config, seed, .. } = up;
+        let lab = Lab::build_with(&[LinkSpec { name: name.clone(), config, seed }], &options);
+        let (lab, listener) = match lab.and_then(|lab| Ok((lab, listen(&directory, &name)?))) {
+            Ok(built) => built,
+            Err(error) => {
+                // The lock's file must not outlive the attempt; the first error is what matters.
+                let _ = directory.remove(lock);
+                return Err(error);
+            }
+        };
+        Ok(Self { lab, directory, lock, listener, signals, name, link, privilege })
+    }
+
+    /// Answers other processes until one of them, or a signal, ends the lab; removes it then.
+    /// Returns how many processes were still running on its hosts.
+    ///
+    /// # Errors
+    /// When something of the lab cannot be removed.
+    pub fn serve(self) -> Result<usize> {
+        let asker = self.wait()?;
+        let Self { lab, directory, lock, .. } = self;
+        let ended = lab.close() + directory.remove(lock)?;
+        if let Some(asker) = asker {
+            // Who does not wait for the answer has given up on it.
+            let _ = send(&asker, &json!({"ended_processes": ended}), CLIENT_PATIENCE);
+        }
+        Ok(ended)
+    }
+
+    /// The lab as `longwire lab list --json` shows it.
+    ///
+    /// # Errors
+    /// [`Error::FerryStopped`].
+    pub fn status(&self) -> Result<Value> {
+        let report = self.lab.stats(0)?;
+        let real_time = self.lab.real_time();
+        let host = |side: Side| {
+            let host = self.lab.host(0, side);
+            let namespace = host.namespace();
+            let path = namespace.path().to_string_lossy().into_owned();
+            let netns = namespace.name().map_or(path, str::to_string);
+            json!({"name": side.name(), "address": host.address(), "netns": netns})
+        };
+        Ok(json!({
+            "name": self.name,
+            "link": self.link,
+            "pid": std::process::id(),
+            "hosts": Side::BOTH.map(host),
+            "seed": report.seed,
+            "device": self.lab.device().name(),
+            "rootless": self.privilege == Privilege::UserNamespace,
+            "real_time": real_time.priority,
+            "memory_locked": real_time.memory_locked,
+            "congestion_control": Side::BOTH.map(|side| self.host(side).congestion_control()),
+            "ab": describe(&report.ab),
+            "ba": describe(&report.ba),
+        }))
+    }
+
+    /// Waits for the end; returns who asked for it over the socket.
+    fn wait(&self) -> Result<Option<UnixStream>> {
+        loop {
+            let mut watched = [self.signals.as_fd(), self.listener.as_fd()]
+                .map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
+            match poll(&mut watched, PollTimeout::NONE) {
+                Err(nix::Error::EINTR) => continue,
+                other => other.doing(|| "wait for requests".to_string())?,
+            };
+            let [signalled, called] = watched.map(|one| one.any().unwrap_or(false));
+            if signalled {
+                return Ok(None);
+            }
+            if called && let Ok((stream, _)) = self.listener.accept() {
+                match self.answer(&stream) {
+                    Ok(Next::GoOn) => {}
+                    Ok(Next::Down) => return Ok(Some(stream)),
+                    // One client's fault is no reason to end.
+                    Err(error) => tracing::warn!(%error, "a request failed"),
+                }
+            }
+        }
+    }
+
+    fn answer(&self, stream: &UnixStream) -> Result<Next> {
+        let peer =
+            getsockopt(stream, sockopt::PeerCredentials).doing(|| "ask who calls".to_string())?;
+        // The socket's mode keeps others out; this holds even where a mode does not.
+        if peer.uid() != geteuid().as_raw() && peer.uid() != 0 {
+            return Err(Error::Peer(format!("user {} may not control this lab", peer.uid())));
+        }
+        let request = receive(stream, CLIENT_PATIENCE)?;
+        let answer = match request["do"].as_str() {
+            Some("down") => return Ok(Next::Down),
+            Some("status") => self.status(),
+            Some("enter") => self.entrance(&request["host"]),
+            Some("set") => self.set(&request["settings"]),
+            _ => Err(Error::Peer("this lab does not know the request".to_string())),
+        };
+        let refusal = |error: Error| {
+            let is_use = matches!(error, Error::Caller(_));
+            json!({"error": error.to_string(), "bad_use": is_use})
+        };
+        send(stream, &answer.unwrap_or_else(refusal), CLIENT_PATIENCE)?;
+        Ok(Next::GoOn)
+    }
+
+    fn host(&self, side: Side) -> &Host {
+        self.lab.host(0, side)
+    }
+
+    /// What a process needs to know to enter a host.
+    fn entrance(&self, host: &Value) -> Result<Value> {
+        let name = host.as_str().unwrap_or_default();
+        let side = Side::parse(name).ok_or_else(|| {
+            let shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
+            Error::Caller(format!("lab '{}' has no host '{shown}': it has a and b", self.name))
+        })?;
+        let own = format!("/proc/{}/ns/user", std::process::id());
+        Ok(json!({
+            "network": self.host(side).namespace().path(),
+            "user": (self.privilege == Privilege::UserNamespace).then_some(own),
+            "a": self.host(Side::A).address(),
+            "b": self.host(Side::B).address(),
+            "id": self.lab.id(),
+        }))
+    }
+
+    /// Changes the link, all settings or none; answers with what is then in force.
+    fn set(&self, settings: &Value) -> Result<Value> {
+        let assignments: Option<Vec<&str>> =
+            settings.as_array().and_then(|all| all.iter().map(Value::as_str).collect());
+        let assignments = assignments
+            .ok_or_else(|| Error::Peer("settings are not a list of texts".to_string()))?;
+        let mut config = self.lab.config(0);
+        config.apply(&assignments, read_trace).map_err(|error| Error::Caller(error.to_string()))?;
+        self.lab.configure(0, config.clone())?;
+        let in_force = config.settings().into_iter().map(|(key, value)| (key, value.into()));
+        Ok(json!({"settings": in_force.collect::<Map<_, _>>()}))
+    }
+}
+
+fn describe(report: &DirectionReport) -> Value {
+    let settings = report.config.settings().into_iter();
+    let mut all: Map<String, Value> =
+        settings.map(|(key, value)| (key.to_string(), value.into())).collect();
+    all.extend([
+        ("traffic".to_string(), json!(report.traffic)),
+        ("lateness".to_string(), json!(report.lateness)),
+        ("duplicated_packets".to_string(), report.duplicated.into()),
+        ("corrupted_packets".to_string(), report.corrupted.into()),
+        ("reordered_packets".to_string(), report.reordered.into()),
+        ("queued_bytes".to_string(), report.queued_bytes.into()),
+        ("ignored_frames".to_string(), report.ignored.into()),
+    ]);
+    Value::Object(all)
+}
+
+fn listen(directory: &Directory, name: &str) -> Result<UnixListener> {
+    let path = directory.socket(name);
+    let doing = || format!("listen on {}", path.display());
+    let listener = UnixListener::bind(&path).doing(doing)?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).doing(doing)?;
+    listener.set_nonblocking(true).doing(doing)?;
+    Ok(listener)
+}
+
+/// Turns the signals that end a program into something to wait for.
+fn catch_signals() -> Result<SignalFd> {
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+    signals.thread_block().doing(|| "block signals".to_string())?;
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    SignalFd::with_flags(&signals, flags).doing(|| "wait for signals".to_string())
+}

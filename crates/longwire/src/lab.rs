@@ -1,0 +1,330 @@
+//! `longwire lab`: hosts joined by emulated links.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write, stdout};
+use std::os::unix::process::CommandExt;
+use std::process::ExitCode;
+
+use lab::session::{self, Session, Up};
+use lab::{Device, Error};
+use link::LinkConfig;
+use serde_json::{Value, json};
+use tracing_subscriber::EnvFilter;
+
+/// What a shell answers for a command that it does not find, or may not run.
+const NOT_FOUND: u8 = 127;
+const NOT_RUNNABLE: u8 = 126;
+/// Bad use.
+const BAD_USE: u8 = 2;
+
+/// Emulate links: two hosts, a and b, joined by a link with the rate, delay, loss and queue of a
+/// real one.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    Up(UpArgs),
+    Exec(ExecArgs),
+    Set(SetArgs),
+    List(ListArgs),
+    Down(DownArgs),
+    Presets(PresetsArgs),
+}
+
+/// Bring hosts a and b up, joined by a link, until Ctrl-C or `lab down`.
+///
+/// Prints one line when the link can be used. As root the hosts are the network namespaces
+/// lw-NAME-a and lw-NAME-b; otherwise they live in a user namespace of this process.
+#[derive(clap::Args)]
+#[command(after_help = up_help())]
+struct UpArgs {
+    /// A name for the lab: letters, digits, '-' and '_'.
+    name: String,
+    /// The link, by the name of a preset.
+    #[arg(long, value_name = "PRESET")]
+    link: String,
+    /// Change a setting of the link, for both directions or with the prefix ab. or ba. for one.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Decides every chance on the link: the same seed loses the same packets.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// What joins the hosts to the emulator: tap, veth, or auto for tap where it is permitted.
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
+    device: Device,
+    /// Use a user namespace even as root.
+    #[arg(long)]
+    rootless: bool,
+    /// Print the line as JSON, as in `lab list --json`.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Run a command on a host of a lab.
+///
+/// There the names a and b resolve. The command's exit status is passed on; 126 means that it
+/// could not be run, 127 that there is none of that name.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire lab exec field a -- ping -c 3 b
+  longwire lab exec field b -- longwire serve tracks --listen 0.0.0.0:8080
+  longwire lab exec field a -- longwire fetch tracks --url http://b:8080 --api soap")]
+struct ExecArgs {
+    /// The lab.
+    name: String,
+    /// The host: a or b.
+    host: String,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Change a link while it is in use; what is queued stays queued.
+///
+/// All settings are taken or none. Prints what is then in force.
+#[derive(clap::Args)]
+#[command(after_help = set_help())]
+struct SetArgs {
+    /// The lab.
+    name: String,
+    /// Settings, for both directions or with the prefix ab. or ba. for one.
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Print an object of all settings.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show the labs that are up, their links, and what these have carried.
+#[derive(clap::Args)]
+struct ListArgs {
+    /// Print an array of {name, link, pid, hosts, ab, ba, ...}.
+    #[arg(long)]
+    json: bool,
+}
+
+/// End a lab and everything that runs in it.
+#[derive(clap::Args)]
+struct DownArgs {
+    /// The lab.
+    name: String,
+}
+
+/// Show the links that have names, and where their figures come from.
+#[derive(clap::Args)]
+struct PresetsArgs {
+    /// Print an array of {name, source, settings}.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    // Only fails where the process has a subscriber already, which then logs.
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let result = match args.action {
+        Action::Up(args) => up(args),
+        Action::Exec(args) => exec(&args),
+        Action::Set(args) => set(&args),
+        Action::List(args) => list(&args),
+        Action::Down(args) => down(&args),
+        Action::Presets(args) => presets(&args),
+    };
+    match result.as_ref().err().and_then(|error| error.downcast_ref::<Error>()) {
+        Some(Error::Caller(message)) => {
+            eprintln!("longwire: {message}");
+            Ok(ExitCode::from(BAD_USE))
+        }
+        _ => result,
+    }
+}
+
+fn up(args: UpArgs) -> anyhow::Result<ExitCode> {
+    let UpArgs { name, link, set, seed, device, rootless, json } = args;
+    let bad_use = |error: link::Error| Error::Caller(error.to_string());
+    let mut config = LinkConfig::preset(&link).map_err(bad_use)?;
+    config.apply(&set, session::read_trace).map_err(bad_use)?;
+    let session = Session::up(Up { name: name.clone(), link, config, seed, device, rootless })?;
+    let status = session.status()?;
+    if status["real_time"] == false {
+        eprintln!(
+            "longwire: no real-time priority, so delays are true only while the machine is idle; \
+             see longwire doctor"
+        );
+    }
+    let line = if json { status.to_string() } else { welcome(&status) };
+    // Whoever started it may have closed stdout; that is no reason not to serve.
+    let _ = say(&line);
+    match session.serve()? {
+        0 => eprintln!("lab {name} is down"),
+        ended => eprintln!("lab {name} is down; {ended} processes were still running in it"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn welcome(status: &Value) -> String {
+    let [name, link] = ["name", "link"].map(|key| text(&status[key]));
+    let [a, b] = [0, 1].map(|host| text(&status["hosts"][host]["address"]));
+    format!(
+        "lab {name} is up: a {a}, b {b}, link {link}; \
+         try: longwire lab exec {name} a -- ping -c 3 b"
+    )
+}
+
+fn exec(args: &ExecArgs) -> anyhow::Result<ExitCode> {
+    let Some((program, arguments)) = args.command.split_first() else {
+        anyhow::bail!("no command is given: put it after --");
+    };
+    let error = session::enter(&args.name, &args.host, program)?.args(arguments).exec();
+    eprintln!("longwire: cannot run {}: {error}", program.to_string_lossy());
+    let is_missing = error.kind() == ErrorKind::NotFound;
+    Ok(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_RUNNABLE }))
+}
+
+fn set(args: &SetArgs) -> anyhow::Result<ExitCode> {
+    let settings = session::set(&args.name, &args.settings)?;
+    if args.json {
+        say(&settings.to_string())?;
+    } else {
+        say(&settings_lines(&settings))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let labs = session::list()?;
+    for name in &labs.killed {
+        eprintln!(
+            "lab {name} was killed; the next lab up, or lab down {name}, removes its remains"
+        );
+    }
+    if args.json {
+        say(&serde_json::to_string_pretty(&labs.up)?)?;
+    } else {
+        labs.up.iter().try_for_each(|lab| say(&summary(lab)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn down(args: &DownArgs) -> anyhow::Result<ExitCode> {
+    match session::down(&args.name)? {
+        0 => say(&format!("lab {} is down", args.name))?,
+        ended => {
+            say(&format!("lab {} is down; {ended} processes were still running in it", args.name))?
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn presets(args: &PresetsArgs) -> anyhow::Result<ExitCode> {
+    if args.json {
+        let all: Vec<Value> = link::presets()
+            .iter()
+            .map(|preset| {
+                let settings = preset.config.settings().into_iter();
+                let settings: serde_json::Map<String, Value> =
+                    settings.map(|(key, value)| (key, value.into())).collect();
+                json!({"name": preset.name, "source": preset.source, "settings": settings})
+            })
+            .collect();
+        say(&serde_json::to_string_pretty(&all)?)?;
+    } else {
+        say(preset_lines().trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A lab in a few lines.
+fn summary(lab: &Value) -> String {
+    let mut lines = String::new();
+    let real_time = if lab["real_time"] == true { "real time" } else { "no real-time priority" };
+    let [name, link, device] = ["name", "link", "device"].map(|key| text(&lab[key]));
+    let _ = write!(lines, "{name}: link {link}, pid {}, {device}, {real_time}", lab["pid"]);
+    for host in lab["hosts"].as_array().into_iter().flatten() {
+        let [name, address, netns] = ["name", "address", "netns"].map(|key| text(&host[key]));
+        let _ = write!(lines, "\n  {name}   {address}  {netns}");
+    }
+    for direction in ["ab", "ba"] {
+        let one = &lab[direction];
+        let [rate, delay, loss] = ["rate", "delay", "loss"].map(|key| text(&one[key]));
+        let (traffic, lateness) = (&one["traffic"], &one["lateness"]);
+        let dropped: u64 =
+            traffic["dropped"].as_object().into_iter().flatten().filter_map(|d| d.1.as_u64()).sum();
+        let _ = write!(
+            lines,
+            "\n  {direction}  {rate}, {delay}, loss {loss}: {} packets in, {} out, {dropped} \
+             dropped; late by {} µs at p99",
+            traffic["packets_in"], traffic["packets_out"], lateness["p99_us"]
+        );
+    }
+    lines
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("?")
+}
+
+fn settings_lines(settings: &Value) -> String {
+    let all = settings.as_object().into_iter().flatten();
+    all.map(|(key, value)| format!("{key} = {}", text(value))).collect::<Vec<_>>().join("\n")
+}
+
+fn preset_lines() -> String {
+    link::presets().iter().fold(String::new(), |mut lines, preset| {
+        let one = |channel: &link::ChannelConfig| {
+            let shown = ["rate", "delay", "loss"];
+            let settings = channel.settings().into_iter();
+            let shown = settings.filter(|(key, _)| shown.contains(key)).map(|(_, value)| value);
+            shown.collect::<Vec<_>>().join(", ")
+        };
+        let (ab, ba) = (one(&preset.config.ab), one(&preset.config.ba));
+        let figures = if ab == ba { ab } else { format!("{ab}; back {ba}") };
+        let _ = writeln!(lines, "  {:<18} {figures}\n  {:<18} {}", preset.name, "", preset.source);
+        lines
+    })
+}
+
+fn key_lines() -> String {
+    link::keys().iter().fold(String::new(), |mut lines, key| {
+        let _ = writeln!(lines, "  {:<14} {}: {}", key.name, key.about, key.expected);
+        lines
+    })
+}
+
+fn up_help() -> String {
+    format!(
+        "Presets (rate, one-way delay, loss of each direction):\n{}\nSettings:\n{}\n\
+         Examples:\n  \
+         longwire lab up field --link satcom\n  \
+         longwire lab up field --link wifi3 --set 'loss=2 %' --set 'ba.rate=5 Mbit/s' --seed 7",
+        preset_lines(),
+        key_lines()
+    )
+}
+
+fn set_help() -> String {
+    format!(
+        "Settings:\n{}\nExamples:\n  \
+         longwire lab set field 'loss=10 %'\n  \
+         longwire lab set field 'ab.rate=9.6 kbit/s' 'ba.rate=64 kbit/s'",
+        key_lines()
+    )
+}
+
+fn device(name: &str) -> Result<Device, String> {
+    Device::parse(name).ok_or_else(|| "give auto, tap or veth".to_string())
+}
+
+/// Prints facts.
+fn say(lines: &str) -> std::io::Result<()> {
+    let mut out = stdout().lock();
+    writeln!(out, "{lines}").and_then(|()| out.flush())
+}
