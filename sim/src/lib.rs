@@ -4,6 +4,8 @@
 //! ones: slow, impatient, broken; carriers break and gateways restart. Afterwards the world knows
 //! what every request came to, and [`World::verdict`] says whether that was right.
 
+#![allow(clippy::expect_used)] // A test crate: what is not as expected is a finding.
+
 mod party;
 mod pipe;
 mod random;

@@ -1,6 +1,8 @@
 //! Two relays in virtual time, thousands of seeds: every accepted request is answered once, in
 //! full, or reported; none is forwarded twice.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Tests.
+
 use longwire_sim::{Moods, Report, World};
 
 /// Seeds per mood in `make test`; `LONGWIRE_SEEDS` asks for more.
