@@ -133,7 +133,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         What::Url(args) => (url_plan(&args.url, args.count as usize), args.common),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the runtime")?.block_on(measure(&plan, common))
+    let runtime = runtime.context("cannot start the runtime")?;
+    let outcome = runtime.block_on(measure(&plan, common));
+    // Does not wait for a name that is still being looked up.
+    runtime.shutdown_background();
+    outcome
 }
 
 async fn measure(plan: &Plan, common: Common) -> anyhow::Result<ExitCode> {

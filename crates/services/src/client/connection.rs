@@ -23,6 +23,8 @@ pub(super) struct Connection {
     /// Where requests go in.
     pub(super) sender: http1::SendRequest<Full<Bytes>>,
     driver: JoinHandle<()>,
+    /// Whom it leads to.
+    peer: Target,
     /// The same socket once more: hyper owns the other.
     socket: OwnedFd,
 }
@@ -41,17 +43,17 @@ impl Connection {
         let driver = tokio::spawn(async move {
             let _ = connection.await;
         });
-        Ok(Self { sender, driver, socket })
+        Ok(Self { sender, driver, peer: target.clone(), socket })
     }
 
-    /// Whether the next request may use it: the server has neither closed it nor said anything
-    /// unasked.
-    pub(super) async fn is_usable(&mut self) -> bool {
+    /// Whether the next request to `target` may use it: it leads there, and the server has neither
+    /// closed it nor said anything unasked.
+    pub(super) async fn is_usable(&mut self, target: &Target) -> bool {
         let quiet = {
             let peeked = SockRef::from(&self.socket).peek(&mut [std::mem::MaybeUninit::uninit()]);
             matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
         };
-        quiet && self.sender.ready().await.is_ok()
+        quiet && self.peer.authority() == target.authority() && self.sender.ready().await.is_ok()
     }
 
     /// Segments sent again so far.

@@ -53,6 +53,9 @@ pub struct Plan {
     pub items: Vec<Item>,
 }
 
+/// Says in one line what is wrong with an answer, if anything is.
+pub type Check = Box<dyn Fn(&Answer) -> Result<(), String> + Send + Sync>;
+
 /// One thing to ask for.
 pub struct Item {
     /// As a person would name it.
@@ -67,8 +70,8 @@ pub struct Item {
     pub body: Bytes,
     /// Keep the content for `check`; else it is only counted.
     pub keep: bool,
-    /// Says in one line what is wrong with an answer, if anything is.
-    pub check: Box<dyn Fn(&Answer) -> Result<(), String> + Send + Sync>,
+    /// What makes an answer a good one.
+    pub check: Check,
 }
 
 /// A whole answer.

@@ -127,13 +127,13 @@ impl<'a> Session<'a> {
 
     /// Makes sure of a connection; true when it is one that was kept alive.
     async fn connect(&mut self, item: &Item) -> Result<bool, String> {
+        let peer = self.config.proxy.as_ref().unwrap_or(&item.target);
         if let Some(connection) = &mut self.connection {
-            if connection.is_usable().await {
+            if connection.is_usable(peer).await {
                 return Ok(true);
             }
             self.close();
         }
-        let peer = self.config.proxy.as_ref().unwrap_or(&item.target);
         let connection = Connection::open(peer, self.config.congestion.as_deref()).await?;
         self.congestion = connection.congestion();
         self.connection = Some(connection);

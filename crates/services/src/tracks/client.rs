@@ -12,6 +12,9 @@ use crate::client::{Answer, Item, Plan, Target};
 use crate::http::MediaType;
 use crate::xml::{Node, Reader};
 
+/// Longest reason of a fault that is passed on, in characters.
+const MAX_REASON_LEN: usize = 300;
+
 /// One of the service's interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
@@ -201,13 +204,14 @@ fn fault_reason(content: &[u8]) -> Option<String> {
     let mut reader = Reader::new(std::str::from_utf8(content).ok()?);
     loop {
         match reader.next_node().ok()?? {
-            Node::Start { name, .. } if matches!(name.as_str(), "faultstring" | "Text") => {
-                return match reader.next_node().ok()?? {
-                    Node::Text(text) => Some(text),
-                    _ => None,
-                };
-            }
+            Node::Start { name, .. } if matches!(name.as_str(), "faultstring" | "Text") => break,
             _ => {}
         }
     }
+    let mut reason = String::new();
+    while let Node::Text(more) = reader.next_node().ok()?? {
+        reason.push_str(&more);
+    }
+    let line: String = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(line.chars().take(MAX_REASON_LEN).collect())
 }
