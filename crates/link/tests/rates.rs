@@ -63,7 +63,7 @@ type Row = (&'static str, u64, u64, u64, f64, Queue);
 #[derive(Clone, Copy)]
 enum Queue {
     Packets(u32),
-    Bytes(u64, u64),
+    Bytes(u64),
 }
 
 #[rustfmt::skip]
@@ -74,16 +74,16 @@ const ROWS: [Row; 16] = [
     ("wifi2",              2_000_000,   2_000_000, 100_000, 0.20, Queue::Packets(1_000)),
     ("wifi3",              2_000_000,   2_000_000, 100_000, 0.05, Queue::Packets(1_000)),
     ("cnr",                    9_600,       9_600, 100_000, 0.01, Queue::Packets(1_000)),
-    ("tactical1",              9_800,       9_800, 100_000, 0.01, Queue::Bytes(15_000, 15_000)),
-    ("tactical2",              9_800,       9_800, 100_000, 0.10, Queue::Bytes(15_000, 15_000)),
-    ("nam-sc",            93_000_000,  93_000_000,   3_500, 0.0,  Queue::Bytes(1_162_500, 1_162_500)),
-    ("nam-t1",             1_100_000,   1_100_000,  45_000, 0.0,  Queue::Bytes(15_000, 15_000)),
-    ("nam-us",            91_500_000,  91_500_000,  45_000, 0.0,  Queue::Bytes(1_143_750, 1_143_750)),
-    ("nam-transatlantic", 93_500_000,  93_500_000,  89_000, 0.0,  Queue::Bytes(2_080_375, 2_080_375)),
-    ("nam-lan",          400_000_000, 400_000_000,     150, 0.0,  Queue::Bytes(5_000_000, 5_000_000)),
-    ("modem56",               33_600,      56_000,  75_000, 0.0,  Queue::Bytes(15_000, 15_000)),
-    ("gprs",                  20_000,      40_000, 350_000, 0.0,  Queue::Bytes(15_000, 15_000)),
-    ("geo",                2_000_000,   2_000_000, 279_000, 0.0,  Queue::Bytes(139_500, 139_500)),
+    ("tactical1",              9_800,       9_800, 100_000, 0.01, Queue::Bytes(15_000)),
+    ("tactical2",              9_800,       9_800, 100_000, 0.10, Queue::Bytes(15_000)),
+    ("nam-sc",            93_000_000,  93_000_000,   3_500, 0.0,  Queue::Bytes(1_162_500)),
+    ("nam-t1",             1_100_000,   1_100_000,  45_000, 0.0,  Queue::Bytes(15_000)),
+    ("nam-us",            91_500_000,  91_500_000,  45_000, 0.0,  Queue::Bytes(1_143_750)),
+    ("nam-transatlantic", 93_500_000,  93_500_000,  89_000, 0.0,  Queue::Bytes(2_080_375)),
+    ("nam-lan",          400_000_000, 400_000_000,     150, 0.0,  Queue::Bytes(5_000_000)),
+    ("modem56",               33_600,      56_000,  75_000, 0.0,  Queue::Bytes(15_000)),
+    ("gprs",                  20_000,      40_000, 350_000, 0.0,  Queue::Bytes(15_000)),
+    ("geo",                2_000_000,   2_000_000, 279_000, 0.0,  Queue::Bytes(139_500)),
 ];
 
 #[test]
@@ -92,23 +92,19 @@ fn presets_are_as_their_sources_say() {
     for (preset, (name, up_bps, down_bps, delay_us, loss, queue)) in presets().iter().zip(ROWS) {
         assert_eq!(preset.name, name);
         assert!(!preset.source.is_empty());
-        let plain = ChannelConfig::default();
-        let expected = |rate_bps, bytes| ChannelConfig {
+        let (queue_packets, queue_bytes) = match queue {
+            Queue::Packets(packets) => (packets, longwire_link::QUEUE_BYTES_MAX),
+            Queue::Bytes(bytes) => (longwire_link::QUEUE_PACKETS_MAX, bytes),
+        };
+        let expected = |rate_bps| ChannelConfig {
             rate_bps: Some(rate_bps),
             delay: Duration::from_micros(delay_us),
             loss,
-            queue_packets: match queue {
-                Queue::Packets(packets) => packets,
-                Queue::Bytes(..) => longwire_link::QUEUE_PACKETS_MAX,
-            },
-            queue_bytes: bytes,
-            ..plain.clone()
+            queue_packets,
+            queue_bytes,
+            ..ChannelConfig::default()
         };
-        let (up, down) = match queue {
-            Queue::Packets(_) => (longwire_link::QUEUE_BYTES_MAX, longwire_link::QUEUE_BYTES_MAX),
-            Queue::Bytes(up, down) => (up, down),
-        };
-        let link = LinkConfig { ab: expected(up_bps, up), ba: expected(down_bps, down) };
+        let link = LinkConfig { ab: expected(up_bps), ba: expected(down_bps) };
         assert_eq!(preset.config, link, "{name}");
         assert_eq!(LinkConfig::preset(name), Ok(link));
     }

@@ -21,6 +21,13 @@ fn texts_of_the_papers_are_read() {
 }
 
 #[test]
+fn what_is_finer_than_the_smallest_unit_is_rounded() {
+    assert_eq!(parse_duration("0.0000015 ms"), Ok(Duration::from_nanos(2)));
+    assert_eq!(parse_duration("1.4999 ns"), Ok(Duration::from_nanos(1)));
+    assert_eq!(parse_rate("9.6006 kbit/s"), Ok(9_601));
+}
+
+#[test]
 fn other_texts_are_refused_with_the_units() {
     let bad = [
         "",
