@@ -22,15 +22,15 @@ def plain(value):
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, dict):
-        members = {name: plain(item) for name, item in value.items() if item is not None}
+        members = {name: plain(item) for name, item in value.items() if item not in (None, [])}
         if "_value_1" in members:
             inner = members.pop("_value_1")
             if isinstance(inner, list):  # the content of an xsd:any
                 # zeep gives an element that the WSDL declares as its value, without its name.
                 members["note"] = inner[0]
-            else:  # the value of an element with attributes
+            else:  # the value of an element that may have attributes
                 members["value"] = inner
-        return members
+        return members["value"] if list(members) == ["value"] else members
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     return value
