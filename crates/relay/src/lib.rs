@@ -17,6 +17,8 @@ mod incoming;
 mod outcomes;
 mod outgoing;
 mod pump;
+#[cfg(test)]
+mod tests;
 mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -45,7 +45,7 @@ pub struct Config {
 pub enum Input {
     /// Bytes came from the pipe.
     Received(Bytes),
-    /// The relay sends a frame. DATA beyond the peer's credit, or out of order, is a caller's fault.
+    /// The relay sends a frame. DATA beyond the peer's credit is a caller's fault.
     Send(Frame),
 }
 

@@ -4,20 +4,23 @@
 //!
 //! | type | frame | payload |
 //! | --- | --- | --- |
-//! | 0x00 | HELLO | least and greatest version, instance (8 bytes), parameters (id, length, value) |
+//! | 0x00 | HELLO | versions from and to, instance (8 bytes), parameters |
 //! | 0x01 | PING | opaque number, echoed |
 //! | 0x02 | PONG | the number |
 //! | 0x03 | GOAWAY | nothing: no new exchanges, please |
-//! | 0x04 | CONTROL | kind, bytes: profiles, dictionaries and their acknowledgements |
-//! | 0x08 | CREDIT | exchange, further bytes of DATA the sender of this frame will take |
+//! | 0x04 | CONTROL | kind, bytes: profiles, dictionaries, acknowledgements |
+//! | 0x08 | CREDIT | exchange, further bytes of DATA that may be sent |
 //! | 0x09 | ABORT | exchange, code, reason in UTF-8 |
 //! | 0x0a | INTERIM | exchange, status 100 to 199 |
-//! | 0x0b | QUERY | exchange: what became of it? Opens a flow that carries only the answer |
+//! | 0x0b | QUERY | exchange: what became of it? |
 //! | 0x0c | OUTCOME | exchange, state, status |
 //! | 0x0d | TRAILERS | exchange, field section; ends the half |
-//! | 0x10–0x11 | HEAD | exchange, codec, window (absent for identity), binary HTTP; bit 0: ends the half |
-//! | 0x20–0x27 | DATA | exchange, a piece of a block; bit 0: ends the half, bit 1: ends the block, then the block's decoded length comes before the piece; bit 2: the block went as it was, uncoded |
-//! | 0x40– | later versions' | skipped by a receiver that does not know them |
+//! | 0x10 + e | HEAD | exchange, codec, window unless identity, binary HTTP |
+//! | 0x20 + e + b + u | DATA | exchange, decoded length if b, piece of a block |
+//! | 0x40 and up | later versions' | skipped by a receiver that does not know them |
+//!
+//! Bits: e = 1, the half ends; b = 2, the block ends; u = 4, the block went uncoded. A parameter of
+//! HELLO is an id, a length and a value. A QUERY opens a flow that carries only the answer.
 //!
 //! Both sides send HELLO first and speak the greatest version both know. Unknown parameters are
 //! ignored, so old and new interoperate. DATA of an exchange stays within the credit its receiver

@@ -232,7 +232,9 @@ fn any_frame() -> impl Strategy<Value = Frame> {
 
 proptest! {
     #[test]
-    fn frames_round_trip_in_any_cut(frames in proptest::collection::vec(any_frame(), 0..8), cut in 1..40_usize) {
+    fn frames_round_trip_in_any_cut(
+        frames in proptest::collection::vec(any_frame(), 0..8), cut in 1..40_usize,
+    ) {
         let mut bytes = Vec::new();
         frames.iter().for_each(|frame| frame.encode(&mut bytes));
         let (mut buffer, mut back) = (BytesMut::new(), Vec::new());

@@ -1,0 +1,408 @@
+//! Single behaviours, step by step; the interplay under trouble is in `sim/`.
+
+use bytes::Bytes;
+use proto::bhttp;
+use proto::stream::{self, Data, Frame, Machine, OutcomeState};
+
+use super::*;
+
+const CARRIER: CarrierId = CarrierId(0);
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn drain(relay: &mut Relay) -> Vec<Output> {
+    std::iter::from_fn(|| relay.poll_output())
+        .filter(|output| !matches!(output, Output::Event(_) | Output::WakeAt(_)))
+        .collect()
+}
+
+/// The other end of a relay's carrier, spoken by hand.
+struct Peer(Machine);
+
+impl Peer {
+    fn new(role: Role, instance: u64) -> Self {
+        Self(Machine::new(stream::Config {
+            role,
+            instance,
+            initial_credit: 100_000,
+            max_exchanges: 8,
+            codecs: vec![0, 1, 2],
+            max_window_log: 20,
+        }))
+    }
+
+    /// Takes what the relay transmitted; the frames in it.
+    fn takes(&mut self, outputs: &[Output]) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for output in outputs {
+            if let Output::Transmit { bytes, .. } = output {
+                self.0.handle_input(Duration::ZERO, stream::Input::Received(bytes.clone()));
+            }
+        }
+        while let Some(output) = self.0.poll_output() {
+            match output {
+                stream::Output::Received(Frame::Hello(_)) | stream::Output::Transmit(_) => {}
+                stream::Output::Received(frame) => frames.push(frame),
+                stream::Output::Fault(error) => panic!("{error}"),
+            }
+        }
+        frames
+    }
+
+    /// Sends frames; what the relay wants then.
+    fn sends(
+        &mut self,
+        relay: &mut Relay,
+        now: Duration,
+        carrier: CarrierId,
+        frames: &[Frame],
+    ) -> Vec<Output> {
+        for frame in frames {
+            self.0.handle_input(now, stream::Input::Send(frame.clone()));
+        }
+        while let Some(output) = self.0.poll_output() {
+            match output {
+                stream::Output::Transmit(bytes) => {
+                    relay.handle_input(now, Input::Received { carrier, bytes });
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        drain(relay)
+    }
+}
+
+/// A relay with its carrier up and the HELLOs exchanged.
+fn connected(config: Config, peer_instance: u64) -> (Relay, Peer) {
+    let other = if config.role == Role::Edge { Role::Gateway } else { Role::Edge };
+    let mut relay = Relay::new(config);
+    relay.handle_input(Duration::ZERO, Input::Wake);
+    drain(&mut relay);
+    let peer = connect(&mut relay, Duration::ZERO, CARRIER, other, peer_instance);
+    (relay, peer)
+}
+
+fn connect(
+    relay: &mut Relay,
+    now: Duration,
+    carrier: CarrierId,
+    role: Role,
+    instance: u64,
+) -> Peer {
+    let mut peer = Peer::new(role, instance);
+    relay.handle_input(now, Input::CarrierUp { carrier, peer: "peer".into() });
+    let hello = drain(relay);
+    let Some(stream::Output::Transmit(bytes)) = peer.0.poll_output() else { panic!("no HELLO") };
+    peer.takes(&hello);
+    relay.handle_input(now, Input::Received { carrier, bytes });
+    peer
+}
+
+fn edge() -> (Relay, Peer) {
+    connected(Config::new(Role::Edge, 1), 9)
+}
+
+fn request(method: &str, fields: &[(&str, &str)]) -> Head {
+    let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+    Head::Request(bhttp::Request {
+        method: text(method),
+        scheme: text("http"),
+        authority: text("origin"),
+        path: text("/"),
+        fields: fields.iter().map(|(name, value)| (text(name), text(value))).collect(),
+    })
+}
+
+fn response_frame(exchange: u64, end: bool) -> Frame {
+    let mut head = Vec::new();
+    bhttp::Response { status: 200, fields: Vec::new() }.encode(&mut head);
+    Frame::Head(stream::Head { exchange, codec: 0, window_log: 0, end, head: head.into() })
+}
+
+fn asks(relay: &mut Relay, now: Duration, method: &str, end: bool) -> (ExchangeId, Vec<Output>) {
+    let exchange = relay.next_exchange();
+    relay.handle_input(now, Input::Head { exchange, head: request(method, &[]), end });
+    (exchange, drain(relay))
+}
+
+fn abort(outputs: &[Output]) -> (CauseKind, bool) {
+    let found = outputs.iter().find_map(|output| match output {
+        Output::Abort { cause, untouched, .. } => Some((cause.kind, *untouched)),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("no abort in {outputs:?}"))
+}
+
+#[test]
+fn a_request_without_body_leaves_at_once_in_one_frame() {
+    let (mut relay, mut peer) = edge();
+    let (_, outputs) = asks(&mut relay, ms(5), "GET", true);
+    let frames = peer.takes(&outputs);
+    assert!(matches!(&frames[..], [Frame::Head(head)] if head.end && head.codec == 0));
+}
+
+#[test]
+fn a_head_waits_for_its_body_but_not_for_long() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "POST", false);
+    assert!(peer.takes(&outputs).is_empty(), "the head waits for its body");
+    assert!(matches!(outputs[..], [Output::Credit { bytes: LOCAL_WINDOW_BYTES, .. }]));
+    relay.handle_input(ms(3), Input::Data { exchange, bytes: Bytes::from_static(b"small") });
+    relay.handle_input(ms(3), Input::End { exchange, trailers: Vec::new() });
+    let frames = peer.takes(&drain(&mut relay));
+    assert!(matches!(&frames[..], [Frame::Head(_), Frame::Data(Data { end: true, .. })]));
+
+    let (_, outputs) = asks(&mut relay, ms(100), "POST", false);
+    assert!(peer.takes(&outputs).is_empty());
+    relay.handle_input(ms(119), Input::Wake);
+    assert!(peer.takes(&drain(&mut relay)).is_empty());
+    relay.handle_input(ms(120), Input::Wake);
+    let frames = peer.takes(&drain(&mut relay));
+    assert!(matches!(&frames[..], [Frame::Head(head)] if !head.end), "{frames:?}");
+}
+
+#[test]
+fn an_event_stream_flows_in_blocks_of_20_ms() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, _) = asks(&mut relay, ms(0), "POST", false);
+    relay.handle_input(ms(20), Input::Wake);
+    peer.takes(&drain(&mut relay));
+    relay.handle_input(ms(30), Input::Data { exchange, bytes: Bytes::from_static(b"event 1") });
+    assert!(!drain(&mut relay).iter().any(|output| matches!(output, Output::Work(_))));
+    relay.handle_input(ms(50), Input::Wake);
+    let work = drain(&mut relay);
+    let Some(Output::Work(work)) = work.into_iter().find(|o| matches!(o, Output::Work(_))) else {
+        panic!("the block did not close");
+    };
+    assert_eq!((&work.bytes[..], work.last), (&b"event 1"[..], false));
+}
+
+#[test]
+fn a_body_that_expects_100_is_not_asked_for_before_it() {
+    let (mut relay, mut peer) = edge();
+    let exchange = relay.next_exchange();
+    let head = request("PUT", &[("expect", "100-continue")]);
+    relay.handle_input(ms(0), Input::Head { exchange, head, end: false });
+    let outputs = drain(&mut relay);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Credit { .. })));
+    assert_eq!(peer.takes(&outputs).len(), 1, "the head goes at once");
+    let outputs = peer.sends(&mut relay, ms(9), CARRIER, &[Frame::Interim(1, 100)]);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Interim { status: 100, .. })));
+    assert!(outputs.iter().any(|output| matches!(output, Output::Credit { .. })));
+}
+
+#[test]
+fn an_unreachable_gateway_is_reported_in_time_and_the_body_untouched() {
+    let mut relay = Relay::new(Config::new(Role::Edge, 1));
+    let (_, outputs) = asks(&mut relay, ms(0), "POST", false);
+    let [Output::Dial { carrier }] = outputs[..] else { panic!("{outputs:?}") };
+    relay.handle_input(ms(10), Input::CarrierDown { carrier, reason: "refused".into() });
+    assert!(drain(&mut relay).is_empty());
+    relay.handle_input(ms(1000), Input::Wake);
+    assert!(matches!(drain(&mut relay)[..], [Output::Dial { .. }]), "dials again after a pause");
+    relay.handle_input(ms(29_999), Input::Wake);
+    assert!(drain(&mut relay).is_empty());
+    relay.handle_input(ms(30_000), Input::Wake);
+    assert_eq!(abort(&drain(&mut relay)), (CauseKind::GatewayUnreachable, true));
+    assert!(relay.is_idle());
+}
+
+/// The edge lost its carrier after the request had gone and comes back to the same gateway.
+fn reconnected(method: &str, gateway: u64) -> (Relay, Peer, ExchangeId, Vec<Output>) {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), method, true);
+    assert_eq!(peer.takes(&outputs).len(), 1);
+    relay.handle_input(ms(10), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
+    assert!(drain(&mut relay).is_empty(), "the client waits");
+    relay.handle_input(ms(1000), Input::Wake);
+    let [Output::Dial { carrier }] = drain(&mut relay)[..] else { panic!("no dial") };
+    let peer = connect(&mut relay, ms(1100), carrier, Role::Gateway, gateway);
+    let outputs = drain(&mut relay);
+    (relay, peer, exchange, outputs)
+}
+
+#[test]
+fn after_a_broken_carrier_the_gateway_is_asked_and_its_answer_passed_on() {
+    let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    let number = exchange.number;
+    let frames = [Frame::Outcome(number, OutcomeState::Answer), response_frame(number, true)];
+    let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &frames);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
+    assert!(relay.is_idle());
+}
+
+#[test]
+fn a_request_that_never_came_is_sent_again_and_no_other() {
+    let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
+    peer.takes(&outputs);
+    let frames = [Frame::Outcome(exchange.number, OutcomeState::NotSeen)];
+    let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &frames);
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(head)] if head.end));
+
+    let states = [
+        (OutcomeState::Lost(200), CauseKind::AnswerLost),
+        (OutcomeState::Aborted, CauseKind::OutcomeUnknown),
+        (OutcomeState::Forgotten, CauseKind::OutcomeUnknown),
+    ];
+    for (state, cause) in states {
+        let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
+        peer.takes(&outputs);
+        let frames = [Frame::Outcome(exchange.number, state)];
+        let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &frames);
+        assert_eq!(abort(&outputs).0, cause);
+        assert!(peer.takes(&outputs).is_empty() && relay.is_idle());
+    }
+}
+
+#[test]
+fn a_restarted_gateway_gets_only_what_is_harmless_to_repeat() {
+    let (_, mut peer, _, outputs) = reconnected("GET", 10);
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(_)]));
+    let (relay, mut peer, _, outputs) = reconnected("POST", 10);
+    assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
+    assert!(peer.takes(&outputs).is_empty() && relay.is_idle());
+}
+
+fn gateway() -> (Relay, Peer) {
+    connected(Config::new(Role::Gateway, 9), 1)
+}
+
+fn request_frame(number: u64) -> Frame {
+    let Head::Request(request) = request("POST", &[]) else { unreachable!() };
+    let mut head = Vec::new();
+    request.encode(&mut head);
+    let (exchange, head) = (number, head.into());
+    Frame::Head(stream::Head { exchange, codec: 0, window_log: 0, end: true, head })
+}
+
+fn answers(relay: &mut Relay, now: Duration, body: &'static [u8]) -> Vec<Output> {
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    let response = bhttp::Response { status: 201, fields: Vec::new() };
+    let head = Head::Response(response);
+    relay.handle_input(now, Input::Head { exchange, head, end: false });
+    relay.handle_input(now, Input::Data { exchange, bytes: Bytes::from_static(body) });
+    relay.handle_input(now, Input::End { exchange, trailers: Vec::new() });
+    drain(relay)
+}
+
+#[test]
+fn a_request_is_forwarded_once_however_often_it_comes() {
+    let (mut relay, mut peer) = gateway();
+    let outputs = peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
+    let answer = answers(&mut relay, ms(10), b"done");
+    assert_eq!(peer.takes(&answer).len(), 2);
+    let outputs = peer.sends(&mut relay, ms(20), CARRIER, &[request_frame(5)]);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Head { .. })));
+    let frames = peer.takes(&outputs);
+    assert!(matches!(&frames[..], [Frame::Abort(_)]), "{frames:?}");
+}
+
+#[test]
+fn an_answer_whose_carrier_broke_is_kept_and_sent_again() {
+    for answered_before_break in [true, false] {
+        let (mut relay, mut peer) = gateway();
+        peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+        if answered_before_break {
+            answers(&mut relay, ms(5), b"done");
+        }
+        relay.handle_input(ms(10), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
+        if !answered_before_break {
+            answers(&mut relay, ms(15), b"done");
+        }
+        let mut peer = connect(&mut relay, ms(20), CarrierId(1), Role::Edge, 1);
+        let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Frame::Query(5)]);
+        let frames = peer.takes(&outputs);
+        let [Frame::Outcome(5, OutcomeState::Answer), Frame::Head(_), Frame::Data(data)] =
+            &frames[..]
+        else {
+            panic!("{frames:?}");
+        };
+        assert_eq!((&data.bytes[..], data.end), (&b"done"[..], true));
+        assert!(relay.is_idle());
+    }
+}
+
+#[test]
+fn nobody_gets_another_peers_answer() {
+    let (mut relay, mut peer) = gateway();
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    let mut other = Peer::new(Role::Edge, 1);
+    let carrier = CarrierId(1);
+    relay.handle_input(ms(1), Input::CarrierUp { carrier, peer: "somebody else".into() });
+    drain(&mut relay);
+    let Some(stream::Output::Transmit(bytes)) = other.0.poll_output() else { panic!("no HELLO") };
+    relay.handle_input(ms(2), Input::Received { carrier, bytes });
+    let outputs = drain(&mut relay);
+    assert!(matches!(&outputs[..], [Output::Close { carrier: CarrierId(1), .. }]), "{outputs:?}");
+}
+
+#[test]
+fn what_cannot_be_decoded_ends_the_exchange_and_not_the_carrier() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "GET", true);
+    peer.takes(&outputs);
+    let mut head = Vec::new();
+    bhttp::Response { status: 200, fields: Vec::new() }.encode(&mut head);
+    let number = exchange.number;
+    let head =
+        stream::Head { exchange: number, codec: 2, window_log: 20, end: false, head: head.into() };
+    let bytes = Bytes::from_static(b"not zstd");
+    let data = Data { exchange: number, block_end: Some(100), uncoded: false, end: true, bytes };
+    let outputs = peer.sends(&mut relay, ms(5), CARRIER, &[Frame::Head(head), Frame::Data(data)]);
+    let Some(Output::Work(work)) = outputs.iter().find(|o| matches!(o, Output::Work(_))) else {
+        panic!("{outputs:?}");
+    };
+    let result = work
+        .options
+        .decoder()
+        .and_then(|mut decoder| decoder.decode(&work.bytes, 100, true, &mut Vec::new()))
+        .map(|()| Bytes::new());
+    assert!(result.is_err());
+    let (direction, block) = (work.direction, work.block);
+    let done = Input::Done { exchange, direction, block, result, cpu: ms(0) };
+    relay.handle_input(ms(6), done);
+    let outputs = drain(&mut relay);
+    assert_eq!(abort(&outputs).0, CauseKind::Corrupt);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Close { .. })));
+    assert!(relay.is_idle());
+}
+
+#[test]
+fn a_protocol_fault_closes_the_carrier_and_the_client_hears() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "GET", true);
+    peer.takes(&outputs);
+    peer.sends(&mut relay, ms(1), CARRIER, &[response_frame(exchange.number, false)]);
+    let bytes = Bytes::from_static(&[0x3f, 0]);
+    relay.handle_input(ms(2), Input::Received { carrier: CARRIER, bytes });
+    let outputs = drain(&mut relay);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Close { .. })));
+    assert_eq!(abort(&outputs).0, CauseKind::CarrierLost);
+}
+
+#[test]
+fn a_carrier_without_hello_is_given_up() {
+    let mut relay = Relay::new(Config::new(Role::Gateway, 9));
+    relay.handle_input(ms(0), Input::CarrierUp { carrier: CARRIER, peer: "peer".into() });
+    drain(&mut relay);
+    relay.handle_input(ms(30_000), Input::Wake);
+    assert!(drain(&mut relay).iter().any(|output| matches!(output, Output::Close { .. })));
+}
+
+#[test]
+fn after_a_shutdown_nothing_new_begins_and_the_open_ends() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "GET", true);
+    peer.takes(&outputs);
+    relay.handle_input(ms(1), Input::Shutdown);
+    assert_eq!(peer.takes(&drain(&mut relay)), vec![Frame::GoAway]);
+    let (_, outputs) = asks(&mut relay, ms(2), "GET", true);
+    assert_eq!(abort(&outputs), (CauseKind::ShuttingDown, true));
+    assert!(!relay.is_idle());
+    peer.sends(&mut relay, ms(3), CARRIER, &[response_frame(exchange.number, true)]);
+    assert!(relay.is_idle());
+}
