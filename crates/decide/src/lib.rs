@@ -7,7 +7,9 @@
 mod tests;
 
 /// Bodies up to this many bytes share a packet with their head: coding them saves no packet.
-pub const ONE_PACKET_BYTES: usize = 1200;
+pub const ONE_PACKET_BYTES: u64 = 1200;
+/// Bodies known to be at most this long are worth more effort than an endless stream.
+pub const SHORT_BODY_BYTES: u64 = 1 << 20;
 /// A trial that leaves more than this share of the bytes is not worth decoding.
 const WORTHWHILE_PER_CENT: usize = 95;
 
@@ -24,9 +26,9 @@ pub enum Policy {
     Auto {
         /// The arm that leaves bytes alone.
         identity: Arm,
-        /// For a body that is whole in its first block: time to compress hardly counts.
-        whole: Arm,
-        /// For a body that goes on.
+        /// For a body known to be short: the time to compress it hardly counts.
+        short: Arm,
+        /// For a body that goes on, or may.
         streaming: Arm,
     },
 }
@@ -42,8 +44,8 @@ pub struct Facts<'a> {
     pub tunnel: bool,
     /// Bytes at hand.
     pub first_block_bytes: usize,
-    /// The body ends with them.
-    pub whole: bool,
+    /// Length of the whole body, where it is known.
+    pub body_bytes: Option<u64>,
 }
 
 /// The choice and why.
@@ -61,9 +63,9 @@ impl Policy {
     /// Chooses an arm for a message.
     #[must_use]
     pub fn choose(&self, facts: &Facts<'_>) -> Choice {
-        let (identity, whole, streaming) = match *self {
+        let (identity, short, streaming) = match *self {
             Self::Fixed(arm) => return Choice { arm, trial: false, reason: "fixed" },
-            Self::Auto { identity, whole, streaming } => (identity, whole, streaming),
+            Self::Auto { identity, short, streaming } => (identity, short, streaming),
         };
         let alone = |reason| Choice { arm: identity, trial: false, reason };
         if facts.tunnel {
@@ -72,12 +74,14 @@ impl Policy {
             alone("coded by its sender")
         } else if facts.content_type.is_some_and(is_compressed_type) {
             alone("a compressed media type")
-        } else if facts.whole && facts.first_block_bytes <= ONE_PACKET_BYTES {
-            alone("within a packet")
-        } else if facts.whole {
-            Choice { arm: whole, trial: true, reason: "whole, over a packet" }
         } else {
-            Choice { arm: streaming, trial: true, reason: "streaming" }
+            match facts.body_bytes {
+                Some(..=ONE_PACKET_BYTES) => alone("within a packet"),
+                Some(..=SHORT_BODY_BYTES) => {
+                    Choice { arm: short, trial: true, reason: "short, over a packet" }
+                }
+                _ => Choice { arm: streaming, trial: true, reason: "long or open-ended" },
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 use super::*;
 
-const AUTO: Policy = Policy::Auto { identity: Arm(0), whole: Arm(1), streaming: Arm(2) };
+const AUTO: Policy = Policy::Auto { identity: Arm(0), short: Arm(1), streaming: Arm(2) };
 
 fn soap(first_block_bytes: usize, whole: bool) -> Facts<'static> {
     let content_type = Some("text/xml; charset=utf-8");
-    Facts { content_type, first_block_bytes, whole, ..Facts::default() }
+    let body_bytes = whole.then_some(first_block_bytes as u64);
+    Facts { content_type, first_block_bytes, body_bytes, ..Facts::default() }
 }
 
 #[test]
@@ -13,6 +14,10 @@ fn what_compresses_and_is_over_a_packet_is_compressed() {
     assert_eq!(AUTO.choose(&soap(65_536, false)).arm, Arm(2));
     assert_eq!(AUTO.choose(&soap(1200, true)).arm, Arm(0));
     assert_eq!(AUTO.choose(&soap(10, false)).arm, Arm(2), "more may follow");
+    let long = Facts { body_bytes: Some(SHORT_BODY_BYTES + 1), ..soap(65_536, false) };
+    assert_eq!(AUTO.choose(&long).arm, Arm(2));
+    let known = Facts { body_bytes: Some(SHORT_BODY_BYTES), ..soap(65_536, false) };
+    assert_eq!(AUTO.choose(&known).arm, Arm(1), "long enough for several blocks, yet short");
 }
 
 #[test]

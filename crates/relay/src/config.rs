@@ -84,10 +84,10 @@ impl Encoding {
         let zstd = |level| codec::Options { codec: 2, level, window_log: codec::MAX_WINDOW_LOG };
         let policy = decide::Policy::Auto {
             identity: decide::Arm(0),
-            whole: decide::Arm(1),
+            short: decide::Arm(1),
             streaming: decide::Arm(2),
         };
-        Self { policy, arms: vec![codec::Options::IDENTITY, zstd(12), zstd(3)] }
+        Self { policy, arms: vec![codec::Options::IDENTITY, zstd(9), zstd(3)] }
     }
 
     /// Always the same coding.

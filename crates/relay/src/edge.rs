@@ -54,7 +54,7 @@ impl Relay {
         let mut head = Vec::new();
         request.encode(&mut head);
         exchange.outgoing.set_head(now, head.into(), end);
-        (exchange.content_type, exchange.coded) = coding(&request.fields);
+        exchange.note_fields(&request.fields);
         self.exchanges.insert(id, exchange);
         self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         if self.dialer.current.is_none() {
@@ -322,13 +322,16 @@ pub(crate) fn traits(request: &bhttp::Request) -> Traits {
     Traits { idempotent, tunnel, expects_continue }
 }
 
-/// Media type, and whether the content is coded already.
-pub(crate) fn coding(fields: &bhttp::Fields) -> (Option<String>, bool) {
-    let field = |name: &str| fields.iter().find(|(n, _)| n == name).map(|(_, v)| text(v));
-    let coded = field("content-encoding").is_some_and(|value| {
-        !value.trim().is_empty() && !value.trim().eq_ignore_ascii_case("identity")
-    });
-    (field("content-type"), coded)
+impl Exchange {
+    /// Keeps what the choice of a codec goes by.
+    pub(crate) fn note_fields(&mut self, fields: &bhttp::Fields) {
+        let field = |name: &str| fields.iter().find(|(n, _)| n == name).map(|(_, v)| text(v));
+        self.coded = field("content-encoding").is_some_and(|value| {
+            !value.trim().is_empty() && !value.trim().eq_ignore_ascii_case("identity")
+        });
+        self.content_type = field("content-type");
+        self.content_length = field("content-length").and_then(|value| value.parse().ok());
+    }
 }
 
 fn text(bytes: &Bytes) -> String {

@@ -59,6 +59,8 @@ pub(crate) struct Exchange {
     /// Facts of the outgoing head that the choice needs.
     pub(crate) content_type: Option<String>,
     pub(crate) coded: bool,
+    /// Content-Length of the outgoing head.
+    pub(crate) content_length: Option<u64>,
     /// Status of the response, once known.
     pub(crate) status: u16,
     /// Gateway: the answer as sent so far.
@@ -83,6 +85,7 @@ impl Exchange {
             incoming: Incoming::new(),
             content_type: None,
             coded: false,
+            content_length: None,
             status: 0,
             log: Log::default(),
             meter: Meter::default(),

@@ -10,7 +10,7 @@ use record::event::Fact;
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
 use crate::carrier::Replay;
-use crate::edge::{coding, traits};
+use crate::edge::traits;
 use crate::exchange::{Exchange, Stage};
 use crate::outcomes::{Log, Outcome};
 use crate::timers::Key;
@@ -111,7 +111,7 @@ impl Relay {
         response.encode(&mut head);
         exchange.status = response.status;
         exchange.outgoing.set_head(now, head.into(), end);
-        (exchange.content_type, exchange.coded) = coding(&response.fields);
+        exchange.note_fields(&response.fields);
         exchange.traits.expects_continue = false;
         self.advance_outgoing(now, id);
     }

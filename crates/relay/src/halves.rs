@@ -84,23 +84,25 @@ impl Relay {
     fn choose(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let (first_block_bytes, whole) = exchange.outgoing.at_hand();
+        let at_hand = whole.then_some(first_block_bytes as u64);
+        let body_bytes = at_hand.or(exchange.content_length);
         let facts = decide::Facts {
             content_type: exchange.content_type.as_deref(),
             coded: exchange.coded,
             tunnel: exchange.traits.tunnel,
             first_block_bytes,
-            whole,
+            body_bytes,
         };
         let (mut options, choice) = self.config.encoding.choose(&facts);
         let mut reason = choice.reason;
-        if first_block_bytes == 0 && whole {
+        if body_bytes == Some(0) {
             (options, reason) = (codec::Options::IDENTITY, "no body");
         }
         let carrier = exchange.carrier();
         if !carrier.and_then(|id| self.carriers.get(&id)).is_none_or(|c| c.can_decode(options)) {
             (options, reason) = (codec::Options::IDENTITY, "the peer cannot decode it");
         }
-        let (options, bytes) = self.within_budget(now, options, whole.then_some(first_block_bytes));
+        let (options, bytes) = self.within_budget(now, options, body_bytes);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.encoder_bytes += bytes;
         self.encoder_bytes += bytes;
@@ -120,18 +122,16 @@ impl Relay {
         &mut self,
         now: Duration,
         options: codec::Options,
-        known_bytes: Option<usize>,
+        body_bytes: Option<u64>,
     ) -> (codec::Options, usize) {
         let Ok(codec) = options.codec() else { return (codec::Options::IDENTITY, 0) };
         if options.codec == 0 {
             return (options, 0);
         }
         let left = self.config.codec_bytes.saturating_sub(self.encoder_bytes);
-        let needed = known_bytes.map_or(codec::MAX_WINDOW_LOG, |bytes| {
-            let log = bytes.next_power_of_two().trailing_zeros();
-            u8::try_from(log).unwrap_or(codec::MAX_WINDOW_LOG)
-        });
-        let most = needed.clamp(codec::MIN_WINDOW_LOG, options.window_log);
+        let most = (codec::MIN_WINDOW_LOG..options.window_log)
+            .find(|log| body_bytes.is_some_and(|bytes| bytes <= 1 << log))
+            .unwrap_or(options.window_log);
         for window_log in (codec::MIN_WINDOW_LOG..=most).rev() {
             let options = codec::Options { window_log, ..options };
             let bytes = codec.encoder_bytes(options);
