@@ -1,7 +1,7 @@
 """Calls the tracks service through its WSDL and compares the answers with its REST forms.
 
-zeep makes requests and objects from the WSDL alone. Of the wrappers with one child each it gives the
-innermost, the list of tracks.
+zeep makes requests and objects from the WSDL alone. Of the wrappers with one child each it gives
+the innermost, the list of tracks.
 """
 
 import os

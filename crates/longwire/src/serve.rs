@@ -1,6 +1,6 @@
 //! `longwire serve`: the services that the papers put behind the link.
 
-use std::io::{Write, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 
@@ -52,8 +52,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Service::Tracks(args) = args.service;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     // Only fails where the process has a subscriber already, which then logs.
-    let _ =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
+    let _ = log.with_ansi(stderr().is_terminal()).try_init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(serve(args))
 }
