@@ -6,8 +6,8 @@ mod tests;
 
 pub use reader::{Attribute, Node, Reader};
 
-/// Appends `text` with the five characters that markup uses replaced (XML 1.0 §2.4). Characters that
-/// XML cannot hold (§2.2) become U+FFFD.
+/// Appends `text` with the five characters that markup uses replaced (XML 1.0 §2.4). Characters
+/// that XML cannot hold (§2.2) become U+FFFD.
 pub fn escape(text: &str, out: &mut String) {
     for character in text.chars() {
         match character {

@@ -128,7 +128,9 @@ fn what_xml_cannot_hold_is_replaced() {
 
 proptest! {
     #[test]
-    fn any_text_survives_escaping(text in "[\t\n -\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]*") {
+    fn any_text_survives_escaping(
+        text in "[\t\n -\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]*",
+    ) {
         let mut document = String::from("<a>");
         escape(&text, &mut document);
         document.push_str("</a>");
@@ -146,7 +148,8 @@ proptest! {
 
     #[test]
     fn no_truncation_of_a_document_is_whole(cut in 0_usize..90) {
-        let document = "<a xmlns='urn:1'><b c='d'>text &amp; more</b><!-- e --><f><![CDATA[g]]></f><h/></a>";
+        let document = "<a xmlns='urn:1'><b c='d'>text &amp; more</b><!-- e -->\
+                        <f><![CDATA[g]]></f><h/></a>";
         prop_assert!(read(document).is_ok());
         if let Some(part) = document.get(..cut.min(document.len() - 1)) {
             prop_assert!(read(part).is_err());

@@ -11,6 +11,8 @@ pub enum Code {
     VersionMismatch,
     /// Mandatory header blocks meant for this node that it does not understand: (namespace, name).
     MustUnderstand(Vec<(String, String)>),
+    /// The body is scoped with an encoding that this node does not know (SOAP 1.2 only).
+    DataEncodingUnknown,
     /// The message is wrong: `Client` in SOAP 1.1, `Sender` in SOAP 1.2.
     Sender {
         /// The fault is in the body, so SOAP 1.1 demands a `detail`.
@@ -52,7 +54,7 @@ impl Fault {
         let code = match &self.code {
             Code::VersionMismatch => "VersionMismatch",
             Code::MustUnderstand(_) => "MustUnderstand",
-            Code::Sender { .. } => "Client",
+            Code::DataEncodingUnknown | Code::Sender { .. } => "Client",
         };
         let reason = escaped(&self.reason);
         let detail = match self.refusal() {
@@ -70,6 +72,7 @@ impl Fault {
         let (code, header) = match &self.code {
             Code::VersionMismatch => ("VersionMismatch", upgrade()),
             Code::MustUnderstand(blocks) => ("MustUnderstand", not_understood(blocks)),
+            Code::DataEncodingUnknown => ("DataEncodingUnknown", String::new()),
             Code::Sender { .. } => ("Sender", String::new()),
         };
         let reason = escaped(&self.reason);

@@ -120,6 +120,7 @@ impl Parser<'_> {
                 format!("no operation '{}'; the one that exists is GetTrack", operation.name);
             return Err(self.in_body(&what));
         }
+        self.check_encoding(&operation)?;
         let Some(parameter) = self.child()? else {
             return Err(self.in_body("GetTrack has no number; give one from 1 to 22"));
         };
@@ -135,6 +136,19 @@ impl Parser<'_> {
             return Err(self.in_body("the Body has more than one element; send one at a time"));
         }
         Ok(number)
+    }
+
+    /// Messages are literal. SOAP 1.2 part 1 §5.1.1 and §5.4.6 name what any other encoding gets;
+    /// in SOAP 1.1 the attribute binds nobody (§4.1.1).
+    fn check_encoding(&self, operation: &Tag) -> Result<(), Fault> {
+        let none = "http://www.w3.org/2003/05/soap-envelope/encoding/none";
+        match (self.version, self.attribute(operation, "encodingStyle").map_or("", str::trim)) {
+            (Version::Soap12, style) if !style.is_empty() && style != none => {
+                let reason = "messages are literal; leave encodingStyle out".to_owned();
+                Err(self.fault(Code::DataEncodingUnknown, reason))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn number(&mut self) -> Result<usize, Fault> {

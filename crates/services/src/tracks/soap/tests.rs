@@ -156,6 +156,22 @@ fn faults_in_the_body_have_a_detail() {
 }
 
 #[test]
+fn an_encoding_other_than_literal_is_unknown_in_soap_12_only() {
+    let body = |style: &str| {
+        let start = format!("<t:GetTrack e:encodingStyle='{style}'>");
+        CALL.replacen("<t:GetTrack>", &start, 1)
+    };
+    let rpc = body("http://www.w3.org/2003/05/soap-encoding");
+    let fault = refused(Version::Soap12, &message(Version::Soap12, "", &rpc));
+    assert_eq!((&fault.code, fault.status()), (&Code::DataEncodingUnknown, 500));
+    assert!(fault.to_xml().contains("soap:DataEncodingUnknown"));
+    let none = body("http://www.w3.org/2003/05/soap-envelope/encoding/none");
+    for (version, body) in [(Version::Soap12, none), (Version::Soap11, rpc)] {
+        assert_eq!(parse(&message(version, "", &body), version), Ok((version, 7)));
+    }
+}
+
+#[test]
 fn other_faults_of_the_sender_have_the_status_of_their_version() {
     let namespace = Version::Soap11.namespace();
     let cases = [
