@@ -26,7 +26,7 @@ test: ## everything that must hold: format, rules, lints, documents, licences, t
 		--locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	@scripts/deny
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 
 .PHONY: fuzz
 fuzz: ## each decoder and machine on any input, SECONDS_EACH=60 a target

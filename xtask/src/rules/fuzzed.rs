@@ -13,8 +13,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const TARGETS: &str = "fuzz/Cargo.toml";
-/// Crates whose modules are rows of one table, which one target goes through.
-const RUN_AS_TABLES: [&str; 1] = ["codec"];
+/// Crates that one target goes through as a whole: a table of codecs, a machine in many files.
+const RUN_AS_ONE: [&str; 2] = ["codec", "relay"];
 
 fn check(house: &House, report: &mut Report) {
     let targets = targets(house, report);
@@ -58,17 +58,14 @@ fn module<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
 /// The line that calls for a target, and the name it begins with.
 fn demand(source: &Source, crate_name: &str, module: &str) -> Option<(usize, String)> {
     let wanted = match module {
-        _ if RUN_AS_TABLES.contains(&crate_name) => crate_name.to_owned(),
+        _ if RUN_AS_ONE.contains(&crate_name) => crate_name.to_owned(),
         "lib" => crate_name.to_owned(),
         _ => format!("{crate_name}_{module}"),
     };
-    let is_machine = source.path.ends_with("/machine.rs");
     let functions = source.functions();
     let mut own = functions.iter().filter(|f| !source.is_test(f.offset));
     let called_for = own.find(|f| {
-        f.name == "decode"
-            || f.name.starts_with("decode_")
-            || (is_machine && f.name == "handle_input")
+        f.name == "decode" || f.name.starts_with("decode_") || f.name == "handle_input"
     })?;
     Some((source.line(called_for.offset), wanted))
 }

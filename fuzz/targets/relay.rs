@@ -1,0 +1,357 @@
+//! A relay whose peer is hostile, whose clients are moody and whose carriers break, in any order:
+//! no panic, no byte beyond the credit, one head, nothing after the end, bounded memory.
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use codec::{Decoder, Encoder};
+use libfuzzer_sys::fuzz_target;
+use proto::bhttp::{Request, Response};
+use proto::stream::{Abort, Data, Frame, Head as FrameHead, Hello, OutcomeState};
+use relay::{
+    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Work,
+    WorkDirection,
+};
+
+/// Steps of one life; more would only take time.
+const MAX_STEPS: usize = 400;
+/// What the peer calls itself.
+const PEER: u64 = 7;
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&role, script)) = data.split_first() else { return };
+    let role = if role.is_multiple_of(2) { Role::Edge } else { Role::Gateway };
+    let mut life = Life::new(role, script);
+    for _ in 0..MAX_STEPS {
+        let Some(step) = life.byte() else { break };
+        life.step(step);
+        assert!(life.relay.load().held_bytes < HELD_BYTES_MAX);
+    }
+});
+
+/// What the local side knows of an exchange.
+#[derive(Default)]
+struct Local {
+    headed: bool,
+    ended: bool,
+    /// Bytes that the relay may still hand over.
+    credit: u64,
+    /// Bytes that may still be handed to the relay.
+    allowed: u64,
+    answered: bool,
+    sent_end: bool,
+}
+
+#[derive(Default)]
+struct Contexts {
+    encoder: Option<Box<dyn Encoder>>,
+    decoder: Option<Box<dyn Decoder>>,
+}
+
+struct Life<'a> {
+    relay: Relay,
+    role: Role,
+    now: Duration,
+    wake_at: Option<Duration>,
+    script: &'a [u8],
+    carrier: CarrierId,
+    open: BTreeMap<ExchangeId, Local>,
+    contexts: BTreeMap<ExchangeId, Contexts>,
+    todo: Vec<Input>,
+}
+
+impl<'a> Life<'a> {
+    fn new(role: Role, script: &'a [u8]) -> Self {
+        Self {
+            relay: Relay::new(Config::new(role, 1)),
+            role,
+            now: Duration::ZERO,
+            wake_at: None,
+            script,
+            carrier: CarrierId(1 << 32),
+            open: BTreeMap::new(),
+            contexts: BTreeMap::new(),
+            todo: Vec::new(),
+        }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (&first, rest) = self.script.split_first()?;
+        self.script = rest;
+        Some(first)
+    }
+
+    fn number(&mut self) -> u64 {
+        u64::from(self.byte().unwrap_or(0))
+    }
+
+    /// Up to `16 * 255` bytes: a run of the script, over and over.
+    fn bytes(&mut self) -> Bytes {
+        let len = usize::from(self.byte().unwrap_or(0));
+        let (run, rest) = self.script.split_at(len.min(self.script.len()).min(16));
+        self.script = rest;
+        run.repeat(len.max(1)).into()
+    }
+
+    /// One of the open exchanges, or one that nobody knows.
+    fn exchange(&mut self) -> ExchangeId {
+        let pick = usize::from(self.byte().unwrap_or(0));
+        let known = self.open.keys().nth(pick % (self.open.len() + 1)).copied();
+        known.unwrap_or(ExchangeId { instance: PEER, number: 1 + pick as u64 % 8 })
+    }
+
+    fn step(&mut self, step: u8) {
+        match step % 12 {
+            0 => self.local_head(),
+            1 => self.local_data(),
+            2 => self.local_end(),
+            3 => self.local_abort(),
+            4 => self.local_credit(),
+            5 => self.carrier_up(),
+            6 => self.input(Input::CarrierDown { carrier: self.carrier, reason: "cut".into() }),
+            7 => self.wake(),
+            8 => {
+                let bytes = self.bytes();
+                self.input(Input::Received { carrier: self.carrier, bytes });
+            }
+            9 if step > 250 => self.input(Input::Shutdown),
+            _ => self.peer_frame(),
+        }
+    }
+
+    fn carrier_up(&mut self) {
+        self.carrier = CarrierId(self.carrier.0 + 1);
+        self.input(Input::CarrierUp { carrier: self.carrier, peer: "peer".into() });
+        let hello = Hello {
+            version_min: 1,
+            version_max: 1,
+            instance: PEER,
+            initial_credit: 1 + 1024 * self.number(),
+            max_exchanges: self.number(),
+            codecs: vec![0, 1, 2],
+            max_window_log: 20,
+        };
+        self.frame(&Frame::Hello(hello));
+    }
+
+    fn wake(&mut self) {
+        let late = Duration::from_millis(self.number());
+        self.now = self.wake_at.unwrap_or(self.now).max(self.now) + late;
+        self.input(Input::Wake);
+    }
+
+    fn frame(&mut self, frame: &Frame) {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        self.input(Input::Received { carrier: self.carrier, bytes: bytes.into() });
+    }
+
+    fn peer_frame(&mut self) {
+        let (kind, exchange) = (self.number(), self.exchange().number);
+        let end = kind >= 128;
+        let frame = match kind % 12 {
+            0 | 1 => {
+                let mut head = Vec::new();
+                match self.role {
+                    Role::Edge => response(200).encode(&mut head),
+                    Role::Gateway => request(end).encode(&mut head),
+                }
+                let codec = self.number() % 3;
+                let window_log = if codec == 0 { 0 } else { 15 };
+                Frame::Head(FrameHead { exchange, codec, window_log, end, head: head.into() })
+            }
+            2..=4 => {
+                let block_end = (kind % 12 != 2).then(|| self.number() * 16);
+                let uncoded = self.number().is_multiple_of(2);
+                let end = end && block_end.is_some();
+                Frame::Data(Data { exchange, block_end, uncoded, end, bytes: self.bytes() })
+            }
+            5 => Frame::Credit(exchange, self.number() << 8),
+            6 => Frame::Abort(Abort { exchange, code: self.number(), reason: "hostile".into() }),
+            7 => Frame::Query(exchange),
+            8 => Frame::Outcome(exchange, outcome(self.number())),
+            9 => Frame::Trailers(exchange, Vec::new()),
+            10 => Frame::Interim(exchange, 100),
+            _ => match self.number() % 4 {
+                0 => Frame::GoAway,
+                1 => Frame::Control(self.number(), self.bytes()),
+                _ => Frame::Ping(self.number()),
+            },
+        };
+        self.frame(&frame);
+    }
+
+    fn local_head(&mut self) {
+        let end = self.number() >= 128;
+        match self.role {
+            Role::Edge => {
+                let exchange = self.relay.next_exchange();
+                let head = Head::Request(request(end));
+                self.open.insert(exchange, Local { sent_end: end, ..Local::default() });
+                self.input(Input::Head { exchange, head, end });
+            }
+            Role::Gateway => {
+                let exchange = self.exchange();
+                let Some(local) = self.open.get_mut(&exchange) else { return };
+                if !std::mem::replace(&mut local.answered, true) {
+                    local.sent_end = end;
+                    self.input(Input::Head { exchange, head: Head::Response(response(200)), end });
+                }
+            }
+        }
+    }
+
+    fn local_data(&mut self) {
+        let (exchange, bytes) = (self.exchange(), self.bytes());
+        let Some(local) = self.open.get_mut(&exchange) else { return };
+        let may = (self.role == Role::Edge || local.answered) && !local.sent_end;
+        let len = local.allowed.min(bytes.len() as u64);
+        if may && len > 0 {
+            local.allowed -= len;
+            let bytes = bytes.slice(..usize::try_from(len).unwrap_or(0));
+            self.input(Input::Data { exchange, bytes });
+        }
+    }
+
+    fn local_end(&mut self) {
+        let exchange = self.exchange();
+        let Some(local) = self.open.get_mut(&exchange) else { return };
+        let may = self.role == Role::Edge || local.answered;
+        if may && !std::mem::replace(&mut local.sent_end, true) {
+            self.input(Input::End { exchange, trailers: Vec::new() });
+        }
+    }
+
+    fn local_abort(&mut self) {
+        let exchange = self.exchange();
+        if self.open.remove(&exchange).is_some() {
+            let cause = Cause { kind: CauseKind::ClientGone, reason: "gone".into() };
+            self.input(Input::Abort { exchange, cause });
+        }
+    }
+
+    fn local_credit(&mut self) {
+        let (exchange, bytes) = (self.exchange(), self.number() * 64);
+        if let Some(local) = self.open.get_mut(&exchange) {
+            local.credit += bytes;
+            self.input(Input::Credit { exchange, bytes });
+        }
+    }
+
+    /// One input and all that follows from it.
+    fn input(&mut self, input: Input) {
+        self.todo.push(input);
+        while let Some(input) = self.todo.pop() {
+            self.relay.handle_input(self.now, input);
+            while let Some(output) = self.relay.poll_output() {
+                self.output(output);
+            }
+        }
+    }
+
+    fn output(&mut self, output: Output) {
+        match output {
+            Output::Transmit { carrier, bytes } => {
+                self.todo.push(Input::Sent { carrier, bytes: bytes.len() });
+            }
+            Output::Work(work) => {
+                let done = self.work(&work);
+                self.todo.push(done);
+            }
+            Output::Release { exchange } => {
+                self.contexts.remove(&exchange);
+            }
+            Output::WakeAt(at) => self.wake_at = Some(at),
+            Output::Head { exchange, head, end } => {
+                assert_eq!(matches!(head, Head::Request(_)), self.role == Role::Gateway);
+                let local = match self.role {
+                    Role::Gateway => self.open.entry(exchange).or_default(),
+                    Role::Edge => self.open.get_mut(&exchange).expect("of an open exchange"),
+                };
+                assert!(!local.headed, "a second head");
+                (local.headed, local.ended) = (true, end);
+            }
+            Output::Data { exchange, bytes } => {
+                let local = self.open.get_mut(&exchange).expect("of an open exchange");
+                assert!(local.headed && !local.ended, "data outside head and end");
+                let left = local.credit.checked_sub(bytes.len() as u64);
+                local.credit = left.expect("no more than the credit");
+            }
+            Output::End { exchange, .. } => {
+                let local = self.open.get_mut(&exchange).expect("of an open exchange");
+                assert!(local.headed && !local.ended, "a second end");
+                local.ended = true;
+            }
+            Output::Credit { exchange, bytes } => {
+                if let Some(local) = self.open.get_mut(&exchange) {
+                    local.allowed += bytes;
+                }
+            }
+            Output::Abort { exchange, .. } => {
+                assert!(self.open.remove(&exchange).is_some(), "an abort of nothing");
+            }
+            Output::Dial { .. }
+            | Output::Close { .. }
+            | Output::Interim { .. }
+            | Output::Event(_) => {}
+        }
+    }
+
+    fn work(&mut self, work: &Work) -> Input {
+        let contexts = self.contexts.entry(work.exchange).or_default();
+        let result = match work.direction {
+            WorkDirection::Encode => encode(contexts, work),
+            WorkDirection::Decode => decode(contexts, work),
+        };
+        Input::Done {
+            exchange: work.exchange,
+            direction: work.direction,
+            block: work.block,
+            result: result.map(Bytes::from),
+            cpu: Duration::ZERO,
+        }
+    }
+}
+
+fn encode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error> {
+    if contexts.encoder.is_none() {
+        contexts.encoder = Some(work.options.encoder()?);
+    }
+    let (mut out, encoder) = (Vec::new(), contexts.encoder.as_mut().expect("just made"));
+    encoder.encode(&work.bytes, work.last, &mut out).map(|()| out)
+}
+
+fn decode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error> {
+    if contexts.decoder.is_none() {
+        contexts.decoder = Some(work.options.decoder()?);
+    }
+    let (mut out, decoder) = (Vec::new(), contexts.decoder.as_mut().expect("just made"));
+    decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out).map(|()| out)
+}
+
+fn request(idempotent: bool) -> Request {
+    Request {
+        method: if idempotent { "GET" } else { "POST" }.into(),
+        scheme: "http".into(),
+        authority: "origin.example".into(),
+        path: "/".into(),
+        fields: vec![("content-type".into(), "text/xml".into())],
+    }
+}
+
+fn response(status: u16) -> Response {
+    Response { status, fields: vec![("content-type".into(), "text/xml".into())] }
+}
+
+fn outcome(number: u64) -> OutcomeState {
+    match number % 5 {
+        0 => OutcomeState::NotSeen,
+        1 => OutcomeState::Answer,
+        2 => OutcomeState::Lost(200),
+        3 => OutcomeState::Aborted,
+        _ => OutcomeState::Forgotten,
+    }
+}
