@@ -28,6 +28,11 @@ test: ## everything that must hold: format, rules, lints, documents, licences, t
 	@scripts/deny
 	cargo test --workspace --locked --no-fail-fast
 
+.PHONY: interop
+interop: ## against clients and servers of others, one folder of interop/ each
+	@scripts/setup python3:python3-venv
+	interop/run
+
 .PHONY: fuzz
 fuzz: ## each decoder and machine on any input, SECONDS_EACH=60 a target
 	@scripts/setup c++:g++
