@@ -1,9 +1,13 @@
 //! The command line of longwire: parses, resolves, hands over. One file per command.
 
 mod doctor;
+mod edge;
 mod fetch;
+mod gateway;
+mod keygen;
 mod lab;
 mod serve;
+mod side;
 
 use std::process::ExitCode;
 
@@ -22,16 +26,42 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Doctor(doctor::Args),
+    Edge(Box<edge::Args>),
     Fetch(fetch::Args),
+    Gateway(Box<gateway::Args>),
+    Keygen(keygen::Args),
     Lab(lab::Args),
     Serve(serve::Args),
 }
 
+/// Exit status for bad use.
+const BAD_USE: u8 = 2;
+
+/// A refusal of clap's in one line: what is wrong, its tip, where to read on.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let wrong = text.split("Usage:").next().unwrap_or(&text);
+    let wrong = wrong.split("For more information").next().unwrap_or(wrong);
+    let words: Vec<_> = wrong.trim_start_matches("error: ").split_whitespace().collect();
+    format!("longwire: {} (see --help)", words.join(" "))
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version that were asked for are no errors.
+        Err(error) if !error.use_stderr() => error.exit(),
+        Err(error) => {
+            eprintln!("{}", one_line(&error));
+            return ExitCode::from(BAD_USE);
+        }
+    };
     let result: anyhow::Result<ExitCode> = match cli.command {
         Command::Doctor(args) => doctor::run(args),
+        Command::Edge(args) => edge::run(*args),
         Command::Fetch(args) => fetch::run(args),
+        Command::Gateway(args) => gateway::run(*args),
+        Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Serve(args) => serve::run(args),
     };

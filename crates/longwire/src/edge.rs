@@ -1,0 +1,90 @@
+//! `longwire edge`: the client side of the pair.
+
+use std::process::ExitCode;
+
+use proxy::config::{EdgeConfig, EdgeSettings};
+use proxy::edge::Edge;
+
+use crate::side::{self, Common, Signals};
+
+/// Run the client side: an HTTP proxy whose requests cross the bad link in one carrier.
+///
+/// As a forward proxy it serves any client that honours http_proxy, CONNECT and WebSockets
+/// included; with --upstream it is a reverse proxy for one service. Without --gateway every request
+/// goes directly. Prints one line, 'listening on ADDRESS', when it is ready; logs go to stderr.
+/// SIGTERM and Ctrl-C end it after what is open, a second one at once.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire edge --listen 127.0.0.1:3128 --gateway 127.0.0.1:4300
+  curl -x http://127.0.0.1:3128 http://127.0.0.1:8080/rest/xml/7
+  longwire edge --listen 127.0.0.1:8000 --gateway 127.0.0.1:4300 --upstream http://127.0.0.1:8080
+  longwire edge --listen 127.0.0.1:3128 --gateway gw.example:4300 --key k/longwire.key --peer gw.pub
+  longwire edge --config longwire.toml --fallback direct --log-format json")]
+pub(crate) struct Args {
+    /// Address and port for clients; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Host and port of the gateway.
+    #[arg(long, value_name = "HOST:PORT")]
+    gateway: Option<String>,
+    /// Be a reverse proxy: send every request to this service.
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// While the gateway cannot be reached: none (504) or direct.
+    #[arg(long, value_name = "WAY")]
+    fallback: Option<String>,
+    /// Client connections at once, at most; more wait.
+    #[arg(long, value_name = "N")]
+    max_connections: Option<usize>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the command until it is told to stop.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let config = match configure(args) {
+        Ok(config) => config,
+        Err(error) => return side::finish(Err(error)),
+    };
+    side::runtime()?.block_on(async {
+        let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
+        let edge = match Edge::bind(config).await {
+            Ok(edge) => edge,
+            Err(error) => return side::finish(Err(error)),
+        };
+        side::announce(edge.local_addr(), edge.admin_addr());
+        let second = async {
+            again.next().await;
+            again.next().await;
+        };
+        side::finish(edge.run(signals.next(), second).await)
+    })
+}
+
+fn configure(args: Args) -> Result<EdgeConfig, proxy::Error> {
+    let file = args.common.file()?;
+    side::start_log(&args.common, file.log)?;
+    let common = args.common;
+    let flags = EdgeSettings {
+        listen: args.listen,
+        gateway: args.gateway,
+        upstream: args.upstream,
+        fallback: args.fallback,
+        encoding: common.encoding,
+        carrier: common.carrier,
+        key: common.key,
+        peer: common.peer,
+        insecure_plain: common.insecure_plain.then_some(true),
+        admin: common.admin,
+        congestion: common.congestion,
+        connect_timeout: common.connect_timeout,
+        response_timeout: common.response_timeout,
+        max_connections: args.max_connections,
+        max_exchanges: common.max_exchanges,
+        codec_threads: common.codec_threads,
+        codec_memory: common.codec_memory,
+        body_memory: common.body_memory,
+    };
+    EdgeConfig::resolve(flags.over(file.edge), &file.services)
+}

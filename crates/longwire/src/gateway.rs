@@ -1,0 +1,91 @@
+//! `longwire gateway`: the service side of the pair.
+
+use std::process::ExitCode;
+
+use proxy::config::{GatewayConfig, GatewaySettings, Period, Size};
+use proxy::gateway::Gateway;
+
+use crate::side::{self, Common, Signals};
+
+/// Run the service side: edges connect to it, and it asks the services they may reach.
+///
+/// Prints one line, 'listening on ADDRESS', when it is ready; logs go to stderr. SIGTERM and Ctrl-C
+/// end it after what is open, a second one at once.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A pattern is SCHEME://HOST[:PORT][/PATH]. The scheme may be *, the host *.domain or *, the port *;
+without a port it is the scheme's own. CONNECT needs a pattern without a path. Hosts at private,
+loopback or link-local addresses must be named exactly.
+
+Examples:
+  longwire gateway --listen 127.0.0.1:4300 --allow http://127.0.0.1:8080
+  longwire gateway --listen 0.0.0.0:4300 --key k/longwire.key --peer edges.pub \\
+      --allow 'http://tracks.example:8080/soap' --allow 'https://*.example.org'
+  longwire gateway --config longwire.toml --encoding zstd:9 --admin 127.0.0.1:9100")]
+pub(crate) struct Args {
+    /// Address and port for edges; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// What edges may reach; may be given several times.
+    #[arg(long, value_name = "PATTERN")]
+    allow: Vec<String>,
+    /// Edges connected at once, at most; more wait.
+    #[arg(long, value_name = "N")]
+    max_carriers: Option<usize>,
+    /// How long an answer is kept whose carrier broke, like '120 s'.
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    retain: Option<Period>,
+    /// Memory for such answers, like '4 MiB'.
+    #[arg(long, value_name = "SIZE", value_parser = Size::parse)]
+    retain_memory: Option<Size>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the command until it is told to stop.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let config = match configure(args) {
+        Ok(config) => config,
+        Err(error) => return side::finish(Err(error)),
+    };
+    side::runtime()?.block_on(async {
+        let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
+        let gateway = match Gateway::bind(config).await {
+            Ok(gateway) => gateway,
+            Err(error) => return side::finish(Err(error)),
+        };
+        side::announce(gateway.local_addr(), gateway.admin_addr());
+        let second = async {
+            again.next().await;
+            again.next().await;
+        };
+        side::finish(gateway.run(signals.next(), second).await)
+    })
+}
+
+fn configure(args: Args) -> Result<GatewayConfig, proxy::Error> {
+    let file = args.common.file()?;
+    side::start_log(&args.common, file.log)?;
+    let common = args.common;
+    let flags = GatewaySettings {
+        listen: args.listen,
+        allow: (!args.allow.is_empty()).then_some(args.allow),
+        encoding: common.encoding,
+        carrier: common.carrier,
+        key: common.key,
+        peer: common.peer,
+        insecure_plain: common.insecure_plain.then_some(true),
+        admin: common.admin,
+        congestion: common.congestion,
+        connect_timeout: common.connect_timeout,
+        response_timeout: common.response_timeout,
+        max_carriers: args.max_carriers,
+        max_exchanges: common.max_exchanges,
+        retain: args.retain,
+        retain_memory: args.retain_memory,
+        codec_threads: common.codec_threads,
+        codec_memory: common.codec_memory,
+        body_memory: common.body_memory,
+    };
+    GatewayConfig::resolve(flags.over(file.gateway), &file.services)
+}

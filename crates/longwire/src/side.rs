@@ -1,0 +1,148 @@
+//! What `longwire edge` and `longwire gateway` do alike: settings from file and flags, log, runtime,
+//! the ready line, signals.
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use proxy::config::{LogSettings, Period, Settings, Size};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Options of both sides.
+#[derive(clap::Args)]
+pub(crate) struct Common {
+    /// How bodies cross the link: auto, identity, deflate[:1-9] or zstd[:-7..19].
+    #[arg(long, value_name = "NAME[:LEVEL]")]
+    pub(crate) encoding: Option<String>,
+    /// How bytes cross the link: auto or stream (auto is stream, the one there is).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) carrier: Option<String>,
+    /// This side's private key, as `longwire keygen` makes it.
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    pub(crate) key: Option<PathBuf>,
+    /// The other side's public keys: lines 'NAME ed25519:HEX'.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) peer: Option<PathBuf>,
+    /// Without keys, use addresses other than loopback: everyone in between can read and change
+    /// what passes.
+    #[arg(long, conflicts_with = "key")]
+    pub(crate) insecure_plain: bool,
+    /// Settings in TOML; flags override them (see docs/configuration.md).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Loopback address for /metrics and /health; port 0 takes any free one, told in the log.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// TCP congestion control of carriers, such as cubic (default: the system's).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
+    /// Exchanges open at once, at most.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_exchanges: Option<usize>,
+    /// Threads that encode and decode (default: one per core).
+    #[arg(long, value_name = "N")]
+    pub(crate) codec_threads: Option<usize>,
+    /// How long to wait for the other side, like '30 s'.
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) connect_timeout: Option<Period>,
+    /// How long an origin may stay silent before it answers, like '120 s'.
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) response_timeout: Option<Period>,
+    /// Memory of all codecs, like '24 MiB'.
+    #[arg(long, value_name = "SIZE", value_parser = Size::parse)]
+    pub(crate) codec_memory: Option<Size>,
+    /// Memory for bodies from the other side, like '8 MiB'.
+    #[arg(long, value_name = "SIZE", value_parser = Size::parse)]
+    pub(crate) body_memory: Option<Size>,
+    /// What is logged: error, warn, info, debug or trace.
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
+    /// How it is logged: text or json.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<String>,
+}
+
+impl Common {
+    /// The file's settings, or none.
+    pub(crate) fn file(&self) -> Result<Settings, proxy::Error> {
+        self.config.as_deref().map_or_else(|| Ok(Settings::default()), Settings::load)
+    }
+}
+
+/// Begins to log to stderr.
+pub(crate) fn start_log(common: &Common, file: LogSettings) -> Result<(), proxy::Error> {
+    let flags = LogSettings { level: common.log.clone(), format: common.log_format.clone() };
+    let LogSettings { level, format } = flags.over(file);
+    let level = level.unwrap_or_else(|| "info".to_owned());
+    if !["error", "warn", "info", "debug", "trace"].contains(&level.as_str()) {
+        let known = "one of error, warn, info, debug, trace";
+        return Err(proxy::Error::Caller(format!("log level '{level}': {known}")));
+    }
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(level))
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal());
+    // Starting fails only where the process has a subscriber already, which then logs.
+    match format.as_deref() {
+        None | Some("text") => drop(builder.try_init()),
+        Some("json") => drop(builder.json().flatten_event(true).try_init()),
+        Some(other) => {
+            return Err(proxy::Error::Caller(format!("log format '{other}': one of text, json")));
+        }
+    }
+    Ok(())
+}
+
+/// Tells how a side ended: bad use is 2, failure at work 1.
+pub(crate) fn finish(result: Result<(), proxy::Error>) -> anyhow::Result<ExitCode> {
+    match result {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(proxy::Error::Caller(what)) => {
+            eprintln!("longwire: {what}");
+            Ok(ExitCode::from(crate::BAD_USE))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A runtime for one side of the pair.
+pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    proxy::limit_arenas();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start the runtime")
+}
+
+/// Prints the ready line.
+pub(crate) fn announce(address: SocketAddr, admin: Option<SocketAddr>) {
+    if let Some(admin) = admin {
+        tracing::info!(%admin, "admin interface");
+    }
+    let mut out = stdout().lock();
+    // Whoever started it may have closed stdout; that is no reason not to serve.
+    let _ = writeln!(out, "listening on {address}").and_then(|()| out.flush());
+}
+
+/// SIGTERM and Ctrl-C: the first asks for a shutdown, the second for an end at once.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("cannot await SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("cannot await Ctrl-C")?,
+        })
+    }
+
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

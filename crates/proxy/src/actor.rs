@@ -1,0 +1,243 @@
+//! The one task that owns a relay: what happens goes in, what it wants done goes out.
+//!
+//! Nothing here waits but for the next input. What the actor hands on is bounded elsewhere: body by
+//! credit ([`crate::mailbox`]), bytes for a carrier by the relay's transmit window, work by the
+//! relay's credit and codec memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use relay::{CarrierId, ExchangeId, Head, Input, Output, Relay, Role};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::mailbox::{Bell, Mailbox, Port};
+use crate::metrics::Metrics;
+use crate::workers::Workers;
+
+/// Inputs from carriers and workers that wait for the actor; beyond it they wait with them.
+const MAX_MESSAGES: usize = 256;
+
+/// What the actor's surroundings send it.
+pub(crate) enum Message {
+    /// For the relay as it is.
+    Input(Input),
+    /// Edge: a client's request.
+    Open(Arc<Mailbox>),
+    /// A carrier is connected; bytes for it go to `queue`.
+    CarrierUp { carrier: CarrierId, peer: String, queue: mpsc::UnboundedSender<Bytes> },
+    /// What is held now?
+    Load(oneshot::Sender<relay::Load>),
+}
+
+/// What an actor cannot do itself.
+pub(crate) trait Surroundings: Send + 'static {
+    /// Edge: connect to the gateway under this name.
+    fn dial(&mut self, carrier: CarrierId);
+    /// Gateway: serve this request.
+    fn serve(&mut self, head: Head, end: bool, port: Port);
+}
+
+/// How to reach an actor.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    messages: mpsc::Sender<Message>,
+    bell: Bell,
+}
+
+impl Handle {
+    /// Edge: opens an exchange.
+    pub(crate) async fn open(&self, head: Head, end: bool) -> Port {
+        let mailbox = Mailbox::opening(head, end, self.bell.clone());
+        let port = mailbox.port(Role::Edge);
+        self.send(Message::Open(mailbox)).await;
+        port
+    }
+
+    /// Waits while the actor is busy. Once it has ended, messages go nowhere: the process ends.
+    pub(crate) async fn send(&self, message: Message) {
+        let _ = self.messages.send(message).await;
+    }
+
+    /// What the relay holds now; `None` once the actor has ended.
+    pub(crate) async fn load(&self) -> Option<relay::Load> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Load(sender)).await;
+        answer.await.ok()
+    }
+
+    /// For threads.
+    pub(crate) fn send_blocking(&self, message: Message) {
+        let _ = self.messages.blocking_send(message);
+    }
+}
+
+/// See the module.
+pub(crate) struct Actor<S> {
+    relay: Relay,
+    role: Role,
+    started: Instant,
+    surroundings: S,
+    workers: Workers,
+    metrics: Arc<Metrics>,
+    handle: Handle,
+    inbox: Inbox,
+    mailboxes: BTreeMap<ExchangeId, Arc<Mailbox>>,
+    carriers: BTreeMap<CarrierId, mpsc::UnboundedSender<Bytes>>,
+    wake_at: Option<Instant>,
+    shutting_down: bool,
+}
+
+/// What [`Handle`]s send into.
+pub(crate) struct Inbox {
+    messages: mpsc::Receiver<Message>,
+    bells: mpsc::UnboundedReceiver<ExchangeId>,
+}
+
+/// Both ends of the way to an actor, for its surroundings are made before it.
+pub(crate) fn channel() -> (Handle, Inbox) {
+    let (sender, messages) = mpsc::channel(MAX_MESSAGES);
+    let (bell, bells) = mpsc::unbounded_channel();
+    (Handle { messages: sender, bell }, Inbox { messages, bells })
+}
+
+impl<S: Surroundings> Actor<S> {
+    /// An actor that has not begun, with `threads` for codecs.
+    pub(crate) fn new(
+        config: relay::Config,
+        threads: usize,
+        metrics: Arc<Metrics>,
+        surroundings: S,
+        (handle, inbox): (Handle, Inbox),
+    ) -> Self {
+        Self {
+            role: config.role,
+            relay: Relay::new(config),
+            started: Instant::now(),
+            surroundings,
+            workers: Workers::start(threads, &handle),
+            metrics,
+            handle,
+            inbox,
+            mailboxes: BTreeMap::new(),
+            carriers: BTreeMap::new(),
+            wake_at: None,
+            shutting_down: false,
+        }
+    }
+
+    /// Runs until a shutdown was asked for and no exchange is open.
+    pub(crate) async fn run(mut self) {
+        self.input(Input::Wake);
+        while !(self.shutting_down && self.relay.is_idle() && self.mailboxes.is_empty()) {
+            let wake_at = self.wake_at;
+            let timer = async {
+                match wake_at {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(id) = self.inbox.bells.recv() => self.collect(id),
+                Some(message) = self.inbox.messages.recv() => self.message(message),
+                () = timer => {
+                    self.wake_at = None;
+                    self.input(Input::Wake);
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, message: Message) {
+        match message {
+            Message::Input(input) => {
+                self.shutting_down |= matches!(input, Input::Shutdown);
+                if let Input::CarrierDown { carrier, .. } = &input {
+                    self.carriers.remove(carrier);
+                }
+                self.input(input);
+            }
+            Message::Open(mailbox) => {
+                let id = self.relay.next_exchange();
+                mailbox.name(id);
+                self.mailboxes.insert(id, mailbox);
+                self.collect(id);
+            }
+            Message::CarrierUp { carrier, peer, queue } => {
+                self.carriers.insert(carrier, queue);
+                self.input(Input::CarrierUp { carrier, peer });
+            }
+            // Who asked may have gone.
+            Message::Load(answer) => drop(answer.send(self.relay.load())),
+        }
+    }
+
+    /// Takes what the local side of an exchange has put in.
+    fn collect(&mut self, id: ExchangeId) {
+        let Some(mailbox) = self.mailboxes.get(&id).cloned() else { return };
+        let mut inputs = Vec::new();
+        mailbox.collect(id, &mut inputs);
+        for input in inputs {
+            self.input(input);
+        }
+        self.forget_if_over(id);
+    }
+
+    fn input(&mut self, input: Input) {
+        let now = self.started.elapsed();
+        self.relay.handle_input(now, input);
+        while let Some(output) = self.relay.poll_output() {
+            self.output(output);
+        }
+    }
+
+    fn output(&mut self, output: Output) {
+        match output {
+            Output::Dial { carrier } => self.surroundings.dial(carrier),
+            Output::Transmit { carrier, bytes } => {
+                if let Some(queue) = self.carriers.get(&carrier) {
+                    // Else the carrier has just ended and its CarrierDown is on the way.
+                    let _ = queue.send(bytes);
+                }
+            }
+            // Dropping the queue lets the carrier's task write what is left, then close.
+            Output::Close { carrier, reason } => {
+                tracing::debug!(carrier = carrier.0, reason, "closing a carrier");
+                self.carriers.remove(&carrier);
+            }
+            Output::Work(work) => self.workers.push(work),
+            Output::Release { exchange } => self.workers.release(exchange),
+            Output::Head { exchange, head, end } if self.role == Role::Gateway => {
+                let bell = self.handle.bell.clone();
+                let mailbox = Mailbox::opened(exchange, end, bell);
+                let port = mailbox.port(Role::Gateway);
+                self.mailboxes.insert(exchange, mailbox);
+                self.surroundings.serve(head, end, port);
+            }
+            Output::Head { exchange, .. }
+            | Output::Interim { exchange, .. }
+            | Output::Data { exchange, .. }
+            | Output::End { exchange, .. }
+            | Output::Abort { exchange, .. }
+            | Output::Credit { exchange, .. } => {
+                if let Some(mailbox) = self.mailboxes.get(&exchange) {
+                    mailbox.deliver(output);
+                    self.forget_if_over(exchange);
+                }
+            }
+            Output::WakeAt(at) => self.wake_at = Some(self.started + at),
+            Output::Event(event) => {
+                crate::log::event(&event);
+                self.metrics.observe(&event.fact);
+            }
+        }
+    }
+
+    fn forget_if_over(&mut self, id: ExchangeId) {
+        if self.mailboxes.get(&id).is_some_and(|mailbox| mailbox.is_over()) {
+            self.mailboxes.remove(&id);
+        }
+    }
+}
+

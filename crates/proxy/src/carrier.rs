@@ -1,0 +1,292 @@
+//! Connections between edge and gateway: TCP, plain or under TLS 1.3, two tasks' worth of copying
+//! between a socket and the actor.
+//!
+//! Bytes wait in the queue of a carrier only as far as the relay's transmit window reaches: it
+//! gives more once it heard that the kernel took the last.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use relay::{CarrierId, Input};
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::actor::{Handle, Message};
+use crate::keys::Identity;
+use crate::metrics::Metrics;
+use crate::{Error, socket, tls};
+
+/// Most bytes read at a time.
+const READ_BYTES: usize = 16 * 1024;
+/// Most bytes given to the kernel (and to TLS) at a time: what `Sent` then acknowledges.
+const WRITE_BYTES: usize = 16 * 1024;
+/// Plain bytes TLS may hold before it has written them.
+const TLS_BUFFER_BYTES: usize = 2 * WRITE_BYTES;
+/// How long a closing carrier may take to write its last bytes and hear the other side close.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How the two sides know each other.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Not at all; `anywhere` lifts the restriction to loopback addresses.
+    Plain {
+        /// `--insecure-plain`.
+        anywhere: bool,
+    },
+    /// By pinned keys.
+    Keys(Arc<Identity>),
+}
+
+impl Security {
+    /// Whether carriers may be bound to or dialled at an address.
+    pub(crate) fn permits(&self, address: SocketAddr) -> bool {
+        match self {
+            Self::Plain { anywhere } => *anywhere || address.ip().to_canonical().is_loopback(),
+            Self::Keys(_) => true,
+        }
+    }
+
+    /// What to say when it does not.
+    pub(crate) fn refusal(&self, address: SocketAddr) -> String {
+        format!(
+            "without keys only loopback addresses are used, and {address} is none: give \
+             --key FILE --peer FILE (longwire keygen makes them) or --insecure-plain"
+        )
+    }
+
+    fn identity(&self) -> Option<&Identity> {
+        match self {
+            Self::Plain { .. } => None,
+            Self::Keys(identity) => Some(identity),
+        }
+    }
+}
+
+/// What every carrier of a process shares.
+#[derive(Clone)]
+pub(crate) struct Carriers {
+    security: Security,
+    client: Option<TlsConnector>,
+    server: Option<TlsAcceptor>,
+    congestion: Option<String>,
+    /// Bound on resolving, connecting and the handshake together.
+    timeout: Duration,
+    handle: Handle,
+    metrics: Arc<Metrics>,
+    /// Dropped with the last task of the last carrier.
+    _alive: mpsc::Sender<()>,
+}
+
+impl Carriers {
+    /// The receiver ends when all carriers and all clones of this have.
+    pub(crate) fn new(
+        security: Security,
+        congestion: Option<String>,
+        timeout: Duration,
+        handle: Handle,
+        metrics: Arc<Metrics>,
+    ) -> Result<(Self, mpsc::Receiver<()>), Error> {
+        let (mut client, mut server) = (None, None);
+        if let Security::Keys(identity) = &security {
+            client = Some(TlsConnector::from(Arc::new(tls::client_config(identity)?)));
+            server = Some(TlsAcceptor::from(Arc::new(tls::server_config(identity)?)));
+        }
+        let (alive, ended) = mpsc::channel(1);
+        let carriers =
+            Self { security, client, server, congestion, timeout, handle, metrics, _alive: alive };
+        Ok((carriers, ended))
+    }
+
+    /// Edge: connects to the gateway at `address` (`HOST:PORT`) and runs the carrier to its end.
+    pub(crate) async fn dial(self, carrier: CarrierId, address: String) {
+        let reason = match tokio::time::timeout(self.timeout, self.connect(&address)).await {
+            Ok(Ok(stream)) => self.dialled(carrier, &address, stream).await,
+            Ok(Err(error)) => format!("cannot reach the gateway {address}: {error}"),
+            Err(_) => {
+                let waited = self.timeout.as_secs_f64();
+                format!("cannot reach the gateway {address}: no connection within {waited} s")
+            }
+        };
+        tracing::info!(carrier = carrier.0, reason, "carrier ended");
+        self.handle.send(Message::Input(Input::CarrierDown { carrier, reason })).await;
+    }
+
+    async fn connect(&self, address: &str) -> io::Result<TcpStream> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in tokio::net::lookup_host(address).await? {
+            if !self.security.permits(address) {
+                last = io::Error::other(self.security.refusal(address));
+                continue;
+            }
+            match TcpStream::connect(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn dialled(&self, carrier: CarrierId, address: &str, stream: TcpStream) -> String {
+        let Some(connector) = &self.client else {
+            return self.run(carrier, address, &stream_fd(&stream), stream).await;
+        };
+        let fd = stream_fd(&stream);
+        // Not sent: the name of a peer is its key's.
+        let Ok(name) = ServerName::try_from("longwire.invalid") else {
+            return "no server name".to_owned();
+        };
+        let handshake = connector.connect_with(name, stream, |connection| {
+            connection.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+        });
+        match tokio::time::timeout(self.timeout, handshake).await {
+            Ok(Ok(stream)) => {
+                let certificates = stream.get_ref().1.peer_certificates();
+                let peer = self.peer(certificates);
+                self.run(carrier, &peer, &fd, stream).await
+            }
+            Ok(Err(error)) => {
+                let why = tls::explain(&error, self.security.identity());
+                format!("no TLS with the gateway {address}: {why}")
+            }
+            Err(_) => format!("no TLS with the gateway {address}: it does not answer"),
+        }
+    }
+
+    /// Gateway: runs the carrier of an edge that connected from `address` to its end.
+    pub(crate) async fn accept(self, carrier: CarrierId, address: SocketAddr, stream: TcpStream) {
+        let reason = match &self.server {
+            None => {
+                self.run(carrier, &address.to_string(), &stream_fd(&stream), stream).await
+            }
+            Some(acceptor) => {
+                let fd = stream_fd(&stream);
+                let handshake = acceptor.accept_with(stream, |connection| {
+                    connection.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+                });
+                match tokio::time::timeout(self.timeout, handshake).await {
+                    Ok(Ok(stream)) => {
+                        let peer = self.peer(stream.get_ref().1.peer_certificates());
+                        self.run(carrier, &peer, &fd, stream).await
+                    }
+                    Ok(Err(error)) => {
+                        let why = tls::explain(&error, self.security.identity());
+                        tracing::warn!(%address, why, "refused a carrier");
+                        return;
+                    }
+                    Err(_) => {
+                        tracing::warn!(%address, "refused a carrier: no handshake in time");
+                        return;
+                    }
+                }
+            }
+        };
+        tracing::info!(carrier = carrier.0, %address, reason, "carrier ended");
+        self.handle.send(Message::Input(Input::CarrierDown { carrier, reason })).await;
+    }
+
+    fn peer(&self, certificates: Option<&[rustls_pki_types::CertificateDer<'_>]>) -> String {
+        self.security
+            .identity()
+            .map_or_else(String::new, |identity| tls::peer_name(identity, certificates))
+    }
+
+    /// Copies until either side closes; says why in one line.
+    async fn run<S: AsyncRead + AsyncWrite>(
+        &self,
+        carrier: CarrierId,
+        peer: &str,
+        socket: &io::Result<std::os::fd::OwnedFd>,
+        stream: S,
+    ) -> String {
+        let prepared = match socket {
+            Ok(fd) => socket::prepare_carrier(fd.as_fd(), self.congestion.as_deref())
+                .and_then(|congestion| Ok((congestion, fd.try_clone()?))),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        };
+        let (congestion, watched) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return format!("cannot set up the carrier's socket: {error}"),
+        };
+        let guard = self.metrics.watch_carrier(carrier, peer, watched);
+        tracing::info!(carrier = carrier.0, peer, congestion, "carrier connected");
+        let (queue, waiting) = mpsc::unbounded_channel();
+        let peer = peer.to_owned();
+        self.handle.send(Message::CarrierUp { carrier, peer, queue }).await;
+        let (reader, writer) = tokio::io::split(stream);
+        let mut read = std::pin::pin!(self.read(carrier, reader));
+        let reason = tokio::select! {
+            reason = &mut read => reason,
+            result = self.write(carrier, writer, waiting) => match result {
+                Err(error) => format!("writing: {}", self.explain(&error)),
+                Ok(()) => {
+                    // Closing now would reset the connection under bytes still on their way.
+                    let _ = tokio::time::timeout(CLOSE_PATIENCE, read).await;
+                    "closed by this side".to_owned()
+                }
+            },
+        };
+        drop(guard);
+        reason
+    }
+
+    fn explain(&self, error: &io::Error) -> String {
+        tls::explain(error, self.security.identity())
+    }
+
+    async fn read<R: AsyncRead>(&self, carrier: CarrierId, reader: R) -> String {
+        let mut reader = std::pin::pin!(reader);
+        let mut buffer = BytesMut::new();
+        loop {
+            buffer.reserve(READ_BYTES);
+            match reader.read_buf(&mut buffer).await {
+                Ok(0) => return "closed by the other side".to_owned(),
+                Ok(_) => {
+                    let bytes = buffer.split().freeze();
+                    self.handle.send(Message::Input(Input::Received { carrier, bytes })).await;
+                }
+                Err(error) => return format!("reading: {}", self.explain(&error)),
+            }
+        }
+    }
+
+    /// Ends well when the actor has closed the queue and all is written.
+    async fn write<W: AsyncWrite>(
+        &self,
+        carrier: CarrierId,
+        writer: W,
+        mut waiting: mpsc::UnboundedReceiver<Bytes>,
+    ) -> io::Result<()> {
+        let mut writer = std::pin::pin!(writer);
+        let mut gathered = BytesMut::with_capacity(WRITE_BYTES);
+        while let Some(mut bytes) = waiting.recv().await {
+            // Small pieces that wait together leave together.
+            while bytes.len() < WRITE_BYTES
+                && let Ok(more) = waiting.try_recv()
+            {
+                gathered.clear();
+                gathered.extend_from_slice(&bytes);
+                gathered.extend_from_slice(&more);
+                bytes = gathered.split().freeze();
+            }
+            while !bytes.is_empty() {
+                let chunk = bytes.split_to(bytes.len().min(WRITE_BYTES));
+                writer.write_all(&chunk).await?;
+                writer.flush().await?;
+                let sent = Input::Sent { carrier, bytes: chunk.len() };
+                self.handle.send(Message::Input(sent)).await;
+            }
+        }
+        writer.shutdown().await
+    }
+}
+
+fn stream_fd(stream: &TcpStream) -> io::Result<std::os::fd::OwnedFd> {
+    stream.as_fd().try_clone_to_owned()
+}

@@ -1,0 +1,332 @@
+//! What a side is told at its start: read from a file ([`Settings`]) and flags, then resolved into
+//! [`EdgeConfig`] or [`GatewayConfig`], where every value is checked.
+
+mod file;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use file::{EdgeSettings, GatewaySettings, LogSettings, ServiceSettings, Settings};
+pub use units::{Period, Size};
+
+use crate::Error;
+use crate::carrier::Security;
+use crate::keys::Identity;
+use crate::origin::{Resolve, SystemResolver};
+use crate::pattern::Pattern;
+use crate::socket;
+use crate::upstream::Upstream;
+
+/// Bound on open exchanges that a setting may ask for.
+const MAX_EXCHANGES: usize = 65_536;
+/// Bound on threads that a setting may ask for.
+const MAX_THREADS: usize = 256;
+/// Silence of an origin that is taken for failure, unless told otherwise.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What to do while the gateway cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// The client gets 504.
+    None,
+    /// The request goes straight to the origin.
+    Direct,
+}
+
+/// What is different for one service.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// The requests meant.
+    pub pattern: Pattern,
+    /// The origin may code bodies as the client asks; else it is asked not to.
+    pub pass_accept_encoding: bool,
+    /// As for the edge as a whole, where none.
+    pub fallback: Option<Fallback>,
+    /// Largest body of a request, in bytes.
+    pub max_body: Option<u64>,
+}
+
+/// An edge, resolved.
+#[derive(Clone, Debug)]
+pub struct EdgeConfig {
+    /// Address for clients.
+    pub listen: SocketAddr,
+    /// `HOST:PORT` of the gateway.
+    pub gateway: Option<String>,
+    /// Where every request goes, for a reverse proxy.
+    pub upstream: Option<Upstream>,
+    /// While the gateway cannot be reached.
+    pub fallback: Fallback,
+    /// How the gateway is known.
+    pub security: Security,
+    /// Address for metrics and health.
+    pub admin: Option<SocketAddr>,
+    /// Congestion control of carriers.
+    pub congestion: Option<String>,
+    /// Silence of an origin that is taken for failure, for requests that go directly.
+    pub response_timeout: Duration,
+    /// Most client connections at once.
+    pub max_connections: usize,
+    /// Threads that encode and decode.
+    pub codec_threads: usize,
+    /// First match first.
+    pub services: Vec<Service>,
+    /// For the relay; its instance is drawn at the start.
+    pub relay: relay::Config,
+}
+
+/// A gateway, resolved.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// Address for edges.
+    pub listen: SocketAddr,
+    /// What edges may reach.
+    pub allow: Vec<Pattern>,
+    /// How edges are known.
+    pub security: Security,
+    /// Address for metrics and health.
+    pub admin: Option<SocketAddr>,
+    /// Congestion control of carriers.
+    pub congestion: Option<String>,
+    /// Silence of an origin that is taken for failure.
+    pub response_timeout: Duration,
+    /// Most edges connected at once.
+    pub max_carriers: usize,
+    /// Threads that encode and decode.
+    pub codec_threads: usize,
+    /// First match first.
+    pub services: Vec<Service>,
+    /// For the relay; its instance is drawn at the start.
+    pub relay: relay::Config,
+    /// Names to addresses.
+    pub resolver: Arc<dyn Resolve>,
+}
+
+impl EdgeConfig {
+    /// Checks every value; an error names the value, what is allowed and the remedy.
+    pub fn resolve(edge: EdgeSettings, services: &[ServiceSettings]) -> Result<Self, Error> {
+        let listen = required(edge.listen.as_deref(), "edge", "listen")?;
+        let listen = address("listen", listen)?;
+        let (key, peer) = (edge.key.as_deref(), edge.peer.as_deref());
+        let security = security(key, peer, edge.insecure_plain)?;
+        if let Some(gateway) = &edge.gateway {
+            check_gateway(gateway, &security)?;
+        }
+        let fallback = edge.fallback.as_deref().map(fallback).transpose()?;
+        if fallback == Some(Fallback::Direct) && edge.gateway.is_none() {
+            return Err(caller("fallback 'direct' needs a gateway to fall back from: give one"));
+        }
+        check_carrier(edge.carrier.as_deref())?;
+        check_congestion(edge.congestion.as_deref())?;
+        let mut relay = relay::Config::new(relay::Role::Edge, crate::random_instance()?);
+        relay.encoding = encoding(edge.encoding.as_deref())?;
+        set(&mut relay.connect_timeout, edge.connect_timeout.map(|period| period.0));
+        set(&mut relay.max_exchanges, count("max_exchanges", edge.max_exchanges, MAX_EXCHANGES)?);
+        set_memory(&mut relay, edge.codec_memory, edge.body_memory)?;
+        Ok(Self {
+            listen,
+            gateway: edge.gateway,
+            upstream: edge.upstream.as_deref().map(Upstream::parse).transpose().map_err(caller)?,
+            fallback: fallback.unwrap_or(Fallback::None),
+            security,
+            admin: edge.admin.as_deref().map(admin_address).transpose()?,
+            congestion: edge.congestion,
+            response_timeout: edge.response_timeout.map_or(RESPONSE_TIMEOUT, |period| period.0),
+            max_connections: count("max_connections", edge.max_connections, MAX_EXCHANGES)?
+                .unwrap_or(1024),
+            codec_threads: threads(edge.codec_threads)?,
+            services: services.iter().map(service).collect::<Result<_, _>>()?,
+            relay,
+        })
+    }
+}
+
+impl GatewayConfig {
+    /// Checks every value; an error names the value, what is allowed and the remedy.
+    pub fn resolve(gateway: GatewaySettings, services: &[ServiceSettings]) -> Result<Self, Error> {
+        let listen = required(gateway.listen.as_deref(), "gateway", "listen")?;
+        let listen = address("listen", listen)?;
+        let (key, peer) = (gateway.key.as_deref(), gateway.peer.as_deref());
+        let security = security(key, peer, gateway.insecure_plain)?;
+        if !security.permits(listen) {
+            return Err(caller(security.refusal(listen)));
+        }
+        check_carrier(gateway.carrier.as_deref())?;
+        check_congestion(gateway.congestion.as_deref())?;
+        let allow = gateway.allow.unwrap_or_default();
+        if allow.is_empty() {
+            return Err(caller(
+                "nothing is allowed: name what edges may reach, like --allow http://127.0.0.1:8080",
+            ));
+        }
+        let allow = allow.iter().map(|text| Pattern::parse(text));
+        let mut relay = relay::Config::new(relay::Role::Gateway, crate::random_instance()?);
+        relay.encoding = encoding(gateway.encoding.as_deref())?;
+        set(&mut relay.connect_timeout, gateway.connect_timeout.map(|period| period.0));
+        set(&mut relay.retain, gateway.retain.map(|period| period.0));
+        set(&mut relay.retained_bytes, bytes("retain_memory", gateway.retain_memory)?);
+        let exchanges = count("max_exchanges", gateway.max_exchanges, MAX_EXCHANGES)?;
+        set(&mut relay.max_exchanges, exchanges);
+        set_memory(&mut relay, gateway.codec_memory, gateway.body_memory)?;
+        Ok(Self {
+            listen,
+            allow: allow.collect::<Result<_, _>>().map_err(caller)?,
+            security,
+            admin: gateway.admin.as_deref().map(admin_address).transpose()?,
+            congestion: gateway.congestion,
+            response_timeout: gateway.response_timeout.map_or(RESPONSE_TIMEOUT, |period| period.0),
+            max_carriers: count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?
+                .unwrap_or(64),
+            codec_threads: threads(gateway.codec_threads)?,
+            services: services.iter().map(service).collect::<Result<_, _>>()?,
+            relay,
+            resolver: Arc::new(SystemResolver),
+        })
+    }
+}
+
+fn caller(what: impl Into<String>) -> Error {
+    Error::Caller(what.into())
+}
+
+fn required<'a>(value: Option<&'a str>, section: &str, name: &str) -> Result<&'a str, Error> {
+    value.ok_or_else(|| {
+        caller(format!("no {name} address: give --{name} ADDRESS or '{name}' in [{section}]"))
+    })
+}
+
+fn set<T>(value: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *value = given;
+    }
+}
+
+fn set_memory(
+    relay: &mut relay::Config,
+    codec: Option<Size>,
+    body: Option<Size>,
+) -> Result<(), Error> {
+    set(&mut relay.codec_bytes, bytes("codec_memory", codec)?);
+    set(&mut relay.receive_bytes, body.map(|size| size.0));
+    Ok(())
+}
+
+fn bytes(name: &str, size: Option<Size>) -> Result<Option<usize>, Error> {
+    size.map(|size| usize::try_from(size.0))
+        .transpose()
+        .map_err(|_| caller(format!("{name} is over what this machine can address")))
+}
+
+fn count(name: &str, value: Option<usize>, most: usize) -> Result<Option<usize>, Error> {
+    match value {
+        Some(value) if !(1..=most).contains(&value) => {
+            Err(caller(format!("{name} is {value}: a number from 1 to {most}")))
+        }
+        value => Ok(value),
+    }
+}
+
+fn threads(value: Option<usize>) -> Result<usize, Error> {
+    let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    Ok(count("codec_threads", value, MAX_THREADS)?.unwrap_or(available))
+}
+
+fn address(name: &str, text: &str) -> Result<SocketAddr, Error> {
+    text.parse().map_err(|_| {
+        caller(format!("{name} '{text}' is no address: ADDRESS:PORT, like '127.0.0.1:8080'"))
+    })
+}
+
+fn admin_address(text: &str) -> Result<SocketAddr, Error> {
+    let admin = address("admin", text)?;
+    if !admin.ip().to_canonical().is_loopback() {
+        let what = "the admin interface has no access control";
+        return Err(caller(format!("admin '{text}': {what}: give a loopback address")));
+    }
+    Ok(admin)
+}
+
+fn security(
+    key: Option<&Path>,
+    peer: Option<&Path>,
+    insecure_plain: Option<bool>,
+) -> Result<Security, Error> {
+    let anywhere = insecure_plain.unwrap_or(false);
+    match (key, peer) {
+        (None, None) => Ok(Security::Plain { anywhere }),
+        (Some(_), Some(_)) if anywhere => {
+            Err(caller("keys and --insecure-plain exclude each other: give one"))
+        }
+        (Some(key), Some(peer)) => Ok(Security::Keys(Arc::new(Identity::load(key, peer)?))),
+        _ => Err(caller("--key and --peer go together: give both, or neither")),
+    }
+}
+
+/// A literal address is checked here, a name's addresses when it is dialled.
+fn check_gateway(gateway: &str, security: &Security) -> Result<(), Error> {
+    let port = crate::pattern::split_authority(gateway).and_then(|(_, port)| port);
+    if !port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0)) {
+        let form = "HOST:PORT, like 'gateway.example:4300'";
+        return Err(caller(format!("gateway '{gateway}' is no address: {form}")));
+    }
+    match gateway.parse() {
+        Ok(address) if !security.permits(address) => Err(caller(security.refusal(address))),
+        _ => Ok(()),
+    }
+}
+
+fn fallback(text: &str) -> Result<Fallback, Error> {
+    match text {
+        "none" => Ok(Fallback::None),
+        "direct" => Ok(Fallback::Direct),
+        _ => Err(caller(format!("fallback '{text}': one of none, direct"))),
+    }
+}
+
+fn encoding(text: Option<&str>) -> Result<relay::Encoding, Error> {
+    relay::Encoding::of(text.unwrap_or("auto")).map_err(|error| caller(format!("encoding: {error}")))
+}
+
+fn check_carrier(text: Option<&str>) -> Result<(), Error> {
+    match text {
+        None | Some("auto" | "stream") => Ok(()),
+        Some(text) => Err(caller(format!("carrier '{text}': one of auto, stream"))),
+    }
+}
+
+fn check_congestion(name: Option<&str>) -> Result<(), Error> {
+    let Some(name) = name else { return Ok(()) };
+    socket::check_congestion(name).map_err(|error| {
+        let list = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+        caller(format!("congestion '{name}' cannot be had ({error}): one of those in {list}"))
+    })
+}
+
+fn service(settings: &ServiceSettings) -> Result<Service, Error> {
+    let wrong = |what: String| caller(format!("service '{}': {what}", settings.pattern));
+    match settings.fidelity.as_deref() {
+        None | Some("bytes") => {}
+        Some(other) => {
+            return Err(wrong(format!("fidelity '{other}': only 'bytes', every byte unchanged")));
+        }
+    }
+    let pass_accept_encoding = match settings.accept_encoding.as_deref() {
+        None | Some("identity") => false,
+        Some("pass") => true,
+        Some(other) => {
+            return Err(wrong(format!("accept_encoding '{other}': one of identity, pass")));
+        }
+    };
+    Ok(Service {
+        pattern: Pattern::parse(&settings.pattern).map_err(caller)?,
+        pass_accept_encoding,
+        fallback: settings.fallback.as_deref().map(fallback).transpose()?,
+        max_body: settings.max_body.map(|size| size.0),
+    })
+}

@@ -1,0 +1,161 @@
+//! Fields of HTTP messages: what stays on one hop (RFC 9110 §7.6.1), and the binary form that crosses
+//! the link.
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use proto::bhttp::Fields;
+
+use relay::{Cause, CauseKind};
+
+/// Fields of one connection, whether or not Connection lists them. Proxy-Status (RFC 9209) is not
+/// one of them.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    HeaderName::from_static("proxy-authentication-info"),
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+/// Connection may not strip what the meaning or the framing of a message rests on.
+const NEVER_STRIPPED: [HeaderName; 7] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::CONTENT_ENCODING,
+    header::CACHE_CONTROL,
+    header::AUTHORIZATION,
+    header::EXPECT,
+];
+
+/// Removes what stays on one hop.
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let listed: Vec<HeaderName> = tokens(headers, &header::CONNECTION)
+        .filter_map(|token| token.parse().ok())
+        .filter(|name| !NEVER_STRIPPED.contains(name))
+        .collect();
+    for name in listed.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Members of a comma-separated list, lower case.
+pub(crate) fn tokens(headers: &HeaderMap, name: &HeaderName) -> impl Iterator<Item = String> {
+    let values: Vec<String> = headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|token| token.trim().to_ascii_lowercase())
+        .filter(|token| !token.is_empty())
+        .collect();
+    values.into_iter()
+}
+
+/// The protocol a request asks to change to, if it does (RFC 9110 §7.8).
+pub(crate) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    let listed = tokens(headers, &header::CONNECTION).any(|token| token == "upgrade");
+    headers.get(header::UPGRADE).filter(|_| listed).cloned()
+}
+
+/// In binary form.
+pub(crate) fn to_fields(headers: &HeaderMap) -> Fields {
+    let line = |(name, value): (&HeaderName, &HeaderValue)| {
+        (Bytes::copy_from_slice(name.as_ref()), Bytes::copy_from_slice(value.as_bytes()))
+    };
+    headers.iter().map(line).collect()
+}
+
+/// From binary form; what no HTTP/1.1 message may hold is the peer's fault.
+pub(crate) fn to_headers(fields: &Fields) -> Result<HeaderMap, Cause> {
+    let mut headers = HeaderMap::with_capacity(fields.len());
+    for (name, value) in fields {
+        let wrong = |what: &str| {
+            let reason = format!("a field from the other side has a {what} that HTTP forbids");
+            Cause { kind: CauseKind::Corrupt, reason }
+        };
+        let name = HeaderName::from_bytes(name).map_err(|_| wrong("name"))?;
+        let value = HeaderValue::from_maybe_shared(value.clone()).map_err(|_| wrong("value"))?;
+        headers.try_append(name, value).map_err(|_| wrong("number"))?;
+    }
+    Ok(headers)
+}
+
+/// Appends this hop to Via (RFC 9110 §7.6.3).
+pub(crate) fn add_via(headers: &mut HeaderMap, version: http::Version, pseudonym: &str) {
+    let version = if version == http::Version::HTTP_10 { "1.0" } else { "1.1" };
+    if let Ok(value) = HeaderValue::try_from(format!("{version} {pseudonym}")) {
+        headers.append(header::VIA, value);
+    }
+}
+
+/// Whether a message has been here before.
+pub(crate) fn has_passed(headers: &HeaderMap, pseudonym: &str) -> bool {
+    tokens(headers, &header::VIA).any(|hop| {
+        hop.split_whitespace().nth(1).is_some_and(|name| name.eq_ignore_ascii_case(pseudonym))
+    })
+}
+
+/// Value of Content-Length; hyper has refused requests and responses with contradicting ones.
+pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+        let line = |(name, value): &(&str, &str)| {
+            (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn only_fields_of_the_connection_are_removed() {
+        let mut map = headers(&[
+            ("connection", "keep-alive, X-Private, content-length"),
+            ("keep-alive", "timeout=5"),
+            ("x-private", "1"),
+            ("te", "trailers"),
+            ("proxy-authorization", "Basic eDp5"),
+            ("proxy-status", "a; error=dns_error"),
+            ("content-length", "5"),
+            ("trailer", "x-sum"),
+            ("etag", "\"a\""),
+        ]);
+        remove_hop_by_hop(&mut map);
+        let mut left: Vec<&str> = map.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["content-length", "etag", "proxy-status", "trailer"]);
+    }
+
+    #[test]
+    fn an_upgrade_must_be_listed_in_connection() {
+        assert!(upgrade_of(&headers(&[("upgrade", "websocket")])).is_none());
+        let asked = headers(&[("upgrade", "websocket"), ("connection", "Upgrade")]);
+        assert_eq!(upgrade_of(&asked).unwrap(), "websocket");
+    }
+
+    #[test]
+    fn fields_keep_their_order_and_repetition_in_binary_form() {
+        let map = headers(&[("set-cookie", "a=1"), ("set-cookie", "b=2"), ("vary", "accept")]);
+        let fields = to_fields(&map);
+        assert_eq!(fields.len(), 3);
+        assert_eq!(to_headers(&fields).unwrap(), map);
+        let bad = vec![(Bytes::from_static(b"a"), Bytes::from_static(b"x\r\nb: c"))];
+        assert_eq!(to_headers(&bad).unwrap_err().kind, CauseKind::Corrupt);
+    }
+
+    #[test]
+    fn a_loop_shows_in_via() {
+        let mut map = headers(&[("via", "1.0 fred, 1.1 p.example (x)")]);
+        assert!(!has_passed(&map, "longwire-1"));
+        add_via(&mut map, http::Version::HTTP_11, "longwire-1");
+        assert!(has_passed(&map, "longwire-1") && has_passed(&map, "fred"));
+    }
+}

@@ -1,0 +1,142 @@
+//! The service side: carriers of edges come in, requests go to origins that the allow list permits.
+
+mod exchange;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use relay::{CarrierId, Head};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::actor::{self, Actor, Surroundings};
+use crate::admin::{self, Admin};
+use crate::carrier::Carriers;
+use crate::config::GatewayConfig;
+use crate::mailbox::Port;
+use crate::metrics::Metrics;
+use crate::origin::{Client, Reach};
+use crate::run::{self, Running};
+use crate::{Error, pseudonym};
+
+use exchange::Origins;
+
+/// A gateway that is bound and does not serve yet.
+pub struct Gateway {
+    config: GatewayConfig,
+    listener: TcpListener,
+    admin: Option<TcpListener>,
+    local: SocketAddr,
+    local_admin: Option<SocketAddr>,
+}
+
+impl Gateway {
+    /// Binds the listeners; a port in use is the caller's error.
+    pub async fn bind(config: GatewayConfig) -> Result<Self, Error> {
+        let listener = run::bind("listen", config.listen).await?;
+        let admin = match config.admin {
+            Some(address) => Some(run::bind("admin", address).await?),
+            None => None,
+        };
+        let address = |listener: &TcpListener| {
+            listener.local_addr().map_err(Error::system("ask for the bound address"))
+        };
+        let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
+        Ok(Self { config, listener, admin, local, local_admin })
+    }
+
+    /// Where edges may connect.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Where metrics and health are.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.local_admin
+    }
+
+    /// Serves until `stop`, then finishes what is open; `kill` ends at once.
+    pub async fn run(
+        self,
+        stop: impl Future<Output = ()>,
+        kill: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let config = self.config;
+        let metrics = Arc::new(Metrics::default());
+        let reach = Reach::new(Arc::clone(&config.resolver), Some(config.allow));
+        let origins = Arc::new(Origins {
+            client: Client::new(reach, config.response_timeout),
+            services: config.services,
+            pseudonym: pseudonym(config.relay.instance),
+        });
+        let timeout = config.relay.connect_timeout;
+        let (handle, inbox) = actor::channel();
+        let (carriers, ended) = Carriers::new(
+            config.security,
+            config.congestion,
+            timeout,
+            handle.clone(),
+            Arc::clone(&metrics),
+        )?;
+        let actor = Actor::new(
+            config.relay,
+            config.codec_threads,
+            Arc::clone(&metrics),
+            Serving { origins },
+            (handle.clone(), inbox),
+        );
+        if let Some(listener) = self.admin {
+            let admin = Admin { metrics, handle: Some(handle.clone()), needs_carrier: false };
+            tokio::spawn(admin::serve(listener, admin));
+        }
+        // Requests are exchanges of the relay: there are no local connections to wait for.
+        let (_, connections) = mpsc::channel(1);
+        let running = Running {
+            accepting: tokio::spawn(accept(self.listener, carriers, config.max_carriers)),
+            actor: Some((tokio::spawn(actor.run()), handle)),
+            connections,
+            carriers: ended,
+        };
+        running.until(stop, kill).await
+    }
+}
+
+async fn accept(listener: TcpListener, carriers: Carriers, most: usize) {
+    let permits = Arc::new(Semaphore::new(most));
+    for number in 0.. {
+        // With all permits out, edges wait in the listener's backlog.
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let (stream, address) = loop {
+            match listener.accept().await {
+                Ok(accepted) => break accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a carrier");
+                    tokio::time::sleep(run::ACCEPT_PAUSE).await;
+                }
+            }
+        };
+        let carriers = carriers.clone();
+        tokio::spawn(async move {
+            carriers.accept(CarrierId(number), address, stream).await;
+            drop(permit);
+        });
+    }
+}
+
+/// What the actor of a gateway cannot do itself.
+struct Serving {
+    origins: Arc<Origins>,
+}
+
+impl Surroundings for Serving {
+    fn dial(&mut self, carrier: CarrierId) {
+        // A relay in the role of a gateway waits for carriers.
+        tracing::error!(carrier = carrier.0, "a gateway was asked to dial");
+    }
+
+    fn serve(&mut self, head: Head, end: bool, port: Port) {
+        tokio::spawn(Arc::clone(&self.origins).serve(head, end, port));
+    }
+}

@@ -1,0 +1,427 @@
+//! Where one exchange's local side (a client's or an origin's connection) meets the actor.
+//!
+//! Both sides put things in under one lock and wake the other. Everything is bounded: pieces of
+//! body by the credit that their receiver gave ([`WINDOW_BYTES`] at first), informational statuses
+//! by [`MAX_INTERIMS`], all else is there once. The local side tells the actor by a [`Bell`], which
+//! rings at most once per exchange until the actor has looked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use proto::bhttp::Fields;
+use relay::{Cause, CauseKind, ExchangeId, Head, Input, Output};
+use tokio::sync::mpsc;
+
+/// Body bytes that the local side lets the relay hand over ahead of what it has passed on.
+pub(crate) const WINDOW_BYTES: u64 = 64 * 1024;
+/// Informational statuses kept for a side that is slow to look; later ones are dropped.
+const MAX_INTERIMS: usize = 8;
+
+/// Tells the actor which exchanges to look at. The channel holds at most one entry per exchange.
+pub(crate) type Bell = mpsc::UnboundedSender<ExchangeId>;
+
+/// Why nothing more comes from, or may go to, the relay.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) cause: Cause,
+    /// Edge: no byte of the request's body was taken.
+    pub(crate) untouched: bool,
+}
+
+/// What comes before a body.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// An informational response.
+    Interim(u16),
+    /// The head; `end`: nothing follows.
+    Head { head: Head, end: bool },
+}
+
+/// A piece of what follows a head.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// Body.
+    Data(Bytes),
+    /// The end, with trailers.
+    End(Fields),
+}
+
+#[derive(Default)]
+struct State {
+    id: Option<ExchangeId>,
+    rung: bool,
+    /// From the local side, not yet seen by the actor.
+    head_out: Option<(Head, bool)>,
+    interims_out: VecDeque<u16>,
+    data_out: VecDeque<Bytes>,
+    end_out: Option<Fields>,
+    credit_out: u64,
+    abort_out: Option<Cause>,
+    /// From the relay, not yet seen by the local side.
+    head_in: Option<(Head, bool)>,
+    interims_in: VecDeque<u16>,
+    data_in: VecDeque<Bytes>,
+    end_in: Option<Fields>,
+    credit_in: u64,
+    ended: Option<Ended>,
+    /// The local side has said its last word.
+    out_closed: bool,
+    /// The relay has said its last word.
+    in_closed: bool,
+    /// The local side wants no more, but that is no failure: body is taken and dropped.
+    discarding: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    watcher: Option<Waker>,
+}
+
+/// The meeting place itself.
+pub(crate) struct Mailbox {
+    state: Mutex<State>,
+    bell: Bell,
+}
+
+impl Mailbox {
+    /// An exchange that the local side opens (edge): the actor names it later.
+    pub(crate) fn opening(head: Head, end: bool, bell: Bell) -> Arc<Self> {
+        let state = State {
+            head_out: Some((head, end)),
+            credit_out: WINDOW_BYTES,
+            out_closed: end,
+            ..State::default()
+        };
+        Arc::new(Self { state: Mutex::new(state), bell })
+    }
+
+    /// An exchange that the relay opens (gateway); its head goes another way.
+    pub(crate) fn opened(id: ExchangeId, end: bool, bell: Bell) -> Arc<Self> {
+        let state = State {
+            id: Some(id),
+            end_in: end.then(Fields::new),
+            credit_out: if end { 0 } else { WINDOW_BYTES },
+            in_closed: end,
+            ..State::default()
+        };
+        let mailbox = Self { state: Mutex::new(state), bell };
+        mailbox.ring(&mut mailbox.lock());
+        Arc::new(mailbox)
+    }
+
+    /// The local side's two halves; `role` says what dropping one means.
+    pub(crate) fn port(self: &Arc<Self>, role: relay::Role) -> Port {
+        Port {
+            receiver: Receiver { mailbox: Arc::clone(self), role },
+            sender: Sender { mailbox: Arc::clone(self), role },
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere cannot leave the state half changed: no step in here can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ring(&self, state: &mut State) {
+        if let (Some(id), false) = (state.id, state.rung) {
+            state.rung = true;
+            // The actor is gone only when the process ends.
+            let _ = self.bell.send(id);
+        }
+    }
+
+    /// Actor: names the exchange.
+    pub(crate) fn name(&self, id: ExchangeId) {
+        self.lock().id = Some(id);
+    }
+
+    /// Actor: takes what the local side has put in, as inputs for the relay, in order.
+    pub(crate) fn collect(&self, exchange: ExchangeId, inputs: &mut Vec<Input>) {
+        let mut state = self.lock();
+        state.rung = false;
+        inputs.extend(
+            state.interims_out.drain(..).map(|status| Input::Interim { exchange, status }),
+        );
+        if let Some((head, end)) = state.head_out.take() {
+            inputs.push(Input::Head { exchange, head, end });
+        }
+        inputs.extend(state.data_out.drain(..).map(|bytes| Input::Data { exchange, bytes }));
+        if let Some(trailers) = state.end_out.take() {
+            inputs.push(Input::End { exchange, trailers });
+        }
+        if state.credit_out > 0 {
+            let bytes = std::mem::take(&mut state.credit_out);
+            inputs.push(Input::Credit { exchange, bytes });
+        }
+        if let Some(cause) = state.abort_out.take() {
+            inputs.push(Input::Abort { exchange, cause });
+        }
+    }
+
+    /// Actor: hands over what the relay says about this exchange.
+    pub(crate) fn deliver(&self, output: Output) {
+        let mut state = self.lock();
+        match output {
+            Output::Head { head, end, .. } => {
+                state.head_in = Some((head, end));
+                if end {
+                    state.in_closed = true;
+                    state.end_in = Some(Fields::new());
+                }
+            }
+            Output::Interim { status, .. } if state.interims_in.len() < MAX_INTERIMS => {
+                state.interims_in.push_back(status);
+            }
+            Output::Data { bytes, .. } if state.discarding => {
+                state.credit_out += bytes.len() as u64;
+                self.ring(&mut state);
+            }
+            Output::Data { bytes, .. } => state.data_in.push_back(bytes),
+            Output::End { trailers, .. } => {
+                state.in_closed = true;
+                state.end_in = Some(trailers);
+            }
+            Output::Credit { bytes, .. } => state.credit_in += bytes,
+            Output::Abort { cause, untouched, .. } => {
+                state.ended = Some(Ended { cause, untouched });
+                (state.in_closed, state.out_closed) = (true, true);
+            }
+            _ => {}
+        }
+        wake(&mut state);
+    }
+
+    /// Actor: nothing can come from either side any more.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.lock();
+        let out_empty = state.head_out.is_none()
+            && state.data_out.is_empty()
+            && state.end_out.is_none()
+            && state.abort_out.is_none();
+        state.in_closed && state.out_closed && out_empty
+    }
+
+    fn abort(&self, cause: Cause) {
+        let mut state = self.lock();
+        if !(state.in_closed && state.out_closed) {
+            self.give_up(&mut state, cause);
+        }
+    }
+
+    /// Edge: the client went away; unless it has the whole response, the relay is told.
+    fn abort_unless_delivered(&self) {
+        let mut state = self.lock();
+        if !state.discarding && state.ended.is_none() {
+            state.data_in.clear();
+            self.give_up(&mut state, client_gone());
+        }
+    }
+
+    fn give_up(&self, state: &mut State, cause: Cause) {
+        state.ended = Some(Ended { cause: cause.clone(), untouched: false });
+        state.abort_out = Some(cause);
+        (state.in_closed, state.out_closed) = (true, true);
+        self.ring(state);
+        wake(state);
+    }
+}
+
+/// Wakes whoever waits for this exchange; the actor's and the other half's changes show alike.
+fn wake(state: &mut State) {
+    for waker in [state.reader.take(), state.writer.take(), state.watcher.take()] {
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// The local side of an exchange.
+pub(crate) struct Port {
+    pub(crate) receiver: Receiver,
+    pub(crate) sender: Sender,
+}
+
+/// What comes from the relay. Dropping it early at the edge means that the client is gone; at the
+/// gateway that the origin wants no more of the request.
+pub(crate) struct Receiver {
+    mailbox: Arc<Mailbox>,
+    role: relay::Role,
+}
+
+impl Receiver {
+    pub(crate) async fn head(&mut self) -> Result<Arrival, Ended> {
+        std::future::poll_fn(|cx| self.poll_head(cx)).await
+    }
+
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arrival, Ended>> {
+        let mut state = self.mailbox.lock();
+        if let Some(status) = state.interims_in.pop_front() {
+            return Poll::Ready(Ok(Arrival::Interim(status)));
+        }
+        if let Some((head, end)) = state.head_in.take() {
+            return Poll::Ready(Ok(Arrival::Head { head, end }));
+        }
+        if let Some(ended) = &state.ended {
+            return Poll::Ready(Err(ended.clone()));
+        }
+        state.reader = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// The next piece; after [`Piece::End`] the call must not be repeated.
+    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Ended>> {
+        let mut state = self.mailbox.lock();
+        if let Some(bytes) = state.data_in.pop_front() {
+            state.credit_out += bytes.len() as u64;
+            self.mailbox.ring(&mut state);
+            return Poll::Ready(Ok(Piece::Data(bytes)));
+        }
+        if let Some(trailers) = state.end_in.take() {
+            return Poll::Ready(Ok(Piece::End(trailers)));
+        }
+        if let Some(ended) = &state.ended {
+            return Poll::Ready(Err(ended.clone()));
+        }
+        state.reader = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    pub(crate) async fn piece(&mut self) -> Result<Piece, Ended> {
+        std::future::poll_fn(|cx| self.poll_piece(cx)).await
+    }
+
+    /// Edge: the client has the whole answer. Nothing more is taken, and the rest of the request is
+    /// not wanted.
+    pub(crate) fn finish(&mut self) {
+        let mut state = self.mailbox.lock();
+        state.discarding = true;
+        state.end_in = None;
+        if !state.out_closed {
+            let reason = "the answer is whole".to_owned();
+            let cause = Cause { kind: CauseKind::AnsweredEarly, reason };
+            state.out_closed = true;
+            state.ended = Some(Ended { cause, untouched: false });
+            self.mailbox.ring(&mut state);
+            wake(&mut state);
+        }
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        match self.role {
+            relay::Role::Edge => self.mailbox.abort_unless_delivered(),
+            relay::Role::Gateway => {
+                let mut state = self.mailbox.lock();
+                state.discarding = true;
+                let dropped: usize = state.data_in.drain(..).map(|bytes| bytes.len()).sum();
+                if dropped > 0 {
+                    state.credit_out += dropped as u64;
+                    self.mailbox.ring(&mut state);
+                }
+            }
+        }
+    }
+}
+
+/// What goes to the relay. Dropping it before [`Sender::end`] aborts the exchange.
+pub(crate) struct Sender {
+    mailbox: Arc<Mailbox>,
+    role: relay::Role,
+}
+
+impl Sender {
+    /// Waits until the relay takes body; gives how much, at least 1. The task is also woken, even
+    /// after `Ready`, when the exchange ends.
+    pub(crate) fn poll_credit(&mut self, cx: &mut Context<'_>) -> Poll<Result<u64, Ended>> {
+        let mut state = self.mailbox.lock();
+        // Also with credit at hand: whoever then waits for body must hear of an abort.
+        state.writer = Some(cx.waker().clone());
+        match &state.ended {
+            Some(ended) => Poll::Ready(Err(ended.clone())),
+            None if state.credit_in > 0 => Poll::Ready(Ok(state.credit_in)),
+            None => Poll::Pending,
+        }
+    }
+
+    pub(crate) fn head(&mut self, head: Head, end: bool) {
+        let mut state = self.mailbox.lock();
+        if !state.out_closed {
+            state.head_out = Some((head, end));
+            state.out_closed = end;
+            self.mailbox.ring(&mut state);
+        }
+    }
+
+    /// A piece within the credit seen last.
+    pub(crate) fn data(&mut self, bytes: Bytes) {
+        let mut state = self.mailbox.lock();
+        if !state.out_closed && !bytes.is_empty() {
+            state.credit_in = state.credit_in.saturating_sub(bytes.len() as u64);
+            state.data_out.push_back(bytes);
+            self.mailbox.ring(&mut state);
+        }
+    }
+
+    pub(crate) fn end(&mut self, trailers: Fields) {
+        let mut state = self.mailbox.lock();
+        if !state.out_closed {
+            state.out_closed = true;
+            state.end_out = Some(trailers);
+            self.mailbox.ring(&mut state);
+        }
+    }
+
+    pub(crate) fn abort(&mut self, cause: Cause) {
+        self.mailbox.abort(cause);
+    }
+
+    /// A handle for what only watches the exchange.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch { mailbox: Arc::clone(&self.mailbox) }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        if !self.mailbox.lock().out_closed {
+            self.mailbox.abort(match self.role {
+                relay::Role::Edge => client_gone(),
+                relay::Role::Gateway => Cause {
+                    kind: CauseKind::OriginFailed,
+                    reason: "the origin's answer was given up".to_owned(),
+                },
+            });
+        }
+    }
+}
+
+/// Sees an exchange end, and may send informational statuses.
+pub(crate) struct Watch {
+    mailbox: Arc<Mailbox>,
+}
+
+impl Watch {
+    /// Resolves when the exchange is aborted by either side.
+    pub(crate) async fn aborted(&self) -> Ended {
+        std::future::poll_fn(|cx| {
+            let mut state = self.mailbox.lock();
+            if let Some(ended) = &state.ended {
+                return Poll::Ready(ended.clone());
+            }
+            state.watcher = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    pub(crate) fn interim(&self, status: u16) {
+        let mut state = self.mailbox.lock();
+        if !state.out_closed && state.interims_out.len() < MAX_INTERIMS {
+            state.interims_out.push_back(status);
+            self.mailbox.ring(&mut state);
+        }
+    }
+}
+
+fn client_gone() -> Cause {
+    Cause { kind: CauseKind::ClientGone, reason: "the client went away".to_owned() }
+}

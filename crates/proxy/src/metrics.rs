@@ -1,0 +1,237 @@
+//! Counters and gauges in the text format of Prometheus, fed by the relay's facts.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use record::event::Fact;
+use relay::{CarrierId, Load};
+
+use crate::socket;
+
+#[derive(Default)]
+struct Totals {
+    direct: u64,
+    started: u64,
+    finished: u64,
+    failed: BTreeMap<String, u64>,
+    encodings: BTreeMap<String, u64>,
+    limits: BTreeMap<String, u64>,
+    sent_body_bytes: u64,
+    sent_wire_bytes: u64,
+    received_body_bytes: u64,
+    received_wire_bytes: u64,
+    codec_s: f64,
+    carriers_up: u64,
+    carriers_down: u64,
+    /// Retransmissions of carriers that are gone.
+    retransmits: u64,
+}
+
+/// A connected carrier as metrics see it.
+struct CarrierEntry {
+    peer: String,
+    /// A second descriptor of the socket, closed when the carrier ends.
+    socket: OwnedFd,
+}
+
+/// What the process counts.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    totals: Mutex<Totals>,
+    carriers: Mutex<BTreeMap<CarrierId, CarrierEntry>>,
+}
+
+impl Metrics {
+    fn totals(&self) -> MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn carriers(&self) -> MutexGuard<'_, BTreeMap<CarrierId, CarrierEntry>> {
+        self.carriers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request that went straight to its origin.
+    pub(crate) fn count_direct(&self) {
+        self.totals().direct += 1;
+    }
+
+    /// Counts a fact.
+    pub(crate) fn observe(&self, fact: &Fact) {
+        let mut totals = self.totals();
+        match fact {
+            Fact::CarrierUp { .. } => totals.carriers_up += 1,
+            Fact::CarrierDown { .. } => totals.carriers_down += 1,
+            Fact::Started { .. } => totals.started += 1,
+            Fact::Chosen { encoding, .. } => {
+                *totals.encodings.entry(encoding.clone()).or_default() += 1;
+            }
+            Fact::Finished {
+                sent_body_bytes,
+                sent_wire_bytes,
+                received_body_bytes,
+                received_wire_bytes,
+                codec_s,
+                ..
+            } => {
+                totals.finished += 1;
+                totals.sent_body_bytes += sent_body_bytes;
+                totals.sent_wire_bytes += sent_wire_bytes;
+                totals.received_body_bytes += received_body_bytes;
+                totals.received_wire_bytes += received_wire_bytes;
+                totals.codec_s += codec_s;
+            }
+            Fact::Failed { cause, .. } => {
+                *totals.failed.entry(cause.clone()).or_default() += 1;
+            }
+            Fact::LimitReached { limit, .. } => {
+                *totals.limits.entry(limit.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    /// Lists a carrier for as long as the guard lives.
+    pub(crate) fn watch_carrier(
+        self: &Arc<Self>,
+        carrier: CarrierId,
+        peer: &str,
+        socket: OwnedFd,
+    ) -> CarrierGuard {
+        let entry = CarrierEntry { peer: peer.to_owned(), socket };
+        self.carriers().insert(carrier, entry);
+        CarrierGuard { metrics: Arc::clone(self), carrier }
+    }
+
+    /// The text that a scrape gets.
+    pub(crate) fn render(&self, load: Load) -> String {
+        let mut text = String::new();
+        self.render_totals(&mut text);
+        self.render_carriers(&mut text);
+        let load = [
+            ("open_exchanges", "Exchanges open.", load.exchanges),
+            ("carriers", "Carriers connected.", load.carriers),
+            ("queue_bytes", "Body bytes held in both directions.", load.held_bytes),
+            ("codec_memory_bytes", "Memory reserved for codec contexts.", load.codec_bytes),
+        ];
+        for (name, help, value) in load {
+            family(&mut text, name, "gauge", help);
+            sample(&mut text, name, &[], value);
+        }
+        text
+    }
+
+    fn render_totals(&self, text: &mut String) {
+        let totals = self.totals();
+        let plain = [
+            ("exchanges_started_total", "Exchanges begun.", totals.started),
+            ("exchanges_finished_total", "Exchanges ended well.", totals.finished),
+            ("direct_requests_total", "Requests that went without a gateway.", totals.direct),
+            ("carriers_up_total", "Carriers that said HELLO.", totals.carriers_up),
+            ("carriers_down_total", "Carriers that ended.", totals.carriers_down),
+        ];
+        for (name, help, value) in plain {
+            family(text, name, "counter", help);
+            sample(text, name, &[], value);
+        }
+        let labelled = [
+            ("exchanges_failed_total", "Exchanges that failed.", "cause", &totals.failed),
+            ("encodings_chosen_total", "Choices of encoding.", "encoding", &totals.encodings),
+            ("limits_reached_total", "Bounds that were reached.", "limit", &totals.limits),
+        ];
+        for (name, help, label, values) in labelled {
+            family(text, name, "counter", help);
+            for (value, count) in values {
+                sample(text, name, &[(label, value)], count);
+            }
+        }
+        let bytes = [
+            ("body_bytes_total", "Body bytes of finished exchanges before coding, by direction.",
+                totals.sent_body_bytes, totals.received_body_bytes),
+            ("wire_bytes_total", "Bytes of finished exchanges on the carrier, by direction.",
+                totals.sent_wire_bytes, totals.received_wire_bytes),
+        ];
+        for (name, help, sent, received) in bytes {
+            family(text, name, "counter", help);
+            sample(text, name, &[("direction", "sent")], sent);
+            sample(text, name, &[("direction", "received")], received);
+        }
+        family(text, "codec_seconds_total", "counter", "Processor time of codecs.");
+        sample(text, "codec_seconds_total", &[], totals.codec_s);
+    }
+
+    fn render_carriers(&self, text: &mut String) {
+        let mut retransmits = self.totals().retransmits;
+        let name = "carrier_rtt_seconds";
+        family(text, name, "gauge", "Smoothed round trip of a carrier, as the kernel has it.");
+        for (id, entry) in &*self.carriers() {
+            if let Ok(info) = socket::tcp_info(&entry.socket) {
+                retransmits += info.retransmits;
+                let id = id.0.to_string();
+                let labels = [("peer", entry.peer.as_str()), ("carrier", &id)];
+                sample(text, name, &labels, info.rtt.as_secs_f64());
+            }
+        }
+        let name = "carrier_retransmits_total";
+        family(text, name, "counter", "Segments of carriers sent again.");
+        sample(text, name, &[], retransmits);
+    }
+}
+
+/// Takes a carrier off the list when dropped.
+pub(crate) struct CarrierGuard {
+    metrics: Arc<Metrics>,
+    carrier: CarrierId,
+}
+
+impl Drop for CarrierGuard {
+    fn drop(&mut self) {
+        let entry = self.metrics.carriers().remove(&self.carrier);
+        let info = entry.and_then(|entry| socket::tcp_info(&entry.socket).ok());
+        if let Some(info) = info {
+            self.metrics.totals().retransmits += info.retransmits;
+        }
+    }
+}
+
+fn family(text: &mut String, name: &str, kind: &str, help: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "# HELP longwire_{name} {help}\n# TYPE longwire_{name} {kind}");
+}
+
+fn sample(text: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    let labels: Vec<String> =
+        labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escape(value))).collect();
+    let braces =
+        if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+    let _ = writeln!(text, "longwire_{name}{braces} {value}");
+}
+
+/// Label values escape backslash, quote and line feed (Prometheus text format 0.0.4).
+fn escape(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_become_samples_with_their_labels() {
+        let metrics = Metrics::default();
+        let failed = |cause: &str| Fact::Failed {
+            exchange: String::new(),
+            cause: cause.to_owned(),
+            reason: String::new(),
+            elapsed_s: 0.1,
+        };
+        metrics.observe(&failed("forbidden"));
+        metrics.observe(&failed("forbidden"));
+        metrics.observe(&failed("odd \"name\""));
+        let text = metrics.render(Load { exchanges: 3, ..Load::default() });
+        assert!(text.contains("longwire_exchanges_failed_total{cause=\"forbidden\"} 2\n"));
+        assert!(text.contains("{cause=\"odd \\\"name\\\"\"} 1\n"), "{text}");
+        assert!(text.contains("# TYPE longwire_open_exchanges gauge\n"));
+        assert!(text.contains("longwire_open_exchanges 3\n"));
+    }
+}

@@ -1,0 +1,92 @@
+//! What both sides do alike: binding, and ending in order.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use relay::Input;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::Error;
+use crate::actor::{Handle, Message};
+
+/// How long a shutdown waits for open exchanges.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it then waits for carriers to write their last bytes.
+const CARRIER_PATIENCE: Duration = Duration::from_secs(3);
+/// Pause after an accept failed for want of descriptors or memory: at once it would fail again.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Binds a listener; a port in use is the caller's error.
+pub(crate) async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "another process has it: name another port, or 0",
+            std::io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
+            _ => "name an address of this machine",
+        };
+        Error::Caller(format!("cannot listen on {name} {address}: {error}: {remedy}"))
+    })
+}
+
+/// The tasks of a side that runs.
+pub(crate) struct Running {
+    pub(crate) actor: Option<(JoinHandle<()>, Handle)>,
+    pub(crate) accepting: JoinHandle<()>,
+    /// Ends when all local connections have.
+    pub(crate) connections: mpsc::Receiver<()>,
+    /// Ends when all carriers have.
+    pub(crate) carriers: mpsc::Receiver<()>,
+}
+
+impl Running {
+    /// Runs until `stop`, then lets what is open finish; `kill` ends everything at once.
+    pub(crate) async fn until(
+        mut self,
+        stop: impl Future<Output = ()>,
+        kill: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let mut kill = std::pin::pin!(kill);
+        let broken = async {
+            match &mut self.actor {
+                Some((actor, _)) => drop(actor.await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop => {}
+            () = &mut kill => return Ok(()),
+            () = broken => {
+                let source = std::io::Error::other("its task ended, which is a fault of ours");
+                return Err(Error::System { doing: "run the relay".to_owned(), source });
+            }
+        }
+        tracing::info!("shutting down: finishing what is open");
+        self.accepting.abort();
+        tokio::select! {
+            () = self.finish() => {}
+            () = kill => tracing::warn!("shutting down at once"),
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self) {
+        let done = async {
+            if let Some((actor, handle)) = &mut self.actor {
+                handle.send(Message::Input(Input::Shutdown)).await;
+                let _ = tokio::join!(self.connections.recv(), actor);
+            } else {
+                self.connections.recv().await;
+            }
+        };
+        if tokio::time::timeout(SHUTDOWN_PATIENCE, done).await.is_err() {
+            let waited = SHUTDOWN_PATIENCE.as_secs();
+            tracing::warn!("giving up what is still open after {waited} s");
+            if let Some((actor, _)) = &self.actor {
+                actor.abort();
+            }
+        }
+        let _ = tokio::time::timeout(CARRIER_PATIENCE, self.carriers.recv()).await;
+    }
+}

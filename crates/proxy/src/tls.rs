@@ -1,0 +1,246 @@
+//! TLS 1.3 between the two sides with raw public keys (RFC 7250), pinned.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::sign::CertifiedKey;
+use rustls::version::TLS13;
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName,
+    OtherError, ServerConfig, SignatureScheme,
+};
+use rustls_pki_types::{
+    CertificateDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
+};
+
+use crate::Error;
+use crate::keys::{Identity, PublicKey};
+
+/// Names the protocol inside (RFC 7301).
+const ALPN: &[u8] = b"longwire/1";
+
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// The edge's side.
+pub(crate) fn client_config(identity: &Arc<Identity>) -> Result<ClientConfig, Error> {
+    let provider = provider();
+    let verifier = Arc::new(Pinned::new(identity, &provider));
+    let key = certified_key(identity, &provider)?;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(broken)?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(key)));
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    // A resumed session would rest on a key that may have been taken off the peer file since.
+    config.resumption = Resumption::disabled();
+    config.enable_sni = false;
+    Ok(config)
+}
+
+/// The gateway's side.
+pub(crate) fn server_config(identity: &Arc<Identity>) -> Result<ServerConfig, Error> {
+    let provider = provider();
+    let verifier = Arc::new(Pinned::new(identity, &provider));
+    let key = certified_key(identity, &provider)?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .map_err(broken)?
+        .with_client_cert_verifier(verifier)
+        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn certified_key(
+    identity: &Identity,
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, Error> {
+    let private = PrivateKeyDer::Pkcs8(identity.pkcs8.clone_key());
+    let key = provider.key_provider.load_private_key(private).map_err(broken)?;
+    // RFC 7250 §3: the SubjectPublicKeyInfo stands in the certificate's place.
+    let spki = CertificateDer::from(identity.key.to_spki());
+    Ok(Arc::new(CertifiedKey::new(vec![spki], key)))
+}
+
+fn broken(error: rustls::Error) -> Error {
+    Error::Caller(format!("this key cannot be used: {error}"))
+}
+
+/// Name of the peer at the other end of a finished handshake.
+pub(crate) fn peer_name(identity: &Identity, certificates: Option<&[CertificateDer<'_>]>) -> String {
+    let key = certificates.and_then(|list| list.first()).and_then(|der| PublicKey::from_spki(der));
+    let name = key.and_then(|key| identity.peers.name_of(key));
+    name.unwrap_or("a peer without a key").to_owned()
+}
+
+/// What went wrong, in words of keys; `identity` is ours.
+pub(crate) fn explain(error: &io::Error, identity: Option<&Identity>) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match (inner, identity) {
+        (
+            Some(rustls::Error::AlertReceived(
+                AlertDescription::CertificateUnknown
+                | AlertDescription::BadCertificate
+                | AlertDescription::CertificateRequired
+                | AlertDescription::AccessDenied
+                | AlertDescription::UnknownCA,
+            )),
+            Some(identity),
+        ) => format!(
+            "the other side refused our key {}: add our public key to its --peer file",
+            identity.key.fingerprint()
+        ),
+        (Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(why)))), _) => {
+            why.to_string()
+        }
+        (Some(rustls::Error::InvalidMessage(_)), _) => {
+            "the other side does not speak TLS: give both sides keys, or neither".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Accepts the keys of the peer file and no others.
+#[derive(Debug)]
+struct Pinned {
+    identity: Arc<Identity>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Pinned {
+    fn new(identity: &Arc<Identity>, provider: &CryptoProvider) -> Self {
+        let algorithms = provider.signature_verification_algorithms;
+        Self { identity: Arc::clone(identity), algorithms }
+    }
+
+    fn check(&self, spki: &CertificateDer<'_>) -> Result<(), rustls::Error> {
+        let key = PublicKey::from_spki(spki);
+        if key.is_some_and(|key| self.identity.peers.name_of(key).is_some()) {
+            return Ok(());
+        }
+        let key = key.map_or("of another kind".to_owned(), |key| key.fingerprint());
+        let why = format!(
+            "the other side's key {key} is not in our --peer file ({}); our own is {}",
+            self.identity.peers.describe(),
+            self.identity.key.fingerprint()
+        );
+        let other = OtherError(Arc::new(Unknown(why)));
+        Err(rustls::Error::InvalidCertificate(CertificateError::Other(other)))
+    }
+
+    fn verify(
+        &self,
+        message: &[u8],
+        spki: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let spki = SubjectPublicKeyInfoDer::from(spki.as_ref());
+        verify_tls13_signature_with_raw_key(message, &spki, signature, &self.algorithms)
+    }
+}
+
+#[derive(Debug)]
+struct Unknown(String);
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unknown {}
+
+fn no_tls12() -> rustls::Error {
+    rustls::Error::General("only TLS 1.3 is spoken".to_owned())
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.check(end_entity).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(no_tls12())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        spki: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.verify(message, spki, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+impl ClientCertVerifier for Pinned {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        self.check(end_entity).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(no_tls12())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        spki: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.verify(message, spki, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,182 @@
+//! The threads that encode and decode, so that the actor never does.
+//!
+//! Blocks of one exchange and direction go in order through one context. Exchanges take turns, a
+//! block each, so that a short message never waits for the whole of a long one. How much can wait
+//! is the relay's to bound: at most two blocks per exchange and direction are out at once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use relay::{ExchangeId, Input, Work, WorkDirection};
+
+use crate::actor::{Handle, Message};
+
+type Key = (ExchangeId, WorkDirection);
+
+enum Context {
+    Encoder(Box<dyn codec::Encoder>),
+    Decoder(Box<dyn codec::Decoder>),
+}
+
+/// One exchange and direction.
+#[derive(Default)]
+struct Lane {
+    /// Absent while a thread has it, and before the first block.
+    context: Option<Context>,
+    blocks: VecDeque<Work>,
+    busy: bool,
+}
+
+#[derive(Default)]
+struct State {
+    lanes: BTreeMap<Key, Lane>,
+    /// Lanes with blocks and no thread, in turn.
+    ready: VecDeque<Key>,
+    /// Released while a thread had them.
+    released: BTreeSet<Key>,
+    stopping: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pool; its threads end when it is dropped.
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+}
+
+impl Workers {
+    pub(crate) fn start(threads: usize, handle: &Handle) -> Self {
+        let shared = Arc::new(Shared::default());
+        for number in 0..threads.max(1) {
+            let (shared, handle) = (Arc::clone(&shared), handle.clone());
+            let name = format!("codec-{number}");
+            // A system without a single thread to spare cannot run the runtime either.
+            if let Err(error) =
+                std::thread::Builder::new().name(name).spawn(move || work(&shared, &handle))
+            {
+                tracing::error!(%error, "cannot start a codec thread");
+            }
+        }
+        Self { shared }
+    }
+
+    pub(crate) fn push(&self, work: Work) {
+        let mut state = self.shared.lock();
+        let key = (work.exchange, work.direction);
+        let lane = state.lanes.entry(key).or_default();
+        lane.blocks.push_back(work);
+        if !lane.busy && lane.blocks.len() == 1 {
+            state.ready.push_back(key);
+            self.shared.changed.notify_one();
+        }
+    }
+
+    pub(crate) fn release(&self, exchange: ExchangeId) {
+        let mut state = self.shared.lock();
+        for direction in [WorkDirection::Encode, WorkDirection::Decode] {
+            let key = (exchange, direction);
+            if state.lanes.remove(&key).is_some_and(|lane| lane.busy) {
+                state.released.insert(key);
+            }
+            state.ready.retain(|ready| *ready != key);
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.shared.lock().stopping = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+/// What each thread does.
+fn work(shared: &Shared, handle: &Handle) {
+    let mut buffer = Vec::new();
+    while let Some((work, mut context)) = take(shared) {
+        let before = thread_time();
+        let result = run(&work, &mut context, &mut buffer);
+        let cpu = thread_time().saturating_sub(before);
+        put_back(shared, (work.exchange, work.direction), context);
+        let Work { exchange, direction, block, .. } = work;
+        let done = Input::Done { exchange, direction, block, result, cpu };
+        handle.send_blocking(Message::Input(done));
+    }
+}
+
+/// Waits for a block; `None` when the pool stops.
+fn take(shared: &Shared) -> Option<(Work, Option<Context>)> {
+    let mut state = shared.lock();
+    loop {
+        if state.stopping {
+            return None;
+        }
+        while let Some(key) = state.ready.pop_front() {
+            let Some(lane) = state.lanes.get_mut(&key) else { continue };
+            let Some(work) = lane.blocks.pop_front() else { continue };
+            lane.busy = true;
+            return Some((work, lane.context.take()));
+        }
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+fn put_back(shared: &Shared, key: Key, context: Option<Context>) {
+    let mut state = shared.lock();
+    if state.released.remove(&key) {
+        return;
+    }
+    let Some(lane) = state.lanes.get_mut(&key) else { return };
+    lane.busy = false;
+    lane.context = context;
+    if !lane.blocks.is_empty() {
+        state.ready.push_back(key);
+        shared.changed.notify_one();
+    }
+}
+
+fn run(
+    work: &Work,
+    context: &mut Option<Context>,
+    buffer: &mut Vec<u8>,
+) -> Result<Bytes, codec::Error> {
+    buffer.clear();
+    match context {
+        Some(Context::Encoder(encoder)) => encoder.encode(&work.bytes, work.last, buffer)?,
+        Some(Context::Decoder(decoder)) => {
+            decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
+        }
+        None => {
+            *context = Some(match work.direction {
+                WorkDirection::Encode => Context::Encoder(work.options.encoder()?),
+                WorkDirection::Decode => Context::Decoder(work.options.decoder()?),
+            });
+            return run(work, context, buffer);
+        }
+    }
+    Ok(Bytes::copy_from_slice(buffer))
+}
+
+/// Processor time of the calling thread so far.
+fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec of ours that outlives the call.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    if result != 0 {
+        return Duration::ZERO;
+    }
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
