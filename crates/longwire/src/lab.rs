@@ -163,10 +163,7 @@ fn up(args: UpArgs) -> anyhow::Result<ExitCode> {
     let line = if json { status.to_string() } else { welcome(&status) };
     // Whoever started it may have closed stdout; that is no reason not to serve.
     let _ = say(&line);
-    match session.serve()? {
-        0 => eprintln!("lab {name} is down"),
-        ended => eprintln!("lab {name} is down; {ended} processes were still running in it"),
-    }
+    eprintln!("{}", farewell(&name, session.serve()? as u64));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -177,6 +174,13 @@ fn welcome(status: &Value) -> String {
         "lab {name} is up: a {a}, b {b}, link {link}; \
          try: longwire lab exec {name} a -- ping -c 3 b"
     )
+}
+
+fn farewell(name: &str, ended: u64) -> String {
+    match ended {
+        0 => format!("lab {name} is down"),
+        _ => format!("lab {name} is down; processes ended in it: {ended}"),
+    }
 }
 
 fn exec(args: &ExecArgs) -> anyhow::Result<ExitCode> {
@@ -215,12 +219,7 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn down(args: &DownArgs) -> anyhow::Result<ExitCode> {
-    match session::down(&args.name)? {
-        0 => say(&format!("lab {} is down", args.name))?,
-        ended => {
-            say(&format!("lab {} is down; {ended} processes were still running in it", args.name))?
-        }
-    }
+    say(&farewell(&args.name, session::down(&args.name)?))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -260,10 +259,12 @@ fn summary(lab: &Value) -> String {
             traffic["dropped"].as_object().into_iter().flatten().filter_map(|d| d.1.as_u64()).sum();
         let _ = write!(
             lines,
-            "\n  {direction}  {rate}, {delay}, loss {loss}: {} packets in, {} out, {dropped} \
-             dropped; late by {} µs at p99",
-            traffic["packets_in"], traffic["packets_out"], lateness["p99_us"]
+            "\n  {direction}  {rate}, {delay}, loss {loss}: {} packets in, {} out, {dropped} dropped",
+            traffic["packets_in"], traffic["packets_out"]
         );
+        if lateness["count"] != 0 {
+            let _ = write!(lines, "; late by {} µs at p99", lateness["p99_us"]);
+        }
     }
     lines
 }

@@ -16,7 +16,7 @@ use crate::ferry::frames_lost_by_socket;
 /// default: results stay comparable from machine to machine.
 pub const CONGESTION_CONTROL: &str = "cubic";
 /// The name of a host's interface to the link.
-pub const INTERFACE: &str = "link";
+pub const INTERFACE: &str = "lw0";
 
 /// Which end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -120,7 +120,8 @@ fn unknown(directory: &Directory, lab: &str) -> Result<Error> {
 
 fn ask(stream: &UnixStream, request: &Value) -> Result<Value> {
     send(stream, request, PATIENCE)?;
-    let answer = receive(stream, PATIENCE)?;
+    let answer = receive(stream, PATIENCE)?
+        .ok_or_else(|| Error::Peer("the lab ended without an answer".to_string()))?;
     match answer["error"].as_str() {
         Some(message) if answer["bad_use"] == true => Err(Error::Caller(message.to_string())),
         Some(message) => Err(Error::Peer(message.to_string())),

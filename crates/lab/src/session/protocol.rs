@@ -14,18 +14,22 @@ use crate::error::{Doing, Error, Result};
 /// Longest request or answer.
 pub(super) const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Reads one line of JSON.
-pub(super) fn receive(stream: &UnixStream, patience: Duration) -> Result<Value> {
+/// Reads one line of JSON; `None` when the other side closes without a word.
+pub(super) fn receive(stream: &UnixStream, patience: Duration) -> Result<Option<Value>> {
     let doing = || "read from the lab's control socket".to_string();
     stream.set_read_timeout(Some(patience)).doing(doing)?;
     let mut line = Vec::new();
     BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut line).doing(doing)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
     if line.pop() != Some(b'\n') {
         return Err(Error::Peer(format!(
             "the control socket's line was cut or is longer than {LINE_BYTES_MAX} bytes"
         )));
     }
     serde_json::from_slice(&line)
+        .map(Some)
         .map_err(|error| Error::Peer(format!("the control socket's line is no JSON: {error}")))
 }
 
@@ -56,7 +60,9 @@ mod tests {
         let (here, there) = UnixStream::pair().unwrap();
         let value = json!({"do": "set", "settings": ["loss=1 %"]});
         send(&here, &value, PATIENCE).unwrap();
-        assert_eq!(receive(&there, PATIENCE).unwrap(), value);
+        assert_eq!(receive(&there, PATIENCE).unwrap(), Some(value));
+        drop(here);
+        assert_eq!(receive(&there, PATIENCE).unwrap(), None);
     }
 
     #[test]

@@ -1,0 +1,173 @@
+//! What a demonstration fetches, over which links.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use link::{ChannelConfig, LinkConfig, presets};
+use record::demo::{Item, Network, Service};
+use services::client::Target;
+
+use crate::error::{Error, Result};
+
+/// Networks unless others are asked for.
+pub const NETWORKS: [&str; 5] = ["satcom", "los", "wifi1", "wifi3", "cnr"];
+/// Longest that one cell's fetches take unless another budget is given: with what comes before
+/// and after, the whole stays below five minutes.
+pub const BUDGET: Duration = Duration::from_secs(230);
+/// Most cells at once, each a pair of hosts with three to five processes.
+pub const CELLS_MAX: usize = 150;
+/// Links slower than this get the short list, cold.
+const SLOW_BPS: u64 = 64_000;
+/// The short list by number: the smallest files and those around the median and the mean. SOAP
+/// over 9.6 kbit/s takes about two minutes for it.
+pub const SHORT_TRACKS: [usize; 8] = [1, 2, 3, 5, 8, 11, 12, 14];
+/// How often a service of the user's own is asked in each pass.
+pub const URL_FETCHES: usize = 10;
+/// The same on slow links.
+pub const URL_FETCHES_SLOW: usize = 3;
+
+/// A demonstration to be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The binary that is started on the hosts.
+    pub program: PathBuf,
+    /// Names of presets.
+    pub networks: Vec<String>,
+    /// What is fetched; see [`track_name`] and [`url_items`] for the names of items.
+    pub services: Vec<Service>,
+    /// A service outside, instead of the tracks.
+    pub url: Option<Target>,
+    /// Decides every chance on the links.
+    pub seed: u64,
+    /// Longest that one cell's fetches may take.
+    pub budget: Duration,
+    /// What is run, for the report.
+    pub about: About,
+}
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Version of longwire.
+    pub version: String,
+    /// Commit, where known.
+    pub commit: Option<String>,
+    /// `release` or `debug`.
+    pub build: String,
+    /// The encoding that [`Item::encoded_body_bytes`] was counted with.
+    pub bound_encoding: String,
+}
+
+/// The name of a track in results.
+#[must_use]
+pub fn track_name(number: usize) -> String {
+    format!("track {number}")
+}
+
+/// The things fetched from a service of the user's own, all alike.
+#[must_use]
+pub fn url_items(like: &Item) -> Vec<Item> {
+    let item = |number| Item { name: format!("GET {number}"), ..like.clone() };
+    (1..=URL_FETCHES).map(item).collect()
+}
+
+/// A network with what the ferry needs to emulate it.
+pub(super) struct Link {
+    pub(super) network: Network,
+    pub(super) config: LinkConfig,
+}
+
+impl Plan {
+    /// The networks; refuses what cannot be run.
+    pub(super) fn links(&self) -> Result<Vec<Link>> {
+        let cells = self.networks.len() * self.services.len() * record::demo::Mode::ALL.len();
+        if cells == 0 || cells > CELLS_MAX {
+            return Err(Error::Caller(format!(
+                "{cells} cells (networks × services × 3 ways): give 1 to {CELLS_MAX}"
+            )));
+        }
+        let mut links: Vec<Link> = Vec::new();
+        for name in &self.networks {
+            if links.iter().any(|link| link.network.name == *name) {
+                return Err(Error::Caller(format!("network '{name}' is named twice: once is enough")));
+            }
+            links.push(self.link(name)?);
+        }
+        Ok(links)
+    }
+
+    fn link(&self, name: &str) -> Result<Link> {
+        let config =
+            LinkConfig::preset(name).map_err(|error| Error::Caller(error.to_string()))?;
+        let source = presets().iter().find(|preset| preset.name == name);
+        let ChannelConfig { rate_bps, loss, .. } = config.ba;
+        let cold = is_slow(&config);
+        let items = match (&self.url, cold) {
+            (None, false) => numbered(1..=services::tracks::FILE_COUNT),
+            (None, true) => numbered(SHORT_TRACKS),
+            (Some(_), false) => (1..=URL_FETCHES).map(|n| format!("GET {n}")).collect(),
+            (Some(_), true) => (1..=URL_FETCHES_SLOW).map(|n| format!("GET {n}")).collect(),
+        };
+        let network = Network {
+            name: name.to_string(),
+            source: source.map_or("", |preset| preset.source).to_string(),
+            settings: config.settings(),
+            rate_bps,
+            delay_s: config.ab.delay.max(config.ba.delay).as_secs_f64(),
+            loss,
+            cold,
+            items,
+        };
+        Ok(Link { network, config })
+    }
+}
+
+fn numbered(numbers: impl IntoIterator<Item = usize>) -> Vec<String> {
+    numbers.into_iter().map(track_name).collect()
+}
+
+fn is_slow(config: &LinkConfig) -> bool {
+    let rates = [config.ab.rate_bps, config.ba.rate_bps];
+    rates.into_iter().flatten().any(|rate_bps| rate_bps < SLOW_BPS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(networks: &[&str]) -> Plan {
+        Plan {
+            program: PathBuf::new(),
+            networks: networks.iter().map(ToString::to_string).collect(),
+            services: vec![Service { name: "soap".to_string(), items: Vec::new() }],
+            url: None,
+            seed: 1,
+            budget: BUDGET,
+            about: About {
+                version: String::new(),
+                commit: None,
+                build: String::new(),
+                bound_encoding: String::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn slow_links_get_the_short_list_cold() {
+        let links = plan(&["los", "cnr"]).links().unwrap();
+        let seen = links.iter().map(|link| (link.network.cold, link.network.items.len()));
+        assert_eq!(seen.collect::<Vec<_>>(), [(false, 22), (true, SHORT_TRACKS.len())]);
+        assert_eq!(links[1].network.items[0], "track 1");
+        assert!(links[1].network.settings.iter().any(|(key, _)| key == "queue_packets"));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_in_one_line() {
+        for (networks, why) in
+            [(&["moon"][..], "moon"), (&["los", "los"], "twice"), (&[], "0 cells")]
+        {
+            let message = plan(networks).links().err().unwrap().to_string();
+            assert!(message.contains(why) && !message.contains('\n'), "{message}");
+        }
+    }
+}

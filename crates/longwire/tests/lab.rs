@@ -1,0 +1,388 @@
+//! `longwire lab` from the outside: what a person or a script sees. Needs the right to make
+//! namespaces; without it the tests say so and pass.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long anything may take that must happen.
+const PATIENCE: Duration = Duration::from_secs(10);
+const SUCCESS: i32 = 0;
+const BAD_USE: i32 = 2;
+/// Of signals, for kill(1).
+const INT: &str = "-INT";
+const KILL: &str = "-KILL";
+
+fn longwire() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_longwire"))
+}
+
+fn lab(arguments: &[&str]) -> Output {
+    longwire().arg("lab").args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A name that no other test or person uses.
+fn name(test: &str) -> String {
+    format!("t{}-{test}", std::process::id())
+}
+
+/// A running `lab up`; ended when dropped, so that a failed test leaves nothing behind.
+struct Up {
+    child: Child,
+    line: String,
+}
+
+impl Up {
+    /// `None`, with the reason printed, where this machine does not permit a lab.
+    fn start(mut command: Command, arguments: &[&str]) -> Option<Self> {
+        let piped = command.args(["lab", "up"]).args(arguments).stdout(Stdio::piped());
+        let mut child = piped.stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut why = String::new();
+            child.stderr.as_mut().unwrap().read_to_string(&mut why).unwrap();
+            assert!(why.contains("permitted"), "{why}");
+            println!("skipped: {why}");
+            child.wait().unwrap();
+            return None;
+        }
+        Some(Self { child, line })
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    fn ended(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "lab up does not end");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        if self.child.try_wait().unwrap().is_none() {
+            self.signal("-TERM");
+            self.ended();
+        }
+    }
+}
+
+/// As root unless this process is something else.
+fn is_root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    ids.split_whitespace().nth(1) == Some("0")
+}
+
+fn listed(name: &str) -> Option<Value> {
+    let output = lab(&["list", "--json"]);
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    all.as_array().unwrap().iter().find(|one| one["name"] == name).cloned()
+}
+
+/// The names of both hosts for `ip netns`, and whether they exist.
+fn namespaces(name: &str) -> [bool; 2] {
+    ["a", "b"].map(|host| Path::new(&format!("/run/netns/lw-{name}-{host}")).exists())
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Starts a program on a host and waits until it runs there.
+fn start_on_host(name: &str, host: &str) -> Child {
+    let script = "echo ready; exec sleep 1000";
+    let arguments = ["lab", "exec", name, host, "--", "sh", "-c", script];
+    let mut child = longwire().args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    child
+}
+
+#[test]
+fn a_lab_is_used_changed_listed_and_ended() {
+    let name = name("life");
+    let arguments = [&name, "--link", "satcom", "--set", "loss=2 %", "--seed", "9"];
+    let Some(mut up) = Up::start(longwire(), &arguments) else { return };
+    assert!(up.line.starts_with(&format!("lab {name} is up: a 10.")), "{}", up.line);
+
+    let hosts = lab(&["exec", &name, "b", "--", "cat", "/etc/hosts"]);
+    let hosts = text(&hosts.stdout);
+    assert!(hosts.contains(" a\n") && hosts.contains(" b\n"), "{hosts}");
+    let status = lab(&["exec", &name, "a", "--", "sh", "-c", "exit 7"]).status;
+    assert_eq!(status.code(), Some(7), "passed on");
+    let missing = lab(&["exec", &name, "a", "--", "no-such-program"]);
+    assert_eq!(missing.status.code(), Some(127));
+
+    let entry = listed(&name).unwrap();
+    assert_eq!((&entry["link"], &entry["seed"]), (&"satcom".into(), &9.into()));
+    assert_eq!(entry["pid"], up.child.id());
+    let names = entry["hosts"].as_array().unwrap().iter().map(|host| &host["name"]);
+    assert!(names.eq(["a", "b"]));
+    for direction in ["ab", "ba"] {
+        let one = &entry[direction];
+        assert_eq!(one["loss"], "2 %");
+        assert_eq!(one["delay"], "550 ms");
+        assert_eq!(one["queue_packets"], "1000");
+        assert_eq!(one["traffic"]["packets_in"], 0);
+        assert_eq!(one["lateness"]["count"], 0);
+    }
+
+    let changed = lab(&["set", &name, "ba.loss=10 %", "delay=5 ms", "--json"]);
+    let changed: Value = serde_json::from_slice(&changed.stdout).unwrap();
+    assert_eq!(changed["ba.loss"], "10 %");
+    assert_eq!(changed["ab.loss"], "2 %");
+    assert_eq!(changed["delay"], "5 ms");
+    let refused = lab(&["set", &name, "delay=7 ms", "loss=110 %"]);
+    assert_eq!(refused.status.code(), Some(BAD_USE));
+    assert!(text(&refused.stderr).contains("'110 %'"), "{}", text(&refused.stderr));
+    assert_eq!(listed(&name).unwrap()["ab"]["delay"], "5 ms", "all settings or none");
+
+    let mut left = start_on_host(&name, "a");
+    let down = lab(&["down", &name]);
+    assert_eq!(down.status.code(), Some(SUCCESS));
+    assert!(text(&down.stdout).contains("processes ended in it: 1"), "{}", text(&down.stdout));
+    assert!(!left.wait().unwrap().success());
+    assert_eq!(up.ended().code(), Some(SUCCESS));
+    assert!(listed(&name).is_none());
+    assert_eq!(namespaces(&name), [false, false]);
+}
+
+#[test]
+fn packets_cross_the_link_between_programs() {
+    let name = name("cross");
+    let arguments = [&name, "--link", "los", "--set", "delay=20 ms", "--json"];
+    let Some(up) = Up::start(longwire(), &arguments) else { return };
+    let entry: Value = serde_json::from_str(&up.line).unwrap();
+    assert_eq!(entry["hosts"][1]["name"], "b");
+    let serve = ["serve", "tracks", "--listen", "0.0.0.0:8080"];
+    let program = env!("CARGO_BIN_EXE_longwire");
+    let mut server = longwire()
+        .args(["lab", "exec", &name, "b", "--", program])
+        .args(serve)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening on"), "{line}");
+    let url = "http://b:8080";
+    let fetch = ["fetch", "tracks", "--url", url, "--api", "rest-json", "--tracks", "1", "--json"];
+    let fetched =
+        longwire().args(["lab", "exec", &name, "a", "--", program]).args(fetch).output().unwrap();
+    assert!(fetched.status.success(), "{}", text(&fetched.stderr));
+    let fetched: Value = serde_json::from_slice(&fetched.stdout).unwrap();
+    assert_eq!(fetched["congestion_control"], "cubic", "though the program asked for none");
+    assert!(fetched["measured"][0]["elapsed_s"].as_f64().unwrap() >= 0.04, "a round trip");
+    let entry = listed(&name).unwrap();
+    for direction in ["ab", "ba"] {
+        assert!(entry[direction]["traffic"]["packets_out"].as_u64().unwrap() > 3);
+        assert!(entry[direction]["lateness"]["count"].as_u64().unwrap() > 3);
+    }
+    drop(up);
+    assert!(server.wait().unwrap().success(), "ended with the lab, by its own SIGTERM handler");
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_behind() {
+    let name = name("ctrl-c");
+    let Some(mut up) = Up::start(longwire(), &[&name, "--link", "los"]) else { return };
+    assert_eq!(namespaces(&name), [is_root(); 2]);
+    let mut left = start_on_host(&name, "b");
+    up.signal(INT);
+    assert_eq!(up.ended().code(), Some(SUCCESS));
+    assert!(!left.wait().unwrap().success());
+    assert_eq!(namespaces(&name), [false, false]);
+    assert!(listed(&name).is_none());
+}
+
+#[test]
+fn what_a_killed_lab_left_is_removed_by_the_next_one() {
+    for rootless in [&[][..], &["--rootless"][..]] {
+        let (name, other) = (name("killed"), name("next"));
+        let arguments = [&[name.as_str(), "--link", "los"], rootless].concat();
+        let Some(mut up) = Up::start(longwire(), &arguments) else { continue };
+        let mut left = start_on_host(&name, "a");
+        up.signal(KILL);
+        up.ended();
+        assert!(left.try_wait().unwrap().is_none(), "survives the lab's process");
+        let Some(next) = Up::start(longwire(), &[&other, "--link", "los"]) else { return };
+        assert!(!left.wait().unwrap().success(), "ended by the next lab");
+        assert_eq!(namespaces(&name), [false, false]);
+        wait_until("the next lab is not listed", || listed(&other).is_some());
+        assert!(listed(&name).is_none());
+        drop(next);
+        // The name is free again.
+        assert!(Up::start(longwire(), &arguments).is_some());
+    }
+}
+
+#[test]
+fn a_second_lab_of_the_same_name_is_refused() {
+    let name = name("twice");
+    let Some(_up) = Up::start(longwire(), &[&name, "--link", "los"]) else { return };
+    let second = lab(&["up", &name, "--link", "cnr"]);
+    assert_eq!(second.status.code(), Some(BAD_USE));
+    let message = text(&second.stderr);
+    assert!(message.contains(&format!("longwire lab down {name}")), "{message}");
+    assert_eq!(listed(&name).unwrap()["link"], "los", "the first one goes on");
+}
+
+#[test]
+fn a_lab_works_without_root() {
+    let name = name("rootless");
+    let arguments = [&name, "--link", "los", "--rootless", "--device", "veth"];
+    let Some(up) = Up::start(longwire(), &arguments) else { return };
+    let entry = listed(&name).unwrap();
+    assert_eq!((&entry["rootless"], &entry["device"]), (&true.into(), &"veth".into()));
+    assert!(entry["hosts"][0]["netns"].as_str().unwrap().starts_with("/proc/"));
+    assert_eq!(namespaces(&name), [false, false], "no name on the machine");
+    exchange(&longwire, &name);
+    drop(up);
+    assert!(listed(&name).is_none());
+}
+
+#[test]
+fn another_user_has_labs_of_their_own() {
+    const NOBODY: &str = "65534";
+    let program = env!("CARGO_BIN_EXE_longwire");
+    let as_nobody = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", program]);
+        command.env_remove("XDG_RUNTIME_DIR");
+        command
+    };
+    let can = as_nobody().arg("--version").output().is_ok_and(|output| output.status.success());
+    if !can || !is_root() {
+        println!("skipped: cannot run {program} as another user");
+        return;
+    }
+    let name = name("nobody");
+    let Some(up) = Up::start(as_nobody(), &[&name, "--link", "los"]) else { return };
+    exchange(&as_nobody, &name);
+    assert!(listed(&name).is_none(), "root has other labs");
+    drop(up);
+    // As empty as it was found.
+    let _ = fs::remove_dir(format!("/tmp/longwire-{NOBODY}"));
+}
+
+/// One connection from a to b in which both ends say something.
+fn exchange(longwire: &dyn Fn() -> Command, name: &str) {
+    let program = env!("CARGO_BIN_EXE_longwire");
+    let on_host = |host: &str, arguments: &[&str]| {
+        let mut command = longwire();
+        command.args(["lab", "exec", name, host, "--", program]).args(arguments);
+        command.stdout(Stdio::piped());
+        command
+    };
+    let serve = ["serve", "tracks", "--listen", "0.0.0.0:8080"];
+    let mut server = on_host("b", &serve).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening on"), "{line}");
+    let url = "http://b:8080";
+    let fetch = ["fetch", "tracks", "--url", url, "--api", "rest-xml", "--tracks", "1", "--json"];
+    let fetched = on_host("a", &fetch).output().unwrap();
+    assert!(fetched.status.success(), "{}", text(&fetched.stderr));
+    let fetched: Value = serde_json::from_slice(&fetched.stdout).unwrap();
+    assert_eq!(fetched["congestion_control"], "cubic");
+    assert_eq!(fetched["errors"], 0);
+    assert!(longwire().args(["lab", "down", name]).status().unwrap().success());
+    assert!(server.wait().unwrap().success(), "ended with the lab, by its own SIGTERM handler");
+}
+
+#[test]
+fn bad_use_is_refused_in_one_line_with_the_remedy() {
+    let name = name("bad");
+    for (arguments, expected) in [
+        (&["up", "a b", "--link", "los"][..], "letters, digits"),
+        (&["up", &name, "--link", "stacom"], "did you mean 'satcom'"),
+        (&["up", &name, "--link", "los", "--set", "dealy=1 ms"], "did you mean 'delay'"),
+        (&["up", &name, "--link", "los", "--set", "delay=2 h"], "from 0 ns to 1 h"),
+        (&["up", &name, "--link", "los", "--set", "trace=/no/such/file"], "No such file"),
+        (&["exec", &name, "a", "--", "true"], "longwire lab up"),
+        (&["set", &name, "loss=1 %"], "longwire lab up"),
+        (&["down", &name], "longwire lab up"),
+    ] {
+        let output = lab(arguments);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(BAD_USE), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_host_that_is_not_there_is_named() {
+    let name = name("host");
+    let Some(_up) = Up::start(longwire(), &[&name, "--link", "los"]) else { return };
+    let output = lab(&["exec", &name, "c", "--", "true"]);
+    assert_eq!(output.status.code(), Some(BAD_USE));
+    assert!(text(&output.stderr).contains("no host 'c': it has a and b"));
+}
+
+#[test]
+fn presets_come_with_their_source_in_help_and_json() {
+    // Help is wrapped to the terminal's width.
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = one_line(&text(&lab(&["up", "--help"]).stdout));
+    let json: Value = serde_json::from_slice(&lab(&["presets", "--json"]).stdout).unwrap();
+    let presets = json.as_array().unwrap();
+    assert!(presets.len() >= 16);
+    for preset in presets {
+        for key in ["name", "source"] {
+            assert!(help.contains(&one_line(preset[key].as_str().unwrap())), "{preset}");
+        }
+        let has_queue = |key: &str| {
+            let keys = preset["settings"].as_object().unwrap().keys();
+            keys.into_iter().any(|known| known.ends_with(key))
+        };
+        assert!(has_queue("queue_packets") && has_queue("queue_bytes"), "{preset}");
+    }
+    let plain = text(&lab(&["presets"]).stdout);
+    assert!(plain.contains("satcom") && plain.contains("250 kbit/s, 550 ms, 0 %"), "{plain}");
+}
+
+#[test]
+fn the_doctor_says_what_is_there_and_what_to_do() {
+    let output = longwire().args(["doctor", "--json"]).output().unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = json.as_array().unwrap();
+    let verdict = |name: &str| {
+        let found = findings.iter().find(|finding| finding["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name}"))["verdict"].clone()
+    };
+    for name in ["TAP", "netem", "congestion control", "clock", "cores", "steal", "timers"] {
+        verdict(name);
+    }
+    let possible = ["root", "user namespaces"].into_iter().any(|name| verdict(name) == "good");
+    assert_eq!(output.status.success(), possible);
+    for finding in findings {
+        assert_eq!(finding["verdict"] == "good", finding["remedy"].is_null(), "{finding}");
+    }
+}
