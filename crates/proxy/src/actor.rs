@@ -240,4 +240,3 @@ impl<S: Surroundings> Actor<S> {
         }
     }
 }
-

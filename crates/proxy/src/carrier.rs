@@ -162,9 +162,7 @@ impl Carriers {
     /// Gateway: runs the carrier of an edge that connected from `address` to its end.
     pub(crate) async fn accept(self, carrier: CarrierId, address: SocketAddr, stream: TcpStream) {
         let reason = match &self.server {
-            None => {
-                self.run(carrier, &address.to_string(), &stream_fd(&stream), stream).await
-            }
+            None => self.run(carrier, &address.to_string(), &stream_fd(&stream), stream).await,
             Some(acceptor) => {
                 let fd = stream_fd(&stream);
                 let handshake = acceptor.accept_with(stream, |connection| {

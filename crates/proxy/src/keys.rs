@@ -10,8 +10,8 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
-use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::PemObject as _;
 
 use crate::Error;
 
@@ -112,10 +112,7 @@ pub struct Identity {
 impl Identity {
     /// Reads both files; errors name the file, the line and the remedy.
     pub fn load(key: &Path, peer: &Path) -> Result<Self, Error> {
-        let mode = fs::metadata(key)
-            .map_err(|error| unreadable(key, &error))?
-            .permissions()
-            .mode();
+        let mode = fs::metadata(key).map_err(|error| unreadable(key, &error))?.permissions().mode();
         if mode & 0o077 != 0 {
             let (path, mode) = (key.display(), mode & 0o777);
             return Err(Error::Caller(format!(
@@ -123,10 +120,7 @@ impl Identity {
             )));
         }
         let wrong = |what: &str| {
-            Error::Caller(format!(
-                "{}: {what}: make one with 'longwire keygen DIR'",
-                key.display()
-            ))
+            Error::Caller(format!("{}: {what}: make one with 'longwire keygen DIR'", key.display()))
         };
         let pkcs8 = PrivatePkcs8KeyDer::from_pem_slice(read(key)?.as_bytes())
             .map_err(|_| wrong("no PKCS#8 private key in PEM"))?;
@@ -223,7 +217,7 @@ fn to_hex(bytes: &[u8]) -> String {
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
@@ -231,8 +225,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 
 /// PEM (RFC 7468): base64 in lines of 64.
 fn pem(der: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] =
-        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for group in der.chunks(3) {
         let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));

@@ -139,9 +139,8 @@ impl Mailbox {
     pub(crate) fn collect(&self, exchange: ExchangeId, inputs: &mut Vec<Input>) {
         let mut state = self.lock();
         state.rung = false;
-        inputs.extend(
-            state.interims_out.drain(..).map(|status| Input::Interim { exchange, status }),
-        );
+        inputs
+            .extend(state.interims_out.drain(..).map(|status| Input::Interim { exchange, status }));
         if let Some((head, end)) = state.head_out.take() {
             inputs.push(Input::Head { exchange, head, end });
         }

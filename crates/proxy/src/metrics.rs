@@ -146,10 +146,18 @@ impl Metrics {
             }
         }
         let bytes = [
-            ("body_bytes_total", "Body bytes of finished exchanges before coding, by direction.",
-                totals.sent_body_bytes, totals.received_body_bytes),
-            ("wire_bytes_total", "Bytes of finished exchanges on the carrier, by direction.",
-                totals.sent_wire_bytes, totals.received_wire_bytes),
+            (
+                "body_bytes_total",
+                "Body bytes of finished exchanges before coding, by direction.",
+                totals.sent_body_bytes,
+                totals.received_body_bytes,
+            ),
+            (
+                "wire_bytes_total",
+                "Bytes of finished exchanges on the carrier, by direction.",
+                totals.sent_wire_bytes,
+                totals.received_wire_bytes,
+            ),
         ];
         for (name, help, sent, received) in bytes {
             family(text, name, "counter", help);

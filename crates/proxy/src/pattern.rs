@@ -81,7 +81,10 @@ impl Pattern {
             None => Port::Standard,
             Some("*") => Port::Any,
             Some(port) => Port::Number(
-                port.parse().ok().filter(|port| *port > 0).ok_or_else(|| wrong("has a wrong port"))?,
+                port.parse()
+                    .ok()
+                    .filter(|port| *port > 0)
+                    .ok_or_else(|| wrong("has a wrong port"))?,
             ),
         };
         let host = Host::parse(host).ok_or_else(|| wrong("has a wrong host"))?;

@@ -17,7 +17,10 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Sets a carrier's socket up; gives the congestion control that it really has.
-pub(crate) fn prepare_carrier(socket: BorrowedFd<'_>, congestion: Option<&str>) -> io::Result<String> {
+pub(crate) fn prepare_carrier(
+    socket: BorrowedFd<'_>,
+    congestion: Option<&str>,
+) -> io::Result<String> {
     let reference = SockRef::from(&socket);
     reference.set_tcp_nodelay(true)?;
     reference.set_tcp_user_timeout(Some(USER_TIMEOUT))?;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key,
+};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::sign::CertifiedKey;
@@ -78,7 +80,10 @@ fn broken(error: rustls::Error) -> Error {
 }
 
 /// Name of the peer at the other end of a finished handshake.
-pub(crate) fn peer_name(identity: &Identity, certificates: Option<&[CertificateDer<'_>]>) -> String {
+pub(crate) fn peer_name(
+    identity: &Identity,
+    certificates: Option<&[CertificateDer<'_>]>,
+) -> String {
     let key = certificates.and_then(|list| list.first()).and_then(|der| PublicKey::from_spki(der));
     let name = key.and_then(|key| identity.peers.name_of(key));
     name.unwrap_or("a peer without a key").to_owned()

@@ -25,7 +25,8 @@ impl Upstream {
         if authority.contains('@') || uri.query().is_some() {
             return Err(wrong("has a user or a query"));
         }
-        let (host, _) = host_and_port(authority, &scheme).ok_or_else(|| wrong("has a wrong port"))?;
+        let (host, _) =
+            host_and_port(authority, &scheme).ok_or_else(|| wrong("has a wrong port"))?;
         if host.is_empty() {
             return Err(wrong("has no host"));
         }

@@ -181,8 +181,7 @@ impl GatewayConfig {
             admin: gateway.admin.as_deref().map(admin_address).transpose()?,
             congestion: gateway.congestion,
             response_timeout: gateway.response_timeout.map_or(RESPONSE_TIMEOUT, |period| period.0),
-            max_carriers: count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?
-                .unwrap_or(64),
+            max_carriers: count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?.unwrap_or(64),
             codec_threads: threads(gateway.codec_threads)?,
             services: services.iter().map(service).collect::<Result<_, _>>()?,
             relay,
@@ -290,7 +289,8 @@ fn fallback(text: &str) -> Result<Fallback, Error> {
 }
 
 fn encoding(text: Option<&str>) -> Result<relay::Encoding, Error> {
-    relay::Encoding::of(text.unwrap_or("auto")).map_err(|error| caller(format!("encoding: {error}")))
+    relay::Encoding::of(text.unwrap_or("auto"))
+        .map_err(|error| caller(format!("encoding: {error}")))
 }
 
 fn check_carrier(text: Option<&str>) -> Result<(), Error> {

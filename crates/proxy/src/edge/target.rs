@@ -122,9 +122,7 @@ fn destination(
     }
     match uri.scheme_str() {
         Some(scheme @ ("http" | "https")) => Ok((scheme.to_owned(), authority, path.to_owned())),
-        scheme => {
-            Err(bad(format!("scheme '{}': one of http, https", scheme.unwrap_or_default())))
-        }
+        scheme => Err(bad(format!("scheme '{}': one of http, https", scheme.unwrap_or_default()))),
     }
 }
 

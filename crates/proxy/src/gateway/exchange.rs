@@ -131,10 +131,8 @@ impl Origins {
         let bodyless = body.is_end_stream();
         let mut message = http::Request::new(body);
         *message.method_mut() = asked.method.clone();
-        *message.uri_mut() = asked
-            .path
-            .parse()
-            .map_err(|_| bad_request(format!("'{}' is no path", asked.path)))?;
+        *message.uri_mut() =
+            asked.path.parse().map_err(|_| bad_request(format!("'{}' is no path", asked.path)))?;
         *message.headers_mut() = self.headers(asked, &target)?;
         let expects = asked
             .headers

@@ -30,7 +30,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
     let octets = address.octets();
-    let inside = |at: usize| Ipv4Addr::new(octets[at], octets[at + 1], octets[at + 2], octets[at + 3]);
+    let inside =
+        |at: usize| Ipv4Addr::new(octets[at], octets[at + 1], octets[at + 2], octets[at + 3]);
     match (first, second) {
         // IPv4-compatible, unspecified, loopback (RFC 4291), IPv4-translated (RFC 6052).
         (0, _) => false,
@@ -52,11 +53,32 @@ mod tests {
     #[test]
     fn special_addresses_are_not_public_in_any_disguise() {
         for text in [
-            "127.0.0.1", "10.1.2.3", "172.31.255.255", "192.168.0.1", "169.254.169.254", "0.0.0.0",
-            "100.64.0.1", "198.19.0.1", "224.0.0.1", "255.255.255.255", "192.0.0.8", "::", "::1",
-            "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "fe80::1", "fc00::1", "fd12::1",
-            "ff02::1", "64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "2001:db8::1",
-            "2001::1", "64:ff9b:1::1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.31.255.255",
+            "192.168.0.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "198.19.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "192.0.0.8",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "fe80::1",
+            "fc00::1",
+            "fd12::1",
+            "ff02::1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a00:1",
+            "2002:7f00:1::",
+            "2001:db8::1",
+            "2001::1",
+            "64:ff9b:1::1",
         ] {
             assert!(!is_public(text.parse().unwrap()), "{text}");
         }

@@ -128,7 +128,8 @@ fn without_body(message: &http::Request<AnyBody>) -> http::Request<AnyBody> {
 
 /// What hyper says, in one line.
 pub(crate) fn failure(error: &hyper::Error) -> Cause {
-    let why = error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
+    let why =
+        error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
     let reason = if error.is_incomplete_message() {
         "the origin closed the connection before its answer was whole".to_owned()
     } else if error.is_parse() || error.is_parse_status() {
