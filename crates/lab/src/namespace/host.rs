@@ -66,6 +66,8 @@ pub struct Host {
     pub(super) interface: u32,
     pub(super) congestion_control: String,
     pub(super) intake: Intake,
+    /// Packets lost on the intake, as last read.
+    pub(super) lost: AtomicU64,
     pub(super) lab_id: String,
 }
 
@@ -74,7 +76,7 @@ pub(super) enum Intake {
     /// Through the TAP interface's queue.
     Tap,
     /// Through a packet socket's buffer, at the far end of a veth pair.
-    Socket { socket: OwnedFd, lost: AtomicU64 },
+    Socket(OwnedFd),
 }
 
 impl Host {
@@ -138,14 +140,20 @@ impl Host {
 
     /// Packets lost because the ferry did not fetch them in time, since the host was made.
     pub(crate) fn lost_on_intake(&self) -> Result<u64> {
-        let doing = || format!("count the losses of host {}", self.side.name());
-        match &self.intake {
-            Intake::Tap => self.netlink.dropped_on_send(self.interface).doing(doing),
-            Intake::Socket { socket, lost } => {
-                // The kernel's count starts again with each reading.
-                let more = u64::from(frames_lost_by_socket(socket).doing(doing)?);
-                Ok(lost.fetch_add(more, Ordering::Relaxed) + more)
-            }
-        }
+        let lost = match &self.intake {
+            Intake::Tap => self.netlink.dropped_on_send(self.interface).map(|total| {
+                self.lost.store(total, Ordering::Relaxed);
+            }),
+            // This count starts again with each reading.
+            Intake::Socket(socket) => frames_lost_by_socket(socket).map(|more| {
+                self.lost.fetch_add(more.into(), Ordering::Relaxed);
+            }),
+        };
+        match lost {
+            // Somebody on the host has removed its interface: what was known last stands.
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+            other => other.doing(|| format!("count the losses of host {}", self.side.name())),
+        }?;
+        Ok(self.lost.load(Ordering::Relaxed))
     }
 }

@@ -151,6 +151,7 @@ fn build_host(
         interface: 0,
         congestion_control: String::new(),
         intake,
+        lost: AtomicU64::new(0),
         lab_id: plan.lab_id.to_string(),
     };
     configure(&mut host, plan.config)?;
@@ -211,7 +212,7 @@ fn join_by_veth(
     ferry_netlink.change_link(far_index, &up).doing(doing)?;
     let socket = port.try_clone().doing(doing)?;
     namespace.enter()?;
-    Ok((port, Intake::Socket { socket, lost: AtomicU64::new(0) }))
+    Ok((port, Intake::Socket(socket)))
 }
 
 /// Stops what a namespace would send by itself. Before its interfaces exist: they inherit it.
