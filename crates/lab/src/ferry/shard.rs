@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread;
 use std::time::Duration;
 
 use link::{Direction, Input};
@@ -101,7 +102,7 @@ impl Shard {
                 }
             }
         }
-        self.ports.into_iter().for_each(Port::abandon);
+        abandon(self.ports);
     }
 
     fn turn(&mut self) -> nix::Result<Next> {
@@ -210,4 +211,18 @@ impl Shard {
             }
         }
     }
+}
+
+/// Threads that close ports: the kernel lets each wait for a grace period of its own, 14 ms per
+/// packet socket, and those of several threads pass together.
+const CLOSERS: usize = 32;
+
+fn abandon(mut ports: Vec<Port>) {
+    let share = ports.len().div_ceil(CLOSERS).max(1);
+    thread::scope(|scope| {
+        while !ports.is_empty() {
+            let some = ports.split_off(ports.len().saturating_sub(share));
+            scope.spawn(move || some.into_iter().for_each(Port::abandon));
+        }
+    });
 }
