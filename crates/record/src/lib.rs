@@ -1,4 +1,6 @@
 //! The event and result schema: the one place that serializes facts.
 
+pub mod demo;
 pub mod event;
+pub mod fidelity;
 pub mod result;
