@@ -3,12 +3,12 @@
 //! The machine keeps the peer to the protocol (order of frames, credit, number of exchanges) and
 //! the caller too. What to send when, and on which exchange, is the relay's.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::packet::{Frame, Hello, OutcomeState, VERSION_MAX, VERSION_MIN};
+use super::packet::{Data, Frame, Hello, OutcomeState, VERSION_MAX, VERSION_MIN};
 use crate::Error;
 
 /// Greatest credit that may be outstanding on an exchange, in bytes; more is a peer's fault.
@@ -43,7 +43,7 @@ pub struct Config {
 /// What happens to the machine.
 #[derive(Debug)]
 pub enum Input {
-    /// Bytes came from the pipe.
+    /// Bytes came from the pipe. They are held until [`Machine::poll_output`] has read them.
     Received(Bytes),
     /// The relay sends a frame. DATA beyond the peer's credit is a caller's fault.
     Send(Frame),
@@ -64,6 +64,8 @@ pub enum Output {
 /// One direction of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Half {
+    /// The edge sent a QUERY: first comes the OUTCOME.
+    Asked,
     Idle,
     Headed,
     Ended,
@@ -84,7 +86,6 @@ pub struct Machine {
     peer: Option<Hello>,
     flows: BTreeMap<u64, Flow>,
     received: BytesMut,
-    frames: VecDeque<Frame>,
     transmit: Vec<u8>,
     fault: Option<Error>,
     faulted: bool,
@@ -110,7 +111,6 @@ impl Machine {
             peer: None,
             flows: BTreeMap::new(),
             received: BytesMut::new(),
-            frames: VecDeque::new(),
             transmit,
             fault: None,
             faulted: false,
@@ -122,20 +122,25 @@ impl Machine {
         if self.faulted {
             return;
         }
-        let result = match input {
-            Input::Received(bytes) => self.receive(&bytes),
-            Input::Send(frame) => self.send(&frame),
-        };
-        if let Err(error) = result {
-            self.faulted = true;
-            self.fault = Some(error);
+        match input {
+            Input::Received(bytes) => self.received.extend_from_slice(&bytes),
+            Input::Send(frame) => {
+                if let Err(error) = self.send(&frame) {
+                    self.fail(error);
+                }
+            }
         }
     }
 
-    /// What there is to do, one thing at a time; `None` until the next input.
+    /// What there is to do, one thing at a time; `None` until the next input. Frames are read as
+    /// they are asked for, so that what the caller sends in between (an ABORT) counts at once.
     pub fn poll_output(&mut self) -> Option<Output> {
-        if let Some(frame) = self.frames.pop_front() {
-            return Some(Output::Received(frame));
+        if !self.faulted {
+            match self.next_frame() {
+                Ok(Some(frame)) => return Some(Output::Received(frame)),
+                Ok(None) => {}
+                Err(error) => self.fail(error),
+            }
         }
         if let Some(error) = self.fault.take() {
             return Some(Output::Fault(error));
@@ -146,13 +151,18 @@ impl Machine {
         Some(Output::Transmit(Bytes::from(std::mem::take(&mut self.transmit))))
     }
 
+    fn fail(&mut self, error: Error) {
+        self.faulted = true;
+        self.fault = Some(error);
+    }
+
     /// What the peer said of itself, once it has.
     #[must_use]
     pub fn peer(&self) -> Option<&Hello> {
         self.peer.as_ref()
     }
 
-    /// Bytes of DATA the peer will still take on an exchange; 0 for one that is not open.
+    /// Credit left to send DATA on an exchange ([`Data::credit`]); 0 for one that is not open.
     #[must_use]
     pub fn credit(&self, exchange: u64) -> u64 {
         self.flows.get(&exchange).map_or(0, |flow| flow.send_credit)
@@ -164,14 +174,14 @@ impl Machine {
         self.flows.len()
     }
 
-    fn receive(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.received.extend_from_slice(bytes);
+    /// The next frame that says something.
+    fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
         while let Some(frame) = Frame::take(&mut self.received)? {
             if self.accept(&frame)? {
-                self.frames.push_back(frame);
+                return Ok(Some(frame));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Checks a frame of the peer and keeps the books; `false` for one that says nothing new.
@@ -190,11 +200,18 @@ impl Machine {
             }
             Frame::Head(head) => self.accept_head(head.exchange, head.end),
             Frame::Query(exchange) => self.accept_query(*exchange),
-            Frame::Data(data) => self.accept_data(data.exchange, data.bytes.len(), data.end),
+            Frame::Data(data) => {
+                // Free of credit, so a peer could send them for ever.
+                if data.bytes.is_empty() && !data.end {
+                    let value = data.exchange;
+                    return Err(Error::Peer { what: "an empty DATA that ends nothing", value });
+                }
+                self.accept_data(data.exchange, data.credit(), data.end)
+            }
             Frame::Trailers(exchange, _) => self.accept_data(*exchange, 0, true),
             Frame::Credit(exchange, bytes) => self.accept_credit(*exchange, *bytes),
             Frame::Abort(abort) => Ok(self.flows.remove(&abort.exchange).is_some()),
-            Frame::Interim(exchange, _) => Ok(self.flows.contains_key(exchange)),
+            Frame::Interim(exchange, _) => self.accept_interim(*exchange),
             Frame::Outcome(exchange, state) => self.accept_outcome(*exchange, *state),
         }
     }
@@ -207,7 +224,8 @@ impl Machine {
             let value = hello.version_max;
             return Err(Error::Limit { what: "the peer's version", value, limit: VERSION_MAX });
         }
-        self.peer = Some(hello.clone());
+        let initial_credit = hello.initial_credit.min(MAX_CREDIT);
+        self.peer = Some(Hello { initial_credit, ..hello.clone() });
         Ok(())
     }
 
@@ -225,7 +243,15 @@ impl Machine {
             }
             // A response to something given up meanwhile.
             (Role::Edge, None) => Ok(false),
-            _ => Err(Error::Peer { what: "a second HEAD on exchange", value: exchange }),
+            _ => Err(Error::Peer { what: "a HEAD out of turn on exchange", value: exchange }),
+        }
+    }
+
+    fn accept_interim(&self, exchange: u64) -> Result<bool, Error> {
+        match (self.config.role, self.flows.get(&exchange)) {
+            (Role::Edge, None) => Ok(false),
+            (Role::Edge, Some(flow)) if flow.receiving == Half::Idle => Ok(true),
+            _ => Err(Error::Peer { what: "an INTERIM out of turn on exchange", value: exchange }),
         }
     }
 
@@ -238,25 +264,27 @@ impl Machine {
     }
 
     fn accept_outcome(&mut self, exchange: u64, state: OutcomeState) -> Result<bool, Error> {
-        if self.config.role == Role::Gateway {
-            return Err(Error::Peer { what: "an OUTCOME from the edge", value: exchange });
+        match (self.config.role, self.flows.get_mut(&exchange)) {
+            (Role::Edge, None) => Ok(false),
+            (Role::Edge, Some(flow)) if flow.receiving == Half::Asked => {
+                flow.receiving = Half::Idle;
+                if state != OutcomeState::Answer {
+                    self.flows.remove(&exchange);
+                }
+                Ok(true)
+            }
+            _ => Err(Error::Peer { what: "an OUTCOME nobody asked for", value: exchange }),
         }
-        let known = self.flows.contains_key(&exchange);
-        if state != OutcomeState::Answer {
-            self.flows.remove(&exchange);
-        }
-        Ok(known)
     }
 
-    fn accept_data(&mut self, exchange: u64, len: usize, end: bool) -> Result<bool, Error> {
+    fn accept_data(&mut self, exchange: u64, value: u64, end: bool) -> Result<bool, Error> {
         let Some(flow) = self.flows.get_mut(&exchange) else { return Ok(false) };
         if flow.receiving != Half::Headed {
             return Err(Error::Peer { what: "DATA outside head and end", value: exchange });
         }
-        let value = len as u64;
         let limit = flow.receive_credit;
         flow.receive_credit = limit.checked_sub(value).ok_or(Error::Limit {
-            what: "the length of DATA",
+            what: "the credit that DATA uses",
             value,
             limit,
         })?;
@@ -307,9 +335,9 @@ impl Machine {
         }
         match frame {
             Frame::Head(head) => self.send_head(head.exchange, head.end)?,
-            Frame::Query(exchange) => self.open(*exchange, Half::Ended, Half::Idle)?,
-            Frame::Data(data) => self.send_data(data.exchange, data.bytes.len(), data.end)?,
-            Frame::Trailers(exchange, _) => self.send_data(*exchange, 0, true)?,
+            Frame::Query(exchange) => self.open(*exchange, Half::Ended, Half::Asked)?,
+            Frame::Data(data) => self.send_data(data)?,
+            Frame::Trailers(exchange, _) => self.send_piece(*exchange, 0, true)?,
             Frame::Credit(exchange, bytes) => {
                 // The half may have ended while the relay was still consuming it.
                 let Some(flow) = self.flows.get_mut(exchange) else { return Ok(()) };
@@ -319,6 +347,7 @@ impl Machine {
                 flow.receive_credit = flow.receive_credit.saturating_add(*bytes);
             }
             Frame::Abort(abort) if self.flows.remove(&abort.exchange).is_none() => return Ok(()),
+            Frame::Interim(exchange, _) if !self.may_send_interim(*exchange) => return Ok(()),
             Frame::Outcome(exchange, state) if *state != OutcomeState::Answer => {
                 self.flows.remove(exchange);
             }
@@ -341,7 +370,19 @@ impl Machine {
         }
     }
 
-    fn send_data(&mut self, exchange: u64, len: usize, end: bool) -> Result<(), Error> {
+    /// Not behind the final head: the origin's word came too late.
+    fn may_send_interim(&self, exchange: u64) -> bool {
+        self.flows.get(&exchange).is_some_and(|flow| flow.sending == Half::Idle)
+    }
+
+    fn send_data(&mut self, data: &Data) -> Result<(), Error> {
+        if data.bytes.is_empty() && !data.end {
+            return Err(Error::Caller { what: "an empty DATA that ends nothing" });
+        }
+        self.send_piece(data.exchange, data.credit(), data.end)
+    }
+
+    fn send_piece(&mut self, exchange: u64, credit: u64, end: bool) -> Result<(), Error> {
         let flow = self
             .flows
             .get_mut(&exchange)
@@ -349,7 +390,7 @@ impl Machine {
             .ok_or(Error::Caller { what: "DATA outside head and end" })?;
         flow.send_credit = flow
             .send_credit
-            .checked_sub(len as u64)
+            .checked_sub(credit)
             .ok_or(Error::Caller { what: "DATA beyond the peer's credit" })?;
         if end {
             flow.sending = Half::Ended;

@@ -24,7 +24,10 @@
 //!
 //! Both sides send HELLO first and speak the greatest version both know. Unknown parameters are
 //! ignored, so old and new interoperate. DATA of an exchange stays within the credit its receiver
-//! gave: the initial one of HELLO, then CREDIT frames, counted in bytes of pieces.
+//! gave: the initial one of HELLO, then CREDIT frames, counted in bytes of pieces and 128 more for
+//! each end of a block that has bytes; a receiver leaves room for one whole block at least. DATA
+//! without bytes only ends a half. INTERIM comes before the response's HEAD, and OUTCOME before
+//! anything else on a flow that a QUERY opened.
 
 mod machine;
 mod packet;
@@ -33,6 +36,6 @@ mod tests;
 
 pub use machine::{Config, Input, Machine, Output, Role};
 pub use packet::{
-    Abort, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PAYLOAD_BYTES, OutcomeState, VERSION_MAX,
-    VERSION_MIN,
+    Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PAYLOAD_BYTES,
+    OutcomeState, VERSION_MAX, VERSION_MIN,
 };

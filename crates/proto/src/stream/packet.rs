@@ -10,6 +10,9 @@ pub const VERSION_MIN: u64 = 1;
 pub const VERSION_MAX: u64 = 1;
 /// Greatest decoded block, in bytes; an encoded one may be larger by 1 KiB.
 pub const MAX_BLOCK_BYTES: usize = 64 * 1024;
+/// Credit that the end of a block takes beside its bytes: about what a receiver spends on keeping
+/// it. Without it a window of one-byte blocks would take a hundred times its size.
+pub const BLOCK_CREDIT_BYTES: u64 = 128;
 /// Greatest payload of a frame, in bytes: a head of [`bhttp::MAX_HEAD_BYTES`] with its prefix.
 pub const MAX_PAYLOAD_BYTES: usize = bhttp::MAX_HEAD_BYTES + 4096;
 
@@ -90,6 +93,31 @@ pub struct Data {
     pub end: bool,
     /// The piece.
     pub bytes: Bytes,
+}
+
+impl Data {
+    /// What the piece takes of its receiver's credit: its bytes, and [`BLOCK_CREDIT_BYTES`] more
+    /// if it ends a block, since each whole block has to be kept apart. An empty end is free.
+    #[must_use]
+    pub fn credit(&self) -> u64 {
+        let block = self.block_end.is_some() && !self.bytes.is_empty();
+        self.bytes.len() as u64 + if block { BLOCK_CREDIT_BYTES } else { 0 }
+    }
+
+    /// Splits off the greatest piece within `credit` and `most` bytes; `None` where the credit is
+    /// too little. The last piece leaves no bytes behind and ends what the whole was to end.
+    pub fn split_piece(&mut self, credit: u64, most: usize) -> Option<Self> {
+        if self.bytes.len() <= most && self.credit() <= credit {
+            let bytes = std::mem::take(&mut self.bytes);
+            return Some(Self { bytes, ..*self });
+        }
+        // A byte stays for the piece that ends the block.
+        let spare = usize::from(self.block_end.is_some());
+        let credit = usize::try_from(credit).unwrap_or(usize::MAX);
+        let len = self.bytes.len().saturating_sub(spare).min(most).min(credit);
+        let bytes = self.bytes.split_to(len);
+        (len > 0).then_some(Self { block_end: None, end: false, bytes, ..*self })
+    }
 }
 
 /// An exchange ended before its time.

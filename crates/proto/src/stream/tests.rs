@@ -89,13 +89,13 @@ fn an_exchange_there_and_back_leaves_nothing_open() {
 fn neither_side_sends_beyond_its_credit() {
     let (mut edge, mut gateway) = connected();
     edge.handle_input(NOW, Input::Send(head(1, false)));
-    edge.handle_input(NOW, Input::Send(data(1, 1000, false)));
+    edge.handle_input(NOW, Input::Send(data(1, 1000 - 128, false)));
     exchange(&mut edge, &mut gateway);
     assert_eq!(edge.credit(1), 0);
     gateway.handle_input(NOW, Input::Send(Frame::Credit(1, 300)));
     exchange(&mut edge, &mut gateway);
     assert_eq!(edge.credit(1), 300);
-    edge.handle_input(NOW, Input::Send(data(1, 301, false)));
+    edge.handle_input(NOW, Input::Send(data(1, 300 - 127, false)));
     assert!(matches!(fault(&drain(&mut edge)), Error::Caller { .. }));
 }
 
@@ -105,9 +105,10 @@ fn a_peer_that_passes_its_credit_is_refused() {
     edge.handle_input(NOW, Input::Send(head(1, false)));
     exchange(&mut edge, &mut gateway);
     let mut bytes = Vec::new();
-    data(1, 1001, false).encode(&mut bytes);
+    data(1, 1001 - 128, false).encode(&mut bytes);
     gateway.handle_input(NOW, Input::Received(bytes.into()));
-    let expected = Error::Limit { what: "the length of DATA", value: 1001, limit: 1000 };
+    let what = "the credit that DATA uses";
+    let expected = Error::Limit { what, value: 1001, limit: 1000 };
     assert_eq!(fault(&drain(&mut gateway)), &expected);
     gateway.handle_input(NOW, Input::Received(Bytes::from_static(&[1, 1, 1])));
     assert!(drain(&mut gateway).is_empty(), "nothing comes out after a fault");
@@ -155,6 +156,92 @@ fn a_query_opens_a_flow_for_the_answer_only() {
     let (told, _) = exchange(&mut edge, &mut gateway);
     assert_eq!(told.len(), 3);
     assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
+}
+
+/// What a peer sends as it likes, and what the machine makes of it.
+fn told(to: Role, frames: &[Frame]) -> Vec<Output> {
+    let (mut edge, mut gateway) = connected();
+    edge.handle_input(NOW, Input::Send(head(1, false)));
+    edge.handle_input(NOW, Input::Send(Frame::Query(2)));
+    exchange(&mut edge, &mut gateway);
+    let mut bytes = Vec::new();
+    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    let machine = if to == Role::Edge { &mut edge } else { &mut gateway };
+    machine.handle_input(NOW, Input::Received(bytes.into()));
+    drain(machine)
+}
+
+#[test]
+fn what_costs_nothing_cannot_be_sent_for_ever() {
+    let outputs = told(Role::Gateway, &[data(1, 0, false)]);
+    assert!(matches!(fault(&outputs), Error::Peer { .. }), "an empty block");
+    let blocks: Vec<_> = (0..8).map(|_| data(1, 1, false)).collect();
+    let outputs = told(Role::Gateway, &blocks);
+    assert_eq!(outputs.len(), 8, "1000 bytes of credit are for 7 blocks of a byte");
+    assert!(matches!(fault(&outputs), Error::Limit { value: 129, limit: 97, .. }));
+}
+
+#[test]
+fn frames_out_of_turn_are_faults() {
+    let answer = Frame::Outcome(2, OutcomeState::Answer);
+    let cases: [(Role, &[Frame]); 7] = [
+        (Role::Edge, &[head(2, true)]),
+        (Role::Edge, &[answer.clone(), answer.clone()]),
+        (Role::Edge, &[Frame::Outcome(1, OutcomeState::NotSeen)]),
+        (Role::Edge, &[Frame::Interim(2, 103)]),
+        (Role::Edge, &[head(1, false), Frame::Interim(1, 103)]),
+        (Role::Gateway, &[Frame::Interim(1, 103)]),
+        (Role::Gateway, &[Frame::Outcome(1, OutcomeState::NotSeen)]),
+    ];
+    for (to, frames) in cases {
+        assert!(matches!(fault(&told(to, frames)), Error::Peer { .. }), "{frames:?}");
+    }
+    let outputs = told(Role::Edge, &[answer, Frame::Interim(2, 103), head(2, true)]);
+    assert_eq!(outputs.len(), 3, "in turn they are taken: {outputs:?}");
+}
+
+#[test]
+fn what_is_given_up_between_two_frames_is_over_for_the_second() {
+    let (mut edge, mut gateway) = connected();
+    edge.handle_input(NOW, Input::Send(head(1, false)));
+    edge.handle_input(NOW, Input::Send(data(1, 10, true)));
+    let Some(Output::Transmit(bytes)) = edge.poll_output() else { panic!("nothing sent") };
+    gateway.handle_input(NOW, Input::Received(bytes));
+    assert_eq!(gateway.poll_output(), Some(Output::Received(head(1, false))));
+    let abort = Frame::Abort(Abort { exchange: 1, code: 0, reason: String::new() });
+    gateway.handle_input(NOW, Input::Send(abort));
+    assert!(matches!(drain(&mut gateway)[..], [Output::Transmit(_)]));
+}
+
+#[test]
+fn an_informational_response_behind_the_final_one_is_not_sent() {
+    let (mut edge, mut gateway) = connected();
+    edge.handle_input(NOW, Input::Send(head(1, true)));
+    exchange(&mut edge, &mut gateway);
+    for frame in [Frame::Interim(1, 102), head(1, false), Frame::Interim(1, 103)] {
+        gateway.handle_input(NOW, Input::Send(frame));
+    }
+    let (told, _) = exchange(&mut edge, &mut gateway);
+    assert_eq!(told.len(), 2, "{told:?}");
+}
+
+#[test]
+fn pieces_keep_to_credit_and_end_the_block_with_the_last() {
+    for (credit, most) in [(1, 9), (128, 9), (129, 1), (500, 4), (500, 64), (3, 2)] {
+        let Frame::Data(mut rest) = data(1, 10, true) else { panic!("not data") };
+        let mut sum = 0;
+        while let Some(piece) = rest.split_piece(credit, most) {
+            assert!(piece.credit() <= credit && piece.bytes.len() <= most);
+            sum += piece.bytes.len();
+            assert_eq!(piece.block_end.is_some(), rest.bytes.is_empty());
+            assert_eq!(piece.end, rest.bytes.is_empty());
+            if piece.end {
+                break;
+            }
+        }
+        // Without credit for its end, the block's last byte stays.
+        assert_eq!(sum, if credit < 129 { 9 } else { 10 }, "credit {credit}, most {most}");
+    }
 }
 
 /// A later version announces itself with parameters and frames that this one does not know.
