@@ -52,17 +52,24 @@ fn called_with(source: &Source, at: usize, open: char) -> bool {
     after_types(source, at).starts_with(open)
 }
 
-/// `channel()` without a capacity, but not `oneshot::channel()`, which holds one value.
+/// `channel()` of `mpsc` without a capacity: the one of the standard library has no bound.
 fn is_std_channel(source: &Source, offset: usize) -> bool {
     let empty = after_types(source, offset + "channel".len())
         .strip_prefix('(')
         .is_some_and(|rest| rest.trim_start().starts_with(')'));
     let before = source.code[..offset].trim_end_matches("::");
     let owner = before.rsplit(|c| !is_word(c)).next().unwrap_or_default();
-    let qualified = before.len() < offset;
-    let imported_oneshot = !qualified && source.code.contains("oneshot::channel");
-    let is_definition = source.code[..offset].trim_end().ends_with("fn");
-    empty && owner != "oneshot" && !imported_oneshot && !is_definition
+    let is_definition = before.trim_end().ends_with("fn");
+    let is_qualified = before.len() < offset;
+    let is_of_mpsc = if is_qualified { owner == "mpsc" } else { imports_channel(source) };
+    empty && is_of_mpsc && !is_definition
+}
+
+fn imports_channel(source: &Source) -> bool {
+    let wanted = ["mpsc", "channel"];
+    source
+        .paths()
+        .any(|path| path.segments.len() > 2 && path.segments.ends_with(&wanted.map(str::to_owned)))
 }
 
 #[cfg(test)]
@@ -97,6 +104,8 @@ mod tests {
             "// bound: one command a caller, who waits for the answer\nlet c = mpsc::channel();",
             "#[cfg(test)]\nmod tests { fn f() { let c = mpsc::channel(); } }",
             "fn channel() {}",
+            "use tokio::sync::oneshot::channel;\nfn f() { let (a, b) = channel(); }",
+            "fn f() { let (a, b) = actor::channel(); }",
         ] {
             assert_eq!(count(text), 0, "{text}");
         }
