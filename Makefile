@@ -28,6 +28,15 @@ test: ## everything that must hold: format, rules, lints, documents, licences, t
 	@scripts/deny
 	cargo test --workspace --locked --no-fail-fast
 
+.PHONY: bench
+bench: ## measurements that want an idle machine and minutes: each program of bench/ in turn
+	@scripts/setup
+	cargo build --release --locked --package longwire --package longwire-bench
+	@for program in bench/src/bin/*.rs; do \
+		program=target/release/$$(basename $$program .rs); \
+		echo "$$program"; $$program || exit 1; \
+	done
+
 .PHONY: interop
 interop: ## against clients and servers of others, one folder of interop/ each
 	@scripts/setup python3:python3-venv
