@@ -90,3 +90,13 @@ impl Running {
         let _ = tokio::time::timeout(CARRIER_PATIENCE, self.carriers.recv()).await;
     }
 }
+
+/// However a side ends, it takes its tasks along.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        if let Some((actor, _)) = &self.actor {
+            actor.abort();
+        }
+    }
+}
