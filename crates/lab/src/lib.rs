@@ -4,11 +4,13 @@
 //! models of the `link` crate and records how late each one was. [`session`] keeps a lab that
 //! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
 
+pub mod demo;
 pub mod doctor;
 mod error;
 mod ferry;
 mod lab;
 pub mod namespace;
+pub mod report;
 pub mod session;
 
 pub use error::{Error, Result};

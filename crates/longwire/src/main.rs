@@ -1,5 +1,6 @@
 //! The command line of longwire: parses, resolves, hands over. One file per command.
 
+mod demo;
 mod doctor;
 mod edge;
 mod fetch;
@@ -25,6 +26,7 @@ struct Cli {
 /// One variant per command; each is a file of its own with `run(args) -> anyhow::Result<ExitCode>`.
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Args),
     Doctor(doctor::Args),
     Edge(Box<edge::Args>),
     Fetch(fetch::Args),
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         }
     };
     let result: anyhow::Result<ExitCode> = match cli.command {
+        Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Edge(args) => edge::run(*args),
         Command::Fetch(args) => fetch::run(args),

@@ -1,175 +1,208 @@
 //! One cell: a network, a service and a way to it, on a pair of hosts of its own.
 
-use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use record::demo::{Cell, Mode, Network, Service};
-use record::result::{Fetch, Lateness};
-use services::client::Target;
+use record::result::{Fetch, Lateness, Traffic};
 
 use super::forward::Forwarder;
+use super::outside::Outside;
 use super::pair::{self, Keys};
-use super::plan::Plan;
-use super::processes::{Handle, Processes, Started};
+use super::plan::{Plan, track_number};
+use super::processes::{Handle, Processes};
 use crate::lab::{Lab, LinkReport};
 use crate::namespace::{CONGESTION_CONTROL, Host, Side};
 
 /// How long the servers of a cell may take to be ready, all cells starting at once.
-pub(super) const READY_PATIENCE: Duration = Duration::from_secs(60);
+const READY_PATIENCE: Duration = Duration::from_secs(60);
 /// Where the tracks are served on host b.
 const SERVICE_PORT: u16 = 8080;
-
-/// What a cell is made of; the link has the cell's own number in the lab.
-pub(super) struct CellPlan<'a> {
-    pub(super) link: usize,
-    pub(super) network: &'a Network,
-    pub(super) service: &'a Service,
-    pub(super) mode: Mode,
-}
 
 /// What all cells share.
 pub(super) struct Shared<'a> {
     pub(super) plan: &'a Plan,
+    pub(super) outside: Option<&'a Outside>,
     pub(super) lab: &'a Lab,
     pub(super) processes: &'a Processes,
     pub(super) keys: &'a Keys,
     pub(super) scratch: &'a Path,
 }
 
+/// One of them. The link has the cell's own number in the lab.
+pub(super) struct Place<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) link: usize,
+    pub(super) network: &'a Network,
+    pub(super) service: &'a Service,
+    pub(super) mode: Mode,
+}
+
 /// A cell whose servers are ready and whose pair is connected.
-pub(super) struct Ready<'a> {
-    cell: CellPlan<'a>,
-    shared: &'a Shared<'a>,
+pub(super) struct Ready {
     fetch: Command,
-    handles: Vec<Handle>,
+    servers: Vec<Handle>,
     // Held for what it does.
     _forwarder: Option<Forwarder>,
 }
 
-impl<'a> CellPlan<'a> {
+impl Place<'_> {
     /// Starts the cell's servers and waits until they can be used. The error is one line.
-    pub(super) fn prepare(self, shared: &'a Shared<'a>) -> Result<Ready<'a>, String> {
+    pub(super) fn prepare(&self) -> Result<Ready, String> {
         let deadline = Instant::now() + READY_PATIENCE;
-        let mut handles = Vec::new();
-        let prepared = self.start_servers(shared, deadline, &mut handles);
-        let (fetch, forwarder) = match prepared {
-            Ok(prepared) => prepared,
-            Err(why) => {
-                shared.processes.end(&handles);
-                return Err(why);
+        let mut servers = Vec::new();
+        let prepared = self.start_service(deadline, &mut servers).and_then(|forwarder| {
+            if self.mode == Mode::Longwire {
+                self.start_pair(deadline, &mut servers)?;
             }
-        };
-        Ok(Ready { cell: self, shared, fetch, handles, _forwarder: forwarder })
+            Ok((self.fetch()?, forwarder))
+        });
+        match prepared {
+            Ok((fetch, _forwarder)) => Ok(Ready { fetch, servers, _forwarder }),
+            Err(why) => {
+                self.shared.processes.end(&servers);
+                Err(why)
+            }
+        }
     }
 
-    fn start_servers(
+    /// Fetches everything; what the link carried meanwhile is part of the result.
+    pub(super) fn measure(&self, ready: Ready) -> Cell {
+        let mut cell = self.empty();
+        let measured = self.fetch_all(ready.fetch, &mut cell);
+        self.shared.processes.end(&ready.servers);
+        cell.failure = measured.err();
+        cell
+    }
+
+    /// The result of a cell that could not be prepared.
+    pub(super) fn failed(&self, why: String) -> Cell {
+        Cell { failure: Some(why), ..self.empty() }
+    }
+
+    fn fetch_all(&self, fetch: Command, cell: &mut Cell) -> Result<(), String> {
+        let Shared { lab, processes, .. } = self.shared;
+        let stats = || lab.stats(self.link).map_err(|error| error.to_string());
+        let before = stats()?;
+        let mut client = processes.start(fetch)?;
+        let printed = client.read_all();
+        processes.end(&[client.handle]);
+        let after = stats()?;
+        record_link(cell, &before, &after);
+        let result: Result<Fetch, _> = serde_json::from_str(&printed?);
+        cell.fetch = Some(result.map_err(|_| {
+            let unfinished = "the client did not come to an end".to_string();
+            client.reason().unwrap_or(unfinished)
+        })?);
+        Ok(())
+    }
+
+    fn start(
         &self,
-        shared: &Shared<'_>,
+        command: Command,
         deadline: Instant,
-        handles: &mut Vec<Handle>,
-    ) -> Result<(Command, Option<Forwarder>), String> {
-        let mut start = |command: Command| -> Result<Started, String> {
-            let mut started = shared.processes.start(command)?;
-            handles.push(started.handle);
-            started.await_ready(deadline)?;
-            Ok(started)
-        };
-        let (origin, forwarder) = match &shared.plan.url {
-            None => {
-                let mut command = self.command(shared, Side::B)?;
-                command.args(["serve", "tracks", "--listen"]);
-                command.arg(format!("0.0.0.0:{SERVICE_PORT}"));
-                start(command.args(["--congestion", CONGESTION_CONTROL]).into_command())?;
-                (format!("http://b:{SERVICE_PORT}"), None)
-            }
-            Some(url) => {
-                let b = shared.lab.host(self.link, Side::B);
-                let to = (url.host().to_string(), url.port());
-                let forwarder = Forwarder::start(b, url.port(), to);
-                let inside = Outside::of(url).inside;
-                (inside, Some(forwarder.map_err(|error| error.to_string())?))
-            }
-        };
-        let proxy = match self.mode {
-            Mode::Direct | Mode::Gzip => None,
-            Mode::Longwire => {
-                let [a, b] = Side::BOTH.map(|side| shared.lab.host(self.link, side));
-                let gateway = self.command(shared, Side::B)?;
-                start(pair::gateway(gateway, shared.keys, b, &origin))?;
-                let edge = self.command(shared, Side::A)?;
-                start(pair::edge(edge, shared.keys, b))?;
-                pair::await_carrier(a, shared.processes, deadline)?;
-                Some(pair::PROXY_URL)
-            }
-        };
-        Ok((self.fetch(shared, &origin, proxy)?, forwarder))
+        servers: &mut Vec<Handle>,
+    ) -> Result<(), String> {
+        let mut started = self.shared.processes.start(command)?;
+        servers.push(started.handle);
+        started.await_ready(deadline)
+    }
+
+    fn start_service(
+        &self,
+        deadline: Instant,
+        servers: &mut Vec<Handle>,
+    ) -> Result<Option<Forwarder>, String> {
+        if let Some(url) = &self.shared.plan.url {
+            let to = (url.host().to_string(), url.port());
+            let forwarder = Forwarder::start(self.host(Side::B), url.port(), to);
+            return forwarder.map(Some).map_err(|error| error.to_string());
+        }
+        let mut command = self.command(Side::B)?;
+        let listen = format!("0.0.0.0:{SERVICE_PORT}");
+        command.args(["serve", "tracks", "--listen", &listen]);
+        command.args(["--congestion", CONGESTION_CONTROL]);
+        self.start(command, deadline, servers)?;
+        Ok(None)
+    }
+
+    fn start_pair(&self, deadline: Instant, servers: &mut Vec<Handle>) -> Result<(), String> {
+        let Shared { keys, processes, .. } = self.shared;
+        let gateway =
+            pair::gateway(self.command(Side::B)?, keys, self.host(Side::B), &self.origin());
+        self.start(gateway, deadline, servers)?;
+        self.start(pair::edge(self.command(Side::A)?, keys), deadline, servers)?;
+        pair::await_carrier(self.host(Side::A), processes, deadline)
     }
 
     /// The measuring client, ready to be started.
-    fn fetch(
-        &self,
-        shared: &Shared<'_>,
-        origin: &str,
-        proxy: Option<&str>,
-    ) -> Result<Command, String> {
-        let mut fetch = self.command(shared, Side::A)?;
+    fn fetch(&self) -> Result<Command, String> {
+        let mut fetch = self.command(Side::A)?;
         let items = &self.network.items;
-        match &shared.plan.url {
+        match self.shared.outside {
             None => {
-                let numbers = items.iter().filter_map(|name| name.strip_prefix("track "));
-                let numbers = numbers.collect::<Vec<_>>().join(",");
-                fetch.args(["fetch", "tracks", "--api", &self.service.name, "--tracks", &numbers]);
+                let numbers = items.iter().filter_map(|name| track_number(name));
+                let numbers = numbers.map(|number| number.to_string()).collect::<Vec<_>>();
+                fetch.args(["fetch", "tracks", "--api", &self.service.name]);
+                fetch.args(["--url", &self.origin(), "--tracks", &numbers.join(",")]);
             }
-            Some(_) => {
-                fetch.args(["fetch", "url", "--count", &items.len().to_string()]);
+            Some(outside) => {
+                fetch.args(["fetch", "url", "--url", &outside.url]);
+                fetch.args(["--count", &items.len().to_string()]);
             }
         }
-        let budget = format!("{} ms", shared.plan.budget.as_millis());
-        fetch.args(["--url", origin, "--budget", &budget, "--timeout", &budget, "--json"]);
+        let budget = format!("{} ms", self.shared.plan.budget.as_millis());
+        fetch.args(["--budget", &budget, "--timeout", &budget, "--json"]);
         fetch.args(["--congestion", CONGESTION_CONTROL]);
         fetch.args(self.network.cold.then_some("--cold"));
-        fetch.args((self.mode == Mode::Gzip).then_some("--gzip"));
-        fetch.args(proxy.into_iter().flat_map(|proxy| ["--proxy", proxy]));
+        match self.mode {
+            Mode::Direct => &mut fetch,
+            Mode::Gzip => fetch.arg("--gzip"),
+            Mode::Longwire => fetch.args(["--proxy", pair::PROXY_URL]),
+        };
         Ok(fetch)
     }
 
+    /// Scheme and authority of the service as the hosts find it.
+    fn origin(&self) -> String {
+        let inside = || format!("http://b:{SERVICE_PORT}");
+        self.shared.outside.map_or_else(inside, |outside| outside.origin.clone())
+    }
+
     /// The binary on a host of this cell.
-    fn command(&self, shared: &Shared<'_>, side: Side) -> Result<Command, String> {
-        let host = shared.lab.host(self.link, side);
-        let command = host.command(&shared.plan.program).map_err(|error| error.to_string())?;
-        let b = shared.lab.host(self.link, Side::B).address();
-        let name = shared.plan.url.as_ref().and_then(|url| Outside::of(url).name);
-        let mut command = match name {
-            Some(name) => with_name(command, &name, b),
-            None => command,
-        };
-        command.env("RUST_LOG", "warn").current_dir(shared.scratch);
+    fn command(&self, side: Side) -> Result<Command, String> {
+        let command = self.host(side).command(&self.shared.plan.program);
+        let mut command = command.map_err(|error| error.to_string())?;
+        if let Some(outside) = self.shared.outside {
+            outside.introduce(&mut command, self.host(Side::B).address());
+        }
+        command.env("RUST_LOG", "warn").current_dir(self.shared.scratch);
         Ok(command)
     }
 
-    /// The result when there is nothing to show.
-    pub(super) fn failed(&self, lab: &Lab, why: String) -> Cell {
-        Cell { failure: Some(why), ..self.empty(lab) }
+    fn host(&self, side: Side) -> &Host {
+        self.shared.lab.host(self.link, side)
     }
 
-    fn empty(&self, lab: &Lab) -> Cell {
-        let control = |side| lab.host(self.link, side).congestion_control().to_string();
+    fn empty(&self) -> Cell {
         Cell {
             network: self.network.name.clone(),
             service: self.service.name.clone(),
             mode: self.mode,
-            congestion_control: Side::BOTH.map(control),
+            congestion_control: Side::BOTH.map(|side| self.host(side).congestion_control().into()),
             fetch: None,
             failure: None,
-            up: Default::default(),
-            down: Default::default(),
+            up: Traffic::default(),
+            down: Traffic::default(),
             lateness: Lateness::default(),
         }
     }
+}
+
+/// Lateness is that of the cell's whole time: what came before is little.
+fn record_link(cell: &mut Cell, before: &LinkReport, after: &LinkReport) {
+    cell.up = after.ab.traffic.since(&before.ab.traffic);
+    cell.down = after.ba.traffic.since(&before.ba.traffic);
+    cell.lateness = Lateness::merged([&after.ab.lateness, &after.ba.lateness]);
 }

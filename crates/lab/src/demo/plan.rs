@@ -11,9 +11,6 @@ use crate::error::{Error, Result};
 
 /// Networks unless others are asked for.
 pub const NETWORKS: [&str; 5] = ["satcom", "los", "wifi1", "wifi3", "cnr"];
-/// Longest that one cell's fetches take unless another budget is given: with what comes before
-/// and after, the whole stays below five minutes.
-pub const BUDGET: Duration = Duration::from_secs(230);
 /// Most cells at once, each a pair of hosts with three to five processes.
 pub const CELLS_MAX: usize = 150;
 /// Links slower than this get the short list, cold.
@@ -24,7 +21,7 @@ pub const SHORT_TRACKS: [usize; 8] = [1, 2, 3, 5, 8, 11, 12, 14];
 /// How often a service of the user's own is asked in each pass.
 pub const URL_FETCHES: usize = 10;
 /// The same on slow links.
-pub const URL_FETCHES_SLOW: usize = 3;
+const URL_FETCHES_SLOW: usize = 3;
 
 /// A demonstration to be run.
 #[derive(Clone, Debug)]
@@ -64,6 +61,11 @@ pub fn track_name(number: usize) -> String {
     format!("track {number}")
 }
 
+/// The number of a track by that name.
+pub(super) fn track_number(name: &str) -> Option<usize> {
+    name.strip_prefix("track ")?.parse().ok()
+}
+
 /// The things fetched from a service of the user's own, all alike.
 #[must_use]
 pub fn url_items(like: &Item) -> Vec<Item> {
@@ -89,7 +91,9 @@ impl Plan {
         let mut links: Vec<Link> = Vec::new();
         for name in &self.networks {
             if links.iter().any(|link| link.network.name == *name) {
-                return Err(Error::Caller(format!("network '{name}' is named twice: once is enough")));
+                return Err(Error::Caller(format!(
+                    "network '{name}' is named twice: once is enough"
+                )));
             }
             links.push(self.link(name)?);
         }
@@ -97,8 +101,7 @@ impl Plan {
     }
 
     fn link(&self, name: &str) -> Result<Link> {
-        let config =
-            LinkConfig::preset(name).map_err(|error| Error::Caller(error.to_string()))?;
+        let config = LinkConfig::preset(name).map_err(|error| Error::Caller(error.to_string()))?;
         let source = presets().iter().find(|preset| preset.name == name);
         let ChannelConfig { rate_bps, loss, .. } = config.ba;
         let cold = is_slow(&config);
@@ -142,7 +145,7 @@ mod tests {
             services: vec![Service { name: "soap".to_string(), items: Vec::new() }],
             url: None,
             seed: 1,
-            budget: BUDGET,
+            budget: Duration::from_secs(1),
             about: About {
                 version: String::new(),
                 commit: None,

@@ -200,7 +200,8 @@ mod tests {
     #[test]
     fn a_server_is_ready_when_it_says_so() {
         let (processes, _scratch) = processes();
-        let mut server = processes.start(shell("echo listening on 1.2.3.4:5; exec sleep 60")).unwrap();
+        let mut server =
+            processes.start(shell("echo listening on 1.2.3.4:5; exec sleep 60")).unwrap();
         assert_eq!(server.await_ready(soon()), Ok(()));
         processes.end(&[server.handle]);
         assert_eq!(server.read_all(), Ok(String::new()));

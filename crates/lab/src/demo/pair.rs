@@ -1,0 +1,105 @@
+//! The pair in a cell: an edge on host a, a gateway on host b, TLS with keys made for the run.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::processes::Processes;
+use crate::namespace::{CONGESTION_CONTROL, Host};
+
+/// Where the measuring client finds the edge.
+pub(super) const PROXY_URL: &str = "http://127.0.0.1:3128";
+/// How the sides speak with each other, for the report.
+pub(super) const CARRIER: &str = "stream over TCP with TLS 1.3, keys made for this run; connected \
+                                  before the first fetch, as it is in use";
+/// What the sides are told to encode bodies with.
+pub(super) const ENCODING: &str = "auto";
+const EDGE_PORT: u16 = 3128;
+const EDGE_ADMIN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 3129);
+const GATEWAY_PORT: u16 = 4300;
+/// How often an edge is asked whether its carrier is up.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
+/// How long it may take to answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Keys of both sides, as files.
+pub(super) struct Keys {
+    edge: PathBuf,
+    gateway: PathBuf,
+}
+
+impl Keys {
+    /// Makes them with the binary, in directories below `scratch`.
+    pub(super) fn make(program: &Path, scratch: &Path) -> Result<Self, String> {
+        let keys = Self { edge: scratch.join("edge"), gateway: scratch.join("gateway") };
+        for (name, directory) in [("edge", &keys.edge), ("gateway", &keys.gateway)] {
+            let mut keygen = Command::new(program);
+            let made = keygen.arg("keygen").arg(directory).args(["--name", name]).output();
+            let made = made.map_err(|error| format!("cannot make keys: {error}"))?;
+            if !made.status.success() {
+                let said = String::from_utf8_lossy(&made.stderr);
+                return Err(format!("cannot make keys: {}", said.trim()));
+            }
+        }
+        Ok(keys)
+    }
+}
+
+/// The gateway on `host`, for one service.
+pub(super) fn gateway(mut command: Command, keys: &Keys, host: &Host, origin: &str) -> Command {
+    let listen = SocketAddr::from((host.address(), GATEWAY_PORT)).to_string();
+    command.args(["gateway", "--listen", &listen, "--allow", origin]);
+    with_keys(&mut command, &keys.gateway, &keys.edge);
+    command
+}
+
+/// The edge of the gateway on host b.
+pub(super) fn edge(mut command: Command, keys: &Keys) -> Command {
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, EDGE_PORT)).to_string();
+    let gateway = format!("b:{GATEWAY_PORT}");
+    command.args(["edge", "--listen", &listen, "--gateway", &gateway]);
+    command.args(["--admin", &EDGE_ADMIN.to_string()]);
+    with_keys(&mut command, &keys.edge, &keys.gateway);
+    command
+}
+
+fn with_keys(command: &mut Command, own: &Path, other: &Path) {
+    command.arg("--key").arg(own.join("longwire.key"));
+    command.arg("--peer").arg(other.join("longwire.pub"));
+    command.args(["--encoding", ENCODING, "--congestion", CONGESTION_CONTROL, "--log", "warn"]);
+}
+
+/// Waits until the edge on `host` says that its gateway is connected.
+pub(super) fn await_carrier(
+    host: &Host,
+    processes: &Processes,
+    deadline: Instant,
+) -> Result<(), String> {
+    let wait = || loop {
+        match is_ready() {
+            Ok(true) => return Ok(()),
+            Ok(false) if Instant::now() < deadline && !processes.are_stopped() => {
+                thread::sleep(QUESTION_INTERVAL);
+            }
+            Ok(false) => return Err("edge and gateway did not connect in time".to_string()),
+            Err(error) => return Err(format!("the edge does not say how it is: {error}")),
+        }
+    };
+    host.within(wait).map_err(|error| error.to_string())?
+}
+
+fn is_ready() -> io::Result<bool> {
+    let mut stream = TcpStream::connect(EDGE_ADMIN)?;
+    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+    write!(stream, "GET /health/ready HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n")?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    match line.split(' ').nth(1) {
+        Some("200") => Ok(true),
+        Some("503") => Ok(false),
+        _ => Err(io::Error::other(format!("it answers '{}'", line.trim_end()))),
+    }
+}

@@ -1,0 +1,18 @@
+//! Reports of a demonstration: a table for the terminal and one self-contained HTML file.
+
+mod bound;
+mod figures;
+mod format;
+mod html;
+mod plot_bytes;
+mod plot_lateness;
+mod plot_times;
+mod rows;
+mod svg;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use bound::bound_s;
+pub use html::html;
+pub use terminal::table;

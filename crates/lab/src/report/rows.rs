@@ -1,0 +1,213 @@
+//! The demonstration row by row: a service over a network, in the three ways.
+
+use record::demo::{Cell, Demo, Mode, Network, Service, Time};
+
+use super::bound::bound_s;
+use super::format;
+
+/// Ferries that are later than this at p99 make a cell's figures doubtful.
+pub(super) const LATENESS_P99_MAX_US: u64 = 1000;
+
+/// One service over one network.
+pub(super) struct Row<'a> {
+    pub(super) network: &'a Network,
+    pub(super) service: &'a Service,
+    /// In the order of [`Mode::ALL`].
+    pub(super) cells: [Option<&'a Cell>; 3],
+}
+
+/// How many times faster one way is than another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Gain {
+    Exactly(f64),
+    AtLeast(f64),
+    AtMost(f64),
+    Unknown,
+}
+
+impl Gain {
+    /// `new` in place of `old`.
+    pub(super) fn of(old: Time, new: Time) -> Self {
+        match (old, new) {
+            (Time::Seconds(old), Time::Seconds(new)) if new > 0.0 => Self::Exactly(old / new),
+            (Time::MoreThan(old), Time::Seconds(new)) if new > 0.0 => Self::AtLeast(old / new),
+            (Time::Seconds(old), Time::MoreThan(new)) if new > 0.0 => Self::AtMost(old / new),
+            _ => Self::Unknown,
+        }
+    }
+
+    /// What is sure of it, for comparing rows; none when nothing is.
+    pub(super) fn sure(self) -> Option<f64> {
+        match self {
+            Self::Exactly(factor) | Self::AtLeast(factor) | Self::AtMost(factor) => Some(factor),
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Gain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = match self {
+            Self::Exactly(factor) => format::factor(*factor),
+            Self::AtLeast(factor) => format!("> {}", format::factor(*factor)),
+            Self::AtMost(factor) => format!("< {}", format::factor(*factor)),
+            Self::Unknown => "–".to_string(),
+        };
+        f.pad(&text)
+    }
+}
+
+/// All rows, network by network.
+pub(super) fn rows(demo: &Demo) -> Vec<Row<'_>> {
+    let services = |network| demo.services.iter().map(move |service| (network, service));
+    let pairs = demo.networks.iter().flat_map(services);
+    pairs
+        .map(|(network, service)| {
+            let cell = |mode| demo.cell(&network.name, &service.name, mode);
+            Row { network, service, cells: Mode::ALL.map(cell) }
+        })
+        .collect()
+}
+
+impl Row<'_> {
+    /// The median times.
+    pub(super) fn medians(&self) -> [Time; 3] {
+        self.cells.map(|cell| cell.map_or(Time::Never, Cell::median))
+    }
+
+    /// IP bytes per exchange.
+    pub(super) fn wire_bytes(&self) -> [Option<f64>; 3] {
+        self.cells.map(|cell| cell?.wire_bytes_per_exchange())
+    }
+
+    /// Longwire instead of direct, and instead of gzip.
+    pub(super) fn gains(&self) -> [Gain; 2] {
+        let [direct, gzip, longwire] = self.medians();
+        [Gain::of(direct, longwire), Gain::of(gzip, longwire)]
+    }
+
+    /// The bound of each thing that was fetched.
+    pub(super) fn bounds_s(&self) -> Vec<f64> {
+        let items = self.service.items.iter();
+        let fetched = items.filter(|item| self.network.items.contains(&item.name));
+        fetched.map(|item| bound_s(self.network, item)).collect()
+    }
+
+    /// The median of the bounds.
+    pub(super) fn bound_s(&self) -> Option<f64> {
+        let bounds: Vec<Time> = self.bounds_s().into_iter().map(Time::Seconds).collect();
+        Time::median(&bounds)?.at_least_s()
+    }
+
+    /// `SOAP over satcom`.
+    pub(super) fn name(&self) -> String {
+        format!("{} over {}", service_name(&self.service.name), self.network.name)
+    }
+}
+
+/// A service as people call it.
+pub(super) fn service_name(name: &str) -> &str {
+    match name {
+        "soap" => "SOAP",
+        "rest-xml" => "REST XML",
+        "rest-json" => "REST JSON",
+        "url" => "URL",
+        other => other,
+    }
+}
+
+/// One of a service's answers: `track` or `answer`.
+pub(super) fn item_noun(demo: &Demo) -> &'static str {
+    if demo.setting.url.is_some() { "answer" } else { "track" }
+}
+
+/// What a network is like, in words.
+pub(super) fn describe(network: &Network) -> String {
+    let rate = network.rate_bps.map_or("no limit of rate".to_string(), link::units::format_rate);
+    let delay_ms = network.delay_s * 1000.0;
+    let loss = match network.loss {
+        0.0 => "no loss".to_string(),
+        loss => format!("{} loss", link::units::format_share(loss)),
+    };
+    format!("{rate}, {delay_ms} ms each way, {loss}")
+}
+
+/// Where less came out than was asked for, and where figures are doubtful: one line each.
+pub(super) fn remarks(demo: &Demo) -> Vec<String> {
+    demo.cells.iter().flat_map(remarks_on).collect()
+}
+
+fn remarks_on(cell: &Cell) -> Vec<String> {
+    let name = format!("{} {} {}", cell.network, cell.service, cell.mode.name());
+    let mut all = Vec::new();
+    if let Some(why) = &cell.failure {
+        all.push(format!("{name}: no result: {why}"));
+    }
+    let measured = cell.measured();
+    let failed = measured.iter().filter(|exchange| exchange.error.is_some());
+    let (count, first) = (failed.clone().count(), failed.clone().next());
+    if let Some(why) = first.and_then(|exchange| exchange.error.as_ref()) {
+        all.push(format!("{name}: {count} of {} failed, first: {why}", measured.len()));
+    }
+    let cut = measured.iter().filter(|exchange| exchange.censored);
+    let begun = cut.clone().filter(|exchange| exchange.elapsed_s > 0.0);
+    if cut.clone().count() > 0 {
+        let never = cut.count() - begun.clone().count();
+        let cut_off = begun.map(|exchange| format!("> {} s", format::seconds(exchange.elapsed_s)));
+        let cut_off = cut_off.collect::<Vec<_>>().join(", ");
+        let parts = [
+            (!cut_off.is_empty()).then(|| format!("cut off after {cut_off}")),
+            (never > 0).then(|| format!("{never} of {} not begun", measured.len())),
+        ];
+        let parts = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        all.push(format!("{name}: the time budget ended: {parts}"));
+    }
+    let p99_us = cell.lateness.p99_us;
+    if p99_us > LATENESS_P99_MAX_US {
+        let p99_ms = p99_us as f64 / 1000.0;
+        all.push(format!("{name}: packets were late by {p99_ms:.1} ms at p99: doubtful, repeat"));
+    }
+    all
+}
+
+/// What came out, in a few plain sentences.
+pub(super) fn summary(demo: &Demo) -> String {
+    let rows = rows(demo);
+    let noun = item_noun(demo);
+    let mut gains: Vec<(f64, Gain, &Row<'_>)> = rows
+        .iter()
+        .filter_map(|row| row.gains()[0].sure().map(|sure| (sure, row.gains()[0], row)))
+        .collect();
+    gains.sort_by(|(left, ..), (right, ..)| left.total_cmp(right));
+    let (Some((worst, worst_gain, worst_row)), Some((_, best_gain, best_row))) =
+        (gains.first(), gains.last())
+    else {
+        return "No comparison came out: see the remarks.".to_string();
+    };
+    let change = |gain: &Gain, row: &Row<'_>| {
+        let [direct, _, longwire] = row.medians().map(format::time);
+        format!("{}: {direct} s direct, {longwire} s through longwire, {gain} times", row.name())
+    };
+    let mut text = format!(
+        "The median {noun} came faster through longwire than direct in {} of {} comparisons. Most \
+         gained {} as fast; least {} as fast.",
+        gains.iter().filter(|(sure, ..)| *sure > 1.0).count(),
+        rows.len(),
+        change(best_gain, best_row),
+        change(worst_gain, worst_row),
+    );
+    if *worst < 1.0 {
+        text += " Below 1 the pair costs more than it saves.";
+    }
+    let against_gzip: Vec<f64> = rows.iter().filter_map(|row| row.gains()[1].sure()).collect();
+    let least = against_gzip.iter().copied().min_by(f64::total_cmp);
+    let most = against_gzip.iter().copied().max_by(f64::total_cmp);
+    if let Some((least, most)) = least.zip(most) {
+        text += &format!(
+            " Against a client and service that use gzip it is {} to {} times as fast.",
+            format::factor(least),
+            format::factor(most)
+        );
+    }
+    text
+}

@@ -1,0 +1,108 @@
+//! The table at the end of a demonstration, within 100 columns.
+
+use std::fmt::Write;
+
+use record::demo::{Demo, Mode, Setting};
+
+use super::format;
+use super::rows::{Row, item_noun, remarks, rows, summary};
+
+const COLUMNS: usize = 100;
+/// Of the remarks on cells, so many are shown; all are in the report.
+const REMARKS_MAX: usize = 12;
+
+/// What came out, for a terminal.
+#[must_use]
+pub fn table(demo: &Demo) -> String {
+    let name_width = demo.networks.iter().map(|network| network.name.len()).max();
+    let width = name_width.unwrap_or(0).max("network".len());
+    let noun = item_noun(demo);
+    let mut text = format!(
+        "{:width$}  {:<9}  {:^26}  {:^13}  {:^26}  {:>5}\n",
+        "",
+        "",
+        format!("median s per {noun}"),
+        "times faster",
+        format!("KB per {noun} on the wire"),
+        "bound",
+    );
+    let modes = Mode::ALL.map(|mode| format!("{:>8}", mode.name())).join(" ");
+    let _ = writeln!(
+        text,
+        "{:width$}  {:<9}  {modes}  {:>6} {:>6}  {modes}  {:>5}",
+        "network", "service", "direct", "gzip", "s"
+    );
+    let mut last = "";
+    for row in rows(demo) {
+        let network = row.network.name.as_str();
+        let shown = if network == last { "" } else { network };
+        last = network;
+        let _ = writeln!(text, "{shown:width$}  {}", line(&row));
+    }
+    text.push('\n');
+    let mut notes = vec![summary(demo)];
+    notes.extend(conditions(&demo.setting));
+    let all = remarks(demo);
+    let more = all.len().saturating_sub(REMARKS_MAX);
+    notes.extend(all.into_iter().take(REMARKS_MAX));
+    if more > 0 {
+        notes.push(format!("and {more} more remarks: see the report"));
+    }
+    for note in notes {
+        wrap(&note, &mut text);
+    }
+    text
+}
+
+fn line(row: &Row<'_>) -> String {
+    let medians = row.medians().map(|median| format!("{:>8}", format::time(median))).join(" ");
+    let bytes = |bytes: Option<f64>| bytes.map(|bytes| format!("{:.1}", bytes / 1000.0));
+    let bytes = row.wire_bytes().map(|all| format!("{:>8}", bytes(all).unwrap_or("–".into())));
+    let bytes = bytes.join(" ");
+    let [direct, gzip] = row.gains();
+    let bound = row.bound_s().map_or("–".to_string(), format::seconds);
+    let service = &row.service.name;
+    format!("{service:<9}  {medians}  {direct:>6} {gzip:>6}  {bytes}  {bound:>5}")
+}
+
+/// What a reader must know before trusting the figures.
+pub(super) fn conditions(setting: &Setting) -> Vec<String> {
+    let mut all = Vec::new();
+    if setting.rootless {
+        all.push("Not root: the hosts lived in a user namespace.".to_string());
+    }
+    if setting.device != "tap" {
+        let device = &setting.device;
+        all.push(format!("No TAP here: {device} was used, which delivers less exactly."));
+    }
+    if !setting.real_time {
+        let line = "Without real-time priority: delays are true only while the machine is idle.";
+        all.push(line.to_string());
+    }
+    if let Some(stolen) = setting.stolen.filter(|stolen| *stolen > 0.01) {
+        let share = format::per_cent(stolen);
+        all.push(format!("Other guests of this machine took {share} of its time: repeat."));
+    }
+    if setting.build != "release" {
+        all.push(format!("A {} build was measured: figures are for trying only.", setting.build));
+    }
+    all
+}
+
+/// Appends words in lines of at most 100 columns, the second and later ones indented.
+fn wrap(note: &str, text: &mut String) {
+    let mut column = 0;
+    for word in note.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > COLUMNS {
+            text.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+    }
+    text.push('\n');
+}
