@@ -162,4 +162,13 @@ mod tests {
         assert_eq!(answers(&[0; 64]).count(), 0);
         assert_eq!(attribute(&[0; 64], 0, 1), None);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_answer_stops_the_reader(bytes in proptest::collection::vec(0_u8..24, 0..256)) {
+            for answer in answers(&bytes) {
+                let _ = attribute(answer.body, 16, 4);
+            }
+        }
+    }
 }

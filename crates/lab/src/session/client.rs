@@ -28,20 +28,30 @@ pub struct Listing {
     pub killed: Vec<String>,
 }
 
-/// The labs of this user.
+/// The labs of this user; one that is just coming up or going down is left out.
 ///
 /// # Errors
-/// When a lab that is up does not answer.
+/// When the directory of labs cannot be read.
 pub fn list() -> Result<Listing> {
     let directory = Directory::open()?;
-    let (mut up, mut killed) = (Vec::new(), Vec::new());
+    let mut listing = Listing { up: Vec::new(), killed: Vec::new() };
     for name in directory.names()? {
-        match UnixStream::connect(directory.socket(&name)) {
-            Ok(stream) => up.push(ask(&stream, &json!({"do": "status"}))?),
-            Err(_) => killed.push(name),
+        let status = UnixStream::connect(directory.socket(&name))
+            .doing(|| format!("reach lab '{name}'"))
+            .and_then(|stream| ask(&stream, &json!({"do": "status"})));
+        match status {
+            Ok(status) => listing.up.push(status),
+            Err(error) => {
+                let _guard = directory.guard()?;
+                if directory.is_abandoned(&name) {
+                    listing.killed.push(name);
+                } else {
+                    tracing::debug!(name, %error, "a lab does not answer");
+                }
+            }
         }
     }
-    Ok(Listing { up, killed })
+    Ok(listing)
 }
 
 /// Changes the link of a lab by `key=value` texts, all of them or none; returns the settings then
@@ -64,6 +74,7 @@ pub fn down(lab: &str) -> Result<u64> {
     check_name(lab)?;
     let directory = Directory::open()?;
     let Ok(stream) = UnixStream::connect(directory.socket(lab)) else {
+        let _guard = directory.guard()?;
         let is_known = directory.names()?.iter().any(|name| name == lab);
         let Some(lock) = is_known.then(|| directory.lock(lab)).transpose()?.flatten() else {
             return Err(unknown(&directory, lab)?);

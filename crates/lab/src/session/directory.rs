@@ -88,7 +88,23 @@ impl Directory {
         Ok(names)
     }
 
-    /// Takes a lab's lock; `None` when another process holds it.
+    /// Keeps other processes from taking locks until dropped: who looks whether a lock is held
+    /// takes it for a moment, which must not look like a lab to somebody else.
+    pub(super) fn guard(&self) -> Result<Flock<File>> {
+        let doing = || format!("lock {}", self.path.display());
+        let directory = File::open(&self.path).doing(doing)?;
+        Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| error).doing(doing)
+    }
+
+    /// Whether a lab's process was killed. To be called under the guard.
+    pub(super) fn is_abandoned(&self, name: &str) -> bool {
+        let Ok(file) = File::open(self.lock_file(name)) else { return false };
+        // A lock without a file is of a lab that has just ended.
+        Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            .is_ok_and(|lock| lock.metadata().is_ok_and(|found| found.nlink() > 0))
+    }
+
+    /// Takes a lab's lock; `None` when another process holds it. To be called under the guard.
     pub(super) fn lock(&self, name: &str) -> Result<Option<Lock>> {
         let path = self.lock_file(name);
         let doing = || format!("lock {}", path.display());
@@ -113,7 +129,8 @@ impl Directory {
         })
     }
 
-    /// Removes what killed labs have left: names, processes, files. Returns their names.
+    /// Removes what killed labs have left: names, processes, files. Returns their names. To be
+    /// called under the guard.
     pub(super) fn sweep(&self) -> Result<Vec<String>> {
         let mut removed = Vec::new();
         for name in self.names()? {
@@ -200,9 +217,11 @@ mod tests {
         lock.write("some-id").unwrap();
         assert!(directory.lock("x").unwrap().is_none(), "held");
         assert_eq!(directory.sweep().unwrap(), Vec::<String>::new(), "in use");
+        assert!(!directory.is_abandoned("x") && !directory.is_abandoned("y"));
         fs::write(directory.socket("x"), "").unwrap();
         drop(lock);
         assert_eq!(directory.names().unwrap(), ["x"]);
+        assert!(directory.is_abandoned("x"));
         assert_eq!(directory.sweep().unwrap(), ["x"]);
         assert_eq!(fs::read_dir(&directory.path).unwrap().count(), 0);
         fs::remove_dir(&directory.path).unwrap();

@@ -70,6 +70,7 @@ impl Session {
         check_name(&up.name)?;
         up.config.check().map_err(|error| Error::Caller(error.to_string()))?;
         let directory = Directory::open()?;
+        let guard = directory.guard()?;
         let Some(mut lock) = directory.lock(&up.name)? else {
             return Err(Error::Caller(format!(
                 "lab '{0}' is up already: use another name, or end it with: longwire lab down {0}",
@@ -83,6 +84,7 @@ impl Session {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let id = format!("{}-{}", std::process::id(), since_1970.as_nanos());
         lock.write(&id)?;
+        drop(guard);
         let privilege = acquire(up.rootless)?;
         let named = privilege == Privilege::Root;
         let options = Options { device: up.device, named, id };
