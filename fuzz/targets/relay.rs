@@ -1,8 +1,9 @@
 //! A relay whose peer is hostile, whose clients are moody and whose carriers break, in any order:
-//! no panic, no byte beyond the credit, one head, nothing after the end, bounded memory.
+//! no panic, no byte beyond the credit, one head, nothing after the end, nothing forwarded twice,
+//! bounded memory.
 #![no_main]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -59,6 +60,10 @@ struct Life<'a> {
     script: &'a [u8],
     carrier: CarrierId,
     open: BTreeMap<ExchangeId, Local>,
+    /// Over for the local side: nothing may come for these.
+    gone: BTreeSet<ExchangeId>,
+    /// Requests that must not be forwarded again, whatever the peer says.
+    forwarded: BTreeSet<ExchangeId>,
     contexts: BTreeMap<ExchangeId, Contexts>,
     todo: Vec<Input>,
 }
@@ -73,6 +78,8 @@ impl<'a> Life<'a> {
             script,
             carrier: CarrierId(1 << 32),
             open: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            forwarded: BTreeSet::new(),
             contexts: BTreeMap::new(),
             todo: Vec::new(),
         }
@@ -228,6 +235,7 @@ impl<'a> Life<'a> {
     fn local_abort(&mut self) {
         let exchange = self.exchange();
         if self.open.remove(&exchange).is_some() {
+            self.gone.insert(exchange);
             let cause = Cause { kind: CauseKind::ClientGone, reason: "gone".into() };
             self.input(Input::Abort { exchange, cause });
         }
@@ -265,15 +273,7 @@ impl<'a> Life<'a> {
                 self.contexts.remove(&exchange);
             }
             Output::WakeAt(at) => self.wake_at = Some(at),
-            Output::Head { exchange, head, end } => {
-                assert_eq!(matches!(head, Head::Request(_)), self.role == Role::Gateway);
-                let local = match self.role {
-                    Role::Gateway => self.open.entry(exchange).or_default(),
-                    Role::Edge => self.open.get_mut(&exchange).expect("of an open exchange"),
-                };
-                assert!(!local.headed, "a second head");
-                (local.headed, local.ended) = (true, end);
-            }
+            Output::Head { exchange, head, end } => self.head(exchange, &head, end),
             Output::Data { exchange, bytes } => {
                 let local = self.open.get_mut(&exchange).expect("of an open exchange");
                 assert!(local.headed && !local.ended, "data outside head and end");
@@ -291,13 +291,33 @@ impl<'a> Life<'a> {
                 }
             }
             Output::Abort { exchange, .. } => {
-                assert!(self.open.remove(&exchange).is_some(), "an abort of nothing");
+                // A gateway may refuse what its local side never heard of.
+                let known = self.open.remove(&exchange).is_some();
+                assert!(known || self.role == Role::Gateway, "an abort of nothing");
+                assert!(self.gone.insert(exchange), "an abort after the end");
             }
             Output::Dial { .. }
             | Output::Close { .. }
             | Output::Interim { .. }
             | Output::Event(_) => {}
         }
+    }
+
+    fn head(&mut self, exchange: ExchangeId, head: &Head, end: bool) {
+        let local = match (self.role, head) {
+            (Role::Gateway, Head::Request(request)) => {
+                let first = self.forwarded.insert(exchange);
+                assert!(first || request.method == "GET", "forwarded twice");
+                self.gone.remove(&exchange);
+                self.open.entry(exchange).or_default()
+            }
+            (Role::Edge, Head::Response(_)) => {
+                self.open.get_mut(&exchange).expect("of an open exchange")
+            }
+            _ => panic!("a head of the other role"),
+        };
+        assert!(!local.headed, "a second head");
+        (local.headed, local.ended) = (true, end);
     }
 
     fn work(&mut self, work: &Work) -> Input {
