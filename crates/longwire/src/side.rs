@@ -48,7 +48,7 @@ pub(crate) struct Common {
     /// How long to wait for the other side, like '30 s'.
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     pub(crate) connect_timeout: Option<Period>,
-    /// How long an origin may stay silent before it answers, like '120 s'.
+    /// How long an answer may take to begin while nothing moves, like '120 s'.
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     pub(crate) response_timeout: Option<Period>,
     /// Memory of all codecs, like '24 MiB'.

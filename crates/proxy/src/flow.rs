@@ -62,6 +62,10 @@ impl<B> Watched<B> {
     pub(crate) fn new(inner: B, progress: Progress) -> Self {
         Self { inner, progress }
     }
+
+    pub(crate) fn into_inner(self) -> B {
+        self.inner
+    }
 }
 
 impl<B: Body + Unpin> Body for Watched<B> {

@@ -78,7 +78,7 @@ section! {
         congestion: String,
         /// How long a request waits for the gateway.
         connect_timeout: Period,
-        /// How long an origin may stay silent, for requests that go directly.
+        /// How long an answer may take to begin while nothing moves.
         response_timeout: Period,
         /// Most client connections at once.
         max_connections: usize,

@@ -27,8 +27,10 @@ use crate::upstream::Upstream;
 const MAX_EXCHANGES: usize = 65_536;
 /// Bound on threads that a setting may ask for.
 const MAX_THREADS: usize = 256;
-/// Silence of an origin that is taken for failure, unless told otherwise.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Silence of an origin that a gateway takes for failure, unless told otherwise.
+const ORIGIN_TIMEOUT: Duration = Duration::from_secs(120);
+/// The same at an edge: longer, so that the gateway's word comes first over any link.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What to do while the gateway cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +71,7 @@ pub struct EdgeConfig {
     pub admin: Option<SocketAddr>,
     /// Congestion control of carriers.
     pub congestion: Option<String>,
-    /// Silence of an origin that is taken for failure, for requests that go directly.
+    /// Silence before an answer that is taken for failure.
     pub response_timeout: Duration,
     /// Most client connections at once.
     pub max_connections: usize,
@@ -137,7 +139,7 @@ impl EdgeConfig {
             security,
             admin: edge.admin.as_deref().map(admin_address).transpose()?,
             congestion: edge.congestion,
-            response_timeout: edge.response_timeout.map_or(RESPONSE_TIMEOUT, |period| period.0),
+            response_timeout: edge.response_timeout.map_or(ANSWER_TIMEOUT, |period| period.0),
             max_connections: count("max_connections", edge.max_connections, MAX_EXCHANGES)?
                 .unwrap_or(1024),
             codec_threads: threads(edge.codec_threads)?,
@@ -180,7 +182,7 @@ impl GatewayConfig {
             security,
             admin: gateway.admin.as_deref().map(admin_address).transpose()?,
             congestion: gateway.congestion,
-            response_timeout: gateway.response_timeout.map_or(RESPONSE_TIMEOUT, |period| period.0),
+            response_timeout: gateway.response_timeout.map_or(ORIGIN_TIMEOUT, |period| period.0),
             max_carriers: count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?.unwrap_or(64),
             codec_threads: threads(gateway.codec_threads)?,
             services: services.iter().map(service).collect::<Result<_, _>>()?,

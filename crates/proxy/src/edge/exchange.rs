@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
@@ -36,6 +37,8 @@ pub(crate) struct Exchanges {
     pub(crate) fallback: Fallback,
     pub(crate) services: Vec<Service>,
     pub(crate) pseudonym: String,
+    /// Bound on silence before an answer.
+    pub(crate) response_timeout: Duration,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -133,7 +136,8 @@ impl Exchanges {
         let end = admitted.body.is_end_stream() && !may_tunnel;
         let Port { mut receiver, sender } = pair.open(Head::Request(head), end).await;
         if end || may_tunnel {
-            return match final_head(&mut receiver).await {
+            let arrived = self.final_head(&mut receiver, &Progress::new()).await;
+            return match arrived {
                 Ok(answer) if may_tunnel => {
                     self.answer_tunnel(admitted, &answer, Port { receiver, sender })
                 }
@@ -141,11 +145,13 @@ impl Exchanges {
                 Err(ended) => Err(give_up(admitted, ended)),
             };
         }
-        let mut pump = Pump::new(admitted.body, sender, admitted.max_body);
+        let progress = Progress::new();
+        let body = Watched::new(admitted.body, progress.clone());
+        let mut pump = Pump::new(body, sender, admitted.max_body);
         let arrived = tokio::select! {
             // An answer goes before a fault of the request.
             biased;
-            arrived = final_head(&mut receiver) => arrived,
+            arrived = self.final_head(&mut receiver, &progress) => arrived,
             stop = until_stopped(&mut pump) => return Err(Failure::Refused(stopped(&mut pump, stop))),
         };
         match arrived {
@@ -160,11 +166,43 @@ impl Exchanges {
             }
             Err(ended) => match pump.into_untouched() {
                 Some(body) => {
-                    admitted.body = body;
+                    admitted.body = body.into_inner();
                     Err(give_up(admitted, ended))
                 }
                 None => Err(Failure::Refused(ended.cause.into())),
             },
+        }
+    }
+
+    /// Waits for the final head, as long as the request moves or the origin may stay silent.
+    /// Informational heads only let the body flow: hyper has no way to pass others on.
+    async fn final_head(
+        &self,
+        receiver: &mut Receiver,
+        progress: &Progress,
+    ) -> Result<Answer, Ended> {
+        let ended = |kind, reason| Ended { cause: Cause { kind, reason }, untouched: false };
+        let arriving = async {
+            loop {
+                match receiver.head().await? {
+                    Arrival::Interim(status) => tracing::trace!(status, "informational"),
+                    Arrival::Head { head: Head::Response(head), end } => {
+                        return Ok(Answer { head, end });
+                    }
+                    Arrival::Head { head: Head::Request(_), .. } => {
+                        let reason = "a request came for an answer".to_owned();
+                        return Err(ended(CauseKind::Corrupt, reason));
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            arrived = arriving => arrived,
+            () = progress.stalled(self.response_timeout) => {
+                let waited = self.response_timeout.as_secs_f64();
+                let reason = format!("no answer came within {waited} s (response_timeout)");
+                Err(ended(CauseKind::OriginTimeout, reason))
+            }
         }
     }
 
@@ -311,23 +349,8 @@ impl Answer {
     }
 }
 
-/// Waits for it. Informational heads only let the body flow: hyper has no way to pass others on.
-async fn final_head(receiver: &mut Receiver) -> Result<Answer, Ended> {
-    loop {
-        match receiver.head().await? {
-            Arrival::Interim(status) => tracing::trace!(status, "informational"),
-            Arrival::Head { head: Head::Response(head), end } => return Ok(Answer { head, end }),
-            Arrival::Head { head: Head::Request(_), .. } => {
-                let reason = "a request came for an answer".to_owned();
-                let cause = Cause { kind: CauseKind::Corrupt, reason };
-                return Err(Ended { cause, untouched: false });
-            }
-        }
-    }
-}
-
 /// Resolves only when the request's body stops for a reason of its own.
-async fn until_stopped(pump: &mut Pump<Incoming>) -> Stop {
+async fn until_stopped(pump: &mut Pump<Watched<Incoming>>) -> Stop {
     match pump.run().await {
         Ok(()) | Err(Stop::Ended) => std::future::pending().await,
         Err(stop) => stop,
@@ -335,7 +358,7 @@ async fn until_stopped(pump: &mut Pump<Incoming>) -> Stop {
 }
 
 /// Tells the relay that a request's body will not be whole.
-fn stopped(pump: &mut Pump<Incoming>, stop: Stop) -> Refusal {
+fn stopped(pump: &mut Pump<Watched<Incoming>>, stop: Stop) -> Refusal {
     let (kind, reason) = match stop {
         Stop::Ended => (CauseKind::AnsweredEarly, "the exchange is over".to_owned()),
         Stop::Broken(error) => (CauseKind::ClientGone, format!("the client left: {error}")),

@@ -118,6 +118,7 @@ impl Edge {
             fallback: config.fallback,
             services: config.services,
             pseudonym: name,
+            response_timeout: config.response_timeout,
             metrics,
         });
         let (closing, closed) = watch::channel(false);
