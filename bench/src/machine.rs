@@ -13,11 +13,17 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-use record::fidelity::{Busy, Machine};
+use record::machine::{Busy, Machine};
 
-/// Says what this machine is.
+/// Says what this machine is. The command that repeats the measurement is this process's own, with
+/// `program` as the name of the binary.
 #[must_use]
-pub fn describe(command: String) -> Machine {
+pub fn describe(program: &str) -> Machine {
+    let mut command = format!("cargo run --release --package longwire-bench --bin {program}");
+    for (index, argument) in std::env::args().skip(1).enumerate() {
+        command += if index == 0 { " -- " } else { " " };
+        command += &argument;
+    }
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
     let processor = cpuinfo
@@ -33,6 +39,16 @@ pub fn describe(command: String) -> Machine {
         profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_string(),
         command,
     }
+}
+
+/// What a measurement ran on and the command that repeats it, in Markdown.
+pub(crate) fn render(machine: &Machine) -> String {
+    let Machine { kernel, processor, cores, revision, date, profile, command } = machine;
+    let revision = revision.as_deref().unwrap_or("unknown");
+    format!(
+        "Measured on {date}, revision {revision}, {profile} build; {cores} cores, {processor}, \
+         {kernel}.\n\n```\n{command}\n```\n"
+    )
 }
 
 /// The revision of the sources in the working directory.
@@ -73,6 +89,13 @@ pub fn cores() -> Vec<usize> {
     (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false)).collect()
 }
 
+/// Keeps the calling thread, and what it starts, on one core. A core that is not there leaves
+/// things as they are.
+pub(crate) fn pin_this_thread(core: usize) {
+    let mut set = CpuSet::new();
+    let _ = set.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
+}
+
 /// Lets this process open as many files as it may at all.
 ///
 /// # Errors
@@ -99,10 +122,7 @@ impl Load {
         for core in cores().into_iter().filter(|core| *core != spared) {
             let stop = Arc::clone(&stop);
             let spin = move || {
-                let mut set = CpuSet::new();
-                // A core of the process's own set can be chosen; were it gone, the load would run
-                // on another one.
-                let _ = set.set(core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
+                pin_this_thread(core);
                 let mut sum = 0_u64;
                 while !stop.load(Ordering::Relaxed) {
                     sum = black_box(sum.wrapping_mul(0x9e37_79b9).wrapping_add(1));

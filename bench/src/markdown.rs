@@ -1,6 +1,10 @@
 //! Results as Markdown: aligned tables, and sections of documents that a program keeps.
 
 use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 
 /// A table whose columns are as wide as their longest cell, legible on a terminal too.
 pub struct Table {
@@ -49,11 +53,42 @@ impl Table {
     }
 }
 
+/// A document on disk with a section that a program keeps.
+pub struct Document {
+    path: PathBuf,
+    text: String,
+    name: &'static str,
+}
+
+impl Document {
+    /// Reads the document and finds the section, so that a result has a place before minutes are
+    /// spent on it.
+    ///
+    /// # Errors
+    /// When the document cannot be read or has no such section.
+    pub fn open(path: PathBuf, name: &'static str) -> Result<Self> {
+        let context = || path.display().to_string();
+        let text = fs::read_to_string(&path).with_context(context)?;
+        replace_section(&text, name, "").map_err(anyhow::Error::msg).with_context(context)?;
+        Ok(Self { path, text, name })
+    }
+
+    /// Replaces the section.
+    ///
+    /// # Errors
+    /// When the document cannot be written.
+    pub fn update(&self, section: &str) -> Result<()> {
+        let new = replace_section(&self.text, self.name, section).map_err(anyhow::Error::msg)?;
+        fs::write(&self.path, new).with_context(|| self.path.display().to_string())
+    }
+}
+
 /// Puts `section` between the marks `<!-- NAME: begin -->` and `<!-- NAME: end -->` of a document.
-///
-/// # Errors
-/// When the document does not have both marks in this order.
-pub fn replace_section(document: &str, name: &str, section: &str) -> Result<String, String> {
+fn replace_section(
+    document: &str,
+    name: &str,
+    section: &str,
+) -> std::result::Result<String, String> {
     let (begin, end) = (format!("<!-- {name}: begin -->"), format!("<!-- {name}: end -->"));
     let missing = || format!("no '{begin}' with '{end}' after it; put both where results belong");
     let start = document.find(&begin).ok_or_else(missing)? + begin.len();

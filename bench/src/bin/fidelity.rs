@@ -1,6 +1,5 @@
 //! Shows how true emulated links are, by kernel timestamps outside of the ferry.
 
-use std::fs;
 use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -11,7 +10,7 @@ use clap::Parser;
 use lab::Privilege;
 use longwire_bench::fidelity::{Options, Part, Way, render, run};
 use longwire_bench::machine::{describe, raise_descriptor_limit};
-use longwire_bench::markdown::replace_section;
+use longwire_bench::markdown::Document;
 use longwire_bench::progress::Progress;
 use record::fidelity::{Fidelity, WayResult};
 
@@ -52,8 +51,9 @@ struct Cli {
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u16).range(1..=3600))]
     seconds: Option<u16>,
     /// Packets per second over all pairs together, 1 to 20000 [default: 2000].
-    #[arg(long, value_name = "PPS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    rate: Option<u32>,
+    #[arg(long = "rate", value_name = "PPS",
+        value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    rate_pps: Option<u32>,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -96,20 +96,15 @@ fn main() -> ExitCode {
 
 /// Answers whether every bound was kept.
 fn measure(cli: &Cli) -> Result<bool> {
-    let document = cli.markdown.as_ref().map(|path| {
-        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-        // A place to write to is found before minutes are spent.
-        replace_section(&text, SECTION, "").map_err(anyhow::Error::msg)?;
-        Ok::<_, anyhow::Error>((path, text))
-    });
-    let document = document.transpose()?;
+    let open = |path| Document::open(path, SECTION);
+    let document = cli.markdown.clone().map(open).transpose()?;
     let options = options(cli);
     let ways = match cli.ways.as_slice() {
         [one] => vec![in_this_process(*one, &options, cli.followed_by_s)?],
         [] => in_processes(&Way::ALL, &options, cli)?,
         several => in_processes(several, &options, cli)?,
     };
-    let result = Fidelity { machine: describe(command()), ways };
+    let result = Fidelity { machine: describe("fidelity"), ways };
     let tables = render(&result);
     let mut out = stdout().lock();
     if cli.json {
@@ -117,9 +112,8 @@ fn measure(cli: &Cli) -> Result<bool> {
     } else {
         write!(out, "{tables}")?;
     }
-    if let Some((path, text)) = document {
-        let new = replace_section(&text, SECTION, &tables).map_err(anyhow::Error::msg)?;
-        fs::write(path, new).with_context(|| format!("write {}", path.display()))?;
+    if let Some(document) = document {
+        document.update(&tables)?;
     }
     Ok(result.ways.iter().all(|way| way.missed.is_empty()))
 }
@@ -131,18 +125,7 @@ fn options(cli: &Cli) -> Options {
         quick: cli.quick,
         pairs: usize::from(cli.pairs.unwrap_or(pairs)),
         pairs_for: Duration::from_secs(u64::from(cli.seconds.unwrap_or(seconds))),
-        pairs_packets_per_s: cli.rate.unwrap_or(2_000),
-    }
-}
-
-/// The command that repeats this.
-fn command() -> String {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let command = "cargo run --release --package longwire-bench --bin fidelity";
-    if arguments.is_empty() {
-        command.to_string()
-    } else {
-        format!("{command} -- {}", arguments.join(" "))
+        pairs_packets_per_s: cli.rate_pps.unwrap_or(2_000),
     }
 }
 

@@ -107,7 +107,7 @@ fn one_run(trial: &mut Trial, case: &Case, seconds: f64) -> Result<RateResult> {
         sent,
         arrived,
         queue_peak_bytes: stage.lab.stats(0)?.ab.traffic.queue_peak_bytes,
-        busy: record::fidelity::Busy::default(),
+        busy: record::machine::Busy::default(),
         bound_percent: trial.bound(RATE_ERROR_MAX_PERCENT),
     })
 }

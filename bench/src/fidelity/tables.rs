@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use record::fidelity::{
-    Busy, DelayResult, DelayRun, Fidelity, Machine, PairsResult, RateResult, ShareResult, WayResult,
+    DelayResult, DelayRun, Fidelity, PairsResult, RateResult, ShareResult, WayResult,
 };
+use record::machine::Busy;
 
 use crate::markdown::Table;
 use crate::statistics::median;
@@ -15,21 +16,11 @@ const TAILS_US: [f64; 5] = [100.0, 200.0, 500.0, 1_000.0, 5_000.0];
 /// The whole result in Markdown, legible on a terminal as it is.
 #[must_use]
 pub fn render(result: &Fidelity) -> String {
-    let mut text = machine(&result.machine);
+    let mut text = crate::machine::render(&result.machine);
     for way in &result.ways {
         render_way(&mut text, way);
     }
     text
-}
-
-/// What the measurement ran on, and the command that repeats it.
-pub(crate) fn machine(machine: &Machine) -> String {
-    let Machine { kernel, processor, cores, revision, date, profile, command } = machine;
-    let revision = revision.as_deref().unwrap_or("unknown");
-    format!(
-        "Measured on {date}, revision {revision}, {profile} build; {cores} cores, {processor}, \
-         {kernel}.\n\n```\n{command}\n```\n"
-    )
 }
 
 fn render_way(text: &mut String, way: &WayResult) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use lab::{Lab, LinkSpec, Options};
 use link::LinkConfig;
-use record::fidelity::{Busy, WayResult};
+use record::fidelity::WayResult;
+use record::machine::Busy;
 use record::result::Lateness;
 
 use super::Way;

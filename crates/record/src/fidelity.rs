@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::{Busy, Machine};
 use crate::result::Lateness;
 
 /// One trial, in one or several ways of running the ferry.
@@ -13,25 +14,6 @@ pub struct Fidelity {
     pub machine: Machine,
     /// One entry for each way.
     pub ways: Vec<WayResult>,
-}
-
-/// What a measurement ran on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    /// Name and release of the kernel.
-    pub kernel: String,
-    /// The processor, as the kernel calls it.
-    pub processor: String,
-    /// Cores that this process may use.
-    pub cores: usize,
-    /// Revision of the sources, where it is known; ends in `+` when files were changed.
-    pub revision: Option<String>,
-    /// Day of the measurement (UTC), such as 2026-11-21.
-    pub date: String,
-    /// `release` or `debug`.
-    pub profile: String,
-    /// The command that repeats it.
-    pub command: String,
 }
 
 /// What one way of running the ferry yielded.
@@ -103,15 +85,6 @@ pub struct ErrorFigures {
     /// Histogram of absolute errors: (upper edge in microseconds, packets); the last edge is the
     /// greatest error itself.
     pub bins: Vec<(f64, u64)>,
-}
-
-/// What the machine did during a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Busy {
-    /// Processor time taken by other guests of the host, in per cent of all.
-    pub stolen_percent: f64,
-    /// Processor time of other programs on this machine, in per cent of all.
-    pub others_percent: f64,
 }
 
 /// One rate.

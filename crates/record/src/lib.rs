@@ -1,6 +1,8 @@
 //! The event and result schema: the one place that serializes facts.
 
+pub mod benchmark;
 pub mod demo;
 pub mod event;
 pub mod fidelity;
+pub mod machine;
 pub mod result;
