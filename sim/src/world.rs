@@ -95,6 +95,8 @@ pub struct World {
     parties: Parties,
     to_start: u64,
     restarted: bool,
+    /// Memory for codecs is short.
+    tight: bool,
 }
 
 impl World {
@@ -104,9 +106,10 @@ impl World {
         let mut random = Random::new(seed);
         let encodings = ["auto", "auto", "identity", "deflate", "zstd:1"];
         let at = usize::try_from(random.below(5)).unwrap_or(0);
+        let tight = random.once_in(4);
         let config = |role, instance| Config {
             encoding: Encoding::of(encodings[at]).unwrap_or_else(|_| Encoding::auto()),
-            codec_bytes: if instance % 7 == 0 { 1 << 20 } else { 24 << 20 },
+            codec_bytes: if tight { 1 << 20 } else { 24 << 20 },
             max_exchanges: if instance % 5 == 0 { 2 } else { 256 },
             ..Config::new(role, instance)
         };
@@ -125,6 +128,7 @@ impl World {
             parties: Parties::default(),
             to_start: 3 + random.below(8),
             restarted: false,
+            tight,
             random,
         };
         world.at(Duration::ZERO, What::Edge(Input::Wake));
@@ -683,7 +687,7 @@ impl World {
             }
             CauseKind::OutcomeUnknown | CauseKind::AnswerLost => (breaks || restarts) && !headed,
             CauseKind::CarrierLost => (breaks || restarts) && headed,
-            CauseKind::Limit => forwarded == 0,
+            CauseKind::Limit => forwarded == 0 || self.tight,
             _ => false,
         };
         assert!(possible, "{cause:?}, headed {headed}, forwarded {forwarded}: {client:?}");

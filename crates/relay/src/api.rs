@@ -59,7 +59,8 @@ pub enum CauseKind {
     Forbidden,
     /// The gateway could not be reached within the connect timeout (504, or direct).
     GatewayUnreachable,
-    /// The carrier broke before anything was forwarded: safe to repeat (502).
+    /// The carrier broke, or the gateway is shutting down, before anything was forwarded: safe to
+    /// repeat (502).
     NotForwarded,
     /// The request may have been carried out; nobody can tell (502).
     OutcomeUnknown,

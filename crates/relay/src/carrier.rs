@@ -1,18 +1,25 @@
 //! A connection to the other relay, as the relay keeps it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
 use proto::stream::{self, Frame, Machine};
 
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::turns::Turns;
 
 /// Frames of an answer that is sent again after its carrier broke.
-#[derive(Debug)]
-pub(crate) struct Replay {
-    pub(crate) number: u64,
-    pub(crate) frames: VecDeque<Frame>,
+pub(crate) type Replay = VecDeque<Frame>;
+
+/// The next frame of a replay within the peer's `credit` and `most` bytes of piece.
+pub(crate) fn next_frame(replay: &mut Replay, credit: u64, most: usize) -> Option<Frame> {
+    let Some(Frame::Data(data)) = replay.front_mut() else { return replay.pop_front() };
+    let piece = data.split_piece(credit, most)?;
+    if data.bytes.is_empty() {
+        replay.pop_front();
+    }
+    Some(Frame::Data(piece))
 }
 
 /// See the module.
@@ -25,12 +32,13 @@ pub(crate) struct Carrier {
     pub(crate) in_flight: usize,
     /// Bytes of frames given to the machine since it was last drained.
     pub(crate) queued: usize,
-    /// Numbers of exchanges with a frame to send, in turn; each at most once.
-    pub(crate) ready: VecDeque<u64>,
+    /// Exchanges with a frame to send.
+    pub(crate) turns: Turns,
     /// Exchanges that use this carrier.
     pub(crate) exchanges: BTreeSet<u64>,
-    /// Answers to send again.
-    pub(crate) replays: VecDeque<Replay>,
+    /// Answers to send again, before what else their exchange has to send. At most one for each
+    /// flow that a QUERY opened.
+    pub(crate) replays: BTreeMap<u64, Replay>,
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
 }
@@ -50,9 +58,9 @@ impl Carrier {
             machine,
             in_flight: 0,
             queued: 0,
-            ready: VecDeque::new(),
+            turns: Turns::default(),
             exchanges: BTreeSet::new(),
-            replays: VecDeque::new(),
+            replays: BTreeMap::new(),
             going_away: false,
         }
     }
@@ -62,10 +70,18 @@ impl Carrier {
         self.machine.peer().map(|hello| hello.instance)
     }
 
-    /// Whether the peer can take a new exchange.
+    /// Whether the peer can take a new exchange, with those that were promised a place.
     pub(crate) fn has_room(&self) -> bool {
         let Some(hello) = self.machine.peer() else { return false };
-        !self.going_away && (self.machine.open_exchanges() as u64) < hello.max_exchanges
+        let taken = self.machine.open_exchanges().max(self.exchanges.len());
+        !self.going_away && (taken as u64) < hello.max_exchanges
+    }
+
+    /// Nothing is left of an exchange that could be sent.
+    pub(crate) fn forget(&mut self, number: u64) {
+        self.exchanges.remove(&number);
+        self.replays.remove(&number);
+        self.turns.remove(number);
     }
 
     /// Whether the peer decodes a codec with this window.

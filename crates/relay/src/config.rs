@@ -18,10 +18,13 @@ pub(crate) const MAX_BACKLOG_BYTES: usize = 1 << 20;
 pub(crate) const PIECE_BYTES: usize = 2 * 1024;
 /// A block closes after this long without input, so that event streams flow.
 pub(crate) const BLOCK_PAUSE: Duration = Duration::from_millis(20);
-/// Most pieces of answer kept per exchange for a replay, in encoded bytes.
+/// Most of an answer kept per exchange for a replay, in bytes of memory.
 pub(crate) const RETAINED_EXCHANGE_BYTES: usize = 64 * 1024;
-/// Most exchanges whose outcome is remembered.
+/// Most exchanges that are over and whose outcome is remembered, and most edges known.
 pub(crate) const MAX_OUTCOMES: usize = 4096;
+/// Most times that a request goes back to wait for a carrier; a gateway that keeps taking requests
+/// and breaking is no better than none.
+pub(crate) const MAX_RESENDS: u8 = 8;
 /// First pause before dialling again; doubles up to [`MAX_DIAL_PAUSE`].
 pub(crate) const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause while exchanges wait; ten times that while none does.
@@ -46,7 +49,8 @@ pub struct Config {
     /// Memory of all encoders, in bytes: beyond it windows shrink, then bodies go uncoded. All
     /// decoders get as much again: beyond it decoding waits its turn.
     pub codec_bytes: usize,
-    /// Memory for bodies from the peer, in bytes, shared out as credit.
+    /// Memory for bodies from the peer, in bytes, shared out as credit beyond what each exchange
+    /// starts with.
     pub receive_bytes: u64,
     /// Memory for answers kept in case their carrier breaks, in bytes.
     pub retained_bytes: usize,

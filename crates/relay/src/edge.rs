@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::bhttp;
-use proto::stream::{Frame, Head as HeadFrame, OutcomeState};
+use proto::stream::{Frame, Head as HeadFrame, OutcomeState, Role};
 use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
 use crate::carrier::Carrier;
-use crate::config::{MAX_DIAL_PAUSE, MIN_DIAL_PAUSE};
+use crate::config::{MAX_DIAL_PAUSE, MAX_RESENDS, MIN_DIAL_PAUSE};
 use crate::exchange::{Exchange, Stage, Traits};
-use crate::incoming::Incoming;
 use crate::timers::Key;
 
-/// How the edge keeps one carrier to its gateway.
+/// How the edge keeps a carrier to its gateway for new exchanges. One that is going away stays
+/// beside it until its exchanges are over.
 #[derive(Debug, Default)]
 pub(crate) struct Dialer {
     next_carrier: u64,
@@ -36,7 +36,14 @@ impl Relay {
         let target = format!("{}://{}", text(&request.scheme), text(&request.authority));
         let (method, exchange) = (text(&request.method), id.to_string());
         self.event(now, Fact::Started { exchange, method, target });
-        let refusal = if self.shutting_down {
+        let mut head = Vec::new();
+        request.encode(&mut head);
+        let refusal = if head.len() > bhttp::MAX_HEAD_BYTES {
+            // The gateway would close the carrier over it.
+            let (len, most) = (head.len(), bhttp::MAX_HEAD_BYTES);
+            let reason = format!("the head is {len} bytes, over the limit of {most}");
+            Some((CauseKind::BadRequest, reason))
+        } else if self.shutting_down {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
         } else if self.exchanges.len() >= self.config.max_exchanges {
             let most = self.config.max_exchanges;
@@ -51,8 +58,6 @@ impl Relay {
             return;
         }
         let mut exchange = Exchange::new(id, now, Stage::Waiting, traits(request));
-        let mut head = Vec::new();
-        request.encode(&mut head);
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&request.fields);
         self.exchanges.insert(id, exchange);
@@ -69,28 +74,37 @@ impl Relay {
         self.exchanges.values().filter(|e| e.stage == Stage::Waiting).map(|e| e.id)
     }
 
-    /// Puts waiting exchanges on the carrier, as many as it takes.
+    /// Puts exchanges that wait for the carrier on it, or the question about them, as many as it
+    /// takes.
     pub(crate) fn attach_waiting(&mut self, now: Duration) {
+        self.room_freed = false;
         let Some(id) = self.dialer.current else { return };
-        let waiting: Vec<_> = self.waiting_exchanges().collect();
-        for exchange in waiting {
-            let Some(carrier) = self.carriers.get_mut(&id) else { return };
-            let promised = carrier.exchanges.len() as u64;
-            let room = carrier.machine.peer().is_some_and(|hello| promised < hello.max_exchanges);
-            if !room || !carrier.has_room() {
-                return;
+        let here = self.carriers.get(&id).and_then(Carrier::peer_instance);
+        let waits = |stage| match stage {
+            Stage::Waiting => true,
+            Stage::Ambiguous { gateway, asked: None } => Some(gateway) == here,
+            _ => false,
+        };
+        let waiting = self.exchanges.values().filter(|e| waits(e.stage)).map(|e| e.id);
+        for id_waiting in waiting.collect::<Vec<_>>() {
+            let Some(carrier) = self.carriers.get_mut(&id).filter(|c| c.has_room()) else { return };
+            let Some(exchange) = self.exchanges.get_mut(&id_waiting) else { continue };
+            carrier.exchanges.insert(id_waiting.number);
+            if let Stage::Ambiguous { asked, .. } = &mut exchange.stage {
+                *asked = Some(id);
+                self.send(now, id, Frame::Query(id_waiting.number));
+                continue;
             }
-            carrier.exchanges.insert(exchange.number);
-            if let Some(exchange) = self.exchanges.get_mut(&exchange) {
-                exchange.stage = Stage::Open(id);
-            }
-            self.timers.set(Key::Exchange(exchange), None);
-            self.advance_outgoing(now, exchange);
+            exchange.stage = Stage::Open(id);
+            self.timers.set(Key::Exchange(id_waiting), None);
+            self.advance_outgoing(now, id_waiting);
         }
     }
 
     pub(crate) fn dial(&mut self, _now: Duration) {
-        if self.dialer.current.is_none() && !self.shutting_down {
+        // Also while shutting down, for those who wait for the outcome of their request.
+        let wanted = !self.shutting_down || !self.exchanges.is_empty();
+        if self.dialer.current.is_none() && wanted {
             let carrier = CarrierId(self.dialer.next_carrier);
             self.dialer.next_carrier += 1;
             self.dialer.current = Some(carrier);
@@ -115,7 +129,7 @@ impl Relay {
     }
 
     /// The gateway said HELLO.
-    pub(crate) fn edge_connected(&mut self, now: Duration, carrier: CarrierId, gateway: u64) {
+    pub(crate) fn edge_connected(&mut self, now: Duration, gateway: u64) {
         self.dialer.failures = 0;
         let ambiguous: Vec<_> = self
             .exchanges
@@ -126,28 +140,32 @@ impl Relay {
             })
             .collect();
         for (id, before) in ambiguous {
-            if before == gateway {
-                self.ask(now, carrier, id);
-            } else {
+            if before != gateway {
                 self.gateway_restarted(now, id);
             }
         }
         self.attach_waiting(now);
     }
 
-    fn ask(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
-        let Some(state) = self.carriers.get_mut(&carrier) else { return };
-        if !state.has_room() {
-            // Patience ends it; a gateway takes back as many as it had.
-            return;
+    /// The gateway takes no new exchanges here: they get another carrier.
+    pub(crate) fn carrier_going_away(&mut self, now: Duration, id: CarrierId) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.going_away = true;
+        self.dirty.insert(id);
+        if self.config.role == Role::Edge {
+            self.dialer_lost(now, id);
         }
-        state.exchanges.insert(id.number);
-        if let Some(exchange) = self.exchanges.get_mut(&id)
-            && let Stage::Ambiguous { asked, .. } = &mut exchange.stage
-        {
-            *asked = Some(carrier);
+    }
+
+    /// Closes a carrier that is going away and that nobody needs any more.
+    pub(crate) fn close_if_left(&mut self, now: Duration, id: CarrierId) {
+        let left = self
+            .carriers
+            .get(&id)
+            .is_some_and(|carrier| carrier.going_away && carrier.exchanges.is_empty());
+        if left && self.config.role == Role::Edge {
+            self.close_carrier(now, id, "the gateway takes no new exchanges");
         }
-        self.send(now, carrier, Frame::Query(id.number));
     }
 
     /// Another gateway answers now, which knows nothing of the exchange.
@@ -165,10 +183,38 @@ impl Relay {
     fn send_again(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.outgoing.rewind();
-        exchange.incoming.restart();
+        self.wait_again(now, id);
+    }
+
+    /// Back to where no carrier was found yet.
+    fn wait_again(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let place = exchange.place();
         exchange.stage = Stage::Waiting;
-        self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
+        exchange.resends += 1;
+        if exchange.resends > MAX_RESENDS {
+            let reason = format!("the carrier broke or was refused {MAX_RESENDS} times; try later");
+            let cause = Cause { kind: CauseKind::GatewayUnreachable, reason };
+            self.fail_local(now, id, cause);
+        } else {
+            self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
+        }
+        if let Some(carrier) = place {
+            self.leave(id, carrier);
+        }
         self.attach_waiting(now);
+    }
+
+    /// The gateway did not forward the request: perhaps another does. `false` where that cannot be.
+    pub(crate) fn try_again(&mut self, now: Duration, id: ExchangeId) -> bool {
+        let Some(exchange) = self.exchanges.get(&id) else { return false };
+        let may = exchange.carrier().is_some()
+            && exchange.outgoing.is_bodyless()
+            && !exchange.incoming.headed;
+        if may {
+            self.send_again(now, id);
+        }
+        may
     }
 
     /// The carrier of an exchange broke.
@@ -189,8 +235,9 @@ impl Relay {
             Stage::Ambiguous { gateway, .. } => gateway,
             _ => carrier.peer_instance().unwrap_or_default(),
         };
-        if !exchange.outgoing.is_head_sent() && exchange.outgoing.is_bodyless() {
-            self.send_again(now, id);
+        if !exchange.outgoing.is_head_sent() {
+            // Nothing of it has left: all is still here.
+            self.wait_again(now, id);
             return;
         }
         exchange.outgoing.stop();
@@ -204,6 +251,7 @@ impl Relay {
     pub(crate) fn edge_patience_ended(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let waited = self.config.connect_timeout.as_secs_f64();
+        let withdrawn = Cause { kind: CauseKind::ClientGone, reason: "out of patience".to_owned() };
         let full = self.dialer.current.and_then(|id| self.carriers.get(&id)?.machine.peer());
         let (kind, reason) = match exchange.stage {
             Stage::Waiting if full.is_some() => (
@@ -223,21 +271,8 @@ impl Relay {
             ),
             Stage::Open(_) | Stage::Detached => return,
         };
-        self.fail_peer_of_question(now, id);
+        self.fail_peer(now, id, &withdrawn);
         self.fail_local(now, id, Cause { kind, reason });
-    }
-
-    /// Withdraws a question that was sent and not answered.
-    fn fail_peer_of_question(&mut self, now: Duration, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        if let Stage::Ambiguous { asked: Some(carrier), .. } = exchange.stage {
-            let (code, reason) = (CauseKind::ClientGone.to_wire(), "out of patience".to_owned());
-            let abort = proto::stream::Abort { exchange: id.number, code, reason };
-            self.send(now, carrier, Frame::Abort(abort));
-            if let Some(carrier) = self.carriers.get_mut(&carrier) {
-                carrier.exchanges.remove(&id.number);
-            }
-        }
     }
 
     pub(crate) fn outcome(
@@ -258,9 +293,6 @@ impl Relay {
             return;
         }
         let bodyless = exchange.outgoing.is_bodyless();
-        if let Some(carrier) = self.carriers.get_mut(&carrier) {
-            carrier.exchanges.remove(&id.number);
-        }
         let (kind, reason) = match state {
             OutcomeState::NotSeen if bodyless => return self.send_again(now, id),
             OutcomeState::Answer => return,
@@ -286,9 +318,6 @@ impl Relay {
 
     pub(crate) fn response_head(&mut self, now: Duration, id: ExchangeId, head: &HeadFrame) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        if exchange.carrier().is_none() {
-            return;
-        }
         exchange.meter.received_wire_bytes += head.head.len() as u64 + 6;
         let response = match bhttp::Response::decode(&head.head) {
             Ok(response) => response,
@@ -299,8 +328,9 @@ impl Relay {
             }
         };
         exchange.status = response.status;
-        if !self.begin_incoming(now, id, head) {
-            return;
+        match codec_of(head) {
+            Ok(options) => exchange.incoming.set_head(options, head.end),
+            Err(cause) => return self.refuse(now, id, &cause),
         }
         // A final answer instead of 100: the body is not wanted (RFC 9110 §10.1.1).
         let reply = Head::Response(response);
@@ -338,11 +368,10 @@ fn text(bytes: &Bytes) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-impl Incoming {
-    /// As before anything came; the local side's credit stands.
-    pub(crate) fn restart(&mut self) {
-        let credit = self.local_credit();
-        *self = Self::new();
-        self.add_local_credit(credit);
-    }
+/// The codec of the body that a head announces; one that is not ours is the peer's fault.
+pub(crate) fn codec_of(head: &HeadFrame) -> Result<codec::Options, Cause> {
+    let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
+    let corrupt =
+        |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };
+    options.check().map(|_| options).map_err(corrupt)
 }

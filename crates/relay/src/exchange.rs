@@ -72,6 +72,8 @@ pub(crate) struct Exchange {
     pub(crate) decoder_bytes: Option<usize>,
     /// The shell holds codec contexts.
     pub(crate) has_contexts: bool,
+    /// Edge: how often the request went back to wait for a carrier.
+    pub(crate) resends: u8,
 }
 
 impl Exchange {
@@ -92,9 +94,19 @@ impl Exchange {
             encoder_bytes: 0,
             decoder_bytes: None,
             has_contexts: false,
+            resends: 0,
         }
     }
 
+    /// Where the exchange has a flow: that of the exchange or that of the question about it.
+    pub(crate) fn place(&self) -> Option<CarrierId> {
+        match self.stage {
+            Stage::Open(carrier) | Stage::Ambiguous { asked: Some(carrier), .. } => Some(carrier),
+            _ => None,
+        }
+    }
+
+    /// The carrier that its body flows on.
     pub(crate) fn carrier(&self) -> Option<CarrierId> {
         match self.stage {
             Stage::Open(carrier) => Some(carrier),

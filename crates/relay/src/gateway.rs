@@ -10,7 +10,7 @@ use record::event::Fact;
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
 use crate::carrier::Replay;
-use crate::edge::traits;
+use crate::edge::{codec_of, traits};
 use crate::exchange::{Exchange, Stage};
 use crate::outcomes::{Log, Outcome};
 use crate::timers::Key;
@@ -30,19 +30,25 @@ impl Relay {
                 return self.refuse_request(now, carrier, id, CauseKind::BadRequest, reason);
             }
         };
-        if self.outcomes.get(id).is_some() || self.outcomes.may_be_forgotten(id) {
+        if self.exchanges.contains_key(&id) || self.outcomes.was_here(id) {
             let reason = "a request with this number was here before".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
         }
         if self.shutting_down {
-            let reason = "the gateway is shutting down".to_owned();
-            return self.refuse_request(now, carrier, id, CauseKind::ShuttingDown, reason);
+            let reason = "the gateway is shutting down; it is safe to repeat".to_owned();
+            return self.refuse_request(now, carrier, id, CauseKind::NotForwarded, reason);
         }
         if self.exchanges.len() >= self.config.max_exchanges {
             let most = self.config.max_exchanges;
             let reason = format!("{most} exchanges are open, the gateway's limit; try later");
             return self.refuse_request(now, carrier, id, CauseKind::Limit, reason);
         }
+        let options = match codec_of(head) {
+            Ok(options) => options,
+            Err(Cause { kind, reason }) => {
+                return self.refuse_request(now, carrier, id, kind, reason);
+            }
+        };
         let target = format!(
             "{}://{}",
             String::from_utf8_lossy(&request.scheme),
@@ -52,13 +58,11 @@ impl Relay {
         self.event(now, Fact::Started { exchange: id.to_string(), method, target });
         let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits(&request));
         exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
+        exchange.incoming.set_head(options, head.end);
         self.exchanges.insert(id, exchange);
         self.outcomes.begin(id);
         if let Some(carrier) = self.carriers.get_mut(&carrier) {
             carrier.exchanges.insert(id.number);
-        }
-        if !self.begin_incoming(now, id, head) {
-            return;
         }
         let (request, end) = (Head::Request(request), head.end);
         self.outputs.push_back(Output::Head { exchange: id, head: request, end });
@@ -80,25 +84,6 @@ impl Relay {
         self.send(now, carrier, Frame::Abort(Abort { exchange: id.number, code, reason }));
     }
 
-    /// Notes the codec of an incoming body; `false` when it was refused.
-    pub(crate) fn begin_incoming(
-        &mut self,
-        now: Duration,
-        id: ExchangeId,
-        head: &HeadFrame,
-    ) -> bool {
-        let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
-        if let Err(error) = options.check() {
-            let reason = error.to_string();
-            self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
-            return false;
-        }
-        if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.incoming.set_head(options, head.end);
-        }
-        true
-    }
-
     pub(crate) fn local_response(
         &mut self,
         now: Duration,
@@ -110,6 +95,13 @@ impl Relay {
         let mut head = Vec::new();
         response.encode(&mut head);
         exchange.status = response.status;
+        if head.len() > bhttp::MAX_HEAD_BYTES {
+            // The edge would close the carrier over it.
+            let (len, most) = (head.len(), bhttp::MAX_HEAD_BYTES);
+            let reason = format!("the answer's head is {len} bytes, over the limit of {most}");
+            self.refuse(now, id, &Cause { kind: CauseKind::OriginFailed, reason });
+            return;
+        }
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&response.fields);
         exchange.traits.expects_continue = false;
@@ -147,6 +139,10 @@ impl Relay {
     /// An edge keeps one carrier: what the one before still holds must not be forwarded after the
     /// edge was told that it never came.
     pub(crate) fn supersede(&mut self, now: Duration, carrier: CarrierId, instance: u64) {
+        if self.shutting_down {
+            // Nothing new is forwarded, and the edge comes back for what it lost, not for good.
+            return;
+        }
         let older: Vec<_> = self
             .carriers
             .iter()
@@ -168,39 +164,60 @@ impl Relay {
                 None => OutcomeState::Lost(*status),
                 Some(frames) => {
                     let frames = frames.iter().cloned().collect();
-                    self.replay(carrier, Replay { number: id.number, frames });
+                    self.replay(carrier, id, frames);
                     OutcomeState::Answer
                 }
             },
             Some(Outcome::Running) => return self.query_running(now, carrier, id),
         };
-        self.send(now, carrier, Frame::Outcome(id.number, state));
+        self.send_outcome(now, carrier, id, state);
     }
 
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let before = exchange.place();
+        if !exchange.incoming.has_ended() {
+            // The rest of the request went down with the other carrier.
+            let reason = "the edge asks about a request that is not whole".to_owned();
+            self.note_abort(id);
+            self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
+            return self.send_outcome(now, carrier, id, OutcomeState::Aborted);
+        }
         let Some(frames) = exchange.log.frames().map(|frames| frames.iter().cloned().collect())
         else {
             let status = exchange.status;
             let reason = "too much of the answer is lost to send it again".to_owned();
             self.note_abort(id);
             self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
-            self.send(now, carrier, Frame::Outcome(id.number, OutcomeState::Lost(status)));
-            return;
+            return self.send_outcome(now, carrier, id, OutcomeState::Lost(status));
         };
         exchange.stage = Stage::Open(carrier);
         self.timers.set(Key::Exchange(id), None);
+        if let Some(before) = before {
+            self.leave(id, before);
+        }
         if let Some(carrier) = self.carriers.get_mut(&carrier) {
             carrier.exchanges.insert(id.number);
         }
-        self.send(now, carrier, Frame::Outcome(id.number, OutcomeState::Answer));
-        self.replay(carrier, Replay { number: id.number, frames });
+        self.send_outcome(now, carrier, id, OutcomeState::Answer);
+        self.replay(carrier, id, frames);
         self.advance_outgoing(now, id);
     }
 
-    fn replay(&mut self, carrier: CarrierId, replay: Replay) {
+    fn send_outcome(
+        &mut self,
+        now: Duration,
+        carrier: CarrierId,
+        id: ExchangeId,
+        state: OutcomeState,
+    ) {
+        self.send(now, carrier, Frame::Outcome(id.number, state));
+    }
+
+    fn replay(&mut self, carrier: CarrierId, id: ExchangeId, replay: Replay) {
         if let Some(state) = self.carriers.get_mut(&carrier) {
-            state.replays.push_back(replay);
+            state.replays.insert(id.number, replay);
+            state.turns.offer(id.number, 0);
             self.dirty.insert(carrier);
         }
     }

@@ -24,6 +24,15 @@ impl Relay {
 
     pub(crate) fn local_end(&mut self, now: Duration, id: ExchangeId, trailers: bhttp::Fields) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if let Err(error) = check_trailers(&trailers) {
+            let kind = match self.config.role {
+                Role::Edge => CauseKind::BadRequest,
+                Role::Gateway => CauseKind::OriginFailed,
+            };
+            let reason = format!("trailers that cannot cross the link: {error}");
+            self.refuse(now, id, &Cause { kind, reason });
+            return;
+        }
         exchange.outgoing.end(trailers);
         self.advance_outgoing(now, id);
     }
@@ -232,10 +241,23 @@ impl Relay {
             let plain_len = plain.len();
             outgoing.push_block(plain, plain_len, false, end);
         }
+        self.release_contexts(id);
         if let Some((options, reason)) = chosen {
             self.chosen(now, id, options, reason);
         }
         self.advance_outgoing(now, id);
+    }
+
+    /// Gives back the memory of contexts that have nothing left to do. They go together.
+    fn release_contexts(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if exchange.has_contexts && exchange.outgoing.is_encoded() && exchange.incoming.is_decoded()
+        {
+            exchange.has_contexts = false;
+            self.encoder_bytes -= std::mem::take(&mut exchange.encoder_bytes);
+            self.decoder_bytes -= exchange.decoder_bytes.as_mut().map_or(0, std::mem::take);
+            self.outputs.push_back(Output::Release { exchange: id });
+        }
     }
 
     fn decoded(
@@ -258,18 +280,19 @@ impl Relay {
                 return;
             }
         }
+        self.release_contexts(id);
         self.advance_incoming(now, id);
     }
 
     /// Decodes, delivers, gives the peer credit, and ends the half when all is delivered.
     pub(crate) fn advance_incoming(&mut self, now: Duration, id: ExchangeId) {
         if !self.reserve_decoder(id) {
-            if !self.undecoded.contains(&id) {
+            if !self.timers.is_set(Key::Decoder(id)) {
                 self.undecoded.push_back(id);
+                self.timers.set(Key::Decoder(id), Some(now + self.config.connect_timeout));
             }
             return;
         }
-        let target = self.credit_target();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         loop {
             while let Some(bytes) = exchange.incoming.deliver() {
@@ -295,7 +318,10 @@ impl Relay {
                 break;
             }
         }
-        let credit = exchange.incoming.credit_due(target);
+        let wants_credit = exchange.incoming.wants_credit();
+        let target = if wants_credit { self.credit_target(id) } else { 0 };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let credit = wants_credit.then(|| exchange.incoming.credit_due(target)).flatten();
         let trailers = exchange.incoming.take_end();
         let told = exchange.incoming.ended_with_head;
         let carrier = exchange.carrier();
@@ -310,28 +336,39 @@ impl Relay {
         }
     }
 
-    /// Reserves memory for an exchange's decoder, once its head has named one; `false`: wait. The
-    /// first gets its memory whatever it takes, so that somebody always goes on.
+    /// Reserves memory for an exchange's decoder, once a block needs one; `false`: wait. The first
+    /// gets its memory whatever it takes, so that somebody always goes on.
     pub(crate) fn reserve_decoder(&mut self, id: ExchangeId) -> bool {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return true };
-        let incoming = &exchange.incoming;
-        if exchange.decoder_bytes.is_some() || !incoming.headed || incoming.ended_with_head {
+        if exchange.decoder_bytes.is_some() || !exchange.incoming.needs_decoder() {
             return true;
         }
-        let options = incoming.options;
+        let options = exchange.incoming.options;
         let bytes = options.codec().map_or(0, |codec| codec.decoder_bytes(options));
         if self.decoder_bytes > 0 && self.decoder_bytes + bytes > self.config.codec_bytes {
             return false;
         }
         self.decoder_bytes += bytes;
         exchange.decoder_bytes = Some(bytes);
+        self.timers.set(Key::Decoder(id), None);
         true
     }
 
-    /// Each exchange's share of the memory for bodies from the peer.
-    fn credit_target(&self) -> u64 {
+    /// An exchange's share of the memory for bodies from the peer, of what the others left of it.
+    fn credit_target(&self, id: ExchangeId) -> u64 {
         let share = self.config.receive_bytes / (self.exchanges.len().max(1) as u64);
-        share.clamp(INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES)
+        let others = self.exchanges.values().filter(|exchange| exchange.id != id);
+        let taken = others.map(|exchange| exchange.incoming.window()).sum();
+        let left = self.config.receive_bytes.saturating_sub(taken);
+        share.min(left).clamp(INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES)
+    }
+
+    /// No memory came free for a decoder.
+    pub(crate) fn decoder_patience_ended(&mut self, now: Duration, id: ExchangeId) {
+        let waited = self.config.connect_timeout.as_secs_f64();
+        let reason = format!("no codec memory to decode the body within {waited} s; try later");
+        self.undecoded.retain(|other| *other != id);
+        self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
     }
 
     /// Ends an exchange when both halves are through.
@@ -374,8 +411,15 @@ impl Relay {
             },
         );
         self.forget(id);
-        if self.config.role == Role::Edge {
-            self.attach_waiting(now);
-        }
     }
+}
+
+/// The peer reads trailers with the frame: what it cannot read would cost all exchanges the carrier.
+fn check_trailers(trailers: &bhttp::Fields) -> Result<(), proto::Error> {
+    if trailers.is_empty() {
+        return Ok(());
+    }
+    let mut encoded = Vec::new();
+    bhttp::encode_fields(trailers, &mut encoded);
+    bhttp::decode_fields(&encoded).map(drop)
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use proto::bhttp;
-use proto::stream::{Data, MAX_BLOCK_BYTES};
+use proto::stream::{BLOCK_CREDIT_BYTES, Data, MAX_BLOCK_BYTES};
 
 use crate::api::{Cause, CauseKind};
 use crate::config::INITIAL_CREDIT_BYTES;
@@ -21,6 +21,14 @@ pub(crate) struct Block {
     /// The coding ends with it.
     pub(crate) last: bool,
     uncoded: bool,
+}
+
+impl Block {
+    /// What its pieces took of the credit.
+    fn credit(&self) -> u64 {
+        let whole = if self.bytes.is_empty() { 0 } else { BLOCK_CREDIT_BYTES };
+        self.bytes.len() as u64 + whole
+    }
 }
 
 /// See the module.
@@ -93,12 +101,10 @@ impl Incoming {
             self.partial.extend_from_slice(&data.bytes);
             return Ok(());
         };
-        let bytes = if self.partial.is_empty() {
-            data.bytes
-        } else {
-            self.partial.extend_from_slice(&data.bytes);
-            std::mem::take(&mut self.partial).freeze()
-        };
+        self.partial.extend_from_slice(&data.bytes);
+        // A copy of its own size: pieces share the buffer that they were read into, and a byte
+        // that waits here would hold all of that.
+        let bytes = Bytes::copy_from_slice(&std::mem::take(&mut self.partial));
         let uncoded = data.uncoded || self.options.codec == 0;
         let decoded_len = usize::try_from(decoded_len).unwrap_or(usize::MAX);
         if uncoded && bytes.len() != decoded_len {
@@ -119,7 +125,7 @@ impl Incoming {
     pub(crate) fn next_work(&mut self) -> Option<Block> {
         while !self.working && self.decoded.is_empty() {
             let block = self.blocks.pop_front()?;
-            self.consumed += block.bytes.len() as u64;
+            self.consumed += block.credit();
             if !block.uncoded {
                 self.working = true;
                 return Some(block);
@@ -129,14 +135,20 @@ impl Incoming {
         None
     }
 
+    /// The block that is next has to be decoded.
+    pub(crate) fn needs_decoder(&self) -> bool {
+        self.blocks.front().is_some_and(|block| !block.uncoded)
+    }
+
+    /// No block is left to decode, or ever will be.
+    pub(crate) fn is_decoded(&self) -> bool {
+        !self.working && (!self.headed || self.ended.is_some() && self.blocks.is_empty())
+    }
+
     pub(crate) fn push_decoded(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             self.decoded.push_back(bytes);
         }
-    }
-
-    pub(crate) fn local_credit(&self) -> u64 {
-        self.local_credit
     }
 
     pub(crate) fn add_local_credit(&mut self, bytes: u64) {
@@ -169,11 +181,18 @@ impl Incoming {
         Some(trailers)
     }
 
+    /// Bytes that the peer may have on their way to here or waiting here.
+    pub(crate) fn window(&self) -> u64 {
+        if self.finished { 0 } else { self.window }
+    }
+
+    /// Enough was consumed for new credit to be worth a frame.
+    pub(crate) fn wants_credit(&self) -> bool {
+        self.ended.is_none() && self.consumed >= self.window / 4
+    }
+
     /// Credit to give the peer: what was consumed, and growth or shrinking towards `target`.
     pub(crate) fn credit_due(&mut self, target: u64) -> Option<u64> {
-        if self.ended.is_some() || self.consumed < self.window / 4 {
-            return None;
-        }
         let outstanding = self.window.saturating_sub(self.consumed);
         let due = target.checked_sub(outstanding).filter(|due| *due > 0)?;
         self.window = target;

@@ -20,6 +20,7 @@ mod pump;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub struct Relay {
     /// Exchanges that wait for a decoder's memory.
     undecoded: VecDeque<ExchangeId>,
     shutting_down: bool,
+    /// Edge: a place on a carrier came free since exchanges were attached.
+    room_freed: bool,
     dialer: edge::Dialer,
     next_number: u64,
 }
@@ -91,6 +94,7 @@ impl Relay {
             decoder_bytes: 0,
             undecoded: VecDeque::new(),
             shutting_down: false,
+            room_freed: false,
             dialer: edge::Dialer::default(),
             next_number: 1,
         }
@@ -151,7 +155,8 @@ impl Relay {
             Input::Done { exchange, direction, block, result, cpu } => {
                 self.work_done(now, exchange, direction, block, result, cpu);
             }
-            Input::Wake => {}
+            // Whoever woke us may have come early: the next instant is told again.
+            Input::Wake => self.wake_at = None,
             Input::Shutdown => self.shut_down(now),
         }
         self.run_timers(now);
@@ -169,6 +174,7 @@ impl Relay {
             match key {
                 Key::Block(exchange) => self.advance_outgoing(now, exchange),
                 Key::Exchange(exchange) => self.exchange_expired(now, exchange),
+                Key::Decoder(exchange) => self.decoder_patience_ended(now, exchange),
                 Key::Carrier(carrier) => {
                     let waited = self.config.connect_timeout.as_secs();
                     self.close_carrier(now, carrier, &format!("no HELLO within {waited} s"));
@@ -228,6 +234,9 @@ impl Relay {
         let Some(instance) = instance else { return };
         for number in &carrier.exchanges {
             let exchange = ExchangeId { instance, number: *number };
+            if self.exchanges.get(&exchange).and_then(Exchange::place) != Some(id) {
+                continue;
+            }
             match self.config.role {
                 Role::Edge => self.edge_lost_carrier(now, exchange, &carrier),
                 Role::Gateway => self.gateway_lost_carrier(now, exchange),
@@ -269,7 +278,8 @@ impl Relay {
     /// Tells the local side that the exchange is over, and forgets it.
     fn fail_local(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let untouched = exchange.stage == exchange::Stage::Waiting;
+        let untouched =
+            exchange.stage == exchange::Stage::Waiting && exchange.outgoing.is_untouched();
         self.failed(now, exchange.started, id, &cause);
         self.outputs.push_back(Output::Abort { exchange: id, cause, untouched });
         self.forget(id);
@@ -277,7 +287,7 @@ impl Relay {
 
     /// Tells the peer that the exchange is over.
     fn fail_peer(&mut self, now: Duration, id: ExchangeId, cause: &Cause) {
-        let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::carrier) else { return };
+        let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::place) else { return };
         let abort =
             Abort { exchange: id.number, code: cause.kind.to_wire(), reason: cause.reason.clone() };
         self.send(now, carrier, Frame::Abort(abort));
@@ -300,8 +310,21 @@ impl Relay {
         if exchange.has_contexts {
             self.outputs.push_back(Output::Release { exchange: id });
         }
-        if let Some(carrier) = exchange.carrier().and_then(|id| self.carriers.get_mut(&id)) {
-            carrier.exchanges.remove(&id.number);
+        if self.timers.is_set(Key::Decoder(id)) {
+            self.timers.set(Key::Decoder(id), None);
+            self.undecoded.retain(|other| *other != id);
+        }
+        if let Some(place) = exchange.place() {
+            self.leave(id, place);
+        }
+    }
+
+    /// The exchange has no business on the carrier any more; others may have its place.
+    fn leave(&mut self, id: ExchangeId, carrier: CarrierId) {
+        if let Some(state) = self.carriers.get_mut(&carrier) {
+            state.forget(id.number);
+            self.room_freed = self.config.role == Role::Edge;
+            self.dirty.insert(carrier);
         }
     }
 

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use proto::stream::Frame;
+use bytes::Bytes;
+use proto::stream::{Data, Frame};
 
 use crate::api::ExchangeId;
 use crate::config::{MAX_OUTCOMES, RETAINED_EXCHANGE_BYTES};
@@ -19,12 +20,19 @@ pub(crate) struct Log {
 impl Log {
     /// Keeps a frame of `bytes` encoded bytes, or gives up when the answer grows too large.
     pub(crate) fn push(&mut self, frame: &Frame, bytes: usize) {
-        self.bytes += bytes;
+        self.bytes += bytes + size_of::<Frame>();
         if self.bytes > RETAINED_EXCHANGE_BYTES {
             self.give_up();
         }
         if !self.overflowed {
-            self.frames.push(frame.clone());
+            self.frames.push(match frame {
+                // A copy of its own size: the piece shares the buffer that its block came in.
+                Frame::Data(data) => {
+                    let bytes = Bytes::copy_from_slice(&data.bytes);
+                    Frame::Data(Data { bytes, ..data.clone() })
+                }
+                other => other.clone(),
+            });
         }
     }
 
@@ -60,13 +68,31 @@ pub(crate) enum Outcome {
     Aborted,
 }
 
+/// An edge that said HELLO.
+#[derive(Debug)]
+struct Edge {
+    /// Whose instance it is.
+    peer: String,
+    /// Numbers up to this may have been known once.
+    forgotten: u64,
+    /// Nothing of it was forgotten before it said HELLO first.
+    whole: bool,
+    greeted: u64,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Outcomes {
+    /// Open ones are bounded by the relay's table of exchanges, the others by `over`.
     known: BTreeMap<ExchangeId, Outcome>,
-    order: VecDeque<ExchangeId>,
-    /// Per instance: numbers up to this may have been known once.
-    forgotten: BTreeMap<u64, u64>,
+    /// Those that are over, the oldest first.
+    over: VecDeque<ExchangeId>,
+    /// Those of `over` whose answer is kept, the oldest first.
+    kept: VecDeque<ExchangeId>,
+    edges: BTreeMap<u64, Edge>,
+    greetings: u64,
+    /// An edge had to be forgotten: one that seems new may not be.
+    forgot_edges: bool,
     retained_bytes: usize,
     limit_bytes: usize,
 }
@@ -75,11 +101,33 @@ impl Outcomes {
     pub(crate) fn new(limit_bytes: usize) -> Self {
         Self {
             known: BTreeMap::new(),
-            order: VecDeque::new(),
-            forgotten: BTreeMap::new(),
+            over: VecDeque::new(),
+            kept: VecDeque::new(),
+            edges: BTreeMap::new(),
+            greetings: 0,
+            forgot_edges: false,
             retained_bytes: 0,
             limit_bytes,
         }
+    }
+
+    /// Notes an edge's HELLO; `false` when the instance is another peer's.
+    pub(crate) fn greet(&mut self, instance: u64, peer: &str) -> bool {
+        self.greetings += 1;
+        let greeted = self.greetings;
+        if let Some(edge) = self.edges.get_mut(&instance) {
+            edge.greeted = greeted;
+            return edge.peer == peer;
+        }
+        let least = self.edges.iter().min_by_key(|(_, edge)| edge.greeted).map(|(id, _)| *id);
+        if let Some(least) = least.filter(|_| self.edges.len() >= MAX_OUTCOMES) {
+            self.edges.remove(&least);
+            self.forgot_edges = true;
+            self.forget_all_of(least);
+        }
+        let (peer, whole) = (peer.to_owned(), !self.forgot_edges);
+        self.edges.insert(instance, Edge { peer, forgotten: 0, whole, greeted });
+        true
     }
 
     pub(crate) fn get(&self, exchange: ExchangeId) -> Option<&Outcome> {
@@ -88,43 +136,62 @@ impl Outcomes {
 
     /// Whether the exchange may have been here though nothing is known of it any more.
     pub(crate) fn may_be_forgotten(&self, exchange: ExchangeId) -> bool {
-        self.forgotten.get(&exchange.instance).is_some_and(|most| exchange.number <= *most)
+        let edge = self.edges.get(&exchange.instance);
+        edge.is_none_or(|edge| !edge.whole || exchange.number <= edge.forgotten)
+    }
+
+    /// Whether a request with this id must not be forwarded: it was, or its number is spent.
+    pub(crate) fn was_here(&self, exchange: ExchangeId) -> bool {
+        let edge = self.edges.get(&exchange.instance);
+        self.known.contains_key(&exchange)
+            || edge.is_some_and(|edge| exchange.number <= edge.forgotten)
     }
 
     /// Notes that an exchange began.
     pub(crate) fn begin(&mut self, exchange: ExchangeId) {
         self.known.insert(exchange, Outcome::Running);
-        self.order.push_back(exchange);
-        while self.order.len() > MAX_OUTCOMES {
-            let Some(oldest) = self.order.pop_front() else { return };
+    }
+
+    /// Notes how an open exchange ended; the oldest that are over make room.
+    pub(crate) fn end(&mut self, exchange: ExchangeId, outcome: Outcome) {
+        let Some(known @ Outcome::Running) = self.known.get_mut(&exchange) else { return };
+        let kept = match &outcome {
+            Outcome::Answered { log, .. } => log.held_bytes(),
+            _ => 0,
+        };
+        *known = outcome;
+        self.over.push_back(exchange);
+        if kept > 0 {
+            self.retained_bytes += kept;
+            self.kept.push_back(exchange);
+        }
+        while self.retained_bytes > self.limit_bytes {
+            let Some(oldest) = self.kept.pop_front() else { break };
             self.drop_log(oldest);
-            self.known.remove(&oldest);
-            let most = self.forgotten.entry(oldest.instance).or_default();
-            *most = oldest.number.max(*most);
-            if self.forgotten.len() > MAX_OUTCOMES {
-                self.forgotten.pop_first();
-            }
+        }
+        while self.over.len() > MAX_OUTCOMES {
+            let Some(oldest) = self.over.pop_front() else { break };
+            self.forget(oldest);
         }
     }
 
-    /// Notes how an exchange ended; the oldest answers are let go when they are too many bytes.
-    pub(crate) fn end(&mut self, exchange: ExchangeId, outcome: Outcome) {
-        let Some(known) = self.known.get_mut(&exchange) else { return };
-        if let Outcome::Answered { log, .. } = &outcome {
-            self.retained_bytes += log.held_bytes();
+    fn forget(&mut self, exchange: ExchangeId) {
+        if self.kept.front() == Some(&exchange) {
+            self.kept.pop_front();
         }
-        *known = outcome;
-        let oldest: Vec<_> = if self.retained_bytes > self.limit_bytes {
-            self.order.iter().copied().collect()
-        } else {
-            Vec::new()
-        };
-        for old in oldest {
-            if self.retained_bytes <= self.limit_bytes {
-                break;
-            }
-            self.drop_log(old);
+        self.drop_log(exchange);
+        self.known.remove(&exchange);
+        if let Some(edge) = self.edges.get_mut(&exchange.instance) {
+            edge.forgotten = edge.forgotten.max(exchange.number);
         }
+    }
+
+    fn forget_all_of(&mut self, instance: u64) {
+        let is_theirs = |exchange: &ExchangeId| exchange.instance == instance;
+        let theirs: Vec<_> = self.over.iter().copied().filter(is_theirs).collect();
+        self.over.retain(|exchange| !is_theirs(exchange));
+        self.kept.retain(|exchange| !is_theirs(exchange));
+        theirs.into_iter().for_each(|exchange| self.forget(exchange));
     }
 
     fn drop_log(&mut self, exchange: ExchangeId) {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use proto::bhttp;
 use proto::stream::{Data, Frame, Head, MAX_BLOCK_BYTES};
 
@@ -21,14 +21,6 @@ pub(crate) struct Cut {
     pub(crate) end: bool,
     /// The coding ends with it: not where trailers follow.
     pub(crate) last: bool,
-}
-
-#[derive(Debug)]
-struct Block {
-    bytes: Bytes,
-    decoded_len: usize,
-    uncoded: bool,
-    end: bool,
 }
 
 /// The block that is being encoded, as it was.
@@ -59,7 +51,8 @@ pub(crate) struct Outgoing {
     cut_end: bool,
     in_work: Option<InWork>,
     next_block: u64,
-    blocks: VecDeque<Block>,
+    /// Whole blocks, or what is left of the first.
+    blocks: VecDeque<Data>,
     trailers_due: bool,
     /// Everything is with the carrier.
     pub(crate) finished: bool,
@@ -113,6 +106,11 @@ impl Outgoing {
         !self.had_body && self.ended.as_ref().is_some_and(Vec::is_empty)
     }
 
+    /// The local side was not even asked for body.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.granted == 0 && !self.had_body
+    }
+
     /// The half as it was before anything was sent; only for one without a body.
     pub(crate) fn rewind(&mut self) {
         let head = std::mem::take(&mut self.head);
@@ -153,7 +151,10 @@ impl Outgoing {
     pub(crate) fn can_cut(&self, now: Duration) -> bool {
         let room = self.in_work.is_none() && self.blocks.len() < MAX_BLOCKS && !self.cut_end;
         let full = self.open.len() >= MAX_BLOCK_BYTES;
-        let due = !self.open.is_empty() && self.blocks.is_empty() && now >= self.flush_at;
+        // What goes uncoded gains nothing by waiting for more.
+        let plain = self.uncoded || self.options == Some(codec::Options::IDENTITY);
+        let waited = plain || now >= self.flush_at;
+        let due = !self.open.is_empty() && self.blocks.is_empty() && waited;
         room && self.has_head() && (full || due || self.ended.is_some())
     }
 
@@ -185,6 +186,11 @@ impl Outgoing {
         Some((work.plain, work.end))
     }
 
+    /// No block is left to encode, or ever will be.
+    pub(crate) fn is_encoded(&self) -> bool {
+        self.in_work.is_none() && (self.uncoded || self.cut_end || self.options.is_none())
+    }
+
     /// The codec is final, the head may go.
     pub(crate) fn settle(&mut self, options: codec::Options) {
         self.options = Some(options);
@@ -198,7 +204,8 @@ impl Outgoing {
     /// A block is ready for the carrier. An empty one only carries the end.
     pub(crate) fn push_block(&mut self, bytes: Bytes, decoded_len: usize, coded: bool, end: bool) {
         if decoded_len > 0 || end {
-            self.blocks.push_back(Block { bytes, decoded_len, uncoded: !coded, end });
+            let block_end = Some(decoded_len as u64);
+            self.blocks.push_back(Data { exchange: 0, block_end, uncoded: !coded, end, bytes });
         }
     }
 
@@ -224,28 +231,20 @@ impl Outgoing {
             self.finished = true;
             return Some(Frame::Trailers(number, self.ended.clone().unwrap_or_default()));
         };
-        let len = block.bytes.len().min(most).min(usize::try_from(credit).unwrap_or(usize::MAX));
-        if len == 0 && !block.bytes.is_empty() {
-            return None;
-        }
-        let bytes = block.bytes.copy_to_bytes(len);
-        let whole = block.bytes.is_empty();
-        let (decoded_len, uncoded) = (block.decoded_len, block.uncoded);
-        let end = whole && block.end;
-        if whole {
+        let piece = block.split_piece(credit, most)?;
+        if let Some(decoded_len) = piece.block_end {
             self.blocks.pop_front();
-            self.held = self.held.saturating_sub(decoded_len as u64);
+            self.held = self.held.saturating_sub(decoded_len);
         }
-        self.finished |= end;
-        let block_end = whole.then_some(decoded_len as u64);
-        Some(Frame::Data(Data { exchange: number, block_end, uncoded, end, bytes }))
+        self.finished |= piece.end;
+        Some(Frame::Data(Data { exchange: number, ..piece }))
     }
 
     fn head_frame(&mut self, number: u64) -> Frame {
         self.head_sent = true;
         // A body that turned out empty ends with the head.
         let only = self.blocks.len() == 1
-            && self.blocks.front().is_some_and(|block| block.end && block.decoded_len == 0);
+            && self.blocks.front().is_some_and(|block| block.end && block.block_end == Some(0));
         if only {
             self.blocks.clear();
             self.finished = true;
@@ -272,6 +271,8 @@ impl Outgoing {
 
     /// Nothing more will be sent; what is held is dropped.
     pub(crate) fn stop(&mut self) {
+        // A body that was still to come is lost with what is held.
+        self.had_body |= self.ended.is_none();
         self.open.clear();
         self.blocks.clear();
         self.trailers_due = false;

@@ -9,9 +9,9 @@ use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output};
-use crate::carrier::encoded_len;
+use crate::carrier::{self, encoded_len};
 use crate::config::{MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
-use crate::exchange::Stage;
+use crate::exchange::{Exchange, Stage};
 use crate::timers::Key;
 
 impl Relay {
@@ -21,6 +21,11 @@ impl Relay {
             while let Some(carrier) = self.dirty.pop_first() {
                 self.fill(now, carrier);
                 self.drain(now, carrier);
+                self.close_if_left(now, carrier);
+            }
+            if self.room_freed {
+                self.attach_waiting(now);
+                continue;
             }
             // Memory may have come free for a body that waits to be decoded.
             let Some(id) = self.undecoded.front().copied() else { return };
@@ -28,6 +33,11 @@ impl Relay {
                 return;
             }
             self.undecoded.pop_front();
+            // Who goes on shows that waiting is worth while.
+            let patience = Some(now + self.config.connect_timeout);
+            for id in &self.undecoded {
+                self.timers.set(Key::Decoder(*id), patience);
+            }
             self.advance_incoming(now, id);
         }
     }
@@ -39,31 +49,40 @@ impl Relay {
             if carrier.room_bytes() == 0 {
                 return;
             }
-            if let Some(replay) = carrier.replays.front_mut() {
-                match replay.frames.pop_front() {
-                    Some(frame) => {
-                        carrier.send(now, frame);
-                    }
-                    None => {
-                        let number = carrier.replays.pop_front().map_or(0, |r| r.number);
-                        self.offer(ExchangeId { instance, number });
-                    }
-                }
-                continue;
+            let Some(number) = carrier.turns.next() else { return };
+            let most = if carrier.turns.is_empty() { TRANSMIT_WINDOW_BYTES } else { PIECE_BYTES };
+            let exchange = ExchangeId { instance, number };
+            if carrier.replays.contains_key(&number) {
+                self.send_replay(now, id, exchange, most);
+            } else {
+                self.send_next(now, id, exchange, most);
             }
-            let Some(number) = carrier.ready.pop_front() else { return };
-            let alone = carrier.ready.is_empty();
-            self.send_next(now, id, ExchangeId { instance, number }, alone);
+        }
+    }
+
+    /// Sends one frame of an answer again; the exchange goes on behind the last.
+    fn send_replay(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, most: usize) {
+        let Some(state) = self.carriers.get_mut(&carrier) else { return };
+        let credit = state.machine.credit(id.number);
+        let Some(replay) = state.replays.get_mut(&id.number) else { return };
+        let frame = carrier::next_frame(replay, credit, most);
+        if replay.is_empty() {
+            state.replays.remove(&id.number);
+            self.offer(id);
+        } else if frame.is_some() {
+            state.turns.offer(id.number, u64::MAX);
+        }
+        if let Some(frame) = frame {
+            self.send(now, carrier, frame);
         }
     }
 
     /// Sends one frame of an exchange and puts it back in the queue if it has more.
-    fn send_next(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, alone: bool) {
+    fn send_next(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, most: usize) {
         let Some(machine) = self.carriers.get(&carrier).map(|carrier| &carrier.machine) else {
             return;
         };
         let credit = machine.credit(id.number);
-        let most = if alone { TRANSMIT_WINDOW_BYTES } else { PIECE_BYTES };
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.stage != Stage::Open(carrier) {
             return;
@@ -89,10 +108,20 @@ impl Relay {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let Some(carrier_id) = exchange.carrier() else { return };
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
-        let replaying = carrier.replays.iter().any(|replay| replay.number == id.number);
-        if exchange.outgoing.is_ready() && !replaying && !carrier.ready.contains(&id.number) {
-            carrier.ready.push_back(id.number);
+        if exchange.outgoing.is_ready() {
+            carrier.turns.offer(id.number, exchange.meter.sent_wire_bytes);
             self.dirty.insert(carrier_id);
+        }
+    }
+
+    /// The peer gave credit: what waited for it has its turn.
+    fn credited(&mut self, id: CarrierId, exchange: ExchangeId) {
+        match self.carriers.get_mut(&id) {
+            Some(carrier) if carrier.replays.contains_key(&exchange.number) => {
+                carrier.turns.offer(exchange.number, u64::MAX);
+                self.dirty.insert(id);
+            }
+            _ => self.offer(exchange),
         }
     }
 
@@ -116,7 +145,11 @@ impl Relay {
                 Some(stream::Output::Fault(error)) => {
                     self.close_carrier(now, id, &format!("protocol fault: {error}"));
                 }
-                None => return,
+                None => {
+                    // Frames of exchanges that are over were not sent.
+                    carrier.queued = 0;
+                    return;
+                }
             }
         }
     }
@@ -128,28 +161,39 @@ impl Relay {
         }
         let Some(instance) = self.edge_instance(carrier) else { return };
         let id = |number| ExchangeId { instance, number };
+        let here =
+            |number| self.exchanges.get(&id(number)).and_then(Exchange::place) == Some(carrier);
         match frame {
             Frame::Head(head) => match self.config.role {
-                Role::Edge => self.response_head(now, id(head.exchange), &head),
+                Role::Edge if here(head.exchange) => {
+                    self.response_head(now, id(head.exchange), &head);
+                }
+                Role::Edge => {}
                 Role::Gateway => self.request_head(now, carrier, id(head.exchange), &head),
             },
-            Frame::Data(data) => self.peer_data(now, id(data.exchange), data),
-            Frame::Trailers(number, trailers) => self.peer_end(now, id(number), trailers),
-            Frame::Credit(number, _) => self.offer(id(number)),
-            Frame::Abort(abort) => {
-                let kind = CauseKind::from_wire(abort.code);
-                self.peer_abort(now, id(abort.exchange), Cause { kind, reason: abort.reason });
+            Frame::Data(data) if here(data.exchange) => {
+                self.peer_data(now, id(data.exchange), data);
             }
-            Frame::Interim(number, status) => self.peer_interim(id(number), status),
-            Frame::Query(number) => self.query(now, carrier, id(number)),
-            Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
-            Frame::GoAway => {
-                if let Some(carrier) = self.carriers.get_mut(&carrier) {
-                    carrier.going_away = true;
+            Frame::Trailers(number, trailers) if here(number) => {
+                self.peer_end(now, id(number), trailers);
+            }
+            Frame::Credit(number, _) => self.credited(carrier, id(number)),
+            Frame::Abort(abort) => {
+                let exchange = id(abort.exchange);
+                if here(abort.exchange) {
+                    let kind = CauseKind::from_wire(abort.code);
+                    self.peer_abort(now, exchange, Cause { kind, reason: abort.reason });
+                } else {
+                    // Of an answer that is sent again nothing else is left.
+                    self.leave(exchange, carrier);
                 }
             }
-            // Kinds of control that this version does not use; later ones may be sent.
-            Frame::Control(..) | Frame::Hello(_) | Frame::Ping(_) | Frame::Pong(_) => {}
+            Frame::Interim(number, status) if here(number) => self.peer_interim(id(number), status),
+            Frame::Query(number) => self.query(now, carrier, id(number)),
+            Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
+            Frame::GoAway => self.carrier_going_away(now, carrier),
+            // Frames of exchanges that are over; kinds of control that this version does not use.
+            _ => {}
         }
     }
 
@@ -157,10 +201,8 @@ impl Relay {
         self.timers.set(Key::Carrier(id), None);
         let Some(carrier) = self.carriers.get(&id) else { return };
         let peer = carrier.peer.clone();
-        let other = self.carriers.iter().any(|(other, carrier)| {
-            *other != id && carrier.peer_instance() == Some(hello.instance) && carrier.peer != peer
-        });
-        if other {
+        let welcome = self.config.role == Role::Edge || self.outcomes.greet(hello.instance, &peer);
+        if !welcome {
             // Else one peer could ask for the answers of another's exchanges.
             self.close_carrier(now, id, "the instance belongs to another peer");
             return;
@@ -171,7 +213,7 @@ impl Relay {
             self.send(now, id, Frame::GoAway);
         }
         match self.config.role {
-            Role::Edge => self.edge_connected(now, id, hello.instance),
+            Role::Edge => self.edge_connected(now, hello.instance),
             Role::Gateway => self.supersede(now, id, hello.instance),
         }
     }
@@ -208,13 +250,23 @@ impl Relay {
 
     fn peer_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        if cause.kind == CauseKind::AnsweredEarly && exchange.incoming.has_ended() {
-            exchange.outgoing.stop();
-            self.settle_if_done(now, id);
-            return;
-        }
-        if self.config.role == Role::Gateway {
-            self.note_abort(id);
+        match self.config.role {
+            Role::Edge if cause.kind == CauseKind::AnsweredEarly => {
+                if exchange.incoming.has_ended() {
+                    exchange.outgoing.stop();
+                    self.settle_if_done(now, id);
+                    return;
+                }
+                // No failure by its name, so the client must not hear of it by that.
+                let reason = "the gateway says that an answer is whole which is not".to_owned();
+                return self.fail_local(now, id, Cause { kind: CauseKind::Corrupt, reason });
+            }
+            Role::Edge => {
+                if cause.kind == CauseKind::NotForwarded && self.try_again(now, id) {
+                    return;
+                }
+            }
+            Role::Gateway => self.note_abort(id),
         }
         self.fail_local(now, id, cause);
     }

@@ -6,6 +6,9 @@ use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 
 use super::*;
 
+mod hostile;
+mod recovery;
+
 const CARRIER: CarrierId = CarrierId(0);
 
 fn ms(ms: u64) -> Duration {
@@ -23,11 +26,15 @@ struct Peer(Machine);
 
 impl Peer {
     fn new(role: Role, instance: u64) -> Self {
+        Self::with(role, instance, 8, 100_000)
+    }
+
+    fn with(role: Role, instance: u64, max_exchanges: u64, initial_credit: u64) -> Self {
         Self(Machine::new(stream::Config {
             role,
             instance,
-            initial_credit: 100_000,
-            max_exchanges: 8,
+            initial_credit,
+            max_exchanges,
             codecs: vec![0, 1, 2],
             max_window_log: 20,
         }))
@@ -91,13 +98,23 @@ fn connect(
     role: Role,
     instance: u64,
 ) -> Peer {
-    let mut peer = Peer::new(role, instance);
+    connect_to(relay, now, carrier, Peer::new(role, instance)).0
+}
+
+/// Connects a peer; it and what the relay wants then.
+fn connect_to(
+    relay: &mut Relay,
+    now: Duration,
+    carrier: CarrierId,
+    mut peer: Peer,
+) -> (Peer, Vec<Output>) {
     relay.handle_input(now, Input::CarrierUp { carrier, peer: "peer".into() });
     let hello = drain(relay);
     let Some(stream::Output::Transmit(bytes)) = peer.0.poll_output() else { panic!("no HELLO") };
     peer.takes(&hello);
     relay.handle_input(now, Input::Received { carrier, bytes });
-    peer
+    let outputs = drain(relay);
+    (peer, outputs)
 }
 
 fn edge() -> (Relay, Peer) {
@@ -218,8 +235,8 @@ fn reconnected(method: &str, gateway: u64) -> (Relay, Peer, ExchangeId, Vec<Outp
     assert!(drain(&mut relay).is_empty(), "the client waits");
     relay.handle_input(ms(1000), Input::Wake);
     let [Output::Dial { carrier }] = drain(&mut relay)[..] else { panic!("no dial") };
-    let peer = connect(&mut relay, ms(1100), carrier, Role::Gateway, gateway);
-    let outputs = drain(&mut relay);
+    let gateway = Peer::new(Role::Gateway, gateway);
+    let (peer, outputs) = connect_to(&mut relay, ms(1100), carrier, gateway);
     (relay, peer, exchange, outputs)
 }
 

@@ -12,13 +12,15 @@ pub(crate) enum Key {
     Block(ExchangeId),
     /// An exchange that waits for a carrier, an outcome or a query.
     Exchange(ExchangeId),
+    /// An exchange that waits for a decoder's memory.
+    Decoder(ExchangeId),
     /// A carrier that has not said HELLO.
     Carrier(CarrierId),
     /// The next dial.
     Dial,
 }
 
-/// See the module; bounded by two keys per exchange, one per carrier, and the dial.
+/// See the module; bounded by three keys per exchange, one per carrier, and the dial.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     queue: BTreeSet<(Duration, Key)>,
@@ -41,6 +43,11 @@ impl Timers {
         if let Some(at) = at {
             self.queue.insert((at, key));
         }
+    }
+
+    /// Whether a deadline is set.
+    pub(crate) fn is_set(&self, key: Key) -> bool {
+        self.at.contains_key(&key)
     }
 
     /// The earliest deadline.

@@ -1,0 +1,370 @@
+//! Peers and local sides that send what they should not.
+
+use super::*;
+
+fn raw(frames: &[Frame]) -> Bytes {
+    let mut bytes = Vec::new();
+    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    bytes.into()
+}
+
+/// What a relay wants after frames that came in one portion, whatever the peer's machine thinks.
+fn receives(relay: &mut Relay, now: Duration, carrier: CarrierId, frames: &[Frame]) -> Vec<Output> {
+    relay.handle_input(now, Input::Received { carrier, bytes: raw(frames) });
+    drain(relay)
+}
+
+fn is_closed(outputs: &[Output]) -> bool {
+    outputs.iter().any(|output| matches!(output, Output::Close { .. }))
+}
+
+fn head_frame(number: u64, codec: u64, end: bool) -> Frame {
+    let Frame::Head(head) = request_frame(number) else { unreachable!() };
+    let window_log = if codec == 0 { 0 } else { 20 };
+    Frame::Head(stream::Head { codec, window_log, end, ..head })
+}
+
+fn block(number: u64, bytes: &'static [u8]) -> Data {
+    let block_end = Some(bytes.len() as u64);
+    let bytes = Bytes::from_static(bytes);
+    Data { exchange: number, block_end, uncoded: true, end: false, bytes }
+}
+
+fn abort_frame(exchange: u64, kind: CauseKind) -> Frame {
+    Frame::Abort(Abort { exchange, code: kind.to_wire(), reason: "hostile".into() })
+}
+
+/// An answer of 60,000 bytes whose carrier broke, and the edge back on another.
+fn answered_and_back(edge: Peer) -> (Relay, Peer) {
+    static ANSWER: [u8; 60_000] = [7; 60_000];
+    let (mut relay, mut peer) = connected(
+        Config { encoding: Encoding::of("identity").unwrap(), ..Config::new(Role::Gateway, 9) },
+        1,
+    );
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    let mut outputs = answers(&mut relay, ms(5), &ANSWER);
+    while let Some(Output::Transmit { bytes, .. }) =
+        outputs.iter().find(|output| matches!(output, Output::Transmit { .. }))
+    {
+        relay.handle_input(ms(6), Input::Sent { carrier: CARRIER, bytes: bytes.len() });
+        outputs = drain(&mut relay);
+    }
+    assert!(relay.is_idle(), "the answer is with the carrier");
+    relay.handle_input(ms(10), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
+    let (peer, _) = connect_to(&mut relay, ms(20), CarrierId(1), edge);
+    (relay, peer)
+}
+
+#[test]
+fn bytes_behind_a_refused_head_reach_no_other_exchange() {
+    let (mut relay, mut peer) = gateway();
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    relay.handle_input(ms(10), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
+    let (_, _) = connect_to(&mut relay, ms(20), CarrierId(1), Peer::new(Role::Edge, 1));
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    relay.handle_input(ms(21), Input::Credit { exchange, bytes: 1000 });
+    let frames = [head_frame(5, 0, false), Frame::Data(block(5, b"more"))];
+    let outputs = receives(&mut relay, ms(22), CarrierId(1), &frames);
+    assert!(!outputs.iter().any(|o| matches!(o, Output::Data { .. })), "{outputs:?}");
+    assert!(!is_closed(&outputs));
+}
+
+#[test]
+fn who_leaves_amid_an_answer_sent_again_harms_nobody_else() {
+    let (mut relay, mut peer) = answered_and_back(Peer::new(Role::Edge, 1));
+    let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Frame::Query(5)]);
+    let first = peer.takes(&outputs);
+    assert!(matches!(first[0], Frame::Outcome(5, OutcomeState::Answer)), "{first:?}");
+    let abort = abort_frame(5, CauseKind::ClientGone);
+    let mut outputs = peer.sends(&mut relay, ms(40), CarrierId(1), &[abort]);
+    relay.handle_input(ms(50), Input::Sent { carrier: CarrierId(1), bytes: 20_000 });
+    outputs.extend(drain(&mut relay));
+    assert!(!is_closed(&outputs), "{outputs:?}");
+    let outputs = peer.sends(&mut relay, ms(60), CarrierId(1), &[request_frame(6)]);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Head { .. })));
+}
+
+#[test]
+fn an_answer_sent_again_keeps_to_the_peers_credit() {
+    let edge = Peer::with(Role::Edge, 1, 8, 1000);
+    let (mut relay, mut peer) = answered_and_back(edge);
+    let mut outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Frame::Query(5)]);
+    let (mut got, mut ended) = (0, false);
+    for _ in 0..1000 {
+        let sent = outputs.iter().map(|output| match output {
+            Output::Transmit { bytes, .. } => bytes.len(),
+            _ => 0,
+        });
+        let bytes = sent.sum();
+        for frame in peer.takes(&outputs) {
+            if let Frame::Data(data) = frame {
+                got += data.bytes.len();
+                ended |= data.end;
+            }
+        }
+        if ended {
+            break;
+        }
+        relay.handle_input(ms(40), Input::Sent { carrier: CarrierId(1), bytes });
+        outputs = drain(&mut relay);
+        outputs.extend(peer.sends(&mut relay, ms(40), CarrierId(1), &[Frame::Credit(5, 700)]));
+        assert!(!is_closed(&outputs), "{outputs:?}");
+    }
+    assert_eq!((got, ended), (60_000, true));
+}
+
+#[test]
+fn an_edge_cannot_declare_an_exchange_answered() {
+    let (mut relay, mut peer) = gateway();
+    let frames = [request_frame(5), abort_frame(5, CauseKind::AnsweredEarly)];
+    let outputs = peer.sends(&mut relay, ms(0), CARRIER, &frames);
+    assert_eq!(abort(&outputs).0, CauseKind::AnsweredEarly, "the origin's side has to hear");
+    let (mut peer, _) = connect_to(&mut relay, ms(9), CarrierId(1), Peer::new(Role::Edge, 1));
+    let outputs = peer.sends(&mut relay, ms(10), CarrierId(1), &[Frame::Query(5)]);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::Aborted)]);
+}
+
+#[test]
+fn an_answer_that_is_called_whole_and_is_not_is_corrupt() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "GET", true);
+    peer.takes(&outputs);
+    let number = exchange.number;
+    let frames = [response_frame(number, false), abort_frame(number, CauseKind::AnsweredEarly)];
+    let outputs = peer.sends(&mut relay, ms(1), CARRIER, &frames);
+    assert_eq!(abort(&outputs).0, CauseKind::Corrupt);
+}
+
+fn fields(count: usize, len: usize) -> bhttp::Fields {
+    (0..count).map(|at| (format!("x-{at}").into(), vec![b'v'; len].into())).collect()
+}
+
+#[test]
+fn heads_and_trailers_that_cannot_cross_cost_only_their_exchange() {
+    let (mut relay, mut peer) = edge();
+    let exchange = relay.next_exchange();
+    let Head::Request(request) = request("GET", &[]) else { unreachable!() };
+    let head = Head::Request(bhttp::Request { fields: fields(2, 40_000), ..request });
+    relay.handle_input(ms(0), Input::Head { exchange, head, end: true });
+    let outputs = drain(&mut relay);
+    assert_eq!(abort(&outputs), (CauseKind::BadRequest, true));
+    assert!(peer.takes(&outputs).is_empty());
+    for trailers in [fields(1, 70_000), fields(600, 1), vec![("UPPER".into(), "1".into())]] {
+        let (exchange, outputs) = asks(&mut relay, ms(1), "POST", false);
+        peer.takes(&outputs);
+        relay.handle_input(ms(2), Input::End { exchange, trailers });
+        let outputs = drain(&mut relay);
+        assert_eq!(abort(&outputs).0, CauseKind::BadRequest);
+        peer.takes(&outputs);
+    }
+    let (_, outputs) = asks(&mut relay, ms(3), "GET", true);
+    assert_eq!(peer.takes(&outputs).len(), 1, "the carrier lives");
+
+    let (mut relay, mut peer) = gateway();
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    let head = Head::Response(bhttp::Response { status: 200, fields: fields(2, 40_000) });
+    relay.handle_input(ms(1), Input::Head { exchange, head, end: false });
+    let outputs = drain(&mut relay);
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]));
+    assert_eq!(abort(&outputs).0, CauseKind::OriginFailed);
+}
+
+#[test]
+fn a_codec_that_was_not_offered_opens_nothing() {
+    let (mut relay, mut peer) = gateway();
+    let outputs = peer.sends(&mut relay, ms(0), CARRIER, &[head_frame(5, 77, false)]);
+    assert!(!outputs.iter().any(|o| matches!(o, Output::Abort { .. } | Output::Head { .. })));
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]));
+    assert!(relay.is_idle());
+}
+
+/// A gateway whose memory for decoders is taken by exchange 1, which does not go on.
+fn without_decoders() -> Relay {
+    let config = Config { codec_bytes: 1 << 20, ..Config::new(Role::Gateway, 9) };
+    let (mut relay, _) = connected(config, 1);
+    receives(&mut relay, ms(0), CARRIER, &coded(1));
+    relay
+}
+
+/// A request whose body begins with a block to decode.
+fn coded(number: u64) -> [Frame; 2] {
+    let data = Data { uncoded: false, ..block(number, b"coded") };
+    [head_frame(number, 2, false), Frame::Data(data)]
+}
+
+#[test]
+fn who_waits_for_a_decoder_and_goes_leaves_nothing_behind() {
+    let mut relay = without_decoders();
+    for number in 2..500 {
+        receives(&mut relay, ms(number), CARRIER, &coded(number));
+        assert_eq!(relay.undecoded.len(), 1);
+        let gone = abort_frame(number, CauseKind::ClientGone);
+        receives(&mut relay, ms(number), CARRIER, &[gone]);
+        assert!(relay.undecoded.is_empty());
+    }
+    assert_eq!(relay.load().exchanges, 1);
+}
+
+#[test]
+fn nobody_waits_for_a_decoder_for_ever() {
+    let mut relay = without_decoders();
+    receives(&mut relay, ms(10), CARRIER, &coded(2));
+    relay.handle_input(ms(30_009), Input::Wake);
+    assert!(drain(&mut relay).is_empty());
+    relay.handle_input(ms(30_010), Input::Wake);
+    assert_eq!(abort(&drain(&mut relay)).0, CauseKind::Limit);
+    // Memory that comes free in time ends the wait.
+    receives(&mut relay, ms(40_000), CARRIER, &coded(3));
+    receives(&mut relay, ms(40_001), CARRIER, &[abort_frame(1, CauseKind::ClientGone)]);
+    relay.handle_input(ms(90_000), Input::Wake);
+    assert!(!drain(&mut relay).iter().any(|output| matches!(output, Output::Abort { .. })));
+    assert_eq!(relay.load().exchanges, 1);
+}
+
+#[test]
+fn exchanges_that_come_and_go_leave_nothing_at_a_carrier_that_does_not_read() {
+    let (mut relay, _) = gateway();
+    for number in 1..300 {
+        receives(&mut relay, ms(number), CARRIER, &[head_frame(number, 0, true)]);
+        let exchange = ExchangeId { instance: 1, number };
+        let head = Head::Response(bhttp::Response { status: 403, fields: fields(1, 9000) });
+        relay.handle_input(ms(number), Input::Head { exchange, head, end: true });
+        drain(&mut relay);
+        let gone = abort_frame(number, CauseKind::ClientGone);
+        let outputs = receives(&mut relay, ms(number), CARRIER, &[gone]);
+        assert!(!is_closed(&outputs));
+    }
+    assert!(relay.carriers[&CARRIER].turns.is_empty() && relay.is_idle());
+    assert!(relay.carriers[&CARRIER].exchanges.is_empty());
+}
+
+#[test]
+fn a_peer_that_asks_and_does_not_read_is_closed() {
+    let (mut relay, _) = gateway();
+    let pings: Vec<_> = (0..10_000).map(|number| Frame::Ping(number << 40)).collect();
+    let closed = (0..100).find(|_| is_closed(&receives(&mut relay, ms(1), CARRIER, &pings)));
+    let at = closed.expect("never closed");
+    assert!((9..12).contains(&at), "closed at portion {at} of about 100 KB");
+}
+
+#[test]
+fn a_byte_that_waits_does_not_hold_the_buffer_it_came_in() {
+    let buffer = Bytes::from(vec![1; 65_536]);
+    let mut incoming = incoming::Incoming::new();
+    let data = Data { bytes: buffer.slice(..1), ..block(1, b"1") };
+    incoming.push(data.clone()).unwrap();
+    let mut log = outcomes::Log::default();
+    log.push(&Frame::Data(data), 7);
+    assert_eq!((incoming.held_bytes(), log.frames().unwrap().len()), (1, 1));
+    assert!(buffer.is_unique());
+}
+
+#[test]
+fn a_log_of_tiny_frames_ends_at_its_bound() {
+    let mut log = outcomes::Log::default();
+    let frames = (0..).take_while(|_| {
+        log.push(&Frame::Data(block(1, b"1")), 8);
+        log.frames().is_some()
+    });
+    let most = config::RETAINED_EXCHANGE_BYTES / size_of::<Frame>();
+    assert!((100..most).contains(&frames.count()));
+}
+
+#[test]
+fn windows_grow_within_the_memory_for_bodies() {
+    static BLOCK: [u8; 60_000] = [7; 60_000];
+    let config = Config { receive_bytes: 4 << 20, ..Config::new(Role::Gateway, 9) };
+    let (mut relay, _) = connected(config, 1);
+    for number in 1..=30 {
+        receives(&mut relay, ms(number), CARRIER, &[head_frame(number, 0, false)]);
+        let exchange = ExchangeId { instance: 1, number };
+        relay.handle_input(ms(number), Input::Credit { exchange, bytes: 60_000 });
+        drain(&mut relay);
+        receives(&mut relay, ms(number), CARRIER, &[Frame::Data(block(number, &BLOCK))]);
+    }
+    let windows: u64 = relay.exchanges.values().map(|e| e.incoming.window()).sum();
+    let first = 30 * INITIAL_CREDIT_BYTES;
+    assert!(windows <= first + (4 << 20), "{windows}");
+    assert!(windows > first + (3 << 20), "and they do grow: {windows}");
+}
+
+#[test]
+fn an_instance_is_its_peers_also_while_that_is_away() {
+    let (mut relay, mut peer) = gateway();
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    relay.handle_input(ms(1), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
+    drain(&mut relay);
+    let carrier = CarrierId(1);
+    relay.handle_input(ms(2), Input::CarrierUp { carrier, peer: "somebody else".into() });
+    let mut other = Peer::new(Role::Edge, 1);
+    let Some(stream::Output::Transmit(bytes)) = other.0.poll_output() else { panic!("no HELLO") };
+    relay.handle_input(ms(3), Input::Received { carrier, bytes });
+    assert!(is_closed(&drain(&mut relay)));
+}
+
+mod memory {
+    use super::super::*;
+    use crate::config::MAX_OUTCOMES;
+    use crate::outcomes::{Log, Outcome, Outcomes};
+
+    fn id(instance: u64, number: u64) -> ExchangeId {
+        ExchangeId { instance, number }
+    }
+
+    fn answered(len: usize) -> Outcome {
+        let mut log = Log::default();
+        log.push(&Frame::Ping(1), len);
+        Outcome::Answered { status: 200, log }
+    }
+
+    #[test]
+    fn what_is_open_is_never_forgotten_and_what_is_over_is_in_order() {
+        let mut outcomes = Outcomes::new(1 << 20);
+        assert!(outcomes.greet(1, "a") && outcomes.greet(2, "b"));
+        outcomes.begin(id(1, 1));
+        for number in 1..=2 * MAX_OUTCOMES as u64 {
+            outcomes.begin(id(2, number));
+            outcomes.end(id(2, number), Outcome::Aborted);
+        }
+        assert!(matches!(outcomes.get(id(1, 1)), Some(Outcome::Running)));
+        assert!(outcomes.get(id(2, 4096)).is_none() && outcomes.was_here(id(2, 4096)));
+        assert!(outcomes.may_be_forgotten(id(2, 4096)));
+        assert!(outcomes.get(id(2, 4097)).is_some());
+        // Numbers of others are not spent by it, nor new ones.
+        assert!(!outcomes.was_here(id(1, 2)) && !outcomes.may_be_forgotten(id(1, 2)));
+        assert!(!outcomes.was_here(id(2, 8193)) && !outcomes.may_be_forgotten(id(2, 8193)));
+    }
+
+    #[test]
+    fn a_flood_of_edges_makes_nobody_believe_that_a_request_never_came() {
+        let mut outcomes = Outcomes::new(1 << 20);
+        assert!(outcomes.greet(1, "a"));
+        outcomes.begin(id(1, 1));
+        outcomes.end(id(1, 1), answered(100));
+        for instance in 2..=MAX_OUTCOMES as u64 + 1 {
+            assert!(outcomes.greet(instance, "flood"));
+        }
+        assert!(outcomes.greet(1, "a"));
+        assert!(outcomes.get(id(1, 1)).is_none() && outcomes.may_be_forgotten(id(1, 1)));
+        assert!(!outcomes.was_here(id(1, 2)), "and yet it is served");
+        assert!(!outcomes.greet(1, "b"), "an instance is its peer's");
+    }
+
+    #[test]
+    fn answers_kept_stay_within_their_bytes_the_newest_longest() {
+        let mut outcomes = Outcomes::new(10_000);
+        outcomes.greet(1, "a");
+        for number in 1..=100 {
+            outcomes.begin(id(1, number));
+            outcomes.end(id(1, number), answered(1000));
+            outcomes.end(id(1, number), answered(1000));
+        }
+        let kept = |number| match outcomes.get(id(1, number)) {
+            Some(Outcome::Answered { log, status: 200 }) => log.frames().is_some(),
+            other => panic!("{other:?}"),
+        };
+        let least = (1..=100).find(|number| kept(*number)).unwrap();
+        assert!((least..=100).all(kept) && (91..94).contains(&least), "{least}");
+    }
+}

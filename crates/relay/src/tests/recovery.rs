@@ -1,0 +1,314 @@
+//! Carriers that break and gateways that go: what is sent again, what is not, and who waits.
+
+use super::*;
+
+fn breaks(relay: &mut Relay, now: Duration, carrier: CarrierId) -> Vec<Output> {
+    relay.handle_input(now, Input::CarrierDown { carrier, reason: "reset".into() });
+    drain(relay)
+}
+
+/// The edge dials when it is due and gets this gateway.
+fn redials(relay: &mut Relay, now: Duration, gateway: Peer) -> (CarrierId, Peer, Vec<Output>) {
+    relay.handle_input(now, Input::Wake);
+    let outputs = drain(relay);
+    let Some(Output::Dial { carrier }) = outputs.iter().find(|o| matches!(o, Output::Dial { .. }))
+    else {
+        panic!("no dial in {outputs:?}");
+    };
+    let carrier = *carrier;
+    let (peer, outputs) = connect_to(relay, now, carrier, gateway);
+    (carrier, peer, outputs)
+}
+
+fn puts_with_expectation(relay: &mut Relay, peer: &mut Peer) -> ExchangeId {
+    let exchange = relay.next_exchange();
+    let head = request("PUT", &[("expect", "100-continue")]);
+    relay.handle_input(ms(0), Input::Head { exchange, head, end: false });
+    assert_eq!(peer.takes(&drain(relay)).len(), 1);
+    exchange
+}
+
+/// An empty PUT in its place would destroy what the client meant to replace.
+#[test]
+fn a_body_that_was_still_to_come_is_not_sent_as_an_empty_one() {
+    let (mut relay, mut peer) = edge();
+    puts_with_expectation(&mut relay, &mut peer);
+    breaks(&mut relay, ms(10), CARRIER);
+    let gateway = Peer::new(Role::Gateway, 10);
+    let (_, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
+    assert!(peer.takes(&outputs).is_empty(), "{outputs:?}");
+    assert_eq!(abort(&outputs), (CauseKind::OutcomeUnknown, false));
+
+    let (mut relay, mut peer) = edge();
+    let exchange = puts_with_expectation(&mut relay, &mut peer);
+    breaks(&mut relay, ms(10), CARRIER);
+    let gateway = Peer::new(Role::Gateway, 9);
+    let (carrier, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    let unseen = Frame::Outcome(exchange.number, OutcomeState::NotSeen);
+    let outputs = peer.sends(&mut relay, ms(1100), carrier, &[unseen]);
+    assert!(peer.takes(&outputs).is_empty());
+    assert_eq!(abort(&outputs), (CauseKind::NotForwarded, false));
+}
+
+#[test]
+fn a_request_whose_head_never_left_waits_for_the_next_carrier_with_its_body() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "POST", false);
+    assert!(peer.takes(&outputs).is_empty());
+    relay.handle_input(ms(1), Input::Data { exchange, bytes: Bytes::from_static(b"half ") });
+    assert!(breaks(&mut relay, ms(2), CARRIER).is_empty());
+    relay.handle_input(ms(3), Input::Data { exchange, bytes: Bytes::from_static(b"done") });
+    relay.handle_input(ms(3), Input::End { exchange, trailers: Vec::new() });
+    let gateway = Peer::new(Role::Gateway, 10);
+    let (_, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
+    let frames = peer.takes(&outputs);
+    let [Frame::Head(_), Frame::Data(data)] = &frames[..] else { panic!("{frames:?}") };
+    assert_eq!((&data.bytes[..], data.end), (&b"half done"[..], true));
+}
+
+#[test]
+fn a_request_that_waits_with_body_taken_does_not_count_as_untouched() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "POST", false);
+    assert!(peer.takes(&outputs).is_empty());
+    relay.handle_input(ms(1), Input::Data { exchange, bytes: Bytes::from_static(b"half ") });
+    breaks(&mut relay, ms(2), CARRIER);
+    relay.handle_input(ms(30_002), Input::Wake);
+    assert_eq!(abort(&drain(&mut relay)), (CauseKind::GatewayUnreachable, false));
+}
+
+#[test]
+fn a_place_that_comes_free_is_taken_however_it_came_free() {
+    let mut relay = Relay::new(Config::new(Role::Edge, 1));
+    let gateway = Peer::with(Role::Gateway, 9, 1, 100_000);
+    let (carrier, mut peer, _) = redials(&mut relay, ms(0), gateway);
+    let (first, outputs) = asks(&mut relay, ms(1), "GET", true);
+    assert_eq!(peer.takes(&outputs).len(), 1);
+    let (second, outputs) = asks(&mut relay, ms(2), "GET", true);
+    assert!(peer.takes(&outputs).is_empty());
+    let cause = Cause { kind: CauseKind::ClientGone, reason: "left".into() };
+    relay.handle_input(ms(3), Input::Abort { exchange: first, cause });
+    let frames = peer.takes(&drain(&mut relay));
+    assert!(matches!(&frames[..], [Frame::Abort(_), Frame::Head(_)]), "{frames:?}");
+    let (_, outputs) = asks(&mut relay, ms(4), "GET", true);
+    assert!(peer.takes(&outputs).is_empty());
+    let number = second.number;
+    let refusal = Frame::Abort(Abort { exchange: number, code: 2, reason: "reset".into() });
+    let outputs = peer.sends(&mut relay, ms(5), carrier, &[refusal]);
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(_)]));
+}
+
+#[test]
+fn a_question_waits_for_its_place_too() {
+    let (mut relay, mut peer) = edge();
+    for _ in 0..2 {
+        let (_, outputs) = asks(&mut relay, ms(0), "POST", true);
+        peer.takes(&outputs);
+    }
+    breaks(&mut relay, ms(10), CARRIER);
+    let gateway = Peer::with(Role::Gateway, 9, 1, 100_000);
+    let (carrier, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Query(1)]);
+    let lost = Frame::Outcome(1, OutcomeState::Lost(200));
+    let outputs = peer.sends(&mut relay, ms(1100), carrier, &[lost]);
+    assert_eq!(abort(&outputs).0, CauseKind::AnswerLost);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Query(2)]);
+}
+
+#[test]
+fn a_client_that_leaves_withdraws_its_question() {
+    let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    let cause = Cause { kind: CauseKind::ClientGone, reason: "left".into() };
+    relay.handle_input(ms(2000), Input::Abort { exchange, cause });
+    let frames = peer.takes(&drain(&mut relay));
+    assert!(matches!(&frames[..], [Frame::Abort(_)]), "{frames:?}");
+    assert!(relay.carriers.values().all(|carrier| carrier.exchanges.is_empty()));
+}
+
+#[test]
+fn patience_withdraws_a_question_and_gives_back_its_place() {
+    let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    relay.handle_input(ms(30_010), Input::Wake);
+    let outputs = drain(&mut relay);
+    assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]));
+    assert!(relay.carriers.values().all(|carrier| carrier.exchanges.is_empty()));
+}
+
+#[test]
+fn beside_a_gateway_that_goes_away_the_next_is_dialled() {
+    let (mut relay, mut old) = edge();
+    let (first, outputs) = asks(&mut relay, ms(0), "GET", true);
+    old.takes(&outputs);
+    old.sends(&mut relay, ms(5), CARRIER, &[Frame::GoAway]);
+    let (second, outputs) = asks(&mut relay, ms(6), "GET", true);
+    assert!(old.takes(&outputs).is_empty());
+    let [Output::Dial { carrier }] = outputs[..] else { panic!("{outputs:?}") };
+    let next = Peer::new(Role::Gateway, 10);
+    let (mut next, outputs) = connect_to(&mut relay, ms(9), carrier, next);
+    assert!(matches!(&next.takes(&outputs)[..], [Frame::Head(head)]
+        if head.exchange == second.number));
+    // The old one finishes what it has, then it is let go.
+    let answer = response_frame(first.number, true);
+    let outputs = old.sends(&mut relay, ms(20), CARRIER, &[answer]);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
+    assert!(matches!(outputs.last(), Some(Output::Close { carrier: CARRIER, .. })));
+    let outputs = next.sends(&mut relay, ms(30), carrier, &[response_frame(2, true)]);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Close { .. })));
+    assert!(relay.is_idle() && relay.load().carriers == 1);
+}
+
+#[test]
+fn a_gateway_that_is_shutting_down_keeps_the_older_carrier() {
+    let (mut relay, mut peer) = gateway();
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    relay.handle_input(ms(1), Input::Shutdown);
+    peer.takes(&drain(&mut relay));
+    let edge = Peer::new(Role::Edge, 1);
+    let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
+    assert_eq!(second.takes(&outputs), vec![Frame::GoAway]);
+    let answer = answers(&mut relay, ms(3), b"done");
+    assert_eq!(peer.takes(&answer).len(), 2, "on the carrier it came on");
+}
+
+#[test]
+fn what_was_refused_unforwarded_goes_elsewhere_but_not_for_ever() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "POST", true);
+    peer.takes(&outputs);
+    let refusal = |kind: CauseKind| {
+        let reason = "no".to_owned();
+        Frame::Abort(Abort { exchange: exchange.number, code: kind.to_wire(), reason })
+    };
+    for _ in 0..config::MAX_RESENDS {
+        let frames = [refusal(CauseKind::NotForwarded)];
+        let outputs = peer.sends(&mut relay, ms(1), CARRIER, &frames);
+        assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(_)]));
+    }
+    let outputs = peer.sends(&mut relay, ms(1), CARRIER, &[refusal(CauseKind::NotForwarded)]);
+    assert_eq!(abort(&outputs).0, CauseKind::GatewayUnreachable);
+    assert!(relay.is_idle());
+
+    let (mut relay, mut peer) = edge();
+    let (_, outputs) = asks(&mut relay, ms(0), "POST", true);
+    peer.takes(&outputs);
+    let outputs = peer.sends(&mut relay, ms(1), CARRIER, &[refusal(CauseKind::Limit)]);
+    assert_eq!(abort(&outputs).0, CauseKind::Limit);
+}
+
+#[test]
+fn while_shutting_down_the_outcome_is_still_asked_for() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "POST", true);
+    peer.takes(&outputs);
+    relay.handle_input(ms(1), Input::Shutdown);
+    breaks(&mut relay, ms(2), CARRIER);
+    let gateway = Peer::new(Role::Gateway, 9);
+    let (_, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
+    assert!(peer.takes(&outputs).contains(&Frame::Query(exchange.number)));
+}
+
+#[test]
+fn a_request_asked_about_before_it_was_whole_is_given_up() {
+    let (mut relay, mut peer) = gateway();
+    let Frame::Head(head) = request_frame(5) else { unreachable!() };
+    let head = Frame::Head(stream::Head { end: false, ..head });
+    peer.sends(&mut relay, ms(0), CARRIER, &[head]);
+    relay.handle_input(ms(1), Input::Shutdown);
+    drain(&mut relay);
+    let edge = Peer::new(Role::Edge, 1);
+    let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
+    second.takes(&outputs);
+    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Frame::Query(5)]);
+    assert_eq!(second.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::Aborted)]);
+    assert_eq!(abort(&outputs).0, CauseKind::CarrierLost);
+}
+
+#[test]
+fn who_wakes_the_relay_early_is_told_again() {
+    let mut relay = Relay::new(Config::new(Role::Gateway, 9));
+    relay.handle_input(ms(0), Input::CarrierUp { carrier: CARRIER, peer: "peer".into() });
+    let wakes = |relay: &mut Relay| {
+        std::iter::from_fn(|| relay.poll_output()).any(|o| {
+            matches!(o, Output::WakeAt(at)
+            if at == ms(30_000))
+        })
+    };
+    assert!(wakes(&mut relay));
+    relay.handle_input(ms(29_999), Input::Wake);
+    assert!(wakes(&mut relay));
+}
+
+#[test]
+fn what_goes_uncoded_does_not_wait_for_more() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "CONNECT", false);
+    assert_eq!(peer.takes(&outputs).len(), 1, "the head of a tunnel goes at once");
+    relay.handle_input(ms(5), Input::Data { exchange, bytes: Bytes::from_static(b"hello") });
+    let frames = peer.takes(&drain(&mut relay));
+    assert!(matches!(&frames[..], [Frame::Data(data)] if data.bytes == "hello"), "{frames:?}");
+}
+
+#[test]
+fn an_encoder_that_does_not_pay_gives_back_its_memory() {
+    let (mut relay, mut peer) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "POST", false);
+    peer.takes(&outputs);
+    let noise: Vec<u8> =
+        (0..70_000_u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+    relay.handle_input(ms(1), Input::Data { exchange, bytes: noise.into() });
+    let outputs = drain(&mut relay);
+    let Some(Output::Work(work)) = outputs.iter().find(|o| matches!(o, Output::Work(_))) else {
+        panic!("{outputs:?}");
+    };
+    assert!(relay.load().codec_bytes > 0);
+    let (direction, block, result) = (work.direction, work.block, Ok(work.bytes.clone()));
+    let done = Input::Done { exchange, direction, block, result, cpu: ms(1) };
+    relay.handle_input(ms(2), done);
+    let outputs = drain(&mut relay);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Release { .. })));
+    assert_eq!(relay.load().codec_bytes, 0);
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(head), Frame::Data(_), ..]
+        if head.codec == 0));
+}
+
+#[test]
+fn a_short_message_passes_the_long_ones() {
+    let config =
+        Config { encoding: Encoding::of("identity").unwrap(), ..Config::new(Role::Edge, 1) };
+    let mut relay = Relay::new(config);
+    let gateway = Peer::with(Role::Gateway, 9, 32, 1 << 20);
+    let (carrier, mut peer, _) = redials(&mut relay, ms(0), gateway);
+    let mut in_flight = Vec::new();
+    for _ in 0..16 {
+        let (exchange, outputs) = asks(&mut relay, ms(1), "POST", false);
+        in_flight.extend(outputs);
+        let bytes = Bytes::from(vec![7; 100_000]);
+        relay.handle_input(ms(1), Input::Data { exchange, bytes });
+        in_flight.extend(drain(&mut relay));
+    }
+    let mut next = |relay: &mut Relay, peer: &mut Peer| {
+        let bytes = in_flight.iter().map(|output| match output {
+            Output::Transmit { bytes, .. } => bytes.len(),
+            _ => 0,
+        });
+        let bytes = bytes.sum();
+        let frames = peer.takes(&std::mem::take(&mut in_flight));
+        relay.handle_input(ms(2), Input::Sent { carrier, bytes });
+        in_flight = drain(relay);
+        frames
+    };
+    for _ in 0..40 {
+        assert!(!next(&mut relay, &mut peer).is_empty(), "all are under way");
+    }
+    let (small, _) = asks(&mut relay, ms(3), "GET", true);
+    next(&mut relay, &mut peer);
+    let frames = next(&mut relay, &mut peer);
+    let before = frames
+        .iter()
+        .position(|frame| matches!(frame, Frame::Head(head) if head.exchange == small.number));
+    assert!(before.is_some_and(|pieces| pieces <= 1), "{before:?} pieces went first");
+}

@@ -1,0 +1,91 @@
+//! Whose frame leaves next on a carrier.
+//!
+//! Halves that have sent little take every other turn, so that a short message passes the long
+//! ones and yet cannot starve them. Within each kind turns go round by number.
+
+use std::collections::BTreeSet;
+
+/// A half that has sent no more than this counts as short, in bytes.
+pub(crate) const SHORT_BYTES: u64 = 8 * 1024;
+
+/// See the module; holds each exchange of the carrier at most once.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    short: Ring,
+    long: Ring,
+    short_went: bool,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    waiting: BTreeSet<u64>,
+    last: u64,
+}
+
+impl Ring {
+    fn next(&mut self) -> Option<u64> {
+        let after = self.last.checked_add(1).and_then(|from| self.waiting.range(from..).next());
+        let number = after.or_else(|| self.waiting.first()).copied()?;
+        self.waiting.remove(&number);
+        self.last = number;
+        Some(number)
+    }
+}
+
+impl Turns {
+    /// An exchange has something to send, of which it sent `sent_bytes` so far.
+    pub(crate) fn offer(&mut self, number: u64, sent_bytes: u64) {
+        self.remove(number);
+        let ring = if sent_bytes <= SHORT_BYTES { &mut self.short } else { &mut self.long };
+        ring.waiting.insert(number);
+    }
+
+    /// The exchange has nothing to send any more.
+    pub(crate) fn remove(&mut self, number: u64) {
+        self.short.waiting.remove(&number);
+        self.long.waiting.remove(&number);
+    }
+
+    /// Takes the next in turn.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        let long_first = self.short_went && !self.long.waiting.is_empty();
+        self.short_went = !long_first && !self.short.waiting.is_empty();
+        let ring = if self.short_went { &mut self.short } else { &mut self.long };
+        ring.next()
+    }
+
+    /// Nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.short.waiting.is_empty() && self.long.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_ones_take_every_other_turn_and_starve_nobody() {
+        let mut turns = Turns::default();
+        (1..=3).for_each(|number| turns.offer(number, SHORT_BYTES + 1));
+        (7..=9).for_each(|number| turns.offer(number, 0));
+        turns.offer(8, 10);
+        let order: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
+        assert_eq!(order, [7, 1, 8, 2, 9, 3]);
+        assert!(turns.is_empty());
+    }
+
+    #[test]
+    fn turns_go_round() {
+        let mut turns = Turns::default();
+        let order: Vec<_> = (0..7)
+            .filter_map(|_| {
+                (1..=3).for_each(|number| turns.offer(number, 0));
+                turns.next()
+            })
+            .collect();
+        assert_eq!(order, [1, 2, 3, 1, 2, 3, 1]);
+        turns.remove(2);
+        assert_eq!((turns.next(), turns.next()), (Some(3), None));
+    }
+}
