@@ -1,5 +1,7 @@
 //! Every SOAP message of other people's data, through the pair, both ways, in every encoding.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
+
 mod common;
 
 use std::path::{Path, PathBuf};

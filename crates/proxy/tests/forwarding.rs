@@ -1,5 +1,7 @@
 //! What the pair and the edge alone carry unchanged: every form of HTTP/1 that clients use.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
+
 mod common;
 
 use common::origin::Origin;

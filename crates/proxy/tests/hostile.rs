@@ -1,5 +1,7 @@
 //! A gateway that breaks the protocol between the two: the client is never given what is not whole.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
+
 mod common;
 
 use bytes::{Bytes, BytesMut};

@@ -1,5 +1,7 @@
 //! Peers authenticate: pinned keys, and clear words when they do not fit.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
+
 mod common;
 
 use std::path::{Path, PathBuf};

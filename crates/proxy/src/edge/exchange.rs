@@ -299,6 +299,9 @@ impl Exchanges {
         *message.headers_mut() = self.direct_headers(&asked, version);
         let request = origin::Request { target, message, repeatable, progress };
         let mut answer = self.direct.send(request).await?;
+        let (method, status) = (asked.method.as_str(), answer.status().as_u16());
+        let Asked { scheme, authority, .. } = &asked;
+        tracing::info!(event = "direct", method, scheme, authority, status, "direct request");
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             let theirs = hyper::upgrade::on(&mut answer);
             tokio::spawn(async move {
