@@ -83,10 +83,10 @@ enum ServiceName {
 /// Runs the demonstration and writes its report.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // First of all: it wants a process with one thread.
-    let made = lab::acquire(false).map(drop);
-    if let Err(error) = made {
-        return refuse(error);
-    }
+    let privilege = match lab::acquire(false) {
+        Ok(privilege) => privilege,
+        Err(error) => return refuse(error),
+    };
     fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
     let services = match &args.url {
         None => track_services(&args.services)?,
@@ -99,6 +99,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         url: args.url,
         seed: args.seed,
         budget: args.budget,
+        privilege,
         about: About {
             version: env!("CARGO_PKG_VERSION").to_string(),
             commit: option_env!("LONGWIRE_COMMIT").map(str::to_string),

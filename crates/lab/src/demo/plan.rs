@@ -8,6 +8,7 @@ use record::demo::{Item, Network, Service};
 use services::client::Target;
 
 use crate::error::{Error, Result};
+use crate::namespace::Privilege;
 
 /// Networks unless others are asked for.
 pub const NETWORKS: [&str; 5] = ["satcom", "los", "wifi1", "wifi3", "cnr"];
@@ -38,6 +39,8 @@ pub struct Plan {
     pub seed: u64,
     /// Longest that one cell's fetches may take.
     pub budget: Duration,
+    /// Where the right to make hosts comes from: what [`acquire`](crate::acquire) gave.
+    pub privilege: Privilege,
     /// What is run, for the report.
     pub about: About,
 }
@@ -146,6 +149,7 @@ mod tests {
             url: None,
             seed: 1,
             budget: Duration::from_secs(1),
+            privilege: Privilege::Root,
             about: About {
                 version: String::new(),
                 commit: None,

@@ -20,7 +20,7 @@ use super::scratch::Scratch;
 use super::tally::{Event, Tally};
 use crate::error::{Doing, Error, Result};
 use crate::lab::{Lab, LinkSpec, Options};
-use crate::namespace::{Privilege, acquire};
+use crate::namespace::Privilege;
 
 /// From one cell's start to the next one's: starting all in the same instant would add tens of
 /// milliseconds to their connects.
@@ -43,15 +43,14 @@ struct Index {
 /// Runs a demonstration, with progress on stderr. `None` when a signal ended it; nothing of it is
 /// left then.
 ///
-/// To be called when [`acquire`] has been, before the process has more threads than it needs:
-/// SIGINT, SIGTERM and SIGHUP are caught only by those started later.
+/// To be called after [`acquire`](crate::acquire), while no other thread runs: one that does would
+/// still die of SIGINT, SIGTERM and SIGHUP, and the process with it.
 ///
 /// # Errors
 /// [`Error::Caller`] for a plan that cannot be, and those of [`Lab::build`].
 pub fn run(plan: &Plan) -> Result<Option<Demo>> {
     let interrupt = Interrupt::catch()?;
     let links = plan.links()?;
-    let privilege = acquire(false)?;
     let scratch = Scratch::new().doing(|| "make a directory for temporary files".to_string())?;
     let keys = Keys::make(&plan.program, scratch.path()).map_err(Error::Caller)?;
     let indices = indices(links.len(), plan.services.len());
@@ -74,7 +73,7 @@ pub fn run(plan: &Plan) -> Result<Option<Demo>> {
         stolen: stolen.and_then(|(before, after)| after.stolen_since(&before)),
         started_unix_s: begun_unix_s,
         elapsed_s: begun.elapsed().as_secs_f64(),
-        ..setting(plan, &lab, privilege)
+        ..setting(plan, &lab)
     };
     let lateness = Lateness::merged(cells.iter().map(|cell| &cell.lateness));
     let networks = links.into_iter().map(|link| link.network).collect();
@@ -183,7 +182,7 @@ fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-fn setting(plan: &Plan, lab: &Lab, privilege: Privilege) -> Setting {
+fn setting(plan: &Plan, lab: &Lab) -> Setting {
     let real_time = lab.real_time();
     let about = plan.about.clone();
     Setting {
@@ -194,7 +193,7 @@ fn setting(plan: &Plan, lab: &Lab, privilege: Privilege) -> Setting {
         processor: machine::processor(),
         cores: machine::cores(),
         device: lab.device().name().to_string(),
-        rootless: privilege == Privilege::UserNamespace,
+        rootless: plan.privilege == Privilege::UserNamespace,
         real_time: real_time.priority,
         memory_locked: real_time.memory_locked,
         stolen: None,

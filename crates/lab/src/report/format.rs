@@ -5,9 +5,9 @@ use record::demo::Time;
 /// Seconds with about three digits, without the unit.
 pub(super) fn seconds(seconds: f64) -> String {
     let decimals = match seconds {
-        s if s < 0.0995 => 3,
-        s if s < 9.95 => 2,
-        s if s < 99.5 => 1,
+        s if s < 0.9995 => 3,
+        s if s < 9.995 => 2,
+        s if s < 99.95 => 1,
         _ => 0,
     };
     format!("{seconds:.decimals$}")
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn figures_have_about_three_digits() {
-        let shown = [0.0123, 0.0996, 1.234, 9.96, 41.04, 123.4].map(seconds);
-        assert_eq!(shown, ["0.012", "0.10", "1.23", "10.0", "41.0", "123"]);
+        let shown = [0.0123, 0.0996, 1.234, 9.996, 41.04, 123.4].map(seconds);
+        assert_eq!(shown, ["0.012", "0.100", "1.23", "10.0", "41.0", "123"]);
         assert_eq!([0.5, 0.996, 2.04, 123.4].map(factor), ["0.50", "1.0", "2.0", "123"]);
         assert_eq!(time(Time::MoreThan(41.04)), "> 41.0");
         assert_eq!(kilobytes(41_249.0), "41.2 KB");

@@ -177,13 +177,27 @@ fn links(demo: &Demo) -> String {
     out + "</table>\n"
 }
 
-/// `track 1, 2, 3`: names that begin alike are told once.
+/// `track 1–3, 5`: what names have in common is told once.
 fn shorten(items: &[String]) -> String {
-    let Some((noun, _)) = items.first().and_then(|first| first.rsplit_once(' ')) else {
+    let numbered = |item: &String| {
+        let (noun, number) = item.rsplit_once(' ')?;
+        Some((noun.to_string(), number.parse::<usize>().ok()?))
+    };
+    let Some(numbers) = items.iter().map(numbered).collect::<Option<Vec<_>>>() else {
         return items.join(", ");
     };
-    let rest = items.iter().map(|item| item.strip_prefix(noun).map_or(item.as_str(), str::trim));
-    format!("{noun} {}", rest.collect::<Vec<_>>().join(", "))
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for (_, number) in &numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *number => *last = *number,
+            _ => ranges.push((*number, *number)),
+        }
+    }
+    let text = |(first, last)| {
+        if first == last { format!("{first}") } else { format!("{first}–{last}") }
+    };
+    let ranges = ranges.into_iter().map(text).collect::<Vec<_>>().join(", ");
+    numbers.first().map_or(String::new(), |(noun, _)| format!("{noun} {ranges}"))
 }
 
 fn machine(setting: &Setting) -> String {

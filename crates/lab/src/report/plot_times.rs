@@ -27,7 +27,7 @@ pub(super) fn plot(demo: &Demo) -> String {
     let end = legend(&mut svg, LEFT, 16.0);
     svg.bar("bound", (end, 5.0), (18.0, 14.0), "bound");
     svg.line("bound-median", (end + 9.0, 5.0), (end + 9.0, 19.0));
-    let bound = format!("no protocol is faster ({})", demo.setting.bound_encoding);
+    let bound = format!("physical bound with {}", demo.setting.bound_encoding);
     svg.text(end + 24.0, 16.0, "label", Anchor::Start, &bound);
     let mut y = LEGEND;
     for network in &demo.networks {
@@ -54,7 +54,7 @@ fn draw_axis(svg: &mut Svg, scale: &LogScale, network: &Network, noun: &str, (y,
         svg.line("grid", (x, y + HEAD - 4.0), (x, end));
         svg.text(x, end + 13.0, "tick", Anchor::Middle, &format!("{tick}"));
     }
-    svg.text(RIGHT + 8.0, end + 13.0, "tick", Anchor::Start, "  seconds");
+    svg.text(RIGHT + 14.0, end + 13.0, "tick", Anchor::Start, "seconds");
 }
 
 fn draw_row(svg: &mut Svg, scale: &LogScale, row: &Row<'_>, top: f64) {

@@ -1,5 +1,7 @@
 //! The demonstration row by row: a service over a network, in the three ways.
 
+use std::cmp::Ordering;
+
 use record::demo::{Cell, Demo, Mode, Network, Service, Time};
 
 use super::bound::bound_s;
@@ -99,9 +101,15 @@ impl Row<'_> {
         Time::median(&bounds)?.at_least_s()
     }
 
-    /// `SOAP over satcom`.
-    pub(super) fn name(&self) -> String {
-        format!("{} over {}", service_name(&self.service.name), self.network.name)
+    /// What longwire does to it, in words.
+    fn gained(&self) -> String {
+        let name = service_name(&self.service.name);
+        let [direct, _, longwire] = self.medians().map(format::time);
+        let [gain, _] = self.gains();
+        let network = &self.network.name;
+        format!(
+            "{name} over {network} takes {longwire} s instead of {direct} s ({gain} times as fast)"
+        )
     }
 }
 
@@ -134,11 +142,30 @@ pub(super) fn describe(network: &Network) -> String {
 
 /// Where less came out than was asked for, and where figures are doubtful: one line each.
 pub(super) fn remarks(demo: &Demo) -> Vec<String> {
-    demo.cells.iter().flat_map(remarks_on).collect()
+    demo.cells.iter().flat_map(remarks_on).chain(remark_on_lateness(demo)).collect()
+}
+
+/// One line for all cells: they share the machine.
+fn remark_on_lateness(demo: &Demo) -> Option<String> {
+    let late = demo.cells.iter().filter(|cell| cell.lateness.p99_us > LATENESS_P99_MAX_US);
+    let worst = late.clone().max_by_key(|cell| cell.lateness.p99_us)?;
+    Some(format!(
+        "{} of {} cells are doubtful: the emulator was late by over {} ms at p99 (worst: {}, {:.1} \
+         ms); repeat on a quieter machine",
+        late.count(),
+        demo.cells.len(),
+        LATENESS_P99_MAX_US / 1000,
+        cell_name(worst),
+        worst.lateness.p99_us as f64 / 1000.0,
+    ))
+}
+
+fn cell_name(cell: &Cell) -> String {
+    format!("{} {} {}", cell.network, cell.service, cell.mode.name())
 }
 
 fn remarks_on(cell: &Cell) -> Vec<String> {
-    let name = format!("{} {} {}", cell.network, cell.service, cell.mode.name());
+    let name = cell_name(cell);
     let mut all = Vec::new();
     if let Some(why) = &cell.failure {
         all.push(format!("{name}: no result: {why}"));
@@ -162,52 +189,38 @@ fn remarks_on(cell: &Cell) -> Vec<String> {
         let parts = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
         all.push(format!("{name}: the time budget ended: {parts}"));
     }
-    let p99_us = cell.lateness.p99_us;
-    if p99_us > LATENESS_P99_MAX_US {
-        let p99_ms = p99_us as f64 / 1000.0;
-        all.push(format!("{name}: packets were late by {p99_ms:.1} ms at p99: doubtful, repeat"));
-    }
     all
 }
 
 /// What came out, in a few plain sentences.
 pub(super) fn summary(demo: &Demo) -> String {
     let rows = rows(demo);
-    let noun = item_noun(demo);
-    let mut gains: Vec<(f64, Gain, &Row<'_>)> = rows
-        .iter()
-        .filter_map(|row| row.gains()[0].sure().map(|sure| (sure, row.gains()[0], row)))
-        .collect();
-    gains.sort_by(|(left, ..), (right, ..)| left.total_cmp(right));
-    let (Some((worst, worst_gain, worst_row)), Some((_, best_gain, best_row))) =
-        (gains.first(), gains.last())
-    else {
+    let gain = |row: &Row<'_>| row.gains()[0].sure();
+    let mut compared: Vec<&Row<'_>> = rows.iter().filter(|row| gain(row).is_some()).collect();
+    compared.sort_by(|left, right| gain(left).partial_cmp(&gain(right)).unwrap_or(Ordering::Equal));
+    let (Some(worst), Some(best)) = (compared.first(), compared.last()) else {
         return "No comparison came out: see the remarks.".to_string();
     };
-    let change = |gain: &Gain, row: &Row<'_>| {
-        let [direct, _, longwire] = row.medians().map(format::time);
-        format!("{}: {direct} s direct, {longwire} s through longwire, {gain} times", row.name())
-    };
-    let mut text = format!(
-        "The median {noun} came faster through longwire than direct in {} of {} comparisons. Most \
-         gained {} as fast; least {} as fast.",
-        gains.iter().filter(|(sure, ..)| *sure > 1.0).count(),
+    let mut sentences = vec![format!(
+        "The median {} came faster through longwire than direct in {} of {} comparisons.",
+        item_noun(demo),
+        compared.iter().filter(|row| gain(row).is_some_and(|gain| gain > 1.0)).count(),
         rows.len(),
-        change(best_gain, best_row),
-        change(worst_gain, worst_row),
-    );
-    if *worst < 1.0 {
-        text += " Below 1 the pair costs more than it saves.";
+    )];
+    match rows.len() {
+        1 => sentences.push(format!("{}.", best.gained())),
+        _ => sentences.push(format!("Best: {}. Worst: {}.", best.gained(), worst.gained())),
     }
-    let against_gzip: Vec<f64> = rows.iter().filter_map(|row| row.gains()[1].sure()).collect();
-    let least = against_gzip.iter().copied().min_by(f64::total_cmp);
-    let most = against_gzip.iter().copied().max_by(f64::total_cmp);
-    if let Some((least, most)) = least.zip(most) {
-        text += &format!(
-            " Against a client and service that use gzip it is {} to {} times as fast.",
-            format::factor(least),
-            format::factor(most)
-        );
+    let mut against_gzip: Vec<f64> = rows.iter().filter_map(|row| row.gains()[1].sure()).collect();
+    against_gzip.sort_by(f64::total_cmp);
+    if let (Some(least), Some(most)) = (against_gzip.first(), against_gzip.last()) {
+        let range = match (format::factor(*least), format::factor(*most)) {
+            (least, most) if least == most => least,
+            (least, most) => format!("{least} to {most}"),
+        };
+        sentences.push(format!(
+            "Where client and service use gzip already, longwire is {range} times as fast as they."
+        ));
     }
-    text
+    sentences.join(" ")
 }
