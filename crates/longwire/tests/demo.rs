@@ -79,7 +79,10 @@ fn every_way_has_a_result_and_the_report_is_there() {
     let output = run(&directory, &["--services", "rest-json"]);
     let Some(demo) = result_of(&output) else { return };
     check_cells(&demo, 22);
-    assert_eq!(demo.setting.build, if cfg!(debug_assertions) { "debug" } else { "release" });
+    assert_eq!(
+        demo.setting.machine.profile,
+        if cfg!(debug_assertions) { "debug" } else { "release" }
+    );
     // Two megabit in two seconds are half a megabyte; two passes of plain tracks are more.
     assert!(demo.cells[0].measured().iter().any(|exchange| exchange.censored));
     let read = |name: &str| std::fs::read_to_string(directory.0.join(name)).unwrap();

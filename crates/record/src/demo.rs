@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::Machine;
 use crate::result::{Exchange, Fetch, Lateness, Traffic};
 
 /// How a client reaches its service.
@@ -51,16 +52,8 @@ pub struct Demo {
 pub struct Setting {
     /// Version of longwire.
     pub version: String,
-    /// Commit that it was built from, where known.
-    pub commit: Option<String>,
-    /// How it was built: `release` or `debug`.
-    pub build: String,
-    /// Operating system and its release.
-    pub kernel: String,
-    /// Processor, as the kernel names it.
-    pub processor: String,
-    /// Processor cores.
-    pub cores: usize,
+    /// Where, and the command that repeats it.
+    pub machine: Machine,
     /// What joined the hosts to the ferry: `tap` or `veth`.
     pub device: String,
     /// The hosts lived in a user namespace, without root's rights.

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use record::demo::{Cell, Demo, Mode, Service, Setting};
+use record::machine::Machine;
 use record::result::Lateness;
 
 use super::cell::{Place, Shared};
@@ -71,9 +72,8 @@ pub fn run(plan: &Plan) -> Result<Option<Demo>> {
     let stolen = time_before.zip(ProcessorTime::now());
     let setting = Setting {
         stolen: stolen.and_then(|(before, after)| after.stolen_since(&before)),
-        started_unix_s: begun_unix_s,
         elapsed_s: begun.elapsed().as_secs_f64(),
-        ..setting(plan, &lab)
+        ..setting(plan, &lab, begun_unix_s)
     };
     let lateness = Lateness::merged(cells.iter().map(|cell| &cell.lateness));
     let networks = links.into_iter().map(|link| link.network).collect();
@@ -182,23 +182,27 @@ fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-fn setting(plan: &Plan, lab: &Lab) -> Setting {
+fn setting(plan: &Plan, lab: &Lab, started_unix_s: u64) -> Setting {
     let real_time = lab.real_time();
     let about = plan.about.clone();
     Setting {
         version: about.version,
-        commit: about.commit,
-        build: about.build,
-        kernel: machine::kernel(),
-        processor: machine::processor(),
-        cores: machine::cores(),
+        machine: Machine {
+            kernel: machine::kernel(),
+            processor: machine::processor(),
+            cores: machine::cores(),
+            revision: about.revision,
+            date: crate::report::day(started_unix_s),
+            profile: about.profile,
+            command: about.command,
+        },
         device: lab.device().name().to_string(),
         rootless: plan.privilege == Privilege::UserNamespace,
         real_time: real_time.priority,
         memory_locked: real_time.memory_locked,
         stolen: None,
         seed: plan.seed,
-        started_unix_s: 0,
+        started_unix_s,
         elapsed_s: 0.0,
         budget_s: plan.budget.as_secs_f64(),
         stagger_ms: u64::try_from(STAGGER.as_millis()).unwrap_or(u64::MAX),

@@ -44,11 +44,18 @@ pub(super) fn per_cent(share: f64) -> String {
 
 /// A moment in UTC: `2026-11-21 03:04:05`.
 pub(super) fn utc(unix_s: u64) -> String {
-    let (day, second) = (unix_s / 86_400, unix_s % 86_400);
-    let (year, month, day) = date(day);
+    let second = unix_s % SECONDS_OF_DAY;
     let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}")
+    format!("{} {hours:02}:{minutes:02}:{seconds:02}", day(unix_s))
 }
+
+/// A day in UTC: `2026-11-21`.
+pub(crate) fn day(unix_s: u64) -> String {
+    let (year, month, day) = date(unix_s / SECONDS_OF_DAY);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+const SECONDS_OF_DAY: u64 = 86_400;
 
 /// Year, month and day of the Gregorian calendar, `days` after 1970-01-01. Years are counted from
 /// March, so that a leap day is the last of its year.

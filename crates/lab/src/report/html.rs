@@ -1,5 +1,6 @@
 //! One HTML file that needs nothing else: no request, no script.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use record::demo::{Cell, Demo, Mode, Network, Setting};
@@ -52,6 +53,9 @@ const BYTES_CAPTION: &str = "IP bytes in both directions: requests, answers, ack
     what was sent again, and the connection's set-up, over both passes, divided by the answers \
     that came. Counted by the emulator.";
 
+/// Values of settings that change nothing.
+const OFF: [&str; 4] = ["none", "0 %", "0 ns", "false"];
+
 fn remarks_list(demo: &Demo) -> String {
     let items = remarks(demo).into_iter();
     let items = items.map(|remark| format!("<li>{}</li>\n", escaped(&remark)));
@@ -100,12 +104,12 @@ fn times_caption(demo: &Demo) -> String {
     let encoding = &demo.setting.bound_encoding;
     format!(
         "Each point is one {noun}, the upright bar and the figure at the right the median; \
-         logarithmic scale. An arrow stands where a fetch was cut off by the time budget: it took \
+         logarithmic, every network with a scale of its own. An arrow stands where a fetch was cut off by the time budget: it took \
          longer; a cross is a fetch that failed. The grey band reaches from the smallest to the \
          largest {noun}'s bound, dashed at the median: one round trip and the airtime of the \
          bytes in the best encoding that exists so far ({encoding}), lost packets sent once more, \
          2d + 8(b + 36⌈b/1200⌉ + q + 36)/(R(1 − p)). Better encodings may get below it; other \
-         protocols cannot."
+         protocols for a request and its answer cannot."
     )
 }
 
@@ -137,6 +141,9 @@ fn how(demo: &Demo) -> String {
             "a plain TCP relay on host b, which leads to {url} outside of the emulated network"
         ),
     };
+    let tcp = demo.cells.iter().flat_map(|cell| &cell.congestion_control);
+    let tcp: BTreeSet<&str> = tcp.map(String::as_str).collect();
+    let tcp = tcp.into_iter().collect::<Vec<_>>().join(" or ");
     let text = format!(
         "Results of emulated links, with the kernel's TCP in real time; not of radios. Each \
          combination of network, service and way has a pair of hosts (network namespaces) of its \
@@ -144,8 +151,8 @@ fn how(demo: &Demo) -> String {
          The client runs on host a and fetches one thing after another from {service}, on a \
          connection that is kept alive. 'Direct' is that without compression, 'direct with gzip' \
          the same with Accept-Encoding: gzip, 'longwire' the client of 'direct' with an edge \
-         beside it and a gateway beside the service (encoding {encoding}, {carrier}). TCP is cubic \
-         at both ends everywhere, read back. Everything is fetched once to warm up and once \
+         beside it and a gateway beside the service (encoding {encoding}, {carrier}). TCP over the \
+         links is {tcp}, read back from the kernel at both ends. Everything is fetched once to warm up and once \
          measured, but on slow networks, where a short list of small and middling things is \
          fetched cold, in all three ways. The three ways of a row meet the same chances: the \
          losses of packets by number follow from the seed ({seed}). Fetches end after {budget_s} s; \
@@ -160,8 +167,8 @@ fn links(demo: &Demo) -> String {
         .to_string();
     for network in &demo.networks {
         let Network { name, source, settings, items, cold, .. } = network;
-        let all = settings.iter().map(|(key, value)| format!("{key} = {value}"));
-        let all = all.collect::<Vec<_>>().join(", ");
+        let on = settings.iter().filter(|(key, value)| is_on(key, value, settings));
+        let on = on.map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>().join(", ");
         let pass = if *cold { "cold" } else { "after a first pass" };
         let _ = writeln!(
             out,
@@ -170,11 +177,21 @@ fn links(demo: &Demo) -> String {
             escaped(name),
             escaped(&shorten(items)),
             escaped(&describe(network)),
-            escaped(&all),
+            escaped(&on),
             escaped(source),
         );
     }
-    out + "</table>\n"
+    out + "</table>\n<p class=\"note\">What a link could do besides (bursts of losses, corruption, \
+           reordering and so on) is off unless named.</p>\n"
+}
+
+/// Whether a setting does anything: most say none, zero or false.
+fn is_on(key: &str, value: &str, settings: &[(String, String)]) -> bool {
+    let shapes_nothing = || {
+        let jitter = settings.iter().find(|(key, _)| key.ends_with("jitter"));
+        jitter.is_some_and(|(_, jitter)| OFF.contains(&jitter.as_str()))
+    };
+    !OFF.contains(&value) && !(key.ends_with("distribution") && shapes_nothing())
 }
 
 /// `track 1–3, 5`: what names have in common is told once.
@@ -203,14 +220,16 @@ fn shorten(items: &[String]) -> String {
 fn machine(setting: &Setting) -> String {
     let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_string();
     let unknown = || "unknown".to_string();
+    let machine = &setting.machine;
     let rows = [
-        ("longwire", format!("{}, {} build", setting.version, setting.build)),
-        ("commit", setting.commit.clone().unwrap_or_else(unknown)),
+        ("longwire", format!("{}, {} build", setting.version, machine.profile)),
+        ("built from commit", machine.revision.clone().unwrap_or_else(unknown)),
+        ("command", machine.command.clone()),
         ("begun (UTC)", format::utc(setting.started_unix_s)),
         ("took", format!("{:.0} s", setting.elapsed_s)),
-        ("kernel", setting.kernel.clone()),
-        ("processor", setting.processor.clone()),
-        ("cores", setting.cores.to_string()),
+        ("kernel", machine.kernel.clone()),
+        ("processor", machine.processor.clone()),
+        ("cores", machine.cores.to_string()),
         ("time taken by other guests", setting.stolen.map_or_else(unknown, format::per_cent)),
         ("hosts joined by", setting.device.clone()),
         ("user namespace (not root)", yes_no(setting.rootless)),
@@ -232,12 +251,13 @@ fn machine(setting: &Setting) -> String {
 
 /// Every cell in figures.
 fn cells(demo: &Demo) -> String {
-    let mut out = "<h2>Every cell</h2>\n<div class=\"wide\"><table>\n<tr><th>network</th>\
+    let mut out =
+        "<h2>Every cell</h2>\n<div class=\"wide\"><table class=\"dense\">\n<tr><th>network</th>\
                    <th class=\"text\">service</th><th class=\"text\">way</th><th>median s</th>\
                    <th>p90 s</th><th>greatest s</th><th>done</th><th>cut off</th><th>failed</th>\
                    <th>up, KB</th><th>down, KB</th><th>dropped</th><th>queue, KB</th>\
-                   <th>late p99, ms</th><th class=\"text\">TCP a, b</th></tr>\n"
-        .to_string();
+                   <th>late p99, ms</th><th class=\"text\">TCP</th></tr>\n"
+            .to_string();
     for row in rows(demo) {
         for (cell, mode) in row.cells.into_iter().zip(Mode::ALL) {
             out += &cell_row(&row, mode, cell);
@@ -291,6 +311,7 @@ fn cell_row(row: &Row<'_>, mode: Mode, cell: Option<&Cell>) -> String {
         format!("<td{class}>{}</td>", escaped(text))
     });
     let figures: String = figures.collect();
-    let control = escaped(&cell.congestion_control.join(", "));
+    let [a, b] = &cell.congestion_control;
+    let control = escaped(&if a == b { a.clone() } else { format!("{a}, {b}") });
     format!("{name}{figures}<td class=\"text\">{control}</td></tr>\n")
 }

@@ -14,5 +14,6 @@ mod terminal;
 mod tests;
 
 pub use bound::bound_s;
+pub(crate) use format::day;
 pub use html::html;
 pub use terminal::table;

@@ -18,9 +18,6 @@ const RIGHT: f64 = WIDTH - 128.0;
 /// The plot.
 pub(super) fn plot(demo: &Demo) -> String {
     let rows = rows(demo);
-    let times = demo.cells.iter().flat_map(Cell::times).filter_map(Time::at_least_s);
-    let bounds = rows.iter().flat_map(Row::bounds_s);
-    let scale = LogScale::around(times.chain(bounds), LEFT, RIGHT);
     let per_network = demo.services.len() as f64;
     let panel = HEAD + per_network * (3.0 * LINE + SERVICE_GAP) + FOOT;
     let mut svg = Svg::new(WIDTH, LEGEND + demo.networks.len() as f64 * panel);
@@ -31,6 +28,7 @@ pub(super) fn plot(demo: &Demo) -> String {
     svg.text(end + 24.0, 16.0, "label", Anchor::Start, &bound);
     let mut y = LEGEND;
     for network in &demo.networks {
+        let scale = scale(&rows, network);
         draw_axis(&mut svg, &scale, network, item_noun(demo), (y, y + panel - FOOT));
         let of_network = rows.iter().filter(|row| std::ptr::eq(row.network, network));
         for (number, row) in of_network.enumerate() {
@@ -40,6 +38,14 @@ pub(super) fn plot(demo: &Demo) -> String {
         y += panel;
     }
     svg.finish("Seconds per fetch by network, service and way, with medians and physical bounds")
+}
+
+/// A scale for one network.
+fn scale(rows: &[Row<'_>], network: &Network) -> LogScale {
+    let own = rows.iter().filter(|row| std::ptr::eq(row.network, network));
+    let cells = own.clone().flat_map(|row| row.cells).flatten();
+    let times = cells.flat_map(Cell::times).filter_map(Time::at_least_s);
+    LogScale::around(times.chain(own.flat_map(Row::bounds_s)), LEFT, RIGHT)
 }
 
 fn draw_axis(svg: &mut Svg, scale: &LogScale, network: &Network, noun: &str, (y, end): (f64, f64)) {

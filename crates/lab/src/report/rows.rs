@@ -7,8 +7,10 @@ use record::demo::{Cell, Demo, Mode, Network, Service, Time};
 use super::bound::bound_s;
 use super::format;
 
-/// Ferries that are later than this at p99 make a cell's figures doubtful.
-pub(super) const LATENESS_P99_MAX_US: u64 = 1000;
+/// A ferry that is later than this at p99, and than this share of the round trip, makes a cell's
+/// figures doubtful.
+const LATENESS_P99_MAX_US: u64 = 1000;
+const LATENESS_SHARE_MAX: f64 = 0.01;
 
 /// One service over one network.
 pub(super) struct Row<'a> {
@@ -88,6 +90,12 @@ impl Row<'_> {
         [Gain::of(direct, longwire), Gain::of(gzip, longwire)]
     }
 
+    /// What longwire puts on the wire, as a share of what direct does.
+    fn byte_share(&self) -> Option<f64> {
+        let [direct, _, longwire] = self.wire_bytes();
+        Some(longwire? / direct?)
+    }
+
     /// The bound of each thing that was fetched.
     pub(super) fn bounds_s(&self) -> Vec<f64> {
         let items = self.service.items.iter();
@@ -147,17 +155,25 @@ pub(super) fn remarks(demo: &Demo) -> Vec<String> {
 
 /// One line for all cells: they share the machine.
 fn remark_on_lateness(demo: &Demo) -> Option<String> {
-    let late = demo.cells.iter().filter(|cell| cell.lateness.p99_us > LATENESS_P99_MAX_US);
+    let late = demo.cells.iter().filter(|cell| is_late(demo, cell));
     let worst = late.clone().max_by_key(|cell| cell.lateness.p99_us)?;
     Some(format!(
-        "{} of {} cells are doubtful: the emulator was late by over {} ms at p99 (worst: {}, {:.1} \
-         ms); repeat on a quieter machine",
+        "{} of {} cells are doubtful, as the emulator was late by over {} ms and over {:.0} % of \
+         the round trip at p99 (most: {}, {:.1} ms); repeat on a quieter machine",
         late.count(),
         demo.cells.len(),
         LATENESS_P99_MAX_US / 1000,
+        100.0 * LATENESS_SHARE_MAX,
         cell_name(worst),
         worst.lateness.p99_us as f64 / 1000.0,
     ))
+}
+
+fn is_late(demo: &Demo, cell: &Cell) -> bool {
+    let network = demo.networks.iter().find(|network| network.name == cell.network);
+    let round_trip_us = network.map_or(0.0, |network| 2e6 * network.delay_s);
+    let p99_us = cell.lateness.p99_us;
+    p99_us > LATENESS_P99_MAX_US && p99_us as f64 > LATENESS_SHARE_MAX * round_trip_us
 }
 
 fn cell_name(cell: &Cell) -> String {
@@ -211,16 +227,23 @@ pub(super) fn summary(demo: &Demo) -> String {
         1 => sentences.push(format!("{}.", best.gained())),
         _ => sentences.push(format!("Best: {}. Worst: {}.", best.gained(), worst.gained())),
     }
+    let mut shares: Vec<f64> = rows.iter().filter_map(Row::byte_share).collect();
+    shares.sort_by(f64::total_cmp);
+    if let Some(range) = range(&shares, format::per_cent) {
+        sentences.push(format!("It puts {range} of the bytes on the wire."));
+    }
     let mut against_gzip: Vec<f64> = rows.iter().filter_map(|row| row.gains()[1].sure()).collect();
     against_gzip.sort_by(f64::total_cmp);
-    if let (Some(least), Some(most)) = (against_gzip.first(), against_gzip.last()) {
-        let range = match (format::factor(*least), format::factor(*most)) {
-            (least, most) if least == most => least,
-            (least, most) => format!("{least} to {most}"),
-        };
+    if let Some(range) = range(&against_gzip, format::factor) {
         sentences.push(format!(
             "Where client and service use gzip already, longwire is {range} times as fast as they."
         ));
     }
     sentences.join(" ")
+}
+
+/// The least and the greatest of sorted values, `2 to 3`, or the one value that they are.
+fn range(sorted: &[f64], text: impl Fn(f64) -> String) -> Option<String> {
+    let (least, most) = (text(*sorted.first()?), text(*sorted.last()?));
+    Some(if least == most { least } else { format!("{least} to {most}") })
 }

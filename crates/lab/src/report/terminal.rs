@@ -83,8 +83,9 @@ pub(super) fn conditions(setting: &Setting) -> Vec<String> {
         let share = format::per_cent(stolen);
         all.push(format!("Other guests of this machine took {share} of its time: repeat."));
     }
-    if setting.build != "release" {
-        all.push(format!("A {} build was measured: figures are for trying only.", setting.build));
+    if setting.machine.profile != "release" {
+        let profile = &setting.machine.profile;
+        all.push(format!("A {profile} build was measured: figures are for trying only."));
     }
     all
 }
