@@ -117,7 +117,7 @@ fn an_idle_link_carries_nothing() {
         [Device::Tap, Device::Veth].into_iter().filter_map(|one| build(one, &plain)).collect();
     // A socket that listens must not announce itself either.
     let sockets: Vec<UdpSocket> = labs.iter().map(|lab| udp(lab, 0, Side::B)).collect();
-    // The time that passes is what is tested.
+    // sleep: the time that passes is what is tested.
     std::thread::sleep(IDLE);
     for lab in &labs {
         let report = lab.stats(0).unwrap();

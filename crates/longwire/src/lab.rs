@@ -259,7 +259,8 @@ fn summary(lab: &Value) -> String {
             traffic["dropped"].as_object().into_iter().flatten().filter_map(|d| d.1.as_u64()).sum();
         let _ = write!(
             lines,
-            "\n  {direction}  {rate}, {delay}, loss {loss}: {} packets in, {} out, {dropped} dropped",
+            "\n  {direction}  {rate}, {delay}, loss {loss}: {} packets in, {} out, \
+             {dropped} dropped",
             traffic["packets_in"], traffic["packets_out"]
         );
         if lateness["count"] != 0 {

@@ -138,8 +138,8 @@ impl Netlink {
         self.exchange(request, |_| ())
     }
 
-    /// Routes one host through an interface with packets of up to `mtu` bytes; TCP connections over the route use
-    /// `congestion_control`, whatever program opens them and whatever the namespace's default is.
+    /// Routes one host through an interface with packets of up to `mtu` bytes; TCP connections over
+    /// the route use `congestion_control`, whatever program opens them and whatever the namespace's default is.
     pub(crate) fn set_route(
         &self,
         index: u32,
