@@ -33,7 +33,7 @@ impl Codec for Deflate {
 
     fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
         let level = Compression::new(u32::from(options.level.unsigned_abs()));
-        Ok(Box::new(DeflateEncoder(Compress::new(level, false))))
+        Ok(Box::new(DeflateEncoder { context: Compress::new(level, false), closed: false }))
     }
 
     fn decoder(&self, _: Options) -> Result<Box<dyn Decoder>, Error> {
@@ -41,20 +41,29 @@ impl Codec for Deflate {
     }
 }
 
-struct DeflateEncoder(Compress);
+struct DeflateEncoder {
+    context: Compress,
+    closed: bool,
+}
 
 impl Encoder for DeflateEncoder {
     fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        // The stream takes nothing any more: it would be offered the block for ever.
+        if self.closed {
+            let what = "a block behind the last".to_owned();
+            return Err(Error::Option { what });
+        }
+        self.closed = last;
         let flush = if last { FlushCompress::Finish } else { FlushCompress::Sync };
         let mut rest = block;
         loop {
             out.reserve(GROWTH_BYTES.max(rest.len() / 4));
-            let before = self.0.total_in();
+            let before = self.context.total_in();
             let status = self
-                .0
+                .context
                 .compress_vec(rest, out, flush)
                 .map_err(|error| Error::Limit { codec: NAME, what: error.to_string() })?;
-            rest = &rest[consumed(before, self.0.total_in())..];
+            rest = &rest[consumed(before, self.context.total_in())..];
             // With room left over and nothing to read, the flush is complete (zlib manual).
             if status == Status::StreamEnd
                 || (rest.is_empty() && out.len() < out.capacity() && !last)

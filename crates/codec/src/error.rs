@@ -19,7 +19,8 @@ pub enum Error {
         /// Declared decoded length in bytes.
         declared: usize,
     },
-    /// The caller asked for a codec, level or window that does not exist.
+    /// The caller asked for a codec, level or window that does not exist, or for a block behind the
+    /// last.
     Option {
         /// One line: the value, what is allowed.
         what: String,

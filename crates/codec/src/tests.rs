@@ -126,6 +126,45 @@ fn truncated_trailing_and_misplaced_ends_are_refused() {
     }
 }
 
+#[test]
+fn behind_the_last_block_nothing_is_encoded() {
+    for options in all().into_iter().filter(|options| options.codec != 0) {
+        let mut encoder = options.encoder().unwrap();
+        encoder.encode(b"last", true, &mut Vec::new()).unwrap();
+        for block in [&b""[..], b"more"] {
+            let result = encoder.encode(block, false, &mut Vec::new());
+            assert!(matches!(result, Err(Error::Option { .. })), "{}", options.label());
+        }
+    }
+}
+
+/// What zstd says that its contexts hold after a body longer than their window.
+#[test]
+fn zstd_takes_what_the_table_says() {
+    let body = text(3 << 20);
+    let codec = Options::of("zstd").unwrap().codec().unwrap();
+    for level in -7..=19 {
+        for window_log in MIN_WINDOW_LOG..=MAX_WINDOW_LOG {
+            let options = Options { codec: 2, level, window_log };
+            let mut encoder = zstd::ZstdEncoder::new(options).unwrap();
+            let mut decoder = zstd::ZstdDecoder::new(options).unwrap();
+            // Strong levels are slow, and memory is there from the first block on.
+            let len = if level > 3 { 70_000 } else { (5 << window_log) / 4 + 70_000 };
+            for block in body[..len.min(body.len())].chunks(65_536) {
+                let mut coded = Vec::new();
+                encoder.encode(block, false, &mut coded).unwrap();
+                decoder.decode(&coded, block.len(), false, &mut Vec::new()).unwrap();
+            }
+            let took = (encoder.context.sizeof(), decoder.context.sizeof());
+            let said = (codec.encoder_bytes(options), codec.decoder_bytes(options));
+            let at = format!("zstd:{level} 2^{window_log}: took {took:?}, said {said:?}");
+            println!("{at}");
+            assert!(took.0 <= said.0 && took.1 <= said.1, "{at}");
+            assert!(took.0 * 3 >= said.0 && took.1 * 3 >= said.1, "{at}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn bodies_round_trip(

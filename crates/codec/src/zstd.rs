@@ -31,10 +31,12 @@ impl Codec for Zstd {
         let block = window.min(128 << 10);
         let tables = match options.level {
             ..=3 => (768 << 10).min(12 * window),
-            4..=12 => (6 << 20).min(12 * window),
-            _ => 16 * window,
+            4..=6 => (2560 << 10).min(12 * window),
+            7..=8 => (5 << 20).min(12 * window),
+            9..=12 => (10 << 20).min(16 * window),
+            _ => 23 * window,
         };
-        window + 5 * block + tables + (400 << 10)
+        window + 5 * block + tables + (160 << 10)
     }
 
     fn decoder_bytes(&self, options: Options) -> usize {
@@ -43,22 +45,76 @@ impl Codec for Zstd {
     }
 
     fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
-        let refused = |code| Error::Limit { codec: NAME, what: get_error_name(code).to_owned() };
+        Ok(Box::new(ZstdEncoder::new(options)?))
+    }
+
+    fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error> {
+        Ok(Box::new(ZstdDecoder::new(options)?))
+    }
+}
+
+fn refused(code: usize) -> Error {
+    Error::Limit { codec: NAME, what: get_error_name(code).to_owned() }
+}
+
+fn no_memory() -> Error {
+    Error::Limit { codec: NAME, what: "no memory for a context".to_owned() }
+}
+
+pub(crate) struct ZstdEncoder {
+    pub(crate) context: CCtx<'static>,
+    closed: bool,
+}
+
+impl ZstdEncoder {
+    pub(crate) fn new(options: Options) -> Result<Self, Error> {
         let mut context = CCtx::try_create().ok_or_else(no_memory)?;
         for parameter in [
             CParameter::Format(FrameFormat::Magicless),
             CParameter::CompressionLevel(i32::from(options.level)),
             CParameter::WindowLog(u32::from(options.window_log.max(MIN_WINDOW_LOG))),
+            // Else tables are sized for endless input whatever the window: 20 MiB for 32 KiB.
+            CParameter::SrcSizeHint(1 << options.window_log.max(MIN_WINDOW_LOG)),
             CParameter::ContentSizeFlag(false),
             CParameter::ChecksumFlag(false),
         ] {
             context.set_parameter(parameter).map_err(refused)?;
         }
-        Ok(Box::new(ZstdEncoder(context)))
+        Ok(Self { context, closed: false })
     }
+}
 
-    fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error> {
-        let refused = |code| Error::Limit { codec: NAME, what: get_error_name(code).to_owned() };
+impl Encoder for ZstdEncoder {
+    fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        if self.closed {
+            let what = "a block behind the last".to_owned();
+            return Err(Error::Option { what });
+        }
+        self.closed = last;
+        let directive = if last { ZSTD_e_end } else { ZSTD_e_flush };
+        let mut input = InBuffer::around(block);
+        loop {
+            out.reserve(zstd_safe::compress_bound(block.len() - input.pos) + 64);
+            let at = out.len();
+            let mut output = OutBuffer::around_pos(out, at);
+            let left = self
+                .context
+                .compress_stream2(&mut output, &mut input, directive)
+                .map_err(refused)?;
+            if left == 0 && input.pos == block.len() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+pub(crate) struct ZstdDecoder {
+    pub(crate) context: DCtx<'static>,
+    closed: bool,
+}
+
+impl ZstdDecoder {
+    pub(crate) fn new(options: Options) -> Result<Self, Error> {
         let mut context = DCtx::try_create().ok_or_else(no_memory)?;
         context.reset(ResetDirective::SessionAndParameters).map_err(refused)?;
         for parameter in [
@@ -67,38 +123,8 @@ impl Codec for Zstd {
         ] {
             context.set_parameter(parameter).map_err(refused)?;
         }
-        Ok(Box::new(ZstdDecoder { context, closed: false }))
+        Ok(Self { context, closed: false })
     }
-}
-
-fn no_memory() -> Error {
-    Error::Limit { codec: NAME, what: "no memory for a context".to_owned() }
-}
-
-struct ZstdEncoder(CCtx<'static>);
-
-impl Encoder for ZstdEncoder {
-    fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
-        let directive = if last { ZSTD_e_end } else { ZSTD_e_flush };
-        let mut input = InBuffer::around(block);
-        loop {
-            out.reserve(zstd_safe::compress_bound(block.len() - input.pos) + 64);
-            let at = out.len();
-            let mut output = OutBuffer::around_pos(out, at);
-            let left = self
-                .0
-                .compress_stream2(&mut output, &mut input, directive)
-                .map_err(|code| Error::Limit { codec: NAME, what: get_error_name(code).into() })?;
-            if left == 0 && input.pos == block.len() {
-                return Ok(());
-            }
-        }
-    }
-}
-
-struct ZstdDecoder {
-    context: DCtx<'static>,
-    closed: bool,
 }
 
 impl Decoder for ZstdDecoder {

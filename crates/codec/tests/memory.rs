@@ -1,0 +1,84 @@
+//! What deflate's contexts really take against what the table of codecs says: the relay's budget of
+//! codec memory is only as true as that.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Tests.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use longwire_codec::Options;
+
+/// Counts what is allocated through Rust.
+struct Counting;
+
+static HELD_BYTES: AtomicIsize = AtomicIsize::new(0);
+
+// SAFETY: every call goes to the system's allocator as it came; counting changes nothing of it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD_BYTES.fetch_add(layout.size().cast_signed(), Ordering::SeqCst);
+        // SAFETY: the caller keeps `alloc`'s contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        HELD_BYTES.fetch_sub(layout.size().cast_signed(), Ordering::SeqCst);
+        // SAFETY: the caller keeps `dealloc`'s contract.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn held_bytes() -> isize {
+    HELD_BYTES.load(Ordering::SeqCst)
+}
+
+/// Text whose repetitions lie far apart, so that windows and tables fill.
+fn text(len: usize) -> Vec<u8> {
+    (0_u64..)
+        .flat_map(|line| {
+            let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 30;
+            format!("<track id='{line}'><lat>{mixed}</lat></track>\n").into_bytes()
+        })
+        .take(len)
+        .collect()
+}
+
+/// Bytes held by an encoder and a decoder after a body of several windows, in 64 KiB blocks.
+fn taken(options: Options, body: &[u8]) -> (usize, usize) {
+    let mut encoded: Vec<Vec<u8>> = Vec::with_capacity(body.len() / 65_536 + 1);
+    let before = held_bytes();
+    let mut encoder = options.encoder().unwrap();
+    for block in body.chunks(65_536) {
+        let mut out = Vec::new();
+        encoder.encode(block, false, &mut out).unwrap();
+        encoded.push(out);
+    }
+    let out_bytes: usize = encoded.iter().map(Vec::capacity).sum();
+    let encoder_bytes = held_bytes() - before - out_bytes.cast_signed();
+    drop(encoder);
+    let before = held_bytes();
+    let mut decoder = options.decoder().unwrap();
+    for (block, plain) in encoded.iter().zip(body.chunks(65_536)) {
+        decoder.decode(block, plain.len(), false, &mut Vec::new()).unwrap();
+    }
+    (encoder_bytes.unsigned_abs(), (held_bytes() - before).unsigned_abs())
+}
+
+/// Deflate is Rust throughout, so its memory is what the allocator counts. (That of zstd is told by
+/// zstd itself, in the crate's own tests.)
+#[test]
+fn deflate_takes_what_the_table_says() {
+    let body = text(300_000);
+    for level in 1..=9 {
+        let options = Options::of(&format!("deflate:{level}")).unwrap();
+        let codec = options.codec().unwrap();
+        let (encoder, decoder) = taken(options, &body);
+        let said = (codec.encoder_bytes(options), codec.decoder_bytes(options));
+        println!("{}: {encoder} of {}, {decoder} of {}", options.label(), said.0, said.1);
+        assert!((said.0 / 2..=said.0).contains(&encoder), "{encoder} of {}", said.0);
+        assert!((said.1 / 4..=said.1).contains(&decoder), "{decoder} of {}", said.1);
+    }
+}
