@@ -1,5 +1,5 @@
-//! What `longwire edge` and `longwire gateway` do alike: settings from file and flags, log, runtime,
-//! the ready line, signals.
+//! What `longwire edge` and `longwire gateway` do alike: settings from file and flags, log,
+//! runtime, the ready line, signals.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::SocketAddr;

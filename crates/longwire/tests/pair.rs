@@ -168,7 +168,8 @@ fn a_log_in_json_holds_no_secret() {
     let mut stream = TcpStream::connect(&address).unwrap();
     write!(
         stream,
-        "GET {url} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer s3cret-field\r\nConnection: close\r\n\r\n"
+        "GET {url} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+         Authorization: Bearer s3cret-field\r\n\r\n"
     )
     .unwrap();
     stream.read_to_end(&mut Vec::new()).unwrap();

@@ -98,6 +98,7 @@ pub(crate) struct Inbox {
 /// Both ends of the way to an actor, for its surroundings are made before it.
 pub(crate) fn channel() -> (Handle, Inbox) {
     let (sender, messages) = mpsc::channel(MAX_MESSAGES);
+    // bound: a mailbox rings once until it is looked at, and the relay bounds open exchanges.
     let (bell, bells) = mpsc::unbounded_channel();
     (Handle { messages: sender, bell }, Inbox { messages, bells })
 }

@@ -214,6 +214,7 @@ impl Carriers {
         };
         let guard = self.metrics.watch_carrier(carrier, peer, watched);
         tracing::info!(carrier = carrier.0, peer, congestion, "carrier connected");
+        // bound: the relay's transmit window, and its bound on the backlog of a carrier.
         let (queue, waiting) = mpsc::unbounded_channel();
         let peer = peer.to_owned();
         self.handle.send(Message::CarrierUp { carrier, peer, queue }).await;

@@ -1,5 +1,5 @@
-//! Fields of HTTP messages: what stays on one hop (RFC 9110 §7.6.1), and the binary form that crosses
-//! the link.
+//! Fields of HTTP messages: what stays on one hop (RFC 9110 §7.6.1), and the binary form that
+//! crosses the link.
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};

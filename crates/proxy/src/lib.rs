@@ -1,7 +1,7 @@
 //! The shell of the pair: listeners, carriers, TLS, worker pool, admin, metrics.
 //!
-//! client → [`edge`] → mailbox → actor (which owns the relay) → carrier → the other side's carrier →
-//! actor → mailbox → [`gateway`] → origin. Every hop is one call or one bounded queue:
+//! client → [`edge`] → mailbox → actor (which owns the relay) → carrier → the other side's
+//! carrier → actor → mailbox → [`gateway`] → origin. Every hop is one call or one bounded queue:
 //!
 //! - a mailbox holds what one exchange's local side and the relay have for each other, as far as
 //!   credit reaches;

@@ -1,8 +1,8 @@
 //! Which requests an entry of the allow list, or a service of the configuration, means.
 //!
-//! `SCHEME://HOST[:PORT][/PATH]`: the scheme is `http`, `https` or `*`; the host a name, an address,
-//! `*.domain` for every name under a domain, or `*`; the port a number, `*`, or absent for the
-//! scheme's own; the path a prefix of whole segments.
+//! `SCHEME://HOST[:PORT][/PATH]`: the scheme is `http`, `https` or `*`; the host a name, an
+//! address, `*.domain` for every name under a domain, or `*`; the port a number, `*`, or absent for
+//! the scheme's own; the path a prefix of whole segments.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -188,8 +188,8 @@ pub(crate) fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
     }
 }
 
-/// Decoded segments of a path. `None` for one that servers read differently: a segment of dots (also
-/// coded, or with parameters behind), an empty one amid others, a coded slash or a backslash.
+/// Decoded segments of a path. `None` for one that servers read differently: a segment of dots
+/// (also coded, or with parameters behind), an empty one amid others, a coded slash or a backslash.
 fn segments(path: &str) -> Option<Vec<String>> {
     let mut segments = Vec::new();
     let path = path.strip_prefix('/').unwrap_or(path);

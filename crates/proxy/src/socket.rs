@@ -1,5 +1,5 @@
-//! Options of carriers' sockets that keep the kernel's share of the queue small, and what the kernel
-//! knows of a connection.
+//! Options of carriers' sockets that keep the kernel's share of the queue small, and what the
+//! kernel knows of a connection.
 
 use std::io;
 use std::mem::size_of;

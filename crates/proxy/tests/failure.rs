@@ -1,5 +1,5 @@
-//! What goes wrong: the client gets the right status with one clear line, or sees truncation; nothing
-//! hangs.
+//! What goes wrong: the client gets the right status with one clear line, or sees truncation;
+//! nothing hangs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
 
@@ -80,12 +80,14 @@ async fn an_unreachable_gateway_is_left_out_when_that_is_allowed() {
 #[tokio::test]
 async fn a_gateway_that_comes_late_is_used() {
     let origin = Origin::start().await;
-    let address = free_port().await;
+    // First somebody else is there, who hangs up.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
     let edge = edge(&format!("gateway = '{address}'")).await;
     let (asked, url) = (edge.address, origin.url("/hello"));
     let asking = tokio::spawn(async move { get(asked, &url, "").await });
-    // Only once a dial has failed does the gateway come.
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    drop(listener.accept().await.unwrap());
+    drop(listener);
     let _gateway = gateway(&format!("listen = '{address}'")).await;
     assert_eq!(asking.await.unwrap().text(), "hello\n");
 }

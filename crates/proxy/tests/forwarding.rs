@@ -118,7 +118,8 @@ async fn bodies_go_both_ways_in_every_framing_and_encoding() {
             assert!(stream.body == text_like(len, 7), "{encoding}: {len} bytes, chunked");
         }
         let head = format!(
-            "POST {} HTTP/1.1\r\nHost: {}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
+            "POST {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+             Transfer-Encoding: chunked\r\n\r\n",
             origin.url("/echo"),
             origin.address
         );

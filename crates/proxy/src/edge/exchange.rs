@@ -152,7 +152,9 @@ impl Exchanges {
             // An answer goes before a fault of the request.
             biased;
             arrived = self.final_head(&mut receiver, &progress) => arrived,
-            stop = until_stopped(&mut pump) => return Err(Failure::Refused(stopped(&mut pump, stop))),
+            stop = until_stopped(&mut pump) => {
+                return Err(Failure::Refused(stopped(&mut pump, stop)));
+            }
         };
         match arrived {
             Ok(answer) => {

@@ -4,6 +4,7 @@ mod answer;
 mod exchange;
 mod target;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -179,7 +180,7 @@ async fn serve(stream: TcpStream, front: Front) {
     let service = service_fn(|request| {
         let (exchanges, broken) = (Arc::clone(&exchanges), Arc::clone(&broken));
         let alive = alive.clone();
-        async move { Ok::<_, std::convert::Infallible>(exchanges.serve(request, broken, alive).await) }
+        async move { Ok::<_, Infallible>(exchanges.serve(request, broken, alive).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -106,8 +106,8 @@ fn destination(
     }
     let authority = uri.authority().map(|authority| authority.as_str().to_owned());
     let authority = authority.ok_or_else(|| {
-        bad("this is a forward proxy: ask it for a whole URL (set http_proxy, or curl -x), or start \
-             it with --upstream URL"
+        bad("this is a forward proxy: ask it for a whole URL (set http_proxy, or curl -x), or \
+             start it with --upstream URL"
             .to_owned())
     })?;
     if authority.contains('@') {

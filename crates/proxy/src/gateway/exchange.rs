@@ -1,4 +1,5 @@
-//! One exchange at the gateway: the request as it came over the link, to the origin; the answer back.
+//! One exchange at the gateway: the request as it came over the link, to the origin; the answer
+//! back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -220,8 +221,8 @@ async fn give_back(answer: http::Response<OriginBody>, mut sender: Sender) {
     }
 }
 
-/// Carries what follows a change of protocols. The link's head says 200, as binary HTTP has no final
-/// 101 (RFC 9292 §3.5.1), with Upgrade, which no other answer has.
+/// Carries what follows a change of protocols. The link's head says 200, as binary HTTP has no
+/// final 101 (RFC 9292 §3.5.1), with Upgrade, which no other answer has.
 async fn switch(mut answer: http::Response<OriginBody>, mut port: Port) {
     let upgrading = hyper::upgrade::on(&mut answer);
     let protocol = answer.headers().get(header::UPGRADE).cloned();

@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is reachable for everyone (the registries of RFC 6890): not private, loopback,
-/// link-local or otherwise special. Addresses of IPv4 inside IPv6 count as what is inside.
+/// Whether an address is reachable for everyone (the registries of RFC 6890): not private,
+/// loopback, link-local or otherwise special. An address of IPv4 inside one of IPv6 counts as what
+/// is inside.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
@@ -20,7 +21,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_documentation()
         || a == 0
         || a >= 240
-        // Shared between carrier and customer (RFC 6598), protocols (RFC 6890), benchmarks (RFC 2544).
+        // Shared with a carrier (RFC 6598), for protocols (RFC 6890), for benchmarks (RFC 2544).
         || (a == 100 && (64..128).contains(&b))
         || (a, b, c) == (192, 0, 0)
         || (a == 198 && (18..20).contains(&b));

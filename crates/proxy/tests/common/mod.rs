@@ -221,6 +221,7 @@ pub(crate) async fn send(
 pub(crate) async fn eventually<F: Future<Output = bool>>(check: impl Fn() -> F) {
     let waiting = async {
         while !check().await {
+            // sleep: between looks at a condition that nobody announces.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
