@@ -1,6 +1,8 @@
 //! `longwire demo` as a process, on real hosts joined by emulated links. Where those are not
 //! permitted the tests say so and pass.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};

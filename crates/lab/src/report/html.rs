@@ -1,15 +1,14 @@
 //! One HTML file that needs nothing else: no request, no script.
 
-use std::collections::BTreeSet;
-use std::fmt::Write;
+use record::demo::Demo;
 
-use record::demo::{Cell, Demo, Mode, Network, Setting};
-
-use super::figures::mode_name;
-use super::rows::{Row, describe, item_noun, remarks, rows, service_name, summary};
+use super::captions::{BYTES_CAPTION, how, lateness_caption, times_caption};
+use super::remarks::{conditions, remarks};
+use super::rows::item_noun;
+use super::summary::summary;
 use super::svg::escaped;
-use super::terminal::conditions;
-use super::{format, plot_bytes, plot_lateness, plot_times};
+use super::tables::{cells, links, machine, overview};
+use super::{plot_bytes, plot_lateness, plot_times};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -22,14 +21,14 @@ pub fn html(demo: &Demo) -> serde_json::Result<String> {
     let noun = item_noun(demo);
     let mut out = String::new();
     let mut put = |text: &str| out.push_str(text);
-    put("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n");
-    put("<meta charset=\"utf-8\"/>\n<title>longwire demo</title>\n");
-    put("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
+    put("<!DOCTYPE html>\n<html xmlns='http://www.w3.org/1999/xhtml' lang='en'>\n<head>\n");
+    put("<meta charset='utf-8'/>\n<title>longwire demo</title>\n");
+    put("<meta name='viewport' content='width=device-width, initial-scale=1'/>\n");
     put(&format!("<style>\n{STYLE}</style>\n</head>\n<body>\n"));
     put("<h1>The same web services over bad links, without and with longwire</h1>\n");
-    put(&format!("<p class=\"lede\">{}</p>\n", escaped(&summary(demo))));
+    put(&format!("<p class='lede'>{}</p>\n", escaped(&summary(demo))));
     for line in conditions(&demo.setting) {
-        put(&format!("<p class=\"alarm\">{}</p>\n", escaped(&line)));
+        put(&format!("<p class='alarm'>{}</p>\n", escaped(&line)));
     }
     put(&remarks_list(demo));
     put(&overview(demo));
@@ -40,7 +39,7 @@ pub fn html(demo: &Demo) -> serde_json::Result<String> {
     put("<h2>How late the emulator was</h2>\n<figure>");
     put(&plot_lateness::plot(&demo.lateness));
     put(&format!("<figcaption>{}</figcaption></figure>\n", escaped(&lateness_caption(demo))));
-    put(&how(demo));
+    put(&format!("<h2>How it was measured</h2>\n<p>{}</p>\n", escaped(&how(demo))));
     put(&links(demo));
     put(&machine(&demo.setting));
     put(&cells(demo));
@@ -49,269 +48,12 @@ pub fn html(demo: &Demo) -> serde_json::Result<String> {
     Ok(out)
 }
 
-const BYTES_CAPTION: &str = "IP bytes in both directions: requests, answers, acknowledgements, \
-    what was sent again, and the connection's set-up, over both passes, divided by the answers \
-    that came. Counted by the emulator.";
-
-/// Values of settings that change nothing.
-const OFF: [&str; 4] = ["none", "0 %", "0 ns", "false"];
-
 fn remarks_list(demo: &Demo) -> String {
     let items = remarks(demo).into_iter();
     let items = items.map(|remark| format!("<li>{}</li>\n", escaped(&remark)));
     let items: String = items.collect();
     match items.as_str() {
         "" => String::new(),
-        items => format!("<p class=\"alarm\">Not everything went well:</p>\n<ul>{items}</ul>\n"),
+        items => format!("<p class='alarm'>Not everything went well:</p>\n<ul>{items}</ul>\n"),
     }
-}
-
-/// The headline figures.
-fn overview(demo: &Demo) -> String {
-    let mut out = "<h2>In short</h2>\n<div class=\"wide\"><table>\n<tr><th>network</th>\
-                   <th class=\"text\">service</th>"
-        .to_string();
-    for mode in Mode::ALL {
-        let _ = write!(out, "<th class=\"{}\">{}, s</th>", mode.name(), mode_name(mode));
-    }
-    out += "<th>times faster than direct</th><th>than gzip</th><th>bound, s</th></tr>\n";
-    let mut last = "";
-    for row in rows(demo) {
-        let network = row.network.name.as_str();
-        let first = if network == last { "" } else { " class=\"first\"" };
-        let shown = if network == last { "" } else { network };
-        last = network;
-        let service = escaped(service_name(&row.service.name));
-        let _ =
-            write!(out, "<tr{first}><td>{}</td><td class=\"text\">{service}</td>", escaped(shown));
-        for (mode, median) in Mode::ALL.into_iter().zip(row.medians()) {
-            let text = escaped(&format::time(median));
-            let _ = write!(out, "<td class=\"{}\">{text}</td>", mode.name());
-        }
-        let [direct, gzip] = row.gains().map(|gain| escaped(&gain.to_string()));
-        let bound = row.bound_s().map_or("–".to_string(), format::seconds);
-        let _ = writeln!(out, "<td><b>{direct}</b></td><td>{gzip}</td><td>{bound}</td></tr>");
-    }
-    let noun = item_noun(demo);
-    out + &format!(
-        "</table></div>\n<p class=\"note\">Median seconds per {noun}. The bound is explained \
-         below.</p>\n"
-    )
-}
-
-fn times_caption(demo: &Demo) -> String {
-    let noun = item_noun(demo);
-    let encoding = &demo.setting.bound_encoding;
-    format!(
-        "Each point is one {noun}, the upright bar and the figure at the right the median; \
-         logarithmic, every network with a scale of its own. An arrow stands where a fetch was cut off by the time budget: it took \
-         longer; a cross is a fetch that failed. The grey band reaches from the smallest to the \
-         largest {noun}'s bound, dashed at the median: one round trip and the airtime of the \
-         bytes in the best encoding that exists so far ({encoding}), lost packets sent once more, \
-         2d + 8(b + 36⌈b/1200⌉ + q + 36)/(R(1 − p)). Better encodings may get below it; other \
-         protocols for a request and its answer cannot."
-    )
-}
-
-fn lateness_caption(demo: &Demo) -> String {
-    let lateness = &demo.lateness;
-    let ms = |us: u64| format!("{:.3} ms", us as f64 / 1000.0);
-    let scheduling = if demo.setting.real_time {
-        "with real-time priority"
-    } else {
-        "without real-time priority"
-    };
-    format!(
-        "{} packets on all links at once, by one thread {scheduling}: half were late by at most \
-         {}, 99 % by at most {}, 99.9 % by at most {}, the latest by {}, against the instant at \
-         which the emulated link delivers them.",
-        lateness.count,
-        ms(lateness.p50_us),
-        ms(lateness.p99_us),
-        ms(lateness.p999_us),
-        ms(lateness.max_us),
-    )
-}
-
-fn how(demo: &Demo) -> String {
-    let Setting { carrier, encoding, budget_s, stagger_ms, seed, .. } = &demo.setting;
-    let service = match &demo.setting.url {
-        None => "the service on host b".to_string(),
-        Some(url) => format!(
-            "a plain TCP relay on host b, which leads to {url} outside of the emulated network"
-        ),
-    };
-    let tcp = demo.cells.iter().flat_map(|cell| &cell.congestion_control);
-    let tcp: BTreeSet<&str> = tcp.map(String::as_str).collect();
-    let tcp = tcp.into_iter().collect::<Vec<_>>().join(" or ");
-    let text = format!(
-        "Results of emulated links, with the kernel's TCP in real time; not of radios. Each \
-         combination of network, service and way has a pair of hosts (network namespaces) of its \
-         own, joined by an emulated link; all run side by side, started {stagger_ms} ms apart. \
-         The client runs on host a and fetches one thing after another from {service}, on a \
-         connection that is kept alive. 'Direct' is that without compression, 'direct with gzip' \
-         the same with Accept-Encoding: gzip, 'longwire' the client of 'direct' with an edge \
-         beside it and a gateway beside the service (encoding {encoding}, {carrier}). TCP over the \
-         links is {tcp}, read back from the kernel at both ends. Everything is fetched once to warm up and once \
-         measured, but on slow networks, where a short list of small and middling things is \
-         fetched cold, in all three ways. The three ways of a row meet the same chances: the \
-         losses of packets by number follow from the seed ({seed}). Fetches end after {budget_s} s; \
-         what is unfinished then counts as longer than the time it had, what failed as endless."
-    );
-    format!("<h2>How it was measured</h2>\n<p>{}</p>\n", escaped(&text))
-}
-
-fn links(demo: &Demo) -> String {
-    let mut out = "<h2>Links</h2>\n<table class=\"text\">\n<tr><th>network</th><th>fetched</th>\
-                   <th>settings</th></tr>\n"
-        .to_string();
-    for network in &demo.networks {
-        let Network { name, source, settings, items, cold, .. } = network;
-        let on = settings.iter().filter(|(key, value)| is_on(key, value, settings));
-        let on = on.map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>().join(", ");
-        let pass = if *cold { "cold" } else { "after a first pass" };
-        let _ = writeln!(
-            out,
-            "<tr><td>{}</td><td>{}, {pass}</td><td>{}<br/>{}<br/><span class=\"note\">{}</span>\
-             </td></tr>",
-            escaped(name),
-            escaped(&shorten(items)),
-            escaped(&describe(network)),
-            escaped(&on),
-            escaped(source),
-        );
-    }
-    out + "</table>\n<p class=\"note\">What a link could do besides (bursts of losses, corruption, \
-           reordering and so on) is off unless named.</p>\n"
-}
-
-/// Whether a setting does anything: most say none, zero or false.
-fn is_on(key: &str, value: &str, settings: &[(String, String)]) -> bool {
-    let shapes_nothing = || {
-        let jitter = settings.iter().find(|(key, _)| key.ends_with("jitter"));
-        jitter.is_some_and(|(_, jitter)| OFF.contains(&jitter.as_str()))
-    };
-    !OFF.contains(&value) && !(key.ends_with("distribution") && shapes_nothing())
-}
-
-/// `track 1–3, 5`: what names have in common is told once.
-fn shorten(items: &[String]) -> String {
-    let numbered = |item: &String| {
-        let (noun, number) = item.rsplit_once(' ')?;
-        Some((noun.to_string(), number.parse::<usize>().ok()?))
-    };
-    let Some(numbers) = items.iter().map(numbered).collect::<Option<Vec<_>>>() else {
-        return items.join(", ");
-    };
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for (_, number) in &numbers {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == *number => *last = *number,
-            _ => ranges.push((*number, *number)),
-        }
-    }
-    let text = |(first, last)| {
-        if first == last { format!("{first}") } else { format!("{first}–{last}") }
-    };
-    let ranges = ranges.into_iter().map(text).collect::<Vec<_>>().join(", ");
-    numbers.first().map_or(String::new(), |(noun, _)| format!("{noun} {ranges}"))
-}
-
-fn machine(setting: &Setting) -> String {
-    let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_string();
-    let unknown = || "unknown".to_string();
-    let machine = &setting.machine;
-    let rows = [
-        ("longwire", format!("{}, {} build", setting.version, machine.profile)),
-        ("built from commit", machine.revision.clone().unwrap_or_else(unknown)),
-        ("command", machine.command.clone()),
-        ("begun (UTC)", format::utc(setting.started_unix_s)),
-        ("took", format!("{:.0} s", setting.elapsed_s)),
-        ("kernel", machine.kernel.clone()),
-        ("processor", machine.processor.clone()),
-        ("cores", machine.cores.to_string()),
-        ("time taken by other guests", setting.stolen.map_or_else(unknown, format::per_cent)),
-        ("hosts joined by", setting.device.clone()),
-        ("user namespace (not root)", yes_no(setting.rootless)),
-        ("emulator with real-time priority", yes_no(setting.real_time)),
-        ("emulator's memory locked", yes_no(setting.memory_locked)),
-        ("carrier of the pair", setting.carrier.clone()),
-        ("encoding of the pair", setting.encoding.clone()),
-        ("encoding of the bound", setting.bound_encoding.clone()),
-        ("seed", setting.seed.to_string()),
-        ("time budget of a cell", format!("{} s", setting.budget_s)),
-        ("service", setting.url.clone().unwrap_or_else(|| "friendly-force tracks".to_string())),
-    ];
-    let mut out = "<h2>Versions and settings</h2>\n<table class=\"text\">\n".to_string();
-    for (name, value) in rows {
-        let _ = writeln!(out, "<tr><td>{name}</td><td>{}</td></tr>", escaped(&value));
-    }
-    out + "</table>\n"
-}
-
-/// Every cell in figures.
-fn cells(demo: &Demo) -> String {
-    let mut out =
-        "<h2>Every cell</h2>\n<div class=\"wide\"><table class=\"dense\">\n<tr><th>network</th>\
-                   <th class=\"text\">service</th><th class=\"text\">way</th><th>median s</th>\
-                   <th>p90 s</th><th>greatest s</th><th>done</th><th>cut off</th><th>failed</th>\
-                   <th>up, KB</th><th>down, KB</th><th>dropped</th><th>queue, KB</th>\
-                   <th>late p99, ms</th><th class=\"text\">TCP</th></tr>\n"
-            .to_string();
-    for row in rows(demo) {
-        for (cell, mode) in row.cells.into_iter().zip(Mode::ALL) {
-            out += &cell_row(&row, mode, cell);
-        }
-    }
-    out + "</table></div>\n<p class=\"note\">p90 and the greatest are of the fetches that came to \
-           a good end. Up and down are IP bytes from and to the client, dropped is packets in both \
-           directions, the queue its greatest length on the way to the client.</p>\n"
-}
-
-fn cell_row(row: &Row<'_>, mode: Mode, cell: Option<&Cell>) -> String {
-    let name = format!(
-        "<tr{}><td>{}</td><td class=\"text\">{}</td><td class=\"text {mode}\">{mode}</td>",
-        if mode == Mode::Direct { " class=\"first\"" } else { "" },
-        escaped(&row.network.name),
-        escaped(service_name(&row.service.name)),
-        mode = mode.name(),
-    );
-    let Some(cell) = cell else {
-        return name + "<td colspan=\"12\" class=\"alarm\">no result</td></tr>\n";
-    };
-    let fetch = cell.fetch.as_ref();
-    let of_summary = |pick: fn(&record::result::Summary) -> f64| {
-        let summary = fetch.and_then(|fetch| fetch.summary.as_ref());
-        summary.map_or("–".to_string(), |summary| format::seconds(pick(summary)))
-    };
-    let done = cell.measured().iter().filter(|exchange| exchange.succeeded()).count();
-    let dropped = cell.up.dropped.values().chain(cell.down.dropped.values()).sum::<u64>();
-    let kilobytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1000.0);
-    let (cut, failed) = fetch.map_or((0, 0), |fetch| (fetch.censored, fetch.errors));
-    let figures = [
-        format::time(cell.median()),
-        of_summary(|summary| summary.p90_s),
-        of_summary(|summary| summary.max_s),
-        done.to_string(),
-        cut.to_string(),
-        failed.to_string(),
-        kilobytes(cell.up.bytes_in),
-        kilobytes(cell.down.bytes_in),
-        dropped.to_string(),
-        kilobytes(cell.down.queue_peak_bytes),
-        format!("{:.2}", cell.lateness.p99_us as f64 / 1000.0),
-    ];
-    let alarm = [cut, failed].map(|count| if count > 0 { " class=\"alarm\"" } else { "" });
-    let figures = figures.iter().enumerate().map(|(column, text)| {
-        let class = match column {
-            4 => alarm[0],
-            5 => alarm[1],
-            _ => "",
-        };
-        format!("<td{class}>{}</td>", escaped(text))
-    });
-    let figures: String = figures.collect();
-    let [a, b] = &cell.congestion_control;
-    let control = escaped(&if a == b { a.clone() } else { format!("{a}, {b}") });
-    format!("{name}{figures}<td class=\"text\">{control}</td></tr>\n")
 }

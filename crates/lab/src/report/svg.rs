@@ -45,7 +45,8 @@ impl Svg {
         };
         let text = escaped(text);
         self.put(format_args!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\" text-anchor=\"{anchor}\">{text}</text>"
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\" text-anchor=\"{anchor}\">\
+             {text}</text>"
         ));
     }
 

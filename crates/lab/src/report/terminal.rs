@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
-use record::demo::{Demo, Mode, Setting};
+use record::demo::{Demo, Mode};
 
 use super::format;
-use super::rows::{Row, item_noun, remarks, rows, summary};
+use super::remarks::{conditions, remarks};
+use super::rows::{Row, item_noun, rows};
+use super::summary::summary;
 
 const COLUMNS: usize = 100;
 /// Of the remarks on cells, so many are shown; all are in the report.
@@ -63,31 +65,6 @@ fn line(row: &Row<'_>) -> String {
     let bound = row.bound_s().map_or("–".to_string(), format::seconds);
     let service = &row.service.name;
     format!("{service:<9}  {medians}  {direct:>6} {gzip:>6}  {bytes}  {bound:>5}")
-}
-
-/// What a reader must know before trusting the figures.
-pub(super) fn conditions(setting: &Setting) -> Vec<String> {
-    let mut all = Vec::new();
-    if setting.rootless {
-        all.push("Not root: the hosts lived in a user namespace.".to_string());
-    }
-    if setting.device != "tap" {
-        let device = &setting.device;
-        all.push(format!("No TAP here: {device} was used, which delivers less exactly."));
-    }
-    if !setting.real_time {
-        let line = "Without real-time priority: delays are true only while the machine is idle.";
-        all.push(line.to_string());
-    }
-    if let Some(stolen) = setting.stolen.filter(|stolen| *stolen > 0.01) {
-        let share = format::per_cent(stolen);
-        all.push(format!("Other guests of this machine took {share} of its time: repeat."));
-    }
-    if setting.machine.profile != "release" {
-        let profile = &setting.machine.profile;
-        all.push(format!("A {profile} build was measured: figures are for trying only."));
-    }
-    all
 }
 
 /// Appends words in lines of at most 100 columns, the second and later ones indented.

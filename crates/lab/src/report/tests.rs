@@ -128,8 +128,11 @@ fn demo() -> Demo {
     }
 }
 
-/// The report as XML: its elements with their attributes, and its text.
-fn parse(document: &str) -> (Vec<(String, Vec<(String, String)>)>, String) {
+/// An element's name and attributes.
+type Element = (String, Vec<(String, String)>);
+
+/// The report as XML: its elements and its text.
+fn parse(document: &str) -> (Vec<Element>, String) {
     let document = document.strip_prefix("<!DOCTYPE html>\n").unwrap();
     let mut reader = Reader::new(document);
     let (mut elements, mut texts) = (Vec::new(), String::new());
