@@ -139,7 +139,7 @@ impl Netlink {
     }
 
     /// Routes one host through an interface with packets of up to `mtu` bytes; TCP connections over
-    /// the route use `congestion_control`, whatever program opens them and whatever the namespace's default is.
+    /// the route use `congestion_control`, whatever program opens them and whatever the default is.
     pub(crate) fn set_route(
         &self,
         index: u32,
