@@ -30,6 +30,10 @@ pub(crate) const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause while exchanges wait; ten times that while none does.
 pub(crate) const MAX_DIAL_PAUSE: Duration = Duration::from_secs(4);
 
+/// After a shutdown the gateway waits so long for requests that were under way before their edge
+/// heard of it, unless the edge closes the carrier first.
+pub(crate) const LINGER: Duration = Duration::from_secs(10);
+
 /// A relay's settings.
 #[derive(Clone, Debug)]
 pub struct Config {

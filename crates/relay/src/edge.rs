@@ -157,17 +157,6 @@ impl Relay {
         }
     }
 
-    /// Closes a carrier that is going away and that nobody needs any more.
-    pub(crate) fn close_if_left(&mut self, now: Duration, id: CarrierId) {
-        let left = self
-            .carriers
-            .get(&id)
-            .is_some_and(|carrier| carrier.going_away && carrier.exchanges.is_empty());
-        if left && self.config.role == Role::Edge {
-            self.close_carrier(now, id, "the gateway takes no new exchanges");
-        }
-    }
-
     /// Another gateway answers now, which knows nothing of the exchange.
     fn gateway_restarted(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&id) else { return };

@@ -53,6 +53,8 @@ pub struct Relay {
     /// Exchanges that wait for a decoder's memory.
     undecoded: VecDeque<ExchangeId>,
     shutting_down: bool,
+    /// Gateway: edges had time to hear of the shutdown.
+    lingered: bool,
     /// Edge: a place on a carrier came free since exchanges were attached.
     room_freed: bool,
     dialer: edge::Dialer,
@@ -94,6 +96,7 @@ impl Relay {
             decoder_bytes: 0,
             undecoded: VecDeque::new(),
             shutting_down: false,
+            lingered: false,
             room_freed: false,
             dialer: edge::Dialer::default(),
             next_number: 1,
@@ -107,10 +110,13 @@ impl Relay {
         ExchangeId { instance: self.config.instance, number }
     }
 
-    /// No exchange is open: after a shutdown, the process may end.
+    /// No exchange is open: after a shutdown, the process may end. A gateway that is shutting down
+    /// also waits until its edges have closed their carriers, for some seconds: requests may be
+    /// under way that it has to refuse, lest their outcome is unknown.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.exchanges.is_empty()
+        let waits = self.shutting_down && self.config.role == Role::Gateway;
+        self.exchanges.is_empty() && !(waits && !self.carriers.is_empty())
     }
 
     /// What is held now.
@@ -180,6 +186,10 @@ impl Relay {
                     self.close_carrier(now, carrier, &format!("no HELLO within {waited} s"));
                 }
                 Key::Dial => self.dial(now),
+                Key::Linger => {
+                    self.lingered = true;
+                    self.dirty.extend(self.carriers.keys());
+                }
             }
         }
     }
@@ -212,6 +222,18 @@ impl Relay {
         if self.carriers.contains_key(&carrier) {
             self.outputs.push_back(Output::Close { carrier, reason: reason.to_owned() });
             self.carrier_down(now, carrier, reason);
+        }
+    }
+
+    /// Closes a carrier that takes nothing new and that nobody needs any more.
+    fn close_if_left(&mut self, now: Duration, id: CarrierId) {
+        let Some(carrier) = self.carriers.get(&id) else { return };
+        let may_end = match self.config.role {
+            Role::Edge => carrier.going_away,
+            Role::Gateway => self.lingered,
+        };
+        if may_end && carrier.exchanges.is_empty() && carrier.replays.is_empty() {
+            self.close_carrier(now, id, "the gateway takes no new exchanges");
         }
     }
 
@@ -257,6 +279,9 @@ impl Relay {
         let carriers: Vec<_> = self.carriers.keys().copied().collect();
         for carrier in carriers {
             self.send(now, carrier, Frame::GoAway);
+        }
+        if self.config.role == Role::Gateway {
+            self.timers.set(Key::Linger, Some(now + config::LINGER));
         }
         let waiting: Vec<_> = self.waiting_exchanges().collect();
         for exchange in waiting {

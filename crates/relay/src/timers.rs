@@ -18,9 +18,11 @@ pub(crate) enum Key {
     Carrier(CarrierId),
     /// The next dial.
     Dial,
+    /// Gateway: after a shutdown, edges had time to hear of it.
+    Linger,
 }
 
-/// See the module; bounded by three keys per exchange, one per carrier, and the dial.
+/// See the module; bounded by three keys per exchange, one per carrier, and two.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     queue: BTreeSet<(Duration, Key)>,

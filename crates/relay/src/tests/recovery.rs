@@ -200,6 +200,27 @@ fn what_was_refused_unforwarded_goes_elsewhere_but_not_for_ever() {
 }
 
 #[test]
+fn a_gateway_that_shuts_down_refuses_what_was_under_way_before_it_ends() {
+    let (mut relay, mut peer) = gateway();
+    relay.handle_input(ms(0), Input::Shutdown);
+    assert_eq!(peer.takes(&drain(&mut relay)), vec![Frame::GoAway]);
+    assert!(!relay.is_idle(), "the edge does not know yet");
+    let outputs = peer.sends(&mut relay, ms(500), CARRIER, &[request_frame(5)]);
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(abort)]
+        if abort.code == CauseKind::NotForwarded.to_wire()));
+    relay.handle_input(ms(9_999), Input::Wake);
+    assert!(drain(&mut relay).is_empty() && !relay.is_idle());
+    relay.handle_input(ms(10_000), Input::Wake);
+    assert!(matches!(drain(&mut relay)[..], [Output::Close { carrier: CARRIER, .. }]));
+    assert!(relay.is_idle());
+
+    let (mut relay, _) = gateway();
+    relay.handle_input(ms(0), Input::Shutdown);
+    breaks(&mut relay, ms(700), CARRIER);
+    assert!(relay.is_idle(), "the edge knows");
+}
+
+#[test]
 fn while_shutting_down_the_outcome_is_still_asked_for() {
     let (mut relay, mut peer) = edge();
     let (exchange, outputs) = asks(&mut relay, ms(0), "POST", true);
