@@ -44,10 +44,14 @@ impl Running {
         Self { child, address }
     }
 
-    /// Ends it as a service manager would.
-    fn terminate(mut self) -> Option<i32> {
+    fn signal(&self) {
         let status = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(status.success());
+    }
+
+    /// Ends it as a service manager would.
+    fn terminate(mut self) -> Option<i32> {
+        self.signal();
         self.child.wait().unwrap().code()
     }
 }
@@ -115,6 +119,29 @@ fn a_client_reaches_a_service_through_two_processes_with_keys() {
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("<NFFIMessage"), "{answer}");
     assert_eq!(edge.terminate(), Some(0));
     assert_eq!(gateway.terminate(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_a_side_at_once() {
+    // An origin that accepts and never answers keeps an exchange open.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let gateway = Running::start(&["gateway", "--listen", "127.0.0.1:0", "--allow", &url]);
+    let to = ["edge", "--listen", "127.0.0.1:0", "--gateway", &gateway.address];
+    let mut edge = Running::start(&to);
+    let mut client = TcpStream::connect(&edge.address).unwrap();
+    write!(client, "GET {url}/x HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let (_origin, _) = silent.accept().unwrap();
+    edge.signal();
+    // The listener closes with the first signal.
+    while TcpStream::connect(&edge.address).is_ok() {
+        std::thread::yield_now();
+    }
+    assert!(edge.child.try_wait().unwrap().is_none(), "it did not wait for the open exchange");
+    let before = std::time::Instant::now();
+    edge.signal();
+    assert_eq!(edge.child.wait().unwrap().code(), Some(0));
+    assert!(before.elapsed().as_secs() < 10);
 }
 
 #[test]

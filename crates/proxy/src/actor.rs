@@ -91,7 +91,7 @@ pub(crate) struct Actor<S> {
 
 /// What [`Handle`]s send into.
 pub(crate) struct Inbox {
-    messages: mpsc::Receiver<Message>,
+    pub(crate) messages: mpsc::Receiver<Message>,
     bells: mpsc::UnboundedReceiver<ExchangeId>,
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 /// Body bytes that the local side lets the relay hand over ahead of what it has passed on.
 pub(crate) const WINDOW_BYTES: u64 = 64 * 1024;
-/// Informational statuses kept for a side that is slow to look; later ones are dropped.
+/// Informational statuses of an origin kept until the actor looks; later ones are dropped.
 const MAX_INTERIMS: usize = 8;
 
 /// Tells the actor which exchanges to look at. The channel holds at most one entry per exchange.
@@ -28,15 +28,6 @@ pub(crate) struct Ended {
     pub(crate) cause: Cause,
     /// Edge: no byte of the request's body was taken.
     pub(crate) untouched: bool,
-}
-
-/// What comes before a body.
-#[derive(Debug)]
-pub(crate) enum Arrival {
-    /// An informational response.
-    Interim(u16),
-    /// The head; `end`: nothing follows.
-    Head { head: Head, end: bool },
 }
 
 /// A piece of what follows a head.
@@ -61,7 +52,6 @@ struct State {
     abort_out: Option<Cause>,
     /// From the relay, not yet seen by the local side.
     head_in: Option<(Head, bool)>,
-    interims_in: VecDeque<u16>,
     data_in: VecDeque<Bytes>,
     end_in: Option<Fields>,
     credit_in: u64,
@@ -168,9 +158,6 @@ impl Mailbox {
                     state.end_in = Some(Fields::new());
                 }
             }
-            Output::Interim { status, .. } if state.interims_in.len() < MAX_INTERIMS => {
-                state.interims_in.push_back(status);
-            }
             Output::Data { bytes, .. } if state.discarding => {
                 state.credit_out += bytes.len() as u64;
                 self.ring(&mut state);
@@ -246,23 +233,21 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) async fn head(&mut self) -> Result<Arrival, Ended> {
-        std::future::poll_fn(|cx| self.poll_head(cx)).await
-    }
-
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arrival, Ended>> {
-        let mut state = self.mailbox.lock();
-        if let Some(status) = state.interims_in.pop_front() {
-            return Poll::Ready(Ok(Arrival::Interim(status)));
-        }
-        if let Some((head, end)) = state.head_in.take() {
-            return Poll::Ready(Ok(Arrival::Head { head, end }));
-        }
-        if let Some(ended) = &state.ended {
-            return Poll::Ready(Err(ended.clone()));
-        }
-        state.reader = Some(cx.waker().clone());
-        Poll::Pending
+    /// Edge: the head of the final answer, and whether nothing follows it. Informational answers
+    /// only let the request's body flow: hyper has no way to pass others on to a client.
+    pub(crate) async fn answer(&mut self) -> Result<(Head, bool), Ended> {
+        std::future::poll_fn(|cx| {
+            let mut state = self.mailbox.lock();
+            if let Some(head) = state.head_in.take() {
+                return Poll::Ready(Ok(head));
+            }
+            if let Some(ended) = &state.ended {
+                return Poll::Ready(Err(ended.clone()));
+            }
+            state.reader = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
     }
 
     /// The next piece; after [`Piece::End`] the call must not be repeated.
@@ -285,6 +270,11 @@ impl Receiver {
 
     pub(crate) async fn piece(&mut self) -> Result<Piece, Ended> {
         std::future::poll_fn(|cx| self.poll_piece(cx)).await
+    }
+
+    /// Gives the exchange up from this side.
+    pub(crate) fn abort(&mut self, cause: Cause) {
+        self.mailbox.abort(cause);
     }
 
     /// Edge: the client has the whole answer. Nothing more is taken, and the rest of the request is
@@ -424,3 +414,6 @@ impl Watch {
 fn client_gone() -> Cause {
     Cause { kind: CauseKind::ClientGone, reason: "the client went away".to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -249,3 +249,6 @@ impl ClientCertVerifier for Pinned {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

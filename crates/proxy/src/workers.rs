@@ -109,10 +109,11 @@ fn work(shared: &Shared, handle: &Handle) {
         let before = thread_time();
         let result = run(&work, &mut context, &mut buffer);
         let cpu = thread_time().saturating_sub(before);
-        put_back(shared, (work.exchange, work.direction), context);
         let Work { exchange, direction, block, .. } = work;
         let done = Input::Done { exchange, direction, block, result, cpu };
         handle.send_blocking(Message::Input(done));
+        // Only now may another thread take the next block, whose result must come behind this one.
+        put_back(shared, (exchange, direction), context);
     }
 }
 
@@ -180,3 +181,6 @@ fn thread_time() -> Duration {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
+
+#[cfg(test)]
+mod tests;

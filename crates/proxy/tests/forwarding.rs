@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::origin::Origin;
+use common::origin::{CODED, Origin};
 use common::{Answer, edge, eventually, get, pair, raw, read_all, read_until, send, text_like};
 use std::sync::atomic::Ordering;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -61,6 +61,36 @@ async fn identity_is_asked_for_unless_the_client_or_the_service_says_otherwise()
         let seen = seen.get("accept-encoding").map(|value| value.to_str().unwrap());
         assert_eq!(seen, expected, "{path} {fields}");
     }
+}
+
+#[tokio::test]
+async fn what_the_origin_says_of_its_content_is_not_rewritten() {
+    let origin = Origin::start().await;
+    for encoding in ENCODINGS {
+        let settings = format!("encoding = '{encoding}'");
+        let (edge, _gateway) = pair(&settings, &settings).await;
+        let answer = get(edge.address, &origin.url("/coded"), "").await;
+        for (name, value) in CODED {
+            assert!(answer.has(&format!("{name}: {value}")), "{name}: {}", answer.head);
+        }
+        assert_eq!(answer.body, [0x1f, 0x8b, 8, 0, 0xff, 0, 7]);
+        assert!(answer.has("content-length: 7"));
+    }
+}
+
+#[tokio::test]
+async fn an_edge_is_ready_while_its_carrier_is_up() {
+    let (edge, gateway) = pair("admin = '127.0.0.1:0'", "admin = '127.0.0.1:0'").await;
+    let status = |admin: std::net::SocketAddr, path: &'static str| async move {
+        let ask = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        Answer::parse(&raw(admin, ask).await.0).status
+    };
+    let (admin, theirs) = (edge.admin.unwrap(), gateway.admin.unwrap());
+    eventually(|| async move { status(admin, "/health").await == 200 }).await;
+    assert_eq!(status(theirs, "/health/ready").await, 200);
+    gateway.stop().await;
+    eventually(|| async move { status(admin, "/health/ready").await == 503 }).await;
+    assert_eq!(status(admin, "/health/live").await, 200);
 }
 
 #[tokio::test]

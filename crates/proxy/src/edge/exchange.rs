@@ -23,7 +23,7 @@ use crate::actor::Handle;
 use crate::config::{Fallback, Service};
 use crate::fields;
 use crate::flow::{self, AnyBody, Progress, Pump, RelayBody, Stop, Watched};
-use crate::mailbox::{Arrival, Ended, Port, Receiver};
+use crate::mailbox::{Ended, Port, Receiver};
 use crate::metrics::Metrics;
 use crate::origin;
 use crate::upstream::Upstream;
@@ -177,33 +177,29 @@ impl Exchanges {
     }
 
     /// Waits for the final head, as long as the request moves or the origin may stay silent.
-    /// Informational heads only let the body flow: hyper has no way to pass others on.
     async fn final_head(
         &self,
         receiver: &mut Receiver,
         progress: &Progress,
     ) -> Result<Answer, Ended> {
         let ended = |kind, reason| Ended { cause: Cause { kind, reason }, untouched: false };
-        let arriving = async {
-            loop {
-                match receiver.head().await? {
-                    Arrival::Interim(status) => tracing::trace!(status, "informational"),
-                    Arrival::Head { head: Head::Response(head), end } => {
-                        return Ok(Answer { head, end });
-                    }
-                    Arrival::Head { head: Head::Request(_), .. } => {
+        tokio::select! {
+            arrived = receiver.answer() => {
+                let (head, end) = arrived?;
+                match head {
+                    Head::Response(head) => Ok(Answer { head, end }),
+                    Head::Request(_) => {
                         let reason = "a request came for an answer".to_owned();
-                        return Err(ended(CauseKind::Corrupt, reason));
+                        Err(ended(CauseKind::Corrupt, reason))
                     }
                 }
             }
-        };
-        tokio::select! {
-            arrived = arriving => arrived,
             () = progress.stalled(self.response_timeout) => {
                 let waited = self.response_timeout.as_secs_f64();
                 let reason = format!("no answer came within {waited} s (response_timeout)");
-                Err(ended(CauseKind::OriginTimeout, reason))
+                let ended = ended(CauseKind::OriginTimeout, reason);
+                receiver.abort(ended.cause.clone());
+                Err(ended)
             }
         }
     }

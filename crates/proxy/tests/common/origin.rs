@@ -40,7 +40,8 @@ impl Origin {
     }
 
     /// `/echo` gives the body back, `/sum` its length, `/text/N` N bytes of text with a length,
-    /// `/stream/N` the same without, `/trailers`, `/status/N`, and `/hello` else.
+    /// `/stream/N` the same without, `/trailers`, `/status/N`, `/coded`,
+    /// and `/hello` else.
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -89,6 +90,16 @@ impl Drop for Origin {
         self.task.abort();
     }
 }
+
+/// Fields of `/coded`, which nobody in between may change.
+pub(crate) const CODED: [(&str, &str); 6] = [
+    ("content-encoding", "gzip"),
+    ("etag", "\"strong\""),
+    ("vary", "accept-encoding"),
+    ("content-range", "bytes 0-6/70"),
+    ("digest", "sha-256=abc"),
+    ("cache-control", "max-age=5"),
+];
 
 fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
@@ -172,6 +183,13 @@ async fn serve(
             headers.insert("upgrade", "websocket".parse().unwrap());
             headers.insert("connection", "Upgrade".parse().unwrap());
             headers.insert("sec-websocket-accept", "abc=".parse().unwrap());
+        }
+        "coded" => {
+            *response.body_mut() = full(vec![0x1f, 0x8b, 8, 0, 0xff, 0, 7]);
+            let headers = response.headers_mut();
+            for (name, value) in CODED {
+                headers.insert(name, value.parse().unwrap());
+            }
         }
         "private" => {
             let headers = response.headers_mut();

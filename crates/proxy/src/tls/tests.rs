@@ -1,0 +1,89 @@
+use std::path::PathBuf;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::*;
+use crate::keys::{self, Generated};
+
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("longwire-tls-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        Self(dir)
+    }
+
+    fn key(&self, name: &str) -> Generated {
+        keys::generate(&self.0.join(name), name).unwrap()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn identity(ours: &Generated, theirs: &Generated) -> Arc<Identity> {
+    Arc::new(Identity::load(&ours.private, &theirs.public).unwrap())
+}
+
+/// What an edge and a gateway say about each other: the peer's name, or what went wrong.
+async fn meet(edge: &Arc<Identity>, gateway: &Arc<Identity>) -> [Result<String, String>; 2] {
+    let (near, far) = tokio::io::duplex(16 * 1024);
+    let connector = TlsConnector::from(Arc::new(client_config(edge).unwrap()));
+    let acceptor = TlsAcceptor::from(Arc::new(server_config(gateway).unwrap()));
+    let client = async {
+        let explain = |error: &io::Error| explain(error, Some(edge));
+        let name = ServerName::try_from("longwire.invalid").unwrap();
+        let mut stream = connector.connect(name, near).await.map_err(|error| explain(&error))?;
+        // TLS 1.3 tells a client of its refusal only when it reads.
+        stream.write_all(b"x").await.map_err(|error| explain(&error))?;
+        stream.read_u8().await.map_err(|error| explain(&error))?;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(ALPN));
+        Ok(peer_name(edge, stream.get_ref().1.peer_certificates()))
+    };
+    let server = async {
+        let explain = |error: &io::Error| explain(error, Some(gateway));
+        let mut stream = acceptor.accept(far).await.map_err(|error| explain(&error))?;
+        stream.write_all(b"y").await.map_err(|error| explain(&error))?;
+        stream.read_u8().await.map_err(|error| explain(&error))?;
+        Ok(peer_name(gateway, stream.get_ref().1.peer_certificates()))
+    };
+    let (client, server) = tokio::join!(client, server);
+    [client, server]
+}
+
+#[tokio::test]
+async fn known_keys_meet_by_name() {
+    let dir = Dir::new("known");
+    let (edge, gateway) = (dir.key("edge-1"), dir.key("gateway-1"));
+    let [client, server] = meet(&identity(&edge, &gateway), &identity(&gateway, &edge)).await;
+    assert_eq!(client.as_deref(), Ok("gateway-1"));
+    assert_eq!(server.as_deref(), Ok("edge-1"));
+}
+
+#[tokio::test]
+async fn an_unknown_edge_hears_of_its_fingerprint_and_so_does_the_gateway() {
+    let dir = Dir::new("edge");
+    let (edge, gateway, other) = (dir.key("edge"), dir.key("gateway"), dir.key("other"));
+    let [client, server] = meet(&identity(&edge, &gateway), &identity(&gateway, &other)).await;
+    let (client, server) = (client.unwrap_err(), server.unwrap_err());
+    let fingerprint = edge.key.fingerprint();
+    assert!(client.contains("refused our key") && client.contains(&fingerprint), "{client}");
+    assert!(server.contains(&fingerprint) && server.contains("--peer"), "{server}");
+    assert!(server.contains(&other.key.fingerprint()), "{server}");
+}
+
+#[tokio::test]
+async fn an_unknown_gateway_hears_of_its_fingerprint_and_so_does_the_edge() {
+    let dir = Dir::new("gateway");
+    let (edge, gateway, other) = (dir.key("edge"), dir.key("gateway"), dir.key("other"));
+    let [client, server] = meet(&identity(&edge, &other), &identity(&gateway, &edge)).await;
+    let (client, server) = (client.unwrap_err(), server.unwrap_err());
+    let fingerprint = gateway.key.fingerprint();
+    assert!(client.contains(&fingerprint) && client.contains("--peer"), "{client}");
+    assert!(server.contains("refused our key") && server.contains(&fingerprint), "{server}");
+}

@@ -1,0 +1,114 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::actor;
+
+fn id(number: u64) -> ExchangeId {
+    ExchangeId { instance: 1, number }
+}
+
+fn work(exchange: u64, block: u64, name: &str, bytes: &[u8], last: bool) -> Work {
+    Work {
+        exchange: id(exchange),
+        direction: WorkDirection::Encode,
+        block,
+        options: codec::Options::of(name).unwrap(),
+        bytes: Bytes::copy_from_slice(bytes),
+        decoded_len: bytes.len(),
+        last,
+    }
+}
+
+/// What the pool tells the actor, for each exchange in order.
+fn done(inbox: &mut actor::Inbox, count: usize) -> BTreeMap<u64, Vec<(u64, Bytes)>> {
+    let mut results: BTreeMap<u64, Vec<(u64, Bytes)>> = BTreeMap::new();
+    for _ in 0..count {
+        let Some(Message::Input(Input::Done { exchange, block, result, .. })) =
+            inbox.messages.blocking_recv()
+        else {
+            panic!("no result");
+        };
+        results.entry(exchange.number).or_default().push((block, result.unwrap()));
+    }
+    results
+}
+
+#[test]
+fn blocks_of_an_exchange_share_a_context_and_keep_their_order() {
+    let (handle, mut inbox) = actor::channel();
+    let workers = Workers::start(4, &handle);
+    let (exchanges, blocks) = (8, 20);
+    let text = |exchange: u64, block: u64| format!("{exchange} {block} text ").repeat(200);
+    for block in 0..blocks {
+        for exchange in 0..exchanges {
+            let text = text(exchange, block);
+            workers.push(work(exchange, block, "zstd", text.as_bytes(), block + 1 == blocks));
+        }
+    }
+    let results = done(&mut inbox, usize::try_from(exchanges * blocks).unwrap());
+    for (exchange, results) in results {
+        let mut decoder = codec::Options::of("zstd").unwrap().decoder().unwrap();
+        for (number, (block, bytes)) in results.iter().enumerate() {
+            assert_eq!(*block, number as u64);
+            let (text, mut out) = (text(exchange, *block), Vec::new());
+            decoder.decode(bytes, text.len(), block + 1 == blocks, &mut out).unwrap();
+            assert_eq!(out, text.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_released_exchange_leaves_nothing_behind() {
+    let (handle, mut inbox) = actor::channel();
+    let workers = Workers::start(1, &handle);
+    workers.push(work(1, 0, "deflate", b"hello", false));
+    done(&mut inbox, 1);
+    workers.release(id(1));
+    // The pool's one thread is free again once another exchange is through.
+    workers.push(work(2, 0, "identity", b"x", true));
+    done(&mut inbox, 1);
+    workers.release(id(2));
+    drop(inbox);
+    let shared = Arc::clone(&workers.shared);
+    drop(workers);
+    while Arc::strong_count(&shared) > 1 {
+        std::thread::yield_now();
+    }
+    let state = shared.lock();
+    assert!(state.lanes.is_empty() && state.ready.is_empty() && state.released.is_empty());
+}
+
+#[test]
+fn a_long_exchange_does_not_hold_up_a_short_one() {
+    let (handle, mut inbox) = actor::channel();
+    let workers = Workers::start(1, &handle);
+    let long = vec![b'x'; 60_000];
+    for block in 0..50 {
+        workers.push(work(1, block, "deflate:9", &long, false));
+    }
+    workers.push(work(2, 0, "deflate:9", b"short", true));
+    let mut before = 0;
+    loop {
+        let Some(Message::Input(Input::Done { exchange, .. })) = inbox.messages.blocking_recv()
+        else {
+            panic!("no result");
+        };
+        if exchange == id(2) {
+            break;
+        }
+        before += 1;
+    }
+    assert!(before < 50, "the short block waited for all of the long exchange");
+}
+
+#[test]
+fn a_block_that_cannot_be_decoded_is_an_error_of_its_own() {
+    let (handle, mut inbox) = actor::channel();
+    let workers = Workers::start(1, &handle);
+    workers
+        .push(Work { direction: WorkDirection::Decode, ..work(1, 0, "zstd", &[0xff; 50], true) });
+    let Some(Message::Input(Input::Done { result, .. })) = inbox.messages.blocking_recv() else {
+        panic!("no result");
+    };
+    assert!(matches!(result, Err(codec::Error::Corrupt { .. })), "{result:?}");
+}
