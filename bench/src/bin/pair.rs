@@ -24,7 +24,7 @@ const MEGABYTE: u64 = 1_000_000;
     after_help = "\
 Examples:
   cargo build --release --package longwire
-  pair                                      everything, about 15 minutes
+  pair                                      everything, about 10 minutes
   pair --quick                              a minute, to see that it works
   pair --only bodies --megabytes 500 --at-once 16
   pair --markdown docs/benchmarks.md        put the tables into the document"

@@ -74,10 +74,11 @@ fn small(text: &mut String, results: &[SmallResult]) {
     let rounds = rounds.len();
     let _ = write!(
         text,
-        "\n### Small answers\n\nAnswers of {body_bytes} B. Client on one core, service and pair on \
-         another. Direct and through the pair in turn,\n{rounds} rounds; medians, and the least and \
-         greatest in brackets. Latency with one connection, requests per\nsecond with \
-         {connections}. Memory is edge / gateway.\n\n"
+        "\n### Small answers\n\n\
+         Answers of {body_bytes} B. Client on one core, service and pair on another. Direct and \
+         through the pair in turn,\n{rounds} rounds; medians, and the least and greatest in \
+         brackets. Latency with one connection, requests per\nsecond with {connections}. Memory \
+         is edge / gateway.\n\n"
     );
     let heads = [
         "encoding",
