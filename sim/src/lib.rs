@@ -1,14 +1,18 @@
-//! The pair without sockets: two relays, a virtual pipe and a virtual clock.
+//! The pair without sockets: relays, virtual pipes and a virtual clock.
 //!
-//! A [`World`] is a function of its seed. Clients ask, origins answer, both in the moods of real
-//! ones: slow, impatient, broken; carriers break and gateways restart. Afterwards the world knows
-//! what every request came to, and [`World::verdict`] says whether that was right.
+//! A [`World`] is a function of its seed. Clients ask, by one edge or several; origins answer, both
+//! in the moods of real ones: slow, impatient, broken; carriers break, gateways restart or shut
+//! down. Afterwards the world knows what every request came to, and judges whether that was right.
 
 #![allow(clippy::expect_used)] // A test crate: what is not as expected is a finding.
 
+mod carriers;
+mod clients;
+mod origins;
 mod party;
 mod pipe;
 mod random;
+mod verdict;
 mod world;
 
 pub use party::Fate;

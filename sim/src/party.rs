@@ -1,13 +1,14 @@
 //! The two ends of one exchange: a client with a request, an origin with an answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
 use proto::bhttp;
-use relay::{Cause, ExchangeId};
+use relay::{Cause, ExchangeId, Input};
 
 use crate::Random;
+use crate::world::NodeId;
 
 /// A body whose every byte follows from its seed, so that none has to be kept for comparison.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +47,46 @@ pub(crate) struct Sender {
     pub(crate) at: u64,
     pub(crate) ended: bool,
     pub(crate) trailers: bool,
-    /// When what was sent last goes: portions keep their order.
+    /// When what was sent last goes, at first when it begins: portions keep their order.
     pub(crate) busy_until: Duration,
+}
+
+impl Sender {
+    /// When the first portion may go.
+    pub(crate) fn begins(&self) -> Duration {
+        if self.at == 0 { self.busy_until } else { Duration::ZERO }
+    }
+}
+
+/// As much of a body as its sender may hand over, in portions, and its end.
+pub(crate) fn portions(
+    sender: &mut Sender,
+    exchange: ExchangeId,
+    most: u64,
+    now: Duration,
+    random: &mut Random,
+) -> Vec<(Duration, Input)> {
+    let mut inputs = Vec::new();
+    sender.busy_until = sender.busy_until.max(now);
+    let last = sender.body.len.min(most);
+    while sender.credit > 0 && sender.at < last {
+        let len = (1 + random.below(40_000)).min(sender.credit).min(last - sender.at);
+        sender.busy_until += Duration::from_millis(random.magnitude(6));
+        let bytes = sender.body.slice(sender.at, len);
+        inputs.push((sender.busy_until, Input::Data { exchange, bytes }));
+        sender.at += len;
+        sender.credit -= len;
+    }
+    if sender.at == sender.body.len && sender.at == last && most == u64::MAX && !sender.ended {
+        sender.ended = true;
+        let trailer = ("checksum".into(), "1".into());
+        let trailers = if sender.trailers { vec![trailer] } else { Vec::new() };
+        if random.once_in(3) {
+            sender.busy_until += Duration::from_millis(random.below(100));
+        }
+        inputs.push((sender.busy_until, Input::End { exchange, trailers }));
+    }
+    inputs
 }
 
 /// Receives a body and compares it as it comes.
@@ -110,16 +149,29 @@ pub enum Fate {
 /// A client with its request.
 #[derive(Debug)]
 pub(crate) struct Client {
+    pub(crate) edge: NodeId,
     pub(crate) method: &'static str,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) expects_continue: bool,
     pub(crate) fate: Option<Fate>,
+    /// The answer was whole before the request was.
+    pub(crate) early: bool,
 }
 
 impl Client {
-    pub(crate) fn is_idempotent(&self) -> bool {
-        self.method == "GET"
+    /// Its request may be carried out twice without harm, and the pair can repeat it.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        matches!(self.method, "GET" | "PUT") && self.sender.body.len == 0
+    }
+
+    pub(crate) fn is_tunnel(&self) -> bool {
+        self.method == "CONNECT"
+    }
+
+    pub(crate) fn answered(&mut self) {
+        self.fate = Some(Fate::Answered);
+        self.early = !self.sender.ended;
     }
 }
 
@@ -129,6 +181,8 @@ pub(crate) struct Origin {
     pub(crate) receiver: Receiver,
     pub(crate) sender: Sender,
     pub(crate) responded: bool,
+    /// The gateway told it that nothing follows.
+    pub(crate) aborted: bool,
     /// Breaks off after this many bytes of its answer.
     pub(crate) breaks_at: Option<u64>,
     /// Time between having the request and answering.
@@ -139,7 +193,15 @@ pub(crate) struct Origin {
 #[derive(Debug, Default)]
 pub(crate) struct Parties {
     pub(crate) clients: BTreeMap<ExchangeId, Client>,
-    pub(crate) origins: BTreeMap<ExchangeId, Origin>,
+    /// By gateway too: one that died may have had the same request.
+    pub(crate) origins: BTreeMap<(NodeId, ExchangeId), Origin>,
+    pub(crate) answers_with_trailers: BTreeSet<ExchangeId>,
     /// How often each exchange's request reached an origin.
     pub(crate) forwarded: BTreeMap<ExchangeId, u32>,
+}
+
+impl Parties {
+    pub(crate) fn origin(&mut self, gateway: NodeId, exchange: ExchangeId) -> &mut Origin {
+        self.origins.get_mut(&(gateway, exchange)).expect("an origin that was asked")
+    }
 }

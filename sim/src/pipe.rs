@@ -28,6 +28,11 @@ impl Pipe {
         }
     }
 
+    /// When what was sent so far has arrived.
+    pub(crate) fn last_arrival(&self) -> Duration {
+        self.last_arrival
+    }
+
     /// When `bytes` have left the sender, and when they arrive.
     pub(crate) fn carry(
         &mut self,

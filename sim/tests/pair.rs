@@ -8,7 +8,8 @@ use longwire_sim::{Moods, Report, World};
 /// Seeds per mood in `make test`; `LONGWIRE_SEEDS` asks for more.
 const SEEDS: u64 = 10_000;
 
-const CALM: Moods = Moods { breaks: false, restarts: false, aborts: false, slow: false };
+const CALM: Moods =
+    Moods { breaks: false, restarts: false, shutdowns: false, aborts: false, slow: false };
 
 fn seeds() -> u64 {
     std::env::var("LONGWIRE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS)
@@ -44,6 +45,8 @@ fn add(sum: &mut Report, report: &Report) {
     sum.requests += report.requests;
     sum.answered += report.answered;
     sum.left += report.left;
+    sum.early += report.early;
+    sum.tunnels += report.tunnels;
     sum.took = sum.took.max(report.took);
     for (cause, count) in &report.failed {
         *sum.failed.entry(cause).or_default() += count;
@@ -55,6 +58,16 @@ fn where_nothing_goes_wrong_everything_is_answered() {
     let report = live(0..seeds() / 4, Moods { slow: true, ..CALM });
     let refused = report.failed.get("limit").copied().unwrap_or(0);
     assert_eq!(report.answered + refused, report.requests, "{report:?}");
+    assert!(report.early > 0 && report.tunnels > 0, "{report:?}");
+}
+
+#[test]
+fn a_gateway_that_shuts_down_in_good_order_loses_nothing() {
+    let report = live(0..seeds() / 4, Moods { shutdowns: true, slow: true, ..CALM });
+    let failed = |cause| report.failed.get(cause).copied().unwrap_or(0);
+    let refused = failed("limit") + failed("not_forwarded") + failed("gateway_unreachable");
+    assert_eq!(report.answered + refused, report.requests, "{report:?}");
+    assert!((refused - failed("limit")) * 20 < report.requests, "{report:?}");
 }
 
 #[test]
@@ -71,7 +84,7 @@ fn broken_carriers_lose_nothing_silently() {
 
 #[test]
 fn everything_at_once() {
-    let moods = Moods { breaks: true, restarts: true, aborts: true, slow: true };
+    let moods = Moods { breaks: true, restarts: true, shutdowns: true, aborts: true, slow: true };
     let report = live(0..seeds(), moods);
     for cause in ["outcome_unknown", "carrier_lost", "not_forwarded"] {
         assert!(report.failed.contains_key(cause), "no seed led to {cause}: {report:?}");

@@ -30,10 +30,6 @@ pub(crate) const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause while exchanges wait; ten times that while none does.
 pub(crate) const MAX_DIAL_PAUSE: Duration = Duration::from_secs(4);
 
-/// After a shutdown the gateway waits so long for requests that were under way before their edge
-/// heard of it, unless the edge closes the carrier first.
-pub(crate) const LINGER: Duration = Duration::from_secs(10);
-
 /// A relay's settings.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -43,8 +39,9 @@ pub struct Config {
     pub instance: u64,
     /// Encodings and how to choose among them.
     pub encoding: Encoding,
-    /// How long an exchange waits for the gateway, at its start or for its outcome; also how long
-    /// a carrier may take to say HELLO.
+    /// How long an exchange waits for the gateway, at its start or for its outcome; how long a
+    /// carrier may take to say HELLO, and how long a gateway that shuts down waits for edges to
+    /// close theirs.
     pub connect_timeout: Duration,
     /// How long the gateway keeps an answer whose carrier broke.
     pub retain: Duration,

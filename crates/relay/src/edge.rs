@@ -234,6 +234,13 @@ impl Relay {
             self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         }
         exchange.stage = Stage::Ambiguous { gateway, asked: None };
+        // Another carrier may be up already, beside one that was going away.
+        let current = self.dialer.current.and_then(|id| self.carriers.get(&id)?.peer_instance());
+        match current {
+            Some(current) if current == gateway => self.room_freed = true,
+            Some(_) => self.gateway_restarted(now, id),
+            None => {}
+        }
     }
 
     /// An exchange waited for as long as it may.

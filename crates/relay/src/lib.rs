@@ -111,12 +111,11 @@ impl Relay {
     }
 
     /// No exchange is open: after a shutdown, the process may end. A gateway that is shutting down
-    /// also waits until its edges have closed their carriers, for some seconds: requests may be
-    /// under way that it has to refuse, lest their outcome is unknown.
+    /// also waits until its edges have closed their carriers, within bounds: requests may be under way that it has to refuse, lest their outcome is unknown.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let waits = self.shutting_down && self.config.role == Role::Gateway;
-        self.exchanges.is_empty() && !(waits && !self.carriers.is_empty())
+        self.exchanges.is_empty() && (!waits || self.carriers.is_empty())
     }
 
     /// What is held now.
@@ -281,7 +280,7 @@ impl Relay {
             self.send(now, carrier, Frame::GoAway);
         }
         if self.config.role == Role::Gateway {
-            self.timers.set(Key::Linger, Some(now + config::LINGER));
+            self.timers.set(Key::Linger, Some(now + self.config.connect_timeout));
         }
         let waiting: Vec<_> = self.waiting_exchanges().collect();
         for exchange in waiting {

@@ -162,6 +162,23 @@ fn beside_a_gateway_that_goes_away_the_next_is_dialled() {
 }
 
 #[test]
+fn beside_the_next_gateway_nobody_waits_for_the_one_that_went() {
+    for (method, repeated) in [("GET", true), ("POST", false)] {
+        let (mut relay, mut old) = edge();
+        let (_, outputs) = asks(&mut relay, ms(0), method, true);
+        old.takes(&outputs);
+        old.sends(&mut relay, ms(5), CARRIER, &[Frame::GoAway]);
+        let gateway = Peer::new(Role::Gateway, 10);
+        let (_, mut next, _) = redials(&mut relay, ms(1000), gateway);
+        let outputs = breaks(&mut relay, ms(2000), CARRIER);
+        assert_eq!(next.takes(&outputs).len(), usize::from(repeated));
+        if !repeated {
+            assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
+        }
+    }
+}
+
+#[test]
 fn a_gateway_that_is_shutting_down_keeps_the_older_carrier() {
     let (mut relay, mut peer) = gateway();
     peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
@@ -208,9 +225,9 @@ fn a_gateway_that_shuts_down_refuses_what_was_under_way_before_it_ends() {
     let outputs = peer.sends(&mut relay, ms(500), CARRIER, &[request_frame(5)]);
     assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(abort)]
         if abort.code == CauseKind::NotForwarded.to_wire()));
-    relay.handle_input(ms(9_999), Input::Wake);
+    relay.handle_input(ms(29_999), Input::Wake);
     assert!(drain(&mut relay).is_empty() && !relay.is_idle());
-    relay.handle_input(ms(10_000), Input::Wake);
+    relay.handle_input(ms(30_000), Input::Wake);
     assert!(matches!(drain(&mut relay)[..], [Output::Close { carrier: CARRIER, .. }]));
     assert!(relay.is_idle());
 

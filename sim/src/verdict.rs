@@ -1,0 +1,60 @@
+//! Whether everybody was treated right.
+
+use relay::{Cause, CauseKind};
+
+use crate::party::{Client, Fate};
+use crate::world::{Moods, Report, World};
+
+impl World {
+    /// Judges a world that has come to rest.
+    pub(crate) fn verdict(self) -> Report {
+        let mut report = Report { took: self.now, ..Report::default() };
+        for node in self.nodes.iter().filter(|node| node.alive) {
+            let (load, role) = (node.relay.load(), node.role);
+            assert_eq!((load.codec_bytes, load.held_bytes), (0, 0), "memory leaked: {role:?}");
+            assert_eq!(node.contexts.len(), 0, "codec contexts were not released: {role:?}");
+        }
+        for ((gateway, exchange), origin) in &self.parties.origins {
+            let over = origin.aborted || origin.sender.ended;
+            assert!(over || !self.nodes[*gateway].alive, "the origin of {exchange} never heard");
+        }
+        for (exchange, client) in &self.parties.clients {
+            report.requests += 1;
+            let forwarded = self.parties.forwarded.get(exchange).copied().unwrap_or(0);
+            assert!(
+                forwarded <= 1 || (client.is_repeatable() && self.replaced),
+                "forwarded {forwarded} times: {client:?}"
+            );
+            match client.fate.as_ref().expect("the world waited for it") {
+                Fate::Answered => {
+                    assert!(client.receiver.ended && forwarded >= 1);
+                    report.answered += 1;
+                    report.early += u64::from(client.early);
+                    report.tunnels += u64::from(client.is_tunnel() && client.sender.ended);
+                }
+                Fate::LeftByClient => report.left += 1,
+                Fate::Failed { cause, headed } => {
+                    self.judge_failure(client, cause, *headed, forwarded);
+                    *report.failed.entry(cause.kind.name()).or_default() += 1;
+                }
+            }
+        }
+        report
+    }
+
+    fn judge_failure(&self, client: &Client, cause: &Cause, headed: bool, forwarded: u32) {
+        let Moods { breaks, restarts, aborts, shutdowns, .. } = self.moods;
+        let possible = match cause.kind {
+            CauseKind::OriginFailed => aborts,
+            // Over a slow link the word of a shutdown may come after the client's patience.
+            CauseKind::GatewayUnreachable | CauseKind::NotForwarded => {
+                (breaks || restarts || shutdowns) && forwarded == 0
+            }
+            CauseKind::OutcomeUnknown | CauseKind::AnswerLost => (breaks || restarts) && !headed,
+            CauseKind::CarrierLost => (breaks || restarts) && headed,
+            CauseKind::Limit => forwarded == 0 || self.tight,
+            _ => false,
+        };
+        assert!(possible, "{cause:?}, headed {headed}, forwarded {forwarded}: {client:?}");
+    }
+}
