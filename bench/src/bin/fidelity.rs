@@ -16,6 +16,8 @@ use record::fidelity::{Fidelity, WayResult};
 
 /// The section of a document that `--markdown` keeps.
 const SECTION: &str = "fidelity";
+/// Exit status when the command itself is wrong.
+const BAD_USE: u8 = 2;
 
 /// Show how true emulated links are, by kernel timestamps outside of the ferry.
 ///
@@ -84,20 +86,26 @@ fn part(name: &str) -> Result<Part, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match measure(&cli) {
+    let open = |path| Document::open(path, SECTION);
+    let outcome = match cli.markdown.clone().map(open).transpose() {
+        Ok(document) => measure(&cli, document),
+        Err(error) => return fail(&error, BAD_USE),
+    };
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            let _ = writeln!(stderr(), "fidelity: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(&error, 1),
     }
 }
 
+fn fail(error: &anyhow::Error, status: u8) -> ExitCode {
+    // The status tells it too.
+    let _ = writeln!(stderr(), "fidelity: {error:#}");
+    ExitCode::from(status)
+}
+
 /// Answers whether every bound was kept.
-fn measure(cli: &Cli) -> Result<bool> {
-    let open = |path| Document::open(path, SECTION);
-    let document = cli.markdown.clone().map(open).transpose()?;
+fn measure(cli: &Cli, document: Option<Document>) -> Result<bool> {
     let options = options(cli);
     let ways = match cli.ways.as_slice() {
         [one] => vec![in_this_process(*one, &options, cli.followed_by_s)?],

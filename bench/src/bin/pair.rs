@@ -12,6 +12,8 @@ use longwire_bench::pair::{Options, Part, render, run};
 
 /// The section of a document that `--markdown` keeps.
 const SECTION: &str = "pair";
+/// Exit status when the command itself is wrong.
+const BAD_USE: u8 = 2;
 const MEGABYTE: u64 = 1_000_000;
 
 /// Measure edge and gateway on this machine: large bodies, small answers.
@@ -65,22 +67,29 @@ fn part(name: &str) -> Result<Part, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match measure(&cli) {
+    let open = |path| Document::open(path, SECTION);
+    let prepare = || Ok((cli.markdown.clone().map(open).transpose()?, options(&cli)?));
+    let outcome = match prepare() {
+        Ok((document, options)) => measure(&cli, document, &options),
+        Err(error) => return fail(&error, BAD_USE),
+    };
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            let _ = writeln!(stderr(), "pair: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(&error, 1),
     }
 }
 
+fn fail(error: &anyhow::Error, status: u8) -> ExitCode {
+    // The status tells it too.
+    let _ = writeln!(stderr(), "pair: {error:#}");
+    ExitCode::from(status)
+}
+
 /// Answers whether nothing failed and every bound was kept.
-fn measure(cli: &Cli) -> Result<bool> {
-    let open = |path| Document::open(path, SECTION);
-    let document = cli.markdown.clone().map(open).transpose()?;
+fn measure(cli: &Cli, document: Option<Document>, options: &Options) -> Result<bool> {
     raise_descriptor_limit()?;
-    let result = run(&options(cli)?, describe("pair"))?;
+    let result = run(options, describe("pair"))?;
     let tables = render(&result);
     let mut out = stdout().lock();
     if cli.json {

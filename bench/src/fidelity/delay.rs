@@ -101,3 +101,36 @@ fn one_run(
         traces[0].travel_times_ns().into_iter().map(|travel| travel - delay_ns).collect();
     Ok((error_figures(&errors, packets), lateness(&stage.lab)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Way;
+    use super::*;
+    use crate::progress::Progress;
+
+    fn missed(way: Way, p99_us: [f64; 5], measured: usize) -> Vec<String> {
+        let run = |p99_us| DelayRun {
+            error: ErrorFigures { sent: 10, measured, p99_us, ..ErrorFigures::default() },
+            ferry: record::result::Lateness::default(),
+            busy: record::machine::Busy::default(),
+        };
+        let runs = p99_us.map(run).to_vec();
+        let mut trial = Trial::new(way, Progress::new(Duration::ZERO));
+        judge(&mut trial, &DelayResult { delay_ms: 5, bound_us: None, runs });
+        trial.finish().missed
+    }
+
+    #[test]
+    fn the_median_run_decides_and_only_where_there_is_a_bound() {
+        assert!(missed(Way::Root, [100.0, 100.0, 499.0, 9e3, 9e3], 10).is_empty());
+        let late = missed(Way::Root, [100.0, 100.0, 501.0, 501.0, 501.0], 10);
+        assert!(late.len() == 1 && late[0].contains("501"), "{late:?}");
+        assert!(missed(Way::NoPriority, [9e3; 5], 10).is_empty());
+    }
+
+    #[test]
+    fn a_packet_that_is_missing_is_told() {
+        let lost = missed(Way::Root, [100.0; 5], 9);
+        assert!(lost.len() == 1 && lost[0].contains("5 packets"), "{lost:?}");
+    }
+}
