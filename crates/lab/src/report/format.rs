@@ -13,10 +13,12 @@ pub(super) fn seconds(seconds: f64) -> String {
     format!("{seconds:.decimals$}")
 }
 
-/// A time without the unit: `2.83`, `> 41.0` for one that was cut off, `failed`.
+/// A time without the unit: `2.83`, `> 41.0` for one that was cut off, `unknown` for one that never
+/// began, `failed`.
 pub(super) fn time(time: Time) -> String {
     match time {
         Time::Seconds(exact) => seconds(exact),
+        Time::MoreThan(0.0) => "unknown".to_string(),
         Time::MoreThan(least) => format!("> {}", seconds(least)),
         Time::Never => "failed".to_string(),
     }
@@ -81,7 +83,8 @@ mod tests {
         let shown = [0.0123, 0.0996, 1.234, 9.996, 41.04, 123.4].map(seconds);
         assert_eq!(shown, ["0.012", "0.100", "1.23", "10.0", "41.0", "123"]);
         assert_eq!([0.5, 0.996, 2.04, 123.4].map(factor), ["0.50", "1.0", "2.0", "123"]);
-        assert_eq!(time(Time::MoreThan(41.04)), "> 41.0");
+        let times = [Time::MoreThan(41.04), Time::MoreThan(0.0), Time::Never, Time::Seconds(2.0)];
+        assert_eq!(times.map(time), ["> 41.0", "unknown", "failed", "2.00"]);
         assert_eq!(kilobytes(41_249.0), "41.2 KB");
     }
 

@@ -106,7 +106,7 @@ fn draw_cell(svg: &mut Svg, scale: &LogScale, cell: &Cell, y: f64) {
         }
     }
     let median = cell.median();
-    if let Some(seconds) = median.at_least_s() {
+    if let Some(seconds) = median.at_least_s().filter(|seconds| *seconds > 0.0) {
         let x = scale.at(seconds);
         svg.line(&format!("{own} median"), (x, y - 7.0), (x, y + 7.0));
     }

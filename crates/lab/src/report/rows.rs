@@ -26,6 +26,7 @@ impl Gain {
     /// `new` in place of `old`.
     pub(super) fn of(old: Time, new: Time) -> Self {
         match (old, new) {
+            (Time::MoreThan(0.0), _) => Self::Unknown,
             (Time::Seconds(old), Time::Seconds(new)) if new > 0.0 => Self::Exactly(old / new),
             (Time::MoreThan(old), Time::Seconds(new)) if new > 0.0 => Self::AtLeast(old / new),
             (Time::Seconds(old), Time::MoreThan(new)) if new > 0.0 => Self::AtMost(old / new),

@@ -17,12 +17,16 @@ pub(super) fn summary(demo: &Demo) -> String {
         return "No comparison came out: see the remarks.".to_string();
     };
     let mut sentences = vec![format!(
-        "The median {} came faster through longwire than direct in {} of {} comparisons.",
+        "The median {} came faster through longwire than direct in {} of {} comparisons{}.",
         item_noun(demo),
         compared.iter().filter(|row| gain(row).is_some_and(|gain| gain > 1.0)).count(),
         rows.len(),
+        match rows.len() - compared.len() {
+            0 => String::new(),
+            unknown => format!(" ({unknown} unknown)"),
+        },
     )];
-    match rows.len() {
+    match compared.len() {
         1 => sentences.push(format!("{}.", gained(best))),
         _ => sentences.push(format!("Best: {}. Worst: {}.", gained(best), gained(worst))),
     }

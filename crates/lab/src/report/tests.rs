@@ -200,7 +200,10 @@ fn the_raw_data_is_the_whole_result() {
 fn the_summary_names_the_best_and_the_worst_and_leaves_out_what_is_unknown() {
     let mut demo = demo();
     let (_, text) = parse(&html(&demo).unwrap());
-    assert!(text.contains("faster through longwire than direct in 1 of 2 comparisons"), "{text}");
+    assert!(
+        text.contains("faster through longwire than direct in 1 of 2 comparisons (1 unknown)."),
+        "{text}"
+    );
     let best = "SOAP over fast takes 0.400 s instead of 2.00 s (5.0 times as fast)";
     assert!(text.contains(best), "{text}");
     demo.cells[5] = cell("slow", Mode::Longwire, vec![exchange(1, 62.0)]);
