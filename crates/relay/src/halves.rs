@@ -414,7 +414,7 @@ impl Relay {
     }
 }
 
-/// The peer reads trailers with the frame: what it cannot read would cost all exchanges the carrier.
+/// The peer reads trailers with the frame: what it cannot read would cost everybody the carrier.
 fn check_trailers(trailers: &bhttp::Fields) -> Result<(), proto::Error> {
     if trailers.is_empty() {
         return Ok(());

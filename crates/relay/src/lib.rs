@@ -111,7 +111,8 @@ impl Relay {
     }
 
     /// No exchange is open: after a shutdown, the process may end. A gateway that is shutting down
-    /// also waits until its edges have closed their carriers, within bounds: requests may be under way that it has to refuse, lest their outcome is unknown.
+    /// also waits, within bounds, until its edges have closed their carriers: requests may be under
+    /// way that it has to refuse, lest their outcome is unknown.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let waits = self.shutting_down && self.config.role == Role::Gateway;
