@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::ferry::{Port, lock_memory, raise_this_thread};
 use crate::namespace::{CONGESTION_CONTROL, Namespace, Netlink, acquire, on_fresh_thread};
+use crate::processor::ProcessorTime;
 
 /// Timers that are measured, and how far apart: a third of a second in all.
 const ALARMS: u32 = 300;
@@ -85,9 +86,10 @@ impl Finding {
 /// Looks at everything; takes about half a second.
 #[must_use]
 pub fn examine() -> Vec<Finding> {
-    let steal_before = processor_times();
+    let before = ProcessorTime::now();
     let timers = on_fresh_thread(timers);
-    let steal = steal(steal_before.as_deref(), processor_times().as_deref());
+    let spent = before.zip(ProcessorTime::now());
+    let steal = steal(spent.and_then(|(before, after)| after.stolen_since(&before)));
     let (root, namespaces) = (root(), user_namespaces());
     vec![
         root,
@@ -265,27 +267,13 @@ fn cores() -> Finding {
     Finding::new("cores", found, (cores < 2).then_some((Verdict::Weak, remedy)))
 }
 
-/// The processor times of all cores since boot (proc_stat(5)).
-fn processor_times() -> Option<Vec<f64>> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let first = stat.lines().next()?.strip_prefix("cpu ")?;
-    first.split_whitespace().map(|field| field.parse().ok()).collect()
-}
-
-fn steal(before: Option<&[f64]>, after: Option<&[f64]>) -> Finding {
-    /// Of the fields: user, nice, system, idle, iowait, irq, softirq, steal.
-    const STEAL: usize = 7;
-    let share = before.zip(after).and_then(|(before, after)| {
-        let spent = |at: usize| Some(after.get(at)? - before.get(at)?);
-        let total: f64 = (0..=STEAL).filter_map(spent).sum();
-        (total > 0.0).then_some(100.0 * spent(STEAL)? / total)
-    });
-    match share {
+fn steal(share: Option<f64>) -> Finding {
+    match share.map(|share| 100.0 * share) {
         None => Finding::new("steal", "unknown", None),
-        Some(share) => {
+        Some(per_cent) => {
             let remedy = "other guests take processor time: repeat measurements when they rest";
-            let bad = share > STEAL_MAX_PER_CENT;
-            let found = format!("{share:.1} % of processor time while looking");
+            let bad = per_cent > STEAL_MAX_PER_CENT;
+            let found = format!("{per_cent:.1} % of processor time while looking");
             Finding::new("steal", found, bad.then_some((Verdict::Weak, remedy)))
         }
     }
@@ -317,12 +305,11 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_the_share_of_the_eighth_field() {
-        let before = [0.0; 10];
-        let after = [50.0, 0.0, 0.0, 40.0, 0.0, 0.0, 0.0, 10.0, 99.0, 99.0];
-        let finding = steal(Some(&before), Some(&after));
+    fn over_one_per_cent_of_stolen_time_is_too_much() {
+        let finding = steal(Some(0.0101));
         assert_eq!(finding.verdict, Verdict::Weak);
-        assert!(finding.found.starts_with("10.0 %"), "{}", finding.found);
-        assert_eq!(steal(None, Some(&after)).verdict, Verdict::Good);
+        assert!(finding.found.starts_with("1.0 %"), "{}", finding.found);
+        assert_eq!(steal(Some(0.01)).verdict, Verdict::Good);
+        assert_eq!(steal(None).verdict, Verdict::Good);
     }
 }

@@ -3,6 +3,7 @@
 //! [`Lab`] builds pairs of hosts; the ferry, one real-time thread, moves their packets through the
 //! models of the `link` crate and records how late each one was. [`session`] keeps a lab that
 //! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
+//! [`demo`] runs the pair over many links at once, [`report`] shows what came out.
 
 pub mod demo;
 pub mod doctor;
@@ -10,8 +11,10 @@ mod error;
 mod ferry;
 mod lab;
 pub mod namespace;
+mod processor;
 pub mod report;
 pub mod session;
+mod signals;
 
 pub use error::{Error, Result};
 pub use ferry::RealTime;

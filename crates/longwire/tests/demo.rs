@@ -122,11 +122,13 @@ fn a_signal_ends_everything_and_leaves_nothing() {
         if errors.read_line(&mut said).unwrap() == 0 {
             assert!(said.contains("not permitted"), "{said}");
             println!("skipped: {said}");
+            demo.wait().unwrap();
             return;
         }
     }
     let mark = format!("LONGWIRE_LAB_ID=demo-{}", demo.id());
-    assert!(marked(&mark) >= 6, "servers and clients run");
+    // Three services, an edge and a gateway; clients may have yet to start.
+    assert!(marked(&mark) >= 5, "servers run");
     let kill = Command::new("kill").args(["-INT", &demo.id().to_string()]).status();
     assert!(kill.unwrap().success());
     errors.read_to_string(&mut said).unwrap();

@@ -4,7 +4,6 @@
 mod cell;
 mod forward;
 mod gate;
-mod interrupt;
 mod machine;
 mod outside;
 mod pair;

@@ -34,7 +34,7 @@ impl Progress {
         let live = stderr().is_terminal();
         let target = if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
-        if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{bar:20}] {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("[{bar:12}] {wide_msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
         Self { bar, live, last_line: None }

@@ -4,14 +4,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::sys::signalfd::SignalFd;
 use record::demo::{Cell, Demo, Mode, Service, Setting};
 use record::machine::Machine;
 use record::result::Lateness;
 
 use super::cell::{Place, Shared};
 use super::gate::Gate;
-use super::interrupt::Interrupt;
-use super::machine::{self, ProcessorTime};
+use super::machine;
 use super::outside::Outside;
 use super::pair::{self, Keys};
 use super::plan::{Link, Plan};
@@ -22,6 +22,8 @@ use super::tally::{Event, Tally};
 use crate::error::{Doing, Error, Result};
 use crate::lab::{Lab, LinkSpec, Options};
 use crate::namespace::Privilege;
+use crate::processor::ProcessorTime;
+use crate::signals;
 
 /// From one cell's start to the next one's: starting all in the same instant would add tens of
 /// milliseconds to their connects.
@@ -50,7 +52,7 @@ struct Index {
 /// # Errors
 /// [`Error::Caller`] for a plan that cannot be, and those of [`Lab::build`].
 pub fn run(plan: &Plan) -> Result<Option<Demo>> {
-    let interrupt = Interrupt::catch()?;
+    let interrupt = signals::catch()?;
     let links = plan.links()?;
     let scratch = Scratch::new().doing(|| "make a directory for temporary files".to_string())?;
     let keys = Keys::make(&plan.program, scratch.path()).map_err(Error::Caller)?;
@@ -109,7 +111,7 @@ fn run_cells(
     shared: &Shared<'_>,
     links: &[Link],
     indices: &[Index],
-    interrupt: &Interrupt,
+    interrupt: &SignalFd,
 ) -> Option<Vec<Cell>> {
     let gate = Gate::new(indices.len());
     // Two events per cell: nobody ever waits for the receiver.
@@ -153,7 +155,7 @@ fn collect(
     gate: &Gate,
     shared: &Shared<'_>,
     mut tally: Tally,
-    interrupt: &Interrupt,
+    interrupt: &SignalFd,
 ) -> Option<Vec<Cell>> {
     let longest = shared.plan.budget + STAGGER.saturating_mul(number(shared.lab.links()));
     let mut progress = Progress::new();
@@ -163,7 +165,7 @@ fn collect(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if interrupt.came() {
+        if matches!(interrupt.read_signal(), Ok(Some(_))) {
             progress.finish();
             return None;
         }

@@ -8,8 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use link::LinkConfig;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signalfd::SignalFd;
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
 use serde_json::{Map, Value, json};
@@ -20,6 +19,7 @@ use super::trace::read_trace;
 use crate::error::{Doing, Error, Result};
 use crate::lab::{DirectionReport, Lab, LinkSpec, Options, check_name};
 use crate::namespace::{Device, Host, Privilege, Side, acquire};
+use crate::signals;
 
 /// How long a client of the control socket may take for its line.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(2);
@@ -80,7 +80,7 @@ impl Session {
         // What killed labs left goes first, that of the same name too.
         directory.clear(&mut lock)?;
         directory.sweep()?;
-        let signals = catch_signals()?;
+        let signals = signals::catch()?;
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let id = format!("{}-{}", std::process::id(), since_1970.as_nanos());
         lock.write(&id)?;
@@ -253,12 +253,4 @@ fn listen(directory: &Directory, name: &str) -> Result<UnixListener> {
     std::fs::set_permissions(&path, Permissions::from_mode(0o600)).doing(doing)?;
     listener.set_nonblocking(true).doing(doing)?;
     Ok(listener)
-}
-
-/// Turns the signals that end a program into something to wait for.
-fn catch_signals() -> Result<SignalFd> {
-    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
-    signals.thread_block().doing(|| "block signals".to_string())?;
-    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-    SignalFd::with_flags(&signals, flags).doing(|| "wait for signals".to_string())
 }
