@@ -215,7 +215,7 @@ fn table(result: &Fetch) -> String {
 /// The time of an exchange; with `>` when it was cut off and `-` when it never began.
 fn seconds(exchange: &Exchange) -> String {
     match (exchange.censored, exchange.elapsed_s) {
-        (true, elapsed) if elapsed == 0.0 => "-".into(),
+        (true, 0.0) => "-".into(),
         (true, elapsed) => format!("> {elapsed:.3}"),
         (false, elapsed) => format!("{elapsed:.3}"),
     }
