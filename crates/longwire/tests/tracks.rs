@@ -1,6 +1,8 @@
 //! `longwire serve tracks` and `longwire fetch tracks` as processes: what they print and how they
 //! end.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Tests.
+
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
 
