@@ -18,6 +18,11 @@ impl World {
             let over = origin.aborted || origin.sender.ended;
             assert!(over || !self.nodes[*gateway].alive, "the origin of {exchange} never heard");
         }
+        let Moods { breaks, restarts, aborts, .. } = self.moods;
+        let whole = |exchange| {
+            let mut origins = self.parties.origins.iter().filter(|((_, of), _)| of == exchange);
+            origins.any(|(_, origin)| origin.receiver.ended && origin.sender.ended)
+        };
         for (exchange, client) in &self.parties.clients {
             report.requests += 1;
             let forwarded = self.parties.forwarded.get(exchange).copied().unwrap_or(0);
@@ -30,7 +35,12 @@ impl World {
                     assert!(client.receiver.ended && forwarded >= 1);
                     report.answered += 1;
                     report.early += u64::from(client.early);
-                    report.tunnels += u64::from(client.is_tunnel() && client.sender.ended);
+                    let tunnel = client.is_tunnel() && whole(exchange);
+                    assert!(
+                        tunnel || !client.is_tunnel() || breaks || restarts || aborts,
+                        "a tunnel whose other half was cut: {client:?}"
+                    );
+                    report.tunnels += u64::from(tunnel);
                 }
                 Fate::LeftByClient => report.left += 1,
                 Fate::Failed { cause, headed } => {

@@ -116,7 +116,9 @@ impl Relay {
     /// The carrier of an exchange broke: an answer to a whole request is kept for a while.
     pub(crate) fn gateway_lost_carrier(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        if exchange.incoming.has_ended() && !exchange.traits.tunnel {
+        // A tunnel cannot be taken up again, but what came of it whole is passed on.
+        let resumes = !exchange.traits.tunnel || exchange.outgoing.finished;
+        if exchange.incoming.has_ended() && resumes {
             exchange.stage = Stage::Detached;
             self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
             return;

@@ -249,6 +249,70 @@ fn while_shutting_down_the_outcome_is_still_asked_for() {
     assert!(peer.takes(&outputs).contains(&Frame::Query(exchange.number)));
 }
 
+fn heads(method: &str, fields: &[(&str, &str)], end: bool) -> Frame {
+    let Head::Request(request) = request(method, fields) else { unreachable!() };
+    let mut head = Vec::new();
+    request.encode(&mut head);
+    Frame::Head(stream::Head { exchange: 5, codec: 0, window_log: 0, end, head: head.into() })
+}
+
+#[test]
+fn an_origin_hears_at_once_when_its_request_or_tunnel_breaks_off() {
+    for frame in [heads("POST", &[], false), heads("CONNECT", &[], true)] {
+        let (mut relay, mut peer) = gateway();
+        peer.sends(&mut relay, ms(0), CARRIER, &[frame]);
+        let outputs = breaks(&mut relay, ms(1), CARRIER);
+        assert_eq!(abort(&outputs).0, CauseKind::CarrierLost);
+        assert!(relay.is_idle());
+    }
+}
+
+#[test]
+fn the_halves_of_a_tunnel_end_apart() {
+    let (mut relay, mut peer) = gateway();
+    peer.sends(&mut relay, ms(0), CARRIER, &[heads("CONNECT", &[], false)]);
+    let answer = answers(&mut relay, ms(3), b"bye");
+    let frames = peer.takes(&answer);
+    assert!(matches!(&frames[..], [Frame::Head(_), Frame::Data(data), ..] if data.bytes == "bye"));
+    assert!(!frames.iter().any(|frame| matches!(frame, Frame::Abort(_))), "{frames:?}");
+    let bytes = Bytes::from_static(b"still here");
+    let block_end = Some(bytes.len() as u64);
+    let data = Frame::Data(Data { exchange: 5, block_end, uncoded: true, end: true, bytes });
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    relay.handle_input(ms(4), Input::Credit { exchange, bytes: 100 });
+    let outputs = peer.sends(&mut relay, ms(5), CARRIER, &[data]);
+    assert!(matches!(&outputs[..], [Output::Data { .. }, Output::End { .. }]), "{outputs:?}");
+    assert!(relay.is_idle());
+}
+
+#[test]
+fn a_tunnel_that_came_whole_is_passed_on_though_its_carrier_ends() {
+    let (mut relay, mut peer) = gateway();
+    let bytes = Bytes::from_static(b"the last words");
+    let block_end = Some(bytes.len() as u64);
+    let data = Frame::Data(Data { exchange: 5, block_end, uncoded: true, end: true, bytes });
+    peer.sends(&mut relay, ms(0), CARRIER, &[heads("CONNECT", &[], false), data]);
+    answers(&mut relay, ms(3), b"bye");
+    assert!(breaks(&mut relay, ms(4), CARRIER).is_empty());
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    relay.handle_input(ms(5), Input::Credit { exchange, bytes: 100 });
+    let outputs = drain(&mut relay);
+    assert!(matches!(&outputs[..], [Output::Data { .. }, Output::End { .. }]), "{outputs:?}");
+    assert!(relay.is_idle());
+}
+
+/// Its head waits for the body as ever, so that the codec is chosen by what there is.
+#[test]
+fn the_answer_to_a_request_that_expected_100_is_as_any() {
+    let (mut relay, mut peer) = gateway();
+    let head = heads("PUT", &[("expect", "100-continue")], false);
+    peer.sends(&mut relay, ms(0), CARRIER, &[head]);
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    let head = Head::Response(bhttp::Response { status: 200, fields: Vec::new() });
+    relay.handle_input(ms(1), Input::Head { exchange, head, end: false });
+    assert!(peer.takes(&drain(&mut relay)).is_empty());
+}
+
 #[test]
 fn a_request_asked_about_before_it_was_whole_is_given_up() {
     let (mut relay, mut peer) = gateway();
