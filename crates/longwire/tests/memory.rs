@@ -4,6 +4,7 @@
 //! `cargo test --release -p longwire --test memory -- --ignored --nocapture`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
+#![allow(clippy::print_stdout)] // The measurement prints its figures.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
