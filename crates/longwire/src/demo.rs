@@ -87,7 +87,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(privilege) => privilege,
         Err(error) => return refuse(error),
     };
-    fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
     let services = match &args.url {
         None => track_services(&args.services)?,
         Some(url) => vec![url_service(url)?],
@@ -108,6 +107,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             bound_encoding: BOUND_ENCODING.to_string(),
         },
     };
+    if let Err(error) = plan.check() {
+        return refuse(error);
+    }
+    // Now rather than after the minutes that the rest takes.
+    fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
     match lab::demo::run(&plan) {
         Ok(Some(demo)) => finish(&demo, &args.out, args.json),
         Ok(None) => {

@@ -168,6 +168,7 @@ fn bad_use_is_refused_in_one_line_before_anything_is_built() {
             continue;
         }
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(!directory.0.exists(), "{arguments:?}");
         assert!(
             said.contains(why) && said.trim_end().lines().count() == 1,
             "{arguments:?}: {said}"

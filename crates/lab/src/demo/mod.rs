@@ -14,7 +14,5 @@ mod run;
 mod scratch;
 mod tally;
 
-pub use plan::{
-    About, CELLS_MAX, NETWORKS, Plan, SHORT_TRACKS, URL_FETCHES, track_name, url_items,
-};
+pub use plan::{About, NETWORKS, Plan, track_name, url_items};
 pub use run::run;

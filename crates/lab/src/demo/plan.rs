@@ -13,15 +13,15 @@ use crate::namespace::Privilege;
 /// Networks unless others are asked for.
 pub const NETWORKS: [&str; 5] = ["satcom", "los", "wifi1", "wifi3", "cnr"];
 /// Most cells at once, each a pair of hosts with three to five processes.
-pub const CELLS_MAX: usize = 150;
+const CELLS_MAX: usize = 150;
 /// Links slower than this get the short list, cold.
 const SLOW_BPS: u64 = 64_000;
 /// The short list by number: the smallest files and those around the median and the mean. SOAP
 /// over 9.6 kbit/s takes about two minutes and a quarter for it. An odd number, so that the median
 /// is one in the middle.
-pub const SHORT_TRACKS: [usize; 9] = [1, 2, 3, 5, 7, 8, 11, 12, 14];
+const SHORT_TRACKS: [usize; 9] = [1, 2, 3, 5, 7, 8, 11, 12, 14];
 /// How often a service of the user's own is asked in each pass.
-pub const URL_FETCHES: usize = 10;
+const URL_FETCHES: usize = 10;
 /// The same on slow links.
 const URL_FETCHES_SLOW: usize = 3;
 
@@ -86,7 +86,15 @@ pub(super) struct Link {
 }
 
 impl Plan {
-    /// The networks; refuses what cannot be run.
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// [`Error::Caller`] for a network that is unknown or named twice, for no or too many cells.
+    pub fn check(&self) -> Result<()> {
+        self.links().map(drop)
+    }
+
+    /// The networks, checked.
     pub(super) fn links(&self) -> Result<Vec<Link>> {
         let cells = self.networks.len() * self.services.len() * record::demo::Mode::ALL.len();
         if cells == 0 || cells > CELLS_MAX {
