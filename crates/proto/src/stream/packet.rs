@@ -332,7 +332,9 @@ fn decode(kind: u64, payload: Bytes) -> Result<Frame, Error> {
         ABORT => {
             let (exchange, code) = (number(&mut rest)?, number(&mut rest)?);
             let reason = String::from_utf8_lossy(&rest[..rest.len().min(MAX_REASON_BYTES)]);
-            let reason = reason.chars().filter(|c| !c.is_control()).collect();
+            let reason: String = reason.chars().filter(|c| !c.is_control()).collect();
+            // What was not UTF-8 has grown.
+            let reason = floor_str(&reason, MAX_REASON_BYTES).to_owned();
             return Ok(Frame::Abort(Abort { exchange, code, reason }));
         }
         INTERIM => {

@@ -289,6 +289,17 @@ fn a_frame_too_long_is_refused_before_it_is_held() {
     assert!(matches!(Frame::take(&mut bytes), Err(Error::Limit { .. })));
 }
 
+#[test]
+fn a_reason_that_is_not_text_stays_within_its_bound() {
+    let mut bytes = vec![0x09];
+    varint::encode_bytes(&[&[1, 2][..], &[0xff; 300]].concat(), &mut bytes);
+    let frame = Frame::take(&mut BytesMut::from(&bytes[..])).unwrap().unwrap();
+    let mut again = Vec::new();
+    frame.encode(&mut again);
+    assert_eq!(Frame::take(&mut BytesMut::from(&again[..])), Ok(Some(frame.clone())));
+    assert!(matches!(frame, Frame::Abort(abort) if abort.reason.len() == 198), "66 times U+FFFD");
+}
+
 fn any_frame() -> impl Strategy<Value = Frame> {
     let number = 0..varint::MAX;
     let bytes = proptest::collection::vec(any::<u8>(), 0..50).prop_map(Bytes::from);
