@@ -3,7 +3,7 @@
 //! [`Lab`] builds pairs of hosts; the ferry, one real-time thread, moves their packets through the
 //! models of the `link` crate and records how late each one was. [`session`] keeps a lab that
 //! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
-//! [`demo`] runs the pair over many links at once, [`report`] shows what came out.
+//! [`demo`] runs the pair over many links at once.
 
 pub mod demo;
 pub mod doctor;
@@ -12,7 +12,6 @@ mod ferry;
 mod lab;
 pub mod namespace;
 mod processor;
-pub mod report;
 pub mod session;
 mod signals;
 

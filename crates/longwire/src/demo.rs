@@ -137,13 +137,13 @@ fn refuse(error: lab::Error) -> anyhow::Result<ExitCode> {
 fn finish(demo: &Demo, out: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let raw = serde_json::to_string(demo)? + "\n";
     let report = out.join("report.html");
-    for (path, text) in [(&out.join("results.json"), &raw), (&report, &lab::report::html(demo)?)] {
+    for (path, text) in [(&out.join("results.json"), &raw), (&report, &report::demo::html(demo)?)] {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let text = if json {
         raw
     } else {
-        format!("{}\nreport: {}\n", lab::report::table(demo), report.display())
+        format!("{}\nreport: {}\n", report::demo::table(demo), report.display())
     };
     stdout().lock().write_all(text.as_bytes()).context("cannot write the result")?;
     let whole = demo.cells.iter().all(|cell| cell.fetch.is_some());

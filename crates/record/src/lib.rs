@@ -1,8 +1,11 @@
 //! The event and result schema: the one place that serializes facts.
 
 pub mod benchmark;
+pub mod calendar;
+pub mod campaign;
 pub mod demo;
 pub mod event;
 pub mod fidelity;
 pub mod machine;
+pub mod packets;
 pub mod result;

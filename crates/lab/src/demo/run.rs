@@ -194,7 +194,7 @@ fn setting(plan: &Plan, lab: &Lab, started_unix_s: u64) -> Setting {
             processor: machine::processor(),
             cores: machine::cores(),
             revision: about.revision,
-            date: crate::report::day(started_unix_s),
+            date: record::calendar::day(started_unix_s),
             profile: about.profile,
             command: about.command,
         },

@@ -3,9 +3,9 @@
 use record::demo::{Cell, Demo, Mode, Network, Time};
 
 use super::figures::{LEFT, WIDTH, class, legend, mark, mode_name};
-use super::format;
 use super::rows::{Row, describe, item_noun, rows, service_name};
-use super::svg::{Anchor, LogScale, Svg};
+use crate::format;
+use crate::svg::{Anchor, LogScale, Svg};
 
 const LINE: f64 = 16.0;
 const SERVICE_GAP: f64 = 8.0;

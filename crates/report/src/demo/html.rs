@@ -6,9 +6,9 @@ use super::captions::{BYTES_CAPTION, how, lateness_caption, times_caption};
 use super::remarks::{conditions, remarks};
 use super::rows::item_noun;
 use super::summary::summary;
-use super::svg::escaped;
 use super::tables::{cells, links, machine, overview};
 use super::{plot_bytes, plot_lateness, plot_times};
+use crate::text::escaped;
 
 const STYLE: &str = include_str!("style.css");
 

@@ -4,10 +4,10 @@
 
 use std::fmt::Write;
 
-use services::xml::escape;
+use crate::text::escaped;
 
 /// A drawing in pixels; grows with what is put in.
-pub(super) struct Svg {
+pub(crate) struct Svg {
     width: f64,
     height: f64,
     body: String,
@@ -15,7 +15,7 @@ pub(super) struct Svg {
 
 /// Where a text stands relative to its point.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
@@ -23,7 +23,7 @@ pub(super) enum Anchor {
 
 /// The shape of a point: tells ways apart without colour.
 #[derive(Clone, Copy)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     Circle,
     Square,
     Diamond,
@@ -33,11 +33,11 @@ pub(super) enum Mark {
 const MARK_RADIUS: f64 = 3.2;
 
 impl Svg {
-    pub(super) fn new(width: f64, height: f64) -> Self {
+    pub(crate) fn new(width: f64, height: f64) -> Self {
         Self { width, height, body: String::new() }
     }
 
-    pub(super) fn text(&mut self, x: f64, y: f64, class: &str, anchor: Anchor, text: &str) {
+    pub(crate) fn text(&mut self, x: f64, y: f64, class: &str, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -50,7 +50,7 @@ impl Svg {
         ));
     }
 
-    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2)) = (from, to);
         self.put(format_args!(
             "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
@@ -58,7 +58,7 @@ impl Svg {
     }
 
     /// A rectangle; `title` shows when it is pointed at.
-    pub(super) fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
+    pub(crate) fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
         let ((x, y), (width, height), title) = (at, size, escaped(title));
         self.put(format_args!(
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
@@ -67,7 +67,7 @@ impl Svg {
     }
 
     /// A point; `title` shows when it is pointed at.
-    pub(super) fn mark(&mut self, mark: Mark, class: &str, (x, y): (f64, f64), title: &str) {
+    pub(crate) fn mark(&mut self, mark: Mark, class: &str, (x, y): (f64, f64), title: &str) {
         let r = MARK_RADIUS;
         match mark {
             Mark::Circle => {
@@ -90,20 +90,20 @@ impl Svg {
     }
 
     /// A point that says 'at least': an arrow to the right that begins there.
-    pub(super) fn arrow(&mut self, class: &str, (x, y): (f64, f64), title: &str) {
+    pub(crate) fn arrow(&mut self, class: &str, (x, y): (f64, f64), title: &str) {
         let corners = [(x, y - 5.0), (x + 9.0, y), (x, y + 5.0)];
         self.polygon(class, &corners, title);
     }
 
     /// A point that says 'failed'.
-    pub(super) fn cross(&mut self, class: &str, (x, y): (f64, f64)) {
+    pub(crate) fn cross(&mut self, class: &str, (x, y): (f64, f64)) {
         let r = 1.3 * MARK_RADIUS;
         self.line(class, (x - r, y - r), (x + r, y + r));
         self.line(class, (x - r, y + r), (x + r, y - r));
     }
 
     /// The drawing as an element; `label` says what it shows to those who do not see it.
-    pub(super) fn finish(self, label: &str) -> String {
+    pub(crate) fn finish(self, label: &str) -> String {
         let Self { width, height, body } = self;
         let label = escaped(label);
         format!(
@@ -126,18 +126,11 @@ impl Svg {
     }
 }
 
-/// Text for the inside of elements and attributes.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    escape(text, &mut out);
-    out
-}
-
 /// Powers of ten that a scale may show: nanoseconds to gigabytes.
 const POWERS: std::ops::RangeInclusive<i32> = -9..=9;
 
 /// A logarithmic scale from seconds, bytes or what not to pixels.
-pub(super) struct LogScale {
+pub(crate) struct LogScale {
     least: f64,
     most: f64,
     from: f64,
@@ -146,7 +139,7 @@ pub(super) struct LogScale {
 
 impl LogScale {
     /// From the 1, 2 or 5 at or below the least value to that at or above the greatest.
-    pub(super) fn around(values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Self {
+    pub(crate) fn around(values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Self {
         let values = values.into_iter().filter(|value| *value > 0.0);
         let (least, most) = values.fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
             (least.min(value), most.max(value))
@@ -161,13 +154,13 @@ impl LogScale {
         Self { least, most, from, to }
     }
 
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         let share = (value / self.least).ln() / (self.most / self.least).ln();
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
     /// 1, 2 and 5 times the powers of ten on the scale.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    pub(crate) fn ticks(&self) -> Vec<f64> {
         steps(self.least, self.most)
     }
 }

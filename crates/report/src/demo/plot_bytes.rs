@@ -3,9 +3,9 @@
 use record::demo::{Demo, Mode};
 
 use super::figures::{LEFT, WIDTH, class, legend, mode_name};
-use super::format;
 use super::rows::{Row, rows, service_name};
-use super::svg::{Anchor, Svg};
+use crate::format;
+use crate::svg::{Anchor, Svg};
 
 const LINE: f64 = 13.0;
 const SERVICE_GAP: f64 = 6.0;

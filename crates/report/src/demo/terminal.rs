@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use record::demo::{Demo, Mode};
 
-use super::format;
 use super::remarks::{conditions, remarks};
 use super::rows::{Row, item_noun, rows};
 use super::summary::summary;
+use crate::format;
 
 const COLUMNS: usize = 100;
 /// Of the remarks on cells, so many are shown; all are in the report.

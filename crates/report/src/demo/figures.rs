@@ -2,7 +2,7 @@
 
 use record::demo::Mode;
 
-use super::svg::{Anchor, Mark, Svg};
+use crate::svg::{Anchor, Mark, Svg};
 
 /// Width of every plot.
 pub(super) const WIDTH: f64 = 960.0;

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use record::demo::Demo;
 
-use super::format;
 use super::rows::{Row, item_noun, rows, service_name};
+use crate::format;
 
 /// The sentences.
 pub(super) fn summary(demo: &Demo) -> String {

@@ -2,7 +2,7 @@
 
 use record::demo::{Cell, Demo, Setting};
 
-use super::format;
+use crate::format;
 
 /// A ferry that is later than this at p99, and than this share of the round trip, makes a cell's
 /// figures doubtful.

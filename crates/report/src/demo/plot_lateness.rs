@@ -3,8 +3,8 @@
 use record::result::Lateness;
 
 use super::figures::WIDTH;
-use super::format;
-use super::svg::{Anchor, Svg};
+use crate::format;
+use crate::svg::{Anchor, Svg};
 
 /// Upper edges of the plot's bins, in microseconds; one more bin holds what is above.
 const EDGES_US: [u64; 13] =

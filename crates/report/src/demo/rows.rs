@@ -2,8 +2,8 @@
 
 use record::demo::{Cell, Demo, Mode, Network, Service, Time};
 
-use super::bound::bound_s;
-use super::format;
+use crate::bound::bound_s;
+use crate::format;
 
 /// One service over one network.
 pub(super) struct Row<'a> {

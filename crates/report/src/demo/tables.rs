@@ -5,9 +5,9 @@ use std::fmt::Write;
 use record::demo::{Cell, Demo, Mode, Network, Setting};
 
 use super::figures::mode_name;
-use super::format;
 use super::rows::{Row, describe, item_noun, rows, service_name};
-use super::svg::escaped;
+use crate::format;
+use crate::text::escaped;
 
 /// Values of settings that change nothing.
 const OFF: [&str; 4] = ["none", "0 %", "0 ns", "false"];
@@ -110,7 +110,7 @@ pub(super) fn machine(setting: &Setting) -> String {
         ("longwire", format!("{}, {} build", setting.version, machine.profile)),
         ("built from commit", machine.revision.clone().unwrap_or_else(unknown)),
         ("command", machine.command.clone()),
-        ("begun (UTC)", format::utc(setting.started_unix_s)),
+        ("begun (UTC)", record::calendar::utc(setting.started_unix_s)),
         ("took", format!("{:.0} s", setting.elapsed_s)),
         ("kernel", machine.kernel.clone()),
         ("processor", machine.processor.clone()),

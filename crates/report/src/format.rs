@@ -1,0 +1,60 @@
+//! Figures as people read them.
+
+use record::demo::Time;
+
+/// Seconds with about three digits, without the unit.
+pub(crate) fn seconds(seconds: f64) -> String {
+    let decimals = match seconds {
+        s if s < 0.9995 => 3,
+        s if s < 9.995 => 2,
+        s if s < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{seconds:.decimals$}")
+}
+
+/// A time without the unit: `2.83`, `> 41.0` for one that was cut off, `unknown` for one that never
+/// began, `failed`.
+pub(crate) fn time(time: Time) -> String {
+    match time {
+        Time::Seconds(exact) => seconds(exact),
+        Time::MoreThan(0.0) => "unknown".to_string(),
+        Time::MoreThan(least) => format!("> {}", seconds(least)),
+        Time::Never => "failed".to_string(),
+    }
+}
+
+/// Bytes in thousands with one decimal: `41.2 KB`.
+pub(crate) fn kilobytes(bytes: f64) -> String {
+    format!("{:.1} KB", bytes / 1000.0)
+}
+
+/// A factor with two or three digits.
+pub(crate) fn factor(factor: f64) -> String {
+    let decimals = match factor {
+        f if f < 0.995 => 2,
+        f if f < 99.5 => 1,
+        _ => 0,
+    };
+    format!("{factor:.decimals$}")
+}
+
+/// A share of 0 to 1 in per cent.
+pub(crate) fn per_cent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_about_three_digits() {
+        let shown = [0.0123, 0.0996, 1.234, 9.996, 41.04, 123.4].map(seconds);
+        assert_eq!(shown, ["0.012", "0.100", "1.23", "10.0", "41.0", "123"]);
+        assert_eq!([0.5, 0.996, 2.04, 123.4].map(factor), ["0.50", "1.0", "2.0", "123"]);
+        let times = [Time::MoreThan(41.04), Time::MoreThan(0.0), Time::Never, Time::Seconds(2.0)];
+        assert_eq!(times.map(time), ["> 41.0", "unknown", "failed", "2.00"]);
+        assert_eq!(kilobytes(41_249.0), "41.2 KB");
+    }
+}

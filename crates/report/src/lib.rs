@@ -1,0 +1,12 @@
+//! What came out of measurements, for people: statistics, pictures, pages.
+//!
+//! Everything here is a function from facts of `record` to numbers or text: no file is opened and no
+//! clock is read, so that a report can be made again from stored results at any time.
+
+mod bound;
+pub mod demo;
+mod format;
+mod svg;
+mod text;
+
+pub use bound::bound_s;
