@@ -39,7 +39,8 @@ bench: ## measurements that want an idle machine and minutes: each program of be
 
 .PHONY: interop
 interop: ## against clients and servers of others, one folder of interop/ each
-	@scripts/setup python3:python3-venv
+	@scripts/setup python3:python3-venv curl:curl mvn:maven javac:default-jdk-headless \
+		/usr/sbin/nginx:nginx
 	interop/run
 
 .PHONY: fuzz
