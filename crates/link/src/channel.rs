@@ -1,6 +1,7 @@
 //! One direction of a link: the machine.
 
 use crate::delay_line::DelayLine;
+use crate::jitter::JitterProcess;
 use crate::loss::LossProcess;
 use crate::queue::{InService, Numbered, Queue};
 use crate::random::{Dice, Purpose, Subject};
@@ -56,6 +57,7 @@ pub struct Channel<P> {
     dice: Dice,
     now: Duration,
     loss: LossProcess,
+    jitter: JitterProcess,
     queue: Queue<P>,
     serializer: Serializer,
     in_service: Option<InService<P>>,
@@ -75,6 +77,7 @@ impl<P: Packet> Channel<P> {
             dice: Dice::new(seed, direction),
             now: Duration::ZERO,
             loss: LossProcess::default(),
+            jitter: JitterProcess::default(),
             queue: Queue::new(),
             serializer: Serializer::default(),
             in_service: None,
@@ -221,7 +224,7 @@ impl<P: Packet> Channel<P> {
             self.stats.reordered += 1;
             return finish;
         }
-        let delay = config.distribution.draw(&self.dice, subject, config.delay, config.jitter);
+        let delay = self.jitter.delay(config, &self.dice, subject);
         let mut due = finish.saturating_add(delay);
         if config.reorder <= 0.0 {
             due = due.max(self.latest_due);

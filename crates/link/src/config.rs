@@ -46,8 +46,16 @@ pub struct ChannelConfig {
     pub jitter: Duration,
     /// The shape of the jitter.
     pub distribution: Distribution,
-    /// Share of packets lost, each on its own, 0 to 1.
+    /// How much of a packet's jitter follows from that of the packet before, 0 to 1: the
+    /// autocorrelation at lag 1 of the normal numbers under the shape, which it leaves as it is. A
+    /// copy counts as a packet; one that skips the delay does not.
+    pub jitter_correlation: f64,
+    /// Share of packets lost, 0 to 1.
     pub loss: f64,
+    /// Autocorrelation at lag 1 of that loss, 0 to 1: with this probability a packet has the fate
+    /// of the one before, else its own. The share lost stays as it is; losses in a row last
+    /// `1 / ((1 - correlation) · (1 - loss))` packets on average.
+    pub loss_correlation: f64,
     /// Loss in bursts, besides `loss`.
     pub burst_loss: Option<BurstLoss>,
     /// Lose packets before queue and serialization, as netem does; else they use their airtime.
@@ -77,7 +85,9 @@ impl ChannelConfig {
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
         distribution: Distribution::Uniform,
+        jitter_correlation: 0.0,
         loss: 0.0,
+        loss_correlation: 0.0,
         burst_loss: None,
         loss_first: false,
         duplicate: 0.0,

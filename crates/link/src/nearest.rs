@@ -5,7 +5,8 @@ const NAME_CHARS_MAX: usize = 64;
 
 /// The known name that fewest edits away, if those are at most a third of its letters (and at
 /// least one is always allowed).
-pub(crate) fn nearest(name: &str, known: &[&'static str]) -> Option<&'static str> {
+#[must_use]
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     if name.chars().nth(NAME_CHARS_MAX).is_some() {
         return None;
     }

@@ -50,13 +50,21 @@ const RFC_3481: &str =
     "RFC 3481 §2.1, §2.2: 2.5G at its fastest; a round trip of 700 ms is assumed";
 const RFC_2488: &str =
     "RFC 2488 §2: one geostationary hop at the edge of view; a rate of 2 Mbit/s is assumed";
+const EDGE: &str = "3GPP TS 43.064: MCS-9, 59.2 kbit/s a slot; 3GPP TS 45.002: class 10, one slot \
+                    up and four down; a round trip of 300 ms is assumed";
+const HF: &str = "MIL-STD-188-110 appendix C (STANAG 4539): 9600 bit/s, the short interleaver's \
+                  1.08 s at both ends; full duplex without loss is assumed";
+const LEO: &str = "3GPP TR 38.821: 600 km, transparent payload, round trip up to 25.77 ms; \
+                   10 Mbit/s up, 50 Mbit/s down and no handover are assumed";
+const ADSL: &str = "ITU-T G.992.1: 640 kbit/s up, 6.144 Mbit/s down, overhead of cells left out; \
+                    20 ms of interleaving are assumed";
 
 const KBPS: u64 = 1_000;
 const MBPS: u64 = 1_000_000;
 
 /// One line per link: name, rate, one-way delay in microseconds, loss, source.
 #[rustfmt::skip]
-static PRESETS: [Preset; 16] = [
+static PRESETS: [Preset; 20] = [
     netem("satcom",            250 * KBPS, 550_000, 0.0,  IST_118),
     netem("los",                 2 * MBPS,   5_000, 0.0,  IST_118),
     netem("wifi1",               2 * MBPS, 100_000, 0.01, IST_118),
@@ -73,6 +81,10 @@ static PRESETS: [Preset; 16] = [
     asymmetric("modem56",    33_600, 56 * KBPS,  75_000, V90),
     asymmetric("gprs",    20 * KBPS, 40 * KBPS, 350_000, RFC_3481),
     sized("geo",                 2 * MBPS, 279_000, 0.0,  RFC_2488),
+    asymmetric("edge",   59_200, 236_800, 150_000, EDGE),
+    sized("hf-9600",                9_600, 2_160_000, 0.0, HF),
+    asymmetric("leo", 10 * MBPS, 50 * MBPS, 12_885, LEO),
+    asymmetric("adsl", 640 * KBPS, 6_144 * KBPS, 20_000, ADSL),
 ];
 
 /// Symmetric, with netem's default queue in packets.

@@ -15,6 +15,7 @@ pub(crate) enum Purpose {
     JitterAngle,
     Corrupt,
     CorruptBit,
+    LossRepeat,
 }
 
 /// Whom a decision concerns: a packet, or the copy that duplication made of it.

@@ -34,7 +34,7 @@ pub fn keys() -> &'static [Key] {
     &KEYS
 }
 
-static KEYS: [Key; 15] = [
+static KEYS: [Key; 17] = [
     Key {
         name: "rate",
         expected: "a rate from 10 bit/s to 100 Gbit/s (like 250 kbit/s) or none",
@@ -75,7 +75,7 @@ static KEYS: [Key; 15] = [
     },
     Key {
         name: "distribution",
-        expected: "uniform or normal",
+        expected: "uniform, normal, pareto or paretonormal",
         about: "the shape of the jitter",
         set: |config, value| {
             let known = Distribution::ALL.into_iter().find(|known| known.name() == value)?;
@@ -85,11 +85,25 @@ static KEYS: [Key; 15] = [
         get: |config| config.distribution.name().to_owned(),
     },
     Key {
+        name: "jitter_correlation",
+        expected: SHARE,
+        about: "how much of a packet's jitter follows from that of the one before",
+        set: |config, value| share(value).map(|c| config.jitter_correlation = c),
+        get: |config| format_share(config.jitter_correlation),
+    },
+    Key {
         name: "loss",
         expected: SHARE,
-        about: "share of packets lost, each on its own, having used their airtime",
+        about: "share of packets lost, having used their airtime",
         set: |config, value| share(value).map(|loss| config.loss = loss),
         get: |config| format_share(config.loss),
+    },
+    Key {
+        name: "loss_correlation",
+        expected: SHARE,
+        about: "probability that a packet has the fate of the one before; loss stays as it is",
+        set: |config, value| share(value).map(|c| config.loss_correlation = c),
+        get: |config| format_share(config.loss_correlation),
     },
     Key {
         name: "burst_loss",

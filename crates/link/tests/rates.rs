@@ -64,10 +64,12 @@ type Row = (&'static str, u64, u64, u64, f64, Queue);
 enum Queue {
     Packets(u32),
     Bytes(u64),
+    /// From a to b, from b to a.
+    Each(u64, u64),
 }
 
 #[rustfmt::skip]
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 20] = [
     ("satcom",               250_000,     250_000, 550_000, 0.0,  Queue::Packets(1_000)),
     ("los",                2_000_000,   2_000_000,   5_000, 0.0,  Queue::Packets(1_000)),
     ("wifi1",              2_000_000,   2_000_000, 100_000, 0.01, Queue::Packets(1_000)),
@@ -84,6 +86,10 @@ const ROWS: [Row; 16] = [
     ("modem56",               33_600,      56_000,  75_000, 0.0,  Queue::Bytes(15_000)),
     ("gprs",                  20_000,      40_000, 350_000, 0.0,  Queue::Bytes(15_000)),
     ("geo",                2_000_000,   2_000_000, 279_000, 0.0,  Queue::Bytes(139_500)),
+    ("edge",                  59_200,     236_800, 150_000, 0.0,  Queue::Bytes(15_000)),
+    ("hf-9600",                9_600,       9_600, 2_160_000, 0.0, Queue::Bytes(15_000)),
+    ("leo",               10_000_000,  50_000_000,  12_885, 0.0,  Queue::Each(125_000, 625_000)),
+    ("adsl",                 640_000,   6_144_000,  20_000, 0.0,  Queue::Each(15_000, 76_800)),
 ];
 
 #[test]
@@ -93,10 +99,11 @@ fn presets_are_as_their_sources_say() {
         assert_eq!(preset.name, name);
         assert!(!preset.source.is_empty());
         let (queue_packets, queue_bytes) = match queue {
-            Queue::Packets(packets) => (packets, longwire_link::QUEUE_BYTES_MAX),
-            Queue::Bytes(bytes) => (longwire_link::QUEUE_PACKETS_MAX, bytes),
+            Queue::Packets(packets) => (packets, [longwire_link::QUEUE_BYTES_MAX; 2]),
+            Queue::Bytes(bytes) => (longwire_link::QUEUE_PACKETS_MAX, [bytes; 2]),
+            Queue::Each(up, down) => (longwire_link::QUEUE_PACKETS_MAX, [up, down]),
         };
-        let expected = |rate_bps| ChannelConfig {
+        let expected = |rate_bps, queue_bytes| ChannelConfig {
             rate_bps: Some(rate_bps),
             delay: Duration::from_micros(delay_us),
             loss,
@@ -104,7 +111,10 @@ fn presets_are_as_their_sources_say() {
             queue_bytes,
             ..ChannelConfig::default()
         };
-        let link = LinkConfig { ab: expected(up_bps), ba: expected(down_bps) };
+        let link = LinkConfig {
+            ab: expected(up_bps, queue_bytes[0]),
+            ba: expected(down_bps, queue_bytes[1]),
+        };
         assert_eq!(preset.config, link, "{name}");
         assert_eq!(LinkConfig::preset(name), Ok(link));
     }

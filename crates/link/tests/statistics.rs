@@ -14,7 +14,7 @@ const LEN_BYTES: usize = 500;
 /// Longer than a packet takes, so that the queue never drops.
 const GAP: Duration = Duration::from_millis(10);
 /// All checks of this file: each one's error is the family's 1 % divided by this.
-const CHECKS: usize = 35;
+const CHECKS: usize = 69;
 /// One side of a two-sided check.
 const TAIL: f64 = 0.01 / CHECKS as f64 / 2.0;
 
@@ -44,7 +44,12 @@ impl Checks {
 
     /// A share of trials that depend on their neighbours.
     fn batches(&mut self, what: &str, hits: impl Iterator<Item = bool>, expected: f64) {
-        let values: Vec<f64> = hits.map(|hit| f64::from(u8::from(hit))).collect();
+        self.mean(what, hits.map(|hit| f64::from(u8::from(hit))), expected);
+    }
+
+    /// A mean of values that depend on their neighbours.
+    fn mean(&mut self, what: &str, values: impl Iterator<Item = f64>, expected: f64) {
+        let values: Vec<f64> = values.collect();
         let (observed, half_width) = batch_means(&values, 50, TAIL);
         self.within(what, observed, expected, half_width);
     }
@@ -84,6 +89,24 @@ fn check_loss(checks: &mut Checks) {
         for lag in [1, 2] {
             let what = format!("{settings:?}, packets {lag} apart both lost");
             checks.batches(&what, lost.windows(lag + 1).map(|w| w[0] && w[lag]), 0.04);
+        }
+    }
+}
+
+fn check_correlated_loss(checks: &mut Checks) {
+    for (loss, correlation, seed) in [(0.05, 0.25, 19), (0.2, 0.5, 20), (0.01, 0.8, 21)] {
+        let settings = [
+            format!("loss={} %", loss * 100.0),
+            format!("loss_correlation={} %", correlation * 100.0),
+        ];
+        let lost = losses(&run(&settings.each_ref().map(String::as_str), seed));
+        checks.batches(&format!("{settings:?}"), lost.iter().copied(), loss);
+        for lag in [1, 3] {
+            // P(both) = loss² + autocorrelation · loss · (1 - loss).
+            let expected = loss * loss + f64::powi(correlation, lag) * loss * (1.0 - loss);
+            let lag = usize::try_from(lag).unwrap();
+            let both = lost.windows(lag + 1).map(|w| w[0] && w[lag]);
+            checks.batches(&format!("{settings:?}, {lag} apart both lost"), both, expected);
         }
     }
 }
@@ -194,16 +217,80 @@ fn check_jitter(checks: &mut Checks) {
     }
 }
 
+/// Shape, median, share within a deviation of the mean, share above three deviations: by the
+/// formulae of the shapes, worked out apart from the code.
+const SHAPES: [(&str, f64, f64, f64); 4] = [
+    ("uniform", 0.0, 0.577_350, 0.0),
+    ("normal", 0.0, 0.682_689, 0.001_350),
+    ("pareto", -0.349_856, 0.890_613, 0.027_271),
+    ("paretonormal", -0.257_964, 0.815_008, 0.023_642),
+];
+
+/// Offsets from the delay in deviations; a gap wide enough that no packet waits for another.
+fn offsets(shape: &str, correlation: &str, seed: u64) -> Vec<f64> {
+    let settings = ["delay=20 ms", "jitter=1 ms", &format!("distribution={shape}")];
+    let correlation = format!("jitter_correlation={correlation}");
+    let outcome = run(&[settings[0], settings[1], settings[2], &correlation], seed);
+    let deviation_s = if shape == "uniform" { 0.001 / 3.0_f64.sqrt() } else { 0.001 };
+    let offset = |due: Duration, id: usize| {
+        (due.as_secs_f64() - id as f64 * GAP.as_secs_f64() - 0.022) / deviation_s
+    };
+    outcome.delivered.iter().map(|(due, packet)| offset(*due, packet.id)).collect()
+}
+
+fn check_heavy_tails(checks: &mut Checks) {
+    for ((shape, median, inside, above), seed) in SHAPES.into_iter().zip(22..).skip(2) {
+        let offsets = offsets(shape, "0 %", seed);
+        let count = |matches: &dyn Fn(f64) -> bool| offsets.iter().filter(|o| matches(**o)).count();
+        let half_width = normal_quantile(TAIL) / (offsets.len() as f64).sqrt();
+        let mean = offsets.iter().sum::<f64>() / offsets.len() as f64;
+        checks.within(&format!("mean of {shape}"), mean, 0.0, half_width);
+        checks.share(&format!("{shape} within 1"), count(&|o| o.abs() < 1.0), PACKETS, inside);
+        checks.share(&format!("{shape} above 3"), count(&|o| o > 3.0), PACKETS, above);
+        checks.share(&format!("{shape} below its median"), count(&|o| o < median), PACKETS, 0.5);
+    }
+}
+
+fn check_correlated_jitter(checks: &mut Checks) {
+    let correlation: f64 = 0.6;
+    for ((shape, median, inside, above), seed) in SHAPES.into_iter().zip(26..) {
+        let offsets = offsets(shape, "60 %", seed);
+        let what = |check: &str| format!("{shape} at 60 %, {check}");
+        checks.batches(&what("within 1"), offsets.iter().map(|o| o.abs() < 1.0), inside);
+        if above > 0.0 {
+            checks.batches(&what("above 3"), offsets.iter().map(|o| *o > 3.0), above);
+        }
+        // Sheppard: two normal numbers of correlation r are on one side of the median with
+        // probability 1/2 + asin(r)/π, and so is whatever rises with them.
+        for lag in [1, 2] {
+            let expected = 0.5 + correlation.powi(lag).asin() / std::f64::consts::PI;
+            let lag = usize::try_from(lag).unwrap();
+            let pairs = offsets.windows(lag + 1).map(|w| (w[0] < median) == (w[lag] < median));
+            checks.batches(&what(&format!("one side, {lag} apart")), pairs, expected);
+        }
+        // The autocorrelation itself, where it has a closed form.
+        let closed = match shape {
+            "normal" => correlation,
+            "uniform" => 6.0 / std::f64::consts::PI * (correlation / 2.0).asin(),
+            _ => continue,
+        };
+        checks.mean(&what("lag 1"), offsets.windows(2).map(|w| w[0] * w[1]), closed);
+    }
+}
+
 #[test]
 fn shares_lie_in_their_confidence_intervals() {
     let mut checks = Checks::default();
     check_loss(&mut checks);
     check_burst_loss(&mut checks);
+    check_correlated_loss(&mut checks);
     check_duplication(&mut checks);
     check_corruption(&mut checks);
     check_reordering(&mut checks);
     check_independence(&mut checks);
     check_jitter(&mut checks);
+    check_heavy_tails(&mut checks);
+    check_correlated_jitter(&mut checks);
     assert_eq!(checks.done, CHECKS, "the correction counts other checks than were made");
     assert!(checks.failed.is_empty(), "{:#?}", checks.failed);
 }

@@ -29,8 +29,10 @@ fn every_key_sets_its_own_field() {
         ("rate", "2 Mbit/s"),
         ("delay", "100 ms"),
         ("jitter", "20 ms"),
-        ("distribution", "normal"),
+        ("distribution", "pareto"),
+        ("jitter_correlation", "25 %"),
         ("loss", "0.5 %"),
+        ("loss_correlation", "35 %"),
         ("burst_loss", "r=30 %, p=1 %, good=2 %"),
         ("loss_first", "true"),
         ("duplicate", "3 %"),
@@ -49,8 +51,10 @@ fn every_key_sets_its_own_field() {
         trace: None,
         delay: Duration::from_millis(100),
         jitter: Duration::from_millis(20),
-        distribution: Distribution::Normal,
+        distribution: Distribution::Pareto,
+        jitter_correlation: 0.25,
         loss: 0.005,
+        loss_correlation: 0.35,
         burst_loss: Some(BurstLoss { p: 0.01, r: 0.3, bad: 1.0, good: 0.02 }),
         loss_first: true,
         duplicate: 0.03,
@@ -74,7 +78,9 @@ fn values_out_of_range_are_refused_with_the_range_and_the_unit() {
         ("ab.delay", "61 min", "0 ns to 1 h"),
         ("delay", "none", "0 ns to 1 h"),
         ("jitter", "-1 ms", "0 ns to 1 h"),
-        ("distribution", "pareto", "uniform or normal"),
+        ("distribution", "cauchy", "uniform, normal, pareto or paretonormal"),
+        ("jitter_correlation", "100.1 %", "0 % to 100 %"),
+        ("loss_correlation", "-1 %", "0 % to 100 %"),
         ("loss", "101 %", "0 % to 100 %"),
         ("loss", "0.2", "0 % to 100 %"),
         ("burst_loss", "p=1 %", "p and r"),
@@ -193,7 +199,7 @@ fn listings_name_directions_only_where_they_differ() {
     let has = |key: &str, value: &str| listed.contains(&(key.to_owned(), value.to_owned()));
     assert!(has("rate", "9.6 kbit/s") && has("queue_packets", "1000"));
     assert!(has("ab.loss", "1 %") && has("ba.loss", "3 %"));
-    assert_eq!(link.ba.settings()[5], ("loss", "3 %".to_owned()));
+    assert_eq!(link.ba.settings()[6], ("loss", "3 %".to_owned()));
 }
 
 prop_compose! {
@@ -204,9 +210,10 @@ prop_compose! {
     fn channels()(
         rate_bps in proptest::option::of(RATE_BPS),
         (delay_ns, jitter_ns) in (0_u64..=3_600_000_000_000, 0_u64..=3_600_000_000_000),
-        normal: bool,
+        shape in proptest::sample::select(&Distribution::ALL[..]),
         burst in proptest::option::of(proptest::array::uniform4(share_of_ten_thousand())),
         shares in proptest::array::uniform4(share_of_ten_thousand()),
+        correlations in proptest::array::uniform2(share_of_ten_thousand()),
         loss_first: bool,
         queue_packets in 0..=QUEUE_PACKETS_MAX,
         queue_bytes in 0..=QUEUE_BYTES_MAX,
@@ -223,8 +230,10 @@ prop_compose! {
             trace: None,
             delay: Duration::from_nanos(delay_ns),
             jitter: Duration::from_nanos(jitter_ns),
-            distribution: if normal { Distribution::Normal } else { Distribution::Uniform },
+            distribution: shape,
+            jitter_correlation: correlations[0],
             loss: shares[0],
+            loss_correlation: correlations[1],
             burst_loss: burst
                 .filter(|b| b[0] + b[1] > 0.0)
                 .map(|b| BurstLoss { p: b[0], r: b[1], bad: b[2], good: b[3] }),
@@ -252,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(key in "\\PC{0,12}", value in "\\PC{0,40}", known in 0..15_usize) {
+    fn no_text_panics(key in "\\PC{0,12}", value in "\\PC{0,40}", known in 0..KEYS.len()) {
         let mut link = LinkConfig::default();
         let _ = link.set(&key, &value);
         let _ = link.set(keys()[known].name, &value);
