@@ -208,7 +208,7 @@ fn url_service(url: &Target) -> anyhow::Result<Service> {
         proxy: None,
         gzip: false,
         new_connection: false,
-        cold: true,
+        warm_up: Some(0),
         timeout: URL_PATIENCE,
         budget: None,
         congestion: None,

@@ -13,7 +13,7 @@ use services::tracks::client::{Api, parse_numbers, plan};
 
 /// Fetch things one after another and time each.
 ///
-/// Everything is fetched twice: once to warm up, once measured. The exit status is 0 when every
+/// Everything is fetched twice: once to warm up (see --warm-up), once measured. The exit status is 0 when every
 /// measured exchange succeeded or was cut off by a time limit, 1 when one failed or none succeeded.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -78,8 +78,11 @@ struct Common {
     /// Open a connection for each exchange (default: keep one alive).
     #[arg(long)]
     new_connection: bool,
-    /// Measure at once, without warming up.
-    #[arg(long)]
+    /// How many things to fetch, from the first on, to warm up (default: all).
+    #[arg(long, value_name = "N")]
+    warm_up: Option<usize>,
+    /// Measure at once, without warming up (the same as --warm-up 0).
+    #[arg(long, conflicts_with = "warm_up")]
     cold: bool,
     /// Longest that one exchange may take.
     #[arg(long, value_name = "TIME", default_value = "200 s", value_parser = duration)]
@@ -146,7 +149,7 @@ async fn measure(plan: &Plan, common: Common) -> anyhow::Result<ExitCode> {
         proxy: common.proxy,
         gzip: common.gzip,
         new_connection: common.new_connection,
-        cold: common.cold,
+        warm_up: if common.cold { Some(0) } else { common.warm_up },
         timeout: common.timeout,
         budget: common.budget,
         congestion: common.congestion,

@@ -3,12 +3,18 @@
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
+use clap::ValueEnum;
+use services::server::{Chunking, Compression, Settings, Timeouts};
 use services::tracks::DEFAULT_SEED;
 use services::tracks::server::{Config, Server};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
+
+/// Threads that serve: one for each processor would be many where hundreds of servers run at once.
+const WORKERS: usize = 2;
 
 /// Serve one of the services that the papers put behind the link.
 #[derive(clap::Args)]
@@ -33,6 +39,9 @@ Examples:
   curl http://127.0.0.1:8080/rest/xml/7
   curl --compressed http://127.0.0.1:8080/rest/json/7
   python3 -m zeep 'http://127.0.0.1:8080/soap?wsdl'
+  longwire serve tracks --chunking on --send-buffer '8192 B' --nodelay off
+
+docs/parameters.md defines each parameter from --keep-alive-timeout on.
 
 RUST_LOG chooses what is logged (default: info).")]
 struct TracksArgs {
@@ -45,6 +54,100 @@ struct TracksArgs {
     /// TCP congestion control of the connections, such as cubic (default: the system's).
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
+    #[command(flatten)]
+    parameters: Parameters,
+}
+
+/// The parameters of IST-118's Table III; timeouts from 1 ms to 24 h, buffers from 256 B to 16 MiB.
+#[derive(clap::Args)]
+struct Parameters {
+    /// Longest pause between requests.
+    #[arg(long, value_name = "TIME", default_value = "180 s", value_parser = duration)]
+    keep_alive_timeout: Duration,
+    /// When answers are compressed with gzip.
+    #[arg(long, value_name = "WHEN", default_value = "on")]
+    compression: CompressionName,
+    /// How the end of an answer is told.
+    #[arg(long, value_name = "HOW", default_value = "off")]
+    chunking: ChunkingName,
+    /// Content of an answer that goes out with one write.
+    #[arg(long, value_name = "SIZE", default_value = "32768 B", value_parser = size)]
+    send_buffer: usize,
+    /// Largest head of a request; a larger one is answered with 431.
+    #[arg(long, value_name = "SIZE", default_value = "32768 B", value_parser = size)]
+    header_buffer: usize,
+    /// Longest time without a byte in either direction.
+    #[arg(long, value_name = "TIME", default_value = "120 s", value_parser = duration)]
+    idle_timeout: Duration,
+    /// Longest time without a byte of a request that has begun.
+    #[arg(long, value_name = "TIME", default_value = "120 s", value_parser = duration)]
+    read_timeout: Duration,
+    /// Longest time without the client taking a byte of an answer.
+    #[arg(long, value_name = "TIME", default_value = "120 s", value_parser = duration)]
+    write_timeout: Duration,
+    /// Longest time until the three timeouts before are looked at although nothing happened.
+    #[arg(long, value_name = "TIME", default_value = "120 s", value_parser = duration)]
+    poll_timeout: Duration,
+    /// Most that one read takes from a connection.
+    #[arg(long, value_name = "SIZE", default_value = "32768 B", value_parser = size)]
+    tcp_buffer: usize,
+    /// Send small segments at once (TCP_NODELAY); off: batch them (Nagle's algorithm).
+    #[arg(long, value_name = "SWITCH", default_value = "on")]
+    nodelay: Switch,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CompressionName {
+    /// Never
+    Off,
+    /// When the client asks for it
+    On,
+    /// Always, even unasked
+    Forced,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ChunkingName {
+    /// Content-Length
+    Off,
+    /// Chunks, each with one send buffer
+    On,
+    /// Neither: the end of the connection
+    Close,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+impl From<Parameters> for Settings {
+    fn from(of: Parameters) -> Self {
+        Self {
+            timeouts: Timeouts {
+                keep_alive: of.keep_alive_timeout,
+                idle: of.idle_timeout,
+                read: of.read_timeout,
+                write: of.write_timeout,
+                poll: of.poll_timeout,
+            },
+            compression: match of.compression {
+                CompressionName::Off => Compression::Off,
+                CompressionName::On => Compression::ByRequest,
+                CompressionName::Forced => Compression::Forced,
+            },
+            chunking: match of.chunking {
+                ChunkingName::Off => Chunking::Off,
+                ChunkingName::On => Chunking::On,
+                ChunkingName::Close => Chunking::Close,
+            },
+            send_buffer_bytes: of.send_buffer,
+            header_buffer_bytes: of.header_buffer,
+            tcp_buffer_bytes: of.tcp_buffer,
+            nodelay: of.nodelay == Switch::On,
+        }
+    }
 }
 
 /// Runs the command until it is told to stop.
@@ -54,14 +157,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Only fails where the process has a subscriber already, which then logs.
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
     let _ = log.with_ansi(stderr().is_terminal()).try_init();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(WORKERS).enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(serve(args))
 }
 
 async fn serve(args: TracksArgs) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot await SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot await Ctrl-C")?;
-    let config = Config { listen: args.listen, seed: args.seed, congestion: args.congestion };
+    let config = Config {
+        listen: args.listen,
+        seed: args.seed,
+        congestion: args.congestion,
+        settings: args.parameters.into(),
+    };
     let server = match Server::bind(config) {
         Ok(server) => server,
         Err(error) => {
@@ -88,4 +197,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let remedy = "give one like 127.0.0.1:8080";
     let mut addresses = text.to_socket_addrs().map_err(|error| format!("{error}; {remedy}"))?;
     addresses.next().ok_or_else(|| format!("the name has no address; {remedy}"))
+}
+
+/// A timeout; the server refuses what is out of range.
+fn duration(text: &str) -> Result<Duration, link::Error> {
+    link::units::parse_duration(text)
+}
+
+/// The size of a buffer; the server refuses what is out of range.
+fn size(text: &str) -> Result<usize, link::Error> {
+    link::units::parse_size(text).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
 }

@@ -22,6 +22,9 @@ pub struct Exchange {
     pub error: Option<String>,
     /// The time budget ended before the answer was whole.
     pub censored: bool,
+    /// TCP connections opened for it: 0 when one was kept alive, 2 when it had to be sent again.
+    #[serde(default)]
+    pub connections: u32,
 }
 
 impl Exchange {
@@ -47,6 +50,14 @@ pub struct Fetch {
     pub new_connection: bool,
     /// Congestion control, read back from the client's socket.
     pub congestion_control: Option<String>,
+    /// The client's start, from which `start_s` counts, on the machine's monotonic clock
+    /// (`CLOCK_MONOTONIC`), in seconds: what matches exchanges with a record of packets.
+    #[serde(default)]
+    pub started_monotonic_s: f64,
+    /// How long the client's threads, ready to run, waited for a processor from its start to its
+    /// end, in seconds; none where the system does not tell.
+    #[serde(default)]
+    pub processor_wait_s: Option<f64>,
     /// Segments the client's own sockets sent again.
     pub retransmits: u64,
     /// The first pass, not counted.

@@ -6,7 +6,9 @@
 pub mod client;
 mod error;
 pub mod http;
+mod processor;
 mod random;
+pub mod server;
 pub mod socket;
 pub mod tracks;
 pub mod xml;

@@ -19,6 +19,7 @@ fn exchange(number: usize, elapsed_s: f64) -> Exchange {
         status: Some(200),
         error: None,
         censored: false,
+        connections: 0,
     }
 }
 
@@ -31,6 +32,8 @@ fn cell(network: &str, mode: Mode, measured: Vec<Exchange>) -> Cell {
         gzip: mode == Mode::Gzip,
         new_connection: false,
         congestion_control: Some("cubic".to_string()),
+        started_monotonic_s: 0.0,
+        processor_wait_s: None,
         retransmits: 0,
         warm_up: Vec::new(),
         summary: Summary::of(&good.collect::<Vec<_>>()),

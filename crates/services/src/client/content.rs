@@ -27,14 +27,15 @@ pub(super) struct Tally {
 }
 
 impl Content {
-    /// For an answer with these fields. Refuses codings that were not offered, in one line.
-    pub(super) fn new(headers: &HeaderMap, offered: bool, keep: bool) -> Result<Self, String> {
+    /// For an answer with these fields. Gzip is taken though it was not offered: some servers have
+    /// it forced. Refuses other codings, in one line.
+    pub(super) fn new(headers: &HeaderMap, keep: bool) -> Result<Self, String> {
         let tally = Tally { kept: Vec::new(), bytes: 0, keep };
         let Some(coding) = headers.get(CONTENT_ENCODING) else { return Ok(Self::Plain(tally)) };
         let coding = String::from_utf8_lossy(coding.as_bytes()).trim().to_ascii_lowercase();
         match coding.as_str() {
             "" | "identity" => Ok(Self::Plain(tally)),
-            "gzip" | "x-gzip" if offered => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(tally)))),
+            "gzip" | "x-gzip" => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(tally)))),
             _ => Err(format!("the answer has content coding '{coding}', which was not offered")),
         }
     }

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 pub use target::Target;
 pub use url::plan as url_plan;
 
-use crate::Error;
+use crate::{Error, processor};
 use session::Session;
 
 /// How to ask.
@@ -33,8 +33,8 @@ pub struct Config {
     pub gzip: bool,
     /// A connection of its own for each exchange.
     pub new_connection: bool,
-    /// Measure at once, without the pass that warms up.
-    pub cold: bool,
+    /// How many things of the plan the pass that warms up asks for: the first ones; all when none.
+    pub warm_up: Option<usize>,
     /// Longest that one exchange may take.
     pub timeout: Duration,
     /// Longest that everything may take, the warm-up included; no limit when none.
@@ -98,14 +98,15 @@ pub struct Progress<'a> {
     pub warm_up: bool,
 }
 
-/// Fetches everything of the plan, once to warm up (unless `cold`) and once measured.
+/// Fetches the first things of the plan to warm up, then everything measured.
 ///
 /// An exchange that a limit of time cuts off is recorded as censored with the time it had; those
 /// never begun because the budget was spent are recorded as censored with an elapsed time of 0.
 /// Failures are recorded too: they are results.
 ///
 /// # Errors
-/// [`Error::Caller`] when the congestion control cannot be set.
+/// [`Error::Caller`] when the congestion control cannot be set or the warm-up be longer than the
+/// plan.
 pub async fn fetch(
     plan: &Plan,
     config: &Config,
@@ -114,23 +115,28 @@ pub async fn fetch(
     if let Some(name) = &config.congestion {
         connection::try_congestion(name)?;
     }
+    let warm_up_count = config.warm_up.unwrap_or(plan.items.len());
+    let Some(warm_up) = plan.items.get(..warm_up_count) else {
+        let count = plan.items.len();
+        let line = format!("a warm-up of {warm_up_count} exchanges; choose one from 0 to {count}");
+        return Err(Error::Caller(line));
+    };
+    let (waited_before, started_monotonic_s) = (processor::wait_s(), processor::monotonic_s());
     let start = Instant::now();
     let budget_end = config.budget.map(|budget| start + budget);
     let mut session = Session::new(config, start, budget_end);
-    let passes = if config.cold { 1 } else { 2 };
-    let total = plan.items.len() * passes;
+    let total = warm_up_count + plan.items.len();
     let mut passed: Vec<Exchange> = Vec::with_capacity(total);
-    for pass in 0..passes {
-        for item in &plan.items {
-            let warm_up = pass + 1 < passes;
-            progress(Progress { name: &item.name, done: passed.len(), total, warm_up });
-            passed.push(session.exchange(item).await);
-        }
+    for item in warm_up.iter().chain(&plan.items) {
+        let (name, done) = (&item.name, passed.len());
+        progress(Progress { name, done, total, warm_up: done < warm_up_count });
+        passed.push(session.exchange(item).await);
     }
-    let measured = passed.split_off(total - plan.items.len());
+    let measured = passed.split_off(warm_up_count);
     let seconds = |exchange: &Exchange| exchange.succeeded().then_some(exchange.elapsed_s);
     let seconds: Vec<f64> = measured.iter().filter_map(seconds).collect();
     let (congestion_control, retransmits) = session.finish();
+    let waited = waited_before.zip(processor::wait_s());
     Ok(Fetch {
         url: plan.url.clone(),
         api: plan.api.clone(),
@@ -138,6 +144,8 @@ pub async fn fetch(
         gzip: config.gzip,
         new_connection: config.new_connection,
         congestion_control,
+        started_monotonic_s,
+        processor_wait_s: waited.map(|(before, after)| (after - before).max(0.0)),
         retransmits,
         warm_up: passed,
         summary: Summary::of(&seconds),

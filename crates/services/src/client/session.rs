@@ -21,6 +21,8 @@ pub(super) struct Session<'a> {
     congestion: Option<String>,
     /// Of connections that are closed.
     retransmits: u64,
+    /// Opened for the exchange under way.
+    opened: u32,
 }
 
 /// How far an exchange came: what is known of it even when it is cut off.
@@ -33,7 +35,8 @@ struct Reached {
 
 impl<'a> Session<'a> {
     pub(super) fn new(config: &'a Config, start: Instant, budget_end: Option<Instant>) -> Self {
-        Self { config, start, budget_end, connection: None, congestion: None, retransmits: 0 }
+        let (connection, congestion) = (None, None);
+        Self { config, start, budget_end, connection, congestion, retransmits: 0, opened: 0 }
     }
 
     /// Congestion control of the last connection, and all segments sent again.
@@ -53,6 +56,7 @@ impl<'a> Session<'a> {
             status: None,
             error: None,
             censored: true,
+            connections: 0,
         };
         if self.budget_end.is_some_and(|end| end <= begin) {
             return exchange;
@@ -63,11 +67,13 @@ impl<'a> Session<'a> {
         let timeout = begin + self.config.timeout;
         let deadline = self.budget_end.map_or(timeout, |end| end.min(timeout));
         let mut reached = Reached::default();
+        self.opened = 0;
         let outcome = timeout_at(deadline, self.ask(item, &mut reached)).await;
         let end = reached.end.unwrap_or_else(Instant::now);
         exchange.elapsed_s = (end - begin).as_secs_f64();
         exchange.status = reached.status;
         exchange.body_bytes = reached.body_bytes;
+        exchange.connections = self.opened;
         if let Ok(outcome) = outcome {
             exchange.censored = false;
             let checked = outcome.and_then(|answer| (item.check)(&answer));
@@ -85,7 +91,7 @@ impl<'a> Session<'a> {
         let response = self.send(item).await?;
         let (head, mut body) = response.into_parts();
         reached.status = Some(head.status.as_u16());
-        let mut content = Content::new(&head.headers, self.config.gzip, item.keep)?;
+        let mut content = Content::new(&head.headers, item.keep)?;
         while let Some(frame) = body.frame().await {
             let frame =
                 frame.map_err(|error| format!("the answer broke off: {}", cause(&error)))?;
@@ -135,6 +141,7 @@ impl<'a> Session<'a> {
             self.close();
         }
         let connection = Connection::open(peer, self.config.congestion.as_deref()).await?;
+        self.opened += 1;
         self.congestion = connection.congestion();
         self.connection = Some(connection);
         Ok(false)

@@ -1,7 +1,9 @@
 //! The service as a server: `longwire serve tracks`.
 
+mod connection;
 mod listen;
 mod route;
+mod site;
 mod soap;
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,11 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Method, Response, StatusCode, Version};
 
+use super::site::Site;
 use super::soap;
 use crate::http::{Coding, accepts_media, choose_coding};
-use crate::tracks::{Catalogue, Document, FILE_COUNT};
+use crate::server::Compression;
+use crate::tracks::{Document, FILE_COUNT};
 
 /// What the service's page at `/` says.
 const INDEX: &str = "\
@@ -35,12 +37,12 @@ enum Resource {
 }
 
 /// Answers one request. `body` is what a POST to `/soap` carried, and empty for any other.
-pub(super) fn answer(catalogue: &Catalogue, request: &Parts, body: &[u8]) -> Response<Bytes> {
+pub(super) fn answer(site: &Site, request: &Parts, body: &[u8]) -> Response<Bytes> {
     let mut response = match host(request) {
         Err(line) => plain(StatusCode::BAD_REQUEST, line),
         Ok(host) => match resource(request) {
             None => plain(StatusCode::NOT_FOUND, "no such resource; see / for those that exist"),
-            Some(resource) => respond(catalogue, request, &resource, &host, body),
+            Some(resource) => respond(site, request, &resource, &host, body),
         },
     };
     let length = HeaderValue::from(response.body().len());
@@ -74,13 +76,18 @@ pub(super) fn with_type(
     response
 }
 
-/// A document in the coding that the client likes best.
+/// A document, by default in the coding that the client likes best.
 pub(super) fn document(
+    site: &Site,
     request: &HeaderMap,
     document: &Document,
     media_type: &'static str,
 ) -> Response<Bytes> {
-    let coding = choose_coding(request);
+    let coding = match site.settings.compression {
+        Compression::Off => Some(Coding::Identity),
+        Compression::ByRequest => choose_coding(request),
+        Compression::Forced => Some(Coding::Gzip),
+    };
     let mut response = match coding {
         None => {
             let line = "only gzip and identity can be had; allow one of them in Accept-Encoding";
@@ -93,12 +100,14 @@ pub(super) fn document(
     if coding == Some(Coding::Gzip) {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if site.settings.compression == Compression::ByRequest {
+        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
     response
 }
 
 fn respond(
-    catalogue: &Catalogue,
+    site: &Site,
     request: &Parts,
     resource: &Resource,
     host: &str,
@@ -116,45 +125,52 @@ fn respond(
             let line = format!("no such track; the numbers are 1 to {FILE_COUNT}");
             plain(StatusCode::NOT_FOUND, &line)
         }
-        Some(form) => negotiated(&request.headers, form, media_type, accept),
+        Some(form) => negotiated(site, &request.headers, form, media_type, accept),
     };
     match resource {
-        Resource::Index => negotiated(&request.headers, &Document::new(INDEX), PLAIN, "text/plain"),
+        Resource::Index => {
+            negotiated(site, &request.headers, &Document::new(INDEX), PLAIN, "text/plain")
+        }
         Resource::Wsdl => {
             let wsdl = crate::tracks::soap::wsdl(&format!("http://{host}/soap"));
             negotiated(
+                site,
                 &request.headers,
                 &Document::new(wsdl),
                 "text/xml; charset=utf-8",
                 "text/xml",
             )
         }
-        Resource::Soap => soap::answer(catalogue, &request.headers, body),
+        Resource::Soap => soap::answer(site, &request.headers, body),
         Resource::Xml(number) => {
-            let form = catalogue.xml(*number);
+            let form = site.catalogue.xml(*number);
             of_file(form, "application/xml; charset=utf-8", "application/xml")
         }
         // RFC 8259 §11: JSON has no charset parameter.
         Resource::Json(number) => {
-            of_file(catalogue.json(*number), "application/json", "application/json")
+            of_file(site.catalogue.json(*number), "application/json", "application/json")
         }
     }
 }
 
 fn negotiated(
+    site: &Site,
     request: &HeaderMap,
     content: &Document,
     media_type: &'static str,
     essence: &str,
 ) -> Response<Bytes> {
     let mut response = if accepts_media(request, essence) {
-        document(request, content, media_type)
+        document(site, request, content, media_type)
     } else {
         let line = format!("this is {essence} only; allow that in Accept");
         plain(StatusCode::NOT_ACCEPTABLE, &line)
     };
-    let vary = HeaderValue::from_static("Accept, Accept-Encoding");
-    response.headers_mut().insert(VARY, vary);
+    let vary = match site.settings.compression {
+        Compression::ByRequest => "Accept, Accept-Encoding",
+        Compression::Off | Compression::Forced => "Accept",
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static(vary));
     response
 }
 

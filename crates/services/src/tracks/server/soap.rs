@@ -7,12 +7,12 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, H
 use http::{Response, StatusCode};
 
 use super::route::{document, plain, with_type};
+use super::site::Site;
 use crate::http::MediaType;
-use crate::tracks::Catalogue;
 use crate::tracks::soap::{ACTION, Code, Fault, Version, parse};
 
 /// Answers a POST.
-pub(super) fn answer(catalogue: &Catalogue, headers: &HeaderMap, body: &[u8]) -> Response<Bytes> {
+pub(super) fn answer(site: &Site, headers: &HeaderMap, body: &[u8]) -> Response<Bytes> {
     let media = match media_type(headers) {
         Ok(media) => media,
         Err(refusal) => return *refusal,
@@ -34,8 +34,8 @@ pub(super) fn answer(catalogue: &Catalogue, headers: &HeaderMap, body: &[u8]) ->
                 let reason = format!("no action '{action}'; the one that exists is {ACTION}");
                 return of_fault(&client_fault(version, reason));
             }
-            match catalogue.soap(number, version) {
-                Some(message) => document(headers, message, content_type(version)),
+            match site.catalogue.soap(number, version) {
+                Some(message) => document(site, headers, message, content_type(version)),
                 None => of_fault(&client_fault(version, format!("no track {number}"))),
             }
         }

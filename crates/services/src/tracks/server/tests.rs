@@ -10,9 +10,10 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::site::Site;
 use super::{Config, Server, route};
 use crate::Error;
-use crate::tracks::Catalogue;
+use crate::server::Settings;
 use crate::tracks::soap::{self, Version};
 
 const SEED: u64 = 5;
@@ -25,7 +26,7 @@ struct Running {
 }
 
 fn config(listen: SocketAddr) -> Config {
-    Config { listen, seed: SEED, congestion: None }
+    Config { listen, seed: SEED, congestion: None, settings: Settings::default() }
 }
 
 fn any_port() -> SocketAddr {
@@ -55,9 +56,9 @@ async fn raw(address: SocketAddr, request: &[u8]) -> String {
 
 /// Answers a request without a socket.
 fn ask(request: http::request::Builder, body: &str) -> Response<Bytes> {
-    let catalogue = catalogue();
+    let site = site();
     let (parts, ()) = request.header("host", "h:1").body(()).unwrap().into_parts();
-    route::answer(catalogue, &parts, body.as_bytes())
+    route::answer(site, &parts, body.as_bytes())
 }
 
 fn get(path: &str) -> http::request::Builder {
@@ -153,18 +154,18 @@ fn a_host_is_demanded_and_ends_up_in_the_description() {
     assert!(text(&wsdl).contains("location=\"http://h:1/soap\""));
     let absolute = ask(get("http://other:9/soap?wsdl"), "");
     assert!(text(&absolute).contains("location=\"http://other:9/soap\""));
-    let catalogue = catalogue();
+    let site = site();
     for host in [None, Some(""), Some("a b"), Some("\"><x"), Some("a/b")] {
         let mut request = get("/");
         if let Some(host) = host {
             request = request.header("host", host);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let status = route::answer(catalogue, &parts, b"").status();
+        let status = route::answer(site, &parts, b"").status();
         assert_eq!(status, StatusCode::BAD_REQUEST, "{host:?}");
     }
     let old = get("/").version(http::Version::HTTP_10).body(()).unwrap().into_parts().0;
-    assert_eq!(route::answer(catalogue, &old, b"").status(), StatusCode::OK);
+    assert_eq!(route::answer(site, &old, b"").status(), StatusCode::OK);
 }
 
 fn soap_call(version: Version) -> http::request::Builder {
@@ -218,7 +219,7 @@ fn soap_actions_must_be_ours_or_absent() {
 
 #[test]
 fn soap_is_read_in_utf_8_and_utf_16() {
-    let catalogue = catalogue();
+    let site = site();
     let text = soap::request(Version::Soap11, 7);
     let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
@@ -238,7 +239,7 @@ fn soap_is_read_in_utf_8_and_utf_16() {
     for (media, body, status) in cases {
         let request = Request::post("/soap").header("host", "h").header("content-type", media);
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        assert_eq!(route::answer(catalogue, &parts, &body).status().as_u16(), status, "{media}");
+        assert_eq!(route::answer(site, &parts, &body).status().as_u16(), status, "{media}");
     }
 }
 
@@ -388,13 +389,13 @@ proptest! {
         media in prop::collection::vec(any::<u8>(), 0..40),
         body in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let catalogue = catalogue();
+        let site = site();
         let uri = path.replace(' ', "%20");
         let request = Request::builder().method(method.as_str()).uri(uri).header("host", "h");
         let request = request.header("content-type", media.as_slice()).body(());
         if let Ok(request) = request {
             let (parts, ()) = request.into_parts();
-            let response = route::answer(catalogue, &parts, &body);
+            let response = route::answer(site, &parts, &body);
             let length: usize = header(&response, "content-length").parse().unwrap();
             prop_assert!(method == "HEAD" || length == response.body().len());
             prop_assert!((200..=501).contains(&response.status().as_u16()));
@@ -402,8 +403,8 @@ proptest! {
     }
 }
 
-/// One catalogue for all cases: making it takes longer than asking it.
-fn catalogue() -> &'static Catalogue {
-    static CATALOGUE: std::sync::OnceLock<Catalogue> = std::sync::OnceLock::new();
-    CATALOGUE.get_or_init(|| Catalogue::new(SEED))
+/// One site for all cases: making it takes longer than asking it.
+fn site() -> &'static Site {
+    static SITE: std::sync::OnceLock<Site> = std::sync::OnceLock::new();
+    SITE.get_or_init(|| Site::new(SEED, Settings::default()))
 }
