@@ -20,7 +20,7 @@ fn probe(device: Device, links: &[&[&str]]) -> Option<Vec<Trace>> {
     let spec = |(index, settings): (usize, &&[&str])| {
         let mut config = LinkConfig::default();
         config.apply(settings, |_| Err("no files".to_string())).unwrap();
-        LinkSpec { name: format!("l{index}"), config, seed: 1 }
+        LinkSpec::new(format!("l{index}"), config, 1)
     };
     let specs: Vec<LinkSpec> = links.iter().enumerate().map(spec).collect();
     let lab = match Lab::build_with(&specs, &Options { device, ..Options::default() }) {

@@ -58,7 +58,7 @@ impl Trial {
 
     /// Builds links with a load beside the ferry.
     pub(super) fn stage(&mut self, links: Vec<(LinkConfig, u64)>) -> Result<Stage> {
-        let spec = |(index, (config, seed))| LinkSpec { name: format!("l{index}"), config, seed };
+        let spec = |(index, (config, seed))| LinkSpec::new(format!("l{index}"), config, seed);
         let specs: Vec<LinkSpec> = links.into_iter().enumerate().map(spec).collect();
         let options = Options { device: self.way.device(), ..Options::default() };
         let lab = Lab::build_with(&specs, &options)?;

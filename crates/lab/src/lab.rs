@@ -1,33 +1,32 @@
 //! Labs: pairs of hosts, each joined by an emulated link.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+mod link;
+mod report;
 
-use link::{ChannelConfig, DropReason, LinkConfig};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::thread;
+
+use ::link::LinkConfig;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use record::result::{Lateness, Traffic};
 
 use crate::error::{Error, Result};
-use crate::ferry::{Ferry, FerryLink, LaneReport, LatenessHistogram, RealTime};
-use crate::namespace::{self, Device, Host, Plan, Side, processes};
+use crate::ferry::RealTime;
+use crate::namespace::{Device, Host, Side};
+pub use link::{Link, LinkSpec, RECORD_PACKETS_MAX};
+use link::{Works, desert};
+pub use report::{DirectionReport, LinkReport};
 
-/// Descriptors that one link takes: namespace, control socket, port and a spare per host.
-const DESCRIPTORS_PER_LINK: u64 = 8;
+/// Descriptors that one link takes: namespace, control socket, port and a spare per host, and as
+/// many for pipes to the programs there.
+const DESCRIPTORS_PER_LINK: u64 = 16;
 /// Descriptors left for everything else in the process.
 const DESCRIPTORS_SPARE: u64 = 256;
 /// Longest name of a lab or link: it becomes part of file names and of a socket's path.
 const NAME_BYTES_MAX: usize = 32;
-
-/// A link to be built, with a host at each end.
-#[derive(Clone, Debug)]
-pub struct LinkSpec {
-    /// For results and messages: letters, digits, `-`, `_`.
-    pub name: String,
-    /// What the link is like.
-    pub config: LinkConfig,
-    /// Decides every chance on the link; the same seed decides the same.
-    pub seed: u64,
-}
+/// Threads that remove links: the kernel lets each wait for a grace period of its own, 14 ms per
+/// packet socket, and those of several threads pass together.
+const REMOVERS: usize = 32;
 
 /// How to build a lab.
 #[derive(Clone, Debug, Default)]
@@ -39,62 +38,22 @@ pub struct Options {
     pub named: bool,
     /// Marks the processes started on the hosts; see [`Lab::id`].
     pub id: String,
+    /// Links for which there must be enough descriptors, when more than those the lab begins with
+    /// will be added.
+    pub links_max: usize,
 }
 
-/// Pairs of hosts, each pair joined by one emulated link, until closed or dropped.
+/// Pairs of hosts, each pair joined by one emulated link, until closed or dropped. Links that it
+/// begins with are numbered; those that are [added](Lab::add) belong to who added them, and go on
+/// when the lab itself is dropped.
 pub struct Lab {
     links: Vec<Link>,
-    ferry: Ferry,
-    device: Device,
-    id: String,
-}
-
-struct Link {
-    name: String,
-    seed: u64,
-    config: Mutex<LinkConfig>,
-    hosts: [Host; 2],
-}
-
-/// What a link is and has done.
-#[derive(Clone, Debug)]
-pub struct LinkReport {
-    /// As given.
-    pub name: String,
-    /// As given.
-    pub seed: u64,
-    /// From a to b.
-    pub ab: DirectionReport,
-    /// From b to a.
-    pub ba: DirectionReport,
-}
-
-/// What one direction of a link is and has carried.
-#[derive(Clone, Debug)]
-pub struct DirectionReport {
-    /// What is in force.
-    pub config: ChannelConfig,
-    /// What was carried. `dropped` also knows `intake`, packets that the ferry did not fetch in
-    /// time (not part of `packets_in`), and `refused`, packets that the receiver's interface did
-    /// not take: both are zero, so left out, unless the machine is overloaded or a host broken.
-    pub traffic: Traffic,
-    /// How truly.
-    pub lateness: Lateness,
-    /// Packets that arrived a second time.
-    pub duplicated: u64,
-    /// Packets in which a bit was flipped.
-    pub corrupted: u64,
-    /// Packets that skipped the delay.
-    pub reordered: u64,
-    /// Bytes waiting now.
-    pub queued_bytes: u64,
-    /// Frames that carry something else than IPv4; they never get onto the link.
-    pub ignored: u64,
+    works: Arc<Works>,
 }
 
 impl Lab {
     /// Builds the links and starts to move packets. Needs the right to make namespaces: see
-    /// [`namespace::acquire`].
+    /// [`namespace::acquire`](crate::acquire).
     ///
     /// # Errors
     /// [`Error::Caller`] for bad or repeated names and contradicting settings, [`Error::Machine`]
@@ -109,25 +68,24 @@ impl Lab {
     /// As [`Lab::build`].
     pub fn build_with(specs: &[LinkSpec], options: &Options) -> Result<Self> {
         check(specs)?;
-        raise_descriptor_limit(specs.len())?;
-        let device = options.device.resolve();
-        let names = |spec: &LinkSpec| Side::BOTH.map(|side| namespace_name(&spec.name, side));
-        let plan = |spec| Plan {
-            names: options.named.then(|| names(spec)),
-            config: &spec.config,
-            lab_id: &options.id,
-        };
-        let wires = namespace::build(device, &specs.iter().map(plan).collect::<Vec<_>>())?;
-        let (mut links, mut served) = (Vec::new(), Vec::new());
-        for (spec, wire) in specs.iter().zip(wires) {
-            let LinkSpec { name, config, seed } = spec.clone();
-            served.push(FerryLink { ports: wire.ports, config: config.clone(), seed });
-            links.push(Link { name, seed, config: Mutex::new(config), hosts: wire.hosts });
+        raise_descriptor_limit(options.links_max.max(specs.len()))?;
+        let works = Works::start(options.device.resolve(), options.named, options.id.clone())?;
+        let mut lab = Self { links: Vec::with_capacity(specs.len()), works: Arc::new(works) };
+        for spec in specs {
+            lab.links.push(lab.add(spec)?);
         }
-        Ok(Self { links, ferry: Ferry::start(served)?, device, id: options.id.clone() })
+        Ok(lab)
     }
 
-    /// How many links there are; they are numbered from 0 as they were given.
+    /// Adds a link with two hosts of its own while the others run. Any thread may, several at once.
+    ///
+    /// # Errors
+    /// As [`Lab::build`].
+    pub fn add(&self, spec: &LinkSpec) -> Result<Link> {
+        Link::add(&self.works, spec)
+    }
+
+    /// How many links the lab began with; they are numbered from 0 as they were given.
     #[must_use]
     pub fn links(&self) -> usize {
         self.links.len()
@@ -139,25 +97,25 @@ impl Lab {
     /// When there is no such link.
     #[must_use]
     pub fn host(&self, link: usize, side: Side) -> &Host {
-        &self.links[link].hosts[side as usize]
+        self.links[link].host(side)
     }
 
     /// What joins the hosts to the ferry.
     #[must_use]
     pub fn device(&self) -> Device {
-        self.device
+        self.works.device
     }
 
     /// How the ferry's thread runs.
     #[must_use]
     pub fn real_time(&self) -> RealTime {
-        self.ferry.real_time()
+        self.works.ferry.real_time()
     }
 
     /// The mark of processes on the hosts: their environment has `LONGWIRE_LAB_ID` with this value.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.id
+        &self.works.id
     }
 
     /// What a link is like now.
@@ -166,10 +124,10 @@ impl Lab {
     /// When there is no such link.
     #[must_use]
     pub fn config(&self, link: usize) -> LinkConfig {
-        self.links[link].config.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.links[link].config()
     }
 
-    /// Changes a link while it runs. What is queued or travels goes on.
+    /// Changes a link while it runs; see [`Link::configure`].
     ///
     /// # Errors
     /// When settings contradict each other or the kernel refuses the MTU.
@@ -177,18 +135,7 @@ impl Lab {
     /// # Panics
     /// When there is no such link.
     pub fn configure(&self, link: usize, config: LinkConfig) -> Result<()> {
-        config.check().map_err(|error| Error::Caller(error.to_string()))?;
-        let known = &self.links[link];
-        let mut in_force = known.config.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mtus, interface_mtu) = namespace::mtus(&config);
-        if namespace::mtus(&in_force) != (mtus, interface_mtu) {
-            for (host, mtu) in known.hosts.iter().zip(mtus) {
-                host.fit(mtu, interface_mtu)?;
-            }
-        }
-        self.ferry.configure(link, config.clone())?;
-        *in_force = config;
-        Ok(())
+        self.links[link].configure(config)
     }
 
     /// What a link has carried since it was built, and how truly.
@@ -199,79 +146,31 @@ impl Lab {
     /// # Panics
     /// When there is no such link.
     pub fn stats(&self, link: usize) -> Result<LinkReport> {
-        let known = &self.links[link];
-        let config = self.config(link);
-        let [ab, ba] = self.ferry.report(link)?;
-        let [a, b] = &known.hosts;
-        Ok(LinkReport {
-            name: known.name.clone(),
-            seed: known.seed,
-            ab: DirectionReport::new(config.ab, &ab, a.lost_on_intake()?),
-            ba: DirectionReport::new(config.ba, &ba, b.lost_on_intake()?),
-        })
+        self.links[link].stats()
     }
 
-    /// Ends the processes on all hosts and removes everything. Returns how many processes there
-    /// were. Dropping does the same.
-    pub fn close(self) -> usize {
-        self.end_processes()
+    /// Ends the processes on all hosts of the links that the lab began with and removes these.
+    /// Returns how many processes there were. Dropping does the same.
+    pub fn close(mut self) -> usize {
+        self.remove_links()
     }
 
-    fn end_processes(&self) -> usize {
-        let hosts = self.links.iter().flat_map(|link| &link.hosts);
-        let namespaces: HashSet<_> =
-            hosts.filter_map(|host| host.namespace().identity().ok()).collect();
-        processes::end_in(&namespaces)
+    fn remove_links(&mut self) -> usize {
+        let ended = if self.links.is_empty() { 0 } else { desert(self.links.iter()) };
+        let share = self.links.len().div_ceil(REMOVERS).max(1);
+        thread::scope(|scope| {
+            while !self.links.is_empty() {
+                let some = self.links.split_off(self.links.len().saturating_sub(share));
+                scope.spawn(move || drop(some));
+            }
+        });
+        ended
     }
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        // After this the fields follow: the names and namespaces, then the ferry with the ports.
-        self.end_processes();
-    }
-}
-
-impl DirectionReport {
-    fn new(config: ChannelConfig, lane: &LaneReport, lost_on_intake: u64) -> Self {
-        let LaneReport { stats, figures } = lane;
-        let drops = DropReason::ALL.map(|reason| (reason.name(), stats.dropped(reason).packets));
-        let own = [("intake", lost_on_intake), ("refused", figures.refused)];
-        let dropped: BTreeMap<String, u64> = drops
-            .into_iter()
-            .chain(own)
-            .filter(|(_, count)| *count > 0)
-            .map(|(reason, count)| (reason.to_string(), count))
-            .collect();
-        Self {
-            config,
-            traffic: Traffic {
-                packets_in: stats.offered.packets,
-                bytes_in: stats.offered.bytes,
-                packets_out: figures.written.packets,
-                bytes_out: figures.written.bytes,
-                dropped,
-                queue_peak_bytes: stats.queue_peak.bytes,
-            },
-            lateness: lateness(&figures.lateness),
-            duplicated: stats.duplicated.packets,
-            corrupted: stats.corrupted,
-            reordered: stats.reordered,
-            queued_bytes: stats.queued.bytes,
-            ignored: figures.ignored,
-        }
-    }
-}
-
-fn lateness(histogram: &LatenessHistogram) -> Lateness {
-    let bins = histogram.iter_recorded();
-    Lateness {
-        count: histogram.len(),
-        p50_us: histogram.value_at_quantile(0.5),
-        p99_us: histogram.value_at_quantile(0.99),
-        p999_us: histogram.value_at_quantile(0.999),
-        max_us: histogram.max(),
-        bins: bins.map(|bin| (bin.value_iterated_to(), u64::from(bin.count_at_value()))).collect(),
+        self.remove_links();
     }
 }
 
@@ -298,13 +197,10 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 fn check(specs: &[LinkSpec]) -> Result<()> {
     let mut names = HashSet::new();
     for spec in specs {
-        check_name(&spec.name)?;
+        spec.check()?;
         if !names.insert(spec.name.as_str()) {
             return Err(Error::Caller(format!("two links are named '{}': rename one", spec.name)));
         }
-        spec.config
-            .check()
-            .map_err(|error| Error::Caller(format!("link '{}': {error}", spec.name)))?;
     }
     Ok(())
 }
@@ -345,16 +241,19 @@ mod tests {
 
     #[test]
     fn specs_are_checked_before_anything_is_built() {
-        let spec = |name: &str| LinkSpec {
-            name: name.to_string(),
-            config: LinkConfig::default(),
-            seed: 1,
-        };
+        let spec = |name: &str| LinkSpec::new(name, LinkConfig::default(), 1);
         let message = Lab::build(&[spec("x"), spec("x")]).err().unwrap().to_string();
         assert!(message.contains("two links are named 'x'"), "{message}");
         let mut bad = spec("y");
         bad.config.ab.reorder = 0.5;
         let message = Lab::build(&[bad]).err().unwrap().to_string();
         assert!(message.contains("link 'y'") && message.contains("delay"), "{message}");
+        let mut bad = spec("z");
+        bad.tcp[1].congestion_control = "no such".to_string();
+        let message = Lab::build(&[bad]).err().unwrap().to_string();
+        assert!(message.contains("link 'z'") && message.contains("'no such'"), "{message}");
+        let bad = LinkSpec { record_packets: usize::MAX, ..spec("r") };
+        let message = Lab::build(&[bad]).err().unwrap().to_string();
+        assert!(message.contains("link 'r'") && message.contains("at most"), "{message}");
     }
 }

@@ -38,10 +38,8 @@ fn build(device: Device, configs: &[LinkConfig]) -> Option<Lab> {
         println!("skipped: needs root");
         return None;
     }
-    let spec = |(number, config): (usize, &LinkConfig)| LinkSpec {
-        name: format!("link{number}"),
-        config: config.clone(),
-        seed: 1,
+    let spec = |(number, config): (usize, &LinkConfig)| {
+        LinkSpec::new(format!("link{number}"), config.clone(), 1)
     };
     let specs: Vec<LinkSpec> = configs.iter().enumerate().map(spec).collect();
     let options = Options { device, ..Options::default() };

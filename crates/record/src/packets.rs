@@ -32,8 +32,14 @@ pub struct PacketEvent {
     pub offered: Duration,
     /// When it was written to the receiver; none for one that was dropped or has not arrived.
     pub delivered: Option<Duration>,
-    /// Why it was dropped.
+    /// When it was due there: what it is later is the ferry's lateness.
+    #[serde(default)]
+    pub due: Option<Duration>,
+    /// Why it was dropped: a reason of the link, or `refused` by the receiver's interface.
     pub dropped: Option<String>,
+    /// A second one that the link made of a packet; it is offered when that was.
+    #[serde(default)]
+    pub duplicate: bool,
     /// IP bytes.
     pub bytes: u32,
     /// What its TCP header says; none for other packets.

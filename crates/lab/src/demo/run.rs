@@ -91,10 +91,9 @@ fn indices(networks: usize, services: usize) -> Vec<Index> {
 
 /// The three ways to a service meet the same chances: packet by packet the same are lost.
 fn build(plan: &Plan, links: &[Link], indices: &[Index]) -> Result<Lab> {
-    let spec = |(number, index): (usize, &Index)| LinkSpec {
-        name: format!("cell-{number}"),
-        config: links[index.network].config.clone(),
-        seed: row_seed(plan.seed, index, &plan.services),
+    let spec = |(number, index): (usize, &Index)| {
+        let config = links[index.network].config.clone();
+        LinkSpec::new(format!("cell-{number}"), config, row_seed(plan.seed, index, &plan.services))
     };
     let specs: Vec<LinkSpec> = indices.iter().enumerate().map(spec).collect();
     let id = format!("demo-{}", std::process::id());

@@ -6,25 +6,25 @@ use std::time::Duration;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-/// Time since the ferry started, and one alarm at an absolute moment of it.
+/// The machine's monotonic time, as every program on it reads it, and one alarm at a moment of it.
 pub(super) struct Clock {
-    epoch: Duration,
     timer: TimerFd,
     set_to: Option<Duration>,
 }
 
 impl Clock {
-    /// Starts at zero, without an alarm.
+    /// Without an alarm.
     pub(super) fn start() -> nix::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
-        Ok(Self { epoch: monotonic()?, timer, set_to: None })
+        monotonic()?;
+        Ok(Self { timer, set_to: None })
     }
 
     /// The time.
     pub(super) fn now(&self) -> Duration {
         // The monotonic clock exists on every Linux; were it to fail, time would stand still.
-        monotonic().map_or(Duration::ZERO, |time| time.saturating_sub(self.epoch))
+        monotonic().unwrap_or_default()
     }
 
     /// Sets the alarm: the descriptor becomes readable at `moment`, or never.
@@ -34,7 +34,7 @@ impl Clock {
         }
         match moment {
             Some(moment) => {
-                let at = TimeSpec::from_duration(self.epoch.saturating_add(moment));
+                let at = TimeSpec::from_duration(moment);
                 self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
             }
             None => self.timer.unset()?,

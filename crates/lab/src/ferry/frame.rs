@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::mem;
 use std::rc::Rc;
 
+use super::recorder::Place;
+
 /// Length of an Ethernet header; the rest is the IP packet, which is what the link carries.
 const HEADER_BYTES: usize = 14;
 /// Longest frame that any port may hand in: the largest IPv4 packet behind an Ethernet header.
@@ -24,6 +26,8 @@ pub(super) struct Pool {
 pub(super) struct Frame {
     bytes: Vec<u8>,
     pool: Pool,
+    /// Where it stands in its link's record.
+    pub(super) entry: Place,
 }
 
 impl Pool {
@@ -39,7 +43,7 @@ impl Pool {
     fn copy(&self, content: &[u8]) -> Frame {
         let mut bytes = self.free.borrow_mut().pop().unwrap_or_default();
         bytes.extend_from_slice(content);
-        Frame { bytes, pool: self.clone() }
+        Frame { bytes, pool: self.clone(), entry: Place::NONE }
     }
 }
 
@@ -47,6 +51,11 @@ impl Frame {
     /// The whole frame, header included.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The IP packet in it.
+    pub(super) fn packet(&self) -> &[u8] {
+        self.bytes.get(HEADER_BYTES..).unwrap_or_default()
     }
 }
 
@@ -62,7 +71,9 @@ impl link::Packet for Frame {
     }
 
     fn duplicate(&self) -> Self {
-        self.pool.copy(&self.bytes)
+        let mut copy = self.pool.copy(&self.bytes);
+        copy.entry = self.entry.copy();
+        copy
     }
 }
 

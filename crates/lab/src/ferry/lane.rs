@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-use link::{Channel, Count, Direction, Input, LinkConfig, Output, Packet, Stats};
+use hdrhistogram::{CreationError, Histogram};
+use link::{Channel, ChannelConfig, Count, Direction, Input, Output, Packet, Stats};
 
 use super::clock::Clock;
 use super::frame::Frame;
 use super::port::Port;
+use super::recorder::{Fate, Recorder};
 
 /// The largest lateness that is told apart, in microseconds.
 const LATENESS_MAX_US: u64 = 60_000_000;
@@ -19,8 +20,27 @@ pub(crate) type LatenessHistogram = Histogram<u32>;
 
 /// Packets move from one port through the channel to the other port.
 pub(super) struct Lane {
+    direction: Direction,
     channel: Channel<Frame>,
     figures: Figures,
+}
+
+/// The time, as the machine and as a link counts it.
+pub(super) struct Moment<'a> {
+    pub(super) clock: &'a Clock,
+    pub(super) epoch: Duration,
+}
+
+impl Moment<'_> {
+    /// Since the link began.
+    fn now(&self) -> Duration {
+        self.clock.now().saturating_sub(self.epoch)
+    }
+
+    /// A moment of the link on the machine's clock.
+    fn absolute(&self, of_link: Duration) -> Duration {
+        self.epoch.saturating_add(of_link)
+    }
 }
 
 /// What a lane has done that its channel does not know.
@@ -44,33 +64,48 @@ pub(crate) struct LaneReport {
     pub(crate) figures: Figures,
 }
 
+impl Figures {
+    pub(super) fn new() -> Result<Self, CreationError> {
+        let lateness = Histogram::new_with_bounds(1, LATENESS_MAX_US, LATENESS_DIGITS)?;
+        Ok(Self { written: Count::default(), refused: 0, ignored: 0, lateness })
+    }
+}
+
 impl Lane {
     pub(super) fn new(
-        config: &LinkConfig,
+        config: ChannelConfig,
         seed: u64,
         direction: Direction,
-    ) -> Result<Self, hdrhistogram::CreationError> {
-        let lateness = Histogram::new_with_bounds(1, LATENESS_MAX_US, LATENESS_DIGITS)?;
-        Ok(Self {
-            channel: Channel::new(config.direction(direction).clone(), seed, direction),
-            figures: Figures { written: Count::default(), refused: 0, ignored: 0, lateness },
-        })
+        figures: Figures,
+    ) -> Self {
+        Self { direction, channel: Channel::new(config, seed, direction), figures }
     }
 
-    /// Hands an input to the channel and writes to `port` what is due. Returns when to wake it.
+    /// Hands an input to the channel and writes to `port` what is due. Returns when to wake it, on
+    /// the machine's clock.
     pub(super) fn handle_input(
         &mut self,
-        clock: &Clock,
+        moment: &Moment<'_>,
         port: &Port,
-        input: Input<Frame>,
+        recorder: &mut Recorder,
+        mut input: Input<Frame>,
     ) -> Option<Duration> {
-        self.channel.handle_input(clock.now(), input);
+        let now = moment.now();
+        if let Input::Packet(frame) = &mut input {
+            frame.entry = recorder.offer(self.direction, moment.absolute(now), frame.packet());
+        }
+        self.channel.handle_input(now, input);
         loop {
             match self.channel.poll_output() {
-                Output::Deliver { due, packet } => self.write(clock, port, due, &packet),
+                Output::Deliver { due, packet } => {
+                    let fate = self.write(moment, port, due, &packet);
+                    recorder.end(packet.entry, Some(moment.absolute(due)), fate);
+                }
                 // The channel has counted it.
-                Output::Drop { .. } => {}
-                Output::WakeAt(moment) => return Some(moment),
+                Output::Drop { packet, reason } => {
+                    recorder.end(packet.entry, None, Fate::Dropped(reason));
+                }
+                Output::WakeAt(at) => return Some(moment.absolute(at)),
                 Output::Idle => return None,
             }
         }
@@ -85,18 +120,25 @@ impl Lane {
         LaneReport { stats: self.channel.stats(), figures: self.figures.clone() }
     }
 
-    fn write(&mut self, clock: &Clock, port: &Port, due: Duration, frame: &Frame) {
+    /// Frees what travels, for the buffers.
+    pub(super) fn end(self) -> Figures {
+        self.figures
+    }
+
+    fn write(&mut self, moment: &Moment<'_>, port: &Port, due: Duration, frame: &Frame) -> Fate {
         if port.write(frame.as_bytes()).is_err() {
             // The interface is down, gone or full. A real receiver that is not there loses the
             // packet too; waiting would hold up every other link.
             self.figures.refused += 1;
-            return;
+            return Fate::Refused;
         }
-        let late = clock.now().saturating_sub(due);
+        let now = moment.now();
+        let late = now.saturating_sub(due);
         self.figures
             .lateness
             .saturating_record(u64::try_from(late.as_micros()).unwrap_or(u64::MAX));
         self.figures.written.packets += 1;
         self.figures.written.bytes += frame.len_bytes() as u64;
+        Fate::Delivered(moment.absolute(now))
     }
 }

@@ -1,46 +1,38 @@
 //! The ferry moves packets between hosts through the links of the `link` crate, in real time.
 //!
-//! One thread serves all links of a lab. It sleeps until the earliest moment at which a packet is
-//! due or a frame arrives, never blocks on a port, and allocates nothing per packet once its
-//! buffers have grown. How late it wrote each packet against its due time is part of every result.
+//! One thread serves all links of a lab, which come and go while it runs. It sleeps until the
+//! earliest moment at which a packet is due or a frame arrives, never blocks on a port, and
+//! allocates nothing per packet once its buffers have grown. What takes time, as making and closing
+//! ports, is done by those who ask for it. How late it wrote each packet against its due time is
+//! part of every result.
 
 mod clock;
+mod command;
 mod frame;
 mod lane;
+mod pair;
 mod port;
 mod realtime;
+mod recorder;
 mod shard;
+mod slots;
+mod tcp;
 
-use std::sync::Arc;
-use std::sync::mpsc::{self, SyncSender};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 
 use link::LinkConfig;
-use nix::sys::eventfd::{EfdFlags, EventFd};
+use record::packets::PacketRecord;
 
 use crate::error::{Doing, Error, Result};
+use command::{Command, Sender};
 pub(crate) use lane::{LaneReport, LatenessHistogram};
+pub(crate) use pair::{FerryLink, Remains};
 pub(crate) use port::{Port, frames_lost_by_socket};
 pub(crate) use realtime::{lock_memory, raise_this_thread};
+pub(crate) use slots::Ticket;
+
 use shard::Shard;
-
-/// Commands that may wait for the thread; a caller waits for the answer of each.
-const COMMANDS_MAX: usize = 64;
-
-/// One link to be served.
-pub(crate) struct FerryLink {
-    /// To host a, to host b.
-    pub(crate) ports: [Port; 2],
-    pub(crate) config: LinkConfig,
-    pub(crate) seed: u64,
-}
-
-/// What the thread is asked to do. Links are numbered as they were given to [`Ferry::start`].
-enum Command {
-    Configure { link: usize, config: Box<LinkConfig>, done: SyncSender<()> },
-    Report { link: usize, answer: SyncSender<[LaneReport; 2]> },
-    Stop,
-}
 
 /// How the thread runs: part of every result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,24 +45,20 @@ pub struct RealTime {
 
 /// A running ferry; stops when dropped.
 pub(crate) struct Ferry {
-    commands: SyncSender<Command>,
-    bell: Arc<EventFd>,
+    commands: Sender,
     thread: Option<JoinHandle<()>>,
     real_time: RealTime,
 }
 
 impl Ferry {
-    /// Starts to serve links.
-    pub(crate) fn start(links: Vec<FerryLink>) -> Result<Self> {
+    /// Starts, without links.
+    pub(crate) fn start() -> Result<Self> {
         let doing = || "start the ferry's thread".to_string();
-        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-        let bell = Arc::new(EventFd::from_flags(flags).doing(doing)?);
-        let (commands, inbox) = mpsc::sync_channel(COMMANDS_MAX);
+        let (commands, inbox) = command::channel().doing(doing)?;
         let (started, start) = mpsc::sync_channel(1);
-        let thread_bell = Arc::clone(&bell);
         let work = move || {
             let priority = raise_this_thread();
-            match Shard::new(links, inbox, thread_bell) {
+            match Shard::new(inbox) {
                 Ok(shard) => {
                     // Received below, before anything can drop it.
                     let _ = started.send(Ok(priority.is_ok()));
@@ -85,7 +73,7 @@ impl Ferry {
         let thread = thread::Builder::new().name("ferry".to_string()).spawn(work).doing(doing)?;
         let priority = start.recv().map_err(|_| Error::FerryStopped)??;
         let real_time = RealTime { priority, memory_locked };
-        Ok(Self { commands, bell, thread: Some(thread), real_time })
+        Ok(Self { commands, thread: Some(thread), real_time })
     }
 
     /// How the thread runs.
@@ -93,33 +81,61 @@ impl Ferry {
         self.real_time
     }
 
+    /// Serves one more link from now on; its time begins now.
+    pub(crate) fn add(&self, link: FerryLink) -> Result<Ticket> {
+        let link = Box::new(link);
+        self.ask(|answer| Command::Add { link, answer })?.doing(|| "watch a port".to_string())
+    }
+
+    /// Serves a link no longer. What travels on it is lost; what is left is for the caller to
+    /// close, which takes time.
+    pub(crate) fn remove(&self, link: Ticket) -> Result<Remains> {
+        gone(self.ask(|answer| Command::Remove { link, answer })?)
+    }
+
     /// Changes a link from now on; what is queued stays queued.
-    pub(crate) fn configure(&self, link: usize, config: LinkConfig) -> Result<()> {
+    pub(crate) fn configure(&self, link: Ticket, config: LinkConfig) -> Result<()> {
         let config = Box::new(config);
-        self.ask(|done| Command::Configure { link, config, done })
+        gone(self.ask(|done| Command::Configure { link, config, done })?)
     }
 
     /// What a link has carried, from a to b and from b to a.
-    pub(crate) fn report(&self, link: usize) -> Result<[LaneReport; 2]> {
-        self.ask(|answer| Command::Report { link, answer })
+    pub(crate) fn report(&self, link: Ticket) -> Result<[LaneReport; 2]> {
+        gone(self.ask(|answer| Command::Report { link, answer })?)
     }
 
-    fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T> {
-        let (answer, inbox) = mpsc::sync_channel(1);
-        self.send(command(answer))?;
+    /// The packets of a link. They are fetched in pieces, so that no link waits while many are
+    /// copied.
+    pub(crate) fn record(&self, link: Ticket) -> Result<PacketRecord> {
+        let mut record = PacketRecord::default();
+        let mut piece = recorder::piece();
+        loop {
+            let from = record.packets.len();
+            let (fetched, unrecorded) =
+                gone(self.ask(|answer| Command::Record { link, from, piece, answer })?)?;
+            record.packets.extend(fetched.iter().map(|entry| entry.event()));
+            record.unrecorded = unrecorded;
+            if fetched.is_empty() {
+                return Ok(record);
+            }
+            piece = fetched;
+        }
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(mpsc::SyncSender<T>) -> Command) -> Result<T> {
+        let (answer, inbox): (_, Receiver<T>) = mpsc::sync_channel(1);
+        self.commands.send(command(answer))?;
         inbox.recv().map_err(|_| Error::FerryStopped)
     }
+}
 
-    fn send(&self, command: Command) -> Result<()> {
-        self.commands.send(command).map_err(|_| Error::FerryStopped)?;
-        self.bell.write(1).doing(|| "wake the ferry".to_string())?;
-        Ok(())
-    }
+fn gone<T>(answer: Option<T>) -> Result<T> {
+    answer.ok_or_else(|| Error::Caller("the link is removed: add it again".to_string()))
 }
 
 impl Drop for Ferry {
     fn drop(&mut self) {
-        let stopped = self.send(Command::Stop);
+        let stopped = self.commands.send(Command::Stop);
         let Some(thread) = self.thread.take() else { return };
         // A thread that cannot be told to stop has stopped already: joining does not wait.
         if (stopped.is_ok() || thread.is_finished()) && thread.join().is_err() {

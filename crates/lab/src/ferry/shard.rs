@@ -2,22 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
-use std::thread;
 use std::time::Duration;
 
-use link::{Direction, Input};
+use link::Input;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::eventfd::EventFd;
 
 use super::clock::Clock;
-use super::frame::{FRAME_BYTES_MAX, Pool};
-use super::lane::Lane;
-use super::port::Port;
-use super::{Command, FerryLink};
-use crate::error::{Doing, Error, Result};
+use super::command::{Command, Inbox};
+use super::frame::{FRAME_BYTES_MAX, Frame, Pool};
+use super::pair::{FerryLink, Pair, Remains};
+use super::slots::{Slots, Ticket};
+use crate::error::{Doing, Result};
 
 /// Frames read from one port before the others have their turn.
 const READS_PER_TURN: usize = 16;
@@ -25,24 +21,41 @@ const READS_PER_TURN: usize = 16;
 const WAKES_PER_TURN: usize = 1024;
 /// Events fetched at once.
 const EVENTS_PER_TURN: usize = 64;
-/// Events that are not of a port; those of ports carry the port's index.
+/// Events that are not of a port. Those of ports carry a [`LaneId`], whose place is never so high.
 const TIMER: u64 = u64::MAX;
 const COMMANDS: u64 = u64::MAX - 1;
 
-/// Lane `2n` leads from port `2n` (host a of link n) to port `2n + 1` (host b), lane `2n + 1` back:
-/// a lane has the index of the port that it reads, and writes to its neighbour.
+/// A lane, and the port that it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LaneId {
+    link: Ticket,
+    side: usize,
+}
+
+impl LaneId {
+    /// As an event carries it: generation, place, side.
+    fn token(self) -> u64 {
+        let place = u64::from(self.link.slot) << 1 | (self.side & 1) as u64;
+        u64::from(self.link.generation) << 32 | place & u64::from(u32::MAX)
+    }
+
+    fn from_token(token: u64) -> Self {
+        // Each part is what the token has room for.
+        #[allow(clippy::cast_possible_truncation)]
+        let (generation, place) = ((token >> 32) as u32, token as u32);
+        Self { link: Ticket { slot: place >> 1, generation }, side: (place & 1) as usize }
+    }
+}
+
 pub(super) struct Shard {
-    lanes: Vec<Lane>,
-    ports: Vec<Port>,
-    /// When each lane is to be woken, and the same in order of time: one entry per lane at most.
-    wake_at: Vec<Option<Duration>>,
-    wakes: BTreeSet<(Duration, usize)>,
+    pairs: Slots<Box<Pair>>,
+    /// When lanes are to be woken, in order of time: one entry per lane at most.
+    wakes: BTreeSet<(Duration, LaneId)>,
     clock: Clock,
     epoll: Epoll,
     pool: Pool,
     buffer: Vec<u8>,
-    commands: Receiver<Command>,
-    bell: Arc<EventFd>,
+    commands: Inbox,
 }
 
 /// Whether to go on.
@@ -53,11 +66,7 @@ enum Next {
 
 impl Shard {
     /// To be called on the thread that will run it.
-    pub(super) fn new(
-        links: Vec<FerryLink>,
-        commands: Receiver<Command>,
-        bell: Arc<EventFd>,
-    ) -> Result<Self> {
+    pub(super) fn new(commands: Inbox) -> Result<Self> {
         let doing = || "set the ferry up".to_string();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing(doing)?;
         let clock = Clock::start().doing(doing)?;
@@ -65,44 +74,27 @@ impl Shard {
             epoll.add(what, EpollEvent::new(EpollFlags::EPOLLIN, token)).doing(doing)
         };
         watch(&&clock, TIMER)?;
-        watch(&&*bell, COMMANDS)?;
-        let (mut lanes, mut ports) = (Vec::new(), Vec::new());
-        for link in links {
-            for (direction, port) in Direction::BOTH.into_iter().zip(link.ports) {
-                let lane = Lane::new(&link.config, link.seed, direction)
-                    .map_err(|error| Error::Caller(format!("no lateness histogram: {error:?}")))?;
-                watch(&&port, ports.len() as u64)?;
-                lanes.push(lane);
-                ports.push(port);
-            }
-        }
+        watch(&&commands, COMMANDS)?;
         Ok(Self {
-            wake_at: vec![None; lanes.len()],
+            pairs: Slots::new(),
             wakes: BTreeSet::new(),
-            lanes,
-            ports,
             clock,
             epoll,
             pool: Pool::default(),
             buffer: vec![0; FRAME_BYTES_MAX],
             commands,
-            bell,
         })
     }
 
-    /// Moves packets until told to stop.
+    /// Moves packets until told to stop. Links that are left then lose their ports.
     pub(super) fn run(mut self) {
         loop {
             match self.turn() {
                 Ok(Next::Turn) => {}
-                Ok(Next::Stop) => break,
-                Err(error) => {
-                    tracing::error!(%error, "the ferry stops");
-                    break;
-                }
+                Ok(Next::Stop) => return,
+                Err(error) => return tracing::error!(%error, "the ferry stops"),
             }
         }
-        abandon(self.ports);
     }
 
     fn turn(&mut self) -> nix::Result<Next> {
@@ -123,8 +115,8 @@ impl Shard {
                         return Ok(Next::Stop);
                     }
                 }
-                port => {
-                    self.read(usize::try_from(port).unwrap_or(usize::MAX), event.events());
+                token => {
+                    self.read(LaneId::from_token(token), event.events());
                     self.wake_lanes();
                 }
             }
@@ -144,9 +136,10 @@ impl Shard {
         }
     }
 
-    fn hand_in(&mut self, lane: usize, input: Input<super::frame::Frame>) {
-        let wake = self.lanes[lane].handle_input(&self.clock, &self.ports[lane ^ 1], input);
-        let before = std::mem::replace(&mut self.wake_at[lane], wake);
+    fn hand_in(&mut self, lane: LaneId, input: Input<Frame>) {
+        let Some(pair) = self.pairs.get_mut(lane.link) else { return };
+        let wake = pair.handle_input(&self.clock, lane.side, input);
+        let before = std::mem::replace(&mut pair.wake_at[lane.side], wake);
         if before != wake {
             if let Some(moment) = before {
                 self.wakes.remove(&(moment, lane));
@@ -156,73 +149,104 @@ impl Shard {
     }
 
     /// Takes some frames from a port.
-    fn read(&mut self, port: usize, flags: EpollFlags) {
+    fn read(&mut self, lane: LaneId, flags: EpollFlags) {
         for turn in 0..READS_PER_TURN {
-            let length = match self.ports[port].read(&mut self.buffer) {
+            // An event may come from a link that was removed after it was fetched.
+            let Some(pair) = self.pairs.get_mut(lane.link) else { return };
+            let length = match pair.port(lane.side).read(&mut self.buffer) {
                 Ok(length) => length,
                 Err(Errno::EINTR) => continue,
                 Err(Errno::EAGAIN) => {
                     // Nothing to read, yet an event: an error that would come back for ever.
                     if turn == 0 && flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
-                        self.disconnect(port, Errno::EAGAIN);
+                        self.disconnect(lane, Errno::EAGAIN);
                     }
                     return;
                 }
                 // Told once when somebody takes the interface down; it may come up again.
                 Err(Errno::ENETDOWN) => return,
-                Err(error) => return self.disconnect(port, error),
+                Err(error) => return self.disconnect(lane, error),
             };
             match self.pool.admit(&self.buffer[..length]) {
-                Some(frame) => self.hand_in(port, Input::Packet(frame)),
-                None => self.lanes[port].ignore(),
+                Some(frame) => self.hand_in(lane, Input::Packet(frame)),
+                None => pair.ignore(lane.side),
             }
         }
     }
 
     /// Stops listening to a port whose interface somebody has removed.
-    fn disconnect(&self, port: usize, error: Errno) {
-        tracing::warn!(port, %error, "a host's interface is gone");
-        if let Err(error) = self.epoll.delete(&self.ports[port]) {
-            tracing::warn!(port, %error, "cannot stop listening to it");
+    fn disconnect(&mut self, lane: LaneId, error: Errno) {
+        tracing::warn!(?lane, %error, "a host's interface is gone");
+        let Some(pair) = self.pairs.get_mut(lane.link) else { return };
+        if let Err(error) = self.epoll.delete(pair.port(lane.side)) {
+            tracing::warn!(?lane, %error, "cannot stop listening to it");
         }
     }
 
     fn obey(&mut self) -> nix::Result<Next> {
-        match self.bell.read() {
-            Ok(_) | Err(Errno::EAGAIN) => {}
-            Err(error) => return Err(error),
-        }
-        loop {
-            match self.commands.try_recv() {
-                Ok(Command::Configure { link, config, done }) => {
-                    let lanes = [2 * link, 2 * link + 1];
-                    for (lane, channel) in lanes.into_iter().zip([config.ab, config.ba]) {
-                        self.hand_in(lane, Input::Configure(Box::new(channel)));
+        for _ in 0..self.commands.count()? {
+            // Who no longer waits for an answer needs none.
+            match self.commands.next() {
+                Command::Add { link, answer } => {
+                    let _ = answer.try_send(self.add(*link));
+                }
+                Command::Remove { link, answer } => {
+                    let _ = answer.try_send(self.remove(link));
+                }
+                Command::Configure { link, config, done } => {
+                    let known = self.pairs.get_mut(link).map(|_| ());
+                    for (side, channel) in [config.ab, config.ba].into_iter().enumerate() {
+                        self.hand_in(LaneId { link, side }, Input::Configure(Box::new(channel)));
                     }
-                    // Who no longer waits for the answer needs none.
-                    let _ = done.try_send(());
+                    let _ = done.try_send(known);
                 }
-                Ok(Command::Report { link, answer }) => {
-                    let report = [2 * link, 2 * link + 1].map(|lane| self.lanes[lane].report());
-                    let _ = answer.try_send(report);
+                Command::Report { link, answer } => {
+                    let _ = answer.try_send(self.pairs.get_mut(link).map(|pair| pair.report()));
                 }
-                Err(TryRecvError::Empty) => return Ok(Next::Turn),
-                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(Next::Stop),
+                Command::Record { link, from, piece, answer } => {
+                    let pair = self.pairs.get_mut(link);
+                    let _ = answer.try_send(pair.map(|pair| pair.record(from, piece)));
+                }
+                Command::Stop => return Ok(Next::Stop),
             }
         }
+        Ok(Next::Turn)
+    }
+
+    fn add(&mut self, link: FerryLink) -> nix::Result<Ticket> {
+        let ticket = self.pairs.next();
+        let pair = Box::new(Pair::new(link, self.clock.now()));
+        for side in [0, 1] {
+            let token = LaneId { link: ticket, side }.token();
+            // Were the second refused, the port's end would end the watch of the first too.
+            self.epoll.add(pair.port(side), EpollEvent::new(EpollFlags::EPOLLIN, token))?;
+        }
+        Ok(self.pairs.insert(pair))
+    }
+
+    fn remove(&mut self, link: Ticket) -> Option<Remains> {
+        let pair = self.pairs.remove(link)?;
+        for (side, wake) in pair.wake_at.into_iter().enumerate() {
+            // One whose interface is gone is not watched any more.
+            let _ = self.epoll.delete(pair.port(side));
+            if let Some(moment) = wake {
+                self.wakes.remove(&(moment, LaneId { link, side }));
+            }
+        }
+        Some(pair.end())
     }
 }
 
-/// Threads that close ports: the kernel lets each wait for a grace period of its own, 14 ms per
-/// packet socket, and those of several threads pass together.
-const CLOSERS: usize = 32;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn abandon(mut ports: Vec<Port>) {
-    let share = ports.len().div_ceil(CLOSERS).max(1);
-    thread::scope(|scope| {
-        while !ports.is_empty() {
-            let some = ports.split_off(ports.len().saturating_sub(share));
-            scope.spawn(move || some.into_iter().for_each(Port::abandon));
+    #[test]
+    fn a_token_says_which_lane() {
+        for (slot, generation, side) in [(0, 0, 0), (8191, 7, 1), (1, u32::MAX, 0)] {
+            let lane = LaneId { link: Ticket { slot, generation }, side };
+            assert_eq!(LaneId::from_token(lane.token()), lane);
+            assert!(lane.token() < COMMANDS);
         }
-    });
+    }
 }

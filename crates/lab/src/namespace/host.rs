@@ -7,13 +7,14 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::enter::{Entrance, LAB_ID, duplicate};
-use super::netlink::{LinkChange, Netlink};
+use super::netlink::{LinkChange, Netlink, Route};
 use super::netns::{Namespace, within};
+use super::tcp::TcpSettings;
 use crate::error::{Doing, Result};
 use crate::ferry::frames_lost_by_socket;
 
-/// Congestion control of every TCP connection over an emulated link, whatever the machine's own
-/// default: results stay comparable from machine to machine.
+/// Congestion control of TCP connections over an emulated link unless something else is asked for,
+/// whatever the machine's own default: results stay comparable from machine to machine.
 pub const CONGESTION_CONTROL: &str = "cubic";
 /// The name of a host's interface to the link.
 pub const INTERFACE: &str = "lw0";
@@ -64,7 +65,10 @@ pub struct Host {
     pub(super) peer: Ipv4Addr,
     pub(super) netlink: Netlink,
     pub(super) interface: u32,
-    pub(super) congestion_control: String,
+    /// As asked for.
+    pub(super) tcp: TcpSettings,
+    /// As read back.
+    pub(super) tcp_in_force: TcpSettings,
     pub(super) intake: Intake,
     /// Packets lost on the intake, as last read.
     pub(super) lost: AtomicU64,
@@ -101,7 +105,14 @@ impl Host {
     /// Congestion control of TCP connections over the link, as read back from the kernel.
     #[must_use]
     pub fn congestion_control(&self) -> &str {
-        &self.congestion_control
+        &self.tcp_in_force.congestion_control
+    }
+
+    /// Segments that TCP connections over the link begin with, as read back from the kernel; none
+    /// when it is the kernel's own.
+    #[must_use]
+    pub fn initial_window(&self) -> Option<u32> {
+        self.tcp_in_force.initial_window
     }
 
     /// A program that will run on this host. There the names `a` and `b` resolve, and no other
@@ -134,8 +145,13 @@ impl Host {
         let doing = || format!("set the mtu of host {} to {mtu} B", self.side.name());
         let change = LinkChange { mtu: Some(interface_mtu), ..LinkChange::default() };
         self.netlink.change_link(self.interface, &change).doing(doing)?;
+        self.netlink.set_route(&self.route(mtu)).doing(doing)
+    }
+
+    /// The way over the link, for packets of up to `mtu` bytes.
+    pub(super) fn route(&self, mtu: u32) -> Route<'_> {
         let (interface, peer, source) = (self.interface, self.peer, self.address);
-        self.netlink.set_route(interface, peer, source, mtu, CONGESTION_CONTROL).doing(doing)
+        Route { interface, peer, source, mtu, tcp: &self.tcp }
     }
 
     /// Packets lost because the ferry did not fetch them in time, since the host was made.

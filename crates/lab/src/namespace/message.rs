@@ -114,6 +114,11 @@ pub(super) fn attribute(body: &[u8], fixed: usize, kind: u16) -> Option<&[u8]> {
     None
 }
 
+/// An attribute's text, without the zero byte that ends it.
+pub(super) fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).trim_end_matches('\0').to_string()
+}
+
 /// The 16-bit number at `at`, in this machine's byte order.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))

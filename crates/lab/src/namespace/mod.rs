@@ -8,6 +8,7 @@ mod netlink;
 mod netns;
 mod privilege;
 pub(crate) mod processes;
+mod tcp;
 mod wire;
 
 pub(crate) use enter::{Entrance, LAB_ID};
@@ -17,5 +18,6 @@ pub(crate) use netns::on_fresh_thread;
 pub use netns::{Namespace, within};
 pub(crate) use privilege::{CAP_IPC_LOCK, capabilities};
 pub use privilege::{Privilege, acquire, in_user_namespace};
+pub use tcp::TcpSettings;
 pub use wire::{Device, LINKS_MAX};
-pub(crate) use wire::{Plan, build, mtus};
+pub(crate) use wire::{Plan, Wire, Workshop, mtus};

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, setsockopt, socket,
@@ -14,7 +14,8 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-use super::message::{Answer, Request, answers, attribute, u32_at, u64_at};
+use super::message::{Answer, Request, answers, attribute, text, u32_at, u64_at};
+use super::tcp::TcpSettings;
 
 /// The kernel answers at once; after this many seconds something is wrong with the machine.
 const ANSWER_TIMEOUT_S: i64 = 5;
@@ -28,6 +29,8 @@ const ROUTE_FIXED_BYTES: usize = 12;
 const HOST_PREFIX: u8 = 32;
 /// `RTAX_MTU`: the longest packet over a route.
 const RTAX_MTU: u16 = 2;
+/// `RTAX_INITCWND`: the segments that a connection over a route begins with.
+const RTAX_INITCWND: u16 = 11;
 /// `RTAX_CC_ALGO`: the congestion control of connections that use a route.
 const RTAX_CC_ALGO: u16 = 16;
 /// `TC_H_ROOT`: in the place of an interface's own discipline.
@@ -41,7 +44,20 @@ pub(crate) type Mac = [u8; 6];
 /// A netlink socket of one network namespace.
 pub(crate) struct Netlink {
     socket: OwnedFd,
-    sequence: AtomicU32,
+    /// Number of the latest request. Held during an exchange: threads must not take each other's
+    /// answers.
+    sequence: Mutex<u32>,
+}
+
+/// What a host's route over the link says about it.
+pub(crate) struct Route<'a> {
+    pub(crate) interface: u32,
+    pub(crate) peer: Ipv4Addr,
+    pub(crate) source: Ipv4Addr,
+    /// Bytes of the longest packet.
+    pub(crate) mtu: u32,
+    /// Of TCP connections over the route, whatever program opens them and whatever the default is.
+    pub(crate) tcp: &'a TcpSettings,
 }
 
 /// What is to change on an interface.
@@ -67,7 +83,7 @@ impl Netlink {
         let protocol = SockProtocol::NetlinkRoute;
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
         setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(ANSWER_TIMEOUT_S))?;
-        Ok(Self { socket, sequence: AtomicU32::new(1) })
+        Ok(Self { socket, sequence: Mutex::new(0) })
     }
 
     /// Changes an interface.
@@ -138,16 +154,8 @@ impl Netlink {
         self.exchange(request, |_| ())
     }
 
-    /// Routes one host through an interface with packets of up to `mtu` bytes; TCP connections over
-    /// the route use `congestion_control`, whatever program opens them and whatever the default is.
-    pub(crate) fn set_route(
-        &self,
-        index: u32,
-        peer: Ipv4Addr,
-        source: Ipv4Addr,
-        mtu: u32,
-        congestion_control: &str,
-    ) -> io::Result<()> {
+    /// Routes one host through an interface.
+    pub(crate) fn set_route(&self, route: &Route<'_>) -> io::Result<()> {
         // struct rtmsg: family, lengths of destination and source, tos, table, protocol, scope,
         // type, flags.
         let mut fixed = [0; ROUTE_FIXED_BYTES];
@@ -159,18 +167,21 @@ impl Netlink {
         fixed[7] = libc::RTN_UNICAST;
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         let mut request = Request::new(libc::RTM_NEWROUTE, flags, &fixed);
-        request.attribute(libc::RTA_DST, &peer.octets());
-        request.attribute(libc::RTA_PREFSRC, &source.octets());
-        request.attribute(libc::RTA_OIF, &index.to_ne_bytes());
+        request.attribute(libc::RTA_DST, &route.peer.octets());
+        request.attribute(libc::RTA_PREFSRC, &route.source.octets());
+        request.attribute(libc::RTA_OIF, &route.interface.to_ne_bytes());
         let metrics = request.open(libc::RTA_METRICS);
-        request.attribute(RTAX_MTU, &mtu.to_ne_bytes());
-        request.text(RTAX_CC_ALGO, congestion_control);
+        request.attribute(RTAX_MTU, &route.mtu.to_ne_bytes());
+        if let Some(segments) = route.tcp.initial_window {
+            request.attribute(RTAX_INITCWND, &segments.to_ne_bytes());
+        }
+        request.text(RTAX_CC_ALGO, &route.tcp.congestion_control);
         request.close(metrics);
         self.exchange(request, |_| ())
     }
 
-    /// The congestion control that the kernel holds for the route to `peer`.
-    pub(crate) fn route_congestion_control(&self, peer: Ipv4Addr) -> io::Result<Option<String>> {
+    /// What the kernel holds for TCP connections over the route to `peer`.
+    pub(crate) fn route_tcp(&self, peer: Ipv4Addr) -> io::Result<Option<TcpSettings>> {
         let mut fixed = [0; ROUTE_FIXED_BYTES];
         fixed[0] = u8::try_from(libc::AF_INET).unwrap_or_default();
         fixed[1] = HOST_PREFIX;
@@ -178,8 +189,10 @@ impl Netlink {
         request.attribute(libc::RTA_DST, &peer.octets());
         self.exchange(request, |answer| {
             let metrics = attribute(answer.body, ROUTE_FIXED_BYTES, libc::RTA_METRICS)?;
-            let text = attribute(metrics, 0, RTAX_CC_ALGO)?;
-            Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_string())
+            let initial_window =
+                attribute(metrics, 0, RTAX_INITCWND).and_then(|value| u32_at(value, 0));
+            let name = attribute(metrics, 0, RTAX_CC_ALGO)?;
+            Some(TcpSettings { congestion_control: text(name), initial_window })
         })
     }
 
@@ -217,7 +230,9 @@ impl Netlink {
         request: Request,
         read: impl FnOnce(&Answer<'_>) -> T,
     ) -> io::Result<T> {
-        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let mut latest = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = latest.wrapping_add(1);
+        let sequence = *latest;
         send(self.socket.as_raw_fd(), &request.finish(sequence), MsgFlags::empty())?;
         let mut buffer = vec![0; ANSWER_BYTES];
         // What remains of an earlier exchange that timed out is passed over.

@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::net::Ipv4Addr;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use nix::net::if_::if_nametoindex;
 
 use super::ethtool::turn_offloads_off;
-use super::host::{CONGESTION_CONTROL, Host, INTERFACE, Intake, Side};
+use super::host::{Host, INTERFACE, Intake, Side};
 use super::netlink::{LinkChange, Mac, Netlink, VethEnd};
 use super::netns::{Namespace, on_fresh_thread};
+use super::tcp::TcpSettings;
 use crate::error::{Doing, Error, Result};
 use crate::ferry::Port;
 
-/// Most links of one lab: each takes a block of four addresses from 10.66.0.0 on.
+/// Most links of one lab at a time: each takes a block of four addresses from 10.66.0.0 on.
 pub const LINKS_MAX: usize = 8192;
 /// MTU of a host where the link has no limit of its own: Ethernet's.
 const DEFAULT_MTU_BYTES: u32 = 1500;
@@ -68,6 +69,8 @@ pub(crate) struct Plan<'a> {
     /// Names for `ip netns`, when it is to have them.
     pub(crate) names: Option<[String; 2]>,
     pub(crate) config: &'a link::LinkConfig,
+    /// Of host a, of host b.
+    pub(crate) tcp: &'a [TcpSettings; 2],
     pub(crate) lab_id: &'a str,
 }
 
@@ -84,38 +87,49 @@ pub(crate) fn mtus(config: &link::LinkConfig) -> ([u32; 2], u32) {
     ([a, b], a.max(b))
 }
 
-/// Builds pairs of hosts, each on its own.
-pub(crate) fn build(device: Device, plans: &[Plan<'_>]) -> Result<Vec<Wire>> {
-    if plans.len() > LINKS_MAX {
-        return Err(Error::Caller(format!(
-            "{} links are too many: at most {LINKS_MAX}, use several labs",
-            plans.len()
-        )));
-    }
-    // Making a namespace moves the thread into it.
-    on_fresh_thread(|| {
-        let ferry = match device {
-            Device::Veth => Some(Namespace::enter_new()?),
-            Device::Tap | Device::Auto => None,
-        };
-        if ferry.is_some() {
-            quieten()?;
-        }
-        let switch = match &ferry {
-            Some(namespace) => Some((namespace, Netlink::open().doing(|| OPENING.to_string())?)),
-            None => None,
-        };
-        let pair = |(index, plan)| build_pair(index, plan, switch.as_ref());
-        plans.iter().enumerate().map(pair).collect()
-    })
+/// Builds pairs of hosts, each on its own; several threads may at once.
+pub(crate) struct Workshop {
+    switch: Option<Switch>,
+    built: AtomicUsize,
+}
+
+/// The ferry's namespace, where its ends of veth pairs are.
+struct Switch {
+    namespace: Namespace,
+    netlink: Netlink,
 }
 
 const OPENING: &str = "open a netlink socket";
 
-/// The ferry's namespace, where its ends of veth pairs are.
-type Switch<'a> = (&'a Namespace, Netlink);
+impl Workshop {
+    /// For hosts that are joined to the ferry by `device`, resolved.
+    pub(crate) fn open(device: Device) -> Result<Self> {
+        let switch = match device {
+            Device::Veth => Some(on_fresh_thread(Switch::make)?),
+            Device::Tap | Device::Auto => None,
+        };
+        Ok(Self { switch, built: AtomicUsize::new(0) })
+    }
 
-fn build_pair(index: usize, plan: &Plan<'_>, switch: Option<&Switch<'_>>) -> Result<Wire> {
+    /// Builds a pair. Its addresses are used again after [`LINKS_MAX`] others, which nobody notices:
+    /// each pair is alone in its namespaces.
+    pub(crate) fn build(&self, plan: &Plan<'_>) -> Result<Wire> {
+        let index = self.built.fetch_add(1, Ordering::Relaxed);
+        // Making a namespace moves the thread into it.
+        on_fresh_thread(|| build_pair(index, plan, self.switch.as_ref()))
+    }
+}
+
+impl Switch {
+    fn make() -> Result<Self> {
+        let namespace = Namespace::enter_new()?;
+        quieten()?;
+        let netlink = Netlink::open().doing(|| OPENING.to_string())?;
+        Ok(Self { namespace, netlink })
+    }
+}
+
+fn build_pair(index: usize, plan: &Plan<'_>, switch: Option<&Switch>) -> Result<Wire> {
     let (a, port_a) = build_host(index, Side::A, plan, switch)?;
     let (b, port_b) = build_host(index, Side::B, plan, switch)?;
     Ok(Wire { hosts: [a, b], ports: [port_a, port_b] })
@@ -125,7 +139,7 @@ fn build_host(
     index: usize,
     side: Side,
     plan: &Plan<'_>,
-    switch: Option<&Switch<'_>>,
+    switch: Option<&Switch>,
 ) -> Result<(Host, Port)> {
     let mut namespace = Namespace::enter_new()?;
     if let Some(names) = &plan.names {
@@ -134,7 +148,8 @@ fn build_host(
     quieten()?;
     write_setting("ipv4/tcp_no_metrics_save", "1").doing(|| "stop metrics".to_string())?;
     // Refused in most namespaces; the route then decides alone.
-    let _ = write_setting("ipv4/tcp_congestion_control", CONGESTION_CONTROL);
+    let tcp = &plan.tcp[side as usize];
+    let _ = write_setting("ipv4/tcp_congestion_control", &tcp.congestion_control);
     let netlink = Netlink::open().doing(|| OPENING.to_string())?;
     let up = LinkChange { up: true, ..LinkChange::default() };
     netlink.change_link(LOOPBACK, &up).doing(|| "bring the loopback up".to_string())?;
@@ -149,7 +164,8 @@ fn build_host(
         namespace,
         netlink,
         interface: 0,
-        congestion_control: String::new(),
+        tcp: tcp.clone(),
+        tcp_in_force: tcp.clone(),
         intake,
         lost: AtomicU64::new(0),
         lab_id: plan.lab_id.to_string(),
@@ -176,16 +192,22 @@ fn configure(host: &mut Host, config: &link::LinkConfig) -> Result<()> {
     host.netlink.change_link(index, &change).doing(doing)?;
     host.netlink.add_address(index, host.address).doing(doing)?;
     host.netlink.add_neighbour(index, host.peer, mac(host.peer)).doing(doing)?;
-    let mtu = mtu[side as usize];
-    host.netlink.set_route(index, host.peer, host.address, mtu, CONGESTION_CONTROL).map_err(
-        |error| Error::Machine {
-            lack: format!("routing over the link with TCP {CONGESTION_CONTROL} fails ({error})"),
-            remedy: "load the kernel's module: modprobe tcp_cubic",
-        },
-    )?;
-    let in_force = host.netlink.route_congestion_control(host.peer).doing(doing)?;
-    host.congestion_control = in_force.unwrap_or_default();
+    host.netlink
+        .set_route(&host.route(mtu[side as usize]))
+        .map_err(|error| refused(host, &error))?;
+    match host.netlink.route_tcp(host.peer).doing(doing)? {
+        Some(in_force) if in_force == host.tcp => host.tcp_in_force = in_force,
+        other => return Err(refused(host, &format_args!("the kernel holds {other:?}"))),
+    }
     Ok(())
+}
+
+fn refused(host: &Host, why: &dyn std::fmt::Display) -> Error {
+    let name = &host.tcp.congestion_control;
+    Error::Machine {
+        lack: format!("routing over the link with TCP {name} fails ({why})"),
+        remedy: "load the kernel's module for it (modprobe tcp_cubic, tcp_bbr) or choose another",
+    }
 }
 
 /// Joins the calling thread's namespace to the ferry's and comes back.
@@ -194,7 +216,7 @@ fn join_by_veth(
     side: Side,
     namespace: &Namespace,
     netlink: &Netlink,
-    (ferry, ferry_netlink): &Switch<'_>,
+    switch: &Switch,
 ) -> Result<(Port, Intake)> {
     let far_name = format!("{}{index}", side.name());
     let doing = || format!("join host {far_name} by a veth pair");
@@ -203,13 +225,13 @@ fn join_by_veth(
     let near = VethEnd { name: INTERFACE, mac: near_mac, mtu: DEFAULT_MTU_BYTES };
     // The ferry's end lets everything through: the link decides what is too large.
     let far = VethEnd { name: &far_name, mac: far_mac, mtu: INTERFACE_MTU_MAX_BYTES };
-    netlink.create_veth(&near, &far, *ferry).doing(doing)?;
-    ferry.enter()?;
+    netlink.create_veth(&near, &far, &switch.namespace).doing(doing)?;
+    switch.namespace.enter()?;
     turn_offloads_off(&far_name).doing(doing)?;
     let far_index = if_nametoindex(far_name.as_str()).doing(doing)?;
     let port = Port::open_socket(far_index)?;
     let up = LinkChange { up: true, ..LinkChange::default() };
-    ferry_netlink.change_link(far_index, &up).doing(doing)?;
+    switch.netlink.change_link(far_index, &up).doing(doing)?;
     let socket = port.try_clone().doing(doing)?;
     namespace.enter()?;
     Ok((port, Intake::Socket(socket)))
@@ -242,7 +264,7 @@ fn write_setting(setting: &str, value: &str) -> std::io::Result<()> {
 /// The `index`th pair of hosts has its own block of four addresses.
 fn address(index: usize, side: Side) -> Ipv4Addr {
     let base = u32::from(Ipv4Addr::new(10, 66, 0, 0));
-    let offset = u32::try_from(index).unwrap_or(u32::MAX).saturating_mul(4);
+    let offset = u32::try_from(index % LINKS_MAX).unwrap_or(u32::MAX).saturating_mul(4);
     Ipv4Addr::from(base.saturating_add(offset).saturating_add(1 + side as u32))
 }
 

@@ -87,9 +87,9 @@ impl Session {
         drop(guard);
         let privilege = acquire(up.rootless)?;
         let named = privilege == Privilege::Root;
-        let options = Options { device: up.device, named, id };
+        let options = Options { device: up.device, named, id, ..Options::default() };
         let Up { name, link, config, seed, .. } = up;
-        let lab = Lab::build_with(&[LinkSpec { name: name.clone(), config, seed }], &options);
+        let lab = Lab::build_with(&[LinkSpec::new(name.clone(), config, seed)], &options);
         let (lab, listener) = match lab.and_then(|lab| Ok((lab, listen(&directory, &name)?))) {
             Ok(built) => built,
             Err(error) => {
