@@ -13,6 +13,7 @@ mod lab;
 pub mod namespace;
 mod processor;
 pub mod session;
+pub mod sets;
 mod signals;
 
 pub use error::{Error, Result};

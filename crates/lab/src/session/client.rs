@@ -7,11 +7,12 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::Duration;
 
+use link::{Direction, LinkConfig};
 use serde_json::{Value, json};
 
 use super::directory::Directory;
 use super::protocol::{receive, send, text};
-use super::trace::with_absolute_path;
+use super::trace::{read_trace, with_absolute_path};
 use crate::error::{Doing, Error, Result};
 use crate::lab::check_name;
 use crate::namespace::{Entrance, LAB_ID};
@@ -63,6 +64,25 @@ pub fn set(lab: &str, assignments: &[String]) -> Result<Value> {
     let settings: Vec<_> = assignments.iter().map(|one| with_absolute_path(one)).collect();
     let answer = ask(&connect(lab)?, &json!({"do": "set", "settings": settings}))?;
     Ok(answer["settings"].clone())
+}
+
+/// What the link of a lab is like now.
+///
+/// # Errors
+/// [`Error::Caller`] when no such lab is up, [`Error::Peer`] when its settings are not understood.
+pub fn config(lab: &str) -> Result<LinkConfig> {
+    let status = ask(&connect(lab)?, &json!({"do": "status"}))?;
+    let mut config = LinkConfig::default();
+    for side in Direction::BOTH.map(Direction::name) {
+        for key in link::keys() {
+            // A lab begun by an older program lacks what it could not have set.
+            let Some(value) = status[side][key.name].as_str() else { continue };
+            config
+                .set_reading(&format!("{side}.{}", key.name), value, read_trace)
+                .map_err(|error| Error::Peer(format!("lab '{lab}' says: {error}")))?;
+        }
+    }
+    Ok(config)
 }
 
 /// Ends a lab and waits until it is gone; one that was killed is cleaned up. Returns how many

@@ -10,6 +10,6 @@ mod protocol;
 mod serve;
 mod trace;
 
-pub use client::{Listing, down, enter, list, set};
+pub use client::{Listing, config, down, enter, list, set};
 pub use serve::{Session, Up};
-pub use trace::read_trace;
+pub use trace::{read_trace, with_absolute_path};

@@ -17,8 +17,10 @@ pub fn read_trace(path: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// A `trace=FILE` assignment with the file's absolute path, for a process in another directory.
-pub(super) fn with_absolute_path(assignment: &str) -> String {
+/// A `trace=FILE` assignment with the file's absolute path, for a process in another directory, or for a
+/// file that outlives this one; any other assignment as it is.
+#[must_use]
+pub fn with_absolute_path(assignment: &str) -> String {
     let Some((key, value)) = assignment.split_once('=') else { return assignment.to_string() };
     let (name, value) = (key.trim(), value.trim());
     let is_trace = matches!(name, "trace" | "ab.trace" | "ba.trace") && value != "none";
