@@ -20,5 +20,6 @@ pub use error::{Error, Result};
 pub use ferry::RealTime;
 pub use lab::{DirectionReport, Lab, Link, LinkReport, LinkSpec, Options, RECORD_PACKETS_MAX};
 pub use namespace::{
-    CONGESTION_CONTROL, Device, Host, INTERFACE, Privilege, Side, TcpSettings, acquire, within,
+    CONGESTION_CONTROL, Device, Host, INTERFACE, Privilege, Side, TcpSettings, TcpSocket, acquire,
+    within,
 };

@@ -9,12 +9,15 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use link::LinkConfig;
-use longwire_lab::{Device, Error, Lab, LinkSpec, Options, Privilege, Side};
+use longwire_lab::{
+    Device, Error, Host, Lab, Link, LinkSpec, Options, Privilege, Side, TcpSettings, TcpSocket,
+};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, getsockopt, recv, setsockopt,
     socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
+use record::packets::{PacketEvent, PacketRecord, Toward};
 
 /// How long an answer may take that must come.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -383,5 +386,121 @@ fn a_host_whose_interface_is_gone_holds_nothing_up() {
         }
         assert!(Instant::now() < deadline, "{traffic:?}");
         std::thread::yield_now();
+    }
+}
+
+#[test]
+fn sockets_tell_what_is_in_force_at_both_ends() {
+    let reno = TcpSettings { congestion_control: "reno".to_string(), initial_window: Some(3) };
+    for device in [Device::Tap, Device::Veth] {
+        let Some(lab) = build(device, &[]) else { continue };
+        let spec = LinkSpec {
+            tcp: [TcpSettings::default(), reno.clone()],
+            record_packets: 1000,
+            ..LinkSpec::new("mixed", config(&["delay=100 ms"]), 1)
+        };
+        let link = lab.add(&spec).unwrap();
+        let (a, b) = (link.host(Side::A), link.host(Side::B));
+        assert_eq!((a.congestion_control(), a.initial_window()), ("cubic", None));
+        assert_eq!((b.congestion_control(), b.initial_window()), ("reno", Some(3)));
+        let server = b.within(|| TcpListener::bind((b.address(), PORT))).unwrap().unwrap();
+        let mut client = a.within(|| TcpStream::connect((b.address(), PORT))).unwrap().unwrap();
+        let (mut served, from) = server.accept().unwrap();
+        served.write_all(&[1; 20_000]).unwrap();
+        client.read_exact(&mut [0; 20_000]).unwrap();
+        let of = |host: &Host, state: &str| -> Vec<TcpSocket> {
+            let all = host.tcp_sockets().unwrap();
+            all.into_iter().filter(|socket| socket.state == state).collect()
+        };
+        let [on_a] = of(a, "established").try_into().unwrap();
+        let [on_b] = of(b, "established").try_into().unwrap();
+        assert_eq!((on_a.local_port, on_a.remote_port), (from.port(), PORT));
+        assert_eq!((on_b.local_port, on_b.remote_port), (PORT, from.port()));
+        assert_eq!(on_a.congestion_control.as_deref(), Some("cubic"));
+        assert_eq!(on_b.congestion_control.as_deref(), Some("reno"));
+        assert!(on_b.segments_out >= 14, "{on_b:?}");
+        assert_eq!(of(b, "listen")[0].local_port, PORT);
+        assert_eq!(of(a, "listen"), []);
+        let first_flight = first_flight(&link.record().unwrap(), Duration::from_millis(100));
+        assert_eq!(first_flight, 3, "segments before the first acknowledgement");
+    }
+}
+
+/// Data segments that a client's connection got within `time` after the first of them left.
+fn first_flight(record: &PacketRecord, time: Duration) -> usize {
+    let data = |event: &&PacketEvent| {
+        event.toward == Toward::Client && event.tcp.is_some_and(|header| header.payload > 0)
+    };
+    let data: Vec<&PacketEvent> = record.packets.iter().filter(data).collect();
+    data.iter().filter(|event| event.offered < data[0].offered + time).count()
+}
+
+#[test]
+fn a_congestion_control_that_the_kernel_lacks_is_refused_in_one_line() {
+    let Some(lab) = build(Device::Auto, &[]) else { return };
+    let lacking = TcpSettings { congestion_control: "nosuch".to_string(), initial_window: None };
+    let spec =
+        LinkSpec { tcp: [TcpSettings::default(), lacking], ..LinkSpec::new("x", config(&[]), 1) };
+    let message = lab.add(&spec).err().unwrap().to_string();
+    assert!(message.contains("TCP nosuch") && message.contains("modprobe"), "{message}");
+    assert!(!message.contains('\n'), "{message}");
+}
+
+/// One UDP packet there and back.
+fn echo(link: &Link) {
+    let bind = |side: Side| {
+        let host = link.host(side);
+        let socket = host.within(|| UdpSocket::bind((host.address(), PORT))).unwrap().unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    };
+    let (a, b) = (bind(Side::A), bind(Side::B));
+    let mut buffer = [0; 8];
+    a.send_to(&[7; 8], b.local_addr().unwrap()).unwrap();
+    let (_, from) = b.recv_from(&mut buffer).unwrap();
+    b.send_to(&buffer, from).unwrap();
+    a.recv(&mut buffer).unwrap();
+    assert_eq!(buffer, [7; 8]);
+}
+
+#[test]
+fn links_that_come_and_go_leave_nothing_and_carry_their_own() {
+    const THREADS: usize = 6;
+    const ROUNDS: usize = 20;
+    for device in [Device::Tap, Device::Veth] {
+        let Some(lab) = build(device, &[config(&["delay=1 ms"])]) else { continue };
+        let rounds = |thread: usize, lab: &Lab| {
+            for round in 0..ROUNDS {
+                let spec = LinkSpec {
+                    record_packets: 1,
+                    ..LinkSpec::new(format!("t{thread}-{round}"), config(&["delay=2 ms"]), 1)
+                };
+                let link = lab.add(&spec).unwrap();
+                echo(&link);
+                let report = link.stats().unwrap();
+                assert_eq!(report.name, spec.name);
+                let packets = [&report.ab, &report.ba].map(|one| one.traffic.packets_out);
+                assert_eq!(packets, [1, 1], "{report:?}");
+                let record = link.record().unwrap();
+                assert_eq!((record.packets.len(), record.unrecorded), (1, 1));
+                let event = &record.packets[0];
+                assert_eq!((event.toward, event.bytes), (Toward::Service, 36));
+                assert_eq!(event.due.unwrap() - event.offered, Duration::from_millis(2));
+                assert!(event.delivered >= event.due);
+            }
+        };
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (lab, rounds) = (&lab, &rounds);
+                scope.spawn(move || rounds(thread, lab));
+            }
+        });
+        println!("{}: {} links in {:?}", device.name(), THREADS * ROUNDS, start.elapsed());
+        // The one that was there all the time is as it was.
+        let (a, b) = (udp(&lab, 0, Side::A), udp(&lab, 0, Side::B));
+        a.send_to(&[1], b.local_addr().unwrap()).unwrap();
+        b.recv(&mut [0; 2]).unwrap();
+        assert_eq!(lab.stats(0).unwrap().ab.traffic.packets_in, 1);
     }
 }

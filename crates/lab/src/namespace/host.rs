@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::enter::{Entrance, LAB_ID, duplicate};
 use super::netlink::{LinkChange, Netlink, Route};
 use super::netns::{Namespace, within};
+use super::sockets::{TcpSocket, tcp_sockets};
 use super::tcp::TcpSettings;
 use crate::error::{Doing, Result};
 use crate::ferry::frames_lost_by_socket;
@@ -113,6 +114,16 @@ impl Host {
     #[must_use]
     pub fn initial_window(&self) -> Option<u32> {
         self.tcp_in_force.initial_window
+    }
+
+    /// The TCP sockets that programs have on this host now, whoever opened them, up to
+    /// [`TCP_SOCKETS_MAX`](super::TCP_SOCKETS_MAX).
+    ///
+    /// # Errors
+    /// When there are more, and when the kernel lacks sock_diag(7) for TCP.
+    pub fn tcp_sockets(&self) -> Result<Vec<TcpSocket>> {
+        let doing = || format!("list the TCP sockets of host {}", self.side.name());
+        self.within(tcp_sockets)?.doing(doing)
     }
 
     /// A program that will run on this host. There the names `a` and `b` resolve, and no other

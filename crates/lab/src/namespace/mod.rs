@@ -8,6 +8,7 @@ mod netlink;
 mod netns;
 mod privilege;
 pub(crate) mod processes;
+mod sockets;
 mod tcp;
 mod wire;
 
@@ -18,6 +19,7 @@ pub(crate) use netns::on_fresh_thread;
 pub use netns::{Namespace, within};
 pub(crate) use privilege::{CAP_IPC_LOCK, capabilities};
 pub use privilege::{Privilege, acquire, in_user_namespace};
+pub use sockets::{TCP_SOCKETS_MAX, TcpSocket};
 pub use tcp::TcpSettings;
 pub use wire::{Device, LINKS_MAX};
 pub(crate) use wire::{Plan, Wire, Workshop, mtus};
