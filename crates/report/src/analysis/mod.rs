@@ -4,7 +4,22 @@
 //! The unit that is resampled and tested is the run, since the exchanges of one run share its luck.
 //! A flagged run is counted and not used; a run that was cut off is a lower bound and stays one.
 
+mod advice;
+mod bootstrap;
+mod cells;
+mod chance;
+mod comparisons;
+mod fisher;
+mod holm;
+mod pairs;
+mod permutation;
+mod repeat;
+mod rule;
+mod series;
+#[cfg(test)]
+mod tests;
 mod types;
+mod words;
 
 pub use types::{
     Analysis, CellRepeat, CellSummary, Comparison, Counts, NetworkAdvice, PartTest, Repeatability,
@@ -13,16 +28,29 @@ pub use types::{
 
 use record::campaign::Campaign;
 
+/// A test says something when its adjusted p is below this.
+pub const SIGNIFICANT_P: f64 = 0.05;
+
 /// Everything that the report says of a campaign. The same campaign gives the same analysis.
 #[must_use]
 pub fn analyse(campaign: &Campaign) -> Analysis {
-    let _ = campaign;
-    Analysis::default()
+    let cells: Vec<CellSummary> = campaign.cells.iter().map(cells::summary).collect();
+    let (comparisons, alone) = comparisons::all(campaign);
+    let significant = |comparison: &&Comparison| {
+        comparison.p_adjusted.is_some_and(|p_adjusted| p_adjusted < SIGNIFICANT_P)
+    };
+    let counts = Counts {
+        cells_without_default: alone,
+        comparisons: comparisons.len(),
+        significant: comparisons.iter().filter(significant).count(),
+        ..cells::totals(campaign, &cells)
+    };
+    let recommendations = advice::all(campaign, &comparisons);
+    Analysis { cells, comparisons, recommendations, counts }
 }
 
 /// How well a second campaign repeats the first, cell by cell.
 #[must_use]
 pub fn compare(first: &Campaign, second: &Campaign) -> Repeatability {
-    let _ = (first, second);
-    Repeatability::default()
+    repeat::compare(first, second)
 }

@@ -35,7 +35,7 @@ pub struct CellSummary {
     pub interval_s: Option<(f64, f64)>,
     /// The median is a lower bound: it would move if the cut off runs had taken longer.
     pub is_bound: bool,
-    /// Measured exchanges of the good runs; the figures below are of these.
+    /// Measured exchanges of the good runs; medians below are of the ones that succeeded.
     pub exchanges: usize,
     /// Failed ones.
     pub errors: usize,
@@ -148,6 +148,8 @@ pub struct Verdict {
     pub exchanges: (usize, usize),
     /// That the setting fails no more often (Fisher, one-sided), after Holm.
     pub errors_p_adjusted: Option<f64>,
+    /// The same by flipping signs of whole runs, not adjusted: exchanges of a run fail together.
+    pub errors_runs_p: Option<f64>,
     /// For a combination: how it does against its best part.
     pub part: Option<PartTest>,
     /// One sentence.

@@ -1,0 +1,172 @@
+//! What a network's measurements say about a server's settings, all services together.
+
+use std::collections::BTreeMap;
+
+use record::campaign::{Campaign, Cell, Way};
+
+use super::chance::Chance;
+use super::pairs::Pairs;
+use super::rule;
+use super::series::mean_of_means;
+use super::types::{Comparison, NetworkAdvice, PartTest, Ruling, Verdict};
+use super::{bootstrap, holm, permutation, words};
+
+/// Settings as a cell has them.
+type Settings = [(String, String)];
+
+/// The cells of one setting on one way, service by service.
+struct Group<'a> {
+    way: Way,
+    setting: &'a Settings,
+    /// (default, setting).
+    cells: Vec<(&'a Cell, &'a Cell)>,
+}
+
+/// Network after network, in the campaign's order.
+pub(super) fn all(campaign: &Campaign, comparisons: &[Comparison]) -> Vec<NetworkAdvice> {
+    let position = |name: &str| campaign.networks.iter().position(|network| network.name == name);
+    let mut families: BTreeMap<(usize, &str, &str), Vec<Group<'_>>> = BTreeMap::new();
+    for comparison in comparisons {
+        let cell = |index: usize| campaign.cells.get(index);
+        let (Some(default), Some(cell)) = (cell(comparison.default), cell(comparison.cell)) else {
+            continue;
+        };
+        // What is not among the networks comes last.
+        let at = position(&cell.network).unwrap_or(usize::MAX);
+        let family = families.entry((at, &cell.network, &cell.server)).or_default();
+        join(family, default, cell);
+    }
+    let advised = families.iter().map(|((_, network, server), groups)| {
+        let verdicts = verdicts(&format!("{network}/{server}"), groups);
+        let paper = campaign.advice.iter().find(|advice| advice.network == *network);
+        NetworkAdvice {
+            network: (*network).to_string(),
+            server: (*server).to_string(),
+            paper: paper.map(|advice| advice.text.clone()),
+            text: words::advice(&verdicts),
+            verdicts,
+        }
+    });
+    advised.collect()
+}
+
+fn join<'a>(family: &mut Vec<Group<'a>>, default: &'a Cell, cell: &'a Cell) {
+    let same = |group: &&mut Group<'_>| group.way == cell.way && group.setting == cell.settings;
+    match family.iter_mut().find(same) {
+        Some(group) => group.cells.push((default, cell)),
+        None => family.push(Group {
+            way: cell.way,
+            setting: &cell.settings,
+            cells: vec![(default, cell)],
+        }),
+    }
+}
+
+/// The verdicts of one family: the tests of each kind are corrected together.
+fn verdicts(family: &str, groups: &[Group<'_>]) -> Vec<Verdict> {
+    let mut verdicts: Vec<Verdict> = groups.iter().map(|group| measured(family, group)).collect();
+    correct(&mut verdicts, |verdict| verdict.p, |verdict| &mut verdict.p_adjusted);
+    let errors_p = |verdict: &Verdict| verdict.errors_p_adjusted;
+    correct(&mut verdicts, errors_p, |verdict| &mut verdict.errors_p_adjusted);
+    let parts: Vec<Option<PartTest>> =
+        groups.iter().map(|group| against_part(family, group, groups, &verdicts)).collect();
+    let p: Vec<Option<f64>> =
+        parts.iter().map(|part| part.as_ref().map(|part| part.p_adjusted)).collect();
+    for ((verdict, part), p_adjusted) in verdicts.iter_mut().zip(parts).zip(holm::adjusted(&p)) {
+        verdict.part =
+            part.map(|part| PartTest { p_adjusted: p_adjusted.unwrap_or(part.p_adjusted), ..part });
+        (verdict.verdict, verdict.why) = rule::decide(verdict);
+    }
+    verdicts
+}
+
+/// Holm over all verdicts, from one field to another.
+fn correct(
+    verdicts: &mut [Verdict],
+    from: impl Fn(&Verdict) -> Option<f64>,
+    to: impl Fn(&mut Verdict) -> &mut Option<f64>,
+) {
+    let p: Vec<Option<f64>> = verdicts.iter().map(from).collect();
+    for (verdict, adjusted) in verdicts.iter_mut().zip(holm::adjusted(&p)) {
+        *to(verdict) = adjusted;
+    }
+}
+
+/// What was measured of a setting; p values not yet corrected, and nothing decided.
+fn measured(family: &str, group: &Group<'_>) -> Verdict {
+    let services: Vec<Pairs> =
+        group.cells.iter().map(|(default, cell)| Pairs::of(default, cell)).collect();
+    let pooled = Pairs::pooled(&services);
+    let name = format!("{family}/{}/{}", group.way.name(), words::setting(group.setting));
+    let chance = |use_for| Chance::new(&name, use_for);
+    let strata = strata(&services);
+    let interval = bootstrap::interval(&strata, &mut chance("ratio"), |drawn| mean_of_means(drawn));
+    let errors_p = pooled.errors_p(&mut chance("errors"));
+    Verdict {
+        way: group.way,
+        setting: group.setting.to_vec(),
+        services: group.cells.iter().map(|(_, cell)| cell.service.clone()).collect(),
+        verdict: Ruling::Undecided,
+        ratio: mean_of_means(&strata).map(f64::exp),
+        interval: interval.map(|(low, high)| (low.exp(), high.exp())),
+        p: permutation::two_sided(&weighted(&strata), &mut chance("signs")),
+        p_adjusted: None,
+        pairs: pooled.logs.len(),
+        bounds: pooled.bounds,
+        lost: pooled.lost,
+        errors: pooled.errors,
+        exchanges: pooled.exchanges,
+        errors_p_adjusted: errors_p.map(|(exchanges, _)| exchanges),
+        errors_runs_p: errors_p.map(|(_, runs)| runs),
+        part: None,
+        why: String::new(),
+    }
+}
+
+/// The logarithms of each service that has any.
+fn strata(services: &[Pairs]) -> Vec<&[f64]> {
+    services.iter().map(|pairs| &pairs.logs[..]).filter(|logs| !logs.is_empty()).collect()
+}
+
+/// Terms whose sum is the mean of the means of the strata.
+fn weighted(strata: &[&[f64]]) -> Vec<f64> {
+    let of_stratum = |logs: &&[f64]| {
+        let weight = 1.0 / (strata.len() * logs.len()) as f64;
+        logs.iter().map(|log| weight * log).collect::<Vec<f64>>()
+    };
+    strata.iter().flat_map(of_stratum).collect()
+}
+
+/// A combination against the fastest of its measured parts; its p not yet corrected.
+fn against_part(
+    family: &str,
+    group: &Group<'_>,
+    groups: &[Group<'_>],
+    verdicts: &[Verdict],
+) -> Option<PartTest> {
+    let is_part = |other: &Group<'_>| {
+        other.way == group.way
+            && other.setting.len() < group.setting.len()
+            && other.setting.iter().all(|one| group.setting.contains(one))
+    };
+    let timed = groups.iter().zip(verdicts).filter(|(other, _)| is_part(other));
+    let (best, _) = timed
+        .filter_map(|(other, verdict)| Some((other, verdict.ratio?)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let services: Vec<Pairs> = group
+        .cells
+        .iter()
+        .filter_map(|(_, cell)| {
+            let (_, part) = best.cells.iter().find(|(_, part)| part.service == cell.service)?;
+            Some(Pairs::of(part, cell))
+        })
+        .collect();
+    let strata = strata(&services);
+    let name = format!("{family}/{}/{}", group.way.name(), words::setting(group.setting));
+    Some(PartTest {
+        setting: best.setting.to_vec(),
+        pairs: strata.iter().map(|logs| logs.len()).sum(),
+        ratio: mean_of_means(&strata)?.exp(),
+        p_adjusted: permutation::two_sided(&weighted(&strata), &mut Chance::new(&name, "part"))?,
+    })
+}

@@ -1,0 +1,126 @@
+//! Advice in words, in the form of a table of recommendations.
+
+use record::campaign::Way;
+
+use super::rule;
+use super::types::{Ruling, Verdict};
+
+/// `name=value`, joined by ` + `.
+pub(super) fn setting(settings: &[(String, String)]) -> String {
+    let one = |(name, value): &(String, String)| format!("{name}={value}");
+    settings.iter().map(one).collect::<Vec<_>>().join(" + ")
+}
+
+/// A ratio of times: `12 % less time`.
+pub(super) fn change(ratio: f64) -> String {
+    let (share, word) = if ratio < 1.0 { (1.0 - ratio, "less") } else { (ratio - 1.0, "more") };
+    let decimals = usize::from(share < 0.0995);
+    format!("{:.decimals$} % {word} time", 100.0 * share)
+}
+
+/// `p = 0.012`, `p < 0.001`.
+pub(super) fn probability(p: Option<f64>) -> String {
+    match p {
+        None => "no p".to_string(),
+        Some(p) if p < 0.001 => "p < 0.001".to_string(),
+        Some(p) => format!("p = {p:.3}"),
+    }
+}
+
+/// What to use and what to avoid, way by way.
+pub(super) fn advice(verdicts: &[Verdict]) -> String {
+    let mut sentences = Vec::new();
+    for way in Way::ALL {
+        let of_way: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.way == way).collect();
+        if !of_way.is_empty() {
+            sentences.push(format!("{}{}", introduction(way), of_one_way(&of_way)));
+        }
+    }
+    sentences.join(" ")
+}
+
+fn introduction(way: Way) -> &'static str {
+    match way {
+        Way::Direct => "",
+        Way::Gzip => "Where clients offer gzip: ",
+        Way::NewConnection => "Where each exchange has a connection of its own: ",
+        Way::Longwire => "Through longwire: ",
+    }
+}
+
+fn of_one_way(verdicts: &[&Verdict]) -> String {
+    let used = verdicts.iter().copied().filter(|verdict| verdict.verdict == Ruling::Use);
+    let best = used.clone().min_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    let mut parts = Vec::new();
+    if let Some(best) = best {
+        parts.push(format!("Use {}.", named(best)));
+        let others = alone(used, best);
+        if !others.is_empty() {
+            parts.push(format!("Each alone also helps: {}.", others.join(", ")));
+        }
+    }
+    let avoided = avoided(verdicts);
+    if !avoided.is_empty() {
+        parts.push(format!("Avoid {}.", avoided.join(", ")));
+    }
+    if parts.is_empty() {
+        let undecided = |verdict: &&&Verdict| verdict.verdict == Ruling::Undecided;
+        return match verdicts.iter().filter(undecided).count() {
+            0 => "No setting matters: keep the defaults.".to_string(),
+            open => format!("Nothing proven: {open} of {} settings undecided.", verdicts.len()),
+        };
+    }
+    parts.join(" ")
+}
+
+fn ratio(verdict: &Verdict) -> f64 {
+    verdict.ratio.unwrap_or(f64::INFINITY)
+}
+
+/// With how much it gains or costs.
+fn named(verdict: &Verdict) -> String {
+    match verdict.ratio {
+        Some(ratio) => format!("{} ({})", setting(&verdict.setting), change(ratio)),
+        None => setting(&verdict.setting),
+    }
+}
+
+/// Single settings that help too, with names that the best one does not have: the fastest value of
+/// each. They are not added to the best, since the combination is a measurement of its own.
+fn alone<'a>(used: impl Iterator<Item = &'a Verdict>, best: &Verdict) -> Vec<String> {
+    let mut fastest: Vec<&Verdict> = Vec::new();
+    for verdict in used {
+        let [(name, _)] = &verdict.setting[..] else { continue };
+        if best.setting.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        let same = |other: &&mut &Verdict| other.setting.iter().any(|(known, _)| known == name);
+        match fastest.iter_mut().find(same) {
+            Some(other) if ratio(verdict) < ratio(other) => *other = verdict,
+            Some(_) => {}
+            None => fastest.push(verdict),
+        }
+    }
+    fastest.into_iter().map(named).collect()
+}
+
+/// What to avoid; a combination only when none of its parts says it already.
+fn avoided(verdicts: &[&Verdict]) -> Vec<String> {
+    let avoid: Vec<&Verdict> =
+        verdicts.iter().copied().filter(|verdict| verdict.verdict == Ruling::Avoid).collect();
+    let has_part = |verdict: &Verdict| {
+        avoid.iter().any(|other| {
+            other.setting.len() < verdict.setting.len()
+                && other.setting.iter().all(|one| verdict.setting.contains(one))
+        })
+    };
+    let stands = avoid.iter().copied().filter(|verdict| !has_part(verdict));
+    stands.map(|verdict| format!("{} ({})", setting(&verdict.setting), harm(verdict))).collect()
+}
+
+fn harm(verdict: &Verdict) -> String {
+    match verdict.ratio {
+        Some(ratio) if !rule::fails_more(verdict) => change(ratio),
+        _ => "fails more often".to_string(),
+    }
+}
