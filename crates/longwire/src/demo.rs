@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Where the report goes; made when it is not there.
     #[arg(long, value_name = "DIR", default_value = "out/demo")]
     out: PathBuf,
-    /// The links, by the names of presets.
+    /// The links, by the names of presets or saved links.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = NETWORKS)]
     networks: Vec<String>,
     /// The interfaces of the tracks service.

@@ -1,5 +1,7 @@
 //! `longwire lab`: hosts joined by emulated links.
 
+mod sets;
+
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write, stdout};
@@ -8,9 +10,10 @@ use std::process::ExitCode;
 
 use lab::session::{self, Session, Up};
 use lab::{Device, Error};
-use link::LinkConfig;
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
+
+use crate::campaign;
 
 /// What a shell answers for a command that it does not find, or may not run.
 const NOT_FOUND: u8 = 127;
@@ -34,6 +37,13 @@ enum Action {
     List(ListArgs),
     Down(DownArgs),
     Presets(PresetsArgs),
+    Save(sets::SaveArgs),
+    Sets(sets::SetsArgs),
+    Forget(sets::ForgetArgs),
+    Run(campaign::RunArgs),
+    Report(campaign::ReportArgs),
+    Export(campaign::ExportArgs),
+    Compare(campaign::CompareArgs),
 }
 
 /// Bring hosts a and b up, joined by a link, until Ctrl-C or `lab down`.
@@ -45,8 +55,8 @@ enum Action {
 struct UpArgs {
     /// A name for the lab: letters, digits, '-' and '_'.
     name: String,
-    /// The link, by the name of a preset.
-    #[arg(long, value_name = "PRESET")]
+    /// The link, by the name of a preset or of a saved link (lab sets).
+    #[arg(long, value_name = "NAME")]
     link: String,
     /// Change a setting of the link, for both directions or with the prefix ab. or ba. for one.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -137,6 +147,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::List(args) => list(&args),
         Action::Down(args) => down(&args),
         Action::Presets(args) => presets(&args),
+        Action::Save(args) => sets::save(&args),
+        Action::Sets(args) => sets::list(&args),
+        Action::Forget(args) => sets::forget(&args),
+        Action::Run(args) => campaign::run(&args),
+        Action::Report(args) => campaign::report(&args),
+        Action::Export(args) => campaign::export(&args),
+        Action::Compare(args) => campaign::compare(&args),
     };
     match result.as_ref().err().and_then(|error| error.downcast_ref::<Error>()) {
         Some(Error::Caller(message)) => {
@@ -150,7 +167,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn up(args: UpArgs) -> anyhow::Result<ExitCode> {
     let UpArgs { name, link, set, seed, device, rootless, json } = args;
     let bad_use = |error: link::Error| Error::Caller(error.to_string());
-    let mut config = LinkConfig::preset(&link).map_err(bad_use)?;
+    let mut config = lab::sets::load(&link)?;
+    // Absolute, so that the lab can be saved from anywhere.
+    let set: Vec<String> = set.iter().map(|one| session::with_absolute_path(one)).collect();
     config.apply(&set, session::read_trace).map_err(bad_use)?;
     let session = Session::up(Up { name: name.clone(), link, config, seed, device, rootless })?;
     let status = session.status()?;
@@ -281,22 +300,27 @@ fn settings_lines(settings: &Value) -> String {
 
 fn preset_lines() -> String {
     link::presets().iter().fold(String::new(), |mut lines, preset| {
-        let one = |channel: &link::ChannelConfig| {
-            let shown = ["rate", "delay", "loss"];
-            let settings = channel.settings().into_iter();
-            let shown = settings.filter(|(key, _)| shown.contains(key)).map(|(_, value)| value);
-            shown.collect::<Vec<_>>().join(", ")
-        };
-        let (ab, ba) = (one(&preset.config.ab), one(&preset.config.ba));
-        let figures = if ab == ba { ab } else { format!("{ab}; back {ba}") };
+        let figures = figures(&preset.config);
         let _ = writeln!(lines, "  {:<18} {figures}\n  {:<18} {}", preset.name, "", preset.source);
         lines
     })
 }
 
+/// A link in a few words: rate, delay and loss of each direction.
+fn figures(config: &link::LinkConfig) -> String {
+    let one = |channel: &link::ChannelConfig| {
+        let shown = ["rate", "delay", "loss"];
+        let settings = channel.settings().into_iter();
+        let shown = settings.filter(|(key, _)| shown.contains(key)).map(|(_, value)| value);
+        shown.collect::<Vec<_>>().join(", ")
+    };
+    let (ab, ba) = (one(&config.ab), one(&config.ba));
+    if ab == ba { ab } else { format!("{ab}; back {ba}") }
+}
+
 fn key_lines() -> String {
     link::keys().iter().fold(String::new(), |mut lines, key| {
-        let _ = writeln!(lines, "  {:<14} {}: {}", key.name, key.about, key.expected);
+        let _ = writeln!(lines, "  {:<18} {}: {}", key.name, key.about, key.expected);
         lines
     })
 }

@@ -353,7 +353,7 @@ fn presets_come_with_their_source_in_help_and_json() {
     let help = one_line(&text(&lab(&["up", "--help"]).stdout));
     let json: Value = serde_json::from_slice(&lab(&["presets", "--json"]).stdout).unwrap();
     let presets = json.as_array().unwrap();
-    assert!(presets.len() >= 16);
+    assert!(presets.len() >= 20);
     for preset in presets {
         for key in ["name", "source"] {
             assert!(help.contains(&one_line(preset[key].as_str().unwrap())), "{preset}");
@@ -366,6 +366,58 @@ fn presets_come_with_their_source_in_help_and_json() {
     }
     let plain = text(&lab(&["presets"]).stdout);
     assert!(plain.contains("satcom") && plain.contains("250 kbit/s, 550 ms, 0 %"), "{plain}");
+}
+
+/// `longwire lab` with saved links of its own.
+fn lab_at(home: &Path, arguments: &[&str]) -> Output {
+    longwire().env("LONGWIRE_HOME", home).arg("lab").args(arguments).output().unwrap()
+}
+
+#[test]
+fn links_are_saved_listed_used_and_forgotten() {
+    let name = name("saved");
+    let home = std::env::temp_dir().join(format!("longwire-{name}"));
+    let done = |arguments: &[&str]| {
+        let output = lab_at(&home, arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let saved = done(&["save", "ridge", "--link", "los", "--set", "loss=5 %"]);
+    assert!(saved.contains("loss set to 5 %") && saved.contains("saved ridge"), "{saved}");
+    assert!(done(&["sets"]).contains("2 Mbit/s, 5 ms, 5 %"));
+    fs::write(home.join("links/torn.toml"), "loss = ").unwrap();
+    let listed: Value = serde_json::from_str(&done(&["sets", "--json"])).unwrap();
+    assert_eq!(listed[0]["settings"]["loss"], "5 %");
+    assert!(listed[1]["error"].as_str().unwrap().contains("'torn' cannot be used"), "{listed}");
+    for (arguments, expected) in [
+        (&["save", "ridge", "--link", "los"][..], "--replace"),
+        (&["save", "satcom", "--link", "los"], "is a preset"),
+        (&["save", "index", "--link", "los"], "reserved"),
+        (&["save", "../x", "--link", "los"], "1 to 32"),
+        (&["save", "x", "--link", "los", "--set", "loss=105 %"], "from 0 % to 100 %"),
+        (&["save", "x", "--from", &name], "no lab"),
+        (&["forget", "rigde"], "did you mean 'ridge'"),
+        (&["up", &name, "--link", "rigde"], "did you mean 'ridge'"),
+        (&["up", &name, "--link", "torn"], "cannot be used"),
+    ] {
+        let output = lab_at(&home, arguments);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(BAD_USE), "{arguments:?}: {message}");
+        assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
+    }
+    let mut command = longwire();
+    command.env("LONGWIRE_HOME", &home);
+    if let Some(up) = Up::start(command, &[&name, "--link", "ridge", "--set", "ba.delay=7 ms"]) {
+        done(&["save", "as-is", "--from", &name, "--set", "mtu=900 B"]);
+        drop(up);
+        let listed: Value = serde_json::from_str(&done(&["sets", "--json"])).unwrap();
+        let settings = &listed[0]["settings"];
+        let found = ["loss", "ab.delay", "ba.delay", "mtu"].map(|key| settings[key].as_str());
+        assert_eq!(found, [Some("5 %"), Some("5 ms"), Some("7 ms"), Some("900 B")]);
+    }
+    done(&["forget", "ridge"]);
+    assert_eq!(lab_at(&home, &["up", &name, "--link", "ridge"]).status.code(), Some(BAD_USE));
+    fs::remove_dir_all(&home).unwrap();
 }
 
 #[test]

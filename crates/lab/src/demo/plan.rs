@@ -115,7 +115,7 @@ impl Plan {
     }
 
     fn link(&self, name: &str) -> Result<Link> {
-        let config = LinkConfig::preset(name).map_err(|error| Error::Caller(error.to_string()))?;
+        let config = crate::sets::load(name)?;
         let source = presets().iter().find(|preset| preset.name == name);
         let ChannelConfig { rate_bps, loss, .. } = config.ba;
         let cold = is_slow(&config);
@@ -127,7 +127,7 @@ impl Plan {
         };
         let network = Network {
             name: name.to_string(),
-            source: source.map_or("", |preset| preset.source).to_string(),
+            source: source.map_or("saved by name", |preset| preset.source).to_string(),
             settings: config.settings(),
             rate_bps,
             delay_s: config.ab.delay.max(config.ba.delay).as_secs_f64(),

@@ -187,10 +187,10 @@ fn the_environment_names_the_place() {
         };
         place(find).map(|path| path.to_string_lossy().into_owned())
     };
-    let all = [("LONGWIRE_HOME", "/lw"), ("XDG_CONFIG_HOME", "/xdg"), ("HOME", "/home/x")];
+    let all = [("LONGWIRE_HOME", "/lw"), ("XDG_CONFIG_HOME", "/xdg"), ("HOME", "/user")];
     assert_eq!(place(&all).as_deref(), Some("/lw/links"));
     assert_eq!(place(&all[1..]).as_deref(), Some("/xdg/longwire/links"));
-    assert_eq!(place(&all[2..]).as_deref(), Some("/home/x/.config/longwire/links"));
+    assert_eq!(place(&all[2..]).as_deref(), Some("/user/.config/longwire/links"));
     assert_eq!(place(&[("XDG_CONFIG_HOME", "relative")]), None);
 }
 
