@@ -1,7 +1,5 @@
 package longwire;
 
-import java.io.IOException;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -67,21 +65,15 @@ final class Options {
                 || SETTINGS.stream().anyMatch(setting -> setting.option.equals(name));
     }
 
-    /** Host and port to listen at; for port 0 one that was free a moment ago. */
-    String[] listen() throws IOException {
+    /** Host and port to listen at; port 0 stands for any free one. */
+    String[] listen() {
         String address = given.getOrDefault("listen", "127.0.0.1:8080");
         if (!address.matches("[0-9.]+:(0|[1-9][0-9]{0,4})")) {
             throw new IllegalArgumentException(
                     "--listen " + address + " is no IPv4 address and port; give one such as "
                             + "0.0.0.0:8080");
         }
-        String[] parts = address.split(":");
-        if (parts[1].equals("0")) {
-            try (ServerSocket socket = new ServerSocket(0)) {
-                parts[1] = String.valueOf(socket.getLocalPort());
-            }
-        }
-        return parts;
+        return address.split(":");
     }
 
     /** The folder that interop/tracks-files has filled. */

@@ -5,6 +5,8 @@ import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
@@ -26,6 +28,9 @@ public final class Serve {
             "configs.config.server-config.network-config.network-listeners.network-listener."
                     + "http-listener.";
 
+    /** What the process ends with: 0 when it is told to end. */
+    private static volatile int status;
+
     private Serve() {}
 
     /** Arguments: the options of interop/glassfish/serve. */
@@ -39,6 +44,8 @@ public final class Serve {
             Map<String, String> settings = options.settings();
             Path scratch = Files.createTempDirectory(options.scratch(), "glassfish-");
             endWith(scratch);
+            resolveNothing(scratch);
+            address[1] = port(address);
             start(scratch, address, settings);
             out.println("listening on " + address[0] + ":" + address[1]);
         } catch (IllegalArgumentException bad) {
@@ -46,7 +53,27 @@ public final class Serve {
             Runtime.getRuntime().halt(2);
         } catch (IOException | GlassFishException failed) {
             System.err.println("glassfish: cannot start: " + failed);
-            System.exit(1);
+            status = 1;
+            System.exit(status);
+        }
+    }
+
+    /**
+     * The server asks for its host's own name, and where no name server answers that takes 20 s. So
+     * there are two names and no asking; it must be said before the first address is used.
+     */
+    private static void resolveNothing(Path scratch) throws IOException {
+        String name = Files.readString(Path.of("/proc/sys/kernel/hostname")).trim();
+        Path hosts = scratch.resolve("hosts");
+        Files.writeString(hosts, "127.0.0.1 localhost " + name + "\n");
+        System.setProperty("jdk.net.hosts.file", hosts.toString());
+    }
+
+    /** The server tells neither that a port is taken nor which one it got for 0: found out here. */
+    private static String port(String[] address) throws IOException {
+        int port = Integer.parseInt(address[1]);
+        try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getByName(address[0]))) {
+            return String.valueOf(socket.getLocalPort());
         }
     }
 
@@ -105,7 +132,7 @@ public final class Serve {
     private static void endWith(Path scratch) {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             delete(scratch);
-            Runtime.getRuntime().halt(0);
+            Runtime.getRuntime().halt(status);
         }));
     }
 
