@@ -7,18 +7,36 @@ use record::demo::{Item, Network};
 const PACKET_CONTENT_BYTES: u64 = 1200;
 const PACKET_OVERHEAD_BYTES: u64 = 36;
 
-/// Seconds that request and answer take at the least over a link: one round trip, and the airtime
-/// of the answer's packets and of a request in one packet, lost packets sent once more. No protocol
-/// is faster that sends these bytes; better encodings may be.
+/// What of a link the bound counts with.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkFigures {
+    /// Rate towards the client in bit/s; none for no limit.
+    pub rate_bps: Option<u64>,
+    /// Delay in one direction, of the slower one.
+    pub delay_s: f64,
+    /// Share of packets lost, 0 to 1.
+    pub loss: f64,
+}
+
+/// Seconds that an exchange with these bytes of content takes at the least over a link: one round
+/// trip, and the airtime of the answer's packets and of a request in one packet, lost packets sent
+/// once more. No protocol is faster that sends these bytes; better encodings may be.
 #[must_use]
-pub fn bound_s(network: &Network, item: &Item) -> f64 {
-    let answer_bytes = item.encoded_body_bytes;
+pub fn link_bound_s(link: LinkFigures, answer_bytes: u64, request_bytes: u64) -> f64 {
     let packets = answer_bytes.div_ceil(PACKET_CONTENT_BYTES);
     let overhead_bytes = PACKET_OVERHEAD_BYTES * (packets + 1);
-    let bits = 8.0 * (answer_bytes + item.encoded_request_bytes + overhead_bytes) as f64;
+    let bits = 8.0 * (answer_bytes + request_bytes + overhead_bytes) as f64;
     let airtime_s =
-        network.rate_bps.map_or(0.0, |rate_bps| bits / (rate_bps as f64 * (1.0 - network.loss)));
-    2.0 * network.delay_s + airtime_s
+        link.rate_bps.map_or(0.0, |rate_bps| bits / (rate_bps as f64 * (1.0 - link.loss)));
+    2.0 * link.delay_s + airtime_s
+}
+
+/// [`link_bound_s`] of one thing of a demonstration, in the best encoding so far.
+#[must_use]
+pub fn bound_s(network: &Network, item: &Item) -> f64 {
+    let Network { rate_bps, delay_s, loss, .. } = *network;
+    let link = LinkFigures { rate_bps, delay_s, loss };
+    link_bound_s(link, item.encoded_body_bytes, item.encoded_request_bytes)
 }
 
 #[cfg(test)]

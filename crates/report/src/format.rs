@@ -39,6 +39,27 @@ pub(crate) fn factor(factor: f64) -> String {
     format!("{factor:.decimals$}")
 }
 
+/// A ratio near one, with three decimals where two would hide what is told: `0.98`, `1.004`.
+pub(crate) fn ratio(ratio: f64) -> String {
+    let decimals = match (ratio - 1.0).abs() {
+        _ if ratio >= 99.5 => 0,
+        off if off < 0.0095 => 3,
+        _ => 2,
+    };
+    format!("{ratio:.decimals$}")
+}
+
+/// A probability: `0.031`, `< 0.001`.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_string() } else { format!("{p:.3}") }
+}
+
+/// `1 run`, `2 runs`.
+pub(crate) fn count(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// A share of 0 to 1 in per cent.
 pub(crate) fn per_cent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
@@ -55,6 +76,12 @@ mod tests {
         assert_eq!([0.5, 0.996, 2.04, 123.4].map(factor), ["0.50", "1.0", "2.0", "123"]);
         let times = [Time::MoreThan(41.04), Time::MoreThan(0.0), Time::Never, Time::Seconds(2.0)];
         assert_eq!(times.map(time), ["> 41.0", "unknown", "failed", "2.00"]);
+        assert_eq!(
+            [0.5, 0.996, 1.0041, 1.02, 123.4].map(ratio),
+            ["0.50", "0.996", "1.004", "1.02", "123"]
+        );
+        assert_eq!([0.0004, 0.0312, 1.0].map(probability), ["< 0.001", "0.031", "1.000"]);
+        assert_eq!([count(1, "run"), count(2, "run")], ["1 run", "2 runs"]);
         assert_eq!(kilobytes(41_249.0), "41.2 KB");
     }
 }

@@ -5,9 +5,10 @@
 
 pub mod analysis;
 mod bound;
+pub mod campaign;
 pub mod demo;
 mod format;
 mod svg;
 mod text;
 
-pub use bound::bound_s;
+pub use bound::{LinkFigures, bound_s, link_bound_s};

@@ -27,6 +27,7 @@ pub(crate) enum Mark {
     Circle,
     Square,
     Diamond,
+    Triangle,
 }
 
 /// How far a point's shape reaches from its centre.
@@ -86,7 +87,19 @@ impl Svg {
                 let corners = [(x, y - r), (x + r, y), (x, y + r), (x - r, y)];
                 self.polygon(class, &corners, title);
             }
+            Mark::Triangle => {
+                let r = 1.2 * r;
+                self.polygon(class, &[(x, y - r), (x + r, y + r), (x - r, y + r)], title);
+            }
         }
+    }
+
+    /// Lines and dots in the language of SVG's paths (SVG 1.1 §8.3), which the caller writes; `title`
+    /// shows when it is pointed at.
+    pub(crate) fn path(&mut self, class: &str, steps: &str, title: &str) {
+        let title = escaped(title);
+        let inside = if title.is_empty() { title } else { format!("<title>{title}</title>") };
+        self.put(format_args!("<path class=\"{class}\" d=\"{steps}\">{inside}</path>"));
     }
 
     /// A point that says 'at least': an arrow to the right that begins there.
@@ -165,6 +178,78 @@ impl LogScale {
     }
 }
 
+/// A scale from zero on in equal steps.
+pub(crate) struct LinearScale {
+    most: f64,
+    step: f64,
+    from: f64,
+    to: f64,
+}
+
+impl LinearScale {
+    /// From zero to a round value at or above the greatest.
+    pub(crate) fn up_to(most: f64, from: f64, to: f64) -> Self {
+        /// So many steps at the most.
+        const STEPS: f64 = 8.0;
+        let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
+        let step = steps(most / STEPS, most).first().copied().unwrap_or(most);
+        Self { most: (most / step).ceil() * step, step, from, to }
+    }
+
+    pub(crate) fn at(&self, value: f64) -> f64 {
+        self.from + (value / self.most).clamp(0.0, 1.0) * (self.to - self.from)
+    }
+
+    pub(crate) fn ticks(&self) -> Vec<f64> {
+        let count = (self.most / self.step).round();
+        let numbers = (0_u32..).map(f64::from).take_while(|number| *number <= count);
+        numbers.map(|number| number * self.step).collect()
+    }
+}
+
+/// Either kind of scale.
+pub(crate) enum Scale {
+    Linear(LinearScale),
+    Log(LogScale),
+}
+
+impl Scale {
+    /// From zero on, unless the greatest value is over `span_max` times the least.
+    pub(crate) fn fitting(values: &[f64], span_max: f64, from: f64, to: f64) -> Self {
+        let values = values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
+        let (least, most) =
+            values.clone().fold((f64::INFINITY, 0.0_f64), |(least, most), value| {
+                (least.min(value), most.max(value))
+            });
+        if most > span_max * least {
+            return Self::Log(LogScale::around(values, from, to));
+        }
+        Self::Linear(LinearScale::up_to(most, from, to))
+    }
+
+    pub(crate) fn at(&self, value: f64) -> f64 {
+        match self {
+            Self::Linear(scale) => scale.at(value),
+            Self::Log(scale) => scale.at(value),
+        }
+    }
+
+    pub(crate) fn ticks(&self) -> Vec<f64> {
+        match self {
+            Self::Linear(scale) => scale.ticks(),
+            Self::Log(scale) => scale.ticks(),
+        }
+    }
+
+    /// `linear` or `logarithmic`.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Linear(_) => "linear",
+            Self::Log(_) => "logarithmic",
+        }
+    }
+}
+
 /// 1, 2 and 5 times powers of ten from `least` to `most`, a rounding error apart.
 fn steps(least: f64, most: f64) -> Vec<f64> {
     const ROUNDING: f64 = 1e-9;
@@ -191,6 +276,21 @@ mod tests {
     fn a_scale_of_one_value_or_none_is_still_one() {
         assert!(LogScale::around([1.0], 0.0, 1.0).ticks().len() > 2);
         assert!(LogScale::around([], 0.0, 1.0).ticks().len() > 2);
+    }
+
+    #[test]
+    fn a_linear_scale_begins_at_zero_and_ends_at_a_round_value() {
+        let scale = LinearScale::up_to(1.87, 100.0, 500.0);
+        assert_eq!(scale.ticks(), [0.0, 0.5, 1.0, 1.5, 2.0]);
+        assert_eq!((scale.at(0.0), scale.at(1.0), scale.at(9.0)), (100.0, 300.0, 500.0));
+        assert_eq!(LinearScale::up_to(f64::NAN, 0.0, 1.0).ticks().len(), 6);
+    }
+
+    #[test]
+    fn a_wide_span_makes_a_scale_logarithmic() {
+        assert_eq!(Scale::fitting(&[1.0, 10.0], 10.0, 0.0, 1.0).name(), "linear");
+        assert_eq!(Scale::fitting(&[1.0, 10.1], 10.0, 0.0, 1.0).name(), "logarithmic");
+        assert_eq!(Scale::fitting(&[], 10.0, 0.0, 1.0).name(), "linear");
     }
 
     #[test]

@@ -19,9 +19,41 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
+/// Width of a terminal.
+const COLUMNS: usize = 100;
+
+/// Appends words in lines of at most 100 columns, the second and later ones indented; spaces
+/// at the beginning stay.
+pub(crate) fn wrap(note: &str, text: &mut String) {
+    let indent = note.len() - note.trim_start_matches(' ').len();
+    text.push_str(&note[..indent]);
+    let mut column = indent;
+    for word in note.split_whitespace() {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > COLUMNS {
+            text.push_str("\n  ");
+            column = 2;
+        } else if column > indent {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+    }
+    text.push('\n');
+}
+
 #[cfg(test)]
 mod tests {
-    use super::escaped;
+    use super::{escaped, wrap};
+
+    #[test]
+    fn lines_end_within_the_columns() {
+        let mut text = String::new();
+        wrap(&format!("  {}", "word ".repeat(60)), &mut text);
+        assert!(text.starts_with("  word word") && text.lines().count() == 4, "{text}");
+        assert!(text.lines().all(|line| line.starts_with("  ") && line.len() <= 100), "{text}");
+    }
 
     #[test]
     fn markup_and_what_xml_cannot_hold_are_replaced() {

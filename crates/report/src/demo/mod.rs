@@ -4,7 +4,7 @@ mod captions;
 mod figures;
 mod html;
 mod plot_bytes;
-mod plot_lateness;
+pub(crate) mod plot_lateness;
 mod plot_times;
 mod remarks;
 mod rows;

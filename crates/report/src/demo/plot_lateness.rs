@@ -14,7 +14,7 @@ const TOP: f64 = 24.0;
 const BOTTOM: f64 = 34.0;
 
 /// The plot.
-pub(super) fn plot(lateness: &Lateness) -> String {
+pub(crate) fn plot(lateness: &Lateness) -> String {
     let counts = counts(lateness);
     let total = counts.iter().sum::<u64>().max(1) as f64;
     let most = counts.iter().copied().max().unwrap_or(0).max(1) as f64;

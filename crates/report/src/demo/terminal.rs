@@ -8,8 +8,8 @@ use super::remarks::{conditions, remarks};
 use super::rows::{Row, item_noun, rows};
 use super::summary::summary;
 use crate::format;
+use crate::text::wrap;
 
-const COLUMNS: usize = 100;
 /// Of the remarks on cells, so many are shown; all are in the report.
 const REMARKS_MAX: usize = 12;
 
@@ -65,22 +65,4 @@ fn line(row: &Row<'_>) -> String {
     let bound = row.bound_s().map_or("–".to_string(), format::seconds);
     let service = &row.service.name;
     format!("{service:<9}  {medians}  {direct:>6} {gzip:>6}  {bytes}  {bound:>5}")
-}
-
-/// Appends words in lines of at most 100 columns, the second and later ones indented.
-fn wrap(note: &str, text: &mut String) {
-    let mut column = 0;
-    for word in note.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > COLUMNS {
-            text.push_str("\n  ");
-            column = 2;
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += length;
-    }
-    text.push('\n');
 }

@@ -1,0 +1,154 @@
+//! What came out, in sentences, and what a reader must know before trusting it.
+
+use record::campaign::{Setting, Way};
+
+use super::view::{OWN_SERVER, View, service_name};
+use crate::analysis::{Analysis, Ruling};
+use crate::format;
+
+/// Of the remarks on cells, so many are told.
+const REMARKS_MAX: usize = 60;
+
+/// What came out, in a few sentences.
+pub(super) fn summary(view: &View<'_>) -> Vec<String> {
+    let counts = &view.analysis.counts;
+    if counts.runs == 0 {
+        return vec!["Nothing was measured: the campaign has no run.".to_string()];
+    }
+    let mut all = vec![format!(
+        "{} over {} were measured in {} with {}; {} are without one good run.",
+        format::count(counts.cells, "cell"),
+        format::count(view.campaign.networks.len(), "network"),
+        format::count(counts.runs, "run"),
+        format::count(counts.exchanges, "exchange"),
+        counts.cells_without_runs,
+    )];
+    all.extend(pair(view));
+    let compared = view.analysis.comparisons.iter();
+    let clear = compared.filter(|one| view.clear_ratio(one.cell).is_some()).count();
+    all.push(format!(
+        "Of {} of one cell with its default, the 95 % interval of {clear} leaves out 1 (by chance \
+         alone about {:.0} would); {} are sure when all are judged together (adjusted p < 0.05).",
+        format::count(counts.comparisons, "comparison"),
+        counts.comparisons as f64 / 20.0,
+        counts.significant,
+    ));
+    let rulings = view.analysis.recommendations.iter().flat_map(|advice| &advice.verdicts);
+    let of = |ruling| rulings.clone().filter(|one| one.verdict == ruling).count();
+    all.push(format!(
+        "Of the settings by network, {} are worth using, {} are to be avoided, {} make no \
+         difference that matters.",
+        of(Ruling::Use),
+        of(Ruling::Avoid),
+        of(Ruling::Indifferent),
+    ));
+    all
+}
+
+/// What the pair is worth, where both ways were measured.
+fn pair(view: &View<'_>) -> Option<String> {
+    let cells = view.campaign.cells.iter().enumerate();
+    let gains = cells.filter_map(|(index, cell)| {
+        let kind = (cell.server.as_str(), Way::Longwire, &cell.settings[..]);
+        let other = view.find(&cell.network, &cell.service, kind)?;
+        let is_default = cell.way == Way::Direct && cell.server == OWN_SERVER;
+        let (direct, longwire) = (view.summary(index), view.summary(other));
+        let times = (direct.median_s?, longwire.median_s.filter(|median_s| *median_s > 0.0)?);
+        let exact = !direct.is_bound && !longwire.is_bound;
+        (is_default && exact && cell.settings.is_empty()).then_some((
+            times.0 / times.1,
+            index,
+            times,
+        ))
+    });
+    let gains: Vec<(f64, usize, (f64, f64))> = gains.collect();
+    let best = gains.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let faster = gains.iter().filter(|(gain, ..)| *gain > 1.0).count();
+    let cell = view.cell(best.1);
+    Some(format!(
+        "Through longwire {faster} of {} are faster than direct; most gains {} over {}, with {} s \
+         instead of {} s ({} times as fast).",
+        format::count(gains.len(), "default"),
+        service_name(&cell.service),
+        cell.network,
+        format::seconds(best.2.1),
+        format::seconds(best.2.0),
+        format::factor(best.0),
+    ))
+}
+
+/// What was spoilt, failed or cut off, in one sentence.
+pub(super) fn losses(analysis: &Analysis) -> String {
+    let counts = &analysis.counts;
+    format!(
+        "{} flagged (spoilt by the machine at every attempt, not used), {} failed, {} needed more \
+         than one attempt, {} with an exchange that was cut off; {} and {} cut off.",
+        format::count(counts.flagged, "run"),
+        counts.failed,
+        counts.repeated,
+        counts.bound_runs,
+        format::count(counts.errors, "failed exchange"),
+        counts.censored,
+    )
+}
+
+/// What a reader must know of the conditions.
+pub(super) fn conditions(setting: &Setting) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut put = |text: String| all.push(text);
+    if setting.quick {
+        put("The quick form: fewer cells and runs than the study has.".to_string());
+    }
+    if setting.rootless {
+        put("Not root: the hosts lived in a user namespace.".to_string());
+    }
+    if !setting.real_time {
+        put("Without real-time priority: delays are true only while the machine is idle."
+            .to_string());
+    }
+    if let Some(stolen) = setting.stolen.filter(|stolen| *stolen > 0.01) {
+        put(format!("Other guests of this machine took {} of its time.", format::per_cent(stolen)));
+    }
+    if setting.machine.profile != "release" {
+        let profile = &setting.machine.profile;
+        put(format!("A {profile} build was measured: figures are for trying only."));
+    }
+    all
+}
+
+/// One line for each cell in which something went wrong: its index and what.
+pub(super) fn remarks(view: &View<'_>) -> (Vec<(usize, String)>, usize) {
+    let mut all: Vec<(usize, String)> = Vec::new();
+    for (index, cell) in view.campaign.cells.iter().enumerate() {
+        let summary = view.summary(index);
+        let parts = [
+            (summary.failed, "run", "failed"),
+            (summary.flagged, "run", "flagged"),
+            (summary.errors, "exchange", "failed"),
+            (summary.censored, "exchange", "cut off"),
+        ];
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let parts =
+            parts.map(|(count, noun, what)| format!("{} {what}", format::count(count, noun)));
+        let mut text = parts.collect::<Vec<_>>().join(", ");
+        let runs = cell.runs.iter();
+        let first = runs.clone().find_map(|run| run.failure.as_ref());
+        let measured = runs.flat_map(|run| &run.measured);
+        let first = first.or_else(|| {
+            let mut errors = measured.filter_map(|measured| measured.exchange.error.as_ref());
+            errors.next()
+        });
+        if let Some(why) = first {
+            text += &format!("; first: {why}");
+        }
+        if cell.runs.is_empty() {
+            text = "no run".to_string();
+        }
+        if !text.is_empty() {
+            all.push((index, text));
+        }
+    }
+    let more = all.len().saturating_sub(REMARKS_MAX);
+    all.truncate(REMARKS_MAX);
+    (all, more)
+}

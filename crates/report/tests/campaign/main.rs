@@ -1,0 +1,165 @@
+//! The report of a campaign: whole, well formed, true to the analysis, and not misled by odd names.
+
+// Figures that are made up need no exact bytes.
+#[allow(clippy::cast_possible_truncation)]
+mod made_up;
+
+use longwire_report::analysis::{Analysis, analyse};
+use longwire_report::campaign::{html, table};
+use record::campaign::{Campaign, Setting};
+use services::xml::{Node, Reader};
+
+/// A report of the full study is at most so long.
+const REPORT_BYTES_MAX: usize = 4_000_000;
+
+/// An element's name and attributes.
+type Element = (String, Vec<(String, String)>);
+
+/// The report as XML: its elements and its text.
+fn parse(document: &str) -> (Vec<Element>, String) {
+    let document = document.strip_prefix("<!DOCTYPE html>\n").unwrap();
+    let mut reader = Reader::new(document);
+    let (mut elements, mut texts) = (Vec::new(), String::new());
+    while let Some(node) = reader.next_node().unwrap() {
+        match node {
+            Node::Start { name, attributes, .. } => {
+                let attributes = attributes.into_iter().map(|one| (one.name, one.value));
+                elements.push((name, attributes.collect()));
+            }
+            Node::Text(text) => texts += &text,
+            Node::End | Node::Instruction => {}
+        }
+    }
+    (elements, texts)
+}
+
+/// One network of the made-up study.
+fn small() -> Campaign {
+    let mut campaign = made_up::campaign(6);
+    campaign.cells.retain(|cell| cell.network == "satcom");
+    campaign
+}
+
+fn empty() -> Campaign {
+    Campaign {
+        setting: Setting::default(),
+        networks: Vec::new(),
+        cells: Vec::new(),
+        references: Vec::new(),
+        advice: Vec::new(),
+        figures: Vec::new(),
+    }
+}
+
+#[test]
+fn the_report_is_one_well_formed_file_that_asks_for_nothing() {
+    let campaign = small();
+    let report = html(&campaign, &analyse(&campaign));
+    let (elements, _) = parse(&report);
+    let mut anchors = std::collections::BTreeSet::new();
+    let mut targets = Vec::new();
+    for (name, attributes) in &elements {
+        assert!(!["script", "link", "img", "iframe", "object", "base"].contains(&name.as_str()));
+        for (attribute, value) in attributes {
+            let fetches = ["src", "action", "data", "poster", "background"];
+            assert!(!fetches.contains(&attribute.as_str()), "{name} {attribute}={value}");
+            match attribute.as_str() {
+                "href" => targets.push(value.strip_prefix('#').expect("a link within").to_string()),
+                "id" => assert!(anchors.insert(value.clone()), "{value} twice"),
+                _ => {}
+            }
+        }
+    }
+    assert!(targets.len() > 100 && targets.iter().all(|target| anchors.contains(target)));
+    let style = report.split("<style>").nth(1).unwrap().split("</style>").next().unwrap();
+    assert!(!style.contains("url(") && !style.contains("@import"), "{style}");
+}
+
+#[test]
+fn the_full_study_stays_small() {
+    let campaign = made_up::campaign(6);
+    let report = html(&campaign, &analyse(&campaign));
+    assert!(report.len() < REPORT_BYTES_MAX, "{} bytes", report.len());
+}
+
+#[test]
+fn the_figures_shown_are_those_of_the_analysis() {
+    let campaign = small();
+    let mut analysis = analyse(&campaign);
+    let index = analysis.comparisons[0].cell;
+    analysis.cells[index].median_s = Some(7.77);
+    analysis.cells[index].is_bound = true;
+    analysis.comparisons[0].ratio = Some(0.4321);
+    analysis.counts.flagged = 4321;
+    analysis.recommendations[0].text = "Use what was planted".to_string();
+    let (elements, text) = parse(&html(&campaign, &analysis));
+    for expected in ["> 7.77", "0.43", "4321 runs flagged", "Use what was planted", "Use chunks"] {
+        assert!(text.contains(expected), "{expected}");
+    }
+    let cut = elements.iter().flat_map(|(_, attributes)| attributes);
+    assert!(cut.clone().any(|(name, value)| name == "class" && value.contains(" cut")), "an arrow");
+    let terminal = table(&campaign, &analysis);
+    assert!(terminal.contains("4321 runs flagged") && terminal.contains("Use what was planted"));
+    assert!(terminal.lines().all(|line| line.chars().count() <= 100), "{terminal}");
+}
+
+#[test]
+fn names_cannot_become_markup() {
+    let hostile = "<script>alert('\"&\u{0}')</script>";
+    let mut campaign = small();
+    campaign.cells.truncate(12);
+    campaign.setting.title = hostile.to_string();
+    campaign.setting.machine.command = hostile.to_string();
+    campaign.networks[0].name = hostile.to_string();
+    campaign.advice[0].network = hostile.to_string();
+    campaign.advice[0].text = hostile.to_string();
+    campaign.figures.truncate(1);
+    campaign.figures[0].network = hostile.to_string();
+    campaign.figures[0].title = hostile.to_string();
+    let groups = campaign.cells.iter().flat_map(|cell| cell.groups.clone()).collect();
+    campaign.figures[0].groups = groups;
+    for cell in &mut campaign.cells {
+        cell.network = hostile.to_string();
+        cell.service = hostile.to_string();
+        cell.name += hostile;
+        for setting in &mut cell.settings {
+            setting.1 = hostile.to_string();
+        }
+        cell.runs[0].failure = Some(hostile.to_string());
+        cell.runs[1].flagged = Some(hostile.to_string());
+        cell.runs[2].congestion_control[0] = hostile.to_string();
+        if let Some(measured) = cell.runs[2].measured.first_mut() {
+            measured.exchange.error = Some(hostile.to_string());
+        }
+        if let Some(flight) = &mut cell.runs[0].flight {
+            flight.exchange = hostile.to_string();
+        }
+    }
+    let report = html(&campaign, &analyse(&campaign));
+    let (elements, text) = parse(&report);
+    assert!(!elements.iter().any(|(name, _)| name == "script"));
+    assert!(text.contains("<script>alert"));
+}
+
+#[test]
+fn without_runs_the_report_says_so() {
+    let nothing = empty();
+    let (_, text) = parse(&html(&nothing, &analyse(&nothing)));
+    assert!(text.contains("Nothing was measured"), "{text}");
+    assert!(table(&nothing, &Analysis::default()).contains("Nothing was measured"));
+    let mut planned = small();
+    for cell in &mut planned.cells {
+        cell.runs.clear();
+    }
+    let (_, text) = parse(&html(&planned, &analyse(&planned)));
+    assert!(text.contains("no result") && text.contains("no run"), "{text}");
+    // An analysis of something else does not make it fall over.
+    parse(&html(&planned, &Analysis::default()));
+}
+
+#[test]
+fn the_same_facts_give_the_same_report() {
+    let campaign = small();
+    let analysis = analyse(&campaign);
+    assert_eq!(html(&campaign, &analysis), html(&campaign, &analyse(&campaign)));
+}
