@@ -22,7 +22,8 @@ pub struct Exchange {
     pub error: Option<String>,
     /// The time budget ended before the answer was whole.
     pub censored: bool,
-    /// TCP connections opened for it: 0 when one was kept alive, 2 when it had to be sent again.
+    /// TCP connections opened for it: 0 when one that was kept alive did, 1 otherwise, also when the
+    /// server had closed that one or the request was sent again.
     #[serde(default)]
     pub connections: u32,
 }
@@ -36,7 +37,7 @@ impl Exchange {
 }
 
 /// What `longwire fetch` did and saw: one client, one service, one way of asking.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fetch {
     /// The service asked, as given.
     pub url: String,

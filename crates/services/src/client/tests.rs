@@ -191,6 +191,35 @@ async fn progress_tells_each_exchange_before_it() {
 }
 
 #[tokio::test]
+async fn the_warm_up_is_as_long_as_asked_for() {
+    let target = service();
+    for (warm_up, count) in [(None, 3), (Some(0), 0), (Some(2), 2), (Some(3), 3)] {
+        let result = run(&target, Api::RestJson, &[3, 1, 2], &Config { warm_up, ..config() }).await;
+        assert_eq!((result.warm_up.len(), result.measured.len()), (count, 3));
+        assert!(result.warm_up.iter().zip(&result.measured).all(|(a, b)| a.name == b.name));
+    }
+    let config = Config { warm_up: Some(4), ..config() };
+    let refused = fetch(&plan(&target, Api::RestJson, &[3, 1, 2]), &config, |_| {}).await;
+    assert!(refused.unwrap_err().to_string().contains("from 0 to 3"));
+}
+
+#[tokio::test]
+async fn connections_and_clocks_are_told() {
+    let target = service();
+    let before = crate::processor::monotonic_s();
+    let opened = |result: &Fetch| -> Vec<u32> {
+        result.measured.iter().map(|one| one.connections).collect()
+    };
+    let kept = run(&target, Api::Soap, &[1, 2, 3], &config()).await;
+    assert_eq!(opened(&kept), [1, 0, 0]);
+    assert!((before..=crate::processor::monotonic_s()).contains(&kept.started_monotonic_s));
+    // Absent where the kernel does not tell.
+    assert!(kept.processor_wait_s.is_none_or(|wait| (0.0..60.0).contains(&wait)));
+    let config = Config { new_connection: true, ..config() };
+    assert_eq!(opened(&run(&target, Api::Soap, &[1, 2, 3], &config).await), [1, 1, 1]);
+}
+
+#[tokio::test]
 async fn one_connection_is_kept_and_requests_say_what_they_should() {
     let script = vec![vec![Act::Answer(xml_answer(1)), Act::Answer(xml_answer(2))]];
     let (target, server) = scripted(script).await;
@@ -270,6 +299,8 @@ async fn an_unanswered_request_is_sent_again_only_when_that_is_safe() {
     let (target, server) = scripted(script()).await;
     let result = run(&target, Api::RestXml, &[1, 2], &config()).await;
     assert_eq!(result.errors, 0, "GET is idempotent: {:?}", result.measured);
+    let opened: Vec<_> = result.measured.iter().map(|one| one.connections).collect();
+    assert_eq!(opened, [1, 1], "the second was sent again on a connection of its own");
     let seen = server.await.unwrap();
     assert_eq!((seen[0].len(), seen[1].len()), (2, 1));
 

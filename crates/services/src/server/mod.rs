@@ -3,6 +3,8 @@
 mod activity;
 mod pieces;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod watched;
 

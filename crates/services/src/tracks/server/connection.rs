@@ -2,9 +2,8 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -19,6 +18,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -36,13 +36,39 @@ pub(super) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
     site: Arc<Site>,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) {
     // The same socket once more: hyper owns the other.
     let socket = match stream.as_fd().try_clone_to_owned() {
         Ok(socket) => socket,
         Err(error) => return tracing::warn!(%peer, %error, "no descriptor for the connection"),
     };
+    if converse(stream, peer, site, stopping).await == End::MidAnswer {
+        // The end is to be a reset: an answer that is not whole must not look as if it were, even
+        // where the connection's end is what ends it.
+        let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+    }
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As HTTP has it, or at a timeout between answers.
+    Clean,
+    /// At a timeout while an answer was under way.
+    MidAnswer,
+}
+
+/// Serves what comes over a stream; at its end the stream is dropped.
+pub(super) async fn converse<S>(
+    stream: S,
+    peer: SocketAddr,
+    site: Arc<Site>,
+    mut stopping: watch::Receiver<bool>,
+) -> End
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let (settings, activity) = (site.settings, Arc::new(Activity::new()));
     let mut watch = Watch::new(Arc::clone(&activity), settings.timeouts);
     let watched = Watched::new(stream, settings.tcp_buffer_bytes, Arc::clone(&activity));
@@ -62,7 +88,7 @@ pub(super) async fn serve(
                 if let Err(error) = result {
                     tracing::debug!(%peer, %error, "connection ended");
                 }
-                return;
+                return End::Clean;
             }
             _ = stopped.as_mut(), if !draining => {
                 draining = true;
@@ -70,10 +96,7 @@ pub(super) async fn serve(
             }
             expiry = watch.expiry() => {
                 tracing::debug!(%peer, ?expiry, "connection timed out");
-                if activity.is_answering() {
-                    let _ = abort(&socket);
-                }
-                return;
+                return if activity.is_answering() { End::MidAnswer } else { End::Clean };
             }
         }
     }
@@ -87,12 +110,6 @@ fn builder(settings: &Settings) -> http1::Builder {
         .max_header_size(settings.header_buffer_bytes)
         .max_buf_size(settings.header_buffer_bytes.max(HYPER_BUFFER_MIN_BYTES));
     builder
-}
-
-/// Has the end of the connection be a reset: an answer that is not whole must not look as if it
-/// were, even if the connection's end is what ends it.
-fn abort(socket: &OwnedFd) -> io::Result<()> {
-    SockRef::from(socket).set_linger(Some(Duration::ZERO))
 }
 
 async fn handle(

@@ -2,6 +2,8 @@
 
 mod connection;
 mod listen;
+#[cfg(test)]
+mod parameters;
 mod route;
 mod site;
 mod soap;
