@@ -5,9 +5,11 @@
 //! other processes enter (`longwire lab`); [`doctor`] says what a machine offers for all this.
 //! [`demo`] runs the pair over many links at once.
 
+pub mod campaign;
 pub mod demo;
 pub mod doctor;
 mod error;
+mod experiment;
 mod ferry;
 mod lab;
 pub mod namespace;

@@ -103,7 +103,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             version: env!("CARGO_PKG_VERSION").to_string(),
             revision: option_env!("LONGWIRE_COMMIT").map(str::to_string),
             profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_string(),
-            command: command(),
+            command: crate::command_line(),
             bound_encoding: BOUND_ENCODING.to_string(),
         },
     };
@@ -225,16 +225,6 @@ fn url_service(url: &Target) -> anyhow::Result<Service> {
     let body = body.lock().unwrap_or_else(PoisonError::into_inner);
     let items = url_items(&item(String::new(), &body, &[])?);
     Ok(Service { name: "url".to_string(), items })
-}
-
-/// This command, as a person would type it again.
-fn command() -> String {
-    let quoted = |argument: String| match argument.contains(char::is_whitespace) {
-        true => format!("'{argument}'"),
-        false => argument,
-    };
-    let arguments = std::env::args().skip(1).map(quoted);
-    std::iter::once("longwire".to_string()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 fn target(text: &str) -> Result<Target, services::Error> {

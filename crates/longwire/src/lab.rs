@@ -13,6 +13,8 @@ use lab::{Device, Error};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
+use crate::campaign;
+
 /// What a shell answers for a command that it does not find, or may not run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
@@ -38,6 +40,10 @@ enum Action {
     Save(sets::SaveArgs),
     Sets(sets::SetsArgs),
     Forget(sets::ForgetArgs),
+    Run(campaign::RunArgs),
+    Report(campaign::ReportArgs),
+    Export(campaign::ExportArgs),
+    Compare(campaign::CompareArgs),
 }
 
 /// Bring hosts a and b up, joined by a link, until Ctrl-C or `lab down`.
@@ -144,6 +150,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Save(args) => sets::save(&args),
         Action::Sets(args) => sets::list(&args),
         Action::Forget(args) => sets::forget(&args),
+        Action::Run(args) => campaign::run(&args),
+        Action::Report(args) => campaign::report(&args),
+        Action::Export(args) => campaign::export(&args),
+        Action::Compare(args) => campaign::compare(&args),
     };
     match result.as_ref().err().and_then(|error| error.downcast_ref::<Error>()) {
         Some(Error::Caller(message)) => {

@@ -1,5 +1,6 @@
 //! The command line of longwire: parses, resolves, hands over. One file per command.
 
+mod campaign;
 mod demo;
 mod doctor;
 mod edge;
@@ -75,4 +76,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// This command, as a person would type it again.
+pub(crate) fn command_line() -> String {
+    let quoted = |argument: String| match argument.contains(char::is_whitespace) {
+        true => format!("'{argument}'"),
+        false => argument,
+    };
+    let arguments = std::env::args().skip(1).map(quoted);
+    std::iter::once("longwire".to_string()).chain(arguments).collect::<Vec<_>>().join(" ")
 }

@@ -26,7 +26,12 @@ struct Service {
 
 impl Service {
     fn start() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(parameters: &[&str]) -> Self {
         let mut command = longwire(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+        command.args(parameters);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -87,6 +92,39 @@ fn json_is_what_the_schema_says_and_the_table_names_every_track() {
 }
 
 #[test]
+fn every_parameter_is_taken_and_the_client_takes_what_comes() {
+    for chunking in ["off", "on", "close"] {
+        let service = Service::with(&[
+            "--keep-alive-timeout=90 s",
+            "--compression=forced",
+            &format!("--chunking={chunking}"),
+            "--send-buffer=8192 B",
+            "--header-buffer=16384 B",
+            "--idle-timeout=30 s",
+            "--read-timeout=30 s",
+            "--write-timeout=60 s",
+            "--poll-timeout=1 s",
+            "--tcp-buffer=256 B",
+            "--nodelay=off",
+        ]);
+        let url = service.url();
+        let fetch = ["fetch", "tracks", "--url", &url, "--api", "soap", "--json"];
+        let got = output(&[&fetch[..], &["--tracks", "1,22", "--warm-up", "1"]].concat());
+        let result: Fetch = serde_json::from_slice(&got.stdout).unwrap();
+        assert_eq!((result.errors, result.warm_up.len(), result.measured.len()), (0, 1, 2));
+        let opened: Vec<_> = result.measured.iter().map(|one| one.connections).collect();
+        let each_its_own = chunking == "close";
+        assert_eq!(opened, if each_its_own { [1, 1] } else { [0, 0] }, "chunking {chunking}");
+        let (_, log) = service.end("TERM");
+        // What the service sent for the last track is compressed though nobody asked.
+        let sent = log.lines().rfind(|line| line.contains("answered")).unwrap();
+        let (_, sent) = sent.rsplit_once("bytes=").unwrap();
+        let sent: u64 = sent.trim().parse().unwrap();
+        assert!(sent < result.measured[1].body_bytes / 2, "{log}");
+    }
+}
+
+#[test]
 fn a_failed_measurement_is_still_a_result_and_the_status_tells() {
     // Port 1 of the loopback interface: nothing listens there.
     let got = output(&[
@@ -116,6 +154,15 @@ fn bad_use_ends_with_2_and_says_what_to_do() {
         (vec!["serve", "tracks", "--listen", taken], "choose another port"),
         (vec!["serve", "tracks", "--listen", "8080"], "127.0.0.1:8080"),
         (vec!["serve", "tracks", "--listen", "127.0.0.1:0", "--congestion", "no-such"], "modprobe"),
+        (vec!["serve", "tracks", "--keep-alive-timeout", "90"], "550 ms"),
+        (vec!["serve", "tracks", "--idle-timeout", "0 s"], "1 ms to 24 h"),
+        (vec!["serve", "tracks", "--compression", "gzip"], "forced"),
+        (vec!["serve", "tracks", "--chunking", "yes"], "close"),
+        (vec!["serve", "tracks", "--send-buffer", "8192"], "15 KB"),
+        (vec!["serve", "tracks", "--tcp-buffer", "8 B"], "256 B to 16 MiB"),
+        (vec!["serve", "tracks", "--nodelay", "true"], "off"),
+        (soap(&["--warm-up", "23"]), "from 0 to 22"),
+        (soap(&["--warm-up", "1", "--cold"]), "cannot be used"),
         (vec!["fetch", "tracks", "--url", &url, "--api", "rest"], "rest-xml"),
         (vec!["fetch", "tracks", "--url", "ftp://h", "--api", "soap"], "http://host:8080"),
         (soap(&["--tracks", "0-3"]), "1 to 22"),

@@ -260,6 +260,11 @@ impl Cell {
         self.settings.iter().map(one).collect::<Vec<_>>().join(",")
     }
 
+    /// All runs, each with its cell.
+    pub fn runs_with(&self) -> impl Iterator<Item = (&Self, &Run)> {
+        self.runs.iter().map(move |run| (self, run))
+    }
+
     /// Runs whose figures can be used: neither failed nor flagged.
     pub fn good_runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.failure.is_none() && run.flagged.is_none())

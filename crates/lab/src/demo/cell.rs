@@ -9,9 +9,9 @@ use record::result::{Fetch, Lateness, Traffic};
 
 use super::forward::Forwarder;
 use super::outside::Outside;
-use super::pair::{self, Keys};
+use crate::experiment::pair::{self, Keys};
 use super::plan::{Plan, track_number};
-use super::processes::{Handle, Processes};
+use crate::experiment::processes::{Handle, Processes, READY};
 use crate::lab::{Lab, LinkReport};
 use crate::namespace::{CONGESTION_CONTROL, Host, Side};
 
@@ -106,7 +106,7 @@ impl Place<'_> {
     ) -> Result<(), String> {
         let mut started = self.shared.processes.start(command)?;
         servers.push(started.handle);
-        started.await_ready(deadline)
+        started.await_ready(deadline, READY)
     }
 
     fn start_service(

@@ -4,14 +4,10 @@
 mod cell;
 mod forward;
 mod gate;
-mod machine;
 mod outside;
-mod pair;
 mod plan;
-mod processes;
 mod progress;
 mod run;
-mod scratch;
 mod tally;
 
 pub use plan::{About, NETWORKS, Plan, track_name, url_items};

@@ -1,19 +1,8 @@
-//! What a person sees while the demonstration runs.
+//! How far the demonstration is.
 
-use std::io::{IsTerminal, stderr};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-/// Without a terminal a line is printed this often.
-const LINE_INTERVAL: Duration = Duration::from_secs(15);
-
-/// One live line on a terminal, else a line now and then. On stderr.
-pub(super) struct Progress {
-    bar: ProgressBar,
-    live: bool,
-    last_line: Option<(Instant, &'static str)>,
-}
+use crate::experiment::live::clock;
 
 /// How far it is.
 pub(super) struct Standing {
@@ -29,47 +18,11 @@ pub(super) struct Standing {
     pub(super) waiting: Vec<(String, usize)>,
 }
 
-impl Progress {
-    pub(super) fn new() -> Self {
-        let live = stderr().is_terminal();
-        let target = if live { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        if let Ok(style) = ProgressStyle::with_template("[{bar:12}] {wide_msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        Self { bar, live, last_line: None }
-    }
-
-    /// Shows how far it is.
-    pub(super) fn show(&mut self, standing: &Standing) {
-        let text = standing.to_string();
-        if self.live {
-            self.bar.set_length(standing.cells as u64);
-            self.bar.set_position(standing.done as u64);
-            self.bar.set_message(text);
-            self.bar.tick();
-            return;
-        }
-        let is_time =
-            |(at, phase): (Instant, &str)| phase != standing.phase || at.elapsed() >= LINE_INTERVAL;
-        if self.last_line.is_none_or(is_time) {
-            self.last_line = Some((Instant::now(), standing.phase));
-            eprintln!("{text}");
-        }
-    }
-
-    /// Removes the live line.
-    pub(super) fn finish(self) {
-        self.bar.finish_and_clear();
-    }
-}
-
 impl std::fmt::Display for Standing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {} of {} cells", self.phase, self.done, self.cells)?;
         if let Some(left) = self.left {
-            let seconds = left.as_secs();
-            write!(f, ", at most {}:{:02} left", seconds / 60, seconds % 60)?;
+            write!(f, ", at most {} left", clock(left))?;
         }
         let mut separator = "; waiting for ";
         for (network, cells) in &self.waiting {

@@ -11,17 +11,17 @@ use record::result::Lateness;
 
 use super::cell::{Place, Shared};
 use super::gate::Gate;
-use super::machine;
+use crate::experiment::machine;
 use super::outside::Outside;
-use super::pair::{self, Keys};
+use crate::experiment::pair::{self, Keys};
 use super::plan::{Link, Plan};
-use super::processes::Processes;
-use super::progress::Progress;
-use super::scratch::Scratch;
+use crate::experiment::processes::Processes;
+use crate::experiment::scratch::Scratch;
 use super::tally::{Event, Tally};
 use crate::error::{Doing, Error, Result};
 use crate::lab::{Lab, LinkSpec, Options};
 use crate::namespace::Privilege;
+use crate::experiment::live::Live;
 use crate::processor::ProcessorTime;
 use crate::signals;
 
@@ -157,7 +157,7 @@ fn collect(
     interrupt: &SignalFd,
 ) -> Option<Vec<Cell>> {
     let longest = shared.plan.budget + STAGGER.saturating_mul(number(shared.lab.links()));
-    let mut progress = Progress::new();
+    let mut progress = Live::new();
     while !tally.is_complete() {
         match inbox.recv_timeout(TICK) {
             Ok(event) => tally.take_in(event),
@@ -173,7 +173,8 @@ fn collect(
             shared.processes.end_all();
         }
         let left = spent.map(|spent| longest.saturating_sub(spent));
-        progress.show(&tally.standing(left));
+        let standing = tally.standing(left);
+        progress.show(standing.phase, standing.done, standing.cells, &standing.to_string());
     }
     progress.finish();
     tally.into_results()

@@ -11,29 +11,30 @@ use super::processes::Processes;
 use crate::namespace::{CONGESTION_CONTROL, Host};
 
 /// Where the measuring client finds the edge.
-pub(super) const PROXY_URL: &str = "http://127.0.0.1:3128";
+pub(crate) const PROXY_URL: &str = "http://127.0.0.1:3128";
 /// How the sides speak with each other, for the report.
-pub(super) const CARRIER: &str = "stream over TCP with TLS 1.3, keys made for this run; connected \
+pub(crate) const CARRIER: &str = "stream over TCP with TLS 1.3, keys made for this run; connected \
                                   before the first fetch, as it is in use";
 /// What the sides are told to encode bodies with.
-pub(super) const ENCODING: &str = "auto";
+pub(crate) const ENCODING: &str = "auto";
 const EDGE_PORT: u16 = 3128;
 const EDGE_ADMIN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 3129);
-const GATEWAY_PORT: u16 = 4300;
+/// Where the gateway waits for its edge, on host b.
+pub(crate) const GATEWAY_PORT: u16 = 4300;
 /// How often an edge is asked whether its carrier is up.
 const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
 /// How long it may take to answer.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keys of both sides, as files.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     edge: PathBuf,
     gateway: PathBuf,
 }
 
 impl Keys {
     /// Makes them with the binary, in directories below `scratch`.
-    pub(super) fn make(program: &Path, scratch: &Path) -> Result<Self, String> {
+    pub(crate) fn make(program: &Path, scratch: &Path) -> Result<Self, String> {
         let keys = Self { edge: scratch.join("edge"), gateway: scratch.join("gateway") };
         for (name, directory) in [("edge", &keys.edge), ("gateway", &keys.gateway)] {
             let mut keygen = Command::new(program);
@@ -49,7 +50,7 @@ impl Keys {
 }
 
 /// The gateway on `host`, for one service.
-pub(super) fn gateway(mut command: Command, keys: &Keys, host: &Host, origin: &str) -> Command {
+pub(crate) fn gateway(mut command: Command, keys: &Keys, host: &Host, origin: &str) -> Command {
     let listen = SocketAddr::from((host.address(), GATEWAY_PORT)).to_string();
     command.args(["gateway", "--listen", &listen, "--allow", origin]);
     with_keys(&mut command, &keys.gateway, &keys.edge);
@@ -57,7 +58,7 @@ pub(super) fn gateway(mut command: Command, keys: &Keys, host: &Host, origin: &s
 }
 
 /// The edge of the gateway on host b.
-pub(super) fn edge(mut command: Command, keys: &Keys) -> Command {
+pub(crate) fn edge(mut command: Command, keys: &Keys) -> Command {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, EDGE_PORT)).to_string();
     let gateway = format!("b:{GATEWAY_PORT}");
     command.args(["edge", "--listen", &listen, "--gateway", &gateway]);
@@ -73,7 +74,7 @@ fn with_keys(command: &mut Command, own: &Path, other: &Path) {
 }
 
 /// Waits until the edge on `host` says that its gateway is connected.
-pub(super) fn await_carrier(
+pub(crate) fn await_carrier(
     host: &Host,
     processes: &Processes,
     deadline: Instant,

@@ -1,5 +1,6 @@
-//! The processes of a demonstration: started together, ended together.
+//! The processes of an experiment: started together, ended together.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -10,65 +11,77 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 /// Longest first line of a server.
 const LINE_BYTES_MAX: usize = 200;
 /// Of what a failed process has logged, so much of the last line is shown.
 const REASON_CHARS_MAX: usize = 300;
-/// What every server prints first.
-const READY: &str = "listening on ";
+/// What our own servers print first.
+pub(crate) const READY: &str = "listening on ";
+/// Largest file that a process of somebody else's may write, its log among them.
+const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Most that a client's output may be.
+const OUTPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Most processes that one has started whose waiting is counted.
+const DESCENDANTS_MAX: usize = 256;
 
 /// All processes that are under way, and the directory that holds what they log.
-pub(super) struct Processes {
+pub(crate) struct Processes {
     state: Mutex<State>,
     logs: PathBuf,
 }
 
 #[derive(Default)]
 struct State {
-    children: Vec<Option<Child>>,
+    children: BTreeMap<u64, Child>,
+    started: u64,
     stopped: bool,
 }
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Handle(usize);
+pub(crate) struct Handle(u64);
 
 /// A process that has just started.
-pub(super) struct Started {
-    pub(super) handle: Handle,
-    pub(super) output: ChildStdout,
+pub(crate) struct Started {
+    pub(crate) handle: Handle,
+    pub(crate) output: ChildStdout,
     log: PathBuf,
 }
 
 impl Processes {
     /// None yet; each will log to a file of its own in `logs`.
-    pub(super) fn new(logs: PathBuf) -> Self {
+    pub(crate) fn new(logs: PathBuf) -> Self {
         Self { state: Mutex::default(), logs }
     }
 
     /// Starts a program. The error is one line.
-    pub(super) fn start(&self, mut command: Command) -> Result<Started, String> {
+    pub(crate) fn start(&self, mut command: Command) -> Result<Started, String> {
         let failed = |error: io::Error| format!("cannot start a process: {error}");
         let mut state = self.state();
         if state.stopped {
             return Err("stopped".to_string());
         }
-        let log = self.logs.join(format!("{}.log", state.children.len()));
+        let number = state.started;
+        state.started += 1;
+        let log = self.logs.join(format!("{number}.log"));
         let file = File::create(&log).map_err(failed)?;
         // A terminal's Ctrl-C goes to its foreground group: these are ended by us, in order.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
         end_with_parent(&mut command);
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().ok_or("a process without output")?;
-        state.children.push(Some(child));
-        Ok(Started { handle: Handle(state.children.len() - 1), output, log })
+        state.children.insert(number, child);
+        Ok(Started { handle: Handle(number), output, log })
     }
 
     /// Ends some processes at once and waits until they are gone.
-    pub(super) fn end(&self, handles: &[Handle]) {
+    pub(crate) fn end(&self, handles: &[Handle]) {
         for handle in handles {
-            let child = self.state().children.get_mut(handle.0).and_then(Option::take);
+            let child = self.state().children.remove(&handle.0);
             if let Some(child) = child {
                 end(child);
             }
@@ -76,13 +89,28 @@ impl Processes {
     }
 
     /// Ends all processes; from now on none can be started.
-    pub(super) fn end_all(&self) {
+    pub(crate) fn end_all(&self) {
         let mut state = self.state();
         state.stopped = true;
-        state.children.iter_mut().filter_map(Option::take).for_each(end);
+        std::mem::take(&mut state.children).into_values().for_each(end);
     }
 
-    pub(super) fn are_stopped(&self) -> bool {
+    /// Time that processes and what they have started waited for a processor so far
+    /// (proc_pid_schedstat); threads and processes that have ended are not part of it.
+    pub(crate) fn waited(&self, handles: &[Handle]) -> Duration {
+        let ids: Vec<u32> = {
+            let state = self.state();
+            handles.iter().filter_map(|handle| Some(state.children.get(&handle.0)?.id())).collect()
+        };
+        ids.into_iter().flat_map(family).map(processor_wait).sum()
+    }
+
+    /// Whether a process has ended, with which status.
+    pub(crate) fn status(&self, handle: Handle) -> Option<std::process::ExitStatus> {
+        self.state().children.get_mut(&handle.0)?.try_wait().ok()?
+    }
+
+    pub(crate) fn are_stopped(&self) -> bool {
         self.state().stopped
     }
 
@@ -99,23 +127,39 @@ impl Drop for Processes {
 
 impl Started {
     /// Waits for a server's line; the error is one line with what it logged last.
-    pub(super) fn await_ready(&mut self, deadline: Instant) -> Result<(), String> {
+    pub(crate) fn await_ready(&mut self, deadline: Instant, begin: &str) -> Result<(), String> {
         match first_line(&mut self.output, deadline) {
-            Ok(line) if line.starts_with(READY) => Ok(()),
+            Ok(line) if line.starts_with(begin) => Ok(()),
             Ok(line) => Err(format!("a server that is not ready says '{line}'")),
             Err(error) => Err(self.reason().unwrap_or_else(|| error.to_string())),
         }
     }
 
     /// Everything that the process prints until it ends.
-    pub(super) fn read_all(&mut self) -> Result<String, String> {
-        let mut text = String::new();
-        self.output.read_to_string(&mut text).map_err(|error| error.to_string())?;
-        Ok(text)
+    pub(crate) fn read_all(&mut self) -> Result<String, String> {
+        let mut text = Vec::new();
+        let mut output = (&mut self.output).take(OUTPUT_BYTES_MAX);
+        output.read_to_end(&mut text).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The same; `look` is called every `interval` until then.
+    pub(crate) fn read_all_looking(
+        &mut self,
+        interval: Duration,
+        mut look: impl FnMut(),
+    ) -> Result<String, String> {
+        loop {
+            match await_input(&self.output, Instant::now() + interval) {
+                Ok(()) => return self.read_all(),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => look(),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
     }
 
     /// The last line that the process logged.
-    pub(super) fn reason(&self) -> Option<String> {
+    pub(crate) fn reason(&self) -> Option<String> {
         last_line(&self.log)
     }
 }
@@ -127,19 +171,60 @@ fn last_line(log: &Path) -> Option<String> {
     Some(line.trim_start_matches("longwire: ").chars().take(REASON_CHARS_MAX).collect())
 }
 
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Only a file in the place for temporary files would remain.
+        let _ = fs::remove_file(&self.log);
+    }
+}
+
 fn end(mut child: Child) {
-    // Either it is gone already or the signal cannot fail: it is our child.
+    // With what it has started: it leads a group of its own. Either they are gone already or the
+    // signals cannot fail: they are our children.
+    if let Ok(group) = i32::try_from(child.id()) {
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
     let _ = child.kill();
     let _ = child.wait();
+}
+
+/// A process and its descendants.
+fn family(id: u32) -> Vec<u32> {
+    let mut all = vec![id];
+    let mut next = 0;
+    while next < all.len() && all.len() < DESCENDANTS_MAX {
+        for task in tasks(all[next]) {
+            let children = fs::read_to_string(task.join("children")).unwrap_or_default();
+            all.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+        }
+        next += 1;
+    }
+    all.truncate(DESCENDANTS_MAX);
+    all
+}
+
+/// Time that the threads of a process waited for a processor: second field of schedstat, in ns.
+fn processor_wait(id: u32) -> Duration {
+    let waits = tasks(id).into_iter().filter_map(|task| {
+        let text = fs::read_to_string(task.join("schedstat")).ok()?;
+        text.split(' ').nth(1)?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(waits.sum())
+}
+
+fn tasks(id: u32) -> Vec<PathBuf> {
+    let tasks = fs::read_dir(format!("/proc/{id}/task"));
+    tasks.into_iter().flatten().filter_map(|task| Some(task.ok()?.path())).collect()
 }
 
 /// Has the kernel end the program when the thread that starts it ends, so that a demonstration that
 /// is killed leaves nothing behind.
 fn end_with_parent(command: &mut Command) {
-    // SAFETY: between fork and exec one system call is made, which takes two numbers.
+    // SAFETY: between fork and exec two system calls are made, which take numbers.
     unsafe {
         command.pre_exec(|| {
-            nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
+            setrlimit(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX)?;
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)
                 .map_err(io::Error::from)
         });
     }
@@ -169,7 +254,7 @@ fn await_input(output: &ChildStdout, deadline: Instant) -> io::Result<()> {
         let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         match poll(&mut [PollFd::new(output.as_fd(), PollFlags::POLLIN)], timeout) {
             Ok(0) if Instant::now() >= deadline => {
-                return Err(io::Error::other("it was not ready in time"));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it was not ready in time"));
             }
             Ok(0) | Err(nix::Error::EINTR) => {}
             Ok(_) => return Ok(()),
@@ -202,7 +287,7 @@ mod tests {
         let (processes, _scratch) = processes();
         let mut server =
             processes.start(shell("echo listening on 1.2.3.4:5; exec sleep 60")).unwrap();
-        assert_eq!(server.await_ready(soon()), Ok(()));
+        assert_eq!(server.await_ready(soon(), READY), Ok(()));
         processes.end(&[server.handle]);
         assert_eq!(server.read_all(), Ok(String::new()));
     }
@@ -212,9 +297,9 @@ mod tests {
         let (processes, _scratch) = processes();
         let script = "echo first >&2; echo 'longwire: port 5 is in use' >&2; exit 2";
         let mut server = processes.start(shell(script)).unwrap();
-        assert_eq!(server.await_ready(soon()), Err("port 5 is in use".to_string()));
+        assert_eq!(server.await_ready(soon(), READY), Err("port 5 is in use".to_string()));
         let mut other = processes.start(shell("echo hello")).unwrap();
-        assert!(other.await_ready(soon()).unwrap_err().contains("'hello'"));
+        assert!(other.await_ready(soon(), READY).unwrap_err().contains("'hello'"));
     }
 
     #[test]
@@ -222,7 +307,7 @@ mod tests {
         let (processes, _scratch) = processes();
         let mut server = processes.start(shell("exec sleep 60")).unwrap();
         let deadline = Instant::now() + Duration::from_millis(30);
-        assert!(server.await_ready(deadline).unwrap_err().contains("in time"));
+        assert!(server.await_ready(deadline, READY).unwrap_err().contains("in time"));
     }
 
     #[test]

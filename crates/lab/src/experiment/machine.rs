@@ -5,7 +5,7 @@ use std::fs;
 use nix::sys::utsname::uname;
 
 /// Operating system and its release.
-pub(super) fn kernel() -> String {
+pub(crate) fn kernel() -> String {
     uname().map_or("unknown".to_string(), |names| {
         let part = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
         format!("{} {} {}", part(names.sysname()), part(names.release()), part(names.machine()))
@@ -13,7 +13,7 @@ pub(super) fn kernel() -> String {
 }
 
 /// Processor as the kernel names it.
-pub(super) fn processor() -> String {
+pub(crate) fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
     let name = line.and_then(|line| line.split_once(':')).map(|(_, name)| name.trim());
@@ -21,6 +21,14 @@ pub(super) fn processor() -> String {
 }
 
 /// Cores that this process may use.
-pub(super) fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Memory that programs can have without others being pushed out, in bytes (proc_meminfo(5)).
+pub(crate) fn memory_available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(1024 * kib)
 }

@@ -1,0 +1,105 @@
+//! From what client and ferry saw to the facts of a run.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use record::campaign::{Flight, Measured, Run, Share};
+use record::packets::{PacketRecord, Toward, Window};
+use record::result::{Exchange, Fetch};
+
+/// Packets kept of one exchange.
+const FLIGHT_PACKETS_MAX: usize = 400;
+
+/// Fills a run with its exchanges, each with the packets from its start to the next one's.
+pub(super) fn fill(
+    run: &mut Run,
+    fetch: Fetch,
+    record: &PacketRecord,
+    round_trip: Duration,
+    keep_flight: bool,
+) {
+    let epoch_s = fetch.started_monotonic_s;
+    let warm_up = fetch.warm_up.len();
+    let exchanges: Vec<Exchange> = fetch.warm_up.into_iter().chain(fetch.measured).collect();
+    let starts: Vec<Duration> = exchanges.iter().map(|exchange| at(epoch_s, exchange)).collect();
+    let window = |number: usize| {
+        let end = starts.get(number + 1).copied().unwrap_or(Duration::MAX);
+        Window::of(record, starts[number]..end)
+    };
+    if keep_flight && let Some(number) = median(&exchanges[warm_up..]).map(|at| at + warm_up) {
+        run.flight = Some(flight(&exchanges[number], starts[number], &window(number)));
+    }
+    let mut all: Vec<Measured> = exchanges
+        .into_iter()
+        .enumerate()
+        .map(|(number, exchange)| measured(exchange, &window(number), round_trip))
+        .collect();
+    run.measured = all.split_off(warm_up);
+    run.warm_up = all;
+}
+
+fn measured(exchange: Exchange, window: &Window<'_>, round_trip: Duration) -> Measured {
+    let share = |toward| {
+        let sum = window.sum(toward);
+        Share { packets: sum.packets, bytes: sum.bytes, retransmitted: sum.retransmitted }
+    };
+    // One that never began has no packets of its own.
+    if exchange.censored && exchange.elapsed_s == 0.0 {
+        return Measured { exchange, up: Share::default(), down: Share::default(), flights: 0 };
+    }
+    let (up, down) = (share(Toward::Service), share(Toward::Client));
+    Measured { exchange, up, down, flights: window.flights(round_trip) }
+}
+
+/// The exchange whose time is in the middle; the lower one of two.
+fn median(exchanges: &[Exchange]) -> Option<usize> {
+    let mut order: Vec<usize> =
+        (0..exchanges.len()).filter(|&number| exchanges[number].succeeded()).collect();
+    order.sort_by(|&a, &b| exchanges[a].elapsed_s.total_cmp(&exchanges[b].elapsed_s));
+    order.get(order.len().checked_sub(1)? / 2).copied()
+}
+
+fn flight(exchange: &Exchange, start: Duration, window: &Window<'_>) -> Flight {
+    Flight {
+        exchange: exchange.name.clone(),
+        start_s: start.as_secs_f64(),
+        elapsed_s: exchange.elapsed_s,
+        packets: window.packets().take(FLIGHT_PACKETS_MAX).cloned().collect(),
+    }
+}
+
+/// When an exchange began, on the clock of the packets.
+fn at(epoch_s: f64, exchange: &Exchange) -> Duration {
+    Duration::try_from_secs_f64(epoch_s + exchange.start_s).unwrap_or_default()
+}
+
+/// A client that only ends: one exchange, which failed unless the status is 0.
+pub(super) fn of_command(
+    name: &str,
+    started_s: f64,
+    elapsed_s: f64,
+    status: Option<ExitStatus>,
+) -> Fetch {
+    let error = match status {
+        Some(status) if status.success() => None,
+        Some(status) => Some(format!("the client ended with {status}")),
+        None => Some("the client outstayed its budget".to_string()),
+    };
+    let exchange = Exchange {
+        name: name.to_string(),
+        start_s: 0.0,
+        elapsed_s,
+        body_bytes: 0,
+        status: None,
+        error,
+        censored: false,
+        connections: 0,
+    };
+    Fetch {
+        api: name.to_string(),
+        started_monotonic_s: started_s,
+        errors: usize::from(exchange.error.is_some()),
+        measured: vec![exchange],
+        ..Fetch::default()
+    }
+}

@@ -1,0 +1,20 @@
+//! Campaigns: an experiment described in one file, crossed into cells, measured in hundreds of
+//! runs side by side, each on hosts of its own, and kept in a database.
+//!
+//! [`Plan`] is the file, checked; `order` puts its runs in a row; `throttle` says how many go at
+//! once; `job` does one; `verdict` says whether the machine kept up; `store` keeps what came out.
+
+mod csv;
+mod facts;
+mod job;
+mod order;
+mod plan;
+mod run;
+mod server;
+mod store;
+mod throttle;
+mod verdict;
+
+pub use csv::export;
+pub use plan::{Choice, Plan};
+pub use run::{Ended, Order, PARALLEL_MAX, load, run};

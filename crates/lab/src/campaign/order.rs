@@ -1,0 +1,74 @@
+//! In what order runs begin.
+//!
+//! Each kind of job (network and server) is spread over the whole time, so that slow links and fast
+//! ones are under way together and the packets of all come evenly; what takes long begins early
+//! enough to end with the rest. Within a kind the first repetition of every cell comes before the
+//! second of any, in an order drawn anew, so that a drift of the machine falls on all cells alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::job::{Job, Turn};
+use super::plan::Plan;
+use super::store::RunKey;
+
+/// Runs side by side that the order reckons with.
+const PARALLEL: usize = 150;
+
+/// A job with its expected time.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) job: Job,
+    pub(super) expected_s: f64,
+    pub(super) memory_bytes: u64,
+}
+
+/// All jobs that are still to be done, first first.
+pub(super) fn jobs(plan: &Plan, finished: &BTreeSet<RunKey>) -> Vec<Planned> {
+    let horizon_s = plan.expected_s(PARALLEL);
+    let mut kinds: BTreeMap<(usize, usize), Vec<Planned>> = BTreeMap::new();
+    for cell in 0..plan.cells.len() {
+        let of = &plan.cells[cell];
+        let kind = kinds.entry((of.network, of.server)).or_default();
+        kind.extend(jobs_of(plan, cell, finished));
+    }
+    let mut placed: Vec<(f64, Planned)> = Vec::new();
+    for (_, mut jobs) in kinds {
+        jobs.sort_by_cached_key(|planned| rank(plan, &planned.job));
+        let count = jobs.len() as f64;
+        for (number, planned) in jobs.into_iter().enumerate() {
+            let room_s = (horizon_s - planned.expected_s).max(0.0);
+            placed.push((room_s * number as f64 / count, planned));
+        }
+    }
+    placed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    placed.into_iter().map(|(_, planned)| planned).collect()
+}
+
+fn jobs_of(plan: &Plan, cell: usize, finished: &BTreeSet<RunKey>) -> Vec<Planned> {
+    let of = &plan.cells[cell];
+    let server = &plan.servers[of.server];
+    let left = (1..=of.repetitions).filter(|repetition| !finished.contains(&(cell, *repetition)));
+    let turns: Vec<Turn> = left.map(|repetition| Turn { repetition, attempt: 1 }).collect();
+    let per_job = if server.share { turns.len().max(1) } else { 1 };
+    turns.chunks(per_job).map(|turns| planned(plan, Job { cell, runs: turns.to_vec() })).collect()
+}
+
+/// A job with what is known of it beforehand.
+pub(super) fn planned(plan: &Plan, job: Job) -> Planned {
+    let of = &plan.cells[job.cell];
+    Planned {
+        expected_s: plan.estimate_s(of) * job.runs.len() as f64,
+        memory_bytes: plan.servers[of.server].memory_bytes + plan.memory_beside(of),
+        job,
+    }
+}
+
+/// Repetition by repetition; within one as chance has it.
+fn rank(plan: &Plan, job: &Job) -> (u32, u64) {
+    let repetition = job.runs.first().map_or(0, |turn| turn.repetition);
+    let mixed = plan.run_seed(job.cell, repetition);
+    // The finaliser of SplitMix64: neighbours end up far from each other.
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (repetition, mixed ^ (mixed >> 31))
+}

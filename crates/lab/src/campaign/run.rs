@@ -1,0 +1,467 @@
+//! A campaign from the first host to the last figure.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::sys::signalfd::SignalFd;
+use record::campaign::{Run, Setting};
+use record::machine::Machine;
+
+use super::job::{Job, Place, Shared, Turn};
+use super::order::{self, Planned};
+use super::plan::Plan;
+use super::store::{Frame, Store};
+use super::throttle::Throttle;
+use super::verdict::{self, LATENESS_LIMIT_US};
+use crate::error::{Doing, Error, Result};
+use crate::experiment::live::{Live, clock};
+use crate::experiment::machine;
+use crate::experiment::pair::Keys;
+use crate::experiment::processes::Processes;
+use crate::experiment::scratch::Scratch;
+use crate::lab::{Lab, Options};
+use crate::namespace::Privilege;
+use crate::processor::ProcessorTime;
+use crate::signals;
+
+/// Most runs side by side, whatever the machine; each has up to five processes.
+pub const PARALLEL_MAX: usize = 700;
+/// How often a spoilt run is tried in all before it is kept and flagged.
+const ATTEMPTS_MAX: u32 = 3;
+/// How often the processors are looked at, and how often the loop looks around.
+const BUSY_INTERVAL: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(10);
+/// The share of the memory that is free at the start which runs may take.
+const MEMORY_SHARE: f64 = 0.7;
+/// Stack of a job's thread.
+const STACK_BYTES: usize = 512 * 1024;
+
+/// A campaign to be run.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The binary that is started on the hosts.
+    pub program: PathBuf,
+    /// Where the results are, or go.
+    pub directory: PathBuf,
+    /// Most runs side by side; [`PARALLEL_MAX`] when none.
+    pub parallel: Option<usize>,
+    /// Where the right to make hosts comes from: what [`acquire`](crate::acquire) gave.
+    pub privilege: Privilege,
+    /// Version of longwire.
+    pub version: String,
+    /// Revision of the sources, where known.
+    pub revision: Option<String>,
+    /// `release` or `debug`.
+    pub profile: String,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// How a campaign ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every run is done.
+    Complete,
+    /// By a signal; the same command goes on where it stopped.
+    Interrupted {
+        /// Runs done so far.
+        done: usize,
+        /// All runs.
+        runs: usize,
+    },
+}
+
+/// Runs a plan, or what is left of it, with progress on stderr.
+///
+/// To be called after [`acquire`](crate::acquire), while no other thread runs.
+///
+/// # Errors
+/// [`Error::Caller`] for results of another plan or version, [`Error::Machine`] for what is not
+/// permitted here, [`Error::System`] when results cannot be kept: what is finished is kept.
+pub fn run(plan: &Plan, order: &Order) -> Result<Ended> {
+    let mut store = Store::open(&order.directory, plan, &order.version)?;
+    let interrupt = signals::catch()?;
+    let scratch = Scratch::new().doing(|| "make a directory for temporary files".to_string())?;
+    let keys = Keys::make(&order.program, scratch.path()).map_err(Error::Caller)?;
+    let most = order.parallel.unwrap_or(PARALLEL_MAX).clamp(1, PARALLEL_MAX);
+    let id = format!("run-{}", std::process::id());
+    let options = Options { id, links_max: most, ..Options::default() };
+    let lab = Lab::build_with(&[], &options)?;
+    let processes = Processes::new(scratch.path().to_path_buf());
+    let (program, scratch) = (order.program.as_path(), scratch.path());
+    let (lab, processes, keys) = (&lab, &processes, &keys);
+    let shared = Shared { plan, program, lab, processes, keys, scratch };
+    let session = Session::begin(&shared, order, &mut store)?;
+    thread::scope(|scope| {
+        let mut driver = Driver::new(&shared, &mut store, session, most)?;
+        let ended = driver.drive(scope, &interrupt);
+        // Whatever still runs would keep its thread waiting.
+        processes.end_all();
+        driver.finish()?;
+        ended
+    })
+}
+
+/// What one start of the campaign adds to its setting.
+struct Session {
+    setting: Setting,
+    begun: Instant,
+    elapsed_before_s: f64,
+    time_before: Option<ProcessorTime>,
+}
+
+impl Session {
+    fn begin(shared: &Shared<'_>, order: &Order, store: &mut Store) -> Result<Self> {
+        let earlier = store.setting()?;
+        let elapsed_before_s = earlier.as_ref().map_or(0.0, |setting| setting.elapsed_s);
+        let setting = setting(shared, order, earlier);
+        store.put_frame(&frame(shared.plan, setting.clone()))?;
+        let (begun, time_before) = (Instant::now(), ProcessorTime::now());
+        Ok(Self { setting, begun, elapsed_before_s, time_before })
+    }
+
+    /// The setting as it is now.
+    fn setting(&self, parallel_peak: usize) -> Setting {
+        let stolen = self.time_before.as_ref().zip(ProcessorTime::now());
+        Setting {
+            elapsed_s: self.elapsed_before_s + self.begun.elapsed().as_secs_f64(),
+            stolen: stolen.and_then(|(before, after)| after.stolen_since(before)),
+            parallel_peak: parallel_peak.max(self.setting.parallel_peak),
+            ..self.setting.clone()
+        }
+    }
+}
+
+/// Something that a job tells.
+enum Event {
+    Run(Box<Told>),
+    Over { expected_s: f64, memory_bytes: u64, took_s: f64, runs: usize },
+}
+
+/// A run that has ended.
+struct Told {
+    cell: usize,
+    turn: Turn,
+    run: Run,
+}
+
+/// Starts jobs, takes in what comes of them.
+struct Driver<'a> {
+    shared: &'a Shared<'a>,
+    store: &'a mut Store,
+    session: Session,
+    queue: VecDeque<Planned>,
+    throttle: Throttle,
+    events: SyncSender<Event>,
+    inbox: Receiver<Event>,
+    tally: Tally,
+    memory_left_bytes: u64,
+}
+
+/// How far the campaign is.
+#[derive(Default)]
+struct Tally {
+    runs: usize,
+    done: usize,
+    active: usize,
+    peak: usize,
+    jobs: u64,
+    repeated: usize,
+    flagged: usize,
+    failed: usize,
+    /// Expected and true seconds of jobs that ended: what the estimate is worth.
+    expected_s: f64,
+    took_s: f64,
+    /// Expected seconds of jobs under way, and when they began.
+    under_way: BTreeMap<u64, (Duration, f64)>,
+}
+
+impl<'a> Driver<'a> {
+    fn new(
+        shared: &'a Shared<'a>,
+        store: &'a mut Store,
+        session: Session,
+        most: usize,
+    ) -> Result<Self> {
+        let finished = store.finished()?;
+        let queue = VecDeque::from(order::jobs(shared.plan, &finished));
+        // Each job has few events under way: the loop takes them in all the time.
+        let (events, inbox) = sync_channel(4 * PARALLEL_MAX);
+        let memory = machine::memory_available_bytes().unwrap_or(4_000_000_000) as f64;
+        // A share of a number of bytes is one.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let memory_left_bytes = (MEMORY_SHARE * memory) as u64;
+        let tally =
+            Tally { runs: shared.plan.runs(), done: finished.len(), ..Tally::default() };
+        let throttle = Throttle::new(most);
+        Ok(Self { shared, store, session, queue, throttle, events, inbox, tally, memory_left_bytes })
+    }
+
+    fn drive<'s>(
+        &mut self,
+        scope: &'s thread::Scope<'s, '_>,
+        interrupt: &SignalFd,
+    ) -> Result<Ended>
+    where
+        'a: 's,
+    {
+        let mut live = Live::new();
+        let mut busy = BusyMeter::new();
+        let ended = loop {
+            if matches!(interrupt.read_signal(), Ok(Some(_))) {
+                let Tally { done, runs, .. } = self.tally;
+                break Ok(Ended::Interrupted { done, runs });
+            }
+            if let Some(busy) = busy.read() {
+                self.throttle.observe_busy(busy);
+            }
+            if let Err(error) = self.start_what_may(scope).and_then(|()| self.take_in()) {
+                break Err(error);
+            }
+            if self.queue.is_empty() && self.tally.active == 0 {
+                break Ok(Ended::Complete);
+            }
+            live.show("measuring", self.tally.done, self.tally.runs, &self.standing());
+        };
+        live.finish();
+        ended
+    }
+
+    fn start_what_may<'s>(&mut self, scope: &'s thread::Scope<'s, '_>) -> Result<()>
+    where
+        'a: 's,
+    {
+        let now = self.session.begun.elapsed();
+        while self.throttle.may_start(now, self.tally.active) {
+            // Whoever needs more memory than there is waits; the next may need less.
+            let fits = |planned: &Planned| {
+                planned.memory_bytes <= self.memory_left_bytes || self.tally.active == 0
+            };
+            let Some(place) = self.queue.iter().position(fits) else { break };
+            let Some(planned) = self.queue.remove(place) else { break };
+            self.start(scope, planned, now)?;
+            self.throttle.started(now);
+        }
+        Ok(())
+    }
+
+    fn start<'s>(
+        &mut self,
+        scope: &'s thread::Scope<'s, '_>,
+        planned: Planned,
+        now: Duration,
+    ) -> Result<()>
+    where
+        'a: 's,
+    {
+        let Planned { job, expected_s, memory_bytes } = planned;
+        let number = self.tally.jobs;
+        let parallel = self.tally.active;
+        self.tally.begin(number, now, expected_s);
+        self.memory_left_bytes = self.memory_left_bytes.saturating_sub(memory_bytes);
+        let (shared, events) = (self.shared, self.events.clone());
+        let work = move || work(shared, &job, number, parallel, &events, (expected_s, memory_bytes));
+        let builder = thread::Builder::new().stack_size(STACK_BYTES);
+        builder.spawn_scoped(scope, work).doing(|| "start a thread".to_string())?;
+        Ok(())
+    }
+
+    /// Takes in everything that jobs have told, waiting a moment for the first.
+    fn take_in(&mut self) -> Result<()> {
+        let mut event = match self.inbox.recv_timeout(TICK) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        };
+        while let Some(told) = event {
+            match told {
+                Event::Run(told) => self.keep(*told)?,
+                Event::Over { expected_s, memory_bytes, took_s, runs } => {
+                    self.memory_left_bytes += memory_bytes;
+                    self.tally.end(expected_s, took_s, runs);
+                }
+            }
+            event = self.inbox.try_recv().ok();
+        }
+        Ok(())
+    }
+
+    /// Stores a run, or puts it in the queue again when the machine has spoilt it.
+    fn keep(&mut self, told: Told) -> Result<()> {
+        let Told { cell, turn, mut run } = told;
+        let spoilt = verdict::spoilt(&run);
+        self.throttle.observe_end(self.session.begun.elapsed(), spoilt.is_some());
+        let wrong = spoilt.or_else(|| run.failure.clone());
+        if let Some(why) = wrong
+            && turn.attempt < ATTEMPTS_MAX
+        {
+            tracing::debug!(cell = self.shared.plan.cells[cell].name, why, "a run again");
+            let again = Turn { attempt: turn.attempt + 1, ..turn };
+            let job = Job { cell, runs: vec![again] };
+            self.queue.push_front(order::planned(self.shared.plan, job));
+            self.tally.repeated += 1;
+            return Ok(());
+        }
+        if run.failure.is_none() {
+            run.flagged = verdict::spoilt(&run);
+        }
+        self.tally.done += 1;
+        self.tally.flagged += usize::from(run.flagged.is_some());
+        self.tally.failed += usize::from(run.failure.is_some());
+        self.store.put_run(cell, &run)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let setting = self.session.setting(self.tally.peak);
+        self.store.put_frame(&frame(self.shared.plan, setting))
+    }
+
+    fn standing(&self) -> String {
+        let Tally { runs, done, active, repeated, flagged, failed, .. } = &self.tally;
+        let now = self.session.begun.elapsed();
+        let queued = self.queue.iter().map(|planned| planned.expected_s);
+        let left = self.tally.left_s(now, queued, self.throttle.limit());
+        let left = clock(Duration::try_from_secs_f64(left).unwrap_or_default());
+        let mut text = format!("{done} of {runs} runs, {active} under way, about {left} left");
+        for (count, what) in [(repeated, "repeated"), (flagged, "flagged"), (failed, "failed")] {
+            if *count > 0 {
+                text += &format!(", {count} {what}");
+            }
+        }
+        text
+    }
+}
+
+impl Tally {
+    fn begin(&mut self, number: u64, now: Duration, expected_s: f64) {
+        self.jobs += 1;
+        self.active += 1;
+        self.peak = self.peak.max(self.active);
+        self.under_way.insert(number, (now, expected_s));
+    }
+
+    fn end(&mut self, expected_s: f64, took_s: f64, _runs: usize) {
+        self.active -= 1;
+        self.expected_s += expected_s;
+        self.took_s += took_s;
+        let of_these = self.under_way.iter().find(|(_, (_, expected))| *expected == expected_s);
+        if let Some(number) = of_these.map(|(number, _)| *number) {
+            self.under_way.remove(&number);
+        }
+    }
+
+    /// What is left, by the estimates corrected by what they were worth so far.
+    fn left_s(&self, now: Duration, queued: impl Iterator<Item = f64>, limit: usize) -> f64 {
+        let worth = if self.expected_s > 0.0 { self.took_s / self.expected_s } else { 1.0 };
+        let going = self.under_way.values().map(|(began, expected_s)| {
+            (expected_s * worth - now.saturating_sub(*began).as_secs_f64()).max(0.0)
+        });
+        let (mut sum, mut longest) = (0.0_f64, 0.0_f64);
+        for left_s in going.chain(queued.map(|expected_s| expected_s * worth)) {
+            sum += left_s;
+            longest = longest.max(left_s);
+        }
+        longest.max(sum / limit.max(self.active).max(1) as f64)
+    }
+}
+
+fn work(
+    shared: &Shared<'_>,
+    job: &Job,
+    number: u64,
+    parallel: usize,
+    events: &SyncSender<Event>,
+    (expected_s, memory_bytes): (f64, u64),
+) {
+    let begun = Instant::now();
+    let place = Place { shared, job, number, parallel };
+    // Whoever receives these has gone only when they do not matter any more.
+    place.work(|turn, run| {
+        let _ = events.send(Event::Run(Box::new(Told { cell: job.cell, turn, run })));
+    });
+    let took_s = begun.elapsed().as_secs_f64();
+    let _ = events.send(Event::Over { expected_s, memory_bytes, took_s, runs: job.runs.len() });
+}
+
+/// How busy the processors are, now and then.
+struct BusyMeter {
+    last: Option<(Instant, ProcessorTime)>,
+}
+
+impl BusyMeter {
+    fn new() -> Self {
+        Self { last: None }
+    }
+
+    /// The share of the time since the last reading; none before it is time.
+    fn read(&mut self) -> Option<f64> {
+        let is_time = self.last.as_ref().is_none_or(|(at, _)| at.elapsed() >= BUSY_INTERVAL);
+        if !is_time {
+            return None;
+        }
+        let now = ProcessorTime::now()?;
+        let busy = self.last.as_ref().and_then(|(_, before)| now.busy_since(before));
+        self.last = Some((Instant::now(), now));
+        busy
+    }
+}
+
+fn frame(plan: &Plan, setting: Setting) -> Frame {
+    Frame {
+        setting,
+        networks: plan.networks.iter().map(|of| of.network.clone()).collect(),
+        references: plan.references.clone(),
+        advice: plan.advice.clone(),
+        figures: plan.figures.clone(),
+    }
+}
+
+fn setting(shared: &Shared<'_>, order: &Order, earlier: Option<Setting>) -> Setting {
+    let (plan, real_time) = (shared.plan, shared.lab.real_time());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let started_unix_s = earlier.as_ref().map_or(now, |setting| setting.started_unix_s);
+    let timeouts = plan.networks.iter().map(|of| of.client.timeout.as_secs_f64());
+    let defaults = plan.servers.iter().flat_map(|server| {
+        let one = |(name, value): &(String, String)| {
+            (server.name.clone(), name.clone(), value.clone())
+        };
+        server.defaults.iter().map(one)
+    });
+    Setting {
+        title: plan.title.clone(),
+        about: plan.about.clone(),
+        version: order.version.clone(),
+        machine: Machine {
+            kernel: machine::kernel(),
+            processor: machine::processor(),
+            cores: machine::cores(),
+            revision: order.revision.clone(),
+            date: record::calendar::day(now),
+            profile: order.profile.clone(),
+            command: order.command.clone(),
+        },
+        device: shared.lab.device().name().to_string(),
+        rootless: order.privilege == Privilege::UserNamespace,
+        real_time: real_time.priority,
+        quick: plan.quick,
+        seed: plan.seed,
+        started_unix_s,
+        elapsed_s: earlier.as_ref().map_or(0.0, |setting| setting.elapsed_s),
+        sessions: earlier.as_ref().map_or(0, |setting| setting.sessions) + 1,
+        parallel_peak: earlier.as_ref().map_or(0, |setting| setting.parallel_peak),
+        stolen: None,
+        timeout_s: timeouts.fold(0.0, f64::max),
+        lateness_limit_us: LATENESS_LIMIT_US,
+        defaults: defaults.collect(),
+    }
+}
+
+/// Everything stored in a campaign's directory.
+///
+/// # Errors
+/// [`Error::Caller`] when there is nothing, or of another version.
+pub fn load(directory: &Path) -> Result<record::campaign::Campaign> {
+    Store::open_existing(directory)?.campaign()
+}

@@ -1,0 +1,161 @@
+//! Stored results back into a [`Campaign`].
+
+use std::collections::BTreeMap;
+
+use record::campaign::{Campaign, Cell, Measured, Run, Share, Way};
+use record::result::Exchange;
+use rusqlite::{Connection, Row};
+
+use super::{Frame, Store, damaged, meta, parse};
+use crate::error::{Error, Result};
+
+impl Store {
+    /// Everything, finished or not.
+    ///
+    /// # Errors
+    /// [`Error::Caller`] for a file that is damaged or has not begun.
+    pub(crate) fn campaign(&self) -> Result<Campaign> {
+        let Frame { setting, networks, references, advice, figures } = self.frame()?;
+        let mut cells = self.cells()?;
+        let mut exchanges = self.exchanges()?;
+        let mut flights = self.read_with(|connection| {
+            let mut select = connection.prepare("SELECT run, flight FROM packets")?;
+            let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect::<rusqlite::Result<BTreeMap<i64, String>>>()
+        })?;
+        for stored in self.runs()? {
+            let StoredRun { id, cell, mut run, texts } = stored;
+            (run.warm_up, run.measured) = exchanges.remove(&id).unwrap_or_default();
+            let [up, down, lateness] = &texts;
+            run.up = parse(&self.path, up)?;
+            run.down = parse(&self.path, down)?;
+            run.lateness = parse(&self.path, lateness)?;
+            let flight = flights.remove(&id);
+            run.flight = flight.map(|text| parse(&self.path, &text)).transpose()?;
+            let home = cells.get_mut(cell);
+            home.ok_or_else(|| damaged(&self.path, &"a run without its cell"))?.runs.push(run);
+        }
+        Ok(Campaign { setting, networks, cells, references, advice, figures })
+    }
+
+    fn frame(&self) -> Result<Frame> {
+        let text = |key: &str| -> Result<String> {
+            let text = self.read_with(|connection| meta(connection, key))?;
+            text.ok_or_else(|| {
+                let shown = self.path.display();
+                Error::Caller(format!("{shown} holds no results yet: run the campaign first"))
+            })
+        };
+        Ok(Frame {
+            setting: parse(&self.path, &text("setting")?)?,
+            networks: parse(&self.path, &text("networks")?)?,
+            references: parse(&self.path, &text("references")?)?,
+            advice: parse(&self.path, &text("advice")?)?,
+            figures: parse(&self.path, &text("figures")?)?,
+        })
+    }
+
+    /// The cells without their runs, by id.
+    fn cells(&self) -> Result<Vec<Cell>> {
+        let rows: Vec<[String; 7]> = self.read_with(|connection| {
+            let mut select = connection.prepare(
+                "SELECT name, network, server, service, way, settings, groups FROM cells \
+                 ORDER BY id",
+            )?;
+            let row = |row: &Row<'_>| {
+                let text = |at: usize| row.get(at);
+                Ok([text(0)?, text(1)?, text(2)?, text(3)?, text(4)?, text(5)?, text(6)?])
+            };
+            select.query_map([], row)?.collect()
+        })?;
+        let cell = |[name, network, server, service, way, settings, groups]: [String; 7]| {
+            Ok(Cell {
+                way: Way::parse(&way).ok_or_else(|| damaged(&self.path, &way))?,
+                settings: parse(&self.path, &settings)?,
+                groups: parse(&self.path, &groups)?,
+                name,
+                network,
+                server,
+                service,
+                runs: Vec::new(),
+            })
+        };
+        rows.into_iter().map(cell).collect()
+    }
+
+    fn runs(&self) -> Result<Vec<StoredRun>> {
+        self.read_with(|connection| {
+            let mut select = connection.prepare(
+                "SELECT id, cell, repetition, attempt, seed, started_unix_s, elapsed_s, parallel, \
+                 up, down, lateness, processor_wait_s, congestion_client, congestion_server, \
+                 flagged, failure FROM runs ORDER BY cell, repetition",
+            )?;
+            select.query_map([], StoredRun::of)?.collect()
+        })
+    }
+
+    fn exchanges(&self) -> Result<BTreeMap<i64, Passes>> {
+        self.read_with(read_exchanges)
+    }
+}
+
+/// Warm-up and measured pass.
+type Passes = (Vec<Measured>, Vec<Measured>);
+
+/// A run as its row has it, the texts not yet read.
+struct StoredRun {
+    id: i64,
+    cell: usize,
+    run: Run,
+    texts: [String; 3],
+}
+
+impl StoredRun {
+    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let run = Run {
+            repetition: row.get(2)?,
+            attempt: row.get(3)?,
+            seed: row.get::<_, i64>(4)?.cast_unsigned(),
+            started_unix_s: row.get(5)?,
+            elapsed_s: row.get(6)?,
+            parallel: row.get(7)?,
+            processor_wait_s: row.get(11)?,
+            congestion_control: [row.get(12)?, row.get(13)?],
+            flagged: row.get(14)?,
+            failure: row.get(15)?,
+            ..Run::default()
+        };
+        let texts = [row.get(8)?, row.get(9)?, row.get(10)?];
+        Ok(Self { id: row.get(0)?, cell: row.get(1)?, run, texts })
+    }
+}
+
+fn read_exchanges(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Passes>> {
+    let mut select = connection.prepare("SELECT * FROM exchanges ORDER BY run, warm_up, number")?;
+    let mut rows = select.query([])?;
+    let mut runs: BTreeMap<i64, Passes> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let passes = runs.entry(row.get(0)?).or_default();
+        let pass = if row.get(1)? { &mut passes.0 } else { &mut passes.1 };
+        pass.push(measured(row)?);
+    }
+    Ok(runs)
+}
+
+fn measured(row: &Row<'_>) -> rusqlite::Result<Measured> {
+    let exchange = Exchange {
+        name: row.get(3)?,
+        start_s: row.get(4)?,
+        elapsed_s: row.get(5)?,
+        body_bytes: row.get(6)?,
+        status: row.get(7)?,
+        error: row.get(8)?,
+        censored: row.get(9)?,
+        connections: row.get(10)?,
+    };
+    let share = |at: usize| -> rusqlite::Result<Share> {
+        let (packets, bytes) = (row.get(at)?, row.get(at + 1)?);
+        Ok(Share { packets, bytes, retransmitted: row.get(at + 2)? })
+    };
+    Ok(Measured { exchange, up: share(11)?, down: share(14)?, flights: row.get(17)? })
+}

@@ -1,0 +1,155 @@
+//! How many runs go side by side: as many as the machine does truly.
+//!
+//! Pure: what was measured comes in, whether another may start comes out.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Runs side by side at the beginning, and the fewest that a spoilt run can bring them to.
+const START: f64 = 48.0;
+const LEAST: f64 = 4.0;
+/// From one start to the next: starting many in the same instant adds to their connects.
+pub(super) const STAGGER: Duration = Duration::from_millis(40);
+/// No start while the processors are busier than this; more room only below that.
+const BUSY_MAX: f64 = 0.72;
+const BUSY_ROOM: f64 = 0.60;
+/// How often the limit is thought over, and over which time runs count for it.
+const REVIEW: Duration = Duration::from_secs(4);
+const MEMORY: Duration = Duration::from_secs(20);
+/// More spoilt runs than this share of those that ended lately bring the limit down.
+const SPOILT_SHARE_MAX: f64 = 0.03;
+/// By which factors the limit goes down and up.
+const DOWN: f64 = 0.85;
+const UP: f64 = 1.15;
+/// Most runs remembered.
+const ENDED_MAX: usize = 4096;
+
+/// Decides whether another run may start.
+#[derive(Debug)]
+pub(super) struct Throttle {
+    limit: f64,
+    most: f64,
+    busy: f64,
+    last_start: Option<Duration>,
+    last_review: Duration,
+    /// When runs ended and whether the machine had spoilt them.
+    ended: VecDeque<(Duration, bool)>,
+}
+
+impl Throttle {
+    /// At most `most` at once.
+    pub(super) fn new(most: usize) -> Self {
+        let most = (most.max(1)) as f64;
+        Self {
+            limit: START.min(most),
+            most,
+            busy: 0.0,
+            last_start: None,
+            last_review: Duration::ZERO,
+            ended: VecDeque::new(),
+        }
+    }
+
+    /// The limit now in force.
+    pub(super) fn limit(&self) -> usize {
+        // Between LEAST and a number that came from a usize.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let limit = self.limit as usize;
+        limit.max(1)
+    }
+
+    /// The share of all processors' time that was used lately, 0 to 1.
+    pub(super) fn observe_busy(&mut self, busy: f64) {
+        self.busy = busy;
+    }
+
+    /// A run ended; `spoilt` when the machine was too slow for it.
+    pub(super) fn observe_end(&mut self, now: Duration, spoilt: bool) {
+        if self.ended.len() == ENDED_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((now, spoilt));
+    }
+
+    /// Whether another run may start beside so many.
+    pub(super) fn may_start(&mut self, now: Duration, active: usize) -> bool {
+        self.review(now, active);
+        let rested = self.last_start.is_none_or(|last| now.saturating_sub(last) >= STAGGER);
+        active == 0 || (rested && active < self.limit() && self.busy < BUSY_MAX)
+    }
+
+    /// A run was started.
+    pub(super) fn started(&mut self, now: Duration) {
+        self.last_start = Some(now);
+    }
+
+    fn review(&mut self, now: Duration, active: usize) {
+        if now.saturating_sub(self.last_review) < REVIEW {
+            return;
+        }
+        self.last_review = now;
+        while self.ended.front().is_some_and(|(at, _)| now.saturating_sub(*at) > MEMORY) {
+            self.ended.pop_front();
+        }
+        let spoilt = self.ended.iter().filter(|(_, spoilt)| *spoilt).count();
+        if spoilt as f64 > SPOILT_SHARE_MAX * self.ended.len() as f64 {
+            self.limit = (self.limit.min(active as f64) * DOWN).max(LEAST.min(self.most));
+            // What came of the old limit says nothing about the new one.
+            self.ended.clear();
+        } else if active as f64 > 0.9 * self.limit && self.busy < BUSY_ROOM {
+            self.limit = (self.limit * UP).min(self.most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn it_grows_while_the_machine_keeps_up_and_shrinks_when_runs_are_spoilt() {
+        let mut throttle = Throttle::new(500);
+        assert_eq!(throttle.limit(), 48);
+        for second in 0..40 {
+            throttle.observe_busy(0.3);
+            throttle.observe_end(seconds(second), false);
+            let active = throttle.limit();
+            throttle.may_start(seconds(second), active);
+        }
+        let grown = throttle.limit();
+        assert!(grown > 100, "{grown}");
+        for second in 40..45 {
+            throttle.observe_end(seconds(second), true);
+            throttle.may_start(seconds(second), grown);
+        }
+        assert!(throttle.limit() < grown, "{}", throttle.limit());
+    }
+
+    #[test]
+    fn a_busy_machine_starts_nothing_unless_nothing_runs() {
+        let mut throttle = Throttle::new(10);
+        throttle.observe_busy(0.95);
+        assert!(!throttle.may_start(seconds(1), 3));
+        assert!(throttle.may_start(seconds(1), 0));
+        throttle.observe_busy(0.1);
+        assert!(throttle.may_start(seconds(2), 3));
+        throttle.started(seconds(2));
+        assert!(!throttle.may_start(seconds(2), 4));
+        assert!(throttle.may_start(seconds(2) + STAGGER, 4));
+        assert!(!throttle.may_start(seconds(9), 10));
+    }
+
+    #[test]
+    fn it_never_goes_under_the_least_nor_over_the_most() {
+        let mut throttle = Throttle::new(6);
+        for second in 0..1000 {
+            throttle.observe_end(seconds(second), true);
+            throttle.may_start(seconds(second), 6);
+            assert!((4..=6).contains(&throttle.limit()));
+        }
+    }
+}
