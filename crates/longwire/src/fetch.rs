@@ -13,8 +13,9 @@ use services::tracks::client::{Api, parse_numbers, plan};
 
 /// Fetch things one after another and time each.
 ///
-/// Everything is fetched twice: once to warm up (see --warm-up), once measured. The exit status is 0 when every
-/// measured exchange succeeded or was cut off by a time limit, 1 when one failed or none succeeded.
+/// Everything is fetched twice: once to warm up (--warm-up says how much), once measured. The exit
+/// status is 0 when every measured exchange succeeded or was cut off by a time limit, 1 when one
+/// failed or none succeeded.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

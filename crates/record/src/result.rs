@@ -22,8 +22,8 @@ pub struct Exchange {
     pub error: Option<String>,
     /// The time budget ended before the answer was whole.
     pub censored: bool,
-    /// TCP connections opened for it: 0 when one that was kept alive did, 1 otherwise, also when the
-    /// server had closed that one or the request was sent again.
+    /// TCP connections opened for it: 0 when one that was kept alive did, 1 otherwise, also when
+    /// the server had closed that one or the request was sent again.
     #[serde(default)]
     pub connections: u32,
 }

@@ -1,4 +1,4 @@
-//! Each parameter of IST-118's Table III: what it changes on the wire, or what happens at its limit.
+//! Each parameter of IST-118's Table III: what it changes on the wire or what happens at its limit.
 //!
 //! Times are real and short. Only lower bounds of them are checked: a busy machine makes all later.
 
