@@ -1,7 +1,7 @@
 //! What came out of measurements, for people: statistics, pictures, pages.
 //!
-//! Everything here is a function from facts of `record` to numbers or text: no file is opened and no
-//! clock is read, so that a report can be made again from stored results at any time.
+//! Everything here is a function from facts of `record` to numbers or text: no file is opened and
+//! no clock is read, so that a report can be made again from stored results at any time.
 
 pub mod analysis;
 mod bound;

@@ -94,8 +94,8 @@ impl Svg {
         }
     }
 
-    /// Lines and dots in the language of SVG's paths (SVG 1.1 §8.3), which the caller writes; `title`
-    /// shows when it is pointed at.
+    /// Lines and dots in the language of SVG's paths (SVG 1.1 §8.3), which the caller writes;
+    /// `title` shows when it is pointed at.
     pub(crate) fn path(&mut self, class: &str, steps: &str, title: &str) {
         let title = escaped(title);
         let inside = if title.is_empty() { title } else { format!("<title>{title}</title>") };

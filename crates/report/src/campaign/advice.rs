@@ -29,7 +29,7 @@ pub(super) fn recommendations(analysis: &Analysis) -> String {
     }
     out += "</table>\n<p class='note'>A ratio is time with the setting over time with the default, \
             the services of a network pooled, each with the same weight: below 1 is faster. In \
-            brackets its 95 % interval; p is adjusted (Holm) for all settings of the network.</p>\n";
+            brackets its 95 % interval; p is adjusted (Holm) for all its settings.</p>\n";
     out += "<h3>Every verdict</h3>\n";
     for advice in &analysis.recommendations {
         out += &verdicts(advice);

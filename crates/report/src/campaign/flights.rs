@@ -27,8 +27,9 @@ pub(super) fn flights(view: &View<'_>) -> String {
                    above the client, below the service, time to the right. A line begins where a \
                    packet was offered to the link and ends where it was delivered. Thick: content \
                    of the request (downwards) and of the answer (upwards); long dashes: content \
-                   that goes again; thin: acknowledgements; short dashes: connections that begin or \
-                   end; a cross: lost on the way. The strip says where the seconds went: "
+                   that goes again; thin: acknowledgements; short dashes: ends of connections \
+                   and their beginnings; a cross: lost on the way. The strip says where the \
+                   seconds went: "
         .to_string();
     out += &definitions();
     out += "</p>\n";
@@ -46,7 +47,7 @@ fn definitions() -> String {
         "until its last arrives",
         "until the answer's first packet arrives",
         "as long as the packets that follow occupy the link",
-        "what the intervals between their arrivals are longer",
+        "what the intervals between their arrivals are longer (from 0.5 ms on)",
         "until the client is done",
     ];
     let all = Stage::ALL.into_iter().zip(meanings);

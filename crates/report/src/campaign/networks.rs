@@ -1,4 +1,4 @@
-//! A page for each network: what it is, how near to its bound one gets, and the ranking of all cells.
+//! A page for each network: what it is, how near to its bound one gets, a ranking of all cells.
 
 use std::fmt::Write;
 

@@ -18,6 +18,7 @@ const LEGEND: f64 = 26.0;
 const FOOT: f64 = 34.0;
 /// Names of rows get so much room: pixels per letter, and bounds.
 const LETTER: f64 = 6.6;
+const LETTER_SMALL: f64 = 5.8;
 const NAME_MIN: f64 = 90.0;
 const NAME_MAX: f64 = 330.0;
 const NAME_LETTERS_MAX: usize = 48;
@@ -46,12 +47,11 @@ impl<'a> Rows<'_, 'a> {
     /// The drawing and the name of its scale.
     pub(super) fn draw(&self, label: &str) -> (String, &'static str) {
         let lines = self.lines();
-        let name_letters = lines.iter().map(|line| match line {
-            Line::Heading(_) => 0,
-            Line::Row(_, name) => name.chars().count(),
+        let widths = lines.iter().map(|line| match line {
+            Line::Heading(text) => LETTER_SMALL * text.chars().count() as f64,
+            Line::Row(_, name) => LETTER * name.chars().count() as f64,
         });
-        let left = LETTER * name_letters.max().unwrap_or(0) as f64 + 16.0;
-        let left = left.clamp(NAME_MIN, NAME_MAX);
+        let left = (widths.fold(0.0, f64::max) + 16.0).clamp(NAME_MIN, NAME_MAX);
         let scale = Scale::fitting(&self.values(), LINEAR_SPAN_MAX, left, RIGHT);
         let heights = lines.iter().map(|line| self.height(line));
         let bottom = LEGEND + heights.sum::<f64>();
@@ -147,7 +147,7 @@ impl<'a> Rows<'_, 'a> {
         let mut put = |svg: &mut Svg, text: &str| {
             svg.text(x + 9.0, 14.0, "label", Anchor::Start, text);
             let at = x;
-            x += 26.0 + LETTER * text.chars().count() as f64;
+            x += 34.0 + LETTER * text.chars().count() as f64;
             at
         };
         for (place, service) in self.services.iter().enumerate() {
@@ -246,7 +246,7 @@ fn axis(svg: &mut Svg, scale: &Scale, (top, bottom): (f64, f64)) {
         let text = rounded.trim_end_matches('0').trim_end_matches('.');
         svg.text(x, bottom + 13.0, "tick", Anchor::Middle, text);
     }
-    svg.text(RIGHT + 14.0, bottom + 13.0, "tick", Anchor::Start, "seconds");
+    svg.text(RIGHT + 22.0, bottom + 13.0, "tick", Anchor::Start, "seconds");
 }
 
 /// The class that gives a service its colour, by its place.

@@ -27,8 +27,8 @@ const LIMITS: &str = "<h2>What this does not show</h2>\n<ul>\n\
     <li>The server's settings are those of longwire's own tracks service and, where named, of \
     other servers; the paper's figures are of a server of 2014 on machines of its time.</li>\n\
     <li>One client fetches one thing after another; nothing is said of many clients.</li>\n\
-    <li>The runs of a cell share the machine with other runs; lateness and waiting are recorded for \
-    each, and a run that was disturbed beyond the limits does not count.</li>\n</ul>\n";
+    <li>Runs share the machine with other runs; lateness and waiting are recorded for each, and \
+    one that was disturbed beyond the limits does not count.</li>\n</ul>\n";
 
 fn runs(campaign: &Campaign) -> impl Iterator<Item = &record::campaign::Run> {
     campaign.cells.iter().flat_map(|cell| &cell.runs)
@@ -38,8 +38,8 @@ fn lateness_caption(campaign: &Campaign, lateness: &Lateness) -> String {
     let ms = |us: u64| format!("{:.3} ms", us as f64 / 1000.0);
     format!(
         "{} packets of all runs: half were late by at most {}, 99 % by at most {}, 99.9 % by at \
-         most {}, the latest by {}, against the instant at which the emulated link delivers them. A \
-         run is repeated when its own 99 % is above {}.",
+         most {}, the latest by {}, against the instant at which the emulated link delivers them. \
+         A run is repeated when its own 99 % is above {}.",
         lateness.count,
         ms(lateness.p50_us),
         ms(lateness.p99_us),
@@ -57,11 +57,11 @@ fn how(campaign: &Campaign) -> String {
     let mean_ms = if count > 0 { 1000.0 * waited_s / count as f64 } else { 0.0 };
     let text = format!(
         "Each run has a pair of hosts (network namespaces) of its own, joined by an emulated link, \
-         and a seed that decides every chance on the link; run k of every cell of a network has the \
-         same, so that cells are compared pair by pair. Up to {} runs were side by side; one after \
-         another they would have taken {} s instead of {} s. Client, server and pair waited for a \
-         processor for {mean_ms:.1} ms a run on average. An exchange may take {} s; one that is cut \
-         off counts as at least that.",
+         and a seed that decides every chance on the link; run k of every cell of a network has \
+         the same, so that cells are compared pair by pair. Up to {} runs were side by side; one \
+         after another they would have taken {} s instead of {} s. Client, server and pair waited \
+         for a processor for {mean_ms:.1} ms a run on average. An exchange may take {} s; one that is \
+         cut off counts as at least that.",
         setting.parallel_peak,
         format::seconds(alone_s),
         format::seconds(setting.elapsed_s),
