@@ -114,6 +114,7 @@ fn measured(family: &str, group: &Group<'_>) -> Verdict {
         pairs: pooled.logs.len(),
         bounds: pooled.bounds,
         lost: pooled.lost,
+        unpaired: pooled.unpaired,
         errors: pooled.errors,
         exchanges: pooled.exchanges,
         errors_p_adjusted: errors_p.map(|(exchanges, _)| exchanges),
@@ -169,4 +170,17 @@ fn against_part(
         ratio: mean_of_means(&strata)?.exp(),
         p_adjusted: permutation::two_sided(&weighted(&strata), &mut Chance::new(&name, "part"))?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_service_has_the_same_weight_in_the_test_as_in_the_ratio() {
+        let strata: [&[f64]; 2] = [&[0.1, 0.2, 0.3, 0.4], &[-0.9]];
+        let sum: f64 = weighted(&strata).iter().sum();
+        assert!((sum - mean_of_means(&strata).unwrap()).abs() < 1e-12);
+        assert!((sum - (0.25 - 0.9) / 2.0).abs() < 1e-12);
+    }
 }

@@ -49,6 +49,7 @@ fn one(cells: &[Cell], default: usize, index: usize) -> Comparison {
         pairs: pairs.logs.len(),
         bounds: pairs.bounds,
         lost: pairs.lost,
+        unpaired: pairs.unpaired,
         ratio: mean(&pairs.logs).map(f64::exp),
         interval: interval.map(|(low, high)| (low.exp(), high.exp())),
         effect: rank_biserial(&pairs.logs),

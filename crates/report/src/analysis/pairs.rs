@@ -18,6 +18,8 @@ pub(super) struct Pairs {
     pub(super) bounds: usize,
     /// Pairs in which only that side has no time.
     pub(super) lost: (usize, usize),
+    /// Runs without a partner.
+    pub(super) unpaired: (usize, usize),
     /// Exchanges without a whole answer.
     pub(super) errors: (usize, usize),
     /// Exchanges.
@@ -32,14 +34,16 @@ impl Pairs {
         let most = [first, second].into_iter().flat_map(|cell| &cell.runs);
         let usual = most.map(|run| run.measured.len()).max().unwrap_or(0).max(1);
         let key = |run: &Run| (run.repetition, run.seed);
-        let firsts: BTreeMap<_, &Run> =
+        let mut firsts: BTreeMap<_, &Run> =
             first.runs.iter().filter(|run| counts(run)).map(|run| (key(run), run)).collect();
         let mut pairs = Self::default();
         for run in second.runs.iter().filter(|run| counts(run)) {
-            if let Some(partner) = firsts.get(&key(run)) {
-                pairs.add(partner, run, usual);
+            match firsts.remove(&key(run)) {
+                Some(partner) => pairs.add(partner, run, usual),
+                None => pairs.unpaired.1 += 1,
             }
         }
+        pairs.unpaired.0 = firsts.len();
         pairs
     }
 
@@ -70,6 +74,7 @@ impl Pairs {
             all.more_errors.extend_from_slice(&part.more_errors);
             all.bounds += part.bounds;
             all.lost = both(all.lost, part.lost);
+            all.unpaired = both(all.unpaired, part.unpaired);
             all.errors = both(all.errors, part.errors);
             all.exchanges = both(all.exchanges, part.exchanges);
             all

@@ -243,6 +243,47 @@ fn nothing_that_went_wrong_is_dropped_silently() {
     let pairs = Pairs::of(&default, &other);
     assert_eq!((pairs.logs.len(), pairs.lost), (2, (0, 2)));
     assert_eq!((pairs.errors, pairs.exchanges), ((0, 8), (16, 16)));
+    assert_eq!(pairs.unpaired, (1, 0));
+}
+
+#[test]
+fn only_runs_of_the_same_seed_are_pairs() {
+    let mut other = run(1, 2.0);
+    other.seed = 77;
+    let pairs = Pairs::of(&cell("s", &[], vec![run(1, 1.0)]), &cell("s", &[], vec![other]));
+    assert_eq!((pairs.logs.len(), pairs.unpaired), (0, (1, 1)));
+}
+
+#[test]
+fn a_family_is_a_network_and_a_server() {
+    let times = |factor: f64| (1..=6).map(|k| run(k, factor)).collect::<Vec<Run>>();
+    let in_network = |network: &str, settings: &[(&str, &str)], factor: f64| Cell {
+        network: network.to_string(),
+        ..cell("soap", settings, times(factor))
+    };
+    let campaign = campaign(vec![
+        in_network("net", &[], 1.0),
+        in_network("net", &[("a", "1")], 2.0),
+        in_network("net", &[("a", "2")], 2.0),
+        in_network("other", &[], 1.0),
+        in_network("other", &[("a", "1")], 2.0),
+    ]);
+    let analysis = analyse(&campaign);
+    let adjusted: Vec<Option<f64>> =
+        analysis.comparisons.iter().map(|one| one.p_adjusted).collect();
+    assert_eq!(adjusted, [Some(4.0 / 64.0), Some(4.0 / 64.0), Some(2.0 / 64.0)]);
+    let names: Vec<&str> = analysis.recommendations.iter().map(|one| &one.network[..]).collect();
+    assert_eq!(names, ["net", "other"]);
+}
+
+#[test]
+fn what_was_cut_off_is_not_called_the_same() {
+    let mut campaign = planted("same", 6, 0.001, &[(&[("a", "1")], 1.0)]);
+    assert_eq!(rulings(&campaign), [Ruling::Indifferent]);
+    for cell in &mut campaign.cells {
+        cell.runs[0].measured[0].exchange.censored = true;
+    }
+    assert_eq!(rulings(&campaign), [Ruling::Undecided]);
 }
 
 #[test]

@@ -70,6 +70,8 @@ pub struct Comparison {
     pub bounds: usize,
     /// Pairs that only one side finished: runs that failed (default, setting).
     pub lost: (usize, usize),
+    /// Runs without a partner, since that is missing or the machine spoilt it (default, setting).
+    pub unpaired: (usize, usize),
     /// Geometric mean of the paired ratios of times: below 1 the setting is faster.
     pub ratio: Option<f64>,
     /// Of the ratio, 95 %, by resampling pairs; none below six pairs.
@@ -142,6 +144,8 @@ pub struct Verdict {
     pub bounds: usize,
     /// Pairs that only one side finished: runs that failed (default, setting).
     pub lost: (usize, usize),
+    /// Runs without a partner, since that is missing or the machine spoilt it (default, setting).
+    pub unpaired: (usize, usize),
     /// Exchanges that failed or were cut off, those of failed runs among them (default, setting).
     pub errors: (usize, usize),
     /// Exchanges (default, setting).
