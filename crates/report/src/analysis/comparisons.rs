@@ -22,8 +22,8 @@ pub(super) fn all(campaign: &Campaign) -> (Vec<Comparison>, usize) {
     }
     let (mut comparisons, mut alone) = (Vec::new(), 0);
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.settings.is_empty()) {
-        match defaults.get(&place(cell)) {
-            Some(&default) => comparisons.push(one(cells, default, index)),
+        match default_of(cell, &defaults) {
+            Some(default) => comparisons.push(one(cells, default, index)),
             None => alone += 1,
         }
     }
@@ -33,6 +33,15 @@ pub(super) fn all(campaign: &Campaign) -> (Vec<Comparison>, usize) {
 
 fn place(cell: &Cell) -> Place<'_> {
     (&cell.network, &cell.server, &cell.service, cell.way)
+}
+
+/// The default of the same way. A client that offers gzip to a server that does not compress gets
+/// what one gets that does not offer it, so that the direct way's default serves as well.
+fn default_of(cell: &Cell, defaults: &BTreeMap<Place<'_>, usize>) -> Option<usize> {
+    let (network, server, service, way) = place(cell);
+    let other = (way == Way::Gzip).then_some((network, server, service, Way::Direct));
+    let same = defaults.get(&place(cell));
+    same.or_else(|| defaults.get(&other?)).copied()
 }
 
 fn one(cells: &[Cell], default: usize, index: usize) -> Comparison {

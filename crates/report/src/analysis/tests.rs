@@ -277,6 +277,25 @@ fn a_family_is_a_network_and_a_server() {
 }
 
 #[test]
+fn gzip_has_the_direct_default_only_if_it_has_none_of_its_own() {
+    let times = |factor: f64| (1..=6).map(|k| run(k, factor)).collect::<Vec<Run>>();
+    let by = |way, settings: &[(&str, &str)], factor| Cell {
+        way,
+        ..cell("soap", settings, times(factor))
+    };
+    let on = [("compression", "on")];
+    let mut cells =
+        vec![by(Way::Direct, &[], 2.0), by(Way::Gzip, &on, 1.0), by(Way::NewConnection, &on, 1.0)];
+    let analysis = analyse(&campaign(cells.clone()));
+    let found: Vec<_> = analysis.comparisons.iter().map(|one| (one.cell, one.default)).collect();
+    assert_eq!((found, analysis.counts.cells_without_default), (vec![(1, 0)], 1));
+    let text = &analysis.recommendations[0].text;
+    assert_eq!(text, "Where clients offer gzip: Use compression=on (50 % less time).");
+    cells.push(by(Way::Gzip, &[], 2.0));
+    assert_eq!(analyse(&campaign(cells)).comparisons[0].default, 3);
+}
+
+#[test]
 fn what_was_cut_off_is_not_called_the_same() {
     let mut campaign = planted("same", 6, 0.001, &[(&[("a", "1")], 1.0)]);
     assert_eq!(rulings(&campaign), [Ruling::Indifferent]);

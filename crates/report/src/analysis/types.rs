@@ -57,7 +57,8 @@ pub struct CellSummary {
     pub body_bytes: Option<f64>,
 }
 
-/// A setting against the default of the same network, server, service and way, paired by seed.
+/// A setting against the default of the same network, server, service and way, paired by seed. For
+/// the way `gzip` the default of `direct` serves where it has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     /// Index of the cell with the setting.
