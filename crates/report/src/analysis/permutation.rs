@@ -38,9 +38,7 @@ fn share(terms: &[f64], chance: &mut Chance, extreme: impl Fn(f64) -> bool) -> O
     }
     let tables: Vec<[f64; 256]> = terms.chunks(8).map(signed_sums).collect();
     if terms.len() <= EXACT_PAIRS_MAX {
-        let patterns = 1_u64 << terms.len();
-        let found = (0..patterns).filter(|pattern| extreme(sum(&tables, &[*pattern]))).count();
-        return Some(found as f64 / patterns as f64);
+        return exact(&tables, terms.len(), extreme);
     }
     let mut words = vec![0; terms.len().div_ceil(64)];
     let mut found = 1_u32;
@@ -49,6 +47,18 @@ fn share(terms: &[f64], chance: &mut Chance, extreme: impl Fn(f64) -> bool) -> O
         found += u32::from(extreme(sum(&tables, &words)));
     }
     Some(f64::from(found) / f64::from(DRAWS + 1))
+}
+
+/// The share among all patterns: of the first eight terms, for each pattern of the others. Signs of
+/// terms that are not there change nothing, so that each pattern counts equally often.
+fn exact(tables: &[[f64; 256]], terms: usize, extreme: impl Fn(f64) -> bool) -> Option<f64> {
+    let (first, others) = tables.split_first()?;
+    let rests = 1_u64 << terms.saturating_sub(8);
+    let found = |rest: u64| {
+        let rest = sum(others, &[rest]);
+        first.iter().filter(|sum| extreme(rest + **sum)).count()
+    };
+    Some((0..rests).map(found).sum::<usize>() as f64 / (rests * 256) as f64)
 }
 
 /// The sums of up to eight terms for every pattern of signs: an eighth of the additions later.
@@ -80,6 +90,9 @@ mod tests {
         assert_eq!(two(&[-1.0, 2.0, 3.0]), 4.0 / 8.0);
         assert_eq!(two(&[0.0, 0.0]), 1.0);
         assert_eq!(two(&[0.3, -0.3]), 1.0);
+        assert_eq!(two(&[1.0; 10]), 2.0 / 1024.0);
+        // 9 of 10 of one sign or more: 11 patterns of 1024 on each side.
+        assert_eq!(two(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 22.0 / 1024.0);
         let one = |terms: &[f64]| one_sided(terms, &mut Chance::new("test", ""));
         assert_eq!(one(&[1.0, 1.0, 1.0]), Some(1.0 / 8.0));
         assert_eq!(one(&[-1.0, -1.0, -1.0]), Some(1.0));
