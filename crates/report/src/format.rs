@@ -2,6 +2,8 @@
 
 use record::demo::Time;
 
+use crate::bound::LinkFigures;
+
 /// Seconds with about three digits, without the unit.
 pub(crate) fn seconds(seconds: f64) -> String {
     let decimals = match seconds {
@@ -41,12 +43,41 @@ pub(crate) fn factor(factor: f64) -> String {
 
 /// A ratio near one, with three decimals where two would hide what is told: `0.98`, `1.004`.
 pub(crate) fn ratio(ratio: f64) -> String {
-    let decimals = match (ratio - 1.0).abs() {
+    let [text] = ratios([ratio]);
+    text
+}
+
+/// Ratios that belong together, all with as many decimals as one of them needs.
+pub(crate) fn ratios<const COUNT: usize>(ratios: [f64; COUNT]) -> [String; COUNT] {
+    let decimals = |ratio: f64| match (ratio - 1.0).abs() {
         _ if ratio >= 99.5 => 0,
         off if off < 0.0095 => 3,
         _ => 2,
     };
-    format!("{ratio:.decimals$}")
+    let decimals = ratios.into_iter().map(decimals).max().unwrap_or(2);
+    ratios.map(|ratio| format!("{ratio:.decimals$}"))
+}
+
+/// A service as people call it.
+pub(crate) fn service_name(name: &str) -> &str {
+    match name {
+        "soap" => "SOAP",
+        "rest-xml" => "REST XML",
+        "rest-json" => "REST JSON",
+        "url" => "URL",
+        other => other,
+    }
+}
+
+/// What a link is like, in words.
+pub(crate) fn link(LinkFigures { rate_bps, delay_s, loss }: LinkFigures) -> String {
+    let rate = rate_bps.map_or("no limit of rate".to_string(), link::units::format_rate);
+    let delay_ms = (delay_s * 1e6).round() / 1e3;
+    let loss = match loss {
+        0.0 => "no loss".to_string(),
+        loss => format!("{} loss", link::units::format_share(loss)),
+    };
+    format!("{rate}, {delay_ms} ms each way, {loss}")
 }
 
 /// A probability: `0.031`, `< 0.001`.
@@ -80,6 +111,7 @@ mod tests {
             [0.5, 0.996, 1.0041, 1.02, 123.4].map(ratio),
             ["0.50", "0.996", "1.004", "1.02", "123"]
         );
+        assert_eq!(ratios([1.004, 1.02]), ["1.004", "1.020"]);
         assert_eq!([0.0004, 0.0312, 1.0].map(probability), ["< 0.001", "0.031", "1.000"]);
         assert_eq!([count(1, "run"), count(2, "run")], ["1 run", "2 runs"]);
         assert_eq!(kilobytes(41_249.0), "41.2 KB");

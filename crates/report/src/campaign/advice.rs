@@ -72,7 +72,8 @@ pub(super) fn setting(verdict: &Verdict) -> String {
 /// ` (0.95–0.98)`, or nothing.
 pub(super) fn interval(interval: Option<(f64, f64)>) -> String {
     interval.map_or(String::new(), |(low, high)| {
-        format!(" ({}–{})", format::ratio(low), format::ratio(high))
+        let [low, high] = format::ratios([low, high]);
+        format!(" ({low}–{high})")
     })
 }
 

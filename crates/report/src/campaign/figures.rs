@@ -5,7 +5,7 @@ use std::fmt::Write;
 use record::campaign::{Figure, Way};
 
 use super::rows::Rows;
-use super::view::{Kind, View, describe, kinds, service_name, services, settings_name};
+use super::view::{Kind, View, describe, kinds, services, settings_name};
 use crate::format;
 use crate::text::escaped;
 
@@ -128,7 +128,7 @@ fn seen(view: &View<'_>, shown: &[usize]) -> String {
     for (word, one) in [("Fastest", best), ("Slowest", worst)] {
         if let Some((ratio, index)) = one {
             let cell = view.cell(*index);
-            let service = service_name(&cell.service);
+            let service = format::service_name(&cell.service);
             let settings = settings_name(&cell.settings);
             let ratio = format::ratio(*ratio);
             let _ = write!(text, " {word}: {service} with {settings}, × {ratio}.");

@@ -8,7 +8,7 @@ use super::advice::interval;
 use super::cells::link_to;
 use super::references::time;
 use super::rows::Rows;
-use super::view::{Kind, OWN_SERVER, View, describe, kind_name, kinds, service_name, services};
+use super::view::{Kind, OWN_SERVER, View, describe, kind_name, kinds, services};
 use crate::format;
 use crate::text::escaped;
 
@@ -86,11 +86,11 @@ fn ranking(view: &View<'_>, network: &str, all: &[usize]) -> String {
     kinds.sort_by(|(one, _), (other, _)| {
         one.unwrap_or(f64::INFINITY).total_cmp(&other.unwrap_or(f64::INFINITY))
     });
-    let mut out = "<div class='wide'><table class='dense'>\n<tr><th>server, way, settings</th>\
-                   <th>of direct</th>"
+    let mut out = "<div class='wide'><table class='dense ranking'>\n\
+                   <tr><th>server, way, settings</th><th>of direct</th>"
         .to_string();
     for service in &services {
-        let service = escaped(service_name(service));
+        let service = escaped(format::service_name(service));
         let _ = write!(out, "<th>{service}, s</th><th>to default</th>");
     }
     out += "</tr>\n";
@@ -104,7 +104,8 @@ fn ranking(view: &View<'_>, network: &str, all: &[usize]) -> String {
     }
     out + "</table></div>\n<p class='note'>The fastest first: geometric mean over the services of \
            the time as a share of our own server's, direct, with default settings. To default: \
-           paired ratio to the same server and way with default settings, with its 95 % interval; \
+           paired ratio to the same server with default settings (of gzip, to direct where gzip has \
+           no default), with its 95 % interval; \
            bold where that leaves out 1. A time leads to its runs.</p>\n"
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use record::campaign::{Reference, Way};
 
 use super::cells::link_to;
-use super::view::{OWN_SERVER, View, service_name};
+use super::view::{OWN_SERVER, View};
 use crate::analysis::CellSummary;
 use crate::format;
 use crate::text::escaped;
@@ -54,7 +54,7 @@ fn row(view: &View<'_>, reference: &Reference) -> String {
     let share = share.map_or("–".to_string(), |ours| format::ratio(ours / reference.seconds));
     let mut out = format!(
         "<tr><td>{}</td><td>{paper}</td><td><b>{}</b></td><td>{share}</td><td>{}</td><td>{}</td>",
-        link_to(index, &format!("{network} {} {}", service_name(service), cell.variant())),
+        link_to(index, &format!("{network} {} {}", format::service_name(service), cell.variant())),
         escaped(&time(summary)),
         escaped(&longwire),
         escaped(&others(view, index)),

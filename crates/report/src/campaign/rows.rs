@@ -1,7 +1,7 @@
 //! The plot of times that the figures and the pages of networks share: a row for each kind of cell,
 //! the services side by side in it.
 
-use super::view::{Kind, View, kind_name, service_name, settings_name};
+use super::view::{Kind, View, kind_name, settings_name};
 use crate::format;
 use crate::svg::{Anchor, Mark, Scale, Svg};
 
@@ -17,10 +17,10 @@ const HEADING: f64 = 19.0;
 const LEGEND: f64 = 26.0;
 const FOOT: f64 = 34.0;
 /// Names of rows get so much room: pixels per letter, and bounds.
-const LETTER: f64 = 6.6;
+const LETTER: f64 = 6.9;
 const LETTER_SMALL: f64 = 5.8;
 const NAME_MIN: f64 = 90.0;
-const NAME_MAX: f64 = 330.0;
+const NAME_MAX: f64 = 350.0;
 const NAME_LETTERS_MAX: usize = 48;
 /// A scale is logarithmic when its values span more.
 const LINEAR_SPAN_MAX: f64 = 10.0;
@@ -151,7 +151,7 @@ impl<'a> Rows<'_, 'a> {
             at
         };
         for (place, service) in self.services.iter().enumerate() {
-            let at = put(svg, service_name(service));
+            let at = put(svg, format::service_name(service));
             svg.mark(mark(place), class(place), (at, 10.0), "");
         }
         if self.cells().any(|index| self.view.reference(index).is_some()) {

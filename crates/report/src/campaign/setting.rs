@@ -60,8 +60,8 @@ fn how(campaign: &Campaign) -> String {
          and a seed that decides every chance on the link; run k of every cell of a network has \
          the same, so that cells are compared pair by pair. Up to {} runs were side by side; one \
          after another they would have taken {} s instead of {} s. Client, server and pair waited \
-         for a processor for {mean_ms:.1} ms a run on average. An exchange may take {} s; one that is \
-         cut off counts as at least that.",
+         for a processor for {mean_ms:.1} ms a run on average. An exchange may take {} s; one \
+         that is cut off counts as at least that.",
         setting.parallel_peak,
         format::seconds(alone_s),
         format::seconds(setting.elapsed_s),

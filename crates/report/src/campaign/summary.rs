@@ -2,7 +2,7 @@
 
 use record::campaign::{Setting, Way};
 
-use super::view::{OWN_SERVER, View, service_name};
+use super::view::{OWN_SERVER, View};
 use crate::analysis::{Analysis, Ruling};
 use crate::format;
 
@@ -69,7 +69,7 @@ fn pair(view: &View<'_>) -> Option<String> {
         "Through longwire {faster} of {} are faster than direct; most gains {} over {}, with {} s \
          instead of {} s ({} times as fast).",
         format::count(gains.len(), "default"),
-        service_name(&cell.service),
+        format::service_name(&cell.service),
         cell.network,
         format::seconds(best.2.1),
         format::seconds(best.2.0),

@@ -6,6 +6,7 @@ use record::campaign::{Campaign, Cell, Network, Reference, Way};
 
 use crate::analysis::{Analysis, CellSummary, Comparison};
 use crate::bound::{LinkFigures, link_bound_s};
+use crate::format;
 
 /// The server whose settings a study is about, unless a cell says otherwise.
 pub(super) const OWN_SERVER: &str = "tracks";
@@ -81,13 +82,11 @@ impl<'a> View<'a> {
         self.campaign.references.iter().find(|reference| reference.cell == *name)
     }
 
-    /// The greatest, in time, of what cells of this network and service surely take at the least:
-    /// the mean over the exchanges of one run of the time in which the link can carry the answers
-    /// as they are, and a request in one packet.
+    /// What the cell's exchanges take at the least, on average: the link carries a request in one
+    /// packet and the answer as it is. Of a run in which nothing failed, or none.
     pub(super) fn bound_s(&self, index: usize) -> Option<f64> {
         let cell = self.cell(index);
-        let Network { rate_bps, delay_s, loss, .. } = *self.network(&cell.network)?;
-        let link = LinkFigures { rate_bps, delay_s, loss };
+        let link = figures(self.network(&cell.network)?);
         let run = cell.good_runs().find(|run| run.errors() + run.censored() == 0)?;
         let bodies = run.measured.iter().map(|measured| measured.exchange.body_bytes);
         let bounds: Vec<f64> = bodies.map(|bytes| link_bound_s(link, bytes, 0)).collect();
@@ -143,23 +142,13 @@ pub(super) fn settings_name(settings: &[(String, String)]) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// A service as people call it.
-pub(super) fn service_name(name: &str) -> &str {
-    match name {
-        "soap" => "SOAP",
-        "rest-xml" => "REST XML",
-        "rest-json" => "REST JSON",
-        other => other,
-    }
-}
-
 /// What a network is like, in words.
 pub(super) fn describe(network: &Network) -> String {
-    let rate = network.rate_bps.map_or("no limit of rate".to_string(), link::units::format_rate);
-    let delay_ms = network.delay_s * 1000.0;
-    let loss = match network.loss {
-        0.0 => "no loss".to_string(),
-        loss => format!("{} loss", link::units::format_share(loss)),
-    };
-    format!("{rate}, {delay_ms} ms each way, {loss}")
+    format::link(figures(network))
+}
+
+/// What the bound counts with.
+fn figures(network: &Network) -> LinkFigures {
+    let Network { rate_bps, delay_s, loss, .. } = *network;
+    LinkFigures { rate_bps, delay_s, loss }
 }

@@ -3,7 +3,7 @@
 use record::demo::{Demo, Mode};
 
 use super::figures::{LEFT, WIDTH, class, legend, mode_name};
-use super::rows::{Row, rows, service_name};
+use super::rows::{Row, rows};
 use crate::format;
 use crate::svg::{Anchor, Svg};
 
@@ -35,7 +35,7 @@ pub(super) fn plot(demo: &Demo) -> String {
 }
 
 fn draw_row(svg: &mut Svg, row: &Row<'_>, top: f64, most: f64) {
-    let name = service_name(&row.service.name);
+    let name = format::service_name(&row.service.name);
     svg.text(LEFT - 8.0, top + 1.5 * LINE + 4.0, "label", Anchor::End, name);
     for ((mode, bytes), line) in Mode::ALL.into_iter().zip(row.wire_bytes()).zip(0_u8..) {
         let y = top + f64::from(line) * LINE;

@@ -3,7 +3,7 @@
 use record::demo::{Cell, Demo, Mode, Network, Time};
 
 use super::figures::{LEFT, WIDTH, class, legend, mark, mode_name};
-use super::rows::{Row, describe, item_noun, rows, service_name};
+use super::rows::{Row, describe, item_noun, rows};
 use crate::format;
 use crate::svg::{Anchor, LogScale, Svg};
 
@@ -65,7 +65,13 @@ fn draw_axis(svg: &mut Svg, scale: &LogScale, network: &Network, noun: &str, (y,
 
 fn draw_row(svg: &mut Svg, scale: &LogScale, row: &Row<'_>, top: f64) {
     let bottom = top + 3.0 * LINE;
-    svg.text(0.0, top + 1.5 * LINE + 4.0, "label", Anchor::Start, service_name(&row.service.name));
+    svg.text(
+        0.0,
+        top + 1.5 * LINE + 4.0,
+        "label",
+        Anchor::Start,
+        format::service_name(&row.service.name),
+    );
     let bounds = row.bounds_s();
     let least = bounds.iter().copied().min_by(f64::total_cmp);
     let most = bounds.iter().copied().max_by(f64::total_cmp);

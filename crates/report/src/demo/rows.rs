@@ -2,7 +2,7 @@
 
 use record::demo::{Cell, Demo, Mode, Network, Service, Time};
 
-use crate::bound::bound_s;
+use crate::bound::{LinkFigures, bound_s};
 use crate::format;
 
 /// One service over one network.
@@ -104,17 +104,6 @@ impl Row<'_> {
     }
 }
 
-/// A service as people call it.
-pub(super) fn service_name(name: &str) -> &str {
-    match name {
-        "soap" => "SOAP",
-        "rest-xml" => "REST XML",
-        "rest-json" => "REST JSON",
-        "url" => "URL",
-        other => other,
-    }
-}
-
 /// One of a service's answers: `track` or `answer`.
 pub(super) fn item_noun(demo: &Demo) -> &'static str {
     if demo.setting.url.is_some() { "answer" } else { "track" }
@@ -122,11 +111,6 @@ pub(super) fn item_noun(demo: &Demo) -> &'static str {
 
 /// What a network is like, in words.
 pub(super) fn describe(network: &Network) -> String {
-    let rate = network.rate_bps.map_or("no limit of rate".to_string(), link::units::format_rate);
-    let delay_ms = network.delay_s * 1000.0;
-    let loss = match network.loss {
-        0.0 => "no loss".to_string(),
-        loss => format!("{} loss", link::units::format_share(loss)),
-    };
-    format!("{rate}, {delay_ms} ms each way, {loss}")
+    let Network { rate_bps, delay_s, loss, .. } = *network;
+    format::link(LinkFigures { rate_bps, delay_s, loss })
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use record::demo::Demo;
 
-use super::rows::{Row, item_noun, rows, service_name};
+use super::rows::{Row, item_noun, rows};
 use crate::format;
 
 /// The sentences.
@@ -53,7 +53,7 @@ fn range(sorted: &[f64], text: impl Fn(f64) -> String) -> Option<String> {
 
 /// What longwire does to one row.
 fn gained(row: &Row<'_>) -> String {
-    let name = service_name(&row.service.name);
+    let name = format::service_name(&row.service.name);
     let [direct, _, longwire] = row.medians().map(format::time);
     let [gain, _] = row.gains();
     let network = &row.network.name;

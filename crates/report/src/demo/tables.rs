@@ -5,7 +5,7 @@ use std::fmt::Write;
 use record::demo::{Cell, Demo, Mode, Network, Setting};
 
 use super::figures::mode_name;
-use super::rows::{Row, describe, item_noun, rows, service_name};
+use super::rows::{Row, describe, item_noun, rows};
 use crate::format;
 use crate::text::escaped;
 
@@ -27,7 +27,7 @@ pub(super) fn overview(demo: &Demo) -> String {
         let first = if network == last { "" } else { " class='first'" };
         let shown = if network == last { "" } else { network };
         last = network;
-        let service = escaped(service_name(&row.service.name));
+        let service = escaped(format::service_name(&row.service.name));
         let _ =
             write!(out, "<tr{first}><td>{}</td><td class='text'>{service}</td>", escaped(shown));
         for (mode, median) in Mode::ALL.into_iter().zip(row.medians()) {
@@ -158,7 +158,7 @@ fn cell_row(row: &Row<'_>, mode: Mode, cell: Option<&Cell>) -> String {
         "<tr{}><td>{}</td><td class='text'>{}</td><td class='text {mode}'>{mode}</td>",
         if mode == Mode::Direct { " class='first'" } else { "" },
         escaped(&row.network.name),
-        escaped(service_name(&row.service.name)),
+        escaped(format::service_name(&row.service.name)),
         mode = mode.name(),
     );
     let Some(cell) = cell else {
