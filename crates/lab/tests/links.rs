@@ -504,3 +504,43 @@ fn links_that_come_and_go_leave_nothing_and_carry_their_own() {
         assert_eq!(lab.stats(0).unwrap().ab.traffic.packets_in, 1);
     }
 }
+
+#[test]
+fn a_renewed_link_is_as_a_new_one() {
+    const PACKETS: u8 = 100;
+    let Some(lab) = build(Device::Auto, &[]) else { return };
+    let lossy = config(&["ab.loss=30 %", "delay=5 ms"]);
+    let spec = |seed| LinkSpec { record_packets: 1000, ..LinkSpec::new("r", lossy.clone(), seed) };
+    // Which packets were lost, by their places.
+    let lost = |link: &Link| -> Vec<bool> {
+        let [a, b] = Side::BOTH.map(|side| link.host(side));
+        let socket = a.within(|| UdpSocket::bind((a.address(), 0))).unwrap().unwrap();
+        for number in 0..PACKETS {
+            socket.send_to(&[number], (b.address(), PORT)).unwrap();
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // The host answers that nobody listens: other packets than these.
+            let record = link.record().unwrap();
+            let sent = record.packets.iter().filter(|event| event.toward == Toward::Service);
+            let known: Vec<&PacketEvent> =
+                sent.filter(|event| event.delivered.is_some() || event.dropped.is_some()).collect();
+            if known.len() == usize::from(PACKETS) {
+                let stats = link.stats().unwrap().ab.traffic;
+                assert_eq!(stats.packets_in, u64::from(PACKETS));
+                return known.iter().map(|event| event.dropped.is_some()).collect();
+            }
+            assert!(Instant::now() < deadline, "{} packets", known.len());
+            std::thread::yield_now();
+        }
+    };
+    let first = lab.add(&spec(1)).unwrap();
+    let of_seed_1 = lost(&first);
+    first.renew(2).unwrap();
+    let of_seed_2 = lost(&first);
+    assert_ne!(of_seed_1, of_seed_2);
+    assert_eq!(first.stats().unwrap().seed, 2);
+    assert_eq!(lost(&lab.add(&spec(2)).unwrap()), of_seed_2);
+    first.renew(1).unwrap();
+    assert_eq!(lost(&first), of_seed_1);
+}

@@ -11,17 +11,17 @@ use record::result::Lateness;
 
 use super::cell::{Place, Shared};
 use super::gate::Gate;
-use crate::experiment::machine;
 use super::outside::Outside;
-use crate::experiment::pair::{self, Keys};
 use super::plan::{Link, Plan};
-use crate::experiment::processes::Processes;
-use crate::experiment::scratch::Scratch;
 use super::tally::{Event, Tally};
 use crate::error::{Doing, Error, Result};
+use crate::experiment::live::Live;
+use crate::experiment::machine;
+use crate::experiment::pair::{self, Keys};
+use crate::experiment::processes::Processes;
+use crate::experiment::scratch::Scratch;
 use crate::lab::{Lab, LinkSpec, Options};
 use crate::namespace::Privilege;
-use crate::experiment::live::Live;
 use crate::processor::ProcessorTime;
 use crate::signals;
 

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::lane::LaneReport;
-use super::pair::{FerryLink, Remains};
+use super::pair::{Beginning, FerryLink, Past, Remains};
 use super::recorder::Entry;
 use super::slots::Ticket;
 use crate::error::{Doing, Error, Result};
@@ -21,6 +21,7 @@ const COMMANDS_MAX: usize = 64;
 pub(super) enum Command {
     Add { link: Box<FerryLink>, answer: SyncSender<nix::Result<Ticket>> },
     Remove { link: Ticket, answer: SyncSender<Option<Remains>> },
+    Renew { link: Ticket, beginning: Box<Beginning>, answer: SyncSender<Option<Past>> },
     Configure { link: Ticket, config: Box<LinkConfig>, done: SyncSender<Option<()>> },
     Report { link: Ticket, answer: SyncSender<Option<[LaneReport; 2]>> },
     Record { link: Ticket, from: usize, piece: Vec<Entry>, answer: SyncSender<Piece> },

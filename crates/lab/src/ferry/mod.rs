@@ -27,7 +27,7 @@ use record::packets::PacketRecord;
 use crate::error::{Doing, Error, Result};
 use command::{Command, Sender};
 pub(crate) use lane::{LaneReport, LatenessHistogram};
-pub(crate) use pair::{FerryLink, Remains};
+pub(crate) use pair::{Beginning, FerryLink, Remains};
 pub(crate) use port::{Port, frames_lost_by_socket};
 pub(crate) use realtime::{lock_memory, raise_this_thread};
 pub(crate) use slots::Ticket;
@@ -91,6 +91,12 @@ impl Ferry {
     /// close, which takes time.
     pub(crate) fn remove(&self, link: Ticket) -> Result<Remains> {
         gone(self.ask(|answer| Command::Remove { link, answer })?)
+    }
+
+    /// Begins a link anew; what travels on it is lost.
+    pub(crate) fn renew(&self, link: Ticket, beginning: Beginning) -> Result<()> {
+        let beginning = Box::new(beginning);
+        gone(self.ask(|answer| Command::Renew { link, beginning, answer })?).map(drop)
     }
 
     /// Changes a link from now on; what is queued stays queued.

@@ -11,30 +11,23 @@ use super::port::Port;
 use super::recorder::{Entry, Recorder};
 use crate::error::{Error, Result};
 
-/// A link to be served, with all the memory that it takes from the beginning: made by the caller,
-/// not on the ferry's thread.
-pub(crate) struct FerryLink {
-    ports: [Port; 2],
+/// What a link begins with, and all the memory that it takes from then on: made by the caller, not
+/// on the ferry's thread.
+pub(crate) struct Beginning {
     channels: [ChannelConfig; 2],
     seed: u64,
     figures: [Figures; 2],
     recorder: Recorder,
 }
 
-impl FerryLink {
-    /// A link between `ports` (to host a, to host b) that records up to `record_packets` packets.
-    pub(crate) fn new(
-        ports: [Port; 2],
-        config: LinkConfig,
-        seed: u64,
-        record_packets: usize,
-    ) -> Result<Self> {
+impl Beginning {
+    /// Of a link that records up to `record_packets` packets.
+    pub(crate) fn new(config: LinkConfig, seed: u64, record_packets: usize) -> Result<Self> {
         let figures = || {
             Figures::new()
                 .map_err(|error| Error::Caller(format!("no lateness histogram: {error:?}")))
         };
         Ok(Self {
-            ports,
             channels: [config.ab, config.ba],
             seed,
             figures: [figures()?, figures()?],
@@ -43,12 +36,23 @@ impl FerryLink {
     }
 }
 
+/// A link to be served.
+pub(crate) struct FerryLink {
+    /// To host a, to host b.
+    pub(crate) ports: [Port; 2],
+    pub(crate) beginning: Beginning,
+}
+
+/// Memory that a link no longer needs: held so that the caller frees it, not the ferry's thread.
+pub(crate) struct Past {
+    _figures: [Figures; 2],
+    _recorder: Recorder,
+}
+
 /// What is left of a link. Closing its ports takes the kernel 10 to 50 ms.
 pub(crate) struct Remains {
     ports: [Port; 2],
-    // Held so that the caller frees them, not the ferry's thread.
-    _figures: [Figures; 2],
-    _recorder: Recorder,
+    _past: Past,
 }
 
 impl Remains {
@@ -61,21 +65,43 @@ impl Remains {
 /// A link as the thread holds it. Lane 0 leads from port 0 (host a) to port 1 (host b), lane 1
 /// back: a lane has the number of the port that it reads, and writes to the other.
 pub(super) struct Pair {
-    lanes: [Lane; 2],
+    course: Course,
     ports: [Port; 2],
-    recorder: Recorder,
-    /// When the link began: its own time, of outages and traces, counts from there.
-    epoch: Duration,
     /// When each lane is to be woken.
     pub(super) wake_at: [Option<Duration>; 2],
 }
 
-impl Pair {
-    pub(super) fn new(link: FerryLink, epoch: Duration) -> Self {
-        let FerryLink { ports, channels: [ab, ba], seed, figures: [of_ab, of_ba], recorder } = link;
+/// What goes on over a link from a beginning to the next.
+struct Course {
+    lanes: [Lane; 2],
+    recorder: Recorder,
+    /// When it began: the link's own time, of outages and traces, counts from there.
+    epoch: Duration,
+}
+
+impl Course {
+    fn new(beginning: Beginning, epoch: Duration) -> Self {
+        let Beginning { channels: [ab, ba], seed, figures: [of_ab, of_ba], recorder } = beginning;
         let lanes =
             [Lane::new(ab, seed, Direction::Ab, of_ab), Lane::new(ba, seed, Direction::Ba, of_ba)];
-        Self { lanes, ports, recorder, epoch, wake_at: [None; 2] }
+        Self { lanes, recorder, epoch }
+    }
+
+    fn end(self) -> Past {
+        Past { _figures: self.lanes.map(Lane::end), _recorder: self.recorder }
+    }
+}
+
+impl Pair {
+    pub(super) fn new(link: FerryLink, now: Duration) -> Self {
+        let FerryLink { ports, beginning } = link;
+        Self { course: Course::new(beginning, now), ports, wake_at: [None; 2] }
+    }
+
+    /// Begins anew: what travels is lost, nothing is to be woken.
+    pub(super) fn renew(&mut self, beginning: Beginning, now: Duration) -> Past {
+        self.wake_at = [None; 2];
+        std::mem::replace(&mut self.course, Course::new(beginning, now)).end()
     }
 
     /// The port that lane `side` reads.
@@ -90,28 +116,28 @@ impl Pair {
         side: usize,
         input: Input<Frame>,
     ) -> Option<Duration> {
-        let moment = Moment { clock, epoch: self.epoch };
+        let moment = Moment { clock, epoch: self.course.epoch };
         let port = &self.ports[(side & 1) ^ 1];
-        self.lanes[side & 1].handle_input(&moment, port, &mut self.recorder, input)
+        let Course { lanes, recorder, .. } = &mut self.course;
+        lanes[side & 1].handle_input(&moment, port, recorder, input)
     }
 
     /// Counts a frame that the link does not carry.
     pub(super) fn ignore(&mut self, side: usize) {
-        self.lanes[side & 1].ignore();
+        self.course.lanes[side & 1].ignore();
     }
 
     pub(super) fn report(&self) -> [LaneReport; 2] {
-        self.lanes.each_ref().map(Lane::report)
+        self.course.lanes.each_ref().map(Lane::report)
     }
 
     /// Fills `piece` with entries of the record.
     pub(super) fn record(&self, from: usize, mut piece: Vec<Entry>) -> (Vec<Entry>, u64) {
-        self.recorder.read(from, &mut piece);
-        (piece, self.recorder.unrecorded())
+        self.course.recorder.read(from, &mut piece);
+        (piece, self.course.recorder.unrecorded())
     }
 
     pub(super) fn end(self) -> Remains {
-        let Self { lanes, ports, recorder, .. } = self;
-        Remains { ports, _figures: lanes.map(Lane::end), _recorder: recorder }
+        Remains { ports: self.ports, _past: self.course.end() }
     }
 }

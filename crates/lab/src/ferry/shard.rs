@@ -11,7 +11,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use super::clock::Clock;
 use super::command::{Command, Inbox};
 use super::frame::{FRAME_BYTES_MAX, Frame, Pool};
-use super::pair::{FerryLink, Pair, Remains};
+use super::pair::{Beginning, FerryLink, Pair, Past, Remains};
 use super::slots::{Slots, Ticket};
 use crate::error::{Doing, Result};
 
@@ -193,6 +193,9 @@ impl Shard {
                 Command::Remove { link, answer } => {
                     let _ = answer.try_send(self.remove(link));
                 }
+                Command::Renew { link, beginning, answer } => {
+                    let _ = answer.try_send(self.renew(link, *beginning));
+                }
                 Command::Configure { link, config, done } => {
                     let known = self.pairs.get_mut(link).map(|_| ());
                     for (side, channel) in [config.ab, config.ba].into_iter().enumerate() {
@@ -224,16 +227,29 @@ impl Shard {
         Ok(self.pairs.insert(pair))
     }
 
+    fn renew(&mut self, link: Ticket, beginning: Beginning) -> Option<Past> {
+        let wakes = self.pairs.get_mut(link)?.wake_at;
+        self.forget(link, wakes);
+        self.pairs.get_mut(link).map(|pair| pair.renew(beginning, self.clock.now()))
+    }
+
     fn remove(&mut self, link: Ticket) -> Option<Remains> {
         let pair = self.pairs.remove(link)?;
-        for (side, wake) in pair.wake_at.into_iter().enumerate() {
+        self.forget(link, pair.wake_at);
+        for side in [0, 1] {
             // One whose interface is gone is not watched any more.
             let _ = self.epoll.delete(pair.port(side));
+        }
+        Some(pair.end())
+    }
+
+    /// Takes the wake-ups of a link back.
+    fn forget(&mut self, link: Ticket, wakes: [Option<Duration>; 2]) {
+        for (side, wake) in wakes.into_iter().enumerate() {
             if let Some(moment) = wake {
                 self.wakes.remove(&(moment, LaneId { link, side }));
             }
         }
-        Some(pair.end())
     }
 }
 

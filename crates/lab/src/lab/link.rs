@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use link::LinkConfig;
 use record::packets::PacketRecord;
@@ -10,7 +10,7 @@ use record::packets::PacketRecord;
 use super::report::{DirectionReport, LinkReport};
 use super::{check_name, namespace_name};
 use crate::error::{Error, Result};
-use crate::ferry::{Ferry, FerryLink, Ticket};
+use crate::ferry::{Beginning, Ferry, FerryLink, Ticket};
 use crate::namespace::{
     self, Device, Host, LINKS_MAX, Plan, Side, TcpSettings, Wire, Workshop, processes,
 };
@@ -121,13 +121,21 @@ impl Drop for Seat {
 /// which takes a moment; other links do not notice.
 pub struct Link {
     name: String,
-    seed: u64,
-    config: Mutex<LinkConfig>,
+    record_packets: usize,
+    state: Mutex<State>,
     hosts: [Host; 2],
     ticket: Ticket,
     /// Nothing runs on the hosts any more.
     deserted: AtomicBool,
     seat: Seat,
+}
+
+/// What changes while a link runs.
+struct State {
+    config: LinkConfig,
+    seed: u64,
+    /// Packets lost on the intakes before the link was last begun.
+    lost_before: [u64; 2],
 }
 
 impl Link {
@@ -136,10 +144,11 @@ impl Link {
         let seat = Seat::take(works)?;
         let Wire { hosts, ports } = works.build(spec)?;
         let LinkSpec { name, config, seed, record_packets, .. } = spec.clone();
-        let served = FerryLink::new(ports, config.clone(), seed, record_packets)?;
-        let ticket = works.ferry.add(served)?;
-        let (config, deserted) = (Mutex::new(config), AtomicBool::new(false));
-        Ok(Self { name, seed, config, hosts, ticket, deserted, seat })
+        let beginning = Beginning::new(config.clone(), seed, record_packets)?;
+        let ticket = works.ferry.add(FerryLink { ports, beginning })?;
+        let state = Mutex::new(State { config, seed, lost_before: [0; 2] });
+        let deserted = AtomicBool::new(false);
+        Ok(Self { name, record_packets, state, hosts, ticket, deserted, seat })
     }
 
     /// As given.
@@ -157,7 +166,7 @@ impl Link {
     /// What the link is like now.
     #[must_use]
     pub fn config(&self) -> LinkConfig {
-        self.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state().config.clone()
     }
 
     /// Changes the link while it runs. What is queued or travels goes on.
@@ -166,35 +175,52 @@ impl Link {
     /// When settings contradict each other or the kernel refuses the MTU.
     pub fn configure(&self, config: LinkConfig) -> Result<()> {
         config.check().map_err(|error| Error::Caller(error.to_string()))?;
-        let mut in_force = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let (mtus, interface_mtu) = namespace::mtus(&config);
-        if namespace::mtus(&in_force) != (mtus, interface_mtu) {
+        if namespace::mtus(&state.config) != (mtus, interface_mtu) {
             for (host, mtu) in self.hosts.iter().zip(mtus) {
                 host.fit(mtu, interface_mtu)?;
             }
         }
         self.ferry().configure(self.ticket, config.clone())?;
-        *in_force = config;
+        state.config = config;
         Ok(())
     }
 
-    /// What the link has carried since it was added, and how truly.
+    /// Begins anew on the same hosts, as if the link had just been added with this seed: its time,
+    /// its counts and its record start again. What is queued or travels is lost, so the hosts
+    /// should be quiet.
+    ///
+    /// # Errors
+    /// [`Error::FerryStopped`].
+    pub fn renew(&self, seed: u64) -> Result<()> {
+        let mut state = self.state();
+        let beginning = Beginning::new(state.config.clone(), seed, self.record_packets)?;
+        self.ferry().renew(self.ticket, beginning)?;
+        state.seed = seed;
+        state.lost_before = self.lost()?;
+        Ok(())
+    }
+
+    /// What the link has carried since it was added or renewed, and how truly.
     ///
     /// # Errors
     /// [`Error::FerryStopped`].
     pub fn stats(&self) -> Result<LinkReport> {
-        let config = self.config();
+        let state = self.state();
         let [ab, ba] = self.ferry().report(self.ticket)?;
-        let [a, b] = &self.hosts;
+        let (now, before) = (self.lost()?, state.lost_before);
+        let [lost_ab, lost_ba] =
+            [now[0].saturating_sub(before[0]), now[1].saturating_sub(before[1])];
         Ok(LinkReport {
             name: self.name.clone(),
-            seed: self.seed,
-            ab: DirectionReport::new(config.ab, &ab, a.lost_on_intake()?),
-            ba: DirectionReport::new(config.ba, &ba, b.lost_on_intake()?),
+            seed: state.seed,
+            ab: DirectionReport::new(state.config.ab.clone(), &ab, lost_ab),
+            ba: DirectionReport::new(state.config.ba.clone(), &ba, lost_ba),
         })
     }
 
-    /// The packets that the link has carried since it was added, in the order in which they were
+    /// The packets that the link has carried since it was added or renewed, in the order in which they were
     /// offered; copies that the link made stand where they arrived. Times are on CLOCK_MONOTONIC.
     /// Empty unless [`LinkSpec::record_packets`] was given.
     ///
@@ -202,6 +228,16 @@ impl Link {
     /// [`Error::FerryStopped`].
     pub fn record(&self) -> Result<PacketRecord> {
         self.ferry().record(self.ticket)
+    }
+
+    /// Packets lost on the way from each host to the ferry, since the hosts were made.
+    fn lost(&self) -> Result<[u64; 2]> {
+        let [a, b] = &self.hosts;
+        Ok([a.lost_on_intake()?, b.lost_on_intake()?])
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ferry(&self) -> &Ferry {
