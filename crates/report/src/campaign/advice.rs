@@ -79,7 +79,7 @@ pub(super) fn interval(interval: Option<(f64, f64)>) -> String {
 
 fn verdicts(advice: &NetworkAdvice) -> String {
     let mut out = format!(
-        "<details><summary>{}: {}</summary>\n<div class='wide'><table class='dense wrap'>\n\
+        "<details><summary>{}: {}</summary>\n<div class='wide'><table class='dense verdicts'>\n\
          <tr><th>setting</th><th class='text'>verdict</th><th>ratio</th><th>p adj.</th><th>pairs\
          </th><th>failed or cut: default</th><th>setting</th><th class='text'>why</th></tr>\n",
         escaped(&name(advice)),

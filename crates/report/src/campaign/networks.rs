@@ -104,8 +104,8 @@ fn ranking(view: &View<'_>, network: &str, all: &[usize]) -> String {
     }
     out + "</table></div>\n<p class='note'>The fastest first: geometric mean over the services of \
            the time as a share of our own server's, direct, with default settings. To default: \
-           paired ratio to the same server with default settings (of gzip, to direct where gzip has \
-           no default), with its 95 % interval; \
+           paired ratio to the same server with default settings (of gzip, to direct where gzip \
+           has no default), with its 95 % interval; \
            bold where that leaves out 1. A time leads to its runs.</p>\n"
 }
 

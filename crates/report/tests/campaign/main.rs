@@ -169,3 +169,63 @@ fn the_same_facts_give_the_same_report() {
     let analysis = analyse(&campaign);
     assert_eq!(html(&campaign, &analysis), html(&campaign, &analyse(&campaign)));
 }
+
+/// Leaves only runs that count.
+fn without_trouble(campaign: &mut Campaign) {
+    for cell in &mut campaign.cells {
+        cell.runs.retain(|run| run.failure.is_none() && run.flagged.is_none());
+    }
+}
+
+/// How many elements have a class of that name.
+fn with_class(elements: &[Element], class: &str) -> usize {
+    let attributes = elements.iter().flat_map(|(_, attributes)| attributes);
+    let classes = attributes.filter(|(name, _)| name == "class");
+    classes.filter(|(_, value)| value.split(' ').any(|one| one == class)).count()
+}
+
+#[test]
+fn runs_too_few_for_an_interval_are_shown_as_they_are() {
+    let shown = |runs| {
+        let mut campaign = made_up::campaign(runs);
+        campaign.cells.retain(|cell| cell.network == "los");
+        without_trouble(&mut campaign);
+        let (elements, _) = parse(&html(&campaign, &analyse(&campaign)));
+        (with_class(&elements, "raw"), with_class(&elements, "whisker"))
+    };
+    let (raw, whiskers) = shown(3);
+    assert!(raw > 50 && whiskers == 0, "{raw} {whiskers}");
+    let (raw, whiskers) = shown(8);
+    assert!(raw == 0 && whiskers > 50, "{raw} {whiskers}");
+}
+
+#[test]
+fn what_failed_and_what_the_paper_says_have_marks_of_their_own() {
+    let mut campaign = small();
+    without_trouble(&mut campaign);
+    let before = parse(&html(&campaign, &analyse(&campaign))).0;
+    // Three figures show the default, and the network's page; the legends have one each.
+    assert_eq!(with_class(&before, "failed"), 0);
+    let soap = campaign.cells.iter().position(|cell| cell.name.ends_with("soap/direct/default"));
+    let runs = &mut campaign.cells[soap.unwrap()].runs;
+    runs[0].measured[0].exchange.error = Some("reset".to_string());
+    runs[1].measured[0].exchange.error = Some("reset".to_string());
+    runs[2].measured[0].exchange.censored = true;
+    campaign.references.retain(|reference| !reference.cell.contains("soap"));
+    let (after, text) = parse(&html(&campaign, &analyse(&campaign)));
+    assert_eq!(with_class(&after, "failed"), 2 * 4, "a cross is two lines");
+    assert!(text.contains("2 err 1 cut"), "the count beside it");
+    let hollow = [&before, &after].map(|elements| with_class(elements, "hollow"));
+    // SOAP's default is in four pictures, two of its settings in one.
+    assert_eq!(hollow[0] - hollow[1], 4 + 2, "{hollow:?}");
+}
+
+#[test]
+fn a_flight_says_where_the_seconds_went() {
+    let campaign = small();
+    let (elements, text) = parse(&html(&campaign, &analyse(&campaign)));
+    let seconds = "Seconds: set-up 1.10, request on its way 0.551, wait for the first byte 0.601";
+    assert!(text.contains(seconds) && text.contains("2 bursts of the answer"), "{text}");
+    assert!(with_class(&elements, "host") <= 2 * 40, "flights are bounded");
+    assert!(with_class(&elements, "packet") > 10);
+}
