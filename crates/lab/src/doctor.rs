@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::ferry::{Port, lock_memory, raise_this_thread};
-use crate::namespace::{CONGESTION_CONTROL, Namespace, Netlink, acquire, on_fresh_thread};
+use crate::namespace::{CONGESTION_CONTROL, Namespace, acquire, on_fresh_thread, try_netem};
 use crate::processor::ProcessorTime;
 
 /// Timers that are measured, and how far apart: a third of a second in all.
@@ -96,7 +96,7 @@ pub fn examine() -> Vec<Finding> {
         namespaces,
         tap(),
         congestion_control(),
-        on_fresh_thread(netem),
+        netem(),
         memory(),
         timers,
         clock(),
@@ -180,14 +180,9 @@ fn congestion_control() -> Finding {
 
 /// Not needed; useful to compare the emulator with.
 fn netem() -> Finding {
-    const LOOPBACK: u32 = 1;
-    let attempt = || -> Result<std::io::Result<()>> {
-        Namespace::enter_new()?;
-        Ok(Netlink::open().and_then(|netlink| netlink.add_qdisc(LOOPBACK, "netem")))
-    };
-    let found = match attempt() {
-        Ok(Ok(())) => "the kernel has it".to_string(),
-        Ok(Err(error)) => format!("the kernel has none ({error}); links do not use it"),
+    let found = match try_netem() {
+        Ok(Ok(())) => "the kernel has it, for lab up --emulator netem".to_string(),
+        Ok(Err(error)) => format!("the kernel has none ({error}); the ferry does not need it"),
         Err(error) => format!("cannot tell: {error}"),
     };
     Finding::new("netem", found, None)

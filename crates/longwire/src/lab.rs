@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Write, stdout};
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
-use lab::session::{self, Session, Up};
+use lab::session::{self, Emulator, Session, Up};
 use lab::{Device, Error};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
@@ -64,7 +64,10 @@ struct UpArgs {
     /// Decides every chance on the link: the same seed loses the same packets.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// What joins the hosts to the emulator: tap, veth, or auto for tap where it is permitted.
+    /// What emulates the link: ferry, or the kernel's netem where it has it (for comparison).
+    #[arg(long, value_name = "EMULATOR", default_value = "ferry", value_parser = emulator)]
+    emulator: Emulator,
+    /// What joins the hosts to the ferry: tap, veth, or auto for tap where it is permitted.
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     device: Device,
     /// Use a user namespace even as root.
@@ -165,13 +168,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn up(args: UpArgs) -> anyhow::Result<ExitCode> {
-    let UpArgs { name, link, set, seed, device, rootless, json } = args;
+    let UpArgs { name, link, set, seed, emulator, device, rootless, json } = args;
     let bad_use = |error: link::Error| Error::Caller(error.to_string());
     let mut config = lab::sets::load(&link)?;
     // Absolute, so that the lab can be saved from anywhere.
     let set: Vec<String> = set.iter().map(|one| session::with_absolute_path(one)).collect();
     config.apply(&set, session::read_trace).map_err(bad_use)?;
-    let session = Session::up(Up { name: name.clone(), link, config, seed, device, rootless })?;
+    let session =
+        Session::up(Up { name: name.clone(), link, config, seed, emulator, device, rootless })?;
     let status = session.status()?;
     if status["real_time"] == false {
         eprintln!(
@@ -263,7 +267,11 @@ fn presets(args: &PresetsArgs) -> anyhow::Result<ExitCode> {
 /// A lab in a few lines.
 fn summary(lab: &Value) -> String {
     let mut lines = String::new();
-    let real_time = if lab["real_time"] == true { "real time" } else { "no real-time priority" };
+    let real_time = match lab["real_time"].as_bool() {
+        Some(true) => "real time",
+        Some(false) => "no real-time priority",
+        None => "emulated by netem",
+    };
     let [name, link, device] = ["name", "link", "device"].map(|key| text(&lab[key]));
     let _ = write!(lines, "{name}: link {link}, pid {}, {device}, {real_time}", lab["pid"]);
     for host in lab["hosts"].as_array().into_iter().flatten() {
@@ -274,12 +282,15 @@ fn summary(lab: &Value) -> String {
         let one = &lab[direction];
         let [rate, delay, loss] = ["rate", "delay", "loss"].map(|key| text(&one[key]));
         let (traffic, lateness) = (&one["traffic"], &one["lateness"]);
+        let _ = write!(lines, "\n  {direction}  {rate}, {delay}, loss {loss}");
+        if traffic.is_null() {
+            continue;
+        }
         let dropped: u64 =
             traffic["dropped"].as_object().into_iter().flatten().filter_map(|d| d.1.as_u64()).sum();
         let _ = write!(
             lines,
-            "\n  {direction}  {rate}, {delay}, loss {loss}: {} packets in, {} out, \
-             {dropped} dropped",
+            ": {} packets in, {} out, {dropped} dropped",
             traffic["packets_in"], traffic["packets_out"]
         );
         if lateness["count"] != 0 {
@@ -347,6 +358,10 @@ fn set_help() -> String {
 
 fn device(name: &str) -> Result<Device, String> {
     Device::parse(name).ok_or_else(|| "give auto, tap or veth".to_string())
+}
+
+fn emulator(name: &str) -> Result<Emulator, String> {
+    Emulator::parse(name).ok_or_else(|| "give ferry or netem".to_string())
 }
 
 /// Prints facts.

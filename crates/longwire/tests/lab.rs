@@ -338,6 +338,37 @@ fn bad_use_is_refused_in_one_line_with_the_remedy() {
 }
 
 #[test]
+fn netem_emulates_where_the_kernel_has_it_and_is_refused_where_not() {
+    let name = name("netem");
+    let mut up = longwire();
+    up.args(["lab", "up", &name, "--link", "los", "--set", "delay=50 ms", "--emulator", "netem"]);
+    let mut child = up.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line.is_empty() {
+        let mut why = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut why).unwrap();
+        assert!(!child.wait().unwrap().success());
+        assert!(why.contains("modprobe sch_netem") || why.contains("permitted"), "{why}");
+        assert_eq!(why.lines().count(), 1, "{why}");
+        assert!(listed(&name).is_none(), "a refusal leaves nothing behind");
+        println!("skipped: {why}");
+        return;
+    }
+    let status = listed(&name).unwrap();
+    assert_eq!((&status["emulator"], &status["ab"]["delay"]), (&"netem".into(), &"50 ms".into()));
+    let start = Instant::now();
+    let ping = lab(&["exec", &name, "a", "--", "ping", "-c", "1", "b"]);
+    // Where there is no ping, the kernel's test of its own has to do.
+    let is_missing = ping.status.code() == Some(127);
+    let took = start.elapsed();
+    assert!(is_missing || ping.status.success() && took >= Duration::from_millis(100), "{took:?}");
+    assert!(lab(&["set", &name, "ab.delay=70 ms"]).status.success());
+    assert!(lab(&["down", &name]).status.success());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn a_host_that_is_not_there_is_named() {
     let name = name("host");
     let Some(_up) = Up::start(longwire(), &[&name, "--link", "los"]) else { return };
@@ -399,6 +430,7 @@ fn links_are_saved_listed_used_and_forgotten() {
         (&["forget", "rigde"], "did you mean 'ridge'"),
         (&["up", &name, "--link", "rigde"], "did you mean 'ridge'"),
         (&["up", &name, "--link", "torn"], "cannot be used"),
+        (&["up", &name, "--link", "ridge", "--emulator", "netem"], "set loss_first to true"),
     ] {
         let output = lab_at(&home, arguments);
         let message = text(&output.stderr);

@@ -82,6 +82,8 @@ pub(super) enum Intake {
     Tap,
     /// Through a packet socket's buffer, at the far end of a veth pair.
     Socket(OwnedFd),
+    /// Not at all: the kernel emulates the link.
+    None,
 }
 
 impl Host {
@@ -171,6 +173,7 @@ impl Host {
             Intake::Tap => self.netlink.dropped_on_send(self.interface).map(|total| {
                 self.lost.store(total, Ordering::Relaxed);
             }),
+            Intake::None => Ok(()),
             // This count starts again with each reading.
             Intake::Socket(socket) => frames_lost_by_socket(socket).map(|more| {
                 self.lost.fetch_add(more.into(), Ordering::Relaxed);

@@ -33,8 +33,6 @@ const RTAX_MTU: u16 = 2;
 const RTAX_INITCWND: u16 = 11;
 /// `RTAX_CC_ALGO`: the congestion control of connections that use a route.
 const RTAX_CC_ALGO: u16 = 16;
-/// `TC_H_ROOT`: in the place of an interface's own discipline.
-const TC_H_ROOT: u32 = u32::MAX;
 /// `VETH_INFO_PEER`.
 const VETH_INFO_PEER: u16 = 1;
 
@@ -208,24 +206,8 @@ impl Netlink {
         dropped.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
 
-    /// Asks for a queueing discipline on an interface: tells whether the kernel knows it.
-    pub(crate) fn add_qdisc(&self, index: u32, kind: &str) -> io::Result<()> {
-        // struct tcmsg: family, padding, index, handle, parent, info.
-        let mut fixed = [0; 20];
-        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
-        fixed[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
-        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-        let mut request = Request::new(libc::RTM_NEWQDISC, flags, &fixed);
-        request.text(libc::TCA_KIND, kind);
-        // struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter.
-        let mut options = [0; 24];
-        options[4..8].copy_from_slice(&1000_u32.to_ne_bytes());
-        request.attribute(libc::TCA_OPTIONS, &options);
-        self.exchange(request, |_| ())
-    }
-
     /// Sends a request and reads to its acknowledgement or its answer.
-    fn exchange<T: Default>(
+    pub(super) fn exchange<T: Default>(
         &self,
         request: Request,
         read: impl FnOnce(&Answer<'_>) -> T,

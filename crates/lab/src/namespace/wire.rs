@@ -141,6 +141,33 @@ fn build_host(
     plan: &Plan<'_>,
     switch: Option<&Switch>,
 ) -> Result<(Host, Port)> {
+    let (namespace, netlink) = furnish(side, plan)?;
+    let (port, intake) = match switch {
+        None => (Port::open_tap(INTERFACE)?, Intake::Tap),
+        Some(switch) => join_by_veth(index, side, &namespace, &netlink, switch)?,
+    };
+    Ok((settle(index, side, plan, (namespace, netlink), intake)?, port))
+}
+
+/// Builds a pair whose interfaces are the two ends of one veth pair, with no ferry between.
+pub(crate) fn build_joined(plan: &Plan<'_>) -> Result<[Host; 2]> {
+    on_fresh_thread(|| {
+        let b = furnish(Side::B, plan)?;
+        let a = furnish(Side::A, plan)?;
+        let [near, far] = Side::BOTH.map(|side| VethEnd {
+            name: INTERFACE,
+            mac: mac(address(0, side)),
+            mtu: DEFAULT_MTU_BYTES,
+        });
+        a.1.create_veth(&near, &far, &b.0).doing(|| "join two hosts by a veth pair".to_string())?;
+        let a = settle(0, Side::A, plan, a, Intake::None)?;
+        b.0.enter()?;
+        Ok([a, settle(0, Side::B, plan, b, Intake::None)?])
+    })
+}
+
+/// A namespace, entered, that sends nothing by itself and has no interface yet but its loopback.
+fn furnish(side: Side, plan: &Plan<'_>) -> Result<(Namespace, Netlink)> {
     let mut namespace = Namespace::enter_new()?;
     if let Some(names) = &plan.names {
         namespace.publish(&names[side as usize])?;
@@ -153,10 +180,18 @@ fn build_host(
     let netlink = Netlink::open().doing(|| OPENING.to_string())?;
     let up = LinkChange { up: true, ..LinkChange::default() };
     netlink.change_link(LOOPBACK, &up).doing(|| "bring the loopback up".to_string())?;
-    let (port, intake) = match switch {
-        None => (Port::open_tap(INTERFACE)?, Intake::Tap),
-        Some(switch) => join_by_veth(index, side, &namespace, &netlink, switch)?,
-    };
+    Ok((namespace, netlink))
+}
+
+/// Makes a host of a namespace with its interface.
+fn settle(
+    index: usize,
+    side: Side,
+    plan: &Plan<'_>,
+    (namespace, netlink): (Namespace, Netlink),
+    intake: Intake,
+) -> Result<Host> {
+    let tcp = &plan.tcp[side as usize];
     let mut host = Host {
         side,
         address: address(index, side),
@@ -171,7 +206,7 @@ fn build_host(
         lab_id: plan.lab_id.to_string(),
     };
     configure(&mut host, plan.config)?;
-    Ok((host, port))
+    Ok(host)
 }
 
 /// Sets a host's interface up so that nothing but its own programs' packets goes over the link: no

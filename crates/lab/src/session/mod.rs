@@ -6,10 +6,13 @@
 
 mod client;
 mod directory;
+mod emulated;
+mod kernel;
 mod protocol;
 mod serve;
 mod trace;
 
 pub use client::{Listing, config, down, enter, list, set};
+pub use emulated::Emulator;
 pub use serve::{Session, Up};
 pub use trace::{read_trace, with_absolute_path};

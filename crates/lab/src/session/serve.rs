@@ -14,10 +14,11 @@ use nix::unistd::geteuid;
 use serde_json::{Map, Value, json};
 
 use super::directory::{Directory, Lock};
+use super::emulated::{Emulated, Emulator};
 use super::protocol::{receive, send};
 use super::trace::read_trace;
 use crate::error::{Doing, Error, Result};
-use crate::lab::{DirectionReport, Lab, LinkSpec, Options, check_name};
+use crate::lab::{LinkSpec, Options, check_name};
 use crate::namespace::{Device, Host, Privilege, Side, acquire};
 use crate::signals;
 
@@ -35,6 +36,8 @@ pub struct Up {
     pub config: LinkConfig,
     /// Decides every chance on the link.
     pub seed: u64,
+    /// What emulates the link.
+    pub emulator: Emulator,
     /// What joins the hosts to the ferry.
     pub device: Device,
     /// Use a user namespace even as root.
@@ -44,7 +47,7 @@ pub struct Up {
 /// A lab that is up and answers other processes.
 pub struct Session {
     // Dropped in this order: first the lab with its hosts.
-    lab: Lab,
+    lab: Emulated,
     directory: Directory,
     lock: Lock,
     listener: UnixListener,
@@ -65,7 +68,8 @@ impl Session {
     /// starts a thread; from then on SIGINT, SIGTERM and SIGHUP end [`Session::serve`].
     ///
     /// # Errors
-    /// [`Error::Caller`] when a lab of that name is up, and those of [`Lab::build`].
+    /// [`Error::Caller`] when a lab of that name is up, those of
+    /// [`Lab::build`](crate::Lab::build), and [`Error::Machine`] where the kernel has no netem.
     pub fn up(up: Up) -> Result<Self> {
         check_name(&up.name)?;
         up.config.check().map_err(|error| Error::Caller(error.to_string()))?;
@@ -88,8 +92,8 @@ impl Session {
         let privilege = acquire(up.rootless)?;
         let named = privilege == Privilege::Root;
         let options = Options { device: up.device, named, id, ..Options::default() };
-        let Up { name, link, config, seed, .. } = up;
-        let lab = Lab::build_with(&[LinkSpec::new(name.clone(), config, seed)], &options);
+        let Up { name, link, config, seed, emulator, .. } = up;
+        let lab = Emulated::build(emulator, LinkSpec::new(name.clone(), config, seed), options);
         let (lab, listener) = match lab.and_then(|lab| Ok((lab, listen(&directory, &name)?))) {
             Ok(built) => built,
             Err(error) => {
@@ -122,29 +126,25 @@ impl Session {
     /// # Errors
     /// [`Error::FerryStopped`].
     pub fn status(&self) -> Result<Value> {
-        let report = self.lab.stats(0)?;
-        let real_time = self.lab.real_time();
         let host = |side: Side| {
-            let host = self.lab.host(0, side);
+            let host = self.host(side);
             let namespace = host.namespace();
             let path = namespace.path().to_string_lossy().into_owned();
             let netns = namespace.name().map_or(path, str::to_string);
             json!({"name": side.name(), "address": host.address(), "netns": netns})
         };
-        Ok(json!({
+        let mut status = json!({
             "name": self.name,
             "link": self.link,
             "pid": std::process::id(),
             "hosts": Side::BOTH.map(host),
-            "seed": report.seed,
-            "device": self.lab.device().name(),
             "rootless": self.privilege == Privilege::UserNamespace,
-            "real_time": real_time.priority,
-            "memory_locked": real_time.memory_locked,
             "congestion_control": Side::BOTH.map(|side| self.host(side).congestion_control()),
-            "ab": describe(&report.ab),
-            "ba": describe(&report.ba),
-        }))
+        });
+        if let (Some(all), Value::Object(own)) = (status.as_object_mut(), self.lab.describe()?) {
+            all.extend(own);
+        }
+        Ok(status)
     }
 
     /// Waits for the end; returns who asked for it over the socket.
@@ -196,7 +196,7 @@ impl Session {
     }
 
     fn host(&self, side: Side) -> &Host {
-        self.lab.host(0, side)
+        self.lab.host(side)
     }
 
     /// What a process needs to know to enter a host.
@@ -222,28 +222,12 @@ impl Session {
             settings.as_array().and_then(|all| all.iter().map(Value::as_str).collect());
         let assignments = assignments
             .ok_or_else(|| Error::Peer("settings are not a list of texts".to_string()))?;
-        let mut config = self.lab.config(0);
+        let mut config = self.lab.config();
         config.apply(&assignments, read_trace).map_err(|error| Error::Caller(error.to_string()))?;
-        self.lab.configure(0, config.clone())?;
+        self.lab.configure(config.clone())?;
         let in_force = config.settings().into_iter().map(|(key, value)| (key, value.into()));
         Ok(json!({"settings": in_force.collect::<Map<_, _>>()}))
     }
-}
-
-fn describe(report: &DirectionReport) -> Value {
-    let settings = report.config.settings().into_iter();
-    let mut all: Map<String, Value> =
-        settings.map(|(key, value)| (key.to_string(), value.into())).collect();
-    all.extend([
-        ("traffic".to_string(), json!(report.traffic)),
-        ("lateness".to_string(), json!(report.lateness)),
-        ("duplicated_packets".to_string(), report.duplicated.into()),
-        ("corrupted_packets".to_string(), report.corrupted.into()),
-        ("reordered_packets".to_string(), report.reordered.into()),
-        ("queued_bytes".to_string(), report.queued_bytes.into()),
-        ("ignored_frames".to_string(), report.ignored.into()),
-    ]);
-    Value::Object(all)
 }
 
 fn listen(directory: &Directory, name: &str) -> Result<UnixListener> {

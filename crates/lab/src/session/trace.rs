@@ -17,8 +17,8 @@ pub fn read_trace(path: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// A `trace=FILE` assignment with the file's absolute path, for a process in another directory, or for a
-/// file that outlives this one; any other assignment as it is.
+/// A `trace=FILE` assignment with the file's absolute path, for a process in another directory or
+/// a file that outlives this one; any other assignment as it is.
 #[must_use]
 pub fn with_absolute_path(assignment: &str) -> String {
     let Some((key, value)) = assignment.split_once('=') else { return assignment.to_string() };
