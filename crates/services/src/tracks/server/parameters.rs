@@ -352,8 +352,8 @@ async fn a_cut_answer_ends_with_a_reset() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(65_536).unwrap();
     let mut stream = socket.connect(address).await.unwrap();
-    // More answers (25 MB) than the kernel holds for a client that reads none. The requests themselves
-    // are few enough that the server reads all: unread ones would have any end be a reset.
+    // More answers (25 MB) than the kernel holds for a client that reads none. The requests are few
+    // enough that the server reads all: unread ones would have any end be a reset.
     let requests = format!("{GET}\r\n").repeat(180);
     assert!(requests.len() < 8192);
     stream.write_all(requests.as_bytes()).await.unwrap();
