@@ -16,6 +16,10 @@ const TERM_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the kernel may take to end what was killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How often processes are looked for: each time only what the last ones started as they were
+/// ended is left.
+const ROUNDS_MAX: usize = 4;
+
 /// A process that cannot turn into another one while it is held (pidfd_open(2)).
 struct Process {
     pid: u32,
@@ -41,21 +45,33 @@ pub(crate) fn end_marked(name: &str, value: &str) -> usize {
 }
 
 fn end(belongs: impl Fn(u32) -> bool) -> usize {
-    let found = find(belongs);
+    let mut ended = 0;
+    // What was being started while the others were found is found the next time.
+    for _ in 0..ROUNDS_MAX {
+        let found = find(&belongs);
+        if found.is_empty() {
+            break;
+        }
+        ended += found.len();
+        end_all(&found);
+    }
+    ended
+}
+
+fn end_all(found: &[Process]) {
     for (signal, patience) in [(Signal::SIGTERM, TERM_PATIENCE), (Signal::SIGKILL, KILL_PATIENCE)] {
         let deadline = Instant::now() + patience;
-        for process in &found {
+        for process in found {
             // One that has ended meanwhile cannot be signalled, which is well.
             let _ = process.signal(signal);
         }
         if found.iter().all(|process| process.ends_before(deadline)) {
-            return found.len();
+            return;
         }
     }
     for process in found.iter().filter(|process| !process.ends_before(Instant::now())) {
         tracing::warn!(pid = process.pid, "a process of the lab does not end");
     }
-    found.len()
 }
 
 fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
