@@ -220,8 +220,9 @@ impl Link {
         })
     }
 
-    /// The packets that the link has carried since it was added or renewed, in the order in which they were
-    /// offered; copies that the link made stand where they arrived. Times are on CLOCK_MONOTONIC.
+    /// The packets that the link has carried since it was added or renewed, in the order in which
+    /// they were offered; copies that the link made stand where they arrived. Times are on
+    /// CLOCK_MONOTONIC.
     /// Empty unless [`LinkSpec::record_packets`] was given.
     ///
     /// # Errors

@@ -111,8 +111,8 @@ impl Workshop {
         Ok(Self { switch, built: AtomicUsize::new(0) })
     }
 
-    /// Builds a pair. Its addresses are used again after [`LINKS_MAX`] others, which nobody notices:
-    /// each pair is alone in its namespaces.
+    /// Builds a pair. Its addresses are used again after [`LINKS_MAX`] others, which nobody
+    /// notices: each pair is alone in its namespaces.
     pub(crate) fn build(&self, plan: &Plan<'_>) -> Result<Wire> {
         let index = self.built.fetch_add(1, Ordering::Relaxed);
         // Making a namespace moves the thread into it.
