@@ -20,13 +20,12 @@ impl ProcessorTime {
         const FIELDS: usize = 8;
         let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(FIELDS);
         let fields: Vec<u64> = fields.map(str::parse).collect::<Result<_, _>>().ok()?;
-        (fields.len() == FIELDS)
-            .then(|| Self {
-                total: fields.iter().sum(),
-                // Waiting for a disk is idle too.
-                idle: fields[3] + fields[4],
-                stolen: fields[FIELDS - 1],
-            })
+        (fields.len() == FIELDS).then(|| Self {
+            total: fields.iter().sum(),
+            // Waiting for a disk is idle too.
+            idle: fields[3] + fields[4],
+            stolen: fields[FIELDS - 1],
+        })
     }
 
     /// Share of the time since `earlier` in which the processors worked, for whomever.

@@ -152,11 +152,8 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     let (first, second) = (load(&args.first)?, load(&args.second)?);
     let found = report::analysis::compare(&first, &second);
-    let text = if args.json {
-        format!("{}\n", comparison_json(&found))
-    } else {
-        comparison_table(&found)
-    };
+    let text =
+        if args.json { format!("{}\n", comparison_json(&found)) } else { comparison_table(&found) };
     say(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -194,7 +191,8 @@ fn comparison_table(found: &Repeatability) -> String {
         "{holding} of {} cells ({share}): the 95 % interval of the difference contains 0\n",
         found.cells.len()
     );
-    for (names, why) in [(&found.too_few, "fewer than six runs"), (&found.only_one, "in one only")] {
+    for (names, why) in [(&found.too_few, "fewer than six runs"), (&found.only_one, "in one only")]
+    {
         if !names.is_empty() {
             text += &format!("not counted, {why}: {} cells\n", names.len());
         }
@@ -244,6 +242,7 @@ fn list(plan: &Plan, json: bool) -> std::io::Result<()> {
     let (serial_s, expected_s) = (plan.serial_s(), plan.expected_s(PARALLEL_EXPECTED));
     if json {
         let one = |(name, repetitions, seconds): &(String, u32, f64)| {
+            let (name, repetitions) = (name.as_str(), *repetitions);
             json!({"cell": name, "repetitions": repetitions, "expected_s": seconds})
         };
         let cells: Vec<_> = cells.iter().map(one).collect();

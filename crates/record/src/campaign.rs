@@ -1,9 +1,9 @@
 //! Results of a campaign: the same fetches over several networks, in several ways, with the
 //! server's settings varied, each several times.
 //!
-//! A campaign consists of **cells**; a cell is measured in **runs**, each on hosts of its own with a
-//! seed of its own; a run consists of **exchanges**. Run `k` of every cell of a network has the same
-//! seed, so that cells can be compared pair by pair.
+//! A campaign consists of **cells**; a cell is measured in **runs**, each on hosts of its own with
+//! a seed of its own; a run consists of **exchanges**. Run `k` of every cell of a network has the
+//! same seed, so that cells can be compared pair by pair.
 
 use serde::{Deserialize, Serialize};
 
@@ -273,15 +273,16 @@ impl Cell {
 
 impl Run {
     /// The mean time of the measured exchanges that did not fail, as the paper has it. One that was
-    /// cut off counts with the time that it had, so that the mean is a lower bound then. None when
-    /// all failed.
+    /// cut off counts with the time that it had, so that the mean is a lower bound then; one that
+    /// never began because the budget was spent says nothing. None when all failed.
     #[must_use]
     pub fn mean_s(&self) -> Option<f64> {
         let times: Vec<f64> = self
             .measured
             .iter()
-            .filter(|measured| measured.exchange.error.is_none())
-            .map(|measured| measured.exchange.elapsed_s)
+            .map(|measured| &measured.exchange)
+            .filter(|of| of.error.is_none() && !(of.censored && of.elapsed_s == 0.0))
+            .map(|of| of.elapsed_s)
             .collect();
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
     }

@@ -103,3 +103,74 @@ pub(super) fn of_command(
         ..Fetch::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::packets::PacketEvent;
+
+    fn packet(toward: Toward, offered_ms: u64) -> PacketEvent {
+        PacketEvent {
+            toward,
+            offered: Duration::from_millis(offered_ms),
+            delivered: Some(Duration::from_millis(offered_ms + 5)),
+            due: None,
+            dropped: None,
+            duplicate: false,
+            bytes: 100,
+            tcp: None,
+        }
+    }
+
+    fn exchange(name: &str, start_s: f64, elapsed_s: f64, censored: bool) -> Exchange {
+        Exchange {
+            name: name.to_string(),
+            start_s,
+            elapsed_s,
+            body_bytes: 0,
+            status: None,
+            error: None,
+            censored,
+            connections: 0,
+        }
+    }
+
+    #[test]
+    fn packets_belong_to_the_exchange_that_was_under_way() {
+        let toward = [Toward::Service, Toward::Client, Toward::Client, Toward::Service];
+        let at = [1_000, 1_010, 1_500, 2_100];
+        let packets = toward.into_iter().zip(at).map(|(toward, at)| packet(toward, at)).collect();
+        let record = PacketRecord { packets, unrecorded: 0 };
+        let fetch = Fetch {
+            started_monotonic_s: 1.0,
+            warm_up: vec![exchange("w", 0.0, 0.4, false)],
+            measured: vec![
+                exchange("one", 0.45, 0.3, false),
+                exchange("two", 1.05, 0.2, false),
+                exchange("never", 1.3, 0.0, true),
+            ],
+            ..Fetch::default()
+        };
+        let mut run = Run::default();
+        fill(&mut run, fetch, &record, Duration::from_millis(10), true);
+        let sums = |of: &Measured| (of.up.packets, of.down.packets);
+        assert_eq!(run.warm_up.iter().map(sums).collect::<Vec<_>>(), [(1, 1)]);
+        assert_eq!(run.measured.iter().map(sums).collect::<Vec<_>>(), [(0, 1), (1, 0), (0, 0)]);
+        // The lower of the two that succeeded.
+        let flight = run.flight.unwrap();
+        assert_eq!((flight.exchange.as_str(), flight.packets.len()), ("two", 1));
+        assert_eq!(flight.start_s, 2.05);
+    }
+
+    #[test]
+    fn a_client_that_only_ends_is_one_exchange() {
+        use std::os::unix::process::ExitStatusExt;
+        let of = |status: Option<i32>| {
+            let status = status.map(ExitStatus::from_raw);
+            of_command("curl", 5.0, 1.5, status).measured[0].clone()
+        };
+        assert!(of(Some(0)).succeeded());
+        assert!(of(Some(0x100)).error.is_some_and(|why| why.contains("exit status: 1")));
+        assert!(of(None).error.is_some_and(|why| why.contains("budget")));
+    }
+}

@@ -108,7 +108,8 @@ impl Place<'_> {
     fn prepare(&self, turn: Turn) -> Result<Ground, String> {
         let link = self.shared.lab.add(&self.spec(turn)?).map_err(|error| error.to_string())?;
         let scratch = self.shared.scratch.join(format!("job-{}", self.number));
-        std::fs::create_dir(&scratch).map_err(|error| format!("cannot make a directory: {error}"))?;
+        std::fs::create_dir(&scratch)
+            .map_err(|error| format!("cannot make a directory: {error}"))?;
         let mut ground = Ground { link, servers: Vec::new(), scratch };
         match self.start_servers(&mut ground) {
             Ok(()) => Ok(ground),
@@ -147,10 +148,8 @@ impl Place<'_> {
         let control = setting(HOST_SETTINGS[0]).map_or(CONGESTION_CONTROL, |(_, value)| value);
         let window = setting(HOST_SETTINGS[1]).map(|(_, value)| value.parse::<u32>());
         let window = window.transpose().map_err(|_| "initial_window is no number of segments")?;
-        let service = TcpSettings {
-            congestion_control: control.to_string(),
-            initial_window: window,
-        };
+        let service =
+            TcpSettings { congestion_control: control.to_string(), initial_window: window };
         Ok(LinkSpec {
             name: format!("job-{}", self.number),
             config: self.network().config.clone(),
@@ -253,7 +252,9 @@ impl Place<'_> {
         let printed = self.watch(ground, &mut client, run);
         let elapsed_s = begin.elapsed().as_secs_f64();
         let status = processes.status(client.handle);
-        run.processor_wait_s = (processes.waited(&handles) - waited_before).as_secs_f64();
+        // Less than before when somebody has ended them.
+        let waited = processes.waited(&handles).saturating_sub(waited_before);
+        run.processor_wait_s = waited.as_secs_f64();
         processes.end(&[client.handle]);
         let report = ground.link.stats().map_err(|error| error.to_string())?;
         record_link(run, &report);
@@ -277,7 +278,12 @@ impl Place<'_> {
 
     /// Reads what the client prints until it ends or outstays its budget, and meanwhile reads back
     /// the congestion control of the far end.
-    fn watch(&self, ground: &Ground, client: &mut Started, run: &mut Run) -> Result<String, String> {
+    fn watch(
+        &self,
+        ground: &Ground,
+        client: &mut Started,
+        run: &mut Run,
+    ) -> Result<String, String> {
         let port = match self.cell().way {
             Way::Longwire => pair::GATEWAY_PORT,
             _ => self.server().port,
@@ -391,4 +397,3 @@ fn monotonic_s() -> f64 {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from);
     now.unwrap_or_default().as_secs_f64()
 }
-

@@ -72,3 +72,60 @@ fn rank(plan: &Plan, job: &Job) -> (u32, u64) {
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (repetition, mixed ^ (mixed >> 31))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::plan::Choice;
+
+    const PLAN: &str = "title = 'x'\nrepetitions = 4\n[[network]]\nname = 'los'\n\
+        [[network]]\nname = 'cnr'\n[[server]]\nname = 'own'\ncommand = ['true']\nshare = true\n\
+        services = ['soap']\n[[group]]\nname = 'g'\n[group.settings]\nchunking = ['on']\n\
+        [[group]]\nname = 'shared'\nserver = 'own'\n";
+
+    fn plan() -> Plan {
+        Plan::parse(PLAN.to_string(), &Choice::default()).unwrap()
+    }
+
+    #[test]
+    fn every_run_is_in_one_job_and_those_of_a_shared_server_are_together() {
+        let plan = plan();
+        let jobs = jobs(&plan, &BTreeSet::new());
+        let mut runs: Vec<RunKey> = Vec::new();
+        for planned in &jobs {
+            let is_shared = plan.servers[plan.cells[planned.job.cell].server].share;
+            assert_eq!(planned.job.runs.len(), if is_shared { 4 } else { 1 });
+            runs.extend(planned.job.runs.iter().map(|turn| (planned.job.cell, turn.repetition)));
+        }
+        runs.sort_unstable();
+        let count = runs.len();
+        runs.dedup();
+        assert_eq!((runs.len(), count), (plan.runs(), plan.runs()));
+    }
+
+    #[test]
+    fn finished_runs_are_left_out() {
+        let plan = plan();
+        let finished = BTreeSet::from([(0, 1), (0, 2)]);
+        let left: usize = jobs(&plan, &finished).iter().map(|planned| planned.job.runs.len()).sum();
+        assert_eq!(left, plan.runs() - 2);
+    }
+
+    #[test]
+    fn what_takes_long_begins_early_and_first_repetitions_come_first() {
+        let plan = plan();
+        let jobs = jobs(&plan, &BTreeSet::new());
+        let place = |network: usize, repetition: u32| {
+            let is_it = |planned: &&Planned| {
+                let cell = &plan.cells[planned.job.cell];
+                cell.network == network
+                    && !plan.servers[cell.server].share
+                    && planned.job.runs[0].repetition == repetition
+            };
+            let of_these = jobs.iter().enumerate().filter(|(_, planned)| is_it(planned));
+            of_these.map(|(at, _)| at).max().unwrap()
+        };
+        assert!(place(0, 1) < place(0, 4));
+        assert!(place(1, 4) < place(0, 4));
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -138,7 +138,7 @@ impl Session {
 /// Something that a job tells.
 enum Event {
     Run(Box<Told>),
-    Over { expected_s: f64, memory_bytes: u64, took_s: f64, runs: usize },
+    Over { number: u64, expected_s: f64, memory_bytes: u64, took_s: f64 },
 }
 
 /// A run that has ended.
@@ -194,17 +194,22 @@ impl<'a> Driver<'a> {
         // A share of a number of bytes is one.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let memory_left_bytes = (MEMORY_SHARE * memory) as u64;
-        let tally =
-            Tally { runs: shared.plan.runs(), done: finished.len(), ..Tally::default() };
+        let tally = Tally { runs: shared.plan.runs(), done: finished.len(), ..Tally::default() };
         let throttle = Throttle::new(most);
-        Ok(Self { shared, store, session, queue, throttle, events, inbox, tally, memory_left_bytes })
+        Ok(Self {
+            shared,
+            store,
+            session,
+            queue,
+            throttle,
+            events,
+            inbox,
+            tally,
+            memory_left_bytes,
+        })
     }
 
-    fn drive<'s>(
-        &mut self,
-        scope: &'s thread::Scope<'s, '_>,
-        interrupt: &SignalFd,
-    ) -> Result<Ended>
+    fn drive<'s>(&mut self, scope: &'s thread::Scope<'s, '_>, interrupt: &SignalFd) -> Result<Ended>
     where
         'a: 's,
     {
@@ -263,7 +268,8 @@ impl<'a> Driver<'a> {
         self.tally.begin(number, now, expected_s);
         self.memory_left_bytes = self.memory_left_bytes.saturating_sub(memory_bytes);
         let (shared, events) = (self.shared, self.events.clone());
-        let work = move || work(shared, &job, number, parallel, &events, (expected_s, memory_bytes));
+        let work =
+            move || work(shared, &job, number, parallel, &events, (expected_s, memory_bytes));
         let builder = thread::Builder::new().stack_size(STACK_BYTES);
         builder.spawn_scoped(scope, work).doing(|| "start a thread".to_string())?;
         Ok(())
@@ -271,16 +277,13 @@ impl<'a> Driver<'a> {
 
     /// Takes in everything that jobs have told, waiting a moment for the first.
     fn take_in(&mut self) -> Result<()> {
-        let mut event = match self.inbox.recv_timeout(TICK) {
-            Ok(event) => Some(event),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        };
+        let mut event = self.inbox.recv_timeout(TICK).ok();
         while let Some(told) = event {
             match told {
                 Event::Run(told) => self.keep(*told)?,
-                Event::Over { expected_s, memory_bytes, took_s, runs } => {
+                Event::Over { number, expected_s, memory_bytes, took_s } => {
                     self.memory_left_bytes += memory_bytes;
-                    self.tally.end(expected_s, took_s, runs);
+                    self.tally.end(number, expected_s, took_s);
                 }
             }
             event = self.inbox.try_recv().ok();
@@ -342,14 +345,11 @@ impl Tally {
         self.under_way.insert(number, (now, expected_s));
     }
 
-    fn end(&mut self, expected_s: f64, took_s: f64, _runs: usize) {
+    fn end(&mut self, number: u64, expected_s: f64, took_s: f64) {
         self.active -= 1;
         self.expected_s += expected_s;
         self.took_s += took_s;
-        let of_these = self.under_way.iter().find(|(_, (_, expected))| *expected == expected_s);
-        if let Some(number) = of_these.map(|(number, _)| *number) {
-            self.under_way.remove(&number);
-        }
+        self.under_way.remove(&number);
     }
 
     /// What is left, by the estimates corrected by what they were worth so far.
@@ -382,7 +382,7 @@ fn work(
         let _ = events.send(Event::Run(Box::new(Told { cell: job.cell, turn, run })));
     });
     let took_s = begun.elapsed().as_secs_f64();
-    let _ = events.send(Event::Over { expected_s, memory_bytes, took_s, runs: job.runs.len() });
+    let _ = events.send(Event::Over { number, expected_s, memory_bytes, took_s });
 }
 
 /// How busy the processors are, now and then.
@@ -424,9 +424,8 @@ fn setting(shared: &Shared<'_>, order: &Order, earlier: Option<Setting>) -> Sett
     let started_unix_s = earlier.as_ref().map_or(now, |setting| setting.started_unix_s);
     let timeouts = plan.networks.iter().map(|of| of.client.timeout.as_secs_f64());
     let defaults = plan.servers.iter().flat_map(|server| {
-        let one = |(name, value): &(String, String)| {
-            (server.name.clone(), name.clone(), value.clone())
-        };
+        let one =
+            |(name, value): &(String, String)| (server.name.clone(), name.clone(), value.clone());
         server.defaults.iter().map(one)
     });
     Setting {

@@ -12,7 +12,9 @@ const WAIT_S_MAX: f64 = 0.010;
 pub(super) fn spoilt(run: &Run) -> Option<String> {
     let late_us = run.lateness.p99_us;
     if late_us > LATENESS_LIMIT_US {
-        return Some(format!("lateness p99 {late_us} µs, over the limit of {LATENESS_LIMIT_US} µs"));
+        return Some(format!(
+            "lateness p99 {late_us} µs, over the limit of {LATENESS_LIMIT_US} µs"
+        ));
     }
     let limit_s = (WAIT_SHARE_MAX * run.elapsed_s).max(WAIT_S_MAX);
     (run.processor_wait_s > limit_s).then(|| {

@@ -9,8 +9,8 @@ use record::result::{Fetch, Lateness, Traffic};
 
 use super::forward::Forwarder;
 use super::outside::Outside;
-use crate::experiment::pair::{self, Keys};
 use super::plan::{Plan, track_number};
+use crate::experiment::pair::{self, Keys};
 use crate::experiment::processes::{Handle, Processes, READY};
 use crate::lab::{Lab, LinkReport};
 use crate::namespace::{CONGESTION_CONTROL, Host, Side};

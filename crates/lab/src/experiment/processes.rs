@@ -224,8 +224,7 @@ fn end_with_parent(command: &mut Command) {
     unsafe {
         command.pre_exec(|| {
             setrlimit(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX)?;
-            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)
-                .map_err(io::Error::from)
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)
         });
     }
 }

@@ -88,7 +88,8 @@ impl Crossing<'_> {
             cells.iter_mut().for_each(|cell| cell.repetitions = repetitions);
         }
         cells.retain(|cell| {
-            choice.cells.is_empty() || choice.cells.iter().any(|pattern| matches(pattern, &cell.name))
+            choice.cells.is_empty()
+                || choice.cells.iter().any(|pattern| matches(pattern, &cell.name))
         });
         if cells.is_empty() {
             let what = match choice.cells.as_slice() {
@@ -156,7 +157,8 @@ impl Crossing<'_> {
             Vary::All => {
                 for (name, values) in &group.settings {
                     let with = |settings: &Settings| {
-                        let of = |value| settings.clone().into_iter().chain(one(name, value)).collect();
+                        let of =
+                            |value| settings.clone().into_iter().chain(one(name, value)).collect();
                         values.iter().map(of).collect::<Vec<Settings>>()
                     };
                     variants = variants.iter().flat_map(with).collect();

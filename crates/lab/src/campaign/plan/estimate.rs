@@ -27,7 +27,8 @@ impl Plan {
         let packets = bytes / SEGMENT_BYTES + 2.0;
         let air_s = rate.map_or(0.0, |rate| 8.0 * (bytes + HEADS_BYTES) / rate as f64);
         let recovery_s = packets * loss * (RECOVERY_S + round_trip_s) / (1.0 - loss).max(0.05);
-        let setting = |name: &str| cell.settings.iter().any(|(of, value)| of == name && value == "close");
+        let setting =
+            |name: &str| cell.settings.iter().any(|(of, value)| of == name && value == "close");
         let new_connection = cell.way == Way::NewConnection || setting("chunking");
         let round_trips = if new_connection { 4.0 } else { 1.5 };
         let exchange_s = round_trips * round_trip_s + air_s / (1.0 - loss).max(0.05) + recovery_s;
@@ -88,4 +89,3 @@ fn compression(cell: &CellPlan) -> f64 {
     let is_coded = matches!(cell.way, Way::Longwire) || cell.settings.contains(&forced);
     if is_coded { LEFT } else { 1.0 }
 }
-

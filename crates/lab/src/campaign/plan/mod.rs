@@ -3,6 +3,8 @@
 mod cross;
 mod estimate;
 mod file;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::time::Duration;
@@ -153,19 +155,30 @@ impl Plan {
         let networks = networks(&file, choice)?;
         let servers = servers(&file)?;
         let commands = commands(&file)?;
-        let crossed = cross::Crossing { networks: &networks, servers: &servers, commands: &commands };
+        let crossed =
+            cross::Crossing { networks: &networks, servers: &servers, commands: &commands };
         let cells = crossed.cells(&file, choice)?;
         let references = crossed.references(&file)?;
         let figures = crossed.figures(&file, &cells)?;
-        let advice = file.advice.iter().map(|(network, text)| Advice {
-            network: network.clone(),
-            text: text.clone(),
-        });
+        let advice = file
+            .advice
+            .iter()
+            .map(|(network, text)| Advice { network: network.clone(), text: text.clone() });
         let advice = advice.collect();
         let seed = choice.seed.unwrap_or(file.seed);
         let (title, about, quick) = (file.title, file.about.trim().to_string(), choice.quick);
         Ok(Self {
-            title, about, text, seed, quick, networks, servers, commands, cells, references, advice,
+            title,
+            about,
+            text,
+            seed,
+            quick,
+            networks,
+            servers,
+            commands,
+            cells,
+            references,
+            advice,
             figures,
         })
     }
@@ -336,10 +349,7 @@ fn commands(file: &File) -> std::result::Result<Vec<CommandPlan>, String> {
 }
 
 /// Names are part of file names, patterns and cell names.
-fn unique<'a>(
-    kind: &str,
-    names: impl Iterator<Item = &'a str>,
-) -> std::result::Result<(), String> {
+fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> std::result::Result<(), String> {
     let mut seen = std::collections::BTreeSet::new();
     for name in names {
         crate::lab::check_name(name).map_err(|error| format!("{kind}: {error}"))?;

@@ -2,6 +2,8 @@
 //! campaign, finished runs are kept.
 
 mod read;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -103,7 +105,15 @@ impl Store {
             let (settings, groups) = (json(&cell.settings), json(&cell.groups));
             let (way, repetitions) = (cell.way.name(), cell.repetitions);
             insert.execute(params![
-                id, cell.name, network, server, cell.service, way, settings, groups, repetitions
+                id,
+                cell.name,
+                network,
+                server,
+                cell.service,
+                way,
+                settings,
+                groups,
+                repetitions
             ])?;
         }
         drop(insert);
@@ -218,15 +228,30 @@ fn insert_exchange(
     measured: &Measured,
 ) -> rusqlite::Result<()> {
     let Measured { exchange, up, down, flights } = measured;
-    transaction.prepare_cached(
-        "INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )?
-    .execute(params![
-        run, is_warm_up, number, exchange.name, exchange.start_s, exchange.elapsed_s,
-        exchange.body_bytes, exchange.status, exchange.error, exchange.censored,
-        exchange.connections, up.packets, up.bytes, up.retransmitted, down.packets, down.bytes,
-        down.retransmitted, flights,
-    ])?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO exchanges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            run,
+            is_warm_up,
+            number,
+            exchange.name,
+            exchange.start_s,
+            exchange.elapsed_s,
+            exchange.body_bytes,
+            exchange.status,
+            exchange.error,
+            exchange.censored,
+            exchange.connections,
+            up.packets,
+            up.bytes,
+            up.retransmitted,
+            down.packets,
+            down.bytes,
+            down.retransmitted,
+            flights,
+        ])?;
     Ok(())
 }
 
