@@ -15,9 +15,9 @@ pub(super) fn figures(view: &View<'_>) -> String {
         return String::new();
     }
     let mut out = "<h2 id='figures'>Figures</h2>\n".to_string();
-    for (number, figure) in (1_usize..).zip(&view.campaign.figures) {
+    for figure in &view.campaign.figures {
         let title = escaped(&figure.title);
-        let _ = writeln!(out, "<h3>{number}. {title}</h3>\n{}", drawn(view, figure));
+        let _ = writeln!(out, "<h3>{title}</h3>\n{}", drawn(view, figure));
     }
     out
 }
@@ -102,9 +102,12 @@ fn caption(view: &View<'_>, figure: &Figure, shown: &[usize], scale: &str) -> St
             write!(text, " An arrow is a lower bound: {} cut off.", format::count(bounds, "cell"));
     }
     let references = shown.iter().filter_map(|index| view.reference(*index));
-    if let Some(reference) = references.clone().next() {
+    let mut notes: Vec<&str> = references.clone().map(|one| one.note.as_str()).collect();
+    notes.sort_unstable();
+    notes.dedup();
+    if !notes.is_empty() {
         let count = format::count(references.count(), "value");
-        let _ = write!(text, " The paper gives {count} (hollow): {}.", reference.note);
+        let _ = write!(text, " The paper gives {count} (hollow): {}.", notes.join("; "));
     }
     text
 }

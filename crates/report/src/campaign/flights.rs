@@ -14,6 +14,8 @@ use crate::text::escaped;
 
 /// So many exchanges are drawn: each takes some kilobytes.
 const FLIGHTS_MAX: usize = 40;
+/// Stages that are shorter are not named: less than the last digit shown.
+const SHOWN_LEAST_S: f64 = 0.0005;
 /// The service whose defaults are always shown.
 const SERVICE: &str = "soap";
 
@@ -127,7 +129,7 @@ fn caption(flight: &Flight, stages: Option<&Stages>) -> String {
     let _ = write!(text, ". {}", format::count(stages.bursts, "burst"));
     text += " of the answer. Seconds: ";
     let parts = Stage::ALL.into_iter().map(|stage| (stage, stages.total_s(stage)));
-    let parts = parts.filter(|(_, total_s)| *total_s > 0.0);
+    let parts = parts.filter(|(_, total_s)| *total_s >= SHOWN_LEAST_S);
     let parts =
         parts.map(|(stage, total_s)| format!("{} {}", stage.name(), format::seconds(total_s)));
     text + &parts.collect::<Vec<_>>().join(", ") + "."

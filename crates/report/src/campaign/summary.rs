@@ -1,5 +1,7 @@
 //! What came out, in sentences, and what a reader must know before trusting it.
 
+use std::collections::BTreeSet;
+
 use record::campaign::{Setting, Way};
 
 use super::view::{OWN_SERVER, View};
@@ -15,10 +17,13 @@ pub(super) fn summary(view: &View<'_>) -> Vec<String> {
     if counts.runs == 0 {
         return vec!["Nothing was measured: the campaign has no run.".to_string()];
     }
+    let names: BTreeSet<&str> =
+        view.campaign.cells.iter().map(|cell| cell.network.as_str()).collect();
+    let networks = names.len();
     let mut all = vec![format!(
         "{} over {} were measured in {} with {}; {} are without one good run.",
         format::count(counts.cells, "cell"),
-        format::count(view.campaign.networks.len(), "network"),
+        format::count(networks, "network"),
         format::count(counts.runs, "run"),
         format::count(counts.exchanges, "exchange"),
         counts.cells_without_runs,
