@@ -114,9 +114,11 @@ fn caption(view: &View<'_>, figure: &Figure, shown: &[usize], scale: &str) -> St
 
 /// What is to be seen, in a sentence or two.
 fn seen(view: &View<'_>, shown: &[usize]) -> String {
-    let compared = shown.iter().filter(|index| view.comparison(**index).is_some()).count();
+    let comparisons = shown.iter().filter_map(|index| view.comparison(*index));
+    let compared = comparisons.clone().filter(|one| one.interval.is_some()).count();
     if compared == 0 {
-        return String::new();
+        let none = comparisons.count() == 0;
+        return if none { String::new() } else { "Too few pairs to say what differs.".to_string() };
     }
     let mut clear: Vec<(f64, usize)> =
         shown.iter().filter_map(|index| Some((view.clear_ratio(*index)?, *index))).collect();

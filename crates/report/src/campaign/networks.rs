@@ -12,9 +12,18 @@ use super::view::{Kind, OWN_SERVER, View, describe, kind_name, kinds, services};
 use crate::format;
 use crate::text::escaped;
 
+/// What the pictures and tables of all networks have in common.
+const NOTES: &str = "<p class='note'>The upright bars are what the link allows: one round trip, \
+    and the airtime of the answer as it is and of a request in one packet, lost packets sent \
+    once more. What is sent in fewer bytes may get below; nothing else can.</p>\n\
+    <p class='note'>Tables have the fastest first, by the geometric mean over the services of the \
+    time as a share of our own server's, direct, with default settings. To default: paired ratio \
+    to the same server with default settings (of gzip, to direct where gzip has no default), with \
+    its 95 % interval; bold where that leaves out 1. A time leads to its runs.</p>\n";
+
 /// All of them.
 pub(super) fn networks(view: &View<'_>) -> String {
-    let mut out = "<h2 id='networks'>Network by network</h2>\n".to_string();
+    let mut out = format!("<h2 id='networks'>Network by network</h2>\n{NOTES}");
     for network in &view.campaign.networks {
         out += &page(view, network);
     }
@@ -55,10 +64,8 @@ fn page(view: &View<'_>, network: &Network) -> String {
         let (drawing, scale) = rows.draw(&format!("Ways and servers over {name}"));
         let _ = writeln!(
             out,
-            "<figure>{drawing}<figcaption>Every way and server with default settings, {scale}. The \
-             upright bars are what the link allows: one round trip, and the airtime of the answer \
-             as it is and of a request in one packet, lost packets sent once more. What is sent in \
-             fewer bytes may get below; nothing else can.</figcaption></figure>"
+            "<figure>{drawing}<figcaption>Every way and server with default settings, {scale}.\
+             </figcaption></figure>"
         );
     }
     out + &ranking(view, name, &all)
@@ -102,11 +109,7 @@ fn ranking(view: &View<'_>, network: &str, all: &[usize]) -> String {
         }
         out += "</tr>\n";
     }
-    out + "</table></div>\n<p class='note'>The fastest first: geometric mean over the services of \
-           the time as a share of our own server's, direct, with default settings. To default: \
-           paired ratio to the same server with default settings (of gzip, to direct where gzip \
-           has no default), with its 95 % interval; \
-           bold where that leaves out 1. A time leads to its runs.</p>\n"
+    out + "</table></div>\n"
 }
 
 /// A kind's times as shares of the default's, geometric mean over services that have both.
