@@ -63,7 +63,7 @@ fn check_in_tree(member: &Crate, row: &Row, found: &[Dependency<'_>], report: &m
         }
     }
     for listed in &row.in_tree {
-        if !found.iter().any(|dependency| dependency.name == listed && !dependency.is_dev) {
+        if !found.iter().any(|dependency| dependency.name == listed) {
             let what = format!("`{}` does not use `{listed}`; take it out of the row", row.name);
             report.add(MAP, row.line, what);
         }
