@@ -229,3 +229,31 @@ fn a_flight_says_where_the_seconds_went() {
     assert!(with_class(&elements, "host") <= 2 * 40, "flights are bounded");
     assert!(with_class(&elements, "packet") > 10);
 }
+
+#[test]
+fn odd_figures_leave_every_coordinate_a_number() {
+    let mut campaign = small();
+    campaign.cells.truncate(30);
+    let network = &mut campaign.networks[0];
+    (network.rate_bps, network.delay_s, network.loss) = (Some(0), 0.0, 1.0);
+    for (number, run) in campaign.cells.iter_mut().flat_map(|cell| &mut cell.runs).enumerate() {
+        let times = [0.0, 1e-9, 1e9, 3.0];
+        for measured in &mut run.measured {
+            measured.exchange.elapsed_s = times[number % times.len()];
+        }
+        if let Some(flight) = &mut run.flight {
+            flight.elapsed_s = times[1 + number % 3];
+            flight.start_s += [0.0, 5.0, -5.0][number % 3];
+            flight.packets.reverse();
+        }
+    }
+    let (elements, _) = parse(&html(&campaign, &analyse(&campaign)));
+    let places = ["x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "d", "points", "width", "height"];
+    for (name, attributes) in &elements {
+        for (attribute, value) in attributes {
+            let is_place = places.contains(&attribute.as_str());
+            let is_odd = value.contains("NaN") || value.contains("inf");
+            assert!(!(is_place && is_odd), "{name} {attribute}={value}");
+        }
+    }
+}
