@@ -15,7 +15,7 @@ use serde_json::json;
 /// What a shell says of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 /// Runs side by side that the expected time is reckoned with.
-const PARALLEL_EXPECTED: usize = 150;
+const PARALLEL_EXPECTED: usize = 300;
 
 /// Run a campaign: an experiment described in one file, measured in hundreds of runs side by side.
 ///

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::store::RunKey;
 
 /// Runs side by side that the order reckons with.
-const PARALLEL: usize = 150;
+const PARALLEL: usize = 300;
 
 /// A job with its expected time.
 #[derive(Debug)]
