@@ -94,11 +94,12 @@ impl Throttle {
             self.ended.pop_front();
         }
         let spoilt = self.ended.iter().filter(|(_, spoilt)| *spoilt).count();
-        if spoilt > SPOILT_MIN && spoilt as f64 > SPOILT_SHARE_MAX * self.ended.len() as f64 {
+        let is_much = spoilt as f64 > SPOILT_SHARE_MAX * self.ended.len() as f64;
+        if is_much && spoilt > SPOILT_MIN {
             self.limit = (self.limit.min(active as f64) * DOWN).max(LEAST.min(self.most));
             // What came of the old limit says nothing about the new one.
             self.ended.clear();
-        } else if active as f64 > 0.9 * self.limit && self.busy < BUSY_ROOM {
+        } else if !is_much && active as f64 > 0.9 * self.limit && self.busy < BUSY_ROOM {
             self.limit = (self.limit * UP).min(self.most);
         }
     }
