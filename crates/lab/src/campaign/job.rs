@@ -1,5 +1,6 @@
 //! One job: hosts, a server, and one or more runs of a cell's client against it.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,6 +11,7 @@ use record::result::{Fetch, Lateness};
 use super::facts;
 use super::plan::{CellPlan, HOST_SETTINGS, NetworkPlan, Plan, Ready, ServerPlan};
 use super::server;
+use super::verdict;
 use crate::experiment::pair::{self, Keys};
 use crate::experiment::processes::{Handle, Processes, READY, Started};
 use crate::lab::{Lab, Link, LinkReport, LinkSpec};
@@ -69,23 +71,28 @@ impl Place<'_> {
     /// Does all runs and hands each to `done`. One that cannot be prepared is a run with a failure.
     pub(super) fn work(&self, mut done: impl FnMut(Turn, Run)) {
         let mut ground = None;
-        for turn in &self.job.runs {
+        let mut turns: VecDeque<Turn> = self.job.runs.iter().copied().collect();
+        while let Some(turn) = turns.pop_front() {
             let made = match ground.take() {
-                Some(ground) => self.renew(ground, *turn),
-                None => self.prepare(*turn),
+                Some(ground) => self.renew(ground, turn),
+                None => self.prepare(turn),
             };
             let run = match made {
                 Ok(ready) => {
-                    let run = self.measure(&ready, *turn);
+                    let run = self.measure(&ready, turn);
                     ground = Some(ready);
                     run
                 }
-                Err(why) => Run { failure: Some(why), ..self.empty(*turn) },
+                Err(why) => Run { failure: Some(why), ..self.empty(turn) },
             };
             if self.shared.processes.are_stopped() {
                 break;
             }
-            done(*turn, run);
+            // Here and not in another job: the server has warmed up meanwhile.
+            if self.server().share && verdict::is_to_be_repeated(&run) {
+                turns.push_back(Turn { attempt: turn.attempt + 1, ..turn });
+            }
+            done(turn, run);
         }
         if let Some(ground) = ground {
             self.leave(ground);

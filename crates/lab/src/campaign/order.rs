@@ -2,7 +2,8 @@
 //!
 //! Each kind of job (network and server) is spread over the whole time, so that slow links and fast
 //! ones are under way together and the packets of all come evenly; what takes long begins early
-//! enough to end with the rest. Within a kind the first repetition of every cell comes before the
+//! enough to end with the rest. Kinds with many packets a second, which a busy machine would spoil
+//! first, come last, while only slow links are still under way. Within a kind the first repetition of every cell comes before the
 //! second of any, in an order drawn anew, so that a drift of the machine falls on all cells alike.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,12 @@ pub(super) struct Planned {
     pub(super) job: Job,
     pub(super) expected_s: f64,
     pub(super) memory_bytes: u64,
+    /// Packets a second that it is expected to send, both ways.
+    pub(super) load: f64,
 }
+
+/// Kinds with more packets a second in one run than this come last.
+const DENSE: f64 = 150.0;
 
 /// All jobs that are still to be done, first first.
 pub(super) fn jobs(plan: &Plan, finished: &BTreeSet<RunKey>) -> Vec<Planned> {
@@ -37,7 +43,8 @@ pub(super) fn jobs(plan: &Plan, finished: &BTreeSet<RunKey>) -> Vec<Planned> {
         let count = jobs.len() as f64;
         for (number, planned) in jobs.into_iter().enumerate() {
             let room_s = (horizon_s - planned.expected_s).max(0.0);
-            placed.push((room_s * number as f64 / count, planned));
+            let start_s = if planned.load > DENSE { horizon_s } else { 0.0 };
+            placed.push((start_s + room_s * number as f64 / count, planned));
         }
     }
     placed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -59,6 +66,7 @@ pub(super) fn planned(plan: &Plan, job: Job) -> Planned {
     Planned {
         expected_s: plan.estimate_s(of) * job.runs.len() as f64,
         memory_bytes: plan.servers[of.server].memory_bytes + plan.memory_beside(of),
+        load: plan.estimate_load(of),
         job,
     }
 }

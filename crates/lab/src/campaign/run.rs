@@ -29,8 +29,8 @@ use crate::signals;
 
 /// Most runs side by side, whatever the machine; each has up to five processes.
 pub const PARALLEL_MAX: usize = 700;
-/// How often a spoilt run is tried in all before it is kept and flagged.
-const ATTEMPTS_MAX: u32 = 3;
+/// A run that takes longer is done again at once: waiting for it would hold up the end.
+const LONG_S: f64 = 200.0;
 /// How often the processors are looked at, and how often the loop looks around.
 const BUSY_INTERVAL: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(10);
@@ -175,8 +175,8 @@ struct Tally {
     /// Expected and true seconds of jobs that ended: what the estimate is worth.
     expected_s: f64,
     took_s: f64,
-    /// Expected seconds of jobs under way, and when they began.
-    under_way: BTreeMap<u64, (Duration, f64)>,
+    /// When jobs under way began, their expected seconds and packets a second.
+    under_way: BTreeMap<u64, (Duration, f64, f64)>,
 }
 
 impl<'a> Driver<'a> {
@@ -240,12 +240,14 @@ impl<'a> Driver<'a> {
         'a: 's,
     {
         let now = self.session.begun.elapsed();
-        while self.throttle.may_start(now, self.tally.active) {
-            // Whoever needs more memory than there is waits; the next may need less.
-            let fits = |planned: &Planned| {
-                planned.memory_bytes <= self.memory_left_bytes || self.tally.active == 0
-            };
-            let Some(place) = self.queue.iter().position(fits) else { break };
+        // Whoever needs more memory than there is waits; the next may need less.
+        while let Some(place) = self.queue.iter().position(|planned| {
+            planned.memory_bytes <= self.memory_left_bytes || self.tally.active == 0
+        }) {
+            let active = (self.tally.active, self.tally.load());
+            if !self.throttle.may_start(now, self.queue[place].load, active) {
+                break;
+            }
             let Some(planned) = self.queue.remove(place) else { break };
             self.start(scope, planned, now)?;
             self.throttle.started(now);
@@ -262,10 +264,10 @@ impl<'a> Driver<'a> {
     where
         'a: 's,
     {
-        let Planned { job, expected_s, memory_bytes } = planned;
+        let Planned { job, expected_s, memory_bytes, load } = planned;
         let number = self.tally.jobs;
         let parallel = self.tally.active;
-        self.tally.begin(number, now, expected_s);
+        self.tally.begin(number, (now, expected_s, load));
         self.memory_left_bytes = self.memory_left_bytes.saturating_sub(memory_bytes);
         let (shared, events) = (self.shared, self.events.clone());
         let work =
@@ -296,15 +298,11 @@ impl<'a> Driver<'a> {
         let Told { cell, turn, mut run } = told;
         let spoilt = verdict::spoilt(&run);
         self.throttle.observe_end(self.session.begun.elapsed(), spoilt.is_some());
-        let wrong = spoilt.or_else(|| run.failure.clone());
-        if let Some(why) = wrong
-            && turn.attempt < ATTEMPTS_MAX
-        {
-            tracing::debug!(cell = self.shared.plan.cells[cell].name, why, "a run again");
-            let again = Turn { attempt: turn.attempt + 1, ..turn };
-            let job = Job { cell, runs: vec![again] };
-            self.queue.push_front(order::planned(self.shared.plan, job));
+        if verdict::is_to_be_repeated(&run) {
             self.tally.repeated += 1;
+            if !self.shared.plan.is_shared(cell) {
+                self.again(cell, turn);
+            }
             return Ok(());
         }
         if run.failure.is_none() {
@@ -316,6 +314,17 @@ impl<'a> Driver<'a> {
         self.store.put_run(cell, &run)
     }
 
+    /// Puts a run in the queue once more: a short one at the end, where the machine has least to do.
+    fn again(&mut self, cell: usize, turn: Turn) {
+        let turn = Turn { attempt: turn.attempt + 1, ..turn };
+        let planned = order::planned(self.shared.plan, Job { cell, runs: vec![turn] });
+        if planned.expected_s > LONG_S {
+            self.queue.push_front(planned);
+        } else {
+            self.queue.push_back(planned);
+        }
+    }
+
     fn finish(&mut self) -> Result<()> {
         let setting = self.session.setting(self.tally.peak);
         self.store.put_frame(&frame(self.shared.plan, setting))
@@ -325,7 +334,7 @@ impl<'a> Driver<'a> {
         let Tally { runs, done, active, repeated, flagged, failed, .. } = &self.tally;
         let now = self.session.begun.elapsed();
         let queued = self.queue.iter().map(|planned| planned.expected_s);
-        let left = self.tally.left_s(now, queued, self.throttle.limit());
+        let left = self.tally.left_s(now, queued);
         let left = clock(Duration::try_from_secs_f64(left).unwrap_or_default());
         let mut text = format!("{done} of {runs} runs, {active} under way, about {left} left");
         for (count, what) in [(repeated, "repeated"), (flagged, "flagged"), (failed, "failed")] {
@@ -338,11 +347,11 @@ impl<'a> Driver<'a> {
 }
 
 impl Tally {
-    fn begin(&mut self, number: u64, now: Duration, expected_s: f64) {
+    fn begin(&mut self, number: u64, job: (Duration, f64, f64)) {
         self.jobs += 1;
         self.active += 1;
         self.peak = self.peak.max(self.active);
-        self.under_way.insert(number, (now, expected_s));
+        self.under_way.insert(number, job);
     }
 
     fn end(&mut self, number: u64, expected_s: f64, took_s: f64) {
@@ -352,10 +361,15 @@ impl Tally {
         self.under_way.remove(&number);
     }
 
+    /// Packets a second of all jobs under way.
+    fn load(&self) -> f64 {
+        self.under_way.values().map(|(_, _, load)| load).sum()
+    }
+
     /// What is left, by the estimates corrected by what they were worth so far.
-    fn left_s(&self, now: Duration, queued: impl Iterator<Item = f64>, limit: usize) -> f64 {
+    fn left_s(&self, now: Duration, queued: impl Iterator<Item = f64>) -> f64 {
         let worth = if self.expected_s > 0.0 { self.took_s / self.expected_s } else { 1.0 };
-        let going = self.under_way.values().map(|(began, expected_s)| {
+        let going = self.under_way.values().map(|(began, expected_s, _)| {
             (expected_s * worth - now.saturating_sub(*began).as_secs_f64()).max(0.0)
         });
         let (mut sum, mut longest) = (0.0_f64, 0.0_f64);
@@ -363,7 +377,7 @@ impl Tally {
             sum += left_s;
             longest = longest.max(left_s);
         }
-        longest.max(sum / limit.max(self.active).max(1) as f64)
+        longest.max(sum / self.active.max(1) as f64)
     }
 }
 

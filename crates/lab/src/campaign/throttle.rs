@@ -1,13 +1,17 @@
-//! How many runs go side by side: as many as the machine does truly.
+//! How many runs go side by side: as many as the machine does truly. What a run costs the machine is
+//! its packets a second: hundreds of clients of a slow radio weigh as much as a few of a fast one.
 //!
 //! Pure: what was measured comes in, whether another may start comes out.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Runs side by side at the beginning, and the fewest that a spoilt run can bring them to.
-const START: f64 = 96.0;
-const LEAST: f64 = 16.0;
+/// Packets a second of all runs side by side at the beginning, and the fewest that spoilt runs can
+/// bring them to.
+const START: f64 = 2_500.0;
+const LEAST: f64 = 500.0;
+/// Beyond this a ferry's thread would not keep up.
+const MOST: f64 = 20_000.0;
 /// From one start to the next: starting many in the same instant adds to their connects.
 pub(super) const STAGGER: Duration = Duration::from_millis(40);
 /// No start while the processors are busier than this; more room only below that.
@@ -29,8 +33,9 @@ const ENDED_MAX: usize = 4096;
 /// Decides whether another run may start.
 #[derive(Debug)]
 pub(super) struct Throttle {
+    /// In packets a second.
     limit: f64,
-    most: f64,
+    most: usize,
     busy: f64,
     last_start: Option<Duration>,
     last_review: Duration,
@@ -41,23 +46,14 @@ pub(super) struct Throttle {
 impl Throttle {
     /// At most `most` at once.
     pub(super) fn new(most: usize) -> Self {
-        let most = (most.max(1)) as f64;
         Self {
-            limit: START.min(most),
-            most,
+            limit: START,
+            most: most.max(1),
             busy: 0.0,
             last_start: None,
             last_review: Duration::ZERO,
             ended: VecDeque::new(),
         }
-    }
-
-    /// The limit now in force.
-    pub(super) fn limit(&self) -> usize {
-        // Between LEAST and a number that came from a usize.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let limit = self.limit as usize;
-        limit.max(1)
     }
 
     /// The share of all processors' time that was used lately, 0 to 1.
@@ -73,11 +69,17 @@ impl Throttle {
         self.ended.push_back((now, spoilt));
     }
 
-    /// Whether another run may start beside so many.
-    pub(super) fn may_start(&mut self, now: Duration, active: usize) -> bool {
-        self.review(now, active);
+    /// Whether a run may start beside so many, all with their packets a second.
+    pub(super) fn may_start(
+        &mut self,
+        now: Duration,
+        next: f64,
+        (active, load): (usize, f64),
+    ) -> bool {
+        self.review(now, load);
         let rested = self.last_start.is_none_or(|last| now.saturating_sub(last) >= STAGGER);
-        active == 0 || (rested && active < self.limit() && self.busy < BUSY_MAX)
+        let fits = active < self.most && load + next <= self.limit;
+        active == 0 || (rested && fits && self.busy < BUSY_MAX)
     }
 
     /// A run was started.
@@ -85,7 +87,7 @@ impl Throttle {
         self.last_start = Some(now);
     }
 
-    fn review(&mut self, now: Duration, active: usize) {
+    fn review(&mut self, now: Duration, load: f64) {
         if now.saturating_sub(self.last_review) < REVIEW {
             return;
         }
@@ -96,11 +98,11 @@ impl Throttle {
         let spoilt = self.ended.iter().filter(|(_, spoilt)| *spoilt).count();
         let is_much = spoilt as f64 > SPOILT_SHARE_MAX * self.ended.len() as f64;
         if is_much && spoilt > SPOILT_MIN {
-            self.limit = (self.limit.min(active as f64) * DOWN).max(LEAST.min(self.most));
+            self.limit = (self.limit.min(load) * DOWN).max(LEAST);
             // What came of the old limit says nothing about the new one.
             self.ended.clear();
-        } else if !is_much && active as f64 > 0.9 * self.limit && self.busy < BUSY_ROOM {
-            self.limit = (self.limit * UP).min(self.most);
+        } else if !is_much && load > 0.8 * self.limit && self.busy < BUSY_ROOM {
+            self.limit = (self.limit * UP).min(MOST);
         }
     }
 }
@@ -116,40 +118,40 @@ mod tests {
     #[test]
     fn it_grows_while_the_machine_keeps_up_and_shrinks_when_runs_are_spoilt() {
         let mut throttle = Throttle::new(500);
-        assert_eq!(throttle.limit(), 96);
+        assert!(throttle.may_start(seconds(0), 100.0, (20, START - 100.0)));
+        assert!(!throttle.may_start(seconds(0), 100.0, (20, START)));
         for second in 0..40 {
             throttle.observe_busy(0.3);
             throttle.observe_end(seconds(second), false);
-            let active = throttle.limit();
-            throttle.may_start(seconds(second), active);
+            throttle.may_start(seconds(second), 1.0, (20, throttle.limit));
         }
-        let grown = throttle.limit();
-        assert!(grown > 200, "{grown}");
+        let grown = throttle.limit;
+        assert!(grown > 2.0 * START, "{grown}");
         for second in 40..45 {
             // A few among many are borne.
             throttle.observe_end(seconds(second), true);
-            throttle.may_start(seconds(second), grown);
+            throttle.may_start(seconds(second), 1.0, (20, grown));
         }
-        assert!(throttle.limit() >= grown, "{}", throttle.limit());
+        assert!(throttle.limit >= grown, "{}", throttle.limit);
         for second in 45..60 {
             throttle.observe_end(seconds(second), true);
-            throttle.may_start(seconds(second), grown);
+            throttle.may_start(seconds(second), 1.0, (20, grown));
         }
-        assert!(throttle.limit() < grown, "{}", throttle.limit());
+        assert!(throttle.limit < grown, "{}", throttle.limit);
     }
 
     #[test]
     fn a_busy_machine_starts_nothing_unless_nothing_runs() {
         let mut throttle = Throttle::new(10);
         throttle.observe_busy(0.95);
-        assert!(!throttle.may_start(seconds(1), 3));
-        assert!(throttle.may_start(seconds(1), 0));
+        assert!(!throttle.may_start(seconds(1), 1.0, (3, 3.0)));
+        assert!(throttle.may_start(seconds(1), 1e9, (0, 0.0)));
         throttle.observe_busy(0.1);
-        assert!(throttle.may_start(seconds(2), 3));
+        assert!(throttle.may_start(seconds(2), 1.0, (3, 3.0)));
         throttle.started(seconds(2));
-        assert!(!throttle.may_start(seconds(2), 4));
-        assert!(throttle.may_start(seconds(2) + STAGGER, 4));
-        assert!(!throttle.may_start(seconds(9), 10));
+        assert!(!throttle.may_start(seconds(2), 1.0, (4, 4.0)));
+        assert!(throttle.may_start(seconds(2) + STAGGER, 1.0, (4, 4.0)));
+        assert!(!throttle.may_start(seconds(9), 1.0, (10, 10.0)));
     }
 
     #[test]
@@ -157,8 +159,13 @@ mod tests {
         let mut throttle = Throttle::new(6);
         for second in 0..1000 {
             throttle.observe_end(seconds(second), true);
-            throttle.may_start(seconds(second), 6);
-            assert!((1..=6).contains(&throttle.limit()));
+            throttle.may_start(seconds(second), 1.0, (6, throttle.limit));
+            assert!(throttle.limit >= LEAST);
+        }
+        for second in 1000..2000 {
+            throttle.observe_end(seconds(second), false);
+            throttle.may_start(seconds(second), 1.0, (6, throttle.limit));
+            assert!(throttle.limit <= MOST);
         }
     }
 }

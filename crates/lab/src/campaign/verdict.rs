@@ -8,6 +8,14 @@ pub(super) const LATENESS_LIMIT_US: u64 = 500;
 const WAIT_SHARE_MAX: f64 = 0.02;
 const WAIT_S_MAX: f64 = 0.010;
 
+/// How often a run is tried in all before it is kept as it is.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// Whether a run is to be done again: spoilt or failed, and not tried often enough.
+pub(super) fn is_to_be_repeated(run: &Run) -> bool {
+    run.attempt < ATTEMPTS_MAX && (run.failure.is_some() || spoilt(run).is_some())
+}
+
 /// Why the figures of a run are not to be trusted, in one line; none when they are.
 pub(super) fn spoilt(run: &Run) -> Option<String> {
     let late_us = run.lateness.p99_us;

@@ -36,6 +36,15 @@ impl Plan {
         (exchange_s * exchanges).min(network.client.budget.as_secs_f64()) + AROUND_S
     }
 
+    /// Expected packets a second of a run of a cell, both ways.
+    pub(crate) fn estimate_load(&self, cell: &CellPlan) -> f64 {
+        let client = &self.networks[cell.network].client;
+        let exchanges = client.tracks.len() as f64 + f64::from(client.warm_up);
+        let data = mean_bytes(&cell.service) * compression(cell) / SEGMENT_BYTES;
+        // Two segments for an acknowledgement, a request and its acknowledgement.
+        exchanges * (1.5 * data + 2.0) / self.estimate_s(cell)
+    }
+
     /// Memory of the pair, where it is the way.
     pub(crate) fn memory_beside(&self, cell: &CellPlan) -> u64 {
         if cell.way == Way::Longwire { PAIR_MEMORY_BYTES } else { 0 }

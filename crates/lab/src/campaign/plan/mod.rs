@@ -216,6 +216,11 @@ impl Plan {
         self.cells.iter().map(|cell| cell.repetitions as usize).sum()
     }
 
+    /// Whether one server serves all runs of a cell.
+    pub(crate) fn is_shared(&self, cell: usize) -> bool {
+        self.servers[self.cells[cell].server].share
+    }
+
     /// The seed of a repetition: the same for all cells of a network, so that they meet the same
     /// chances.
     pub(crate) fn run_seed(&self, network: usize, repetition: u32) -> u64 {
