@@ -5,7 +5,9 @@ mod sets;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write, stdout};
+use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::session::{self, Emulator, Session, Up};
@@ -44,6 +46,7 @@ enum Action {
     Report(campaign::ReportArgs),
     Export(campaign::ExportArgs),
     Compare(campaign::CompareArgs),
+    Enter(EnterArgs),
 }
 
 /// Bring hosts a and b up, joined by a link, until Ctrl-C or `lab down`.
@@ -94,6 +97,21 @@ struct ExecArgs {
     /// The host: a or b.
     host: String,
     /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Become a program on a host: what experiments start their programs with.
+#[derive(clap::Args)]
+#[command(hide = true)]
+struct EnterArgs {
+    /// The host's network namespace, as a path.
+    network: PathBuf,
+    /// Address of host a.
+    a: Ipv4Addr,
+    /// Address of host b.
+    b: Ipv4Addr,
+    /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -157,6 +175,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Report(args) => campaign::report(&args),
         Action::Export(args) => campaign::export(&args),
         Action::Compare(args) => campaign::compare(&args),
+        Action::Enter(args) => enter(&args),
     };
     match result.as_ref().err().and_then(|error| error.downcast_ref::<Error>()) {
         Some(Error::Caller(message)) => {
@@ -210,7 +229,21 @@ fn exec(args: &ExecArgs) -> anyhow::Result<ExitCode> {
     let Some((program, arguments)) = args.command.split_first() else {
         anyhow::bail!("no command is given: put it after --");
     };
-    let error = session::enter(&args.name, &args.host, program)?.args(arguments).exec();
+    become_program(session::enter(&args.name, &args.host, program)?.args(arguments))
+}
+
+fn enter(args: &EnterArgs) -> anyhow::Result<ExitCode> {
+    let Some((program, arguments)) = args.command.split_first() else {
+        anyhow::bail!("no command is given: put it after --");
+    };
+    lab::namespace::enter(&args.network, args.a, args.b)?;
+    become_program(std::process::Command::new(program).args(arguments))
+}
+
+/// Does not come back unless the program cannot be run.
+fn become_program(command: &mut std::process::Command) -> anyhow::Result<ExitCode> {
+    let error = command.exec();
+    let program = command.get_program();
     eprintln!("longwire: cannot run {}: {error}", program.to_string_lossy());
     let is_missing = error.kind() == ErrorKind::NotFound;
     Ok(ExitCode::from(if is_missing { NOT_FOUND } else { NOT_RUNNABLE }))

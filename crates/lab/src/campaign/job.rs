@@ -1,6 +1,7 @@
 //! One job: hosts, a server, and one or more runs of a cell's client against it.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -193,12 +194,12 @@ impl Place<'_> {
         let fill = |word: &str| self.fill(word, &ground.scratch);
         let mut command = match &server.command {
             None => {
-                let mut own = self.command(&ground.link, Side::B, self.shared.program)?;
+                let mut own = self.command(&ground.link, Side::B, self.shared.program);
                 own.args(["serve", "tracks", "--listen", &self.listen()]);
                 own
             }
             Some(words) => {
-                let mut command = self.command(&ground.link, Side::B, fill(&words[0]))?;
+                let mut command = self.command(&ground.link, Side::B, fill(&words[0]));
                 command.args(words[1..].iter().map(|word| fill(word)));
                 command
             }
@@ -228,12 +229,12 @@ impl Place<'_> {
     fn start_pair(&self, ground: &mut Ground, deadline: Instant) -> Result<(), String> {
         let Shared { keys, processes, program, .. } = self.shared;
         let host = ground.link.host(Side::B);
-        let command = self.command(&ground.link, Side::B, program)?;
+        let command = self.command(&ground.link, Side::B, program);
         let mut gateway = processes.start(pair::gateway(command, keys, host, &self.origin()))?;
         let ready = gateway.await_ready(deadline, READY);
         ground.servers.push(gateway);
         ready?;
-        let command = self.command(&ground.link, Side::A, program)?;
+        let command = self.command(&ground.link, Side::A, program);
         let mut edge = processes.start(pair::edge(command, keys))?;
         let ready = edge.await_ready(deadline, READY);
         ground.servers.push(edge);
@@ -321,7 +322,7 @@ impl Place<'_> {
             let fill = |word: &String| self.fill(word, &ground.scratch);
             let mut words = client.command.iter().map(fill);
             let program = words.next().unwrap_or_default();
-            let mut command = self.command(&ground.link, Side::A, program)?;
+            let mut command = self.command(&ground.link, Side::A, program);
             command.args(words);
             if self.cell().way == Way::Longwire {
                 command.env("http_proxy", pair::PROXY_URL);
@@ -329,7 +330,7 @@ impl Place<'_> {
             return Ok(command);
         }
         let client = &self.network().client;
-        let mut command = self.command(&ground.link, Side::A, self.shared.program)?;
+        let mut command = self.command(&ground.link, Side::A, self.shared.program);
         let numbers: Vec<String> = client.tracks.iter().map(ToString::to_string).collect();
         command.args(["fetch", "tracks", "--json", "--api", &self.cell().service]);
         command.args(["--url", &self.origin(), "--tracks", &numbers.join(",")]);
@@ -364,15 +365,10 @@ impl Place<'_> {
         format!("http://b:{}", self.server().port)
     }
 
-    fn command(
-        &self,
-        link: &Link,
-        side: Side,
-        program: impl AsRef<std::ffi::OsStr>,
-    ) -> Result<Command, String> {
-        let mut command = link.host(side).command(program).map_err(|error| error.to_string())?;
+    fn command(&self, link: &Link, side: Side, program: impl AsRef<OsStr>) -> Command {
+        let mut command = link.host(side).launch(self.shared.program, program);
         command.env("RUST_LOG", "warn");
-        Ok(command)
+        command
     }
 
     fn empty(&self, turn: Turn) -> Run {

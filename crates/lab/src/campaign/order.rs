@@ -3,7 +3,8 @@
 //! Each kind of job (network and server) is spread over the whole time, so that slow links and fast
 //! ones are under way together and the packets of all come evenly; what takes long begins early
 //! enough to end with the rest. Kinds with many packets a second, which a busy machine would spoil
-//! first, come last, while only slow links are still under way. Within a kind the first repetition of every cell comes before the
+//! first, come last, while only slow links are still under way; servers that serve a whole cell are
+//! started first, since what it takes to start them would spoil others. Within a kind the first repetition of every cell comes before the
 //! second of any, in an order drawn anew, so that a drift of the machine falls on all cells alike.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,8 +44,13 @@ pub(super) fn jobs(plan: &Plan, finished: &BTreeSet<RunKey>) -> Vec<Planned> {
         let count = jobs.len() as f64;
         for (number, planned) in jobs.into_iter().enumerate() {
             let room_s = (horizon_s - planned.expected_s).max(0.0);
-            let start_s = if planned.load > DENSE { horizon_s } else { 0.0 };
-            placed.push((start_s + room_s * number as f64 / count, planned));
+            let share = number as f64 / count;
+            let place_s = match (planned.load > DENSE, plan.is_shared(planned.job.cell)) {
+                (true, _) => horizon_s + room_s * share,
+                (false, true) => share - 1.0,
+                (false, false) => room_s * share,
+            };
+            placed.push((place_s, planned));
         }
     }
     placed.sort_by(|(a, _), (b, _)| a.total_cmp(b));

@@ -32,7 +32,7 @@ pub const PARALLEL_MAX: usize = 700;
 /// A run that takes longer is done again at once: waiting for it would hold up the end.
 const LONG_S: f64 = 200.0;
 /// How often the processors are looked at, and how often the loop looks around.
-const BUSY_INTERVAL: Duration = Duration::from_secs(1);
+const BUSY_INTERVAL: Duration = Duration::from_millis(300);
 const TICK: Duration = Duration::from_millis(10);
 /// The share of the memory that is free at the start which runs may take.
 const MEMORY_SHARE: f64 = 0.7;
@@ -299,9 +299,13 @@ impl<'a> Driver<'a> {
         let spoilt = verdict::spoilt(&run);
         self.throttle.observe_end(self.session.begun.elapsed(), spoilt.is_some());
         if verdict::is_to_be_repeated(&run) {
+            let told_cell = cell;
             self.tally.repeated += 1;
-            if !self.shared.plan.is_shared(cell) {
-                self.again(cell, turn);
+            let why = verdict::spoilt(&run).or(run.failure);
+            let cell = &self.shared.plan.cells[cell].name;
+            tracing::info!(cell, attempt = turn.attempt, why, "a run is done again");
+            if !self.shared.plan.is_shared(told_cell) {
+                self.again(told_cell, turn);
             }
             return Ok(());
         }

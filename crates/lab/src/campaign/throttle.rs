@@ -13,7 +13,7 @@ const LEAST: f64 = 500.0;
 /// Beyond this a ferry's thread would not keep up.
 const MOST: f64 = 20_000.0;
 /// From one start to the next: starting many in the same instant adds to their connects.
-pub(super) const STAGGER: Duration = Duration::from_millis(40);
+pub(super) const STAGGER: Duration = Duration::from_millis(60);
 /// No start while the processors are busier than this; more room only below that.
 const BUSY_MAX: f64 = 0.72;
 const BUSY_ROOM: f64 = 0.60;

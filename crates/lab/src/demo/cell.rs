@@ -172,8 +172,8 @@ impl Place<'_> {
 
     /// The binary on a host of this cell.
     fn command(&self, side: Side) -> Result<Command, String> {
-        let command = self.host(side).command(&self.shared.plan.program);
-        let mut command = command.map_err(|error| error.to_string())?;
+        let program = &self.shared.plan.program;
+        let mut command = self.host(side).launch(program, program);
         if let Some(outside) = self.shared.outside {
             outside.introduce(&mut command, self.host(Side::B).address());
         }

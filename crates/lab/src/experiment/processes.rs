@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -21,8 +20,6 @@ const LINE_BYTES_MAX: usize = 200;
 const REASON_CHARS_MAX: usize = 300;
 /// What our own servers print first.
 pub(crate) const READY: &str = "listening on ";
-/// Largest file that a process of somebody else's may write, its log among them.
-const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Most that a client's output may be.
 const OUTPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Most processes that one has started whose waiting is counted.
@@ -71,7 +68,6 @@ impl Processes {
         let file = File::create(&log).map_err(failed)?;
         // A terminal's Ctrl-C goes to its foreground group: these are ended by us, in order.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
-        end_with_parent(&mut command);
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().ok_or("a process without output")?;
         state.children.insert(number, child);
@@ -215,18 +211,6 @@ fn processor_wait(id: u32) -> Duration {
 fn tasks(id: u32) -> Vec<PathBuf> {
     let tasks = fs::read_dir(format!("/proc/{id}/task"));
     tasks.into_iter().flatten().filter_map(|task| Some(task.ok()?.path())).collect()
-}
-
-/// Has the kernel end the program when the thread that starts it ends, so that a demonstration that
-/// is killed leaves nothing behind.
-fn end_with_parent(command: &mut Command) {
-    // SAFETY: between fork and exec two system calls are made, which take numbers.
-    unsafe {
-        command.pre_exec(|| {
-            setrlimit(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX)?;
-            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)
-        });
-    }
 }
 
 /// Reads up to the first line's end; fails at the end of the output, at `deadline`, and for a line

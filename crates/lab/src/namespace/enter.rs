@@ -1,21 +1,31 @@
 //! Starting programs on a host.
 
 use std::ffi::{CStr, OsStr};
+use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::write;
 
+use crate::error::{Doing, Result};
+
 /// Names the lab that a process runs in, so that what a killed lab left behind is found again.
 pub(crate) const LAB_ID: &str = "LONGWIRE_LAB_ID";
+
+/// Largest file that a program of an experiment may write, its log among them.
+const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// What a program needs to run on a host: its network, and files that say where a and b are.
 pub(crate) struct Entrance {
@@ -81,6 +91,20 @@ fn put(source: &CStr, content: &[u8], target: &CStr) -> nix::Result<()> {
         return Err(Errno::ENOSPC);
     }
     mount(Some(source), target, NONE, MsFlags::MS_BIND, NONE)
+}
+
+/// Moves this process to a host and leaves it there, ready to become a program: the second half of
+/// `Host::launch`. `network` is the path of a namespace. To be called with one thread.
+///
+/// # Errors
+/// [`Error::System`](crate::Error::System) when the namespace cannot be entered.
+pub fn enter(network: &Path, a: Ipv4Addr, b: Ipv4Addr) -> Result<()> {
+    let doing = || format!("enter {}", network.display());
+    // Asked for first: whoever has started this may end meanwhile.
+    set_pdeathsig(Signal::SIGKILL).doing(doing)?;
+    setrlimit(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX).doing(doing)?;
+    let namespace = File::open(network).doing(doing)?;
+    Entrance::new(None, namespace.into(), a, b).enter().doing(doing)
 }
 
 /// Another descriptor of the same namespace, closed in programs that are started.

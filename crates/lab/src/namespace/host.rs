@@ -2,7 +2,8 @@
 
 use std::ffi::OsStr;
 use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -142,6 +143,25 @@ impl Host {
         let mut command = Entrance::new(None, network, a, b).command(program);
         command.env(LAB_ID, &self.lab_id);
         Ok(command)
+    }
+
+    /// A program that will run on this host, started by `longwire`, this project's binary: it enters
+    /// the host and becomes the program. Other than [`command`](Self::command) it does not copy
+    /// this process first, which would make the ferry wait for every page that it writes to.
+    ///
+    /// The program ends with the thread that starts it, and may write no file larger than
+    /// [`FILE_BYTES_MAX`].
+    pub(crate) fn launch(&self, longwire: &Path, program: impl AsRef<OsStr>) -> Command {
+        let network = self.namespace.as_fd().as_raw_fd();
+        let network = format!("/proc/{}/fd/{network}", std::process::id());
+        let (a, b) = match self.side {
+            Side::A => (self.address, self.peer),
+            Side::B => (self.peer, self.address),
+        };
+        let mut command = Command::new(longwire);
+        command.args(["lab", "enter", &network, &a.to_string(), &b.to_string(), "--"]);
+        command.arg(program).env(LAB_ID, &self.lab_id);
+        command
     }
 
     /// Runs `work` on a thread of its own on this host; see [`within`].

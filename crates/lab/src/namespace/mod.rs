@@ -13,6 +13,7 @@ mod sockets;
 mod tcp;
 mod wire;
 
+pub use enter::enter;
 pub(crate) use enter::{Entrance, LAB_ID};
 pub use host::{CONGESTION_CONTROL, Host, INTERFACE, Side};
 pub(crate) use netem::{Netem, try_netem};
