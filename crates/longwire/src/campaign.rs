@@ -54,6 +54,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = PARALLEL_MAX as u64,
         value_parser = clap::value_parser!(u64).range(1..=PARALLEL_MAX as u64))]
     parallel: u64,
+    /// Do flagged runs once more; with a smaller --parallel the machine may keep up.
+    #[arg(long)]
+    again: bool,
     /// Print facts as JSON.
     #[arg(long)]
     json: bool,
@@ -113,6 +116,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         program: std::env::current_exe().context("cannot find this program")?,
         directory: directory.clone(),
         parallel: usize::try_from(args.parallel).ok(),
+        again: args.again,
         privilege,
         version: env!("CARGO_PKG_VERSION").to_string(),
         revision: option_env!("LONGWIRE_COMMIT").map(str::to_string),

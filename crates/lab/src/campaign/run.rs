@@ -1,6 +1,6 @@
 //! A campaign from the first host to the last figure.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -13,7 +13,7 @@ use record::machine::Machine;
 use super::job::{Job, Place, Shared, Turn};
 use super::order::{self, Planned};
 use super::plan::Plan;
-use super::store::{Frame, Store};
+use super::store::{Frame, RunKey, Store};
 use super::throttle::Throttle;
 use super::verdict::{self, LATENESS_LIMIT_US};
 use crate::error::{Doing, Error, Result};
@@ -48,6 +48,8 @@ pub struct Order {
     pub directory: PathBuf,
     /// Most runs side by side; [`PARALLEL_MAX`] when none.
     pub parallel: Option<usize>,
+    /// Do flagged runs once more: with fewer side by side the machine may keep up.
+    pub again: bool,
     /// Where the right to make hosts comes from: what [`acquire`](crate::acquire) gave.
     pub privilege: Privilege,
     /// Version of longwire.
@@ -96,7 +98,8 @@ pub fn run(plan: &Plan, order: &Order) -> Result<Ended> {
     let shared = Shared { plan, program, lab, processes, keys, scratch };
     let session = Session::begin(&shared, order, &mut store)?;
     thread::scope(|scope| {
-        let mut driver = Driver::new(&shared, &mut store, session, most)?;
+        let finished = store.finished(order.again)?;
+        let mut driver = Driver::new(&shared, &mut store, session, (most, finished))?;
         let ended = driver.drive(scope, &interrupt);
         // Whatever still runs would keep its thread waiting.
         processes.end_all();
@@ -184,9 +187,8 @@ impl<'a> Driver<'a> {
         shared: &'a Shared<'a>,
         store: &'a mut Store,
         session: Session,
-        most: usize,
+        (most, finished): (usize, BTreeSet<RunKey>),
     ) -> Result<Self> {
-        let finished = store.finished()?;
         let queue = VecDeque::from(order::jobs(shared.plan, &finished));
         // Each job has few events under way: the loop takes them in all the time.
         let (events, inbox) = sync_channel(4 * PARALLEL_MAX);
@@ -299,18 +301,17 @@ impl<'a> Driver<'a> {
         let spoilt = verdict::spoilt(&run);
         self.throttle.observe_end(self.session.begun.elapsed(), spoilt.is_some());
         if verdict::is_to_be_repeated(&run) {
-            let told_cell = cell;
+            let name = &self.shared.plan.cells[cell].name;
+            let why = spoilt.or(run.failure);
+            tracing::info!(cell = name, attempt = turn.attempt, why, "a run is done again");
             self.tally.repeated += 1;
-            let why = verdict::spoilt(&run).or(run.failure);
-            let cell = &self.shared.plan.cells[cell].name;
-            tracing::info!(cell, attempt = turn.attempt, why, "a run is done again");
-            if !self.shared.plan.is_shared(told_cell) {
-                self.again(told_cell, turn);
+            if !self.shared.plan.is_shared(cell) {
+                self.again(cell, turn);
             }
             return Ok(());
         }
         if run.failure.is_none() {
-            run.flagged = verdict::spoilt(&run);
+            run.flagged = spoilt;
         }
         self.tally.done += 1;
         self.tally.flagged += usize::from(run.flagged.is_some());

@@ -149,8 +149,8 @@ impl Host {
     /// the host and becomes the program. Other than [`command`](Self::command) it does not copy
     /// this process first, which would make the ferry wait for every page that it writes to.
     ///
-    /// The program ends with the thread that starts it, and may write no file larger than
-    /// [`FILE_BYTES_MAX`].
+    /// The program ends with the thread that starts it, and may write no large file; see
+    /// [`enter`](super::enter()).
     pub(crate) fn launch(&self, longwire: &Path, program: impl AsRef<OsStr>) -> Command {
         let network = self.namespace.as_fd().as_raw_fd();
         let network = format!("/proc/{}/fd/{network}", std::process::id());

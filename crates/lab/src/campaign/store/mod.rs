@@ -138,12 +138,14 @@ impl Store {
         }
     }
 
-    /// Runs that need not be done again.
-    pub(crate) fn finished(&self) -> Result<BTreeSet<RunKey>> {
+    /// Runs that need not be done again: all that did not fail; of those that are flagged none when
+    /// they are to be done `again`.
+    pub(crate) fn finished(&self, again: bool) -> Result<BTreeSet<RunKey>> {
         self.read_with(|connection| {
-            let sql = "SELECT cell, repetition FROM runs WHERE failure IS NULL";
+            let sql = "SELECT cell, repetition FROM runs \
+                       WHERE failure IS NULL AND (flagged IS NULL OR NOT ?)";
             let mut select = connection.prepare(sql)?;
-            let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows = select.query_map([again], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         })
     }

@@ -114,12 +114,14 @@ fn finished_runs_are_known_and_a_failed_one_is_to_be_done_again() {
     store.put_run(0, &failed).unwrap();
     drop(store);
     let mut store = Store::open(scratch.path(), &plan(PLAN), "1").unwrap();
-    assert_eq!(store.finished().unwrap(), BTreeSet::from([(1, 2)]));
+    assert_eq!(store.finished(false).unwrap(), BTreeSet::from([(1, 2)]));
+    // That one is flagged.
+    assert_eq!(store.finished(true).unwrap(), BTreeSet::new());
     // In place of the failed one, not besides it.
     store.put_run(0, &Run { repetition: 1, ..Run::default() }).unwrap();
     store.put_frame(&frame()).unwrap();
     assert_eq!(store.campaign().unwrap().cells[0].runs.len(), 1);
-    assert_eq!(store.finished().unwrap().len(), 2);
+    assert_eq!(store.finished(false).unwrap().len(), 2);
 }
 
 #[test]
@@ -145,7 +147,7 @@ fn results_of_another_plan_seed_or_version_are_refused_and_kept() {
     connection.pragma_update(None, "user_version", SCHEMA_VERSION).unwrap();
     drop(connection);
     let store = Store::open(scratch.path(), &plan(PLAN), "1").unwrap();
-    assert_eq!(store.finished().unwrap().len(), 1);
+    assert_eq!(store.finished(false).unwrap().len(), 1);
 }
 
 #[test]
@@ -176,5 +178,5 @@ fn a_full_disk_is_said_in_one_line_and_what_is_finished_stays() {
     };
     let message = store.put_run(0, &large).unwrap_err().to_string();
     assert!(message.contains("make room") && !message.contains('\n'), "{message}");
-    assert_eq!(store.finished().unwrap(), BTreeSet::from([(1, 2)]));
+    assert_eq!(store.finished(false).unwrap(), BTreeSet::from([(1, 2)]));
 }
