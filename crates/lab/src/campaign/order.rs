@@ -4,8 +4,10 @@
 //! ones are under way together and the packets of all come evenly; what takes long begins early
 //! enough to end with the rest. Kinds with many packets a second, which a busy machine would spoil
 //! first, come last, while only slow links are still under way; servers that serve a whole cell are
-//! started first, since what it takes to start them would spoil others. Within a kind the first repetition of every cell comes before the
-//! second of any, in an order drawn anew, so that a drift of the machine falls on all cells alike.
+//! started first, since what it takes to start them would spoil others.
+//!
+//! Within a kind the first repetition of every cell comes before the second of any, in an order
+//! drawn anew, so that a drift of the machine falls on all cells alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 

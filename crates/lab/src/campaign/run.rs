@@ -319,7 +319,8 @@ impl<'a> Driver<'a> {
         self.store.put_run(cell, &run)
     }
 
-    /// Puts a run in the queue once more: a short one at the end, where the machine has least to do.
+    /// Puts a run in the queue once more: a short one at the end, where the machine has least to
+    /// do.
     fn again(&mut self, cell: usize, turn: Turn) {
         let turn = Turn { attempt: turn.attempt + 1, ..turn };
         let planned = order::planned(self.shared.plan, Job { cell, runs: vec![turn] });

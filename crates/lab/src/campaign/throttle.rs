@@ -1,5 +1,6 @@
-//! How many runs go side by side: as many as the machine does truly. What a run costs the machine is
-//! its packets a second: hundreds of clients of a slow radio weigh as much as a few of a fast one.
+//! How many runs go side by side: as many as the machine does truly. What a run costs the machine
+//! is its packets a second: hundreds of clients of a slow radio weigh as much as a few of a fast
+//! one.
 //!
 //! Pure: what was measured comes in, whether another may start comes out.
 
