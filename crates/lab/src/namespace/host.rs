@@ -146,8 +146,8 @@ impl Host {
     }
 
     /// A program that will run on this host, started by `longwire`, this project's binary: it
-    /// enters the host and becomes the program. Other than [`command`](Self::command) it does not copy
-    /// this process first, which would make the ferry wait for every page that it writes to.
+    /// enters the host and becomes the program. Other than [`command`](Self::command) it does not
+    /// copy this process first, which would make the ferry wait for every page that it writes to.
     ///
     /// The program ends with the thread that starts it, and may write no large file; see
     /// [`enter`](super::enter()).
