@@ -35,7 +35,7 @@ pub(crate) struct RunArgs {
     /// Where the results go (default: results/ and the file's name; -quick for the quick form).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Only what the plan's [quick] section leaves: minutes.
+    /// Only what the plan's quick form leaves: minutes.
     #[arg(long)]
     quick: bool,
     /// Only print the cells and the expected time.

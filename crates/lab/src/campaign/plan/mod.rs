@@ -115,7 +115,7 @@ pub(crate) struct CellPlan {
 /// What the command line changes of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Only what `[quick]` leaves.
+    /// Only what the quick form leaves.
     pub quick: bool,
     /// Only cells whose name matches one of these patterns, in which `*` stands for anything.
     pub cells: Vec<String>,
