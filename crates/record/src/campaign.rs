@@ -167,7 +167,8 @@ pub struct Run {
     pub down: Traffic,
     /// Of the packets in both directions.
     pub lateness: Lateness,
-    /// Time that the client, the server and the pair waited for a processor.
+    /// Time that the client, the server and the pair waited for a processor: of each process the
+    /// thread that waited longest, summed over the processes.
     pub processor_wait_s: f64,
     /// Congestion control read back: of the client's socket and of the far end's on the link.
     pub congestion_control: [String; 2],

@@ -14,7 +14,7 @@ use super::plan::{CellPlan, HOST_SETTINGS, NetworkPlan, Plan, Ready, ServerPlan}
 use super::server;
 use super::verdict;
 use crate::experiment::pair::{self, Keys};
-use crate::experiment::processes::{Handle, Processes, READY, Started};
+use crate::experiment::processes::{self, Handle, Processes, READY, Started};
 use crate::lab::{Lab, Link, LinkReport, LinkSpec};
 use crate::namespace::{CONGESTION_CONTROL, Side, TcpSettings};
 
@@ -254,14 +254,13 @@ impl Place<'_> {
     fn fetch(&self, ground: &Ground, run: &mut Run) -> Result<(), String> {
         let processes = self.shared.processes;
         let handles = handles(&ground.servers);
-        let waited_before = processes.waited(&handles);
+        let waits_before = processes.waits(&handles);
         let (begin, began_s) = (Instant::now(), monotonic_s());
         let mut client = processes.start(self.client_command(ground)?)?;
         let printed = self.watch(ground, &mut client, run);
         let elapsed_s = begin.elapsed().as_secs_f64();
         let status = processes.status(client.handle);
-        // Less than before when somebody has ended them.
-        let waited = processes.waited(&handles).saturating_sub(waited_before);
+        let waited = processes::waited(&waits_before, &processes.waits(&handles));
         run.processor_wait_s = waited.as_secs_f64();
         processes.end(&[client.handle]);
         let report = ground.link.stats().map_err(|error| error.to_string())?;

@@ -42,6 +42,10 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle(u64);
 
+/// What each thread of a process, by its directory in /proc, waited for a processor
+/// (proc_pid_schedstat).
+pub(crate) type Waits = BTreeMap<PathBuf, Duration>;
+
 /// A process that has just started.
 pub(crate) struct Started {
     pub(crate) handle: Handle,
@@ -91,14 +95,15 @@ impl Processes {
         std::mem::take(&mut state.children).into_values().for_each(end);
     }
 
-    /// Time that processes and what they have started waited for a processor so far
-    /// (proc_pid_schedstat); threads and processes that have ended are not part of it.
-    pub(crate) fn waited(&self, handles: &[Handle]) -> Duration {
-        let ids: Vec<u32> = {
+    /// What each of the processes, with all that it has started, waited for a processor so far;
+    /// nothing of threads and processes that have ended.
+    pub(crate) fn waits(&self, handles: &[Handle]) -> Vec<Waits> {
+        let ids: Vec<Option<u32>> = {
             let state = self.state();
-            handles.iter().filter_map(|handle| Some(state.children.get(&handle.0)?.id())).collect()
+            handles.iter().map(|handle| Some(state.children.get(&handle.0)?.id())).collect()
         };
-        ids.into_iter().flat_map(family).map(processor_wait).sum()
+        let of_family = |id| family(id).into_iter().flat_map(thread_waits).collect();
+        ids.into_iter().map(|id| id.map(of_family).unwrap_or_default()).collect()
     }
 
     /// Whether a process has ended, with which status.
@@ -199,13 +204,27 @@ fn family(id: u32) -> Vec<u32> {
     all
 }
 
-/// Time that the threads of a process waited for a processor: second field of schedstat, in ns.
-fn processor_wait(id: u32) -> Duration {
+/// What the threads of a process waited for a processor: second field of schedstat, in ns.
+fn thread_waits(id: u32) -> Vec<(PathBuf, Duration)> {
     let waits = tasks(id).into_iter().filter_map(|task| {
         let text = fs::read_to_string(task.join("schedstat")).ok()?;
-        text.split(' ').nth(1)?.parse::<u64>().ok()
+        let waited_ns = text.split(' ').nth(1)?.parse().ok()?;
+        Some((task, Duration::from_nanos(waited_ns)))
     });
-    Duration::from_nanos(waits.sum())
+    waits.collect()
+}
+
+/// Time that endpoints lost to others between two looks: of each the thread that waited longest,
+/// summed over the endpoints. An exchange goes from one to the next, but the threads of one wait at
+/// the same time.
+pub(crate) fn waited(before: &[Waits], after: &[Waits]) -> Duration {
+    let longest = |(before, after): (&Waits, &Waits)| {
+        let since = |(thread, waited): (&PathBuf, &Duration)| {
+            waited.saturating_sub(before.get(thread).copied().unwrap_or_default())
+        };
+        after.iter().map(since).max().unwrap_or_default()
+    };
+    before.iter().zip(after).map(longest).sum()
 }
 
 fn tasks(id: u32) -> Vec<PathBuf> {
@@ -283,6 +302,17 @@ mod tests {
         assert_eq!(server.await_ready(soon(), READY), Err("port 5 is in use".to_string()));
         let mut other = processes.start(shell("echo hello")).unwrap();
         assert!(other.await_ready(soon(), READY).unwrap_err().contains("'hello'"));
+    }
+
+    #[test]
+    fn endpoints_wait_one_after_another_and_threads_at_the_same_time() {
+        let waits = |all: &[(&str, u64)]| -> Waits {
+            all.iter().map(|(name, ms)| (name.into(), Duration::from_millis(*ms))).collect()
+        };
+        let before = [waits(&[("a", 10), ("b", 10)]), waits(&[("c", 5)])];
+        let after = [waits(&[("a", 12), ("b", 17), ("new", 3)]), waits(&[("c", 6)])];
+        assert_eq!(waited(&before, &after), Duration::from_millis(8));
+        assert_eq!(waited(&before, &[Waits::new(), Waits::new()]), Duration::ZERO);
     }
 
     #[test]
