@@ -12,6 +12,15 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// A message is not what its format allows.
+    Malformed {
+        /// Which codec.
+        codec: &'static str,
+        /// Where in the input, in bytes from its begin.
+        offset: u64,
+        /// What was found there, and what is allowed.
+        what: String,
+    },
     /// The block decodes to another length than declared; the bound was kept.
     Length {
         /// Which codec.
@@ -25,7 +34,7 @@ pub enum Error {
         /// One line: the value, what is allowed.
         what: String,
     },
-    /// The codec could not get its memory.
+    /// The codec could not get its memory, or a limit was reached.
     Limit {
         /// Which codec.
         codec: &'static str,
@@ -38,6 +47,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Corrupt { codec, what } => write!(f, "{codec}: corrupt input: {what}"),
+            Self::Malformed { codec, offset, what } => {
+                write!(f, "{codec}: at byte {offset}: {what}")
+            }
             Self::Length { codec, declared } => {
                 write!(f, "{codec}: the block does not decode to its declared {declared} bytes")
             }

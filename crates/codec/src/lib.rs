@@ -19,10 +19,13 @@
 mod codec;
 mod deflate;
 mod error;
+pub mod exi;
 mod identity;
+mod limits;
 #[cfg(test)]
 mod tests;
 mod zstd;
 
 pub use codec::{CODECS, Codec, Decoder, Encoder, MAX_WINDOW_LOG, MIN_WINDOW_LOG, Options};
 pub use error::Error;
+pub use limits::Limits;
