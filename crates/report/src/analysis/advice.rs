@@ -8,7 +8,7 @@ use super::chance::Chance;
 use super::pairs::Pairs;
 use super::rule;
 use super::series::mean_of_means;
-use super::types::{Comparison, NetworkAdvice, PartTest, Ruling, Verdict};
+use super::types::{Comparison, NetworkAdvice, PartTest, Ruling, ServiceRatio, Verdict};
 use super::{bootstrap, holm, permutation, words};
 
 /// Settings as a cell has them.
@@ -76,6 +76,9 @@ fn verdicts(family: &str, groups: &[Group<'_>]) -> Vec<Verdict> {
         verdict.part =
             part.map(|part| PartTest { p_adjusted: p_adjusted.unwrap_or(part.p_adjusted), ..part });
         (verdict.verdict, verdict.why) = rule::decide(verdict);
+        if let Some(services) = words::by_service(verdict) {
+            verdict.why += &format!(" It depends on the service: {services}.");
+        }
     }
     verdicts
 }
@@ -105,7 +108,7 @@ fn measured(family: &str, group: &Group<'_>) -> Verdict {
     Verdict {
         way: group.way,
         setting: group.setting.to_vec(),
-        services: group.cells.iter().map(|(_, cell)| cell.service.clone()).collect(),
+        services: by_service(&name, group, &services),
         verdict: Ruling::Undecided,
         ratio: mean_of_means(&strata).map(f64::exp),
         interval: interval.map(|(low, high)| (low.exp(), high.exp())),
@@ -122,6 +125,20 @@ fn measured(family: &str, group: &Group<'_>) -> Verdict {
         part: None,
         why: String::new(),
     }
+}
+
+fn by_service(name: &str, group: &Group<'_>, services: &[Pairs]) -> Vec<ServiceRatio> {
+    let one = |((_, cell), pairs): (&(&Cell, &Cell), &Pairs)| {
+        let mut chance = Chance::new(&format!("{name}/{}", cell.service), "ratio");
+        let strata = [&pairs.logs[..]];
+        let interval = bootstrap::interval(&strata, &mut chance, |drawn| mean_of_means(drawn));
+        ServiceRatio {
+            service: cell.service.clone(),
+            ratio: mean_of_means(&strata).map(f64::exp),
+            interval: interval.map(|(low, high)| (low.exp(), high.exp())),
+        }
+    };
+    group.cells.iter().zip(services).map(one).collect()
 }
 
 /// The logarithms of each service that has any.

@@ -23,7 +23,7 @@ mod words;
 
 pub use types::{
     Analysis, CellRepeat, CellSummary, Comparison, Counts, NetworkAdvice, PartTest, Repeatability,
-    Ruling, Verdict,
+    Ruling, ServiceRatio, Verdict,
 };
 
 use record::campaign::Campaign;

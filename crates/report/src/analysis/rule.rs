@@ -5,7 +5,7 @@ use super::types::{PartTest, Ruling, Verdict};
 use super::words::{change, probability, setting};
 
 /// Changes of time below this share do not matter to anybody.
-const MATTERS: f64 = 0.02;
+pub(super) const MATTERS: f64 = 0.02;
 
 /// The ruling and its reason in one sentence. It reads the figures of the verdict, all corrected.
 pub(super) fn decide(verdict: &Verdict) -> (Ruling, String) {

@@ -255,6 +255,25 @@ fn only_runs_of_the_same_seed_are_pairs() {
 }
 
 #[test]
+fn a_setting_that_helps_one_service_only_says_so() {
+    let times = |factor: f64| (1..=6).map(move |k| run(k, factor * (1.0 + f64::from(k) / 1e4)));
+    let of = |factors: [f64; 3]| {
+        let cells = SERVICES.iter().zip(factors).flat_map(|(service, factor)| {
+            let chunked = cell(service, &[("chunking", "on")], times(factor).collect());
+            [cell(service, &[], times(1.0).collect()), chunked]
+        });
+        analyse(&campaign(cells.collect())).recommendations.remove(0)
+    };
+    let advice = of([0.5, 1.0, 1.0]);
+    let expected = "(21 % less time: soap 50 % less time, ";
+    assert!(advice.text.contains(expected), "{}", advice.text);
+    assert!(advice.verdicts[0].why.contains("It depends on the service"));
+    let alike = of([0.5, 0.5, 0.5]);
+    assert!(alike.text.contains("(50 % less time)"), "{}", alike.text);
+    assert!(!alike.verdicts[0].why.contains("depends"));
+}
+
+#[test]
 fn a_family_is_a_network_and_a_server() {
     let times = |factor: f64| (1..=6).map(|k| run(k, factor)).collect::<Vec<Run>>();
     let in_network = |network: &str, settings: &[(&str, &str)], factor: f64| Cell {

@@ -127,8 +127,8 @@ pub struct Verdict {
     pub way: Way,
     /// What differs from the default.
     pub setting: Vec<(String, String)>,
-    /// The services whose pairs were pooled.
-    pub services: Vec<String>,
+    /// The services whose pairs were pooled, each on its own.
+    pub services: Vec<ServiceRatio>,
     /// What is advised.
     pub verdict: Ruling,
     /// Geometric mean of the ratios, each service with the same weight: below 1 it is faster.
@@ -159,6 +159,17 @@ pub struct Verdict {
     pub part: Option<PartTest>,
     /// One sentence.
     pub why: String,
+}
+
+/// What a setting does to one service.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServiceRatio {
+    /// Name of the service.
+    pub service: String,
+    /// Geometric mean of the ratios: below 1 it is faster.
+    pub ratio: Option<f64>,
+    /// Of the ratio, 95 %, by resampling pairs.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// A combination against the fastest of its parts that were measured on their own.

@@ -3,7 +3,7 @@
 use record::campaign::Way;
 
 use super::rule;
-use super::types::{Ruling, Verdict};
+use super::types::{Ruling, ServiceRatio, Verdict};
 
 /// `name=value`, joined by ` + `.
 pub(super) fn setting(settings: &[(String, String)]) -> String {
@@ -77,12 +77,26 @@ fn ratio(verdict: &Verdict) -> f64 {
     verdict.ratio.unwrap_or(f64::INFINITY)
 }
 
-/// With how much it gains or costs.
+/// What a setting does to each service, if the intervals of two of them are apart by what matters.
+pub(super) fn by_service(verdict: &Verdict) -> Option<String> {
+    let intervals = verdict.services.iter().filter_map(|one| one.interval);
+    let greatest_low = intervals.clone().map(|(low, _)| low).fold(0.0, f64::max);
+    let least_high = intervals.map(|(_, high)| high).fold(f64::INFINITY, f64::min);
+    let timed = || verdict.services.iter().filter_map(|one| Some((&one.service, one.ratio?)));
+    let least = timed().map(|(_, ratio)| ratio).fold(f64::INFINITY, f64::min);
+    let greatest = timed().map(|(_, ratio)| ratio).fold(0.0, f64::max);
+    let is_apart = greatest_low > least_high && greatest > least * (1.0 + rule::MATTERS);
+    let one = |(service, ratio): (&String, f64)| format!("{service} {}", change(ratio));
+    is_apart.then(|| timed().map(one).collect::<Vec<_>>().join(", "))
+}
+
+/// With how much it gains, service by service where one does not gain.
 fn named(verdict: &Verdict) -> String {
-    match verdict.ratio {
-        Some(ratio) => format!("{} ({})", setting(&verdict.setting), change(ratio)),
-        None => setting(&verdict.setting),
-    }
+    let Some(ratio) = verdict.ratio else { return setting(&verdict.setting) };
+    let gains = |one: &ServiceRatio| one.ratio.is_some_and(|ratio| ratio <= 1.0 - rule::MATTERS);
+    let services = if verdict.services.iter().all(gains) { None } else { by_service(verdict) };
+    let services = services.map_or(String::new(), |services| format!(": {services}"));
+    format!("{} ({}{services})", setting(&verdict.setting), change(ratio))
 }
 
 /// Single settings that help too, with names that the best one does not have: the fastest value of

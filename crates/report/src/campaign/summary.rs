@@ -21,19 +21,23 @@ pub(super) fn summary(view: &View<'_>) -> Vec<String> {
         view.campaign.cells.iter().map(|cell| cell.network.as_str()).collect();
     let networks = names.len();
     let mut all = vec![format!(
-        "{} over {} were measured in {} with {}; {} are without one good run.",
+        "{} over {}: {} with {}; without one good run: {}.",
         format::count(counts.cells, "cell"),
         format::count(networks, "network"),
         format::count(counts.runs, "run"),
         format::count(counts.exchanges, "exchange"),
-        counts.cells_without_runs,
+        format::count(counts.cells_without_runs, "cell"),
     )];
     all.extend(pair(view));
     let compared = view.analysis.comparisons.iter();
     let clear = compared.filter(|one| view.clear_ratio(one.cell).is_some()).count();
+    if counts.comparisons == 0 {
+        all.push("No setting was varied: nothing is compared with a default.".to_string());
+        return all;
+    }
     all.push(format!(
-        "Of {} of one cell with its default, the 95 % interval of {clear} leaves out 1 (by chance \
-         alone about {:.0} would); {} are sure when all are judged together (adjusted p < 0.05).",
+        "{} of one cell with its default: the 95 % interval leaves out 1 in {clear} (by chance \
+         alone in about {:.0}); sure when all are judged together (adjusted p < 0.05): {}.",
         format::count(counts.comparisons, "comparison"),
         counts.comparisons as f64 / 20.0,
         counts.significant,
@@ -41,8 +45,8 @@ pub(super) fn summary(view: &View<'_>) -> Vec<String> {
     let rulings = view.analysis.recommendations.iter().flat_map(|advice| &advice.verdicts);
     let of = |ruling| rulings.clone().filter(|one| one.verdict == ruling).count();
     all.push(format!(
-        "Of the settings by network, {} are worth using, {} are to be avoided, {} make no \
-         difference that matters.",
+        "Settings by network: {} worth using, {} to be avoided, {} without a difference that \
+         matters.",
         of(Ruling::Use),
         of(Ruling::Avoid),
         of(Ruling::Indifferent),
@@ -86,9 +90,10 @@ fn pair(view: &View<'_>) -> Option<String> {
 pub(super) fn losses(analysis: &Analysis) -> String {
     let counts = &analysis.counts;
     format!(
-        "{} flagged (spoilt by the machine at every attempt, not used), {} failed, {} needed more \
-         than one attempt, {} with an exchange that was cut off; {} and {} cut off.",
-        format::count(counts.flagged, "run"),
+        "Of {}: {} flagged (spoilt by the machine at every attempt, not used), {} failed, {} with \
+         more than one attempt, {} with an exchange that was cut off. In all {} and {} cut off.",
+        format::count(counts.runs, "run"),
+        counts.flagged,
         counts.failed,
         counts.repeated,
         counts.bound_runs,

@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use record::campaign::{Advice, Figure, Measured, Network, Reference, Run, Setting};
@@ -29,6 +30,8 @@ pub(crate) struct Store {
     path: PathBuf,
     /// Version of longwire, written with each run.
     version: String,
+    /// The directory, locked while we write; none when we only read.
+    _lock: Option<File>,
 }
 
 /// What surrounds the cells, as stored.
@@ -47,17 +50,18 @@ impl Store {
     /// Opens the results of a plan in a directory, or begins them.
     ///
     /// # Errors
-    /// [`Error::Caller`] for results of another plan or from another version; [`Error::System`]
-    /// for a disk that is full or a file that cannot be used.
+    /// [`Error::Caller`] for results of another plan, from another version or of a campaign under
+    /// way; [`Error::System`] for a disk that is full or a file that cannot be used.
     pub(crate) fn open(directory: &Path, plan: &Plan, version: &str) -> Result<Self> {
         std::fs::create_dir_all(directory).map_err(|source| Error::System {
             doing: format!("make {}", directory.display()),
             source,
         })?;
+        let lock = Some(lock(directory)?);
         let path = directory.join(FILE_NAME);
         let is_new = !path.exists();
         let connection = Connection::open(&path).map_err(|error| system(&path, &error))?;
-        let mut store = Self { connection, path, version: version.to_string() };
+        let mut store = Self { connection, path, version: version.to_string(), _lock: lock };
         if is_new {
             store.try_with(|store| store.begin(plan))?;
         } else {
@@ -87,7 +91,7 @@ impl Store {
         }
         let connection = Connection::open(&path).map_err(|error| system(&path, &error))?;
         check_version(&connection, &path)?;
-        Ok(Self { connection, path, version: String::new() })
+        Ok(Self { connection, path, version: String::new(), _lock: None })
     }
 
     fn begin(&mut self, plan: &Plan) -> rusqlite::Result<()> {
@@ -267,6 +271,21 @@ fn selection(plan: &Plan) -> String {
 fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT value FROM meta WHERE key = ?";
     connection.query_row(sql, [key], |row| row.get(0)).optional()
+}
+
+/// A second campaign that writes to the same place would measure everything twice. The lock is on the
+/// directory: closing another descriptor of the database would drop SQLite's own.
+fn lock(directory: &Path) -> Result<File> {
+    let shown = directory.display();
+    let failed = |source| Error::System { doing: format!("lock {shown}"), source };
+    let file = File::open(directory).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Caller(format!(
+            "a campaign under way writes to {shown}: wait for its end, or give another --out"
+        ))),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
 }
 
 fn put_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {

@@ -151,6 +151,17 @@ fn results_of_another_plan_seed_or_version_are_refused_and_kept() {
 }
 
 #[test]
+fn a_second_campaign_in_the_same_place_is_refused() {
+    let scratch = Scratch::new().unwrap();
+    let first = Store::open(scratch.path(), &plan(PLAN), "1").unwrap();
+    let message = Store::open(scratch.path(), &plan(PLAN), "1").err().unwrap().to_string();
+    assert!(message.contains("under way") && message.contains("--out"), "{message}");
+    assert!(Store::open_existing(scratch.path()).is_ok());
+    drop(first);
+    assert!(Store::open(scratch.path(), &plan(PLAN), "1").is_ok());
+}
+
+#[test]
 fn what_is_no_database_or_not_there_is_refused() {
     let scratch = Scratch::new().unwrap();
     let message = Store::open_existing(scratch.path()).err().unwrap().to_string();
