@@ -24,6 +24,7 @@ mod identity;
 mod limits;
 #[cfg(test)]
 mod tests;
+pub mod xml;
 mod zstd;
 
 pub use codec::{CODECS, Codec, Decoder, Encoder, MAX_WINDOW_LOG, MIN_WINDOW_LOG, Options};

@@ -1,0 +1,148 @@
+//! Classes of characters (XML 1.0, fifth edition, §2.2, §2.3) and searches, eight bytes a step.
+
+const ONES: u64 = u64::from_le_bytes([1; 8]);
+const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+
+/// The high bit of each byte that is zero; bits above the lowest may be wrong.
+#[inline]
+const fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGHS
+}
+
+/// The high bit of each byte that is `byte`; bits above the lowest may be wrong.
+#[inline]
+const fn equal(word: u64, byte: u8) -> u64 {
+    zeros(word ^ u64::from_le_bytes([byte; 8]))
+}
+
+#[inline]
+fn find(
+    bytes: &[u8],
+    mut at: usize,
+    word: impl Fn(u64) -> u64,
+    byte: impl Fn(u8) -> bool,
+) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let hits = word(u64::from_le_bytes(*chunk));
+        if hits != 0 {
+            return at + (hits.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|next| !byte(*next)) {
+        at += 1;
+    }
+    at
+}
+
+/// Where character data stops to be plain: `<`, `&`, a carriage return, or `]`.
+#[inline]
+pub(super) fn text_end(bytes: &[u8], at: usize) -> usize {
+    find(
+        bytes,
+        at,
+        |word| equal(word, b'<') | equal(word, b'&') | equal(word, b'\r') | equal(word, b']'),
+        |byte| matches!(byte, b'<' | b'&' | b'\r' | b']'),
+    )
+}
+
+/// Where an attribute's value stops to be plain: its quote, `<`, `&`, or a control character.
+#[inline]
+pub(super) fn value_end(bytes: &[u8], at: usize, quote: u8) -> usize {
+    const UPPER: u64 = u64::from_le_bytes([0xe0; 8]);
+    find(
+        bytes,
+        at,
+        |word| equal(word, quote) | equal(word, b'<') | equal(word, b'&') | zeros(word & UPPER),
+        |byte| byte == quote || byte == b'<' || byte == b'&' || byte < 0x20,
+    )
+}
+
+const fn name_bytes() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    loop {
+        table[byte as usize] =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-' | b'.' | 0x80..);
+        if byte == 0xff {
+            return table;
+        }
+        byte += 1;
+    }
+}
+
+static NAME_BYTES: [bool; 256] = name_bytes();
+
+/// Where a name that begins at `at` ends; what it is made of is for [`is_name`].
+#[inline]
+pub(super) fn name_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at;
+    while bytes.get(end).is_some_and(|byte| NAME_BYTES[usize::from(*byte)]) {
+        end += 1;
+    }
+    end
+}
+
+/// `S`, production 3.
+#[inline]
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// The first byte at or behind `at` that is not white space.
+#[inline]
+pub(super) fn space_end(bytes: &[u8], mut at: usize) -> usize {
+    while bytes.get(at).is_some_and(|byte| is_space(*byte)) {
+        at += 1;
+    }
+    at
+}
+
+/// `Char`, production 2.
+pub(super) fn is_char(char: char) -> bool {
+    matches!(char, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// `NameStartChar`, production 4.
+fn is_name_start(char: char) -> bool {
+    matches!(char,
+        ':' | '_' | 'A'..='Z' | 'a'..='z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}'
+        | '\u{f8}'..='\u{2ff}' | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}'
+        | '\u{200c}'..='\u{200d}' | '\u{2070}'..='\u{218f}' | '\u{2c00}'..='\u{2fef}'
+        | '\u{3001}'..='\u{d7ff}' | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}'
+        | '\u{10000}'..='\u{effff}')
+}
+
+/// `NameChar`, production 4a.
+fn is_name_char(char: char) -> bool {
+    is_name_start(char)
+        || matches!(char,
+            '-' | '.' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
+}
+
+/// `Name`, production 5.
+pub(super) fn is_name(text: &str) -> bool {
+    text.chars().next().is_some_and(is_name_start) && text.chars().all(is_name_char)
+}
+
+/// `NCName` (Namespaces in XML 1.0, production 4).
+#[must_use]
+pub fn is_nc_name(text: &str) -> bool {
+    is_name(text) && !text.contains(':')
+}
+
+/// Where the first character is that no document may have.
+pub(super) fn forbidden(bytes: &[u8]) -> Option<usize> {
+    // One pass without branches first: nearly all text has neither kind.
+    let suspect = |byte: u8| {
+        (byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r') | (byte == 0xef)
+    };
+    if !bytes.iter().fold(false, |found, byte| found | suspect(*byte)) {
+        return None;
+    }
+    (0..bytes.len()).find(|at| match bytes[*at] {
+        // U+FFFE and U+FFFF.
+        0xef => matches!(bytes.get(at + 1..at + 3), Some([0xbf, 0xbe | 0xbf])),
+        byte => suspect(byte),
+    })
+}

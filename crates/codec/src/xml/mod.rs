@@ -1,0 +1,99 @@
+//! XML 1.0 (fifth edition) with namespaces, read and written: what the codecs of XML stand on.
+//!
+//! The reader checks well-formedness as a processor that does not validate: it reads no external
+//! entity, supplies no default from a DTD, and never expands an entity but the five and references
+//! to characters. What stands inside declarations of an internal subset is kept, not checked.
+//!
+//! ```
+//! use longwire_codec::{Limits, xml::{Event, Reader}};
+//! let mut reader = Reader::new(b"<a x='1'>text</a>", &Limits::default())?;
+//! let Event::Start(start) = reader.next()? else { unreachable!() };
+//! assert_eq!(reader.names().name(start.name).local, "a");
+//! assert_eq!(reader.attributes()[0].value(&start), "1");
+//! assert_eq!(reader.next()?, Event::Text("text".into()));
+//! # Ok::<(), longwire_codec::Error>(())
+//! ```
+
+mod chars;
+mod charset;
+mod doctype;
+mod ender;
+mod names;
+mod reader;
+mod scanner;
+mod tag;
+#[cfg(test)]
+mod tests;
+mod text;
+mod writer;
+
+use std::borrow::Cow;
+
+pub use chars::is_nc_name;
+pub use charset::to_utf8;
+pub use doctype::Doctype;
+pub use names::{Name, NameId, Names, UriId};
+pub use reader::{Reader, Stream};
+pub use scanner::Scanner;
+pub use tag::{Attribute, Declaration};
+pub use writer::{Writer, escape};
+
+/// In errors.
+const NAME: &str = "xml";
+
+/// The namespace of the prefix `xml`.
+pub const XML_URI: &str = "http://www.w3.org/XML/1998/namespace";
+/// The namespace of the prefix `xmlns`.
+pub const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
+
+/// What a document says, a piece at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// `<?xml …?>`
+    Declaration {
+        /// The version, of the form `1.x`.
+        version: &'a str,
+        /// The declared character set.
+        encoding: Option<&'a str>,
+        /// Whether nothing outside the document matters.
+        standalone: Option<bool>,
+    },
+    /// The document type.
+    Doctype(Box<Doctype<'a>>),
+    /// A start tag; its attributes and declarations are the scanner's until the next event.
+    Start(Start<'a>),
+    /// The end of an element; one follows each start, that of an empty-element tag too.
+    End {
+        /// Which element; [`Scanner::written`] says how it was written.
+        name: NameId,
+    },
+    /// Character data, never empty: all that stands between two other events, with references
+    /// resolved and CDATA sections merged.
+    Text(Cow<'a, str>),
+    /// A reference to an entity that the document type may declare.
+    EntityRef(&'a str),
+    /// A comment.
+    Comment(Cow<'a, str>),
+    /// A processing instruction.
+    Pi {
+        /// For whom.
+        target: &'a str,
+        /// The rest without the white space before it.
+        data: Cow<'a, str>,
+    },
+    /// The document is over.
+    Eof,
+}
+
+/// A start tag or empty-element tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start<'a> {
+    /// Which element.
+    pub name: NameId,
+    /// The prefix as written, empty for none.
+    pub prefix: &'a str,
+    /// The whole tag, which spans of attributes and declarations refer to.
+    pub tag: &'a str,
+    /// Whether it is an empty-element tag. An end follows all the same.
+    pub empty: bool,
+}

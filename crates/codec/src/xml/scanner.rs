@@ -1,0 +1,532 @@
+//! Slices of a document to events.
+
+use memchr::memmem;
+
+use super::chars::{forbidden, is_nc_name, name_end, space_end, text_end};
+use super::doctype::{Entities, parse};
+use super::ender::Ender;
+use super::names::{Interner, NameId, Names};
+use super::tag::{Attribute, Declaration, QName, UNBOUND};
+use super::text::{Reference, content, line_ends};
+use super::{Event, NAME, XML_URI, XMLNS_URI};
+use crate::{Error, Limits};
+
+/// Characters are checked this many bytes at a time, while they are in the processor's cache.
+const WINDOW_BYTES: usize = 16 << 10;
+/// Tokens up to here are read again when more comes, without asking where they end.
+const SHORT_BYTES: usize = 64;
+const CDATA: &str = "<![CDATA[";
+
+/// Where in a document the next token stands (XML 1.0, productions 1 and 22).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Start,
+    Prolog,
+    /// A document type was there.
+    PrologBehindDoctype,
+    Content,
+    Epilog,
+}
+
+/// An open element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) qname: u32,
+    pub(super) name: NameId,
+    /// How many bindings were replaced outside of it.
+    pub(super) undo: usize,
+}
+
+/// A tokenizer that is handed slices: it holds the open elements, what prefixes mean, and names.
+///
+/// It checks well-formedness with namespaces; see the module for what it leaves out. Depth is
+/// bounded by [`Limits::depth`], names and attributes by [`Limits::table_bytes`], a single token
+/// that is incomplete by [`Limits::message_bytes`].
+#[derive(Debug)]
+pub struct Scanner {
+    pub(super) limits: Limits,
+    /// Names as written, and what is known of each.
+    pub(super) qnames: Interner,
+    pub(super) qname: Vec<QName>,
+    pub(super) names: Names,
+    pub(super) prefixes: Interner,
+    /// For each prefix the namespace that it means now.
+    pub(super) bound: Vec<u32>,
+    /// What prefixes meant outside of the elements that declare them.
+    pub(super) undo: Vec<(u32, u32)>,
+    pub(super) open: Vec<Open>,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) declarations: Vec<Declaration>,
+    /// Counts start tags; the two tables hold which one last had the attribute or declaration.
+    pub(super) serial: u64,
+    pub(super) seen: Vec<u64>,
+    pub(super) declared: Vec<u64>,
+    /// The name of the last start or end.
+    pub(super) written: u32,
+    /// The last start tag was an empty-element tag: its end is due.
+    pub(super) empty: bool,
+    place: Place,
+    /// Bytes used by the events so far.
+    offset: u64,
+    /// Bytes of the input that make no event: white space outside the root, empty sections.
+    lead: usize,
+    /// Bytes of the input whose characters were checked.
+    checked: usize,
+    /// Looks for the end of a token that was incomplete.
+    ender: Option<Ender>,
+    entities: Entities,
+}
+
+impl Scanner {
+    /// A scanner before its first document.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        let mut scanner = Self {
+            limits: *limits,
+            qnames: Interner::default(),
+            qname: Vec::new(),
+            names: Names::new(),
+            prefixes: Interner::default(),
+            bound: Vec::new(),
+            undo: Vec::new(),
+            open: Vec::new(),
+            attributes: Vec::new(),
+            declarations: Vec::new(),
+            serial: 0,
+            seen: Vec::new(),
+            declared: Vec::new(),
+            written: 0,
+            empty: false,
+            place: Place::Start,
+            offset: 0,
+            lead: 0,
+            checked: 0,
+            ender: None,
+            entities: Entities::None,
+        };
+        // Six short texts: they cannot fail to get their numbers.
+        for (number, (prefix, uri)) in
+            [("", ""), ("xml", XML_URI), ("xmlns", XMLNS_URI)].into_iter().enumerate()
+        {
+            let known = scanner.names.uris.intern(0, uri).and(scanner.prefixes.intern(0, prefix));
+            debug_assert_eq!(known.map(|id| id as usize), Ok(number));
+        }
+        scanner.unbind();
+        scanner
+    }
+
+    fn unbind(&mut self) {
+        self.bound.clear();
+        // The prefix `xmlns` is bound, but no element or attribute may have it.
+        self.bound.extend([0, 1, UNBOUND]);
+        self.bound.resize(self.prefixes.len(), UNBOUND);
+        self.declared.resize(self.prefixes.len(), 0);
+    }
+
+    /// Makes ready for another document. Names keep their numbers, and count as tables still.
+    pub fn clear(&mut self) {
+        self.open.clear();
+        self.undo.clear();
+        self.attributes.clear();
+        self.declarations.clear();
+        self.unbind();
+        self.empty = false;
+        self.place = Place::Start;
+        (self.offset, self.lead, self.checked) = (0, 0, 0);
+        self.ender = None;
+        self.entities = Entities::None;
+    }
+
+    /// All names met so far.
+    #[must_use]
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The attributes of the last start tag in their order, declarations apart.
+    #[must_use]
+    pub fn attributes(&self) -> &[Attribute] {
+        &self.attributes
+    }
+
+    /// The namespace declarations of the last start tag in their order.
+    #[must_use]
+    pub fn declarations(&self) -> &[Declaration] {
+        &self.declarations
+    }
+
+    /// The name of the last start or end as written, with its prefix.
+    #[must_use]
+    pub fn written(&self) -> &str {
+        self.qnames.get(self.written)
+    }
+
+    /// How many elements are open.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Bytes that all events so far used.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next event of `input`, which begins where the last event ended, and the bytes that it
+    /// used. `None` says that `input` holds no whole event and must be given again with more
+    /// behind it; that does not happen when `ended` says that there is no more.
+    ///
+    /// # Errors
+    /// What is not well-formed, with its offset in the document, and limits. Behind an error the
+    /// scanner must be cleared.
+    #[inline]
+    pub fn next<'a>(
+        &mut self,
+        input: &'a str,
+        ended: bool,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        if self.empty {
+            self.empty = false;
+            return Ok(Some((self.close(), 0)));
+        }
+        if self.ender.is_some() && !ended && !self.may_be_whole(input) {
+            return Ok(None);
+        }
+        loop {
+            let token = match self.place {
+                Place::Content => self.content(input, self.lead)?,
+                _ => self.outside(input, ended)?,
+            };
+            match token {
+                Some((Event::Text(text), end)) if text.is_empty() => {
+                    self.lead = end;
+                    self.ender = None;
+                }
+                Some((event, used)) => {
+                    if used > self.checked {
+                        self.check(input, used)?;
+                    }
+                    self.checked -= used;
+                    self.offset += used as u64;
+                    self.lead = 0;
+                    self.ender = None;
+                    return Ok(Some((event, used)));
+                }
+                None => return self.incomplete(input, ended).map(|()| None),
+            }
+        }
+    }
+
+    /// Whether the token that was incomplete may be whole by now.
+    fn may_be_whole(&mut self, input: &str) -> bool {
+        let rest = input.as_bytes().get(self.lead..).unwrap_or(&[]);
+        let whole = |ender: &mut Ender| rest.len() <= SHORT_BYTES || ender.end(rest).is_some();
+        self.ender.as_mut().is_none_or(whole)
+    }
+
+    #[cold]
+    fn incomplete(&mut self, input: &str, ended: bool) -> Result<(), Error> {
+        if ended {
+            let what = match self.place {
+                Place::Content => "the document ends inside an element or token",
+                _ => "the document ends without an element or inside a token",
+            };
+            return Err(self.malformed(input.len(), what));
+        }
+        if input.len() > self.limits.message_bytes {
+            let what = format!("a token over message_bytes {}", self.limits.message_bytes);
+            return Err(self.limit(what));
+        }
+        self.ender.get_or_insert_default();
+        Ok(())
+    }
+
+    #[cold]
+    pub(super) fn malformed(&self, at: usize, what: impl Into<String>) -> Error {
+        Error::Malformed { codec: NAME, offset: self.offset + at as u64, what: what.into() }
+    }
+
+    #[cold]
+    pub(super) fn limit(&self, what: String) -> Error {
+        Error::Limit { codec: NAME, what }
+    }
+
+    /// Names are bounded together.
+    pub(super) fn check_tables(&self) -> Result<(), Error> {
+        let bytes = self.qnames.bytes()
+            + self.qname.len() * size_of::<QName>()
+            + self.names.names.bytes()
+            + self.names.uris.bytes()
+            + self.prefixes.bytes();
+        if bytes > self.limits.table_bytes {
+            return Err(self.limit(format!("names over table_bytes {}", self.limits.table_bytes)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn closed(&mut self, root: bool) {
+        if root {
+            self.place = Place::Epilog;
+        }
+    }
+
+    /// Checks characters up to `used` and some behind, where the cache is warm.
+    fn check(&mut self, input: &str, used: usize) -> Result<(), Error> {
+        while self.checked < used {
+            let mut end = input.len().min(self.checked + WINDOW_BYTES);
+            while !input.is_char_boundary(end) {
+                end += 1;
+            }
+            if let Some(at) = forbidden(&input.as_bytes()[self.checked..end]) {
+                let what = "a character that no document may have";
+                return Err(self.malformed(self.checked + at, what));
+            }
+            self.checked = end;
+        }
+        Ok(())
+    }
+
+    /// A token before the root element or behind it.
+    fn outside<'a>(
+        &mut self,
+        input: &'a str,
+        ended: bool,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let bytes = input.as_bytes();
+        if self.place == Place::Start && self.offset == 0 && self.lead == 0 {
+            self.lead = if input.starts_with('\u{feff}') { 3 } else { 0 };
+        } else {
+            self.lead = space_end(bytes, self.lead);
+        }
+        let from = self.lead;
+        if self.place == Place::Start {
+            if !ended && bytes.len() < from + 6 {
+                return Ok(None);
+            }
+            self.place = Place::Prolog;
+            if input[from..].starts_with("<?xml")
+                && bytes.get(from + 5).is_some_and(|byte| super::chars::is_space(*byte))
+            {
+                return self.declaration(input, from);
+            }
+            self.lead = space_end(bytes, from);
+            return self.outside(input, ended);
+        }
+        match (bytes.get(from), bytes.get(from + 1)) {
+            (None, _) if ended && self.place == Place::Epilog => Ok(Some((Event::Eof, from))),
+            (None, _) | (Some(b'<'), None) => Ok(None),
+            (Some(b'<'), Some(b'?')) => self.pi(input, from),
+            (Some(b'<'), Some(b'!')) => self.markup(input, from),
+            (Some(b'<'), Some(b'/')) => Err(self.malformed(from, "an end tag without its start")),
+            (Some(b'<'), Some(_)) if self.place == Place::Epilog => {
+                Err(self.malformed(from, "a second root element"))
+            }
+            (Some(b'<'), Some(_)) => {
+                let start = self.start(input, from)?;
+                if start.is_some() {
+                    self.place = Place::Content;
+                }
+                Ok(start)
+            }
+            (Some(_), _) => Err(self.malformed(from, "text outside the root element")),
+        }
+    }
+
+    /// A comment or the document type.
+    fn markup<'a>(
+        &mut self,
+        input: &'a str,
+        from: usize,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let rest = &input[from..];
+        if rest.starts_with("<!--") {
+            return self.comment(input, from);
+        }
+        if "<!--".starts_with(rest) {
+            return Ok(None);
+        }
+        if self.place != Place::Prolog {
+            return Err(self.malformed(from, "'<!' where neither comment nor section may begin"));
+        }
+        match parse(rest) {
+            None => Ok(None),
+            Some(Err((at, what))) => Err(self.malformed(from + at, what)),
+            Some(Ok((doctype, len))) => {
+                if doctype.subset.len() > self.limits.table_bytes {
+                    return Err(self.limit("an internal subset over table_bytes".to_owned()));
+                }
+                self.place = Place::PrologBehindDoctype;
+                self.entities = Entities::of(&doctype);
+                Ok(Some((Event::Doctype(Box::new(doctype)), from + len)))
+            }
+        }
+    }
+
+    /// A token inside the root element.
+    #[inline]
+    fn content<'a>(
+        &mut self,
+        input: &'a str,
+        from: usize,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let bytes = input.as_bytes();
+        match (bytes.get(from), bytes.get(from + 1)) {
+            (None, _) | (Some(b'<'), None) => Ok(None),
+            (Some(b'<'), Some(b'/')) => self.end(input, from),
+            (Some(b'<'), Some(b'?')) => self.pi(input, from),
+            (Some(b'<'), Some(b'!')) => {
+                let rest = &input[from..];
+                if CDATA.starts_with(rest) {
+                    return Ok(None);
+                }
+                if rest.starts_with(CDATA) {
+                    self.text(input, from)
+                } else {
+                    self.markup(input, from)
+                }
+            }
+            (Some(b'<'), Some(_)) => self.start(input, from),
+            _ => self.text(input, from),
+        }
+    }
+
+    /// Character data with its references and sections, or a reference to an entity.
+    #[inline]
+    fn text<'a>(
+        &mut self,
+        input: &'a str,
+        from: usize,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let bytes = input.as_bytes();
+        let mut plain = true;
+        let mut at = from;
+        loop {
+            at = text_end(bytes, at);
+            match bytes.get(at) {
+                None => return Ok(None),
+                Some(b'<') => {
+                    if !matches!(bytes.get(at + 1), None | Some(b'!')) {
+                        break;
+                    }
+                    let rest = &input[at..];
+                    if CDATA.starts_with(rest) {
+                        return Ok(None);
+                    }
+                    let Some(section) = rest.strip_prefix(CDATA) else { break };
+                    let Some(len) = memmem::find(section.as_bytes(), b"]]>") else {
+                        return Ok(None);
+                    };
+                    at += CDATA.len() + len + 3;
+                    plain = false;
+                }
+                Some(b'&') => match self.reference(input, at)? {
+                    None => return Ok(None),
+                    Some((end, Reference::General)) if at == from => {
+                        return self.entity(&input[at + 1..end - 1], at).map(|e| Some((e, end)));
+                    }
+                    Some((_, Reference::General)) => break,
+                    Some((end, Reference::Char(_))) => (at, plain) = (end, false),
+                },
+                Some(b'\r') => (at, plain) = (at + 1, false),
+                // XML 1.0 §2.4: only a section may end so.
+                Some(_) if input[at..].starts_with("]]>") => {
+                    return Err(self.malformed(at, "']]>' in text"));
+                }
+                Some(_) => at += 1,
+            }
+        }
+        let raw = &input[from..at];
+        let text = if plain { raw.into() } else { content(raw).into() };
+        Ok(Some((Event::Text(text), at)))
+    }
+
+    /// A reference that is not expanded; without a declaration it is an error (XML 1.0 §4.1).
+    fn entity<'a>(&self, name: &'a str, at: usize) -> Result<Event<'a>, Error> {
+        if !self.entities.has(name) {
+            return Err(self.malformed(at, "a reference to an entity that is not declared"));
+        }
+        Ok(Event::EntityRef(name))
+    }
+
+    fn comment<'a>(
+        &mut self,
+        input: &'a str,
+        from: usize,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let inside = &input[from + 4..];
+        let Some(len) = memmem::find(inside.as_bytes(), b"--") else { return Ok(None) };
+        match inside.as_bytes().get(len + 2) {
+            None => Ok(None),
+            Some(b'>') => Ok(Some((Event::Comment(line_ends(&inside[..len])), from + 4 + len + 3))),
+            Some(_) => Err(self.malformed(from + 4 + len, "'--' in a comment")),
+        }
+    }
+
+    fn pi<'a>(&mut self, input: &'a str, from: usize) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let inside = &input[from + 2..];
+        let Some(len) = memmem::find(inside.as_bytes(), b"?>") else { return Ok(None) };
+        let inside = &inside[..len];
+        let end = name_end(inside.as_bytes(), 0);
+        let begin = space_end(inside.as_bytes(), end);
+        let target = &inside[..end];
+        if !is_nc_name(target) || target.eq_ignore_ascii_case("xml") {
+            return Err(
+                self.malformed(from + 2, "an instruction's target that is no name or 'xml'")
+            );
+        }
+        if begin == end && begin < len {
+            return Err(self.malformed(from + 2 + end, "no white space behind a target"));
+        }
+        let data = line_ends(&inside[begin..]);
+        Ok(Some((Event::Pi { target, data }, from + 2 + len + 2)))
+    }
+
+    /// `XMLDecl`, production 23.
+    fn declaration<'a>(
+        &mut self,
+        input: &'a str,
+        from: usize,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let inside = &input[from + 5..];
+        let Some(len) = inside.find("?>") else {
+            self.place = Place::Start;
+            return Ok(None);
+        };
+        let wrong = || self.malformed(from, "an XML declaration of another form");
+        let mut rest = &inside[..len];
+        let version = pseudo(&mut rest, "version").ok_or_else(wrong)?;
+        let number = version.strip_prefix("1.").ok_or_else(wrong)?;
+        let encoding = pseudo(&mut rest, "encoding");
+        let standalone = match pseudo(&mut rest, "standalone") {
+            None => None,
+            Some("yes") => Some(true),
+            Some("no") => Some(false),
+            Some(_) => return Err(wrong()),
+        };
+        let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let named = encoding.is_none_or(|name| {
+            name.starts_with(|first: char| first.is_ascii_alphabetic())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        });
+        if !digits || !named || space_end(rest.as_bytes(), 0) < rest.len() {
+            return Err(wrong());
+        }
+        Ok(Some((Event::Declaration { version, encoding, standalone }, from + 5 + len + 2)))
+    }
+}
+
+/// Takes ` name="value"` off the front.
+fn pseudo<'a>(rest: &mut &'a str, name: &str) -> Option<&'a str> {
+    let spaces = [' ', '\t', '\n', '\r'];
+    let trimmed = rest.trim_start_matches(spaces);
+    if trimmed.len() == rest.len() {
+        return None;
+    }
+    let behind = trimmed.strip_prefix(name)?.trim_start_matches(spaces).strip_prefix('=')?;
+    let behind = behind.trim_start_matches(spaces);
+    let quote = behind.chars().next().filter(|char| matches!(char, '"' | '\''))?;
+    let (value, behind) = behind[1..].split_once(quote)?;
+    *rest = behind;
+    Some(value)
+}

@@ -1,0 +1,446 @@
+//! Start tags and end tags, and what prefixes mean in them (Namespaces in XML 1.0).
+
+use std::borrow::Cow;
+
+use super::chars::{is_nc_name, is_space, name_end, space_end, value_end};
+use super::names::{NameId, UriId};
+use super::scanner::{Open, Scanner};
+use super::text::{Reference, reference, value};
+use super::{Event, Start};
+use crate::Error;
+
+/// No namespace is bound to the prefix.
+pub(super) const UNBOUND: u32 = u32::MAX;
+/// Not resolved yet.
+const UNKNOWN: NameId = NameId(u32::MAX);
+/// The prefixes that exist before any is declared.
+const PREFIX_NONE: u32 = 0;
+const PREFIX_XMLNS: u32 = 2;
+
+/// An attribute of the last start tag.
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute {
+    /// Which attribute.
+    pub name: NameId,
+    qname: u32,
+    begin: u32,
+    prefix_len: u32,
+    value_begin: u32,
+    value_end: u32,
+    /// Whether the value is what it stands for.
+    plain: bool,
+}
+
+impl Attribute {
+    /// The prefix as written, empty for none.
+    #[must_use]
+    pub fn prefix<'a>(&self, start: &Start<'a>) -> &'a str {
+        let begin = self.begin as usize;
+        start.tag.get(begin..begin + self.prefix_len as usize).unwrap_or("")
+    }
+
+    /// The value as written, without its quotes.
+    #[must_use]
+    pub fn raw<'a>(&self, start: &Start<'a>) -> &'a str {
+        start.tag.get(self.value_begin as usize..self.value_end as usize).unwrap_or("")
+    }
+
+    /// The value, normalised as of type CDATA (XML 1.0 §3.3.3).
+    #[inline]
+    #[must_use]
+    pub fn value<'a>(&self, start: &Start<'a>) -> Cow<'a, str> {
+        let raw = self.raw(start);
+        if self.plain { Cow::Borrowed(raw) } else { Cow::Owned(value(raw)) }
+    }
+}
+
+/// A namespace declaration of the last start tag.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// The namespace; [`UriId::NONE`] undeclares the default.
+    pub uri: UriId,
+    begin: u32,
+    end: u32,
+}
+
+impl Declaration {
+    /// The declared prefix, empty for the default.
+    #[must_use]
+    pub fn prefix<'a>(&self, start: &Start<'a>) -> &'a str {
+        start.tag.get(self.begin as usize..self.end as usize).unwrap_or("")
+    }
+}
+
+/// What is known of a name as written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QName {
+    prefix: u32,
+    /// Bytes of the prefix and its colon.
+    local: u32,
+    /// For which prefix it is a declaration.
+    declares: Option<u32>,
+    /// The namespace and name that it last had as an element's, or with a prefix.
+    uri: u32,
+    name: NameId,
+    /// Its name as an attribute's without prefix.
+    bare: NameId,
+}
+
+/// Offsets in a tag, whose length is checked when its end is found.
+#[inline]
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+impl Scanner {
+    /// A start tag at `from`; `None` if its end is not there.
+    pub(super) fn start<'a>(
+        &mut self,
+        input: &'a str,
+        from: usize,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let bytes = input.as_bytes();
+        let mut at = name_end(bytes, from + 1);
+        if at == bytes.len() {
+            return Ok(None);
+        }
+        let qname = self.qname(input, from + 1, at)?;
+        self.attributes.clear();
+        self.declarations.clear();
+        let (end, empty) = loop {
+            let behind = space_end(bytes, at);
+            match bytes.get(behind) {
+                None => return Ok(None),
+                Some(b'>') => break (behind + 1, false),
+                Some(b'/') => match bytes.get(behind + 1) {
+                    None => return Ok(None),
+                    Some(b'>') => break (behind + 2, true),
+                    Some(_) => return Err(self.malformed(behind, "'/' inside a tag")),
+                },
+                Some(_) if behind == at => {
+                    return Err(self.malformed(at, "no white space before an attribute"));
+                }
+                Some(_) => match self.attribute(input, from, behind)? {
+                    Some(end) => at = end,
+                    None => return Ok(None),
+                },
+            }
+        };
+        u32::try_from(end - from).map_err(|_| self.limit("a tag of 4 GiB".to_owned()))?;
+        let tag = &input[from..end];
+        let name = self.open(tag, from, qname)?;
+        self.empty = empty;
+        let local = self.qname[qname as usize].local as usize;
+        let prefix = if local == 0 { "" } else { &tag[1..local] };
+        Ok(Some((Event::Start(Start { name, prefix, tag, empty }), end)))
+    }
+
+    /// An attribute at `at`, put into the list with its name unresolved; where it ends, or `None`.
+    fn attribute(&mut self, input: &str, from: usize, at: usize) -> Result<Option<usize>, Error> {
+        let bytes = input.as_bytes();
+        let name_end = name_end(bytes, at);
+        if name_end == bytes.len() {
+            return Ok(None);
+        }
+        let qname = self.qname(input, at, name_end)?;
+        let mut equals = name_end;
+        if bytes[equals] != b'=' {
+            equals = space_end(bytes, equals);
+            match bytes.get(equals) {
+                None => return Ok(None),
+                Some(b'=') => {}
+                Some(_) => return Err(self.malformed(equals, "an attribute without '='")),
+            }
+        }
+        let mut begin = equals + 1;
+        if bytes.get(begin).is_some_and(|byte| is_space(*byte)) {
+            begin = space_end(bytes, begin);
+        }
+        let quote = match bytes.get(begin) {
+            None => return Ok(None),
+            Some(quote @ (b'"' | b'\'')) => *quote,
+            Some(_) => return Err(self.malformed(begin, "an attribute's value without quotes")),
+        };
+        begin += 1;
+        let Some((end, plain)) = self.value(input, begin, quote)? else { return Ok(None) };
+        let QName { local, .. } = self.qname[qname as usize];
+        self.attributes.push(Attribute {
+            name: UNKNOWN,
+            qname,
+            begin: offset(at - from),
+            prefix_len: local.saturating_sub(1),
+            value_begin: offset(begin - from),
+            value_end: offset(end - from),
+            plain,
+        });
+        if self.attributes.len() * size_of::<Attribute>() > self.limits.table_bytes {
+            return Err(self.limit("attributes of a tag over table_bytes".to_owned()));
+        }
+        Ok(Some(end + 1))
+    }
+
+    /// Where a value ends and whether it is what it stands for; `None` if the end is not there.
+    #[inline]
+    fn value(&self, input: &str, begin: usize, quote: u8) -> Result<Option<(usize, bool)>, Error> {
+        let bytes = input.as_bytes();
+        let mut plain = true;
+        let mut at = begin;
+        loop {
+            at = value_end(bytes, at, quote);
+            match bytes.get(at) {
+                None => return Ok(None),
+                Some(byte) if *byte == quote => return Ok(Some((at, plain))),
+                Some(b'<') => return Err(self.malformed(at, "'<' in an attribute's value")),
+                Some(b'&') => {
+                    let Some((end, what)) = self.reference(input, at)? else { return Ok(None) };
+                    if what == Reference::General {
+                        let what = "a reference to an entity in an attribute's value: entities \
+                                    are not expanded";
+                        return Err(self.malformed(at, what));
+                    }
+                    at = end;
+                }
+                Some(_) => at += 1,
+            }
+            plain = false;
+        }
+    }
+
+    /// A reference at `at`: where it ends and what it is; `None` if the end is not there.
+    pub(super) fn reference(
+        &self,
+        input: &str,
+        at: usize,
+    ) -> Result<Option<(usize, Reference)>, Error> {
+        let bytes = input.as_bytes();
+        let from = at + 1 + usize::from(bytes.get(at + 1) == Some(&b'#'));
+        let end = name_end(bytes, from);
+        match bytes.get(end) {
+            None => Ok(None),
+            Some(b';') => match reference(&input[at + 1..end]) {
+                Some(reference) => Ok(Some((end + 1, reference))),
+                None => Err(self.malformed(at, "a reference to no character and no entity")),
+            },
+            Some(_) => Err(self.malformed(at, "'&' without a reference")),
+        }
+    }
+
+    /// Opens an element whose tag was read: declarations first, for they hold in the tag itself.
+    #[inline]
+    fn open(&mut self, tag: &str, from: usize, qname: u32) -> Result<NameId, Error> {
+        if self.open.len() >= self.limits.depth {
+            return Err(self.limit(format!("elements over depth {}", self.limits.depth)));
+        }
+        let undo = self.undo.len();
+        self.serial += 1;
+        if !self.attributes.is_empty() {
+            self.declare(tag, from)?;
+        }
+        let name = self.resolve(from + 1, qname)?;
+        self.open.push(Open { qname, name, undo });
+        self.written = qname;
+        if !self.attributes.is_empty() {
+            self.resolve_attributes(from)?;
+        }
+        Ok(name)
+    }
+
+    /// Takes the declarations out of the attributes and binds their prefixes.
+    #[inline]
+    fn declare(&mut self, tag: &str, from: usize) -> Result<(), Error> {
+        let mut kept = 0;
+        for at in 0..self.attributes.len() {
+            let attribute = self.attributes[at];
+            match self.qname[attribute.qname as usize].declares {
+                None => {
+                    self.attributes[kept] = attribute;
+                    kept += 1;
+                }
+                Some(prefix) => self.bind(tag, from, attribute, prefix)?,
+            }
+        }
+        self.attributes.truncate(kept);
+        Ok(())
+    }
+
+    fn bind(
+        &mut self,
+        tag: &str,
+        from: usize,
+        attribute: Attribute,
+        prefix: u32,
+    ) -> Result<(), Error> {
+        let at = from + attribute.begin as usize;
+        let raw = &tag[attribute.value_begin as usize..attribute.value_end as usize];
+        let uri = if attribute.plain { Cow::Borrowed(raw) } else { Cow::Owned(value(raw)) };
+        let uri = UriId(self.names.uris.intern(0, &uri)?);
+        // Namespaces in XML 1.0 §3, "Reserved Prefixes and Namespace Names", and §5.
+        let xml = prefix == UriId::XML.0;
+        if uri == UriId::XMLNS || prefix == PREFIX_XMLNS || xml != (uri == UriId::XML) {
+            return Err(self.malformed(at, "a reserved prefix or namespace is declared"));
+        }
+        if uri == UriId::NONE && prefix != PREFIX_NONE {
+            return Err(self.malformed(at, "a prefix is declared as of no namespace"));
+        }
+        if self.declared[prefix as usize] == self.serial {
+            return Err(self.malformed(at, "a prefix is declared twice"));
+        }
+        self.declared[prefix as usize] = self.serial;
+        let old = self.bound[prefix as usize];
+        self.undo.push((prefix, old));
+        self.bound[prefix as usize] = uri.0;
+        let begin = attribute.begin + attribute.prefix_len;
+        let begin = if prefix == PREFIX_NONE { begin } else { begin + 1 };
+        let len = offset(self.prefixes.get(prefix).len());
+        self.declarations.push(Declaration { uri, begin, end: begin + len });
+        self.check_tables()
+    }
+
+    /// The expanded name of an element, or of an attribute with a prefix.
+    #[inline]
+    fn resolve(&mut self, at: usize, qname: u32) -> Result<NameId, Error> {
+        let QName { prefix, uri, name, .. } = self.qname[qname as usize];
+        let bound = self.bound[prefix as usize];
+        if bound == uri && bound != UNBOUND { Ok(name) } else { self.rename(at, qname, bound) }
+    }
+
+    /// A name whose prefix means something else than when it was last met.
+    fn rename(&mut self, at: usize, qname: u32, bound: u32) -> Result<NameId, Error> {
+        let text = self.qnames.get(qname);
+        if bound == UNBOUND {
+            return Err(
+                self.malformed(at, format!("the prefix of '{}' is not declared", short(text)))
+            );
+        }
+        let entry = &mut self.qname[qname as usize];
+        let local = text.get(entry.local as usize..).unwrap_or("");
+        let name = NameId(self.names.names.intern(bound, local)?);
+        (entry.uri, entry.name) = (bound, name);
+        self.check_tables()?;
+        Ok(name)
+    }
+
+    /// Gives attributes their expanded names, which must differ (Namespaces in XML 1.0 §6.3).
+    #[inline]
+    fn resolve_attributes(&mut self, from: usize) -> Result<(), Error> {
+        self.seen.resize(self.seen.len().max(self.names.len()), 0);
+        for at in 0..self.attributes.len() {
+            let Attribute { qname, begin, .. } = self.attributes[at];
+            let begin = from + begin as usize;
+            let QName { prefix, bare, .. } = self.qname[qname as usize];
+            let name = match prefix {
+                PREFIX_NONE if bare != UNKNOWN => bare,
+                PREFIX_NONE => {
+                    let name = NameId(self.names.names.intern(0, self.qnames.get(qname))?);
+                    self.qname[qname as usize].bare = name;
+                    name
+                }
+                _ => self.resolve(begin, qname)?,
+            };
+            if name.index() >= self.seen.len() {
+                self.seen.resize(self.names.len(), 0);
+            }
+            if self.seen[name.index()] == self.serial {
+                return Err(self.malformed(begin, "an attribute is given twice"));
+            }
+            self.seen[name.index()] = self.serial;
+            self.attributes[at].name = name;
+        }
+        Ok(())
+    }
+
+    /// The number of a name as written.
+    #[inline]
+    fn qname(&mut self, input: &str, from: usize, to: usize) -> Result<u32, Error> {
+        let text = &input[from..to];
+        match self.qnames.find(0, text) {
+            Some(id) => Ok(id),
+            None => self.new_qname(text, from),
+        }
+    }
+
+    fn new_qname(&mut self, text: &str, at: usize) -> Result<u32, Error> {
+        // Namespaces in XML 1.0, productions 7 to 11: at most one colon, with a name on each side.
+        let (prefix, local) = text.split_once(':').unwrap_or(("", text));
+        let prefixed = local.len() < text.len();
+        if !is_nc_name(local) || (prefixed && !is_nc_name(prefix)) {
+            return Err(self.malformed(at, format!("'{}' is not a name", short(text))));
+        }
+        let local_at = offset(text.len() - local.len());
+        let prefix_id = self.prefix(prefix)?;
+        let declares = match (prefix, local) {
+            ("", "xmlns") => Some(PREFIX_NONE),
+            ("xmlns", local) => Some(self.prefix(local)?),
+            _ => None,
+        };
+        let entry = QName {
+            prefix: prefix_id,
+            local: local_at,
+            declares,
+            uri: UNBOUND,
+            name: UNKNOWN,
+            bare: UNKNOWN,
+        };
+        let id = self.qnames.intern(0, text)?;
+        self.qname.push(entry);
+        self.check_tables()?;
+        Ok(id)
+    }
+
+    fn prefix(&mut self, prefix: &str) -> Result<u32, Error> {
+        let id = self.prefixes.intern(0, prefix)?;
+        self.bound.resize(self.prefixes.len(), UNBOUND);
+        self.declared.resize(self.prefixes.len(), 0);
+        Ok(id)
+    }
+
+    /// An end tag at `from`; `None` if its end is not there.
+    #[inline]
+    pub(super) fn end<'a>(
+        &mut self,
+        input: &'a str,
+        from: usize,
+    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let bytes = input.as_bytes();
+        let Some(open) = self.open.last() else {
+            return Err(self.malformed(from, "an end tag without its start"));
+        };
+        let name = self.qnames.get(open.qname).as_bytes();
+        let at = from + 2;
+        let Some(rest) = bytes.get(at + name.len()..).filter(|rest| !rest.is_empty()) else {
+            return Ok(None);
+        };
+        let same = bytes[at..].starts_with(name);
+        let end = if rest[0] == b'>' { 0 } else { space_end(rest, 0) };
+        match rest.get(end) {
+            Some(b'>') if same => {
+                let end = at + name.len() + end + 1;
+                Ok(Some((self.close(), end)))
+            }
+            None if same => Ok(None),
+            _ => {
+                let open = short(self.qnames.get(open.qname));
+                Err(self.malformed(from, format!("an end tag that is not that of '{open}'")))
+            }
+        }
+    }
+
+    /// Closes the innermost element.
+    #[inline]
+    pub(super) fn close<'a>(&mut self) -> Event<'a> {
+        let Some(open) = self.open.pop() else { return Event::Eof };
+        self.written = open.qname;
+        while self.undo.len() > open.undo {
+            if let Some((prefix, uri)) = self.undo.pop() {
+                self.bound[prefix as usize] = uri;
+            }
+        }
+        self.closed(self.open.is_empty());
+        Event::End { name: open.name }
+    }
+}
+
+/// Enough of a text for a message.
+fn short(text: &str) -> &str {
+    text.char_indices().nth(40).map_or(text, |(end, _)| &text[..end])
+}
