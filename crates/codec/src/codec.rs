@@ -1,28 +1,136 @@
 //! The trait, the table, and how a codec is named.
 
-use crate::{Error, deflate::Deflate, identity::Identity, zstd::Zstd};
+use crate::deflate::Deflate;
+use crate::identity::Identity;
+use crate::settings::{Gathered, Settings};
+use crate::zstd::Zstd;
+use crate::{Error, Limits};
 
 /// Least window that options may name, as a power of two.
 pub const MIN_WINDOW_LOG: u8 = 15;
 /// Greatest window: 1 MiB, what a receiver must be able to hold per exchange.
 pub const MAX_WINDOW_LOG: u8 = 20;
 
-/// A kind of coding.
-pub trait Codec: Sync {
+/// What comes back of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fidelity {
+    /// Every byte.
+    Bytes,
+    /// The same information (of XML its infoset, of JSON its values with the text of numbers); white
+    /// space in tags, quotes and the like may differ.
+    Infoset,
+}
+
+/// How input and output hang together in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Each block comes out whole: what a peer decodes before the next block exists.
+    Blocks,
+    /// Memory is bounded, and what comes out may lag behind what went in.
+    Stream,
+    /// The message is held until its end, up to [`Limits::message_bytes`](crate::Limits).
+    Whole,
+}
+
+/// What both sides must have beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// The same dictionary.
+    Dictionary,
+    /// Nothing, but a schema makes it smaller.
+    SchemaOptional,
+    /// Nothing, but a table of tokens makes it smaller.
+    TokenTableOptional,
+}
+
+/// What is to be known of a codec before it is used.
+#[derive(Clone, Copy, Debug)]
+pub struct Properties {
     /// Name on command lines, in events and reports.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// Number on the wire; never reused.
-    fn number(&self) -> u64;
+    pub number: u64,
+    /// What comes back.
+    pub fidelity: Fidelity,
+    /// How it flows.
+    pub flow: Flow,
+    /// What both sides must have.
+    pub needs: Needs,
     /// Least, usual and greatest level; `None` where there are none.
-    fn levels(&self) -> Option<(i8, i8, i8)>;
+    pub levels: Option<(i8, i8, i8)>,
+    /// Media types that it applies to: `TYPE/SUBTYPE`, `*+SUFFIX`, or `*/*` for any bytes.
+    pub media: &'static [&'static str],
+    /// The standard form that streams have, with its source.
+    pub form: &'static str,
+}
+
+impl Properties {
+    /// Whether content of this media type, given without parameters, can be coded.
+    #[must_use]
+    pub fn applies_to(&self, media: &str) -> bool {
+        let media = media.to_ascii_lowercase();
+        self.media.iter().any(|pattern| match pattern.strip_prefix('*') {
+            Some("/*") => true,
+            Some(suffix) => media.ends_with(suffix),
+            None => media == *pattern,
+        })
+    }
+}
+
+/// A kind of coding.
+///
+/// It has two faces. [`Codec::encoder`] and [`Codec::decoder`] are contexts for the blocks of the
+/// pair, whose frames tell lengths and ends, in the barest form; [`Codec::stream_encoder`] and
+/// [`Codec::stream_decoder`] are for files and other programs, in the codec's standard form.
+pub trait Codec: Sync {
+    /// What is to be known of it.
+    fn properties(&self) -> &'static Properties;
+
+    /// An encoder of the standard form. Errors: settings that it does not take.
+    fn stream_encoder(&self, settings: &Settings) -> Result<Box<dyn Encoder>, Error>;
+
+    /// A decoder of the standard form; [`Settings::decoder`] adds the bound on what comes out.
+    fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error>;
+
     /// Bytes of memory an encoder takes, at most, apart from the caller's buffers.
-    fn encoder_bytes(&self, options: Options) -> usize;
+    fn encoder_bytes(&self, _options: Options) -> usize {
+        Limits::default().message_bytes
+    }
+
     /// Bytes of memory a decoder takes, at most, apart from the caller's buffers.
-    fn decoder_bytes(&self, options: Options) -> usize;
-    /// A fresh context.
-    fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error>;
-    /// A fresh context.
-    fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error>;
+    fn decoder_bytes(&self, _options: Options) -> usize {
+        Limits::default().message_bytes
+    }
+
+    /// A fresh context. Codecs without [`Flow::Blocks`] gather: blocks before the last may come out
+    /// empty.
+    fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
+        self.stream_encoder(&options.settings())
+    }
+
+    /// A fresh context. Of codecs without [`Flow::Blocks`] it holds the lengths of all blocks
+    /// together to what came out, where bytes come back; where an infoset does, lengths only bound.
+    fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error> {
+        let decoder = options.settings().decoder(self.properties().name)?;
+        Ok(Box::new(Gathered::new(self.properties(), decoder)))
+    }
+
+    /// [`Properties::name`].
+    fn name(&self) -> &'static str {
+        self.properties().name
+    }
+
+    /// [`Properties::number`].
+    fn number(&self) -> u64 {
+        self.properties().number
+    }
+
+    /// [`Properties::levels`].
+    fn levels(&self) -> Option<(i8, i8, i8)> {
+        self.properties().levels
+    }
 }
 
 /// A context that blocks go through in order.
@@ -44,8 +152,45 @@ pub trait Decoder: Send {
     ) -> Result<(), Error>;
 }
 
+/// How far one call of a [`StreamDecoder`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes of the input that are done with; the caller hands in the rest again.
+    pub used: usize,
+    /// Nothing more will come out.
+    pub done: bool,
+}
+
+/// Decodes a stream in its standard form, cut anywhere.
+pub trait StreamDecoder: Send {
+    /// Appends some of what `input` decodes to; `last` says that nothing comes behind it. The caller
+    /// calls again while bytes were used or made, and after `last` until [`Step::done`].
+    fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error>;
+}
+
 /// Every codec there is.
 pub static CODECS: &[&dyn Codec] = &[&Identity, &Deflate, &Zstd];
+
+/// The codecs that a pair can use for any exchange: they need nothing, and each block comes out whole.
+pub fn block_codecs() -> impl Iterator<Item = &'static dyn Codec> + Clone {
+    CODECS.iter().copied().filter(|codec| codec.properties().flow == Flow::Blocks)
+}
+
+/// The codec of a name. Errors: none is called so; the message lists all.
+pub fn find(name: &str) -> Result<&'static dyn Codec, Error> {
+    named(name, CODECS.iter().copied())
+}
+
+fn named(
+    name: &str,
+    mut among: impl Iterator<Item = &'static dyn Codec> + Clone,
+) -> Result<&'static dyn Codec, Error> {
+    let names = among.clone().map(|codec| codec.name());
+    among.find(|codec| codec.name() == name).ok_or_else(|| {
+        let names: Vec<_> = names.collect();
+        Error::Option { what: format!("unknown codec '{name}': one of {}", names.join(", ")) }
+    })
+}
 
 /// A codec with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +207,10 @@ impl Options {
     /// No coding.
     pub const IDENTITY: Self = Self { codec: 0, level: 0, window_log: 0 };
 
-    /// Reads `NAME` or `NAME:LEVEL`, with the greatest window.
+    /// Reads `NAME` or `NAME:LEVEL` of a codec for blocks, with the greatest window.
     pub fn of(text: &str) -> Result<Self, Error> {
         let (name, level) = text.split_once(':').map_or((text, None), |(n, l)| (n, Some(l)));
-        let codec = CODECS.iter().find(|codec| codec.name() == name).ok_or_else(|| {
-            let names: Vec<_> = CODECS.iter().map(|codec| codec.name()).collect();
-            Error::Option { what: format!("unknown codec '{name}': one of {}", names.join(", ")) }
-        })?;
+        let codec = named(name, block_codecs())?;
         let level = match (level, codec.levels()) {
             (None, levels) => levels.map_or(0, |(_, usual, _)| usual),
             (Some(text), Some((least, _, most))) => {
@@ -97,13 +239,23 @@ impl Options {
         self.codec()?.encoder(self)
     }
 
-    /// Whether a peer may ask for this: the codec exists and the window is within bounds.
+    /// Whether a peer may ask for this: the codec is one for blocks, the window within bounds.
     pub fn check(self) -> Result<&'static dyn Codec, Error> {
         if self.window_log > MAX_WINDOW_LOG {
             let what = format!("window 2^{} is over the limit 2^{MAX_WINDOW_LOG}", self.window_log);
             return Err(Error::Option { what });
         }
-        self.codec()
+        let codec = self.codec()?;
+        if codec.properties().flow != Flow::Blocks {
+            let what = format!("codec {} is not one for blocks", codec.name());
+            return Err(Error::Option { what });
+        }
+        Ok(codec)
+    }
+
+    /// These options as settings of a stream.
+    fn settings(self) -> Settings {
+        Settings { level: Some(self.level), ..Settings::default() }
     }
 
     /// A fresh decoding context; options that [`Options::check`] refuses are refused.

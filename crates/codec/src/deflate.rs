@@ -2,25 +2,39 @@
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-use crate::{Codec, Decoder, Encoder, Error, Options};
+use crate::{
+    Codec, Decoder, Encoder, Error, Fidelity, Flow, Needs, Options, Properties, Settings,
+    StreamDecoder, gzip, media,
+};
 
 const NAME: &str = "deflate";
 /// Output grows by at least this much at a time, in bytes.
 const GROWTH_BYTES: usize = 4096;
 
+static PROPERTIES: Properties = Properties {
+    name: NAME,
+    number: 1,
+    fidelity: Fidelity::Bytes,
+    flow: Flow::Blocks,
+    needs: Needs::Nothing,
+    levels: Some((1, 6, 9)),
+    media: media::ANY,
+    form: "gzip (RFC 1952); zlib (RFC 1950) is read too",
+};
+
 pub(crate) struct Deflate;
 
 impl Codec for Deflate {
-    fn name(&self) -> &'static str {
-        NAME
+    fn properties(&self) -> &'static Properties {
+        &PROPERTIES
     }
 
-    fn number(&self) -> u64 {
-        1
+    fn stream_encoder(&self, settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
+        gzip::encoder(settings)
     }
 
-    fn levels(&self) -> Option<(i8, i8, i8)> {
-        Some((1, 6, 9))
+    fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
+        gzip::decoder(settings)
     }
 
     fn encoder_bytes(&self, _: Options) -> usize {

@@ -20,13 +20,21 @@ mod codec;
 mod deflate;
 mod error;
 pub mod exi;
+mod frames;
+mod gzip;
 mod identity;
 mod limits;
+pub mod media;
+mod settings;
 #[cfg(test)]
 mod tests;
 pub mod xml;
 mod zstd;
 
-pub use codec::{CODECS, Codec, Decoder, Encoder, MAX_WINDOW_LOG, MIN_WINDOW_LOG, Options};
+pub use codec::{
+    CODECS, Codec, Decoder, Encoder, Fidelity, Flow, MAX_WINDOW_LOG, MIN_WINDOW_LOG, Needs,
+    Options, Properties, Step, StreamDecoder, block_codecs, find,
+};
 pub use error::Error;
 pub use limits::Limits;
+pub use settings::Settings;

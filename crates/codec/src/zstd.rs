@@ -6,23 +6,37 @@ use zstd_safe::{
     zstd_sys::ZSTD_EndDirective::{ZSTD_e_end, ZSTD_e_flush},
 };
 
-use crate::{Codec, Decoder, Encoder, Error, MIN_WINDOW_LOG, Options};
+use crate::{
+    Codec, Decoder, Encoder, Error, Fidelity, Flow, MIN_WINDOW_LOG, Needs, Options, Properties,
+    Settings, StreamDecoder, frames, media,
+};
 
 const NAME: &str = "zstd";
+
+static PROPERTIES: Properties = Properties {
+    name: NAME,
+    number: 2,
+    fidelity: Fidelity::Bytes,
+    flow: Flow::Blocks,
+    needs: Needs::Nothing,
+    levels: Some((-7, 3, 19)),
+    media: media::ANY,
+    form: "Zstandard frames (RFC 8878)",
+};
 
 pub(crate) struct Zstd;
 
 impl Codec for Zstd {
-    fn name(&self) -> &'static str {
-        NAME
+    fn properties(&self) -> &'static Properties {
+        &PROPERTIES
     }
 
-    fn number(&self) -> u64 {
-        2
+    fn stream_encoder(&self, settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
+        frames::encoder(settings)
     }
 
-    fn levels(&self) -> Option<(i8, i8, i8)> {
-        Some((-7, 3, 19))
+    fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
+        frames::decoder(settings)
     }
 
     /// Window, block buffers and tables as zstd sizes them; a test compares with what it takes.

@@ -50,7 +50,7 @@ impl Carrier {
             instance: config.instance,
             initial_credit: INITIAL_CREDIT_BYTES,
             max_exchanges: config.max_exchanges as u64,
-            codecs: codec::CODECS.iter().map(|codec| codec.number()).collect(),
+            codecs: codec::block_codecs().map(|codec| codec.number()).collect(),
             max_window_log: codec::MAX_WINDOW_LOG,
         });
         Self {

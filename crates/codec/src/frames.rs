@@ -1,0 +1,98 @@
+//! Zstandard as other programs keep it: frames with magic number and checksum (RFC 8878 §3).
+
+use zstd_safe::{
+    CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, get_error_name,
+    zstd_sys::ZSTD_EndDirective::{ZSTD_e_continue, ZSTD_e_end},
+};
+
+use crate::{Encoder, Error, Limits, Settings, Step, StreamDecoder};
+
+const NAME: &str = "zstd";
+/// Least room for what one step gives, in bytes.
+const STEP_BYTES: usize = 64 << 10;
+/// Windows that zstd knows, as powers of two (RFC 8878 §3.1.1.1.2 and the library's own bound).
+const LEAST_WINDOW_LOG: u32 = 10;
+const MOST_WINDOW_LOG: u32 = 27;
+
+fn refused(code: usize) -> Error {
+    Error::Limit { codec: NAME, what: get_error_name(code).to_owned() }
+}
+
+fn no_memory() -> Error {
+    Error::Limit { codec: NAME, what: "no memory for a context".to_owned() }
+}
+
+pub(crate) fn encoder(settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
+    let mut context = CCtx::try_create().ok_or_else(no_memory)?;
+    let level = i32::from(settings.level.unwrap_or(3));
+    for parameter in [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)] {
+        context.set_parameter(parameter).map_err(refused)?;
+    }
+    Ok(Box::new(FrameEncoder { context, closed: false }))
+}
+
+/// Its window is bounded by [`Limits::table_bytes`].
+pub(crate) fn decoder(settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
+    let mut context = DCtx::try_create().ok_or_else(no_memory)?;
+    let window_log = window_log_max(settings.limits);
+    context.set_parameter(DParameter::WindowLogMax(window_log)).map_err(refused)?;
+    Ok(Box::new(FrameDecoder { context, between: false }))
+}
+
+fn window_log_max(limits: Limits) -> u32 {
+    limits.table_bytes.max(1).ilog2().clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
+}
+
+struct FrameEncoder {
+    context: CCtx<'static>,
+    closed: bool,
+}
+
+impl Encoder for FrameEncoder {
+    fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        if self.closed {
+            let what = "a block behind the last".to_owned();
+            return Err(Error::Option { what });
+        }
+        self.closed = last;
+        let directive = if last { ZSTD_e_end } else { ZSTD_e_continue };
+        let mut input = InBuffer::around(block);
+        loop {
+            out.reserve(zstd_safe::compress_bound(block.len() - input.pos) + 64);
+            let at = out.len();
+            let mut output = OutBuffer::around_pos(out, at);
+            let left = self
+                .context
+                .compress_stream2(&mut output, &mut input, directive)
+                .map_err(refused)?;
+            if input.pos == block.len() && (left == 0 || !last) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+struct FrameDecoder {
+    context: DCtx<'static>,
+    /// A frame has ended and no other has begun.
+    between: bool,
+}
+
+impl StreamDecoder for FrameDecoder {
+    fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error> {
+        // Between frames an empty call would begin another.
+        if input.is_empty() && self.between {
+            return Ok(Step { used: 0, done: last });
+        }
+        out.reserve(STEP_BYTES);
+        let at = out.len();
+        let mut source = InBuffer::around(input);
+        let mut output = OutBuffer::around_pos(out, at);
+        let hint = self.context.decompress_stream(&mut output, &mut source).map_err(|code| {
+            let what = get_error_name(code).to_owned();
+            Error::Corrupt { codec: NAME, what }
+        })?;
+        self.between = hint == 0;
+        Ok(Step { used: source.pos, done: self.between && last && source.pos == input.len() })
+    }
+}
