@@ -217,7 +217,7 @@ fn start(node: Node, text: &str, rules: &Rules, keep: bool) -> Item {
         let binding = |ns: &roxmltree::Namespace| {
             (ns.name().unwrap_or_default().to_string(), ns.uri().to_string())
         };
-        scope.extend(node.namespaces().map(|ns| binding(ns)));
+        scope.extend(node.namespaces().map(binding));
         // `xmlns=""` where nothing was bound binds nothing; xml is bound always.
         scope.retain(|(prefix, uri)| !(prefix.is_empty() && uri.is_empty()) && prefix != "xml");
         scope.sort();

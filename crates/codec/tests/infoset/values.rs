@@ -29,7 +29,7 @@ pub(crate) fn same_value(a: &str, b: &str, values: Values) -> bool {
     // base64Binary may have white space anywhere (XML Schema Part 2 §3.2.16).
     let packed = |text: &str| text.split_ascii_whitespace().collect::<String>();
     let is_base64 = |text: &str| {
-        text.len() % 4 == 0
+        text.len().is_multiple_of(4)
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='))
     };
     let (a, b) = (packed(a), packed(b));
