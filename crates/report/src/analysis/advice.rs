@@ -11,6 +11,9 @@ use super::series::mean_of_means;
 use super::types::{Comparison, NetworkAdvice, PartTest, Ruling, ServiceRatio, Verdict};
 use super::{bootstrap, holm, permutation, words};
 
+/// Of fewer pairs the least and the greatest ratio say nothing.
+const RANGE_PAIRS_MIN: usize = 3;
+
 /// Settings as a cell has them.
 type Settings = [(String, String)];
 
@@ -136,9 +139,16 @@ fn by_service(name: &str, group: &Group<'_>, services: &[Pairs]) -> Vec<ServiceR
             service: cell.service.clone(),
             ratio: mean_of_means(&strata).map(f64::exp),
             interval: interval.map(|(low, high)| (low.exp(), high.exp())),
+            range: (pairs.logs.len() >= RANGE_PAIRS_MIN).then(|| range(&pairs.logs)),
         }
     };
     group.cells.iter().zip(services).map(one).collect()
+}
+
+fn range(logs: &[f64]) -> (f64, f64) {
+    let low = logs.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    (low.exp(), high.exp())
 }
 
 /// The logarithms of each service that has any.

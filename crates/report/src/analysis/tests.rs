@@ -274,6 +274,18 @@ fn a_setting_that_helps_one_service_only_says_so() {
 }
 
 #[test]
+fn values_that_do_the_same_harm_are_named_together() {
+    let times = |factor: f64| (1..=6).map(|k| run(k, factor)).collect::<Vec<Run>>();
+    let all =
+        [(&[][..], 1.0), (&[("a", "1")][..], 2.0), (&[("a", "2")], 2.0), (&[("a", "3")], 3.0)];
+    let cells = SERVICES.iter().flat_map(|service| {
+        all.iter().map(|(settings, factor)| cell(service, settings, times(*factor)))
+    });
+    let text = analyse(&campaign(cells.collect())).recommendations.remove(0).text;
+    assert_eq!(text, "Avoid a=1, 2 (100 % more time), a=3 (200 % more time).");
+}
+
+#[test]
 fn a_family_is_a_network_and_a_server() {
     let times = |factor: f64| (1..=6).map(|k| run(k, factor)).collect::<Vec<Run>>();
     let in_network = |network: &str, settings: &[(&str, &str)], factor: f64| Cell {

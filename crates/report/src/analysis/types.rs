@@ -170,6 +170,8 @@ pub struct ServiceRatio {
     pub ratio: Option<f64>,
     /// Of the ratio, 95 %, by resampling pairs.
     pub interval: Option<(f64, f64)>,
+    /// Least and greatest ratio of a pair, from three pairs on.
+    pub range: Option<(f64, f64)>,
 }
 
 /// A combination against the fastest of its parts that were measured on their own.

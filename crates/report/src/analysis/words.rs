@@ -77,9 +77,10 @@ fn ratio(verdict: &Verdict) -> f64 {
     verdict.ratio.unwrap_or(f64::INFINITY)
 }
 
-/// What a setting does to each service, if the intervals of two of them are apart by what matters.
+/// What a setting does to each service, if the intervals of two of them (with few runs: all their
+/// ratios) are apart by what matters.
 pub(super) fn by_service(verdict: &Verdict) -> Option<String> {
-    let intervals = verdict.services.iter().filter_map(|one| one.interval);
+    let intervals = verdict.services.iter().filter_map(|one| one.interval.or(one.range));
     let greatest_low = intervals.clone().map(|(low, _)| low).fold(0.0, f64::max);
     let least_high = intervals.map(|(_, high)| high).fold(f64::INFINITY, f64::min);
     let timed = || verdict.services.iter().filter_map(|one| Some((&one.service, one.ratio?)));
@@ -128,8 +129,27 @@ fn avoided(verdicts: &[&Verdict]) -> Vec<String> {
                 && other.setting.iter().all(|one| verdict.setting.contains(one))
         })
     };
-    let stands = avoid.iter().copied().filter(|verdict| !has_part(verdict));
-    stands.map(|verdict| format!("{} ({})", setting(&verdict.setting), harm(verdict))).collect()
+    let mut kinds: Vec<(&Verdict, String, Vec<&str>)> = Vec::new();
+    for verdict in avoid.iter().copied().filter(|verdict| !has_part(verdict)) {
+        let harm = harm(verdict);
+        let same = |(first, of_first, _): &&mut (&Verdict, String, Vec<&str>)| {
+            *of_first == harm && is_other_value(&first.setting, &verdict.setting)
+        };
+        match (kinds.iter_mut().find(same), &verdict.setting[..]) {
+            (Some((.., more)), [(_, value)]) => more.push(value),
+            _ => kinds.push((verdict, harm, Vec::new())),
+        }
+    }
+    let worded = kinds.into_iter().map(|(first, harm, more)| {
+        let values = more.iter().map(|value| format!(", {value}")).collect::<String>();
+        format!("{}{values} ({harm})", setting(&first.setting))
+    });
+    worded.collect()
+}
+
+/// Two values of one setting, each alone.
+fn is_other_value(first: &[(String, String)], second: &[(String, String)]) -> bool {
+    matches!((first, second), ([(one, _)], [(other, _)]) if one == other)
 }
 
 fn harm(verdict: &Verdict) -> String {
