@@ -50,14 +50,7 @@ pub const XMLNS_URI: &str = "http://www.w3.org/2000/xmlns/";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// `<?xml …?>`
-    Declaration {
-        /// The version, of the form `1.x`.
-        version: &'a str,
-        /// The declared character set.
-        encoding: Option<&'a str>,
-        /// Whether nothing outside the document matters.
-        standalone: Option<bool>,
-    },
+    Declaration(Box<XmlDeclaration<'a>>),
     /// The document type.
     Doctype(Box<Doctype<'a>>),
     /// A start tag; its attributes and declarations are the scanner's until the next event.
@@ -85,6 +78,17 @@ pub enum Event<'a> {
     Eof,
 }
 
+/// The XML declaration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XmlDeclaration<'a> {
+    /// The version, of the form `1.x`.
+    pub version: &'a str,
+    /// The declared character set.
+    pub encoding: Option<&'a str>,
+    /// Whether nothing outside the document matters.
+    pub standalone: Option<bool>,
+}
+
 /// A start tag or empty-element tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start<'a> {
@@ -94,6 +98,12 @@ pub struct Start<'a> {
     pub prefix: &'a str,
     /// The whole tag, which spans of attributes and declarations refer to.
     pub tag: &'a str,
+}
+
+impl Start<'_> {
     /// Whether it is an empty-element tag. An end follows all the same.
-    pub empty: bool,
+    #[must_use]
+    pub fn is_empty_tag(&self) -> bool {
+        self.tag.ends_with("/>")
+    }
 }

@@ -10,8 +10,10 @@ use crate::Error;
 const PROBES: usize = 64;
 
 /// An expanded name (Namespaces in XML 1.0 §2.1): dense, in the order of first use.
+// A whole word: events with smaller fields are copied in pieces that do not match how they were
+// written, and each such copy waits for the processor's store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NameId(pub(super) u32);
+pub struct NameId(pub(super) usize);
 
 /// A namespace name: dense, in the order of first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,9 +21,15 @@ pub struct UriId(pub(super) u32);
 
 impl NameId {
     /// For a `Vec` with a place for each name.
+    #[inline]
     #[must_use]
     pub fn index(self) -> usize {
-        self.0 as usize
+        self.0
+    }
+
+    #[inline]
+    pub(super) fn of(id: u32) -> Self {
+        Self(id as usize)
     }
 }
 
@@ -78,8 +86,9 @@ impl Names {
     /// The name in words; ids of another [`Names`] give an empty name or a wrong one.
     #[must_use]
     pub fn name(&self, id: NameId) -> Name<'_> {
-        let uri_id = UriId(self.names.seed(id.0));
-        Name { uri_id, uri: self.uri(uri_id), local: self.names.get(id.0) }
+        let id = u32::try_from(id.0).unwrap_or(u32::MAX);
+        let uri_id = UriId(self.names.seed(id));
+        Name { uri_id, uri: self.uri(uri_id), local: self.names.get(id) }
     }
 
     /// How many namespaces there are: ids are below.

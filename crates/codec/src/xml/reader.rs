@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// As [`Scanner::next`].
-    #[inline]
+    #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator's item could not be an error")]
     pub fn next(&mut self) -> Result<Event<'a>, Error> {
         match self.scanner.next(&self.document[self.at..], true)? {
@@ -155,7 +155,7 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Scanner::next`].
-    #[inline]
+    #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "the event borrows from the stream")]
     pub fn next(&mut self) -> Result<Option<(Event<'_>, &Scanner)>, Error> {
         let found = self.scanner.next(&self.text[self.at..], self.ended)?;

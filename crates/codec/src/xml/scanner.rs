@@ -1,5 +1,7 @@
 //! Slices of a document to events.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 
 use super::chars::{forbidden, is_nc_name, name_end, space_end, text_end};
@@ -8,7 +10,7 @@ use super::ender::Ender;
 use super::names::{Interner, NameId, Names};
 use super::tag::{Attribute, Declaration, QName, UNBOUND};
 use super::text::{Reference, content, line_ends};
-use super::{Event, NAME, XML_URI, XMLNS_URI};
+use super::{Event, NAME, Start, XML_URI, XMLNS_URI, XmlDeclaration};
 use crate::{Error, Limits};
 
 /// Characters are checked this many bytes at a time, while they are in the processor's cache.
@@ -27,6 +29,39 @@ enum Place {
     Content,
     Epilog,
 }
+
+/// What a token is. Events are made of it at the last moment: handing them through calls would
+/// copy them each time, which costs more than finding them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Declaration,
+    Doctype,
+    Start,
+    End,
+    /// Character data that stands for itself.
+    Plain,
+    /// Character data with references, sections or carriage returns.
+    Text,
+    EntityRef,
+    Comment,
+    Pi,
+    Eof,
+}
+
+/// The token last found; offsets are in the input.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub(super) begin: usize,
+    /// The end of a start tag's prefix, or of an instruction's target.
+    pub(super) middle: usize,
+    pub(super) end: usize,
+    pub(super) name: NameId,
+    /// Bytes of the input up to the next token.
+    pub(super) used: usize,
+}
+
+/// Which token was found; `None` if its end is not there.
+pub(super) type Found = Result<Option<Kind>, Error>;
 
 /// An open element.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +96,7 @@ pub struct Scanner {
     pub(super) serial: u64,
     pub(super) seen: Vec<u64>,
     pub(super) declared: Vec<u64>,
+    pub(super) token: Token,
     /// The name of the last start or end.
     pub(super) written: u32,
     /// The last start tag was an empty-element tag: its end is due.
@@ -95,6 +131,7 @@ impl Scanner {
             serial: 0,
             seen: Vec::new(),
             declared: Vec::new(),
+            token: Token { begin: 0, middle: 0, end: 0, name: NameId(0), used: 0 },
             written: 0,
             empty: false,
             place: Place::Start,
@@ -180,41 +217,81 @@ impl Scanner {
     /// # Errors
     /// What is not well-formed, with its offset in the document, and limits. Behind an error the
     /// scanner must be cleared.
-    #[inline]
+    #[inline(always)]
     pub fn next<'a>(
         &mut self,
         input: &'a str,
         ended: bool,
     ) -> Result<Option<(Event<'a>, usize)>, Error> {
+        let Some(kind) = self.advance(input, ended)? else { return Ok(None) };
+        let Token { begin, middle, end, name, used } = self.token;
+        let span = &input[begin..end];
+        let event = match kind {
+            Kind::Plain => Event::Text(Cow::Borrowed(span)),
+            Kind::End => Event::End { name },
+            Kind::Start => {
+                let prefix = if middle == begin { "" } else { &input[begin + 1..middle] };
+                Event::Start(Start { name, prefix, tag: span })
+            }
+            Kind::Eof => Event::Eof,
+            _ => self.rare(kind, middle.wrapping_sub(begin), span),
+        };
+        Ok(Some((event, used)))
+    }
+
+    /// Events that most documents have few of.
+    fn rare<'a>(&self, kind: Kind, target_len: usize, span: &'a str) -> Event<'a> {
+        match kind {
+            Kind::Text => Event::Text(Cow::Owned(content(span))),
+            Kind::EntityRef => Event::EntityRef(span),
+            Kind::Comment => Event::Comment(line_ends(span)),
+            Kind::Pi => {
+                let (target, data) = span.split_at(target_len);
+                let data = &data[space_end(data.as_bytes(), 0)..];
+                Event::Pi { target, data: line_ends(data) }
+            }
+            Kind::Doctype => match parse(span) {
+                Some(Ok((doctype, _))) => Event::Doctype(Box::new(doctype)),
+                _ => Event::Eof,
+            },
+            Kind::Declaration => declaration(span).unwrap_or(Event::Eof),
+            Kind::Plain | Kind::End | Kind::Start | Kind::Eof => Event::Eof,
+        }
+    }
+
+    /// Finds the next token.
+    fn advance(&mut self, input: &str, ended: bool) -> Found {
         if self.empty {
             self.empty = false;
-            return Ok(Some((self.close(), 0)));
+            (self.token.begin, self.token.end, self.token.used) = (0, 0, 0);
+            self.close();
+            return Ok(Some(Kind::End));
         }
         if self.ender.is_some() && !ended && !self.may_be_whole(input) {
             return Ok(None);
         }
         loop {
-            let token = match self.place {
+            let found = match self.place {
                 Place::Content => self.content(input, self.lead)?,
                 _ => self.outside(input, ended)?,
             };
-            match token {
-                Some((Event::Text(text), end)) if text.is_empty() => {
-                    self.lead = end;
-                    self.ender = None;
-                }
-                Some((event, used)) => {
-                    if used > self.checked {
-                        self.check(input, used)?;
-                    }
-                    self.checked -= used;
-                    self.offset += used as u64;
-                    self.lead = 0;
-                    self.ender = None;
-                    return Ok(Some((event, used)));
-                }
-                None => return self.incomplete(input, ended).map(|()| None),
+            let Some(kind) = found else {
+                return self.incomplete(input, ended).map(|()| None);
+            };
+            let Token { used, begin, end, .. } = self.token;
+            if kind == Kind::Text && is_empty(&input[begin..end]) {
+                self.lead = used;
+                self.ender = None;
+                continue;
             }
+            if used > self.checked {
+                self.check(input, used)?;
+            }
+            self.checked -= used;
+            self.offset += used as u64;
+            self.lead = 0;
+            self.ender = None;
+            return Ok(Some(kind));
         }
     }
 
@@ -288,11 +365,7 @@ impl Scanner {
     }
 
     /// A token before the root element or behind it.
-    fn outside<'a>(
-        &mut self,
-        input: &'a str,
-        ended: bool,
-    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+    fn outside(&mut self, input: &str, ended: bool) -> Found {
         let bytes = input.as_bytes();
         if self.place == Place::Start && self.offset == 0 && self.lead == 0 {
             self.lead = if input.starts_with('\u{feff}') { 3 } else { 0 };
@@ -314,7 +387,9 @@ impl Scanner {
             return self.outside(input, ended);
         }
         match (bytes.get(from), bytes.get(from + 1)) {
-            (None, _) if ended && self.place == Place::Epilog => Ok(Some((Event::Eof, from))),
+            (None, _) if ended && self.place == Place::Epilog => {
+                Ok(Some(self.found(Kind::Eof, from, from, from)))
+            }
             (None, _) | (Some(b'<'), None) => Ok(None),
             (Some(b'<'), Some(b'?')) => self.pi(input, from),
             (Some(b'<'), Some(b'!')) => self.markup(input, from),
@@ -334,11 +409,7 @@ impl Scanner {
     }
 
     /// A comment or the document type.
-    fn markup<'a>(
-        &mut self,
-        input: &'a str,
-        from: usize,
-    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+    fn markup(&mut self, input: &str, from: usize) -> Found {
         let rest = &input[from..];
         if rest.starts_with("<!--") {
             return self.comment(input, from);
@@ -358,18 +429,15 @@ impl Scanner {
                 }
                 self.place = Place::PrologBehindDoctype;
                 self.entities = Entities::of(&doctype);
-                Ok(Some((Event::Doctype(Box::new(doctype)), from + len)))
+                let end = from + len;
+                Ok(Some(self.found(Kind::Doctype, from, end, end)))
             }
         }
     }
 
     /// A token inside the root element.
     #[inline]
-    fn content<'a>(
-        &mut self,
-        input: &'a str,
-        from: usize,
-    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+    fn content(&mut self, input: &str, from: usize) -> Found {
         let bytes = input.as_bytes();
         match (bytes.get(from), bytes.get(from + 1)) {
             (None, _) | (Some(b'<'), None) => Ok(None),
@@ -393,11 +461,7 @@ impl Scanner {
 
     /// Character data with its references and sections, or a reference to an entity.
     #[inline]
-    fn text<'a>(
-        &mut self,
-        input: &'a str,
-        from: usize,
-    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+    fn text(&mut self, input: &str, from: usize) -> Found {
         let bytes = input.as_bytes();
         let mut plain = true;
         let mut at = from;
@@ -423,7 +487,7 @@ impl Scanner {
                 Some(b'&') => match self.reference(input, at)? {
                     None => return Ok(None),
                     Some((end, Reference::General)) if at == from => {
-                        return self.entity(&input[at + 1..end - 1], at).map(|e| Some((e, end)));
+                        return self.entity(&input[at + 1..end - 1], at, end).map(Some);
                     }
                     Some((_, Reference::General)) => break,
                     Some((end, Reference::Char(_))) => (at, plain) = (end, false),
@@ -436,34 +500,39 @@ impl Scanner {
                 Some(_) => at += 1,
             }
         }
-        let raw = &input[from..at];
-        let text = if plain { raw.into() } else { content(raw).into() };
-        Ok(Some((Event::Text(text), at)))
+        let kind = if plain { Kind::Plain } else { Kind::Text };
+        Ok(Some(self.found(kind, from, at, at)))
+    }
+
+    /// Notes a token.
+    #[inline]
+    fn found(&mut self, kind: Kind, begin: usize, end: usize, used: usize) -> Kind {
+        (self.token.begin, self.token.end, self.token.used) = (begin, end, used);
+        kind
     }
 
     /// A reference that is not expanded; without a declaration it is an error (XML 1.0 §4.1).
-    fn entity<'a>(&self, name: &'a str, at: usize) -> Result<Event<'a>, Error> {
+    fn entity(&mut self, name: &str, at: usize, end: usize) -> Result<Kind, Error> {
         if !self.entities.has(name) {
             return Err(self.malformed(at, "a reference to an entity that is not declared"));
         }
-        Ok(Event::EntityRef(name))
+        Ok(self.found(Kind::EntityRef, at + 1, end - 1, end))
     }
 
-    fn comment<'a>(
-        &mut self,
-        input: &'a str,
-        from: usize,
-    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+    fn comment(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 4..];
         let Some(len) = memmem::find(inside.as_bytes(), b"--") else { return Ok(None) };
         match inside.as_bytes().get(len + 2) {
             None => Ok(None),
-            Some(b'>') => Ok(Some((Event::Comment(line_ends(&inside[..len])), from + 4 + len + 3))),
+            Some(b'>') => {
+                let end = from + 4 + len;
+                Ok(Some(self.found(Kind::Comment, from + 4, end, end + 3)))
+            }
             Some(_) => Err(self.malformed(from + 4 + len, "'--' in a comment")),
         }
     }
 
-    fn pi<'a>(&mut self, input: &'a str, from: usize) -> Result<Option<(Event<'a>, usize)>, Error> {
+    fn pi(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 2..];
         let Some(len) = memmem::find(inside.as_bytes(), b"?>") else { return Ok(None) };
         let inside = &inside[..len];
@@ -478,42 +547,49 @@ impl Scanner {
         if begin == end && begin < len {
             return Err(self.malformed(from + 2 + end, "no white space behind a target"));
         }
-        let data = line_ends(&inside[begin..]);
-        Ok(Some((Event::Pi { target, data }, from + 2 + len + 2)))
+        self.token.middle = from + 2 + end;
+        Ok(Some(self.found(Kind::Pi, from + 2, from + 2 + len, from + 2 + len + 2)))
     }
 
     /// `XMLDecl`, production 23.
-    fn declaration<'a>(
-        &mut self,
-        input: &'a str,
-        from: usize,
-    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+    fn declaration(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 5..];
         let Some(len) = inside.find("?>") else {
             self.place = Place::Start;
             return Ok(None);
         };
-        let wrong = || self.malformed(from, "an XML declaration of another form");
-        let mut rest = &inside[..len];
-        let version = pseudo(&mut rest, "version").ok_or_else(wrong)?;
-        let number = version.strip_prefix("1.").ok_or_else(wrong)?;
-        let encoding = pseudo(&mut rest, "encoding");
-        let standalone = match pseudo(&mut rest, "standalone") {
-            None => None,
-            Some("yes") => Some(true),
-            Some("no") => Some(false),
-            Some(_) => return Err(wrong()),
-        };
-        let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-        let named = encoding.is_none_or(|name| {
-            name.starts_with(|first: char| first.is_ascii_alphabetic())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-        });
-        if !digits || !named || space_end(rest.as_bytes(), 0) < rest.len() {
-            return Err(wrong());
+        let end = from + 5 + len;
+        if declaration(&inside[..len]).is_none() {
+            return Err(self.malformed(from, "an XML declaration of another form"));
         }
-        Ok(Some((Event::Declaration { version, encoding, standalone }, from + 5 + len + 2)))
+        Ok(Some(self.found(Kind::Declaration, from + 5, end, end + 2)))
     }
+}
+
+/// Whether character data with sections is nothing but empty ones.
+fn is_empty(raw: &str) -> bool {
+    raw.starts_with(CDATA) && raw.split("<![CDATA[]]>").all(str::is_empty)
+}
+
+/// The inside of an XML declaration; `None` if it has another form (XML 1.0, production 23).
+fn declaration(inside: &str) -> Option<Event<'_>> {
+    let mut rest = inside;
+    let version = pseudo(&mut rest, "version")?;
+    let number = version.strip_prefix("1.")?;
+    let encoding = pseudo(&mut rest, "encoding");
+    let standalone = match pseudo(&mut rest, "standalone") {
+        None => None,
+        Some("yes") => Some(true),
+        Some("no") => Some(false),
+        Some(_) => return None,
+    };
+    let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let named = encoding.is_none_or(|name| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    });
+    let whole = digits && named && space_end(rest.as_bytes(), 0) == rest.len();
+    whole.then(|| Event::Declaration(Box::new(XmlDeclaration { version, encoding, standalone })))
 }
 
 /// Takes ` name="value"` off the front.

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
+use super::Start;
 use super::chars::{is_nc_name, is_space, name_end, space_end, value_end};
 use super::names::{NameId, UriId};
-use super::scanner::{Open, Scanner};
+use super::scanner::{Found, Kind, Open, Scanner, Token};
 use super::text::{Reference, reference, value};
-use super::{Event, Start};
 use crate::Error;
 
 /// No namespace is bound to the prefix.
 pub(super) const UNBOUND: u32 = u32::MAX;
 /// Not resolved yet.
-const UNKNOWN: NameId = NameId(u32::MAX);
+const UNKNOWN: NameId = NameId(usize::MAX);
 /// The prefixes that exist before any is declared.
 const PREFIX_NONE: u32 = 0;
 const PREFIX_XMLNS: u32 = 2;
@@ -94,11 +94,7 @@ fn offset(at: usize) -> u32 {
 
 impl Scanner {
     /// A start tag at `from`; `None` if its end is not there.
-    pub(super) fn start<'a>(
-        &mut self,
-        input: &'a str,
-        from: usize,
-    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+    pub(super) fn start(&mut self, input: &str, from: usize) -> Found {
         let bytes = input.as_bytes();
         let mut at = name_end(bytes, from + 1);
         if at == bytes.len() {
@@ -127,12 +123,11 @@ impl Scanner {
             }
         };
         u32::try_from(end - from).map_err(|_| self.limit("a tag of 4 GiB".to_owned()))?;
-        let tag = &input[from..end];
-        let name = self.open(tag, from, qname)?;
+        let name = self.open(&input[from..end], from, qname)?;
         self.empty = empty;
         let local = self.qname[qname as usize].local as usize;
-        let prefix = if local == 0 { "" } else { &tag[1..local] };
-        Ok(Some((Event::Start(Start { name, prefix, tag, empty }), end)))
+        self.token = Token { begin: from, middle: from + local, end, name, used: end };
+        Ok(Some(Kind::Start))
     }
 
     /// An attribute at `at`, put into the list with its name unresolved; where it ends, or `None`.
@@ -314,7 +309,7 @@ impl Scanner {
         }
         let entry = &mut self.qname[qname as usize];
         let local = text.get(entry.local as usize..).unwrap_or("");
-        let name = NameId(self.names.names.intern(bound, local)?);
+        let name = NameId::of(self.names.names.intern(bound, local)?);
         (entry.uri, entry.name) = (bound, name);
         self.check_tables()?;
         Ok(name)
@@ -331,7 +326,7 @@ impl Scanner {
             let name = match prefix {
                 PREFIX_NONE if bare != UNKNOWN => bare,
                 PREFIX_NONE => {
-                    let name = NameId(self.names.names.intern(0, self.qnames.get(qname))?);
+                    let name = NameId::of(self.names.names.intern(0, self.qnames.get(qname))?);
                     self.qname[qname as usize].bare = name;
                     name
                 }
@@ -396,11 +391,7 @@ impl Scanner {
 
     /// An end tag at `from`; `None` if its end is not there.
     #[inline]
-    pub(super) fn end<'a>(
-        &mut self,
-        input: &'a str,
-        from: usize,
-    ) -> Result<Option<(Event<'a>, usize)>, Error> {
+    pub(super) fn end(&mut self, input: &str, from: usize) -> Found {
         let bytes = input.as_bytes();
         let Some(open) = self.open.last() else {
             return Err(self.malformed(from, "an end tag without its start"));
@@ -415,7 +406,9 @@ impl Scanner {
         match rest.get(end) {
             Some(b'>') if same => {
                 let end = at + name.len() + end + 1;
-                Ok(Some((self.close(), end)))
+                (self.token.begin, self.token.end, self.token.used) = (at, at, end);
+                self.close();
+                Ok(Some(Kind::End))
             }
             None if same => Ok(None),
             _ => {
@@ -427,16 +420,16 @@ impl Scanner {
 
     /// Closes the innermost element.
     #[inline]
-    pub(super) fn close<'a>(&mut self) -> Event<'a> {
-        let Some(open) = self.open.pop() else { return Event::Eof };
+    pub(super) fn close(&mut self) {
+        let Some(open) = self.open.pop() else { return };
         self.written = open.qname;
+        self.token.name = open.name;
         while self.undo.len() > open.undo {
             if let Some((prefix, uri)) = self.undo.pop() {
                 self.bound[prefix as usize] = uri;
             }
         }
         self.closed(self.open.is_empty());
-        Event::End { name: open.name }
     }
 }
 

@@ -55,7 +55,8 @@ fn a_document_with_everything() {
         x&amp;&#x41;<![CDATA[<&]]]>]&e;y\r\n\
         <?pi d d?></a:a >\n<!---->\r\n";
     let expected = [
-        "Declaration { version: \"1.0\", encoding: Some(\"UTF-8\"), standalone: Some(true) }",
+        "Declaration(XmlDeclaration { version: \"1.0\", encoding: Some(\"UTF-8\"), standalone: \
+         Some(true) })",
         "Comment(\" c\\n \")",
         "Doctype(Doctype { name: \"a\", public: \"-//X//Y\", system: \"s'y\", subset: \
          \"<!ENTITY e \\\"x>]\\\"><!-- ] --> %p; <?q ]?>\" })",

@@ -1,5 +1,7 @@
 //! References, line ends and normalisation of values (XML 1.0 §2.11, §3.3.3, §4.1).
 
+use memchr::{memchr, memmem};
+
 use super::chars::is_char;
 
 /// What a reference stands for.
@@ -45,28 +47,25 @@ fn numbered(number: &str) -> Option<char> {
 /// space if `value` says that this is an attribute's (§3.3.3), else line ends become line feeds.
 fn resolve_into(raw: &str, value: bool, out: &mut String) {
     let mut rest = raw;
-    while let Some(at) = rest.find(['&', '\r', '\n', '\t']) {
+    let special = |byte: &u8| match byte {
+        b'&' | b'\r' => true,
+        b'\n' | b'\t' => value,
+        _ => false,
+    };
+    while let Some(at) = rest.as_bytes().iter().position(special) {
         out.push_str(&rest[..at]);
         let behind = &rest[at + 1..];
-        match rest.as_bytes()[at] {
-            b'&' => {
-                let end = behind.find(';').unwrap_or(behind.len());
-                if let Some(Reference::Char(char)) = reference(&behind[..end]) {
-                    out.push(char);
-                }
-                rest = behind.get(end + 1..).unwrap_or("");
+        if rest.as_bytes()[at] == b'&' {
+            let end = memchr(b';', behind.as_bytes()).unwrap_or(behind.len());
+            if let Some(Reference::Char(char)) = reference(&behind[..end]) {
+                out.push(char);
             }
-            byte => {
-                let line_end = byte == b'\r';
-                out.push(match byte {
-                    _ if value => ' ',
-                    b'\t' => '\t',
-                    _ => '\n',
-                });
-                let feed = if line_end { behind.strip_prefix('\n') } else { None };
-                rest = feed.unwrap_or(behind);
-            }
+            rest = behind.get(end + 1..).unwrap_or("");
+            continue;
         }
+        out.push(if value { ' ' } else { '\n' });
+        let pair = rest.as_bytes()[at] == b'\r' && behind.starts_with('\n');
+        rest = &behind[usize::from(pair)..];
     }
     out.push_str(rest);
 }
@@ -82,14 +81,20 @@ pub(super) fn value(raw: &str) -> String {
 pub(super) fn content(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
-    while let Some((before, section)) = rest.split_once("<![CDATA[") {
-        resolve_into(before, false, &mut out);
-        let (inside, behind) = section.split_once("]]>").unwrap_or((section, ""));
-        line_ends_into(inside, &mut out);
-        rest = behind;
+    while let Some(begin) = find_section(rest) {
+        resolve_into(&rest[..begin], false, &mut out);
+        let section = &rest[begin + 9..];
+        let end = memmem::find(section.as_bytes(), b"]]>").unwrap_or(section.len());
+        line_ends_into(&section[..end], &mut out);
+        rest = section.get(end + 3..).unwrap_or("");
     }
     resolve_into(rest, false, &mut out);
     out
+}
+
+/// In character data `<` begins nothing but a section.
+fn find_section(raw: &str) -> Option<usize> {
+    memchr(b'<', raw.as_bytes())
 }
 
 fn line_ends_into(raw: &str, out: &mut String) {
