@@ -3,6 +3,7 @@
 //!
 //! What a stream learns itself, built-in element grammars, is not here.
 
+// order: these maps are looked up, and written sorted.
 use std::collections::HashMap;
 
 /// Index of a rule in [`Grammars::rules`].

@@ -2,5 +2,8 @@
 
 pub mod grammar;
 pub mod options;
+pub mod schema;
 
+pub use grammar::Grammars;
 pub use options::{Alignment, Options, Preserve, Profile, SchemaId};
+pub use schema::Schema;
