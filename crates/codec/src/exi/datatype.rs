@@ -1,0 +1,383 @@
+//! Values on the wire (EXI §7.1): written from [`Typed`], read to text.
+
+use super::{
+    bits::{Fault, Reader, Writer, is_xml, width},
+    grammar::DateTime,
+    lexical::{MAX_DIGITS, Parts, SPECIAL, Typed, is_space, write_digits, write_reversed},
+};
+
+/// Whether white space and groups of four are as base64Binary has them.
+pub(crate) fn is_base64(text: &str) -> bool {
+    let mut count = 0;
+    let mut pads = 0;
+    for byte in text.bytes().filter(|&byte| !is_space(byte)) {
+        match byte {
+            b'=' => pads += 1,
+            _ if pads > 0 || sextet(byte).is_none() => return false,
+            _ => {}
+        }
+        count += 1;
+    }
+    count % 4 == 0 && pads <= 2
+}
+
+fn sextet(byte: u8) -> Option<u32> {
+    Some(u32::from(match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}
+
+fn write_base64(text: &str, to: &mut Writer) {
+    let count = text.bytes().filter(|&b| sextet(b).is_some()).count();
+    to.unsigned(count as u64 * 3 / 4);
+    let (mut acc, mut bits) = (0u32, 0);
+    for six in text.bytes().filter_map(sextet) {
+        acc = (acc << 6 | six) & 0xffff;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            to.byte((acc >> bits & 0xff) as u8);
+        }
+    }
+}
+
+fn nibble(byte: u8) -> u8 {
+    match byte {
+        b'0'..=b'9' => byte - b'0',
+        b'a'..=b'f' => byte - b'a' + 10,
+        _ => byte.wrapping_sub(b'A').wrapping_add(10),
+    }
+}
+
+/// Writes a value that is neither a string nor a list.
+pub(crate) fn write(value: &Typed<'_>, to: &mut Writer) {
+    match *value {
+        Typed::Bits(value, bits) => to.bits(value, bits),
+        Typed::Integer { negative, digits } => {
+            to.bits(u32::from(negative), 1);
+            write_digits(digits, negative, to);
+        }
+        Typed::Unsigned(digits) => write_digits(digits, false, to),
+        Typed::Decimal { negative, whole, fraction } => {
+            to.bits(u32::from(negative), 1);
+            write_digits(whole, false, to);
+            write_reversed(fraction, to);
+        }
+        Typed::Float { mantissa, exponent } => {
+            write_integer(mantissa, to);
+            write_integer(exponent, to);
+        }
+        Typed::Date(parts) => write_date(&parts, to),
+        Typed::Hex(text) => {
+            to.unsigned(text.len() as u64 / 2);
+            for two in text.as_bytes().chunks_exact(2) {
+                to.byte(nibble(two[0]) << 4 | nibble(two[1]));
+            }
+        }
+        Typed::Base64(text) => write_base64(text, to),
+        Typed::Text(_) | Typed::List(..) => {}
+    }
+}
+
+/// Integer (EXI §7.1.5).
+fn write_integer(value: i64, to: &mut Writer) {
+    to.bits(u32::from(value < 0), 1);
+    to.unsigned(if value < 0 { (-1 - value).unsigned_abs() } else { value.unsigned_abs() });
+}
+
+/// Date-Time (EXI §7.1.8).
+fn write_date(parts: &Parts<'_>, to: &mut Writer) {
+    if let Some(year) = parts.year {
+        write_integer(year - 2000, to);
+    }
+    if let Some(month_day) = parts.month_day {
+        to.bits(month_day, 9);
+    }
+    if let Some(time) = parts.time {
+        to.bits(time, 17);
+        to.bits(u32::from(!parts.fraction.is_empty()), 1);
+        if !parts.fraction.is_empty() {
+            write_reversed(parts.fraction, to);
+        }
+    }
+    to.bits(u32::from(parts.zone.is_some()), 1);
+    if let Some(zone) = parts.zone {
+        to.bits(zone, 11);
+    }
+}
+
+/// Characters of a restricted set (EXI §7.1.10.1).
+pub(crate) fn write_restricted(set: &[char], text: &str, to: &mut Writer) {
+    let bits = width(set.len() + 1);
+    for c in text.chars() {
+        match set.binary_search(&c) {
+            Ok(at) => to.bits(u32::try_from(at).unwrap_or_default(), bits),
+            Err(_) => {
+                to.bits(u32::try_from(set.len()).unwrap_or_default(), bits);
+                to.unsigned(u64::from(u32::from(c)));
+            }
+        }
+    }
+}
+
+/// Characters of a restricted set.
+pub(crate) fn read_restricted(
+    set: &[char],
+    count: usize,
+    from: &mut Reader,
+    to: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    // One bit each is the least that a set needs.
+    if count > from.left() {
+        return Err(Fault::Short);
+    }
+    let bits = width(set.len() + 1);
+    for _ in 0..count {
+        let code = from.bits(bits) as usize;
+        let c = match set.get(code) {
+            Some(&c) => c,
+            None if code == set.len() => {
+                let c = u32::try_from(from.unsigned()?).ok().and_then(char::from_u32);
+                c.filter(|&c| is_xml(c)).ok_or(Fault::Bad("not a character of XML"))?
+            }
+            None => return Err(Fault::Bad("no character has this number")),
+        };
+        to.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    Ok(())
+}
+
+/// Appends a number in decimal.
+pub(crate) fn decimal(mut value: u64, to: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    to.extend_from_slice(&digits[at..]);
+}
+
+fn padded(value: u64, width: usize, to: &mut Vec<u8>) {
+    let begin = to.len();
+    decimal(value, to);
+    let missing = width.saturating_sub(to.len() - begin);
+    to.splice(begin..begin, std::iter::repeat_n(b'0', missing));
+}
+
+fn two(value: u32, to: &mut Vec<u8>) {
+    to.extend_from_slice(&[b'0' + (value / 10 % 10) as u8, b'0' + (value % 10) as u8]);
+}
+
+/// An Unsigned integer of any length, plus one if `plus_one`, in decimal.
+pub(crate) fn read_digits(
+    plus_one: bool,
+    from: &mut Reader,
+    to: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    let begin = *from;
+    if let Ok(value) = from.unsigned() {
+        decimal(value + u64::from(plus_one), to);
+        return Ok(());
+    }
+    *from = begin;
+    // Limbs to the base 10^9, least first, from the most significant group on.
+    let mut groups = Vec::new();
+    loop {
+        let byte = from.byte();
+        groups.push(byte & 0x7f);
+        if byte < 0x80 {
+            break;
+        }
+        if groups.len() * 2 > MAX_DIGITS {
+            return Err(Fault::Limit("digits of a number"));
+        }
+    }
+    let mut limbs: Vec<u64> = vec![0];
+    let mut shift_in = |factor: u64, add: u64| {
+        let mut carry = add;
+        for limb in &mut limbs {
+            let sum = *limb * factor + carry;
+            *limb = sum % 1_000_000_000;
+            carry = sum / 1_000_000_000;
+        }
+        if carry > 0 {
+            limbs.push(carry);
+        }
+    };
+    groups.iter().rev().for_each(|&group| shift_in(128, u64::from(group)));
+    shift_in(1, u64::from(plus_one));
+    decimal(limbs.last().copied().unwrap_or_default(), to);
+    for &limb in limbs.iter().rev().skip(1) {
+        padded(limb, 9, to);
+    }
+    Ok(())
+}
+
+/// Digits behind a point, which come in reverse.
+fn read_fraction(from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
+    let begin = to.len();
+    read_digits(false, from, to)?;
+    to[begin..].reverse();
+    Ok(())
+}
+
+/// Integer below 2^63 in size.
+fn read_integer(from: &mut Reader) -> Result<i64, Fault> {
+    let negative = from.bits(1) == 1;
+    let value = i64::try_from(from.unsigned()?).unwrap_or(i64::MAX);
+    Ok(if negative { -1 - value } else { value })
+}
+
+/// Integer of any length.
+pub(crate) fn read_any_integer(from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
+    let negative = from.bits(1) == 1;
+    if negative {
+        to.push(b'-');
+    }
+    read_digits(negative, from, to)
+}
+
+/// n-bit integer from `lower`.
+pub(crate) fn read_bounded(lower: i64, bits: u32, from: &mut Reader, to: &mut Vec<u8>) {
+    let value = lower.saturating_add(i64::from(from.bits(bits)));
+    if value < 0 {
+        to.push(b'-');
+    }
+    decimal(value.unsigned_abs(), to);
+}
+
+/// Decimal (EXI §7.1.3).
+pub(crate) fn read_decimal(from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
+    if from.bits(1) == 1 {
+        to.push(b'-');
+    }
+    read_digits(false, from, to)?;
+    to.push(b'.');
+    read_fraction(from, to)
+}
+
+/// Float (EXI §7.1.4): mantissa and exponent as they are.
+pub(crate) fn read_float(from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
+    let mantissa = read_integer(from)?;
+    let exponent = read_integer(from)?;
+    if exponent == SPECIAL {
+        let name: &[u8] = match mantissa {
+            1 => b"INF",
+            -1 => b"-INF",
+            _ => b"NaN",
+        };
+        to.extend_from_slice(name);
+        return Ok(());
+    }
+    if exponent.abs() >= 1 << 14 {
+        return Err(Fault::Bad("an exponent of more than 14 bits"));
+    }
+    if mantissa < 0 {
+        to.push(b'-');
+    }
+    decimal(mantissa.unsigned_abs(), to);
+    if exponent != 0 {
+        to.push(b'E');
+        if exponent < 0 {
+            to.push(b'-');
+        }
+        decimal(exponent.unsigned_abs(), to);
+    }
+    Ok(())
+}
+
+/// Date-Time (EXI §7.1.8).
+pub(crate) fn read_date(
+    kind: DateTime,
+    from: &mut Reader,
+    to: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    use DateTime as D;
+    if matches!(kind, D::Year | D::YearMonth | D::Date | D::DateTime) {
+        let year = read_integer(from)?.saturating_add(2000);
+        if year < 0 {
+            to.push(b'-');
+        }
+        padded(year.unsigned_abs(), 4, to);
+    }
+    if !matches!(kind, D::Year | D::Time) {
+        let month_day = from.bits(9);
+        let dashes = match kind {
+            D::YearMonth | D::Date | D::DateTime => 1,
+            D::Month | D::MonthDay => 2,
+            _ => 3,
+        };
+        to.extend_from_slice(&b"---"[..dashes]);
+        if kind != D::Day {
+            two(month_day / 32, to);
+        }
+        if matches!(kind, D::Date | D::DateTime | D::MonthDay) {
+            to.push(b'-');
+        }
+        if !matches!(kind, D::YearMonth | D::Month) {
+            two(month_day % 32, to);
+        }
+    }
+    if kind == D::DateTime {
+        to.push(b'T');
+    }
+    if matches!(kind, D::DateTime | D::Time) {
+        let time = from.bits(17);
+        two(time / 4096, to);
+        to.push(b':');
+        two(time / 64 % 64, to);
+        to.push(b':');
+        two(time % 64, to);
+        if from.bits(1) == 1 {
+            to.push(b'.');
+            read_fraction(from, to)?;
+        }
+    }
+    if from.bits(1) == 1 {
+        write_zone(from.bits(11), to);
+    }
+    Ok(())
+}
+
+fn write_zone(zone: u32, to: &mut Vec<u8>) {
+    let size = zone.abs_diff(14 * 64);
+    if size == 0 {
+        return to.push(b'Z');
+    }
+    to.push(if zone < 14 * 64 { b'-' } else { b'+' });
+    two(size / 64, to);
+    to.push(b':');
+    two(size % 64, to);
+}
+
+/// base64Binary and hexBinary (EXI §7.1.1).
+pub(crate) fn read_binary(hex: bool, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
+    let length = from.length()?;
+    let mut bytes = Vec::new();
+    from.bytes(length, &mut bytes)?;
+    if hex {
+        let digits = b"0123456789ABCDEF";
+        to.extend(bytes.iter().flat_map(|b| [digits[usize::from(b >> 4)], digits[usize::from(b & 15)]]));
+        return Ok(());
+    }
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for three in bytes.chunks(3) {
+        let word = three.iter().fold(0u32, |sum, &b| sum << 8 | u32::from(b));
+        let word = word << (8 * (3 - three.len()));
+        for at in 0..4 {
+            let letter = letters[(word >> (18 - 6 * at) & 63) as usize];
+            to.push(if at > three.len() { b'=' } else { letter });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,712 @@
+//! From a stream to events.
+
+use std::sync::Arc;
+
+use super::{
+    Options,
+    bits::{Fault, Reader, width},
+    built_in::{FRAGMENT, Fixed, LEARNED, PRODUCTION_BYTES, RULE_BYTES, is_content, key},
+    channels::Plan,
+    datatype,
+    grammar::{
+        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, RuleId, TypeId,
+    },
+    read_tables::{Names, Span, Values},
+    tables::NONE,
+};
+use crate::Limits;
+
+/// Datatype of values that no schema says anything about.
+pub(crate) const UNTYPED: DatatypeId = NONE;
+
+/// Where the text of a value is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Val {
+    /// In the string table.
+    Table(Span),
+    /// In [`Core::scratch`].
+    Scratch(Span),
+    /// In a channel, by its number in the block.
+    Deferred(u32),
+}
+
+/// An event by numbers; [`Core`] has the texts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Item {
+    StartDocument,
+    EndDocument,
+    Start { name: u32, prefix: u32 },
+    End,
+    Attribute { name: u32, prefix: u32, value: Val },
+    /// `xsi:type` as a name.
+    Type { prefix: u32, target: u32, target_prefix: u32 },
+    Namespace { uri: u32, prefix: u32, local: bool },
+    Characters(Val),
+    Comment(Span),
+    Instruction(Span, Span),
+    Doctype([Span; 4]),
+    Entity(Span),
+}
+
+/// What goes on after an element.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    rule: RuleId,
+    name: u32,
+    type_id: TypeId,
+}
+
+/// What a stream fills.
+#[derive(Debug)]
+struct Tables {
+    names: Names,
+    values: Values,
+    learned: Vec<Vec<u32>>,
+    productions: usize,
+}
+
+impl Tables {
+    fn new(grammars: &Grammars, options: &Options) -> Result<Self, Fault> {
+        let (names, values) = (Names::new(grammars)?, Values::new(options));
+        Ok(Self { names, values, learned: vec![Vec::new(), Vec::new()], productions: 0 })
+    }
+
+    fn bytes(&self) -> usize {
+        self.names.bytes()
+            + self.values.bytes()
+            + self.learned.len() * RULE_BYTES
+            + self.productions * PRODUCTION_BYTES
+    }
+}
+
+/// Walks grammars over a stream.
+#[derive(Debug)]
+pub(crate) struct Core {
+    grammars: Arc<Grammars>,
+    /// Datatypes as the options have them coded, where that differs from the schema's.
+    datatypes: Option<Vec<Datatype>>,
+    options: Options,
+    fixed: Fixed,
+    tables: Tables,
+    /// Texts of the last event.
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) plan: Option<Plan>,
+    rule: RuleId,
+    name: u32,
+    type_id: TypeId,
+    stack: Vec<Frame>,
+    /// Names of the schema.
+    first: u32,
+    events: u32,
+    /// How much may still be learned (EXI Profile).
+    productions_left: u32,
+    limits: Limits,
+}
+
+impl Core {
+    pub(crate) fn new(
+        grammars: Arc<Grammars>,
+        options: &Options,
+        limits: &Limits,
+    ) -> Result<Self, Fault> {
+        let tables = Tables::new(&grammars, options)?;
+        let first = u32::try_from(tables.names.count()).map_err(|_| Fault::Limit("table_bytes"))?;
+        Ok(Self {
+            datatypes: super::mapping::coded(&grammars, options),
+            options: options.clone(),
+            fixed: Fixed::new(options),
+            tables,
+            scratch: Vec::new(),
+            plan: Plan::of(options),
+            rule: grammars.start,
+            name: 0,
+            type_id: NONE,
+            stack: Vec::new(),
+            first,
+            events: 0,
+            productions_left: options.profile.built_in_productions_max.unwrap_or(NONE),
+            limits: *limits,
+            grammars,
+        })
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.tables.names
+    }
+
+    /// The text of a value that is not deferred.
+    #[inline]
+    pub(crate) fn text(&self, value: Val) -> &[u8] {
+        match value {
+            Val::Table(span) => self.tables.values.text.get(span),
+            Val::Scratch(span) => self.slice(span),
+            Val::Deferred(at) => self.plan.as_ref().map_or(&[], |plan| plan.text(at)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn slice(&self, span: Span) -> &[u8] {
+        self.scratch.get(span.0 as usize..span.1 as usize).unwrap_or_default()
+    }
+
+    /// The next event, or [`Fault::Short`] and nothing changed.
+    #[inline]
+    pub(crate) fn next(&mut self, from: &mut Reader) -> Result<Item, Fault> {
+        self.events = self.events.wrapping_add(1);
+        if self.events.is_multiple_of(64) {
+            self.check()?;
+        }
+        self.scratch.clear();
+        let (names, values) = (self.tables.names.mark(), self.tables.values.mark());
+        match self.event(from) {
+            // What was read behind the end was zeros: no reason to complain about it.
+            Err(fault) if from.over() || fault == Fault::Short => {
+                self.tables.names.roll_back(names);
+                self.tables.values.roll_back(values);
+                Err(Fault::Short)
+            }
+            other => other,
+        }
+    }
+
+    /// Memory that the stream has filled, and what is not needed any more.
+    fn check(&mut self) -> Result<(), Fault> {
+        self.tables.values.compact();
+        if self.tables.bytes() > self.limits.table_bytes {
+            return Err(Fault::Limit("table_bytes"));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn event(&mut self, from: &mut Reader) -> Result<Item, Fault> {
+        if self.rule & LEARNED != 0 {
+            return self.learned_event(from);
+        }
+        let production = self.production(from)?;
+        self.apply(production, from)
+    }
+
+    /// Reads an event code of a rule that is not learned (EXI §6.2).
+    #[inline]
+    fn production(&self, from: &mut Reader) -> Result<Production, Fault> {
+        let rule = self.grammars.rules.get(self.rule as usize).ok_or(NO_CODE)?;
+        let more = usize::from(!rule.second.is_empty());
+        let code = from.bits(width(rule.first.len() + more)) as usize;
+        if let Some(production) = rule.first.get(code) {
+            return Ok(*production);
+        }
+        let code = from.bits(width(rule.second.len())) as usize;
+        match rule.second.get(code).ok_or(NO_CODE)? {
+            Branch::Leaf(production) => Ok(*production),
+            Branch::Group(all) => {
+                all.get(from.bits(width(all.len())) as usize).copied().ok_or(NO_CODE)
+            }
+        }
+    }
+
+    /// Reads an event of a built-in grammar (EXI §8.4.3).
+    fn learned_event(&mut self, from: &mut Reader) -> Result<Item, Fault> {
+        let rule = self.rule;
+        let learned = &self.tables.learned[(rule & !LEARNED) as usize];
+        let (count, base) = (learned.len(), self.fixed.base(rule));
+        let more = usize::from(self.fixed.second_count(rule) > 0);
+        let code = from.bits(width(count + base + more)) as usize;
+        if code < count {
+            let found = learned[count - 1 - code];
+            return self.apply_learned(found, from);
+        }
+        let event = match code - count {
+            0 if rule == FRAGMENT => Event::StartElementAny,
+            1 if rule == FRAGMENT => Event::EndDocument,
+            0 if base == 1 => Event::EndElement,
+            _ => {
+                let seconds = self.fixed.seconds(rule);
+                let code = from.bits(width(self.fixed.second_count(rule))) as usize;
+                match seconds.get(code) {
+                    Some(&event) => event,
+                    None if rule == FRAGMENT => *self.fixed.last.get(code).ok_or(NO_CODE)?,
+                    None if code == seconds.len() => {
+                        let code = from.bits(width(self.fixed.last.len())) as usize;
+                        *self.fixed.last.get(code).ok_or(NO_CODE)?
+                    }
+                    None => return Err(NO_CODE),
+                }
+            }
+        };
+        let next = match event {
+            Event::StartElementAny | Event::CharactersUntyped | Event::EntityReference
+                if rule != FRAGMENT => rule | 1,
+            _ => rule,
+        };
+        self.apply(Production { event, next }, from)
+    }
+
+    /// A production that was learned before.
+    #[inline]
+    fn apply_learned(&mut self, found: u32, from: &mut Reader) -> Result<Item, Fault> {
+        let (rule, name) = (self.rule, found >> 2);
+        match found & 3 {
+            key::START => {
+                let prefix = self.prefix(name, from)?;
+                self.sure(from)?;
+                let next = if rule == FRAGMENT { rule } else { rule | 1 };
+                self.enter(name, next)?;
+                Ok(Item::Start { name, prefix })
+            }
+            key::ATTRIBUTE => self.attribute(name, UNTYPED, rule, from),
+            key::CHARACTERS => self.characters(UNTYPED, rule | 1, from),
+            _ => self.leave(from),
+        }
+    }
+
+    /// Remembers what a wildcard of the current rule has matched.
+    fn learn(&mut self, rule: RuleId, found: u32) {
+        if rule & LEARNED == 0 {
+            return;
+        }
+        let left = &mut self.productions_left;
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
+        self.tables.learned[(rule & !LEARNED) as usize].push(found);
+        self.tables.productions += 1;
+    }
+
+    fn learn_once(&mut self, rule: RuleId, found: u32) {
+        if rule & LEARNED != 0 && !self.tables.learned[(rule & !LEARNED) as usize].contains(&found)
+        {
+            self.learn(rule, found);
+        }
+    }
+
+    /// Before anything changes that cannot be taken back.
+    #[inline]
+    fn sure(&self, from: &Reader) -> Result<(), Fault> {
+        if from.over() { Err(Fault::Short) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn prefix(&self, name: u32, from: &mut Reader) -> Result<u32, Fault> {
+        if !self.options.preserve.prefixes {
+            return Ok(NONE);
+        }
+        self.tables.names.read_prefix(self.tables.names.get(name).uri, from)
+    }
+
+    /// Into an element that no production names by its declaration.
+    fn enter(&mut self, name: u32, next: RuleId) -> Result<(), Fault> {
+        let mut rule = self.tables.names.get(name).rule;
+        if rule == NONE {
+            rule = match self.global(name) {
+                Some(element) => element,
+                None => self.make_rule()?,
+            };
+            self.tables.names.get_mut(name).rule = rule;
+        }
+        let (rule, type_id) = match self.grammars.elements.get(rule as usize) {
+            Some(element) if rule & LEARNED == 0 => (element.first, element.type_id),
+            _ => (rule, NONE),
+        };
+        self.push(name, rule, type_id, next)
+    }
+
+    /// A new built-in element grammar.
+    fn make_rule(&mut self) -> Result<RuleId, Fault> {
+        let at = u32::try_from(self.tables.learned.len()).ok().filter(|&at| at < LEARNED);
+        let at = at.ok_or(Fault::Limit("table_bytes"))?;
+        self.tables.learned.extend([Vec::new(), Vec::new()]);
+        Ok(at | LEARNED)
+    }
+
+    fn initial(&self, name: u32) -> Option<QName> {
+        let entry = self.tables.names.get(name);
+        (name < self.first).then_some(QName { uri: entry.uri, local: entry.id })
+    }
+
+    fn global(&self, name: u32) -> Option<u32> {
+        self.grammars.global_elements.get(&self.initial(name)?).copied()
+    }
+
+    #[inline]
+    fn push(
+        &mut self,
+        name: u32,
+        rule: RuleId,
+        type_id: TypeId,
+        next: RuleId,
+    ) -> Result<(), Fault> {
+        if self.stack.len() >= self.limits.depth {
+            return Err(Fault::Limit("depth"));
+        }
+        self.stack.push(Frame { rule: next, name: self.name, type_id: self.type_id });
+        (self.rule, self.name, self.type_id) = (rule, name, type_id);
+        Ok(())
+    }
+
+    #[inline]
+    fn leave(&mut self, from: &Reader) -> Result<Item, Fault> {
+        self.sure(from)?;
+        let frame = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
+        (self.rule, self.name, self.type_id) = (frame.rule, frame.name, frame.type_id);
+        Ok(Item::End)
+    }
+
+    /// What a production means.
+    fn apply(&mut self, production: Production, from: &mut Reader) -> Result<Item, Fault> {
+        let Production { event, next } = production;
+        match event {
+            Event::StartDocument => {
+                self.rule = next;
+                Ok(Item::StartDocument)
+            }
+            Event::EndDocument => {
+                self.sure(from)?;
+                Ok(Item::EndDocument)
+            }
+            Event::StartElement(id) => {
+                let element = self.grammars.elements.get(id as usize).ok_or(NO_CODE)?;
+                let name = self.tables.names.initial(element.name);
+                let (rule, type_id) = (element.first, element.type_id);
+                let prefix = self.prefix(name, from)?;
+                self.sure(from)?;
+                self.push(name, rule, type_id, next)?;
+                Ok(Item::Start { name, prefix })
+            }
+            Event::StartElementIn(_) | Event::StartElementAny => {
+                let name = match event {
+                    Event::StartElementIn(uri) => self.tables.names.read_local(uri, from)?,
+                    _ => self.tables.names.read_name(from)?,
+                };
+                let prefix = self.prefix(name, from)?;
+                self.sure(from)?;
+                self.learn(self.rule, name << 2 | key::START);
+                self.enter(name, next)?;
+                Ok(Item::Start { name, prefix })
+            }
+            Event::EndElement => {
+                self.sure(from)?;
+                self.learn_end();
+                self.leave(from)
+            }
+            Event::Characters(datatype) => self.characters(datatype, next, from),
+            Event::CharactersUntyped => {
+                let rule = self.rule;
+                let item = self.characters(UNTYPED, next, from)?;
+                self.learn_once(rule, key::CHARACTERS);
+                Ok(item)
+            }
+            Event::Attribute(name, datatype) => {
+                self.attribute(self.tables.names.initial(name), datatype, next, from)
+            }
+            Event::AttributeUntyped(name) => {
+                self.attribute(self.tables.names.initial(name), UNTYPED, next, from)
+            }
+            Event::AttributeIn(_) | Event::AttributeAny | Event::AttributeAnyUntyped => {
+                self.any_attribute(event, next, from)
+            }
+            Event::AttributeType => self.type_attribute(next, from),
+            Event::AttributeNil => self.nil_attribute(next, from),
+            other => self.other(other, next, from),
+        }
+    }
+
+    /// The first end of an empty element of a built-in grammar.
+    fn learn_end(&mut self) {
+        if self.rule & LEARNED != 0 && !is_content(self.rule) {
+            self.learn_once(self.rule, key::END);
+        }
+    }
+
+    fn any_attribute(
+        &mut self,
+        event: Event,
+        next: RuleId,
+        from: &mut Reader,
+    ) -> Result<Item, Fault> {
+        let name = match event {
+            Event::AttributeIn(uri) => self.tables.names.read_local(uri, from)?,
+            _ => self.tables.names.read_name(from)?,
+        };
+        let rule = self.rule;
+        let typed = rule & LEARNED == 0 && event != Event::AttributeAnyUntyped;
+        let global = self.initial(name).filter(|_| typed);
+        let datatype = global.and_then(|name| self.grammars.global_attributes.get(&name));
+        let datatype = datatype.copied().unwrap_or(UNTYPED);
+        let item = self.attribute(name, datatype, next, from)?;
+        if name == self.tables.names.initial(XSI_TYPE) {
+            self.learn_once(rule, name << 2 | key::ATTRIBUTE);
+        } else {
+            self.learn(rule, name << 2 | key::ATTRIBUTE);
+        }
+        Ok(item)
+    }
+
+    #[inline]
+    fn attribute(
+        &mut self,
+        name: u32,
+        datatype: DatatypeId,
+        next: RuleId,
+        from: &mut Reader,
+    ) -> Result<Item, Fault> {
+        if name == self.tables.names.initial(XSI_TYPE) {
+            return self.type_attribute(next, from);
+        }
+        let prefix = self.prefix(name, from)?;
+        let value = self.value(name, datatype, from)?;
+        self.sure(from)?;
+        self.defer(name, datatype);
+        self.rule = next;
+        Ok(Item::Attribute { name, prefix, value })
+    }
+
+    #[inline]
+    fn characters(
+        &mut self,
+        datatype: DatatypeId,
+        next: RuleId,
+        from: &mut Reader,
+    ) -> Result<Item, Fault> {
+        let value = self.value(self.name, datatype, from)?;
+        self.sure(from)?;
+        self.defer(self.name, datatype);
+        self.rule = next;
+        Ok(Item::Characters(value))
+    }
+
+    /// `xsi:type` (EXI §8.5.4.4): a name, in the structure.
+    fn type_attribute(&mut self, next: RuleId, from: &mut Reader) -> Result<Item, Fault> {
+        let prefix = self.prefix(self.tables.names.initial(XSI_TYPE), from)?;
+        if self.options.preserve.lexical {
+            return self.lexical_type(prefix, next, from);
+        }
+        let target = self.tables.names.read_name(from)?;
+        let target_prefix = self.prefix(target, from)?;
+        self.sure(from)?;
+        self.rule = next;
+        self.switch(target);
+        Ok(Item::Type { prefix, target, target_prefix })
+    }
+
+    /// Goes on with the grammar of a type, if there is one.
+    fn switch(&mut self, target: u32) {
+        let named = self.initial(target).and_then(|name| self.grammars.named_types.get(&name));
+        if let Some((&type_id, found)) =
+            named.and_then(|id| Some((id, self.grammars.types.get(*id as usize)?)))
+        {
+            (self.rule, self.type_id) = (found.first, type_id);
+        }
+    }
+
+    /// `xsi:type` as it was written; its prefix is looked up among the declarations.
+    fn lexical_type(
+        &mut self,
+        prefix: u32,
+        next: RuleId,
+        from: &mut Reader,
+    ) -> Result<Item, Fault> {
+        let name = self.tables.names.initial(XSI_TYPE);
+        let span = self.tables.values.read(name, from, |count, from, to| from.chars(count, to))?;
+        self.sure(from)?;
+        self.rule = next;
+        let text = self.tables.values.text.str(span).trim().to_owned();
+        let (before, local) = text.split_once(':').unwrap_or(("", &text));
+        if let Some(target) = self.tables.names.by_prefix(before, local, self.first) {
+            self.switch(target);
+        }
+        Ok(Item::Attribute { name, prefix, value: Val::Table(span) })
+    }
+
+    /// `xsi:nil`, in the structure.
+    fn nil_attribute(&mut self, next: RuleId, from: &mut Reader) -> Result<Item, Fault> {
+        let name = self.tables.names.initial(XSI_NIL);
+        let prefix = self.prefix(name, from)?;
+        let value = if self.options.preserve.lexical {
+            Val::Table(self.tables.values.read(name, from, |count, from, to| {
+                datatype::read_restricted(&super::mapping::BOOLEAN, count, from, to)
+            })?)
+        } else {
+            let text: &[u8] = if from.bits(1) == 1 { b"true" } else { b"false" };
+            self.scratch.extend_from_slice(text);
+            Val::Scratch(self.span(0)?)
+        };
+        self.sure(from)?;
+        self.rule = next;
+        let nil = matches!(self.text(value).trim_ascii(), b"true" | b"1");
+        if let Some(found) = self.grammars.types.get(self.type_id as usize).filter(|_| nil) {
+            self.rule = found.empty;
+        }
+        Ok(Item::Attribute { name, prefix, value })
+    }
+
+    /// The part of the scratch text from `begin`.
+    fn span(&self, begin: usize) -> Result<Span, Fault> {
+        let place = |at| u32::try_from(at).map_err(|_| Fault::Limit("message_bytes"));
+        Ok((place(begin)?, place(self.scratch.len())?))
+    }
+
+    fn string(&mut self, from: &mut Reader) -> Result<Span, Fault> {
+        let begin = self.scratch.len();
+        from.string(&mut self.scratch)?;
+        self.span(begin)
+    }
+
+    /// Events that only some preserve.
+    fn other(&mut self, event: Event, next: RuleId, from: &mut Reader) -> Result<Item, Fault> {
+        let item = match event {
+            Event::Namespace => {
+                let (uri, prefix) = self.tables.names.read_declaration(from)?;
+                Item::Namespace { uri, prefix, local: from.bits(1) == 1 }
+            }
+            Event::Comment => Item::Comment(self.string(from)?),
+            Event::ProcessingInstruction => {
+                Item::Instruction(self.string(from)?, self.string(from)?)
+            }
+            Event::Doctype => Item::Doctype([
+                self.string(from)?,
+                self.string(from)?,
+                self.string(from)?,
+                self.string(from)?,
+            ]),
+            Event::EntityReference => Item::Entity(self.string(from)?),
+            _ => return Err(Fault::Bad("self-contained elements are not read")),
+        };
+        self.sure(from)?;
+        if self.rule & LEARNED != 0
+            && self.rule != FRAGMENT
+            && !matches!(event, Event::Namespace)
+        {
+            self.rule |= 1;
+        } else {
+            self.rule = next;
+        }
+        Ok(item)
+    }
+
+    /// Reads a value, or leaves it to its channel.
+    #[inline]
+    fn value(&mut self, name: u32, id: DatatypeId, from: &mut Reader) -> Result<Val, Fault> {
+        match &self.plan {
+            Some(plan) => Ok(Val::Deferred(plan.next()?)),
+            None => self.value_now(name, id, from),
+        }
+    }
+
+    #[inline]
+    fn defer(&mut self, name: u32, datatype: DatatypeId) {
+        if let Some(plan) = &mut self.plan {
+            plan.push(name, datatype);
+        }
+    }
+
+    /// Reads a value.
+    #[inline]
+    pub(crate) fn value_now(
+        &mut self,
+        name: u32,
+        id: DatatypeId,
+        from: &mut Reader,
+    ) -> Result<Val, Fault> {
+        let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
+        let values = &mut self.tables.values;
+        let coding = types.get(id as usize).map_or(&Coding::String, |datatype| &datatype.coding);
+        match coding {
+            Coding::String => {
+                Ok(Val::Table(values.read(name, from, |count, from, to| from.chars(count, to))?))
+            }
+            Coding::Restricted(set) => Ok(Val::Table(values.read(name, from, |count, from, to| {
+                datatype::read_restricted(set, count, from, to)
+            })?)),
+            coding => {
+                let begin = self.scratch.len();
+                let most = usize::try_from(self.limits.output_bytes).unwrap_or(usize::MAX);
+                let reading = Reading { types, values, name, most };
+                reading.read(coding, from, &mut self.scratch)?;
+                Ok(Val::Scratch(self.span(begin)?))
+            }
+        }
+    }
+}
+
+const NO_CODE: Fault = Fault::Bad("no production has this event code");
+const XSI_NIL: QName = QName { uri: 2, local: 0 };
+const XSI_TYPE: QName = QName { uri: 2, local: 1 };
+
+/// What values other than plain strings are read with.
+struct Reading<'a> {
+    types: &'a [Datatype],
+    values: &'a mut Values,
+    name: u32,
+    most: usize,
+}
+
+impl Reading<'_> {
+    fn read(mut self, coding: &Coding, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
+        match coding {
+            Coding::List(item) => self.list(*item, from, to),
+            other => self.one(other, from, to),
+        }
+    }
+
+    fn list(&mut self, item: DatatypeId, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
+        let count = from.length()?;
+        let types = self.types;
+        let coding = types.get(item as usize).map_or(&Coding::String, |one| &one.coding);
+        for at in 0..count {
+            // Items may take no bits: what comes out is bounded instead.
+            if from.over() {
+                return Err(Fault::Short);
+            }
+            if to.len() > self.most {
+                return Err(Fault::Limit("output_bytes"));
+            }
+            if at > 0 {
+                to.push(b' ');
+            }
+            self.one(coding, from, to)?;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, coding: &Coding, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
+        match coding {
+            Coding::String | Coding::List(_) => {
+                let span =
+                    self.values.read(self.name, from, |count, from, to| from.chars(count, to))?;
+                to.extend_from_slice(self.values.text.get(span));
+            }
+            Coding::Restricted(set) => {
+                let span = self.values.read(self.name, from, |count, from, to| {
+                    datatype::read_restricted(set, count, from, to)
+                })?;
+                to.extend_from_slice(self.values.text.get(span));
+            }
+            Coding::Boolean => {
+                let text: &[u8] = if from.bits(1) == 1 { b"true" } else { b"false" };
+                to.extend_from_slice(text);
+            }
+            Coding::BooleanPattern => {
+                let forms: [&[u8]; 4] = [b"false", b"0", b"true", b"1"];
+                to.extend_from_slice(forms[from.bits(2) as usize & 3]);
+            }
+            Coding::Integer => datatype::read_any_integer(from, to)?,
+            Coding::Unsigned => datatype::read_digits(false, from, to)?,
+            Coding::Bounded { lower, bits } => {
+                datatype::read_bounded(*lower, u32::from(*bits), from, to);
+            }
+            Coding::Decimal => datatype::read_decimal(from, to)?,
+            Coding::Float => datatype::read_float(from, to)?,
+            Coding::DateTime(kind) => datatype::read_date(*kind, from, to)?,
+            Coding::Hex => datatype::read_binary(true, from, to)?,
+            Coding::Base64 => datatype::read_binary(false, from, to)?,
+            Coding::Enumeration { values, .. } => {
+                let at = from.bits(width(values.len())) as usize;
+                let value = values.get(at).ok_or(Fault::Bad("no value has this number"))?;
+                to.extend_from_slice(value.as_bytes());
+            }
+        }
+        Ok(())
+    }
+}

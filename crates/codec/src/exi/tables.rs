@@ -1,0 +1,323 @@
+//! String tables as the encoder has them (EXI §7.3): names with their compact identifiers, and
+//! values by hash.
+
+use super::{
+    Options,
+    bits::{Fault, Writer, width},
+    grammar::Grammars,
+    index::{Index, hash},
+};
+
+/// No number.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A namespace, in the URI partition or not yet.
+#[derive(Debug)]
+struct Uri {
+    text: Box<str>,
+    /// Compact identifier.
+    id: u32,
+    /// Local names in its partition.
+    locals: u32,
+    prefixes: Vec<Box<str>>,
+}
+
+/// An expanded name that the document or the schema has.
+#[derive(Debug)]
+pub(crate) struct Name {
+    /// Index of its namespace.
+    uri: u32,
+    local: Box<str>,
+    /// Compact identifier, if it is in the partition of its namespace.
+    id: u32,
+    /// Values in its partition.
+    values: u32,
+    /// The rule of its global element grammar, or [`NONE`] if that was not asked for yet.
+    pub(crate) rule: u32,
+}
+
+/// Names: those of the schema first, at [`Names::initial`].
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    uris: Vec<Uri>,
+    names: Vec<Name>,
+    by_text: Index,
+    /// First name of each initial namespace.
+    bases: Vec<u32>,
+    /// Entries of the URI partition.
+    uri_count: u32,
+    /// Bytes, by estimate.
+    pub(crate) bytes: usize,
+}
+
+fn small(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(NONE)
+}
+
+impl Names {
+    pub(crate) fn new(grammars: &Grammars) -> Self {
+        let mut tables = Self::default();
+        for uri in &grammars.uris {
+            let at = tables.add_uri(&uri.uri);
+            tables.enter_uri(at);
+            let prefixes = uri.prefixes.iter().map(|prefix| prefix.as_str().into());
+            tables.uris[at as usize].prefixes.extend(prefixes);
+            tables.bases.push(small(tables.names.len()));
+            for local in &uri.locals {
+                let name = tables.add_name(at, local);
+                tables.enter_local(name);
+            }
+        }
+        tables.bytes = 0;
+        tables
+    }
+
+    fn add_uri(&mut self, text: &str) -> u32 {
+        self.bytes += 96 + text.len();
+        self.uris.push(Uri { text: text.into(), id: NONE, locals: 0, prefixes: Vec::new() });
+        small(self.uris.len() - 1)
+    }
+
+    fn enter_uri(&mut self, uri: u32) {
+        self.uris[uri as usize].id = self.uri_count;
+        self.uri_count += 1;
+    }
+
+    fn name_hash(uri: u32, local: &str) -> u32 {
+        hash(local.as_bytes()) ^ uri.wrapping_mul(0x9e37_79b1)
+    }
+
+    fn add_name(&mut self, uri: u32, local: &str) -> u32 {
+        self.bytes += 128 + local.len();
+        let number = small(self.names.len());
+        self.names.push(Name { uri, local: local.into(), id: NONE, values: 0, rule: NONE });
+        self.by_text.insert(Self::name_hash(uri, local), number);
+        number
+    }
+
+    fn enter_local(&mut self, name: u32) {
+        let uri = &mut self.uris[self.names[name as usize].uri as usize];
+        self.names[name as usize].id = uri.locals;
+        uri.locals += 1;
+    }
+
+    /// The number of a namespace.
+    pub(crate) fn uri(&mut self, text: &str) -> u32 {
+        let known = self.uris.iter().position(|uri| &*uri.text == text);
+        known.map_or_else(|| self.add_uri(text), small)
+    }
+
+    /// The number of a name.
+    pub(crate) fn name(&mut self, uri: u32, local: &str) -> u32 {
+        let names = &self.names;
+        let same = |at: u32| names[at as usize].uri == uri && &*names[at as usize].local == local;
+        let found = self.by_text.find(Self::name_hash(uri, local), same);
+        found.unwrap_or_else(|| self.add_name(uri, local))
+    }
+
+    /// The number of a name of the schema.
+    #[inline]
+    pub(crate) fn initial(&self, name: super::grammar::QName) -> u32 {
+        self.bases[name.uri as usize] + name.local
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, name: u32) -> &Name {
+        &self.names[name as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, name: u32) -> &mut Name {
+        &mut self.names[name as usize]
+    }
+
+    /// The name as (local, uri), the order of attributes.
+    pub(crate) fn sort_key(&self, name: u32) -> (&str, &str) {
+        let name = self.get(name);
+        (&name.local, &self.uris[name.uri as usize].text)
+    }
+
+    /// Compact identifiers of namespace and local name, where they have them.
+    pub(crate) fn ids(&self, name: u32) -> (u32, u32) {
+        let name = self.get(name);
+        (self.uris[name.uri as usize].id, name.id)
+    }
+
+    /// URI (EXI §7.3.1): identifier + 1, or 0 and the text.
+    pub(crate) fn write_uri(&mut self, uri: u32, to: &mut Writer) {
+        let bits = width(self.uri_count as usize + 1);
+        let entry = &self.uris[uri as usize];
+        if entry.id != NONE {
+            return to.bits(entry.id + 1, bits);
+        }
+        to.bits(0, bits);
+        to.string(&entry.text, 0);
+        self.enter_uri(uri);
+    }
+
+    /// Local name (EXI §7.3.2).
+    pub(crate) fn write_local(&mut self, name: u32, to: &mut Writer) {
+        let entry = &self.names[name as usize];
+        if entry.id != NONE {
+            to.unsigned(0);
+            return to.bits(entry.id, width(self.uris[entry.uri as usize].locals as usize));
+        }
+        to.string(&entry.local, 1);
+        self.enter_local(name);
+    }
+
+    /// Namespace and local name (EXI §7.1.7), no prefix.
+    pub(crate) fn write_name(&mut self, name: u32, to: &mut Writer) {
+        self.write_uri(self.get(name).uri, to);
+        self.write_local(name, to);
+    }
+
+    /// Prefix of a name (EXI §7.1.7): nothing if there is no choice; 0 if an NS event will tell.
+    pub(crate) fn write_prefix(&self, name: u32, prefix: &str, to: &mut Writer) {
+        let prefixes = &self.uris[self.get(name).uri as usize].prefixes;
+        let at = prefixes.iter().position(|known| &**known == prefix).unwrap_or(0);
+        to.bits(small(at), width(prefixes.len()));
+    }
+
+    /// NS: namespace and prefix (EXI §7.3.1), which enters the partition of the namespace.
+    pub(crate) fn write_declaration(&mut self, uri: u32, prefix: &str, to: &mut Writer) {
+        self.write_uri(uri, to);
+        let prefixes = &mut self.uris[uri as usize].prefixes;
+        let bits = width(prefixes.len() + 1);
+        if let Some(at) = prefixes.iter().position(|known| &**known == prefix) {
+            return to.bits(small(at) + 1, bits);
+        }
+        to.bits(0, bits);
+        to.string(prefix, 0);
+        prefixes.push(prefix.into());
+        self.bytes += 24 + prefix.len();
+    }
+}
+
+/// A value in the string table.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    begin: u32,
+    length: u32,
+    hash: u32,
+    name: u32,
+    /// Compact identifier among those of its name.
+    local: u32,
+}
+
+/// The value partitions (EXI §7.3.3).
+#[derive(Debug)]
+pub(crate) struct Values {
+    index: Index,
+    values: Vec<Value>,
+    text: Vec<u8>,
+    /// What one round through a bounded table has pushed out, in bytes of `text`.
+    dead: usize,
+    /// Where the next value goes once the table is full.
+    next: u32,
+    /// Most values.
+    capacity: u32,
+    /// Longest value in characters.
+    max_length: usize,
+    locals: bool,
+}
+
+impl Values {
+    pub(crate) fn new(options: &Options) -> Self {
+        let max = options.value_max_length.map_or(usize::MAX, |max| max as usize);
+        Self {
+            index: Index::default(),
+            values: Vec::new(),
+            text: Vec::new(),
+            dead: 0,
+            next: 0,
+            capacity: options.value_partition_capacity.unwrap_or(NONE - 1),
+            max_length: max,
+            locals: options.profile.local_value_partitions,
+        }
+    }
+
+    /// Bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len() + self.values.len() * size_of::<Value>() + self.index.bytes()
+    }
+
+    fn text(&self, value: &Value) -> &[u8] {
+        let begin = value.begin as usize;
+        &self.text[begin..begin + value.length as usize]
+    }
+
+    /// A string value of `name`: a hit in the partition of the name or in the global one, or the
+    /// length + 2, and the text by `chars`.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        name: u32,
+        text: &str,
+        names: &mut Names,
+        to: &mut Writer,
+        chars: impl FnOnce(&str, &mut Writer),
+    ) -> Result<(), Fault> {
+        let hash = hash(text.as_bytes());
+        let same = |at: u32| self.text(&self.values[at as usize]) == text.as_bytes();
+        if let Some(at) = self.index.find(hash, same) {
+            let value = &self.values[at as usize];
+            if value.name == name {
+                to.byte(0);
+                to.bits(value.local, width(names.get(name).values as usize));
+            } else {
+                to.byte(1);
+                to.bits(at, width(self.values.len()));
+            }
+            return Ok(());
+        }
+        let length = if text.is_ascii() { text.len() } else { text.chars().count() };
+        to.unsigned(length as u64 + 2);
+        chars(text, to);
+        if length > 0 && length <= self.max_length && self.capacity > 0 {
+            self.enter(name, text, hash, names)?;
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, name: u32, text: &str, hash: u32, names: &mut Names) -> Result<(), Fault> {
+        let too_long = |_| Fault::Limit("table_bytes");
+        let begin = u32::try_from(self.text.len()).map_err(too_long)?;
+        let length = u32::try_from(text.len()).map_err(too_long)?;
+        let mut value = Value { begin, length, hash, name: NONE, local: 0 };
+        if self.locals {
+            let values = &mut names.get_mut(name).values;
+            (value.name, value.local) = (name, *values);
+            *values += 1;
+        }
+        self.text.extend_from_slice(text.as_bytes());
+        if self.values.len() < self.capacity as usize {
+            let at = u32::try_from(self.values.len()).map_err(too_long)?;
+            self.index.insert(hash, at);
+            self.values.push(value);
+            return Ok(());
+        }
+        // The oldest goes, and its local identifier stays unused (EXI §7.3.3).
+        let old = std::mem::replace(&mut self.values[self.next as usize], value);
+        self.index.remove(old.hash, self.next);
+        self.index.insert(hash, self.next);
+        self.next = (self.next + 1) % self.capacity;
+        self.dead += old.length as usize;
+        if self.dead > 4096 && self.dead * 2 > self.text.len() {
+            self.compact();
+        }
+        Ok(())
+    }
+
+    /// Drops the text of values that are gone.
+    fn compact(&mut self) {
+        let mut kept = Vec::with_capacity(self.text.len() - self.dead);
+        for at in 0..self.values.len() {
+            let begin = small(kept.len());
+            kept.extend_from_slice(self.text(&self.values[at]));
+            self.values[at].begin = begin;
+        }
+        self.text = kept;
+        self.dead = 0;
+    }
+}
