@@ -37,11 +37,6 @@ impl Writer {
     }
 
     #[inline]
-    pub(crate) fn is_aligned(&self) -> bool {
-        self.aligned
-    }
-
-    #[inline]
     fn push(&mut self, value: u32, bits: u32) {
         debug_assert!(bits <= 32 && (bits == 32 || u64::from(value) < 1 << bits));
         self.acc = self.acc << bits | u64::from(value);
@@ -237,6 +232,7 @@ impl<'a> Reader<'a> {
         if count > self.left() / 8 {
             return Err(Fault::Short);
         }
+        let begin = to.len();
         let mut left = count;
         while left > 0 {
             let word = self.window();
@@ -253,6 +249,11 @@ impl<'a> Reader<'a> {
             let c = c.filter(|&c| is_xml(c)).ok_or(Fault::Bad("not a character of XML"))?;
             to.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             left -= 1;
+        }
+        let control = |&byte: &u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
+        // Without a branch for each byte: there is hardly ever one.
+        if to[begin..].iter().fold(false, |found, byte| found | control(byte)) {
+            return Err(Fault::Bad("not a character of XML"));
         }
         Ok(())
     }

@@ -297,11 +297,7 @@ pub(crate) fn read_float(from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Faul
 }
 
 /// Date-Time (EXI §7.1.8).
-pub(crate) fn read_date(
-    kind: DateTime,
-    from: &mut Reader,
-    to: &mut Vec<u8>,
-) -> Result<(), Fault> {
+pub(crate) fn read_date(kind: DateTime, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
     use DateTime as D;
     if matches!(kind, D::Year | D::YearMonth | D::Date | D::DateTime) {
         let year = read_integer(from)?.saturating_add(2000);
@@ -367,7 +363,9 @@ pub(crate) fn read_binary(hex: bool, from: &mut Reader, to: &mut Vec<u8>) -> Res
     from.bytes(length, &mut bytes)?;
     if hex {
         let digits = b"0123456789ABCDEF";
-        to.extend(bytes.iter().flat_map(|b| [digits[usize::from(b >> 4)], digits[usize::from(b & 15)]]));
+        to.extend(
+            bytes.iter().flat_map(|b| [digits[usize::from(b >> 4)], digits[usize::from(b & 15)]]),
+        );
         return Ok(());
     }
     let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -35,12 +35,27 @@ pub(crate) enum Val {
 pub(crate) enum Item {
     StartDocument,
     EndDocument,
-    Start { name: u32, prefix: u32 },
+    Start {
+        name: u32,
+        prefix: u32,
+    },
     End,
-    Attribute { name: u32, prefix: u32, value: Val },
+    Attribute {
+        name: u32,
+        prefix: u32,
+        value: Val,
+    },
     /// `xsi:type` as a name.
-    Type { prefix: u32, target: u32, target_prefix: u32 },
-    Namespace { uri: u32, prefix: u32, local: bool },
+    Type {
+        prefix: u32,
+        target: u32,
+        target_prefix: u32,
+    },
+    Namespace {
+        uri: u32,
+        prefix: u32,
+        local: bool,
+    },
     Characters(Val),
     Comment(Span),
     Instruction(Span, Span),
@@ -98,8 +113,6 @@ pub(crate) struct Core {
     /// Names of the schema.
     first: u32,
     events: u32,
-    /// How much may still be learned (EXI Profile).
-    productions_left: u32,
     limits: Limits,
 }
 
@@ -124,10 +137,37 @@ impl Core {
             stack: Vec::new(),
             first,
             events: 0,
-            productions_left: options.profile.built_in_productions_max.unwrap_or(NONE),
             limits: *limits,
             grammars,
         })
+    }
+
+    /// Reads the values of channel `at` of the block.
+    pub(crate) fn channel(&mut self, at: usize, from: &mut Reader) -> Result<(), Fault> {
+        let Some(plan) = &mut self.plan else { return Ok(()) };
+        plan.values.resize(plan.datatypes.len(), Val::Deferred(NONE));
+        let channel = std::mem::take(&mut plan.channels[at]);
+        for &value in &channel.values {
+            let datatype = self.plan.as_ref().map_or(UNTYPED, |p| p.datatypes[value as usize]);
+            let read = self.value_now(channel.name, datatype, from)?;
+            if let Some(plan) = &mut self.plan {
+                plan.values[value as usize] = read;
+            }
+        }
+        if let Some(plan) = &mut self.plan {
+            plan.channels[at] = channel;
+        }
+        self.sure(from)
+    }
+
+    /// Forgets a block whose values were handed out.
+    pub(crate) fn end_block(&mut self) -> Result<(), Fault> {
+        if let Some(plan) = &mut self.plan {
+            plan.clear();
+        }
+        self.scratch.clear();
+        self.tables.values.compact();
+        self.check()
     }
 
     pub(crate) fn names(&self) -> &Names {
@@ -140,7 +180,11 @@ impl Core {
         match value {
             Val::Table(span) => self.tables.values.text.get(span),
             Val::Scratch(span) => self.slice(span),
-            Val::Deferred(at) => self.plan.as_ref().map_or(&[], |plan| plan.text(at)),
+            Val::Deferred(at) => match self.plan.as_ref().and_then(|p| p.values.get(at as usize)) {
+                Some(&Val::Table(span)) => self.tables.values.text.get(span),
+                Some(&Val::Scratch(span)) => self.slice(span),
+                _ => &[],
+            },
         }
     }
 
@@ -156,7 +200,9 @@ impl Core {
         if self.events.is_multiple_of(64) {
             self.check()?;
         }
-        self.scratch.clear();
+        if self.plan.is_none() {
+            self.scratch.clear();
+        }
         let (names, values) = (self.tables.names.mark(), self.tables.values.mark());
         match self.event(from) {
             // What was read behind the end was zeros: no reason to complain about it.
@@ -171,7 +217,9 @@ impl Core {
 
     /// Memory that the stream has filled, and what is not needed any more.
     fn check(&mut self) -> Result<(), Fault> {
-        self.tables.values.compact();
+        if self.plan.is_none() {
+            self.tables.values.compact();
+        }
         if self.tables.bytes() > self.limits.table_bytes {
             return Err(Fault::Limit("table_bytes"));
         }
@@ -236,7 +284,10 @@ impl Core {
         };
         let next = match event {
             Event::StartElementAny | Event::CharactersUntyped | Event::EntityReference
-                if rule != FRAGMENT => rule | 1,
+                if rule != FRAGMENT =>
+            {
+                rule | 1
+            }
             _ => rule,
         };
         self.apply(Production { event, next }, from)
@@ -265,11 +316,6 @@ impl Core {
         if rule & LEARNED == 0 {
             return;
         }
-        let left = &mut self.productions_left;
-        if *left == 0 {
-            return;
-        }
-        *left -= 1;
         self.tables.learned[(rule & !LEARNED) as usize].push(found);
         self.tables.productions += 1;
     }
@@ -529,8 +575,9 @@ impl Core {
             })?)
         } else {
             let text: &[u8] = if from.bits(1) == 1 { b"true" } else { b"false" };
+            let begin = self.scratch.len();
             self.scratch.extend_from_slice(text);
-            Val::Scratch(self.span(0)?)
+            Val::Scratch(self.span(begin)?)
         };
         self.sure(from)?;
         self.rule = next;
@@ -574,10 +621,7 @@ impl Core {
             _ => return Err(Fault::Bad("self-contained elements are not read")),
         };
         self.sure(from)?;
-        if self.rule & LEARNED != 0
-            && self.rule != FRAGMENT
-            && !matches!(event, Event::Namespace)
-        {
+        if self.rule & LEARNED != 0 && self.rule != FRAGMENT && !matches!(event, Event::Namespace) {
             self.rule |= 1;
         } else {
             self.rule = next;
@@ -616,9 +660,11 @@ impl Core {
             Coding::String => {
                 Ok(Val::Table(values.read(name, from, |count, from, to| from.chars(count, to))?))
             }
-            Coding::Restricted(set) => Ok(Val::Table(values.read(name, from, |count, from, to| {
-                datatype::read_restricted(set, count, from, to)
-            })?)),
+            Coding::Restricted(set) => {
+                Ok(Val::Table(values.read(name, from, |count, from, to| {
+                    datatype::read_restricted(set, count, from, to)
+                })?))
+            }
             coding => {
                 let begin = self.scratch.len();
                 let most = usize::try_from(self.limits.output_bytes).unwrap_or(usize::MAX);
@@ -631,8 +677,8 @@ impl Core {
 }
 
 const NO_CODE: Fault = Fault::Bad("no production has this event code");
-const XSI_NIL: QName = QName { uri: 2, local: 0 };
-const XSI_TYPE: QName = QName { uri: 2, local: 1 };
+pub(crate) const XSI_NIL: QName = QName { uri: 2, local: 0 };
+pub(crate) const XSI_TYPE: QName = QName { uri: 2, local: 1 };
 
 /// What values other than plain strings are read with.
 struct Reading<'a> {

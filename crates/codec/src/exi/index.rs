@@ -50,8 +50,7 @@ impl Index {
     #[inline]
     pub(crate) fn find(&self, hash: u32, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
         let mask = self.slots.len().wrapping_sub(1);
-        let mut at = hash as usize;
-        for _ in 0..PROBES {
+        for at in (hash as usize..).take(PROBES) {
             let &(found, number) = self.slots.get(at & mask)?;
             if number == 0 {
                 return None;
@@ -59,7 +58,6 @@ impl Index {
             if found == hash && same(number - 1) {
                 return Some(number - 1);
             }
-            at += 1;
         }
         None
     }
@@ -138,8 +136,7 @@ pub(crate) struct KeyMap {
 
 impl KeyMap {
     fn hash(key: u64) -> u32 {
-        #[expect(clippy::cast_possible_truncation, reason = "the upper half is the better one")]
-        return (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }
 
     #[inline]

@@ -15,10 +15,20 @@ pub(crate) enum Typed<'a> {
     Text(&'a str),
     /// n-bit integer.
     Bits(u32, u32),
-    Integer { negative: bool, digits: &'a str },
+    Integer {
+        negative: bool,
+        digits: &'a str,
+    },
     Unsigned(&'a str),
-    Decimal { negative: bool, whole: &'a str, fraction: &'a str },
-    Float { mantissa: i64, exponent: i64 },
+    Decimal {
+        negative: bool,
+        whole: &'a str,
+        fraction: &'a str,
+    },
+    Float {
+        mantissa: i64,
+        exponent: i64,
+    },
     Date(Parts<'a>),
     Hex(&'a str),
     Base64(&'a str),
@@ -105,7 +115,7 @@ pub(crate) fn parse<'a>(
         Coding::DateTime(kind) => date_time(*kind, trim(text)).map(Typed::Date),
         Coding::Hex => {
             let text = trim(text);
-            let valid = text.len() % 2 == 0 && text.bytes().all(|b| b.is_ascii_hexdigit());
+            let valid = text.len().is_multiple_of(2) && text.bytes().all(|b| b.is_ascii_hexdigit());
             valid.then_some(Typed::Hex(text))
         }
         Coding::Base64 => super::datatype::is_base64(text).then_some(Typed::Base64(text)),
@@ -186,8 +196,11 @@ fn decimal(text: &str) -> Option<Typed<'_>> {
     let (whole, fraction) = (significant(whole), fraction.trim_end_matches('0'));
     let short = whole.len() <= MAX_DIGITS && fraction.len() <= MAX_DIGITS;
     let negative = negative && (whole != "0" || !fraction.is_empty());
-    (some && short && digits(whole) && digits(fraction))
-        .then_some(Typed::Decimal { negative, whole, fraction })
+    (some && short && digits(whole) && digits(fraction)).then_some(Typed::Decimal {
+        negative,
+        whole,
+        fraction,
+    })
 }
 
 /// Exponent that means "not a number of the usual kind" (EXI §7.1.4).

@@ -1,9 +1,31 @@
 //! Efficient XML Interchange (EXI) 1.0, Second Edition (W3C Recommendation, 11 February 2014).
 
+mod bits;
+mod built_in;
+mod channels;
+mod datatype;
+mod decoder;
+mod encoder;
 pub mod grammar;
+mod header;
+mod index;
+mod lexical;
+mod mapping;
 pub mod options;
+mod read_tables;
 pub mod schema;
+mod stream;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod to_xml;
+mod walk;
 
+pub use encoder::{Encoder, encode};
 pub use grammar::Grammars;
 pub use options::{Alignment, Options, Preserve, Profile, SchemaId};
 pub use schema::Schema;
+pub use stream::{Decoder, Event, Resolve, decode, decode_with};
+
+/// In errors.
+const NAME: &str = "exi";

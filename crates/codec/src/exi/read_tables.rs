@@ -140,8 +140,7 @@ impl Names {
         read: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
     ) -> Result<u32, Fault> {
         let local = self.text.push(read)?;
-        let number =
-            u32::try_from(self.names.len()).map_err(|_| Fault::Limit("table_bytes"))?;
+        let number = u32::try_from(self.names.len()).map_err(|_| Fault::Limit("table_bytes"))?;
         let locals = &mut self.uris[uri as usize].locals;
         let id = u32::try_from(locals.len()).map_err(|_| Fault::Limit("table_bytes"))?;
         locals.push(number);
@@ -204,6 +203,15 @@ impl Names {
         prefixes.get(prefix as usize).map_or("", |&span| self.text.str(span))
     }
 
+    /// A name of the schema (of the first `names`) by a prefix that any declaration has bound and a
+    /// local name.
+    pub(crate) fn by_prefix(&self, prefix: &str, local: &str, names: u32) -> Option<u32> {
+        let bound = |uri: &Uri| uri.prefixes.iter().any(|&span| self.text.str(span) == prefix);
+        let uri = self.uris.iter().rposition(bound)?;
+        let locals = self.uris[uri].locals.iter().copied().filter(|&name| name < names);
+        locals.into_iter().find(|&name| self.local(name) == local)
+    }
+
     /// URI (EXI §7.3.1).
     pub(crate) fn read_uri(&mut self, from: &mut Reader) -> Result<u32, Fault> {
         match from.bits(width(self.uris.len() + 1)) {
@@ -223,7 +231,11 @@ impl Names {
             return name.ok_or(Fault::Bad("no local name has this number"));
         }
         let name = self.add_local(uri, |to| from.chars(length - 1, to))?;
-        Ok(name)
+        if crate::xml::is_nc_name(self.local(name)) {
+            Ok(name)
+        } else {
+            Err(Fault::Bad("a local name that is not a name"))
+        }
     }
 
     /// Namespace and local name (EXI §7.1.7), no prefix.
@@ -247,7 +259,14 @@ impl Names {
         let uri = self.read_uri(from)?;
         let prefixes = self.uris[uri as usize].prefixes.len();
         let prefix = match from.bits(width(prefixes + 1)) {
-            0 => self.add_prefix(uri, |to| from.string(to))?,
+            0 => {
+                let prefix = self.add_prefix(uri, |to| from.string(to))?;
+                let text = self.prefix(uri, prefix);
+                if !text.is_empty() && !crate::xml::is_nc_name(text) {
+                    return Err(Fault::Bad("a prefix that is not a name"));
+                }
+                prefix
+            }
             id if id as usize <= prefixes => id - 1,
             _ => return Err(Fault::Bad("no prefix has this number")),
         };
@@ -288,7 +307,6 @@ pub(crate) struct Values {
     next: u32,
     capacity: u32,
     max_length: usize,
-    use_locals: bool,
 }
 
 impl Values {
@@ -305,7 +323,6 @@ impl Values {
             next: 0,
             capacity: options.value_partition_capacity.unwrap_or(NONE),
             max_length: max,
-            use_locals: options.profile.local_value_partitions,
         }
     }
 
@@ -387,26 +404,21 @@ impl Values {
         }
     }
 
-    fn enter(&mut self, mut value: Value) -> Result<(), Fault> {
+    fn enter(&mut self, value: Value) -> Result<(), Fault> {
         let full = self.values.len() >= self.capacity as usize;
         let at = if full {
             self.next
         } else {
             u32::try_from(self.values.len()).map_err(|_| Fault::Limit("table_bytes"))?
         };
-        let mut local = NONE;
-        if self.use_locals {
-            let name = value.name as usize;
-            if name >= self.locals.len() {
-                self.locals.resize_with(name + 1, Vec::new);
-            }
-            local = u32::try_from(self.locals[name].len())
-                .map_err(|_| Fault::Limit("table_bytes"))?;
-            self.locals[name].push(at);
-            self.local_count += 1;
-        } else {
-            value.name = NONE;
+        let name = value.name as usize;
+        if name >= self.locals.len() {
+            self.locals.resize_with(name + 1, Vec::new);
         }
+        let locals = &mut self.locals[name];
+        let local = u32::try_from(locals.len()).map_err(|_| Fault::Limit("table_bytes"))?;
+        locals.push(at);
+        self.local_count += 1;
         if !full {
             self.values.push(value);
             if self.capacity != NONE {

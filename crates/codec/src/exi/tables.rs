@@ -44,6 +44,7 @@ pub(crate) struct Names {
     by_text: Index,
     /// First name of each initial namespace.
     bases: Vec<u32>,
+    initial_count: u32,
     /// Entries of the URI partition.
     uri_count: u32,
     /// Bytes, by estimate.
@@ -69,6 +70,7 @@ impl Names {
             }
         }
         tables.bytes = 0;
+        tables.initial_count = small(tables.names.len());
         tables
     }
 
@@ -131,16 +133,22 @@ impl Names {
         &mut self.names[name as usize]
     }
 
+    /// The number of a name's namespace.
+    pub(crate) fn uri_of(&self, name: u32) -> u32 {
+        self.get(name).uri
+    }
+
+    /// A name of the schema.
+    pub(crate) fn qname(&self, name: u32) -> Option<super::grammar::QName> {
+        let uri = self.get(name).uri;
+        let initial = name < self.initial_count;
+        initial.then(|| super::grammar::QName { uri, local: name - self.bases[uri as usize] })
+    }
+
     /// The name as (local, uri), the order of attributes.
     pub(crate) fn sort_key(&self, name: u32) -> (&str, &str) {
         let name = self.get(name);
         (&name.local, &self.uris[name.uri as usize].text)
-    }
-
-    /// Compact identifiers of namespace and local name, where they have them.
-    pub(crate) fn ids(&self, name: u32) -> (u32, u32) {
-        let name = self.get(name);
-        (self.uris[name.uri as usize].id, name.id)
     }
 
     /// URI (EXI §7.3.1): identifier + 1, or 0 and the text.
@@ -247,7 +255,7 @@ impl Values {
         &self.text[begin..begin + value.length as usize]
     }
 
-    /// A string value of `name`: a hit in the partition of the name or in the global one, or the
+    /// Says whether the table grew. A string value of `name`: a hit in the partition of the name or in the global one, or the
     /// length + 2, and the text by `chars`.
     #[inline]
     pub(crate) fn write(
@@ -257,7 +265,7 @@ impl Values {
         names: &mut Names,
         to: &mut Writer,
         chars: impl FnOnce(&str, &mut Writer),
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let hash = hash(text.as_bytes());
         let same = |at: u32| self.text(&self.values[at as usize]) == text.as_bytes();
         if let Some(at) = self.index.find(hash, same) {
@@ -269,15 +277,16 @@ impl Values {
                 to.byte(1);
                 to.bits(at, width(self.values.len()));
             }
-            return Ok(());
+            return Ok(false);
         }
         let length = if text.is_ascii() { text.len() } else { text.chars().count() };
         to.unsigned(length as u64 + 2);
         chars(text, to);
         if length > 0 && length <= self.max_length && self.capacity > 0 {
             self.enter(name, text, hash, names)?;
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 
     fn enter(&mut self, name: u32, text: &str, hash: u32, names: &mut Names) -> Result<(), Fault> {

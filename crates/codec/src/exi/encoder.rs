@@ -1,0 +1,365 @@
+//! From XML text to a stream.
+
+use std::sync::Arc;
+
+use super::{
+    NAME, Options,
+    bits::Fault,
+    built_in,
+    decoder::{XSI_NIL, XSI_TYPE},
+    grammar::{self, Grammars, QName},
+    header,
+    tables::NONE,
+    walk::{Kind, Walk},
+};
+use crate::{
+    Error, Limits,
+    xml::{self, Scanner, Start},
+};
+
+const XML_SPACE: QName = QName { uri: 1, local: 3 };
+
+/// A prefix in scope.
+#[derive(Debug)]
+struct Binding {
+    depth: usize,
+    prefix: Box<str>,
+    uri: u32,
+}
+
+/// Turns the events of the XML reader into those of EXI.
+#[derive(Debug)]
+struct Driver {
+    walk: Walk,
+    options: Options,
+    /// Numbers of the walk by those of the reader; [`NONE`] for those not met yet.
+    names: Vec<u32>,
+    uris: Vec<u32>,
+    /// Text since the last tag.
+    text: String,
+    /// Whether the last event was a start tag.
+    after_start: bool,
+    depth: usize,
+    bindings: Vec<Binding>,
+    /// Where `xml:space` was said, and whether to preserve.
+    spaces: Vec<(usize, bool)>,
+    /// Attributes of a start tag in their order: name, and number in the tag.
+    order: Vec<(u32, usize)>,
+    started: bool,
+    /// Elements at the begin that are not of the document: the one around a fragment.
+    around: usize,
+}
+
+impl Driver {
+    fn event(&mut self, event: xml::Event<'_>, scanner: &Scanner) -> Result<bool, Fault> {
+        let preserve = self.options.preserve;
+        match event {
+            xml::Event::Start(start) => self.start(&start, scanner)?,
+            xml::Event::End { .. } => self.end()?,
+            xml::Event::Text(text) => self.text.push_str(&text),
+            xml::Event::Comment(text) if preserve.comments => {
+                self.begin()?;
+                self.flush(false)?;
+                self.walk.strings(Kind::Comment, grammar::Event::Comment, &[&text])?;
+            }
+            xml::Event::Pi { target, data } if preserve.pis => {
+                self.begin()?;
+                self.flush(false)?;
+                let event = grammar::Event::ProcessingInstruction;
+                self.walk.strings(Kind::Instruction, event, &[target, &data])?;
+            }
+            xml::Event::Doctype(doctype) if preserve.dtd => {
+                self.begin()?;
+                let parts = [doctype.name, doctype.public, doctype.system, doctype.subset];
+                self.walk.strings(Kind::Doctype, grammar::Event::Doctype, &parts)?;
+            }
+            xml::Event::EntityRef(name) => {
+                if !preserve.dtd {
+                    return Err(Fault::Bad("a reference to an entity: preserve dtd to keep it"));
+                }
+                self.flush(false)?;
+                self.walk.strings(Kind::Entity, grammar::Event::EntityReference, &[name])?;
+            }
+            xml::Event::Eof => {
+                self.begin()?;
+                self.walk.end_document()?;
+                return Ok(true);
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn begin(&mut self) -> Result<(), Fault> {
+        if std::mem::replace(&mut self.started, true) { Ok(()) } else { self.walk.start_document() }
+    }
+
+    /// The walk's number of a name.
+    #[inline]
+    fn name(&mut self, id: xml::NameId, scanner: &Scanner) -> u32 {
+        match self.names.get(id.index()) {
+            Some(&name) if name != NONE => name,
+            _ => self.new_name(id, scanner),
+        }
+    }
+
+    #[cold]
+    fn new_name(&mut self, id: xml::NameId, scanner: &Scanner) -> u32 {
+        let found = scanner.names().name(id);
+        let uri = self.uri(found.uri_id, scanner);
+        let name = self.walk.names.name(uri, found.local);
+        if id.index() >= self.names.len() {
+            self.names.resize(id.index() + 1, NONE);
+        }
+        self.names[id.index()] = name;
+        name
+    }
+
+    fn uri(&mut self, id: xml::UriId, scanner: &Scanner) -> u32 {
+        if let Some(&uri) = self.uris.get(id.index()).filter(|&&uri| uri != NONE) {
+            return uri;
+        }
+        let uri = self.walk.names.uri(scanner.names().uri(id));
+        if id.index() >= self.uris.len() {
+            self.uris.resize(id.index() + 1, NONE);
+        }
+        self.uris[id.index()] = uri;
+        uri
+    }
+
+    fn start(&mut self, start: &Start<'_>, scanner: &Scanner) -> Result<(), Fault> {
+        self.flush(false)?;
+        self.depth += 1;
+        if self.depth <= self.around {
+            return self.begin();
+        }
+        self.begin()?;
+        let name = self.name(start.name, scanner);
+        self.walk.start(name, start.prefix)?;
+        for declared in scanner.declarations() {
+            let (prefix, uri) = (declared.prefix(start), self.uri(declared.uri, scanner));
+            if self.options.preserve.prefixes && !self.options.strict {
+                self.walk.namespace(uri, prefix, prefix == start.prefix)?;
+            }
+            self.bindings.push(Binding { depth: self.depth, prefix: prefix.into(), uri });
+        }
+        if !scanner.attributes().is_empty() {
+            self.attributes(start, scanner)?;
+        }
+        self.after_start = true;
+        Ok(())
+    }
+
+    fn attributes(&mut self, start: &Start<'_>, scanner: &Scanner) -> Result<(), Fault> {
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        let all = scanner.attributes();
+        for (at, attribute) in all.iter().enumerate() {
+            order.push((self.name(attribute.name, scanner), at));
+        }
+        let names = &self.walk.names;
+        let first = [names.initial(XSI_TYPE), names.initial(XSI_NIL), names.initial(XML_SPACE)];
+        let rank = |name: u32| first[..2].iter().position(|&one| one == name).unwrap_or(2);
+        if order.len() > 1 {
+            if self.walk.has_schema() || self.options.canonical {
+                // EXI §8.5.4.1.3.2: by local name, then by namespace.
+                order.sort_by(|a, b| {
+                    let key = |name| (rank(name), names.sort_key(name));
+                    key(a.0).cmp(&key(b.0))
+                });
+            } else if order.iter().any(|&(name, _)| rank(name) < 2) {
+                order.sort_by_key(|&(name, _)| rank(name));
+            }
+        }
+        for &(name, at) in &order {
+            let value = all[at].value(start);
+            let prefix = all[at].prefix(start);
+            if name == first[0] {
+                self.type_attribute(prefix, &value)?;
+                continue;
+            }
+            if name == first[2] {
+                self.spaces.push((self.depth, &*value == "preserve"));
+            }
+            self.walk.attribute(name, prefix, &value)?;
+        }
+        self.order = order;
+        Ok(())
+    }
+
+    /// `xsi:type`: its value is a name in the namespaces in scope (EXI §8.5.4.4).
+    fn type_attribute(&mut self, prefix: &str, value: &str) -> Result<(), Fault> {
+        let text = value.trim();
+        let (before, local) = text.split_once(':').unwrap_or(("", text));
+        let bound = self.bindings.iter().rev().find(|binding| *binding.prefix == *before);
+        let (uri, local, before) = match bound {
+            Some(binding) => (binding.uri, local, before),
+            None if before == "xml" => (1, local, before),
+            None => (0, text, ""),
+        };
+        let target = self.walk.names.name(uri, local);
+        self.walk.type_attribute(prefix, target, before, value)
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        self.flush(true)?;
+        self.depth -= 1;
+        if self.depth < self.around {
+            return Ok(());
+        }
+        while self.bindings.last().is_some_and(|binding| binding.depth > self.depth) {
+            self.bindings.pop();
+        }
+        while self.spaces.last().is_some_and(|space| space.0 > self.depth) {
+            self.spaces.pop();
+        }
+        self.walk.end()
+    }
+
+    /// Writes the text before a tag. White space between tags is left out unless the document or
+    /// the options preserve it; that between a start and its end tag is a value.
+    #[inline]
+    fn flush(&mut self, ends: bool) -> Result<(), Fault> {
+        let simple = std::mem::replace(&mut self.after_start, false) && ends;
+        if self.text.is_empty() {
+            return Ok(());
+        }
+        let text = std::mem::take(&mut self.text);
+        let blank = text.bytes().all(super::lexical::is_space);
+        if !blank || self.keeps_blank(simple) {
+            self.walk.characters(&text)?;
+        }
+        self.text = text;
+        self.text.clear();
+        Ok(())
+    }
+
+    fn keeps_blank(&mut self, simple: bool) -> bool {
+        if self.depth <= self.around && self.around > 0 {
+            return false;
+        }
+        let preserve = self.spaces.last().is_some_and(|space| space.1);
+        let lexical = self.options.preserve.lexical;
+        if simple {
+            self.walk.takes_characters() || preserve || lexical
+        } else {
+            (preserve || lexical) && (!self.options.strict || self.walk.takes_characters())
+        }
+    }
+}
+
+/// Writes a stream from XML that comes in blocks, cut anywhere.
+///
+/// Bit- and byte-packed streams come out as they are made; those of channels block by block
+/// ([`Options::block_size`]).
+#[derive(Debug)]
+pub struct Encoder {
+    xml: xml::Stream,
+    driver: Driver,
+    done: bool,
+}
+
+impl Encoder {
+    /// An encoder before its first block. `grammars` must be those of the options.
+    ///
+    /// # Errors
+    /// Options that do not go together.
+    pub fn new(
+        options: &Options,
+        grammars: Option<Arc<Grammars>>,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let mut xml = xml::Stream::new(limits);
+        let driver = driver(options, grammars, limits)?;
+        if options.fragment {
+            xml.push(b"<r>", false)?;
+        }
+        Ok(Self { xml, driver, done: false })
+    }
+
+    /// Adds a block of UTF-8; `last` says that no other follows. What is whole goes to `out`.
+    ///
+    /// # Errors
+    /// XML that is not well-formed, or that a strict schema does not allow, with the offset; limits.
+    pub fn push(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        let around = self.driver.around > 0 && last;
+        self.xml.push(block, last && !around)?;
+        if around {
+            self.xml.push(b"</r>", true)?;
+        }
+        while !self.done {
+            let Some((event, scanner)) = self.xml.next()? else { break };
+            let done = self.driver.event(event, scanner);
+            self.done = done.map_err(|fault| error(fault, scanner.offset()))?;
+        }
+        self.driver.walk.drain(out);
+        Ok(())
+    }
+}
+
+fn driver(
+    options: &Options,
+    grammars: Option<Arc<Grammars>>,
+    limits: &Limits,
+) -> Result<Driver, Error> {
+    let grammars = grammars.unwrap_or_else(|| Arc::new(built_in::schema_less(options)));
+    let mut walk = Walk::new(grammars, options, limits);
+    header::begin(options, &mut walk, limits).map_err(|fault| error(fault, 0))?;
+    Ok(Driver {
+        walk,
+        options: options.clone(),
+        names: Vec::new(),
+        uris: Vec::new(),
+        text: String::new(),
+        after_start: false,
+        depth: 0,
+        bindings: Vec::new(),
+        spaces: Vec::new(),
+        order: Vec::new(),
+        started: false,
+        around: usize::from(options.fragment),
+    })
+}
+
+#[cold]
+fn error(fault: Fault, offset: u64) -> Error {
+    match fault {
+        Fault::Short => {
+            Error::Malformed { codec: NAME, offset, what: "the document ends too early".to_owned() }
+        }
+        Fault::Bad(what) => Error::Malformed { codec: NAME, offset, what: what.to_owned() },
+        Fault::Limit(what) => {
+            Error::Limit { codec: NAME, what: format!("the limit {what} is reached") }
+        }
+    }
+}
+
+/// Encodes a whole document (or fragment), with the grammars of the options.
+///
+/// # Errors
+/// As [`Encoder::push`].
+pub fn encode(
+    document: &[u8],
+    options: &Options,
+    grammars: Option<&Arc<Grammars>>,
+    limits: &Limits,
+) -> Result<Vec<u8>, Error> {
+    let mut out = Vec::with_capacity(document.len() / 4);
+    let text = xml::to_utf8(document, limits)?;
+    if options.fragment {
+        let mut encoder = Encoder::new(options, grammars.cloned(), limits)?;
+        encoder.push(text.as_bytes(), true, &mut out)?;
+        return Ok(out);
+    }
+    let mut driver = driver(options, grammars.cloned(), limits)?;
+    let mut reader = xml::Reader::of(&text, limits);
+    loop {
+        let event = reader.next()?;
+        let done = driver.event(event, reader.scanner());
+        if done.map_err(|fault| error(fault, reader.offset() as u64))? {
+            break;
+        }
+    }
+    driver.walk.drain(&mut out);
+    Ok(out)
+}

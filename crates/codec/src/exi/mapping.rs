@@ -1,0 +1,68 @@
+//! How the values of a datatype are coded once the options are known: lexical values (EXI
+//! §7.1.10.1) and the datatype representation map (EXI §7.4).
+
+use super::{
+    Options,
+    grammar::{Coding, Datatype, DateTime, Grammars, QName},
+};
+
+/// Namespace of EXI's own names.
+pub(crate) const EXI_URI: &str = "http://www.w3.org/2009/exi";
+
+/// Characters of a boolean (EXI table 7-2).
+pub(crate) const BOOLEAN: [char; 14] =
+    ['\t', '\n', '\r', ' ', '0', '1', 'a', 'e', 'f', 'l', 'r', 's', 't', 'u'];
+
+/// The datatypes as they are coded, or `None` if that is as the schema says.
+pub(crate) fn coded(grammars: &Grammars, options: &Options) -> Option<Vec<Datatype>> {
+    if !options.preserve.lexical && options.datatype_map.is_empty() {
+        return None;
+    }
+    let change = |datatype: &Datatype| {
+        let coding = if options.preserve.lexical {
+            match &datatype.lexical {
+                Some(set) => Coding::Restricted(set.clone()),
+                None => Coding::String,
+            }
+        } else {
+            mapped(datatype, grammars, options).unwrap_or_else(|| datatype.coding.clone())
+        };
+        Datatype { coding, ..datatype.clone() }
+    };
+    Some(grammars.datatypes.iter().map(change).collect())
+}
+
+/// The coding that the map gives to a datatype by its own name or its nearest ancestor's.
+fn mapped(datatype: &Datatype, grammars: &Grammars, options: &Options) -> Option<Coding> {
+    let is = |name: &QName, [uri, local]: &[String; 2]| {
+        grammars.uris.get(name.uri as usize).is_some_and(|found| {
+            found.uri == *uri && found.locals.get(name.local as usize) == Some(local)
+        })
+    };
+    let map = &options.datatype_map;
+    let to = datatype
+        .lineage
+        .iter()
+        .find_map(|name| map.iter().find(|(from, _)| is(name, from)).map(|(_, to)| to))?;
+    if to[0] != EXI_URI {
+        return None;
+    }
+    Some(match to[1].as_str() {
+        "base64Binary" => Coding::Base64,
+        "hexBinary" => Coding::Hex,
+        "boolean" => Coding::Boolean,
+        "decimal" => Coding::Decimal,
+        "double" => Coding::Float,
+        "integer" => Coding::Integer,
+        "string" => Coding::String,
+        "dateTime" => Coding::DateTime(DateTime::DateTime),
+        "date" => Coding::DateTime(DateTime::Date),
+        "time" => Coding::DateTime(DateTime::Time),
+        "gYearMonth" => Coding::DateTime(DateTime::YearMonth),
+        "gMonthDay" => Coding::DateTime(DateTime::MonthDay),
+        "gYear" => Coding::DateTime(DateTime::Year),
+        "gMonth" => Coding::DateTime(DateTime::Month),
+        "gDay" => Coding::DateTime(DateTime::Day),
+        _ => return None,
+    })
+}

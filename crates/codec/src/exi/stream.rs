@@ -1,0 +1,448 @@
+//! Streams in blocks to events or XML text.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::{
+    Alignment, NAME, Options,
+    bits::{Fault, Reader},
+    built_in, channels,
+    decoder::{Core, Item, Val},
+    grammar::Grammars,
+    header,
+    to_xml::ToXml,
+};
+use crate::{Error, Limits};
+
+/// Says which grammars a stream with these options needs; `None` if it has no schema.
+pub type Resolve<'a> = dyn FnMut(&Options) -> Result<Option<Arc<Grammars>>, Error> + Send + 'a;
+
+/// What a stream says (EXI §4), with its names and values as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// SD
+    StartDocument,
+    /// ED: the last event.
+    EndDocument,
+    /// SE
+    StartElement {
+        /// Namespace, empty for none.
+        uri: &'a str,
+        /// Local name.
+        local: &'a str,
+        /// If prefixes are kept and an earlier declaration is meant.
+        prefix: Option<&'a str>,
+    },
+    /// EE
+    EndElement,
+    /// AT
+    Attribute {
+        /// Namespace, empty for none.
+        uri: &'a str,
+        /// Local name.
+        local: &'a str,
+        /// If prefixes are kept.
+        prefix: Option<&'a str>,
+        /// As it is written in XML.
+        value: &'a str,
+    },
+    /// AT(xsi:type), whose value is a name.
+    Type {
+        /// Namespace of the type.
+        uri: &'a str,
+        /// Local name of the type.
+        local: &'a str,
+        /// If prefixes are kept.
+        prefix: Option<&'a str>,
+    },
+    /// NS
+    Namespace {
+        /// Namespace, empty for none.
+        uri: &'a str,
+        /// Declared prefix, empty for the default.
+        prefix: &'a str,
+        /// Whether it is the prefix of the element itself.
+        local_element: bool,
+    },
+    /// CH
+    Characters(&'a str),
+    /// CM
+    Comment(&'a str),
+    /// PI
+    ProcessingInstruction {
+        /// For whom.
+        target: &'a str,
+        /// The rest.
+        data: &'a str,
+    },
+    /// DT
+    Doctype {
+        /// Name of the root.
+        name: &'a str,
+        /// Public identifier.
+        public: &'a str,
+        /// System identifier.
+        system: &'a str,
+        /// Internal subset.
+        text: &'a str,
+    },
+    /// ER
+    EntityReference(&'a str),
+}
+
+/// Reads a stream that comes in blocks, cut anywhere.
+///
+/// Bit- and byte-packed streams are read as they come, in memory that does not depend on their
+/// length but for what they put into tables; streams of channels are held until they are whole.
+pub struct Decoder<'r> {
+    options: Options,
+    resolve: Box<Resolve<'r>>,
+    limits: Limits,
+    core: Option<Core>,
+    data: Vec<u8>,
+    /// Position in `data` in bits.
+    at: usize,
+    /// Bytes of the stream before `data`.
+    before: u64,
+    /// Bytes behind `at` that are wanted before the next try.
+    wanted: usize,
+    last: bool,
+    done: bool,
+    aligned: bool,
+    /// Events of a block of channels.
+    queue: VecDeque<Item>,
+    to_xml: Option<ToXml>,
+    output_bytes: u64,
+}
+
+impl std::fmt::Debug for Decoder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<'r> Decoder<'r> {
+    /// A decoder before its first block. `options` are those agreed on out of band; a header's own
+    /// options replace them. `resolve` is asked once, with the options that hold.
+    #[must_use]
+    pub fn new(options: &Options, resolve: Box<Resolve<'r>>, limits: &Limits) -> Self {
+        Self {
+            options: options.clone(),
+            resolve,
+            limits: *limits,
+            core: None,
+            data: Vec::new(),
+            at: 0,
+            before: 0,
+            wanted: 0,
+            last: false,
+            done: false,
+            aligned: false,
+            queue: VecDeque::new(),
+            to_xml: None,
+            output_bytes: 0,
+        }
+    }
+
+    /// The options that hold: those of the header once that was read.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Adds a block; `last` says that no other follows.
+    ///
+    /// # Errors
+    /// [`Limits::message_bytes`] of what has to be held.
+    pub fn push(&mut self, block: &[u8], last: bool) -> Result<(), Error> {
+        let whole = (self.at / 8).min(self.data.len());
+        self.data.drain(..whole);
+        self.before += whole as u64;
+        self.at -= whole * 8;
+        if block.len() > self.limits.message_bytes.saturating_sub(self.data.len()) {
+            return Err(self.error(Fault::Limit("message_bytes")));
+        }
+        self.data.extend_from_slice(block);
+        self.last |= last;
+        Ok(())
+    }
+
+    #[cold]
+    fn error(&self, fault: Fault) -> Error {
+        let offset = self.before + (self.at / 8).min(self.data.len()) as u64;
+        let malformed =
+            |what: &str| Error::Malformed { codec: NAME, offset, what: what.to_owned() };
+        match fault {
+            Fault::Short => malformed("the stream ends inside an event"),
+            Fault::Bad(what) => malformed(what),
+            Fault::Limit(what) => {
+                Error::Limit { codec: NAME, what: format!("the limit {what} is reached") }
+            }
+        }
+    }
+
+    /// The next event, or `None` if another block is needed or the stream is over.
+    ///
+    /// # Errors
+    /// What is not EXI, with its offset, and limits. Behind an error the decoder is of no use.
+    #[expect(clippy::should_implement_trait, reason = "the event borrows from the decoder")]
+    pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
+        let Some(item) = self.item()? else { return Ok(None) };
+        let Some(core) = &self.core else { return Ok(None) };
+        event(core, item).map(Some).map_err(|fault| self.error(fault))
+    }
+
+    /// Appends as much XML text as the blocks so far give.
+    ///
+    /// # Errors
+    /// As [`Decoder::next`], and [`Limits::output_bytes`].
+    pub fn text(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let mut to_xml = match self.to_xml.take() {
+            Some(to_xml) => to_xml,
+            None if self.ready()? => ToXml::new(self.options.preserve.prefixes),
+            None => return Ok(()),
+        };
+        std::mem::swap(out, &mut to_xml.out);
+        let result = self.run(&mut to_xml);
+        std::mem::swap(out, &mut to_xml.out);
+        self.to_xml = Some(to_xml);
+        result
+    }
+
+    fn run(&mut self, to_xml: &mut ToXml) -> Result<(), Error> {
+        let begin = to_xml.out.len();
+        let left = self.limits.output_bytes.saturating_sub(self.output_bytes);
+        let most = begin.saturating_add(usize::try_from(left).unwrap_or(usize::MAX));
+        while let Some(item) = self.item()? {
+            let Some(core) = &self.core else { break };
+            to_xml.item(item, core).map_err(|fault| self.error(fault))?;
+            if to_xml.out.len() > most {
+                return Err(self.error(Fault::Limit("output_bytes")));
+            }
+        }
+        self.output_bytes += (to_xml.out.len() - begin) as u64;
+        Ok(())
+    }
+
+    /// Whether the header was read.
+    fn ready(&mut self) -> Result<bool, Error> {
+        if self.core.is_some() {
+            return Ok(true);
+        }
+        let mut from = Reader::new(&self.data, self.at, false);
+        let options = match header::read_options(&mut from, &self.options, &self.limits) {
+            Ok(options) => options,
+            Err(Fault::Short) if !self.last => return Ok(false),
+            Err(fault) => return Err(self.error(fault)),
+        };
+        self.aligned = header::is_aligned(&options);
+        if self.aligned {
+            from.align();
+        }
+        self.at = from.at;
+        self.options = options;
+        let grammars = (self.resolve)(&self.options)?;
+        let grammars = grammars.unwrap_or_else(|| Arc::new(built_in::schema_less(&self.options)));
+        let core = Core::new(grammars, &self.options, &self.limits);
+        self.core = Some(core.map_err(|fault| self.error(fault))?);
+        Ok(true)
+    }
+
+    #[inline]
+    fn item(&mut self) -> Result<Option<Item>, Error> {
+        if self.done || !self.ready()? {
+            return Ok(None);
+        }
+        let Some(core) = &mut self.core else { return Ok(None) };
+        if core.plan.is_some() {
+            return self.queued();
+        }
+        if !self.last && self.data.len() < self.at / 8 + self.wanted {
+            return Ok(None);
+        }
+        let mut from = Reader::new(&self.data, self.at, self.aligned);
+        match core.next(&mut from) {
+            Ok(item) => {
+                self.at = from.at;
+                self.wanted = 0;
+                if matches!(item, Item::EndDocument) {
+                    self.finish()?;
+                }
+                Ok(Some(item))
+            }
+            Err(Fault::Short) if !self.last => {
+                // Twice as much the next time: a long value is not read again for each block.
+                self.wanted = (self.data.len() - self.at / 8) * 2 + 1;
+                Ok(None)
+            }
+            Err(fault) => Err(self.error(fault)),
+        }
+    }
+
+    /// Nothing may follow the document but the rest of its last byte.
+    fn finish(&mut self) -> Result<(), Error> {
+        self.done = true;
+        if self.at.div_ceil(8) < self.data.len() {
+            return Err(self.error(Fault::Bad("bytes behind the end of the document")));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn queued(&mut self) -> Result<Option<Item>, Error> {
+        if let Some(item) = self.queue.pop_front() {
+            if matches!(item, Item::EndDocument) {
+                self.finish()?;
+            }
+            return Ok(Some(item));
+        }
+        if !self.last {
+            return Ok(None);
+        }
+        self.block().map_err(|fault| self.error(fault))?;
+        if self.queue.is_empty() {
+            return Err(self.error(Fault::Short));
+        }
+        self.queued()
+    }
+
+    /// Reads the next block (EXI §9): structure, then channels.
+    fn block(&mut self) -> Result<(), Fault> {
+        let Some(core) = &mut self.core else { return Ok(()) };
+        core.end_block()?;
+        if self.options.alignment == Alignment::PreCompression {
+            let mut from = Reader::new(&self.data, self.at, true);
+            structure(core, &mut from, &mut self.queue)?;
+            let (order, _) = core.plan.as_ref().map(channels::Plan::order).unwrap_or_default();
+            for at in order {
+                core.channel(at, &mut from)?;
+            }
+            self.at = from.at;
+            return Ok(());
+        }
+        let most = self.limits.message_bytes;
+        let part = |at: &mut usize| {
+            let rest = self.data.get(*at / 8..).unwrap_or_default();
+            let (bytes, used) = channels::inflate(rest, most)?;
+            *at += used * 8;
+            Ok(bytes)
+        };
+        let bytes = part(&mut self.at)?;
+        let mut from = Reader::new(&bytes, 0, true);
+        structure(core, &mut from, &mut self.queue)?;
+        let Some(plan) = &core.plan else { return Ok(()) };
+        let (order, small) = plan.order();
+        if plan.datatypes.len() <= channels::SMALL {
+            for at in order {
+                core.channel(at, &mut from)?;
+            }
+            return used_up(&from);
+        }
+        used_up(&from)?;
+        let (together, alone) = order.split_at(small);
+        for group in Some(together).into_iter().filter(|g| !g.is_empty()).chain(alone.chunks(1)) {
+            let bytes = part(&mut self.at)?;
+            let mut from = Reader::new(&bytes, 0, true);
+            for &at in group {
+                core.channel(at, &mut from)?;
+            }
+            used_up(&from)?;
+        }
+        Ok(())
+    }
+}
+
+fn used_up(from: &Reader) -> Result<(), Fault> {
+    if from.left() > 0 { Err(Fault::Bad("bytes behind the end of a channel")) } else { Ok(()) }
+}
+
+fn structure(core: &mut Core, from: &mut Reader, queue: &mut VecDeque<Item>) -> Result<(), Fault> {
+    loop {
+        let item = core.next(from)?;
+        queue.push_back(item);
+        let full = core.plan.as_ref().is_some_and(channels::Plan::is_full);
+        if full || matches!(item, Item::EndDocument) {
+            return Ok(());
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(bytes).map_err(|_| Fault::Bad("not UTF-8"))
+}
+
+/// An item in words.
+fn event(core: &Core, item: Item) -> Result<Event<'_>, Fault> {
+    let words = |name: u32| {
+        let entry = core.names().get(name);
+        (core.names().uri(entry.uri), core.names().local(name), entry.uri)
+    };
+    let prefix = |uri: u32, prefix: u32| {
+        (prefix != super::tables::NONE).then(|| core.names().prefix(uri, prefix))
+    };
+    let value = |value: Val| text(core.text(value));
+    Ok(match item {
+        Item::StartDocument => Event::StartDocument,
+        Item::EndDocument => Event::EndDocument,
+        Item::Start { name, prefix: id } => {
+            let (uri, local, number) = words(name);
+            Event::StartElement { uri, local, prefix: prefix(number, id) }
+        }
+        Item::End => Event::EndElement,
+        Item::Attribute { name, prefix: id, value: found } => {
+            let (uri, local, number) = words(name);
+            Event::Attribute { uri, local, prefix: prefix(number, id), value: value(found)? }
+        }
+        Item::Type { target, target_prefix, .. } => {
+            let (uri, local, number) = words(target);
+            Event::Type { uri, local, prefix: prefix(number, target_prefix) }
+        }
+        Item::Namespace { uri, prefix, local } => Event::Namespace {
+            uri: core.names().uri(uri),
+            prefix: core.names().prefix(uri, prefix),
+            local_element: local,
+        },
+        Item::Characters(found) => Event::Characters(value(found)?),
+        Item::Comment(span) => Event::Comment(text(core.slice(span))?),
+        Item::Instruction(target, data) => Event::ProcessingInstruction {
+            target: text(core.slice(target))?,
+            data: text(core.slice(data))?,
+        },
+        Item::Doctype([name, public, system, subset]) => Event::Doctype {
+            name: text(core.slice(name))?,
+            public: text(core.slice(public))?,
+            system: text(core.slice(system))?,
+            text: text(core.slice(subset))?,
+        },
+        Item::Entity(span) => Event::EntityReference(text(core.slice(span))?),
+    })
+}
+
+/// Decodes a whole stream to XML text; see [`Decoder::new`] for `options` and `resolve`.
+///
+/// # Errors
+/// What is not EXI, with its offset; limits; what `resolve` says.
+pub fn decode_with(
+    stream: &[u8],
+    options: &Options,
+    resolve: &mut Resolve<'_>,
+    limits: &Limits,
+) -> Result<Vec<u8>, Error> {
+    let mut decoder = Decoder::new(options, Box::new(|options| resolve(options)), limits);
+    decoder.push(stream, true)?;
+    let mut out = Vec::with_capacity((stream.len() * 4).min(1 << 20));
+    decoder.text(&mut out)?;
+    Ok(out)
+}
+
+/// Decodes a whole stream to XML text, with the grammars that its options need.
+///
+/// # Errors
+/// As [`decode_with`].
+pub fn decode(
+    stream: &[u8],
+    options: &Options,
+    grammars: Option<&Arc<Grammars>>,
+    limits: &Limits,
+) -> Result<Vec<u8>, Error> {
+    decode_with(stream, options, &mut |_| Ok(grammars.cloned()), limits)
+}

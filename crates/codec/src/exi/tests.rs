@@ -1,0 +1,246 @@
+//! Whole streams; those of others are in `tests/`.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Error, Limits};
+
+const ALIGNMENTS: [Alignment; 4] = [
+    Alignment::BitPacked,
+    Alignment::BytePacked,
+    Alignment::PreCompression,
+    Alignment::Compression,
+];
+
+fn options(alignment: Alignment) -> Options {
+    Options { alignment, ..Options::default() }
+}
+
+fn round_trip(xml: &str, options: &Options) -> String {
+    let limits = Limits::default();
+    let stream = encode(xml.as_bytes(), options, None, &limits).unwrap();
+    String::from_utf8(decode(&stream, options, None, &limits).unwrap()).unwrap()
+}
+
+#[test]
+fn a_document_without_a_schema_comes_back() {
+    let xml = "<a x=\"1\" y=\"&lt;&amp;&quot;\"><b>text &amp; more</b><b>text &amp; more</b><c/>\
+               <b x=\"1\">straße 𝄞</b></a>";
+    for alignment in ALIGNMENTS {
+        assert_eq!(round_trip(xml, &options(alignment)), xml, "{alignment:?}");
+    }
+}
+
+#[test]
+fn the_example_of_the_primer_has_its_known_length() {
+    // EXI Primer §2: the notebook without a schema.
+    let xml = "<notebook date=\"2007-09-12\"><note category=\"EXI\" date=\"2007-07-23\">\
+               <subject>EXI</subject><body>Do not forget it!</body></note>\
+               <note date=\"2007-09-12\"><subject>shopping list</subject>\
+               <body>milk, honey</body></note></notebook>";
+    let stream = encode(xml.as_bytes(), &Options::default(), None, &Limits::default()).unwrap();
+    assert_eq!((stream[0], stream.len()), (0x80, 124));
+}
+
+#[test]
+fn all_that_can_be_preserved_is() {
+    let xml = "<!DOCTYPE p:a SYSTEM \"a.dtd\" [<!ENTITY e \"x\">]><!--c--><p:a xmlns:p=\"urn:p\" \
+               xmlns=\"urn:d\"><?do it?><b p:x=\"1\" xmlns:q=\"urn:p\">&e;<q:c/><!-- d --></b>\
+               <c xmlns=\"\"/></p:a><?end?>";
+    let preserve =
+        Preserve { comments: true, pis: true, dtd: true, prefixes: true, lexical: false };
+    for alignment in ALIGNMENTS {
+        let options = Options { preserve, ..options(alignment) };
+        let text = round_trip(xml, &options);
+        // Declarations come before attributes, in the order of the document.
+        let expected =
+            xml.replace("<b p:x=\"1\" xmlns:q=\"urn:p\">", "<b xmlns:q=\"urn:p\" p:x=\"1\">");
+        assert_eq!(text, expected, "{alignment:?}");
+    }
+}
+
+#[test]
+fn namespaces_survive_without_their_prefixes() {
+    let xml = "<p:a xmlns:p=\"urn:p\" xmlns:q=\"urn:q\"><q:b p:x=\"1\"/><q:b/><c/></p:a>";
+    let text = round_trip(xml, &Options::default());
+    assert_eq!(
+        text,
+        "<ns3:a xmlns:ns3=\"urn:p\"><ns4:b xmlns:ns4=\"urn:q\" ns3:x=\"1\"/>\
+         <ns4:b xmlns:ns4=\"urn:q\"/><c/></ns3:a>"
+    );
+}
+
+#[test]
+fn fragments_have_any_number_of_roots() {
+    let options = Options { fragment: true, ..Options::default() };
+    for xml in ["<a/><b>1</b><a/><a>2</a>", "", "<a/>"] {
+        assert_eq!(round_trip(xml, &options), xml);
+    }
+}
+
+#[test]
+fn bounded_tables_forget_in_turn() {
+    let mut xml = String::from("<a>");
+    for i in 0..300 {
+        xml.push_str(&format!("<b>{}</b><c>{}</c>", i % 7, i % 11));
+    }
+    xml.push_str("</a>");
+    for capacity in [0, 1, 3, 8, 40] {
+        for alignment in ALIGNMENTS {
+            let options = Options {
+                value_partition_capacity: Some(capacity),
+                value_max_length: (capacity == 40).then_some(1),
+                block_size: 97,
+                ..options(alignment)
+            };
+            assert_eq!(round_trip(&xml, &options), xml, "{options:?}");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_any_size_are_read_like_the_whole() {
+    let xml =
+        format!("<a>{}<b>{}</b></a>", "<b c=\"v\">some ß text</b>".repeat(50), "x".repeat(900));
+    for alignment in ALIGNMENTS {
+        let options = Options {
+            preserve: Preserve { prefixes: true, ..Preserve::default() },
+            block_size: 10,
+            value_partition_capacity: Some(2),
+            ..options(alignment)
+        };
+        let limits = Limits::default();
+        let whole = encode(xml.as_bytes(), &options, None, &limits).unwrap();
+        for size in [1, 3, 64] {
+            let mut encoder = Encoder::new(&options, None, &limits).unwrap();
+            let mut stream = Vec::new();
+            let blocks = xml.len().div_ceil(size);
+            for (at, block) in xml.as_bytes().chunks(size).enumerate() {
+                encoder.push(block, at + 1 == blocks, &mut stream).unwrap();
+            }
+            assert_eq!(stream, whole);
+            let mut decoder = Decoder::new(&options, Box::new(|_| Ok(None)), &limits);
+            let mut text = Vec::new();
+            let blocks = stream.len().div_ceil(size);
+            for (at, block) in stream.chunks(size).enumerate() {
+                decoder.push(block, at + 1 == blocks).unwrap();
+                decoder.text(&mut text).unwrap();
+            }
+            assert_eq!(String::from_utf8(text).unwrap(), xml);
+        }
+    }
+}
+
+#[test]
+fn limits_have_names() {
+    let deep = "<a>".repeat(300) + &"</a>".repeat(300);
+    let limits = Limits::default();
+    let wide = Limits { depth: 1000, ..limits };
+    let stream = encode(deep.as_bytes(), &Options::default(), None, &wide).unwrap();
+    let named = |error: Result<Vec<u8>, Error>, name: &str| match error {
+        Err(Error::Limit { what, .. }) => assert!(what.contains(name), "{what}"),
+        other => panic!("{other:?}"),
+    };
+    named(decode(&stream, &Options::default(), None, &limits), "depth");
+    let few = Limits { output_bytes: 100, ..wide };
+    named(decode(&stream, &Options::default(), None, &few), "output_bytes");
+    let small = Limits { message_bytes: 10, ..limits };
+    named(decode(&stream, &Options::default(), None, &small), "message_bytes");
+}
+
+#[test]
+fn bytes_behind_the_end_are_refused() {
+    for alignment in ALIGNMENTS {
+        let options = options(alignment);
+        let mut stream = encode(b"<a>b</a>", &options, None, &Limits::default()).unwrap();
+        stream.push(0);
+        assert!(decode(&stream, &options, None, &Limits::default()).is_err(), "{alignment:?}");
+    }
+}
+
+/// A cheap sequence of numbers.
+fn noise(seed: &mut u64) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*seed >> 33).unwrap()
+}
+
+#[test]
+fn changed_streams_end_in_an_answer() {
+    let xml =
+        "<a x=\"1\" xmlns:p=\"urn:p\"><!--c--><p:b>text</p:b><p:b>text</p:b><c>ß</c><?p i?></a>";
+    let preserve =
+        Preserve { comments: true, pis: true, dtd: true, prefixes: true, lexical: false };
+    let limits = Limits { output_bytes: 1 << 16, table_bytes: 1 << 16, ..Limits::default() };
+    let mut seed = 7;
+    for alignment in ALIGNMENTS {
+        for preserve in [Preserve::default(), preserve] {
+            let options = Options { preserve, ..options(alignment) };
+            let stream = encode(xml.as_bytes(), &options, None, &Limits::default()).unwrap();
+            for _ in 0..2000 {
+                let mut changed = stream.clone();
+                let at = noise(&mut seed) % changed.len();
+                match noise(&mut seed) % 3 {
+                    0 => changed[at] ^= 1 << (noise(&mut seed) % 8),
+                    1 => changed.truncate(at),
+                    _ => changed.insert(at, u8::try_from(noise(&mut seed) % 256).unwrap()),
+                }
+                if let Ok(text) = decode(&changed, &options, None, &limits) {
+                    assert!(text.len() <= 1 << 16);
+                }
+            }
+        }
+    }
+}
+
+fn element() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["a", "b", "c", "long-name", "ä"]);
+    let value = "[ a-c<>&\"\u{e9}\u{4e2d}\u{1d11e}]{0,12}";
+    let leaf =
+        (name.clone(), value, prop::option::of(value)).prop_map(|(name, text, attribute)| {
+            let mut out = format!("<{name}");
+            let escaped = |text: &str| {
+                let mut out = Vec::new();
+                crate::xml::escape(text, true, &mut out);
+                String::from_utf8(out).unwrap().replace('>', "&gt;")
+            };
+            if let Some(value) = attribute {
+                out.push_str(&format!(" x=\"{}\"", escaped(&value)));
+            }
+            let text = escaped(&text).replace("&quot;", "\"");
+            out + &if text.is_empty() { "/>".to_owned() } else { format!(">{text}</{name}>") }
+        });
+    leaf.prop_recursive(4, 40, 5, move |inner| {
+        (name.clone(), prop::collection::vec(inner, 1..5))
+            .prop_map(|(name, children)| format!("<{name}>{}</{name}>", children.concat()))
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_document_comes_back(xml in element(), alignment in 0..4usize, size in 1..9u32,
+                               capacity in prop::option::of(0..5u32), fragment: bool) {
+        let options = Options {
+            block_size: size,
+            value_partition_capacity: capacity,
+            fragment,
+            ..options(ALIGNMENTS[alignment])
+        };
+        // In an attribute, '>' is escaped like in text.
+        prop_assert_eq!(round_trip(&xml, &options), xml);
+    }
+}
+
+#[test]
+fn grammars_of_a_caller_are_asked_for_once() {
+    let mut asked = 0;
+    let stream = encode(b"<a/>", &Options::default(), None, &Limits::default()).unwrap();
+    let grammars = Arc::new(built_in::schema_less(&Options::default()));
+    let mut resolve = |_: &Options| {
+        asked += 1;
+        Ok(Some(grammars.clone()))
+    };
+    let text = decode_with(&stream, &Options::default(), &mut resolve, &Limits::default());
+    assert_eq!((text.unwrap().as_slice(), asked), (&b"<a/>"[..], 1));
+}

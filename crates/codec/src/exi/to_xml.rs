@@ -1,0 +1,450 @@
+//! From events to XML text.
+
+use super::{
+    bits::Fault,
+    decoder::{Core, Item},
+    read_tables::Span,
+    tables::NONE,
+};
+use crate::xml::is_nc_name;
+
+/// A binding of a prefix.
+#[derive(Debug)]
+struct Binding {
+    prefix: Box<[u8]>,
+    uri: u32,
+    depth: usize,
+}
+
+/// Writes XML as items come.
+#[derive(Debug)]
+pub(crate) struct ToXml {
+    pub(crate) out: Vec<u8>,
+    /// Whether names come with prefixes.
+    prefixes: bool,
+    /// A start tag is not closed.
+    open: bool,
+    /// A start tag whose prefix is not known yet, and its NS events.
+    pending: Option<(u32, u32)>,
+    declared: Vec<(u32, u32, bool)>,
+    /// Names as they are written; with prefixes kept, a stack of them.
+    written: Vec<u8>,
+    /// Where the name of each number is, if it was written before; prefixes are made up.
+    cache: Vec<Span>,
+    /// Names of the open elements.
+    stack: Vec<Span>,
+    bindings: Vec<Binding>,
+    /// Whether the made-up prefix of a namespace is in scope.
+    in_scope: Vec<bool>,
+}
+
+impl ToXml {
+    pub(crate) fn new(prefixes: bool) -> Self {
+        Self {
+            out: Vec::new(),
+            prefixes,
+            open: false,
+            pending: None,
+            declared: Vec::new(),
+            written: Vec::new(),
+            cache: Vec::new(),
+            stack: Vec::new(),
+            bindings: Vec::new(),
+            in_scope: Vec::new(),
+        }
+    }
+
+    /// Writes one item.
+    #[inline]
+    pub(crate) fn item(&mut self, item: Item, core: &Core) -> Result<(), Fault> {
+        match item {
+            Item::Start { name, prefix } => {
+                self.settle(core);
+                self.close();
+                if self.prefixes {
+                    self.pending = Some((name, prefix));
+                } else {
+                    self.start(name, core);
+                }
+            }
+            Item::End => {
+                self.settle(core);
+                self.end()?;
+            }
+            Item::Characters(value) => {
+                self.settle(core);
+                self.close();
+                escape(core.text(value), false, &mut self.out);
+            }
+            Item::Attribute { name, prefix, value } => {
+                self.settle(core);
+                self.attribute(name, prefix, core);
+                escape(core.text(value), true, &mut self.out);
+                self.out.push(b'"');
+            }
+            other => self.rare(other, core)?,
+        }
+        Ok(())
+    }
+
+    fn rare(&mut self, item: Item, core: &Core) -> Result<(), Fault> {
+        if let Item::Namespace { uri, prefix, local } = item {
+            self.declared.push((uri, prefix, local));
+            return Ok(());
+        }
+        self.settle(core);
+        if let Item::Type { prefix, target, target_prefix } = item {
+            self.type_attribute(prefix, target, target_prefix, core);
+            return Ok(());
+        }
+        self.close();
+        match item {
+            Item::Comment(text) => {
+                let text = core.slice(text);
+                if text.windows(2).any(|two| two == b"--") || text.ends_with(b"-") {
+                    return Err(Fault::Bad("a comment with two hyphens in it"));
+                }
+                self.raw(&[b"<!--", text, b"-->"]);
+            }
+            Item::Instruction(target, data) => {
+                let (target, data) = (core.slice(target), core.slice(data));
+                check_name(target, is_nc_name)?;
+                if target.eq_ignore_ascii_case(b"xml") || data.windows(2).any(|two| two == b"?>") {
+                    return Err(Fault::Bad("not a processing instruction"));
+                }
+                let space: &[u8] = if data.is_empty() { b"" } else { b" " };
+                self.raw(&[b"<?", target, space, data, b"?>"]);
+            }
+            Item::Doctype(parts) => self.doctype(parts.map(|part| core.slice(part)))?,
+            Item::Entity(name) => {
+                check_name(core.slice(name), is_nc_name)?;
+                self.raw(&[b"&", core.slice(name), b";"]);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn raw(&mut self, parts: &[&[u8]]) {
+        parts.iter().for_each(|part| self.out.extend_from_slice(part));
+    }
+
+    fn doctype(&mut self, [name, public, system, subset]: [&[u8]; 4]) -> Result<(), Fault> {
+        check_name(name, |name| name.splitn(2, ':').all(is_nc_name))?;
+        let quote: &[u8] = if system.contains(&b'"') { b"'" } else { b"\"" };
+        if public.contains(&b'"') || (system.contains(&b'"') && system.contains(&b'\'')) {
+            return Err(Fault::Bad("an identifier with both quotes"));
+        }
+        self.raw(&[b"<!DOCTYPE ", name]);
+        if !public.is_empty() {
+            self.raw(&[b" PUBLIC \"", public, b"\" ", quote, system, quote]);
+        } else if !system.is_empty() {
+            self.raw(&[b" SYSTEM ", quote, system, quote]);
+        }
+        if !subset.is_empty() {
+            self.raw(&[b" [", subset, b"]"]);
+        }
+        self.raw(&[b">"]);
+        Ok(())
+    }
+
+    #[inline]
+    fn close(&mut self) {
+        if self.open {
+            self.open = false;
+            self.out.push(b'>');
+        }
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        let span = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
+        if self.open {
+            self.open = false;
+            self.out.extend_from_slice(b"/>");
+        } else {
+            self.out.extend_from_slice(b"</");
+            let name = self.written.get(span.0 as usize..span.1 as usize).unwrap_or_default();
+            self.out.extend_from_slice(name);
+            self.out.push(b'>');
+        }
+        if self.prefixes {
+            self.written.truncate(span.0 as usize);
+        }
+        while let Some(last) = self.bindings.last().filter(|last| last.depth > self.stack.len()) {
+            if let Some(place) = self.in_scope.get_mut(last.uri as usize) {
+                *place = false;
+            }
+            self.bindings.pop();
+        }
+        Ok(())
+    }
+
+    /// A start tag with a prefix of our own.
+    #[inline]
+    fn start(&mut self, name: u32, core: &Core) {
+        let span = self.name(name, core);
+        self.out.push(b'<');
+        let text = self.written.get(span.0 as usize..span.1 as usize).unwrap_or_default();
+        self.out.extend_from_slice(text);
+        self.stack.push(span);
+        self.open = true;
+        let uri = core.names().get(name).uri;
+        if uri > 1 {
+            self.bring_in_scope(uri, core);
+        }
+    }
+
+    /// The name with its made-up prefix.
+    #[inline]
+    fn name(&mut self, name: u32, core: &Core) -> Span {
+        match self.cache.get(name as usize) {
+            Some(&span) if span != (0, 0) => span,
+            _ => self.new_name(name, core),
+        }
+    }
+
+    #[cold]
+    fn new_name(&mut self, name: u32, core: &Core) -> Span {
+        let entry = core.names().get(name);
+        let begin = self.written.len();
+        push_prefix(entry.uri, &mut self.written);
+        if entry.uri > 0 {
+            self.written.push(b':');
+        }
+        self.written.extend_from_slice(core.names().local(name).as_bytes());
+        let place = |at| u32::try_from(at).unwrap_or(NONE);
+        let span = (place(begin), place(self.written.len()));
+        if name as usize >= self.cache.len() {
+            self.cache.resize(name as usize + 1, (0, 0));
+        }
+        self.cache[name as usize] = span;
+        span
+    }
+
+    /// Declares the made-up prefix of a namespace unless that is in scope.
+    #[inline]
+    fn bring_in_scope(&mut self, uri: u32, core: &Core) {
+        if self.in_scope.get(uri as usize) == Some(&true) {
+            return;
+        }
+        if uri as usize >= self.in_scope.len() {
+            self.in_scope.resize(uri as usize + 1, false);
+        }
+        self.in_scope[uri as usize] = true;
+        self.bindings.push(Binding { prefix: Box::default(), uri, depth: self.stack.len() });
+        self.out.extend_from_slice(b" xmlns:");
+        push_prefix(uri, &mut self.out);
+        self.out.extend_from_slice(b"=\"");
+        escape(core.names().uri(uri).as_bytes(), true, &mut self.out);
+        self.out.push(b'"');
+    }
+
+    /// The name of an attribute and `="`.
+    fn attribute(&mut self, name: u32, prefix: u32, core: &Core) {
+        let uri = core.names().get(name).uri;
+        if self.prefixes {
+            let prefix = self.prefix_for(uri, prefix, true, core);
+            self.out.push(b' ');
+            self.put_prefixed(&prefix, name, core);
+        } else {
+            if uri > 1 {
+                self.bring_in_scope(uri, core);
+            }
+            let span = self.name(name, core);
+            self.out.push(b' ');
+            let text = self.written.get(span.0 as usize..span.1 as usize).unwrap_or_default();
+            self.out.extend_from_slice(text);
+        }
+        self.out.extend_from_slice(b"=\"");
+    }
+
+    fn put_prefixed(&mut self, prefix: &[u8], name: u32, core: &Core) {
+        if !prefix.is_empty() {
+            self.raw(&[prefix, b":"]);
+        }
+        self.out.extend_from_slice(core.names().local(name).as_bytes());
+    }
+
+    fn type_attribute(&mut self, prefix: u32, target: u32, target_prefix: u32, core: &Core) {
+        let xsi_type = core.names().initial(super::decoder::XSI_TYPE);
+        let uri = core.names().get(target).uri;
+        let target_prefix = if self.prefixes {
+            self.prefix_for(uri, target_prefix, false, core)
+        } else {
+            let mut text = Vec::new();
+            push_prefix(uri, &mut text);
+            if uri > 1 {
+                self.bring_in_scope(uri, core);
+            }
+            text
+        };
+        self.attribute(xsi_type, prefix, core);
+        self.put_prefixed(&target_prefix, target, core);
+        self.out.push(b'"');
+    }
+
+    /// Writes the start tag whose NS events are over.
+    #[inline]
+    fn settle(&mut self, core: &Core) {
+        if self.pending.is_some() {
+            self.settle_now(core);
+        }
+    }
+
+    fn settle_now(&mut self, core: &Core) {
+        let Some((name, prefix)) = self.pending.take() else { return };
+        let uri = core.names().get(name).uri;
+        let declared = std::mem::take(&mut self.declared);
+        let local = declared.iter().find(|one| one.2 && one.0 == uri);
+        let own = local.map_or(prefix, |one| one.1);
+        // The declarations of this element are in scope for its own name.
+        let depth = self.stack.len() + 1;
+        let first = self.bindings.len();
+        for &(uri, prefix, _) in &declared {
+            let prefix = core.names().prefix(uri, prefix).as_bytes();
+            if self.bindings[first..].iter().all(|one| &*one.prefix != prefix) {
+                self.bindings.push(Binding { prefix: prefix.into(), uri, depth });
+            }
+        }
+        let place = |at| u32::try_from(at).unwrap_or(NONE);
+        self.stack.push((place(self.written.len()), 0));
+        let at = self.out.len();
+        let prefix = self.prefix_for(uri, own, false, core);
+        // What that declared stands where the name has to be.
+        let more = self.out.split_off(at);
+        if !prefix.is_empty() {
+            self.written.extend_from_slice(&prefix);
+            self.written.push(b':');
+        }
+        self.written.extend_from_slice(core.names().local(name).as_bytes());
+        let end = place(self.written.len());
+        if let Some(last) = self.stack.last_mut() {
+            last.1 = end;
+            self.out.push(b'<');
+            self.out.extend_from_slice(&self.written[last.0 as usize..]);
+        }
+        for &(uri, prefix, _) in &declared {
+            self.declare(core.names().prefix(uri, prefix).as_bytes(), uri, core);
+        }
+        self.out.extend_from_slice(&more);
+        self.open = true;
+        self.declared = declared;
+        self.declared.clear();
+    }
+
+    fn declare(&mut self, prefix: &[u8], uri: u32, core: &Core) {
+        if prefix == b"xml" {
+            return;
+        }
+        let colon: &[u8] = if prefix.is_empty() { b"" } else { b":" };
+        self.raw(&[b" xmlns", colon, prefix, b"=\""]);
+        escape(core.names().uri(uri).as_bytes(), true, &mut self.out);
+        self.out.push(b'"');
+    }
+
+    /// A prefix that means `uri` here: the one of the stream, else one that is in scope, else a new
+    /// one, which is declared.
+    fn prefix_for(&mut self, uri: u32, prefix: u32, attribute: bool, core: &Core) -> Vec<u8> {
+        let means = |text: &[u8]| {
+            let bound = self.bindings.iter().rev().find(|one| &*one.prefix == text);
+            bound.map_or(if text.is_empty() { 0 } else { NONE }, |one| one.uri)
+        };
+        if uri == 1 {
+            return b"xml".to_vec();
+        }
+        if uri == 0 && (attribute || means(b"") == 0) {
+            return Vec::new();
+        }
+        let text = core.names().prefix(uri, prefix).as_bytes();
+        if prefix != NONE && means(text) == uri && !(attribute && text.is_empty()) {
+            return text.to_vec();
+        }
+        let usable = |one: &&Binding| {
+            one.uri == uri && means(&one.prefix) == uri && !(attribute && one.prefix.is_empty())
+        };
+        if let Some(found) = self.bindings.iter().rev().find(usable) {
+            return found.prefix.to_vec();
+        }
+        let mut new = if prefix == NONE || (attribute && text.is_empty()) {
+            Vec::new()
+        } else {
+            text.to_vec()
+        };
+        let depth = self.stack.len();
+        let taken = |text: &[u8]| {
+            self.bindings.iter().any(|one| one.depth == depth && &*one.prefix == text)
+        };
+        if uri == 0 {
+            new.clear();
+        } else if (new.is_empty() && (attribute || prefix == NONE)) || taken(&new) {
+            new.clear();
+            push_prefix(uri, &mut new);
+        }
+        self.declare(&new, uri, core);
+        self.bindings.push(Binding { prefix: new.as_slice().into(), uri, depth });
+        new
+    }
+}
+
+fn check_name(name: &[u8], is: fn(&str) -> bool) -> Result<(), Fault> {
+    let valid = std::str::from_utf8(name).is_ok_and(is);
+    if valid { Ok(()) } else { Err(Fault::Bad("not a name")) }
+}
+
+/// The prefix that we give to a namespace by its number.
+fn push_prefix(uri: u32, to: &mut Vec<u8>) {
+    match uri {
+        0 => {}
+        1 => to.extend_from_slice(b"xml"),
+        2 => to.extend_from_slice(b"xsi"),
+        _ => {
+            to.extend_from_slice(b"ns");
+            super::datatype::decimal(u64::from(uri), to);
+        }
+    }
+}
+
+/// Whether there is nothing to escape in eight bytes.
+#[inline]
+fn is_plain(word: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let low = word.wrapping_sub(ONES * 0x20) & !word;
+    let special = zero(word ^ (ONES * 0x26)) | zero(word ^ (ONES * 0x3c));
+    let other = zero(word ^ (ONES * 0x3e)) | zero(word ^ (ONES * 0x22));
+    (low | special | other) & (ONES << 7) == 0
+}
+
+/// Appends text, or the value of an attribute, with references where XML wants them.
+#[inline]
+pub(crate) fn escape(text: &[u8], attribute: bool, out: &mut Vec<u8>) {
+    let mut eights = text.chunks_exact(8);
+    let plain = eights
+        .by_ref()
+        .all(|eight| <[u8; 8]>::try_from(eight).is_ok_and(|w| is_plain(u64::from_le_bytes(w))));
+    if plain && eights.remainder().iter().all(|&b| b > b'>' || is_plain_byte(b)) {
+        out.extend_from_slice(text);
+    } else {
+        escape_slowly(text, attribute, out);
+    }
+}
+
+#[inline]
+fn is_plain_byte(byte: u8) -> bool {
+    byte >= 0x20 && !matches!(byte, b'&' | b'<' | b'>' | b'"')
+}
+
+fn escape_slowly(text: &[u8], attribute: bool, out: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'\r' => out.extend_from_slice(b"&#xD;"),
+            b'"' if attribute => out.extend_from_slice(b"&quot;"),
+            b'\n' if attribute => out.extend_from_slice(b"&#xA;"),
+            b'\t' if attribute => out.extend_from_slice(b"&#x9;"),
+            other => out.push(other),
+        }
+    }
+}

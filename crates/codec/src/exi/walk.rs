@@ -1,0 +1,747 @@
+//! Walks grammars from events to a stream.
+
+use std::sync::Arc;
+
+use super::{
+    Alignment, Options,
+    bits::{Fault, Writer, width},
+    built_in::{FRAGMENT, Fixed, LEARNED, PRODUCTION_BYTES, RULE_BYTES, is_content},
+    channels::{self, Plan},
+    datatype,
+    decoder::{UNTYPED, XSI_NIL, XSI_TYPE},
+    grammar::{
+        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, Rule, RuleId, TypeId,
+    },
+    index::KeyMap,
+    lexical::{self, Typed},
+    mapping,
+    tables::{NONE, Names, Values},
+};
+use crate::Limits;
+
+/// What is looked for in a rule; with a name it makes a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Start,
+    Attribute,
+    Characters,
+    End,
+    CharactersUntyped,
+    AttributeUntyped,
+    Type,
+    Nil,
+    StartDocument,
+    EndDocument,
+    Namespace,
+    Comment,
+    Instruction,
+    Doctype,
+    Entity,
+}
+
+/// A production with its event code: values and widths of up to three parts.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    production: Production,
+    parts: [(u32, u32); 3],
+}
+
+/// What goes on after an element.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    rule: RuleId,
+    name: u32,
+    type_id: TypeId,
+}
+
+/// A block of channels that is not written yet.
+#[derive(Debug)]
+struct Block {
+    plan: Plan,
+    text: String,
+    ends: Vec<usize>,
+}
+
+/// The writing side of a stream's body.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    grammars: Arc<Grammars>,
+    datatypes: Option<Vec<Datatype>>,
+    options: Options,
+    fixed: Fixed,
+    pub(crate) names: Names,
+    values: Values,
+    /// How many productions each learned rule has.
+    learned: Vec<u32>,
+    productions: usize,
+    /// By rule, kind and name: which learned production, or which path.
+    known: KeyMap,
+    paths: Vec<Option<Path>>,
+    rule: RuleId,
+    name: u32,
+    type_id: TypeId,
+    stack: Vec<Frame>,
+    pub(crate) to: Writer,
+    /// Whole blocks.
+    done: Vec<u8>,
+    block: Option<Block>,
+    limits: Limits,
+}
+
+fn small(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(NONE)
+}
+
+impl Walk {
+    pub(crate) fn new(grammars: Arc<Grammars>, options: &Options, limits: &Limits) -> Self {
+        let block = |plan| Block { plan, text: String::new(), ends: Vec::new() };
+        Self {
+            datatypes: mapping::coded(&grammars, options),
+            options: options.clone(),
+            fixed: Fixed::new(options),
+            names: Names::new(&grammars),
+            values: Values::new(options),
+            learned: vec![0, 0],
+            productions: 0,
+            known: KeyMap::default(),
+            paths: Vec::new(),
+            rule: grammars.start,
+            name: 0,
+            type_id: NONE,
+            stack: Vec::new(),
+            to: Writer::new(options.alignment != Alignment::BitPacked),
+            done: Vec::new(),
+            block: Plan::of(options).map(block),
+            limits: *limits,
+            grammars,
+        }
+    }
+
+    /// The body follows the header, from its last bit or from the next byte on.
+    pub(crate) fn begin(&mut self, mut header: Writer, aligned: bool) {
+        if aligned {
+            header.align();
+            self.done = header.out;
+            if self.block.is_none() {
+                self.to.out = std::mem::take(&mut self.done);
+            }
+        } else {
+            self.to = header;
+        }
+    }
+
+    /// Whether the current rule is learned.
+    pub(crate) fn is_learned(&self) -> bool {
+        self.rule & LEARNED != 0
+    }
+
+    /// Whether there is a schema, so that attributes have an order.
+    pub(crate) fn has_schema(&self) -> bool {
+        !self.grammars.types.is_empty()
+    }
+
+    /// Memory that the document has filled.
+    fn check(&self) -> Result<(), Fault> {
+        let block = self.block.as_ref().map_or(0, |block| block.text.len() + block.ends.len() * 16);
+        let bytes = self.names.bytes
+            + self.values.bytes()
+            + self.known.bytes()
+            + self.learned.len() * RULE_BYTES
+            + self.productions * PRODUCTION_BYTES
+            + self.paths.len() * size_of::<Option<Path>>();
+        if bytes > self.limits.table_bytes || block > self.limits.message_bytes {
+            let what =
+                if block > self.limits.message_bytes { "message_bytes" } else { "table_bytes" };
+            return Err(Fault::Limit(what));
+        }
+        Ok(())
+    }
+
+    fn key(&self, kind: Kind, name: u32) -> u64 {
+        u64::from(self.rule) << 32 | u64::from(name) << 4 | kind as u64
+    }
+
+    /// The production of the current rule, which is not learned, that fits best.
+    #[inline]
+    fn path(&mut self, kind: Kind, name: u32) -> Option<Path> {
+        let key = self.key(kind, name);
+        if let Some(at) = self.known.get(key) {
+            return self.paths.get(at as usize).copied().flatten();
+        }
+        let path = self.search(kind, name);
+        self.known.insert(key, small(self.paths.len()));
+        self.paths.push(path);
+        path
+    }
+
+    #[cold]
+    fn search(&self, kind: Kind, name: u32) -> Option<Path> {
+        let rule = self.grammars.rules.get(self.rule as usize)?;
+        let mut best: Option<(u32, Path)> = None;
+        let mut offer = |rank: Option<u32>, path: Path| {
+            if let Some(rank) = rank.filter(|&r| best.is_none_or(|(least, _)| r < least)) {
+                best = Some((rank, path));
+            }
+        };
+        let Rule { first, second } = rule;
+        let bits = width(first.len() + usize::from(!second.is_empty()));
+        for (at, &production) in first.iter().enumerate() {
+            let parts = [(small(at), bits), (0, 0), (0, 0)];
+            offer(self.rank(production.event, kind, name), Path { production, parts });
+        }
+        for (at, branch) in second.iter().enumerate() {
+            let escape = [(small(first.len()), bits), (small(at), width(second.len())), (0, 0)];
+            let group = match branch {
+                Branch::Leaf(production) => std::slice::from_ref(production),
+                Branch::Group(all) => all,
+            };
+            for (third, &production) in group.iter().enumerate() {
+                let mut parts = escape;
+                parts[2] = (small(third), width(group.len()));
+                let rank = self.rank(production.event, kind, name).map(|rank| rank + 8);
+                offer(rank, Path { production, parts });
+            }
+        }
+        best.map(|(_, path)| path)
+    }
+
+    /// How well an event fits: 0 is best.
+    fn rank(&self, event: Event, kind: Kind, name: u32) -> Option<u32> {
+        let uri = || self.names.uri_of(name);
+        let is = |found| self.names.initial(found) == name;
+        match (kind, event) {
+            (Kind::Start, Event::StartElement(id)) => {
+                is(self.grammars.elements.get(id as usize)?.name).then_some(0)
+            }
+            (Kind::Attribute, Event::Attribute(found, _))
+            | (Kind::AttributeUntyped, Event::AttributeUntyped(found)) => is(found).then_some(0),
+            (Kind::Start, Event::StartElementIn(found))
+            | (Kind::Attribute, Event::AttributeIn(found)) => (uri() == found).then_some(1),
+            (Kind::Start, Event::StartElementAny)
+            | (Kind::Attribute, Event::AttributeAny)
+            | (Kind::AttributeUntyped, Event::AttributeAnyUntyped) => Some(2),
+            (Kind::Characters, Event::Characters(_))
+            | (Kind::CharactersUntyped, Event::CharactersUntyped)
+            | (Kind::End, Event::EndElement)
+            | (Kind::Type, Event::AttributeType)
+            | (Kind::Nil, Event::AttributeNil)
+            | (Kind::StartDocument, Event::StartDocument)
+            | (Kind::EndDocument, Event::EndDocument)
+            | (Kind::Namespace, Event::Namespace)
+            | (Kind::Comment, Event::Comment)
+            | (Kind::Instruction, Event::ProcessingInstruction)
+            | (Kind::Doctype, Event::Doctype)
+            | (Kind::Entity, Event::EntityReference) => Some(0),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn code(&mut self, path: &Path) {
+        for (value, bits) in path.parts {
+            if bits > 0 {
+                self.to.bits(value, bits);
+            }
+        }
+    }
+
+    /// The event code of a learned production of the current rule, if it has it.
+    #[inline]
+    fn learned_code(&mut self, kind: Kind, name: u32) -> bool {
+        let Some(at) = self.known.get(self.key(kind, name)) else { return false };
+        let (count, width) = self.first_part();
+        self.to.bits(count - 1 - at, width);
+        true
+    }
+
+    /// How many productions the current learned rule has, and the bits of its codes' first part.
+    #[inline]
+    fn first_part(&self) -> (u32, u32) {
+        let rule = self.rule;
+        let count = self.learned[(rule & !LEARNED) as usize];
+        let more = usize::from(self.fixed.second_count(rule) > 0);
+        (count, width(count as usize + self.fixed.base(rule) + more))
+    }
+
+    /// The event code of a production that a learned rule has from the start.
+    fn fixed_code(&mut self, event: Event) -> Result<(), Fault> {
+        let (count, bits) = self.first_part();
+        let rule = self.rule;
+        let base = small(self.fixed.base(rule));
+        let direct = match event {
+            Event::StartElementAny if rule == FRAGMENT => Some(0),
+            Event::EndDocument if rule == FRAGMENT => Some(1),
+            Event::EndElement if is_content(rule) => Some(0),
+            _ => None,
+        };
+        if let Some(at) = direct {
+            self.to.bits(count + at, bits);
+            return Ok(());
+        }
+        let seconds = self.fixed.seconds(rule);
+        let last = &self.fixed.last;
+        let bits_of_second = width(self.fixed.second_count(rule));
+        let at = seconds.iter().position(|&one| one == event);
+        let third = last.iter().position(|&one| one == event);
+        let (at, third) = match (at, third) {
+            (Some(at), _) => (at, None),
+            (None, Some(third)) if rule == FRAGMENT => (third, None),
+            (None, Some(third)) => (seconds.len(), Some((third, width(last.len())))),
+            (None, None) => return Err(Fault::Bad("an event that the options do not preserve")),
+        };
+        self.to.bits(count + base, bits);
+        self.to.bits(small(at), bits_of_second);
+        if let Some((third, bits)) = third {
+            self.to.bits(small(third), bits);
+        }
+        Ok(())
+    }
+
+    fn learn(&mut self, rule: RuleId, kind: Kind, name: u32) -> Result<(), Fault> {
+        let count = &mut self.learned[(rule & !LEARNED) as usize];
+        let key = u64::from(rule) << 32 | u64::from(name) << 4 | kind as u64;
+        self.known.insert(key, *count);
+        *count += 1;
+        self.productions += 1;
+        self.check()
+    }
+
+    pub(crate) fn start_document(&mut self) -> Result<(), Fault> {
+        let path = self.path(Kind::StartDocument, 0).ok_or(NOT_ALLOWED)?;
+        self.code(&path);
+        self.rule = path.production.next;
+        Ok(())
+    }
+
+    pub(crate) fn end_document(&mut self) -> Result<(), Fault> {
+        if self.is_learned() {
+            self.fixed_code(Event::EndDocument)?;
+        } else {
+            let path = self.path(Kind::EndDocument, 0).ok_or(NOT_ALLOWED)?;
+            self.code(&path);
+        }
+        if self.block.is_some() {
+            self.end_block()?;
+        }
+        self.to.align();
+        Ok(())
+    }
+
+    #[inline]
+    fn prefix(&mut self, name: u32, prefix: &str) {
+        if self.options.preserve.prefixes {
+            self.names.write_prefix(name, prefix, &mut self.to);
+        }
+    }
+
+    pub(crate) fn start(&mut self, name: u32, prefix: &str) -> Result<(), Fault> {
+        if self.is_learned() {
+            let rule = self.rule;
+            if !self.learned_code(Kind::Start, name) {
+                self.fixed_code(Event::StartElementAny)?;
+                self.names.write_name(name, &mut self.to);
+                self.learn(rule, Kind::Start, name)?;
+            }
+            self.prefix(name, prefix);
+            return self.enter(name, if rule == FRAGMENT { rule } else { rule | 1 });
+        }
+        let path = self.path(Kind::Start, name);
+        let path = path.ok_or(Fault::Bad("the schema does not allow this element here"))?;
+        self.code(&path);
+        let next = path.production.next;
+        match path.production.event {
+            Event::StartElement(id) => {
+                self.prefix(name, prefix);
+                let element = self.grammars.elements.get(id as usize).ok_or(NOT_ALLOWED)?;
+                let (rule, type_id) = (element.first, element.type_id);
+                self.push(name, rule, type_id, next)
+            }
+            event => {
+                if let Event::StartElementIn(_) = event {
+                    self.names.write_local(name, &mut self.to);
+                } else {
+                    self.names.write_name(name, &mut self.to);
+                }
+                self.prefix(name, prefix);
+                self.enter(name, next)
+            }
+        }
+    }
+
+    /// Into an element that no production names by its declaration.
+    #[inline]
+    fn enter(&mut self, name: u32, next: RuleId) -> Result<(), Fault> {
+        let mut rule = self.names.get(name).rule;
+        if rule == NONE {
+            rule = match self.names.qname(name) {
+                Some(found) if self.grammars.global_elements.contains_key(&found) => {
+                    self.grammars.global_elements[&found]
+                }
+                _ => self.make_rule()?,
+            };
+            self.names.get_mut(name).rule = rule;
+        }
+        if rule & LEARNED != 0 {
+            return self.push(name, rule, NONE, next);
+        }
+        let element = self.grammars.elements.get(rule as usize).ok_or(NOT_ALLOWED)?;
+        let (rule, type_id) = (element.first, element.type_id);
+        self.push(name, rule, type_id, next)
+    }
+
+    fn make_rule(&mut self) -> Result<RuleId, Fault> {
+        let at = u32::try_from(self.learned.len()).ok().filter(|&at| at < LEARNED);
+        self.learned.extend([0, 0]);
+        self.check()?;
+        Ok(at.ok_or(Fault::Limit("table_bytes"))? | LEARNED)
+    }
+
+    #[inline]
+    fn push(
+        &mut self,
+        name: u32,
+        rule: RuleId,
+        type_id: TypeId,
+        next: RuleId,
+    ) -> Result<(), Fault> {
+        if self.stack.len() >= self.limits.depth {
+            return Err(Fault::Limit("depth"));
+        }
+        self.stack.push(Frame { rule: next, name: self.name, type_id: self.type_id });
+        (self.rule, self.name, self.type_id) = (rule, name, type_id);
+        Ok(())
+    }
+
+    pub(crate) fn end(&mut self) -> Result<(), Fault> {
+        if self.is_learned() {
+            let rule = self.rule;
+            if is_content(rule) {
+                let (count, bits) = self.first_part();
+                self.to.bits(count, bits);
+            } else if !self.learned_code(Kind::End, 0) {
+                self.fixed_code(Event::EndElement)?;
+                self.learn(rule, Kind::End, 0)?;
+            }
+        } else {
+            if self.path(Kind::End, 0).is_none() {
+                // Simple content must be there, were it the empty string (EXI §8.5.4.1.3.1).
+                self.characters("")?;
+            }
+            let path = self.path(Kind::End, 0);
+            let path = path.ok_or(Fault::Bad("the schema does not let the element end here"))?;
+            self.code(&path);
+        }
+        let frame = self.stack.pop().ok_or(NOT_ALLOWED)?;
+        (self.rule, self.name, self.type_id) = (frame.rule, frame.name, frame.type_id);
+        Ok(())
+    }
+
+    /// Whether character data is possible here.
+    pub(crate) fn takes_characters(&mut self) -> bool {
+        self.is_learned() || self.path(Kind::Characters, 0).is_some()
+    }
+
+    pub(crate) fn characters(&mut self, text: &str) -> Result<(), Fault> {
+        let name = self.name;
+        if self.is_learned() {
+            let rule = self.rule;
+            if !self.learned_code(Kind::Characters, 0) {
+                self.fixed_code(Event::CharactersUntyped)?;
+                self.learn(rule, Kind::Characters, 0)?;
+            }
+            self.rule |= 1;
+            return self.value(name, UNTYPED, text, Typed::Text(text));
+        }
+        if let Some(path) = self.path(Kind::Characters, 0)
+            && let Event::Characters(datatype) = path.production.event
+            && self.typed(&path, name, None, datatype, text)?
+        {
+            return Ok(());
+        }
+        let path = self.path(Kind::CharactersUntyped, 0);
+        let path = path.ok_or(Fault::Bad("the schema does not allow this text"))?;
+        self.code(&path);
+        self.rule = path.production.next;
+        self.value(name, UNTYPED, text, Typed::Text(text))
+    }
+
+    /// Writes an event with a typed value, if the value is of the type. `attribute` has the prefix.
+    fn typed(
+        &mut self,
+        path: &Path,
+        name: u32,
+        attribute: Option<&str>,
+        datatype: DatatypeId,
+        text: &str,
+    ) -> Result<bool, Fault> {
+        let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
+        let normal = match types.get(datatype as usize) {
+            Some(found) if !self.options.preserve.lexical => {
+                lexical::normalise(text, found.white_space)
+            }
+            _ => None,
+        };
+        let text = normal.as_deref().unwrap_or(text);
+        let value = match datatype {
+            UNTYPED => Some(Typed::Text(text)),
+            _ => lexical::parse(types, datatype, text),
+        };
+        let Some(value) = value else { return Ok(false) };
+        self.code(path);
+        if let Some(prefix) = attribute {
+            match path.production.event {
+                Event::AttributeIn(_) => self.names.write_local(name, &mut self.to),
+                Event::AttributeAny => self.names.write_name(name, &mut self.to),
+                _ => {}
+            }
+            self.prefix(name, prefix);
+        }
+        self.rule = path.production.next;
+        self.value(name, datatype, text, value)?;
+        Ok(true)
+    }
+
+    /// An attribute other than `xsi:type`.
+    pub(crate) fn attribute(&mut self, name: u32, prefix: &str, text: &str) -> Result<(), Fault> {
+        if self.is_learned() {
+            let rule = self.rule;
+            if !self.learned_code(Kind::Attribute, name) {
+                self.fixed_code(Event::AttributeAny)?;
+                self.names.write_name(name, &mut self.to);
+                self.learn(rule, Kind::Attribute, name)?;
+            }
+            self.prefix(name, prefix);
+            return self.value(name, UNTYPED, text, Typed::Text(text));
+        }
+        if name == self.names.initial(XSI_NIL) && self.nil(prefix, text)? {
+            return Ok(());
+        }
+        if let Some(path) = self.path(Kind::Attribute, name) {
+            let datatype = match path.production.event {
+                Event::Attribute(_, datatype) => datatype,
+                _ => self.global_attribute(name),
+            };
+            if self.typed(&path, name, Some(prefix), datatype, text)? {
+                return Ok(());
+            }
+        }
+        let path = self.path(Kind::AttributeUntyped, name);
+        let path =
+            path.ok_or(Fault::Bad("the schema does not allow this attribute or its value"))?;
+        self.code(&path);
+        if path.production.event == Event::AttributeAnyUntyped {
+            self.names.write_name(name, &mut self.to);
+        }
+        self.prefix(name, prefix);
+        self.rule = path.production.next;
+        self.value(name, UNTYPED, text, Typed::Text(text))
+    }
+
+    fn global_attribute(&self, name: u32) -> DatatypeId {
+        let found = self.names.qname(name);
+        let datatype = found.and_then(|name| self.grammars.global_attributes.get(&name));
+        datatype.copied().unwrap_or(UNTYPED)
+    }
+
+    /// `xsi:nil` where the grammar knows it, if its value is a boolean.
+    fn nil(&mut self, prefix: &str, text: &str) -> Result<bool, Fault> {
+        let nil = match text.trim() {
+            "true" | "1" => true,
+            "false" | "0" => false,
+            _ => return Ok(false),
+        };
+        let Some(path) = self.path(Kind::Nil, 0) else { return Ok(false) };
+        self.code(&path);
+        let name = self.names.initial(XSI_NIL);
+        self.prefix(name, prefix);
+        if self.options.preserve.lexical {
+            self.values.write(name, text, &mut self.names, &mut self.to, |text, to| {
+                datatype::write_restricted(&mapping::BOOLEAN, text, to);
+            })?;
+        } else {
+            self.to.bits(u32::from(nil), 1);
+        }
+        self.rule = path.production.next;
+        if let Some(found) = self.grammars.types.get(self.type_id as usize).filter(|_| nil) {
+            self.rule = found.empty;
+        }
+        Ok(true)
+    }
+
+    /// `xsi:type`; `target` is what its value means in scope.
+    pub(crate) fn type_attribute(
+        &mut self,
+        prefix: &str,
+        target: u32,
+        target_prefix: &str,
+        text: &str,
+    ) -> Result<(), Fault> {
+        let name = self.names.initial(XSI_TYPE);
+        let rule = self.rule;
+        if self.is_learned() {
+            if !self.learned_code(Kind::Attribute, name) {
+                self.fixed_code(Event::AttributeAny)?;
+                self.names.write_name(name, &mut self.to);
+                self.learn(rule, Kind::Attribute, name)?;
+            }
+        } else {
+            let path = self.path(Kind::Type, 0);
+            let path = path.ok_or(Fault::Bad("the schema does not allow xsi:type here"))?;
+            self.code(&path);
+            self.rule = path.production.next;
+        }
+        self.prefix(name, prefix);
+        if self.options.preserve.lexical {
+            let chars = |text: &str, to: &mut Writer| to.chars(text);
+            self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
+        } else {
+            self.names.write_name(target, &mut self.to);
+            self.prefix(target, target_prefix);
+        }
+        let named = self.names.qname(target);
+        if let Some(&id) = named.and_then(|name| self.grammars.named_types.get(&name))
+            && let Some(found) = self.grammars.types.get(id as usize)
+        {
+            (self.rule, self.type_id) = (found.first, id);
+        }
+        Ok(())
+    }
+
+    /// NS, where the grammar has it; `own` says that it is the prefix of the element itself.
+    pub(crate) fn namespace(&mut self, uri: u32, prefix: &str, own: bool) -> Result<(), Fault> {
+        if self.event(Kind::Namespace, Event::Namespace)? {
+            self.names.write_declaration(uri, prefix, &mut self.to);
+            self.to.bits(u32::from(own), 1);
+        }
+        Ok(())
+    }
+
+    /// CM, PI, DT and ER: strings behind an event code.
+    pub(crate) fn strings(
+        &mut self,
+        kind: Kind,
+        event: Event,
+        strings: &[&str],
+    ) -> Result<(), Fault> {
+        if !self.event(kind, event)? {
+            return Err(NOT_ALLOWED);
+        }
+        strings.iter().for_each(|text| self.to.string(text, 0));
+        if self.is_learned() && self.rule != FRAGMENT {
+            self.rule |= 1;
+        }
+        Ok(())
+    }
+
+    /// The code of an event without a name, if the rule has it.
+    fn event(&mut self, kind: Kind, event: Event) -> Result<bool, Fault> {
+        if self.is_learned() {
+            self.fixed_code(event)?;
+            return Ok(true);
+        }
+        let Some(path) = self.path(kind, 0) else { return Ok(false) };
+        self.code(&path);
+        self.rule = path.production.next;
+        Ok(true)
+    }
+
+    /// A value, to the stream or to its channel.
+    #[inline]
+    fn value(
+        &mut self,
+        name: u32,
+        datatype: DatatypeId,
+        text: &str,
+        value: Typed<'_>,
+    ) -> Result<(), Fault> {
+        if let Some(block) = &mut self.block {
+            block.plan.push(name, datatype);
+            block.text.push_str(text);
+            block.ends.push(block.text.len());
+            if block.plan.is_full() {
+                self.end_block()?;
+            }
+            return self.check();
+        }
+        self.write(name, datatype, value)
+    }
+
+    #[inline]
+    fn write(&mut self, name: u32, id: DatatypeId, value: Typed<'_>) -> Result<(), Fault> {
+        match value {
+            Typed::Text(text) => {
+                let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
+                let coding = types.get(id as usize).map(|datatype| &datatype.coding);
+                let chars = |text: &str, to: &mut Writer| match coding {
+                    Some(Coding::Restricted(set)) => datatype::write_restricted(set, text, to),
+                    _ => to.chars(text),
+                };
+                let more = self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
+                if more { self.check() } else { Ok(()) }
+            }
+            Typed::List(text, item) => {
+                self.to.unsigned(lexical::items(text).count() as u64);
+                for one in lexical::items(text) {
+                    let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
+                    let value = lexical::parse(types, item, one).ok_or(NOT_ALLOWED)?;
+                    self.write(name, item, value)?;
+                }
+                Ok(())
+            }
+            other => {
+                datatype::write(&other, &mut self.to);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a block (EXI §9): the structure is in `to`, the values follow by channel.
+    fn end_block(&mut self) -> Result<(), Fault> {
+        let Some(mut block) = self.block.take() else { return Ok(()) };
+        let compress = self.options.alignment == Alignment::Compression;
+        let (order, few) = block.plan.order();
+        let single = block.plan.datatypes.len() <= channels::SMALL;
+        for (at, &channel) in order.iter().enumerate() {
+            if compress && !single && (at == 0 || at >= few) {
+                self.part()?;
+            }
+            let channel = &block.plan.channels[channel];
+            for &value in &channel.values {
+                let value = value as usize;
+                let begin = value.checked_sub(1).map_or(0, |before| block.ends[before]);
+                let text = &block.text[begin..block.ends[value]];
+                let datatype = block.plan.datatypes[value];
+                let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
+                let typed = lexical::parse(types, datatype, text).unwrap_or(Typed::Text(text));
+                self.write(channel.name, datatype, typed)?;
+            }
+        }
+        if compress {
+            self.part()?;
+        } else {
+            self.done.append(&mut self.to.out);
+        }
+        block.plan.clear();
+        block.text.clear();
+        block.ends.clear();
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Deflates what was written since the last part.
+    fn part(&mut self) -> Result<(), Fault> {
+        channels::deflate(&self.to.out, &mut self.done)?;
+        self.to.out.clear();
+        Ok(())
+    }
+
+    /// Moves what is whole to `out`.
+    pub(crate) fn drain(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.done);
+        if self.block.is_none() {
+            self.to.drain(out);
+        }
+    }
+}
+
+const NOT_ALLOWED: Fault = Fault::Bad("the grammar does not allow this here");
