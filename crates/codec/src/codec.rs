@@ -16,8 +16,8 @@ pub const MAX_WINDOW_LOG: u8 = 20;
 pub enum Fidelity {
     /// Every byte.
     Bytes,
-    /// The same information (of XML its infoset, of JSON its values with the text of numbers); white
-    /// space in tags, quotes and the like may differ.
+    /// The same information (of XML its infoset, of JSON its values with the text of numbers);
+    /// white space in tags, quotes and the like may differ.
     Infoset,
 }
 
@@ -163,15 +163,16 @@ pub struct Step {
 
 /// Decodes a stream in its standard form, cut anywhere.
 pub trait StreamDecoder: Send {
-    /// Appends some of what `input` decodes to; `last` says that nothing comes behind it. The caller
-    /// calls again while bytes were used or made, and after `last` until [`Step::done`].
+    /// Appends some of what `input` decodes to; `last` says that nothing comes behind it. The
+    /// caller calls again while bytes were used or made, and after `last` until [`Step::done`].
     fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error>;
 }
 
 /// Every codec there is.
 pub static CODECS: &[&dyn Codec] = &[&Identity, &Deflate, &Zstd];
 
-/// The codecs that a pair can use for any exchange: they need nothing, and each block comes out whole.
+/// The codecs that a pair can use for any exchange: they need nothing, and each block comes out
+/// whole.
 pub fn block_codecs() -> impl Iterator<Item = &'static dyn Codec> + Clone {
     CODECS.iter().copied().filter(|codec| codec.properties().flow == Flow::Blocks)
 }

@@ -1,5 +1,5 @@
-//! Damaged streams and damaged messages, for every codec of the table: a result or an error, never a
-//! panic, and never more than the limits.
+//! Damaged streams and damaged messages, for every codec of the table: a result or an error, never
+//! a panic, and never more than the limits.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Tests.
 

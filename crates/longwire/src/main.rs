@@ -1,6 +1,7 @@
 //! The command line of longwire: parses, resolves, hands over. One file per command.
 
 mod campaign;
+mod coding;
 mod demo;
 mod doctor;
 mod edge;
@@ -27,9 +28,13 @@ struct Cli {
 /// One variant per command; each is a file of its own with `run(args) -> anyhow::Result<ExitCode>`.
 #[derive(Subcommand)]
 enum Command {
+    Codecs(coding::list::Args),
+    Compare(coding::compare::Args),
+    Decode(Box<coding::stream::DecodeArgs>),
     Demo(demo::Args),
     Doctor(doctor::Args),
     Edge(Box<edge::Args>),
+    Encode(Box<coding::stream::EncodeArgs>),
     Fetch(fetch::Args),
     Gateway(Box<gateway::Args>),
     Keygen(keygen::Args),
@@ -60,9 +65,13 @@ fn main() -> ExitCode {
         }
     };
     let result: anyhow::Result<ExitCode> = match cli.command {
+        Command::Codecs(args) => coding::list::run(args),
+        Command::Compare(args) => coding::compare::run(args),
+        Command::Decode(args) => coding::stream::decode(*args),
         Command::Demo(args) => demo::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Edge(args) => edge::run(*args),
+        Command::Encode(args) => coding::stream::encode(*args),
         Command::Fetch(args) => fetch::run(args),
         Command::Gateway(args) => gateway::run(*args),
         Command::Keygen(args) => keygen::run(args),

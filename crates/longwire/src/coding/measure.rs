@@ -1,0 +1,139 @@
+//! One way of coding, over files: bytes, speed, and whether everything comes back.
+
+use std::time::{Duration, Instant};
+
+use super::same::same;
+use codec::{Codec, Error, Fidelity, Needs, Settings, exi};
+
+/// Time that each direction of a way is measured for, at least, over all files.
+const MEASURED: Duration = Duration::from_millis(100);
+/// Most passes over the files in that time.
+const MAX_PASSES: u32 = 1000;
+
+/// A codec with settings, as it stands in the table.
+pub(crate) struct Way {
+    pub(crate) codec: &'static dyn Codec,
+    pub(crate) label: String,
+    pub(crate) settings: Settings,
+}
+
+/// What a way gave.
+pub(crate) struct Measured {
+    pub(crate) bytes: u64,
+    pub(crate) encode_bytes_s: f64,
+    pub(crate) decode_bytes_s: f64,
+    /// Files that the codec cannot take, counted with their own length, and why the first was not.
+    pub(crate) refused: usize,
+    pub(crate) why: Option<String>,
+    /// Files that did not come back.
+    pub(crate) broken: usize,
+}
+
+/// Every way that a file of this content can take, with what the settings offer.
+pub(crate) fn ways(settings: &Settings, media: &str) -> Vec<Way> {
+    let mut ways = Vec::new();
+    for &codec in codec::CODECS {
+        let properties = codec.properties();
+        let lacks_dictionary =
+            properties.needs == Needs::Dictionary && settings.dictionary.is_none();
+        if lacks_dictionary || !properties.applies_to(media) {
+            continue;
+        }
+        if properties.needs == Needs::SchemaOptional {
+            ways.extend(exi_ways(codec, settings));
+            continue;
+        }
+        let levels =
+            properties.levels.map_or(vec![None], |levels| levels_of(properties.name, levels));
+        for level in levels {
+            let label = level
+                .map_or(properties.name.to_owned(), |level| format!("{}:{level}", properties.name));
+            ways.push(Way { codec, label, settings: Settings { level, ..settings.clone() } });
+        }
+    }
+    ways
+}
+
+/// The levels that say most about a codec: usual, greatest, and zstd's in between.
+fn levels_of(name: &str, (_, usual, most): (i8, i8, i8)) -> Vec<Option<i8>> {
+    let mut levels = vec![usual, most];
+    if name == "zstd" {
+        levels.push(9);
+    }
+    levels.sort_unstable();
+    levels.dedup();
+    levels.into_iter().map(Some).collect()
+}
+
+/// EXI as it is, compressed, and both with what a person would keep.
+fn exi_ways(codec: &'static dyn Codec, settings: &Settings) -> Vec<Way> {
+    let name = codec.name();
+    let way = |label: &str, change: &dyn Fn(&mut exi::Options)| {
+        let mut settings = settings.clone();
+        change(&mut settings.exi);
+        Way { codec, label: format!("{name}{label}"), settings }
+    };
+    vec![way("", &|_| {}), way(" compression", &|exi| exi.alignment = exi::Alignment::Compression)]
+}
+
+impl Way {
+    fn encode(&self, file: &[u8]) -> Result<Vec<u8>, Error> {
+        self.settings.encode(self.codec.name(), file)
+    }
+
+    fn decode(&self, coded: &[u8]) -> Result<Vec<u8>, Error> {
+        self.settings.decode(self.codec.name(), coded)
+    }
+
+    /// Whether `coded` gives `file` back: its bytes, or a text that says the same, to the codec and
+    /// to another reader. (A schema may write values another way, which only the codec can tell.)
+    fn comes_back(&self, file: &[u8], coded: &[u8], media: &str) -> bool {
+        let Ok(decoded) = self.decode(coded) else { return false };
+        match self.codec.properties().fidelity {
+            Fidelity::Bytes => decoded == file,
+            Fidelity::Infoset => {
+                same(file, &decoded, media) && self.encode(&decoded).as_deref() == Ok(coded)
+            }
+        }
+    }
+
+    /// Codes every file by itself.
+    pub(crate) fn measure(&self, files: &[Vec<u8>], media: &str) -> Measured {
+        let (mut bytes, mut refused, mut broken, mut why) = (0, 0, 0, None);
+        let mut taken = Vec::new();
+        for file in files {
+            match self.encode(file) {
+                Ok(coded) => {
+                    bytes += coded.len() as u64;
+                    broken += usize::from(!self.comes_back(file, &coded, media));
+                    taken.push((file.as_slice(), coded));
+                }
+                Err(error) => {
+                    bytes += file.len() as u64;
+                    refused += 1;
+                    why.get_or_insert_with(|| error.to_string());
+                }
+            }
+        }
+        let plain: u64 = taken.iter().map(|(file, _)| file.len() as u64).sum();
+        let encode_bytes_s = speed(plain, || {
+            taken.iter().filter_map(|(file, _)| self.encode(file).ok()).map(|out| out.len()).sum()
+        });
+        let decode_bytes_s = speed(plain, || {
+            taken.iter().filter_map(|(_, coded)| self.decode(coded).ok()).map(|out| out.len()).sum()
+        });
+        Measured { bytes, encode_bytes_s, decode_bytes_s, refused, why, broken }
+    }
+}
+
+/// Bytes of plain content a second, over enough passes.
+fn speed(bytes: u64, mut pass: impl FnMut() -> usize) -> f64 {
+    let begun = Instant::now();
+    let mut passes = 0;
+    while passes == 0 || (begun.elapsed() < MEASURED && passes < MAX_PASSES) {
+        std::hint::black_box(pass());
+        passes += 1;
+    }
+    let seconds = begun.elapsed().as_secs_f64().max(1e-9);
+    bytes as f64 * f64::from(passes) / seconds
+}

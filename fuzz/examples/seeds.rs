@@ -1,0 +1,85 @@
+//! Seeds for the fuzz targets of the codecs: messages made here and, where it is, real data, and
+//! what each codec makes of them.
+//!
+//! `scripts/fuzz` calls it with the folder that has one folder per target.
+
+#[path = "../through.rs"]
+mod through;
+
+use std::fs;
+use std::io::Result;
+use std::path::{Path, PathBuf};
+
+use codec::{CODECS, Codec};
+
+/// Files of real data that become seeds: each kind a few, as the fuzzer does the rest.
+const MAX_FILES: usize = 60;
+/// Longest seed, in bytes: short inputs run fast.
+const MAX_SEED_BYTES: u64 = 8 << 10;
+/// Bytes before the input that choose settings (see `fuzz/through.rs`): none kept, all kept.
+const HEADS: [[u8; 2]; 4] = [[0, 0], [0x3e, 1], [0, 2], [0x3e, 3]];
+
+fn main() -> Result<()> {
+    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or("corpus".to_owned()));
+    let mut messages = vec![
+        b"<a/>".to_vec(),
+        b"<p:a xmlns:p='urn:p' b=\"1 &lt; 2\"><c>text &#65;</c><!-- x --><?y z?></p:a>".to_vec(),
+        br#"{"a":[1,-2.50,1e5,true,null,"\u00e9\n"],"a":{}}"#.to_vec(),
+        b"to be, or not to be, to be, or not to be".to_vec(),
+    ];
+    let data = std::env::var("LONGWIRE_DATA").unwrap_or("../shared/data".to_owned());
+    let before = messages.len();
+    collect(Path::new(&data), &mut messages);
+    println!("{} seeds made here, {} from {data}", before, messages.len() - before);
+    for &codec in CODECS.iter().filter(|codec| codec.number() != 0) {
+        println!(
+            "{}: {} messages and their streams",
+            codec.name(),
+            seed(&folder, codec, &messages)?
+        );
+    }
+    Ok(())
+}
+
+/// Small files below `folder`, evenly from all that there are.
+fn collect(folder: &Path, messages: &mut Vec<Vec<u8>>) {
+    let mut files = Vec::new();
+    walk(folder, &mut files);
+    files.sort();
+    let step = files.len().div_ceil(MAX_FILES).max(1);
+    messages.extend(files.iter().step_by(step).filter_map(|file| fs::read(file).ok()));
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
+        let is_text = path.extension().is_some_and(|end| end == "xml" || end == "json");
+        if about.is_dir() {
+            walk(&path, files);
+        } else if is_text && about.len() <= MAX_SEED_BYTES {
+            files.push(path);
+        }
+    }
+}
+
+/// Writes the seeds of one codec, streams for its decoder and messages for its encoder: how many.
+fn seed(folder: &Path, codec: &dyn Codec, messages: &[Vec<u8>]) -> Result<usize> {
+    let name = codec.name().replace('-', "_");
+    let put = |way: &str, at: usize, bytes: &[u8]| {
+        let folder = folder.join(format!("codec_{name}_{way}"));
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(format!("seed-{at:04}")), bytes)
+    };
+    let mut taken = 0;
+    for (at, message) in messages.iter().enumerate() {
+        let head = HEADS[at % HEADS.len()];
+        let input = [&head[..], message].concat();
+        let Some((settings, message)) = through::settings(codec.name(), &input) else { continue };
+        let Ok(coded) = settings.encode(codec.name(), message) else { continue };
+        put("encode", at, &input)?;
+        put("decode", at, &[&head[..], &coded].concat())?;
+        taken += 1;
+    }
+    Ok(taken)
+}

@@ -1,0 +1,81 @@
+//! What the targets of single codecs share: settings from the first two bytes of the input, bounds
+//! small enough for millions of runs, and what must hold.
+
+#![allow(dead_code)] // Each program uses its share.
+
+use codec::exi::{Alignment, Preserve};
+use codec::{Fidelity, Limits, Needs, Settings};
+
+/// A dictionary, where the codec needs one: what the seeds were made with.
+const DICTIONARY: &[u8] = b"<t:tracks xmlns:t=\"urn:example:tracks\"><t:track id=\"1\"></t:track>";
+
+/// Any bytes as a stream: what decodes stays within the limits, and encodes again.
+pub fn decode(name: &str, data: &[u8]) {
+    let Some((settings, coded)) = settings(name, data) else { return };
+    let Ok(message) = settings.decode(name, coded) else { return };
+    assert!(message.len() as u64 <= settings.limits.output_bytes);
+    round_trip(name, &settings, &message);
+}
+
+/// Any bytes as a message: what encodes comes back.
+pub fn encode(name: &str, data: &[u8]) {
+    let Some((settings, message)) = settings(name, data) else { return };
+    round_trip(name, &settings, message);
+}
+
+/// What comes back has the same bytes, or encodes to the same.
+fn round_trip(name: &str, settings: &Settings, message: &[u8]) {
+    let Ok(coded) = settings.encode(name, message) else { return };
+    let decoded = match settings.decode(name, &coded) {
+        Ok(decoded) => decoded,
+        // The bound on what comes out is the decoder's alone.
+        Err(codec::Error::Limit { .. }) => return,
+        Err(error) => panic!("{name}: its own coding is refused: {error}"),
+    };
+    let Ok(codec) = codec::find(name) else { panic!("{name} is in the table") };
+    match codec.properties().fidelity {
+        Fidelity::Bytes => assert_eq!(decoded, message),
+        Fidelity::Infoset => match settings.encode(name, &decoded) {
+            Ok(again) => assert_eq!(again, coded),
+            Err(codec::Error::Limit { .. }) => {}
+            Err(error) => panic!("{name}: what it decoded is refused: {error}"),
+        },
+    }
+}
+
+/// Settings, and what is left of the input.
+pub fn settings<'a>(name: &str, data: &'a [u8]) -> Option<(Settings, &'a [u8])> {
+    let [first, second, rest @ ..] = data else { return None };
+    let codec = codec::find(name).ok()?.properties();
+    let bit = |at: u8| first >> at & 1 == 1;
+    let limits =
+        Limits { output_bytes: 1 << 20, depth: 64, table_bytes: 1 << 20, message_bytes: 1 << 20 };
+    let mut settings = Settings { limits, ..Settings::default() };
+    settings.level = codec.levels.map(|(least, usual, most)| match second % 4 {
+        0 => least,
+        3 => most,
+        _ => usual,
+    });
+    if codec.needs == Needs::Dictionary {
+        settings.dictionary = Some(DICTIONARY.into());
+    }
+    settings.exi.alignment = match second % 4 {
+        0 => Alignment::BitPacked,
+        1 => Alignment::BytePacked,
+        2 => Alignment::PreCompression,
+        _ => Alignment::Compression,
+    };
+    settings.exi.fragment = bit(0);
+    settings.exi.preserve =
+        Preserve { comments: bit(1), pis: bit(2), dtd: bit(3), prefixes: bit(4), lexical: bit(5) };
+    settings.exi.options_in_header = bit(6);
+    settings.exi.cookie = bit(7);
+    if second & 0x10 != 0 {
+        settings.exi.value_partition_capacity = Some(u32::from(second >> 5));
+    }
+    if second & 0x08 != 0 {
+        settings.exi.value_max_length = Some(u32::from(second >> 5));
+        settings.exi.block_size = 1 + u32::from(second >> 5);
+    }
+    Some((settings, rest))
+}
