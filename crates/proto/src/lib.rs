@@ -4,9 +4,11 @@
 //!
 //! - [`varint`]: the variable-length integers of RFC 9000 §16 that the formats below share.
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
+//! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 
 pub mod bhttp;
+pub mod cbor;
 mod error;
 pub mod stream;
 pub mod varint;
