@@ -1,5 +1,6 @@
 //! The trait, the table, and how a codec is named.
 
+use crate::brotli::Brotli;
 use crate::deflate::Deflate;
 use crate::identity::Identity;
 use crate::settings::{Gathered, Settings};
@@ -169,7 +170,7 @@ pub trait StreamDecoder: Send {
 }
 
 /// Every codec there is.
-pub static CODECS: &[&dyn Codec] = &[&Identity, &Deflate, &Zstd];
+pub static CODECS: &[&dyn Codec] = &[&Identity, &Deflate, &Zstd, &Brotli];
 
 /// The codecs that a pair can use for any exchange: they need nothing, and each block comes out
 /// whole.

@@ -16,8 +16,10 @@
 //! # Ok::<(), longwire_codec::Error>(())
 //! ```
 
+mod brotli;
 mod codec;
 mod deflate;
+pub mod dictionary;
 mod error;
 pub mod exi;
 mod frames;

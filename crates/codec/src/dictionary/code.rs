@@ -1,0 +1,297 @@
+//! Messages with a dictionary, in frames that name it.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use proto::varint;
+use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat, get_error_name};
+
+use crate::brotli::{Compressor, Decompressor, window_log_for};
+use crate::{Error, Limits};
+
+use super::{Dictionary, Id, NAME, corrupt, mix::Primed};
+
+/// Upper half of the first byte: this version of the format.
+const VERSION: u8 = 0xd0;
+const CHECK_BYTES: usize = 4;
+/// What deflate can look back to (RFC 1951 §2).
+const DEFLATE_WINDOW: usize = 32 << 10;
+/// Windows that zstd knows, as powers of two.
+const ZSTD_LEAST_WINDOW_LOG: u32 = 10;
+const ZSTD_MOST_WINDOW_LOG: u32 = 27;
+
+/// How a message is coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Not at all: what a [`Coder`] falls back to.
+    Stored,
+    /// Deflate with a preset dictionary, of which the last 32 KiB count; levels 1 to 9.
+    Deflate,
+    /// Zstandard; levels 1 to 22.
+    Zstd,
+    /// Brotli; levels 0 to 11.
+    Brotli,
+    /// Context mixing: smallest by far and slow, about a megabyte a second; no levels.
+    Mix,
+}
+
+impl Method {
+    const ALL: [Self; 5] = [Self::Stored, Self::Deflate, Self::Zstd, Self::Brotli, Self::Mix];
+
+    fn number(self) -> u8 {
+        match self {
+            Self::Stored => 0,
+            Self::Deflate => 1,
+            Self::Zstd => 2,
+            Self::Brotli => 3,
+            Self::Mix => 4,
+        }
+    }
+
+    /// Usual level, and the greatest; the least is 0 or 1.
+    fn levels(self) -> (i8, i8) {
+        match self {
+            Self::Deflate => (9, 9),
+            Self::Zstd => (19, 22),
+            Self::Brotli => (11, 11),
+            Self::Stored | Self::Mix => (0, 0),
+        }
+    }
+}
+
+/// Codes the messages of one service with one dictionary, each by itself.
+#[derive(Debug)]
+pub struct Coder {
+    dictionary: Dictionary,
+    method: Method,
+    level: i8,
+    limits: Limits,
+    primed: Option<Box<Primed>>,
+}
+
+impl Coder {
+    /// `level` is how hard to try, the greatest useful by default: messages are small.
+    /// [`Method::Mix`] reads the dictionary here, which takes about a microsecond a byte.
+    ///
+    /// Errors: a level that the method does not have.
+    pub fn new(
+        dictionary: &Dictionary,
+        method: Method,
+        level: Option<i8>,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let (usual, most) = method.levels();
+        let level = level.unwrap_or(usual);
+        if !(0..=most).contains(&level) {
+            let what = format!("level '{level}' with a dictionary: a number from 0 to {most}");
+            return Err(Error::Option { what });
+        }
+        let primed = match method {
+            Method::Mix => Some(Box::new(Primed::new(dictionary.content())?)),
+            _ => None,
+        };
+        let dictionary = dictionary.clone();
+        Ok(Self { dictionary, method, level, limits: *limits, primed })
+    }
+
+    /// Bytes of memory that stay taken between messages, apart from the dictionary.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.primed.as_ref().map_or(0, |primed| primed.memory_bytes())
+    }
+
+    /// The coded form of `message`, at most 17 bytes longer. Errors: it is longer than
+    /// [`Limits::message_bytes`], or than the method takes (1 MiB by mixing).
+    pub fn encode(&mut self, message: &[u8]) -> Result<Vec<u8>, Error> {
+        let most = self.limits.message_bytes;
+        if message.len() > most {
+            let what = format!("message of {} bytes, over the {most} allowed", message.len());
+            return Err(Error::Limit { codec: NAME, what });
+        }
+        let code = self.code(message)?;
+        let (method, code) = match &code {
+            Some(code) if code.len() < message.len() => (self.method, code.as_slice()),
+            _ => (Method::Stored, message),
+        };
+        let mut out = Vec::with_capacity(code.len() + 24);
+        out.push(VERSION | method.number());
+        out.extend_from_slice(&self.dictionary.id().short());
+        varint::encode(message.len() as u64, &mut out);
+        out.extend_from_slice(&check(message));
+        out.extend_from_slice(code);
+        Ok(out)
+    }
+
+    /// The message of a coded form, by whatever method it was made; at most
+    /// [`Limits::output_bytes`] and [`Limits::message_bytes`] long. Errors: it was made with
+    /// another dictionary, or is damaged, or is followed by anything.
+    pub fn decode(&mut self, coded: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut rest = coded;
+        let mut take = |len: usize| {
+            let (head, tail) = rest.split_at_checked(len)?;
+            rest = tail;
+            Some(head)
+        };
+        let first = take(1).and_then(<[u8]>::first).ok_or_else(|| corrupt("nothing there"))?;
+        let method = Method::ALL.into_iter().find(|method| VERSION | method.number() == *first);
+        let method = method.ok_or_else(|| corrupt(format!("unknown first byte {first:#04x}")))?;
+        let short = take(8).ok_or_else(|| corrupt("ends in the name of the dictionary"))?;
+        if *short != self.dictionary.id().short() {
+            let id = self.dictionary.id();
+            return Err(corrupt(format!("made with another dictionary than {id}")));
+        }
+        let len = varint::decode(&mut rest, "length").map_err(|e| corrupt(e.to_string()))?;
+        let most = self.limits.output_bytes.min(self.limits.message_bytes as u64);
+        if len > most {
+            let what = format!("message of {len} bytes, over the {most} allowed");
+            return Err(Error::Limit { codec: NAME, what });
+        }
+        let len = usize::try_from(len).map_err(|_| corrupt("length"))?;
+        let (given, code) =
+            rest.split_at_checked(CHECK_BYTES).ok_or_else(|| corrupt("too short"))?;
+        let message = self.read(method, code, len)?;
+        if message.len() != len {
+            return Err(Error::Length { codec: NAME, declared: len });
+        }
+        if check(&message) != *given {
+            return Err(corrupt("the message is not the one that was coded"));
+        }
+        Ok(message)
+    }
+
+    fn code(&mut self, message: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let (dictionary, level) = (&self.dictionary, self.level);
+        match self.method {
+            Method::Stored => Ok(None),
+            Method::Deflate => deflate(dictionary.content(), message, level),
+            Method::Zstd => zstd(dictionary, message, level).map(Some),
+            Method::Brotli => {
+                let window_log = window_log_for(dictionary.content().len() + message.len());
+                let mut out = Vec::new();
+                Compressor::new(level, window_log, dictionary.content())?
+                    .encode(message, false, true, &mut out)?;
+                Ok(Some(out))
+            }
+            Method::Mix => {
+                let mut out = Vec::new();
+                self.primed()?.encode(message, &mut out)?;
+                Ok(Some(out))
+            }
+        }
+    }
+
+    fn primed(&mut self) -> Result<&mut Primed, Error> {
+        if self.primed.is_none() {
+            self.primed = Some(Box::new(Primed::new(self.dictionary.content())?));
+        }
+        self.primed.as_deref_mut().ok_or_else(|| corrupt("no model"))
+    }
+
+    fn read(&mut self, method: Method, code: &[u8], len: usize) -> Result<Vec<u8>, Error> {
+        let dictionary = &self.dictionary;
+        match method {
+            Method::Stored => Ok(code.to_vec()),
+            Method::Deflate => inflate(dictionary.content(), code, len),
+            Method::Zstd => unzstd(dictionary, code, len),
+            Method::Brotli => {
+                let window_log = crate::brotli::window_log_max(&self.limits);
+                let mut out = Vec::new();
+                let mut context = Decompressor::new(dictionary.content(), window_log);
+                crate::Decoder::decode(&mut context, code, len, true, &mut out)?;
+                Ok(out)
+            }
+            Method::Mix => {
+                let mut out = Vec::new();
+                self.primed()?.decode(code, len, &mut out)?;
+                Ok(out)
+            }
+        }
+    }
+}
+
+/// `message` with the one before it as its dictionary, by [`Method::Zstd`].
+pub fn delta(previous: &[u8], limits: &Limits) -> Result<Coder, Error> {
+    Coder::new(&Dictionary::raw(previous, limits)?, Method::Zstd, None, limits)
+}
+
+fn check(message: &[u8]) -> [u8; CHECK_BYTES] {
+    let [a, b, c, d, ..] = Id::of(message).0;
+    [a, b, c, d]
+}
+
+fn refused(code: usize) -> Error {
+    Error::Limit { codec: NAME, what: get_error_name(code).to_owned() }
+}
+
+fn no_memory() -> Error {
+    Error::Limit { codec: NAME, what: "no memory for a context".to_owned() }
+}
+
+fn zstd(dictionary: &Dictionary, message: &[u8], level: i8) -> Result<Vec<u8>, Error> {
+    let mut context = CCtx::try_create().ok_or_else(no_memory)?;
+    for parameter in [
+        CParameter::Format(FrameFormat::Magicless),
+        CParameter::CompressionLevel(i32::from(level)),
+        CParameter::ContentSizeFlag(false),
+        CParameter::ChecksumFlag(false),
+        CParameter::DictIdFlag(false),
+    ] {
+        context.set_parameter(parameter).map_err(refused)?;
+    }
+    if dictionary.is_trained() {
+        context.load_dictionary(dictionary.content()).map_err(refused)?;
+    } else {
+        // Beyond this the prefix is out of reach, which is no error.
+        let all = (dictionary.content().len() + message.len()).max(1);
+        let log = all.ilog2() + 1;
+        let log = log.clamp(ZSTD_LEAST_WINDOW_LOG, ZSTD_MOST_WINDOW_LOG);
+        context.set_parameter(CParameter::WindowLog(log)).map_err(refused)?;
+        context.ref_prefix(dictionary.content()).map_err(refused)?;
+    }
+    let mut out = Vec::with_capacity(zstd_safe::compress_bound(message.len()));
+    context.compress2(&mut out, message).map_err(refused)?;
+    Ok(out)
+}
+
+fn unzstd(dictionary: &Dictionary, code: &[u8], len: usize) -> Result<Vec<u8>, Error> {
+    let mut context = DCtx::try_create().ok_or_else(no_memory)?;
+    context.set_parameter(DParameter::Format(FrameFormat::Magicless)).map_err(refused)?;
+    if dictionary.is_trained() {
+        context.load_dictionary(dictionary.content()).map_err(refused)?;
+    } else {
+        context.ref_prefix(dictionary.content()).map_err(refused)?;
+    }
+    let mut out = Vec::with_capacity(len);
+    context.decompress(&mut out, code).map_err(|code| corrupt(get_error_name(code)))?;
+    Ok(out)
+}
+
+/// The part of a dictionary that deflate reaches.
+fn tail(dictionary: &[u8]) -> &[u8] {
+    dictionary.get(dictionary.len().saturating_sub(DEFLATE_WINDOW)..).unwrap_or_default()
+}
+
+fn deflate(dictionary: &[u8], message: &[u8], level: i8) -> Result<Option<Vec<u8>>, Error> {
+    let mut context = Compress::new(Compression::new(u32::from(level.unsigned_abs())), false);
+    let refused =
+        |error: flate2::CompressError| Error::Limit { codec: NAME, what: error.to_string() };
+    if !dictionary.is_empty() {
+        context.set_dictionary(tail(dictionary)).map_err(refused)?;
+    }
+    // What is not smaller than this is stored instead.
+    let mut out = Vec::with_capacity(message.len() + 16);
+    let status = context.compress_vec(message, &mut out, FlushCompress::Finish).map_err(refused)?;
+    Ok((status == Status::StreamEnd).then_some(out))
+}
+
+fn inflate(dictionary: &[u8], code: &[u8], len: usize) -> Result<Vec<u8>, Error> {
+    let mut context = Decompress::new(false);
+    let wrong = |error: flate2::DecompressError| corrupt(error.to_string());
+    if !dictionary.is_empty() {
+        context.set_dictionary(tail(dictionary)).map_err(wrong)?;
+    }
+    let mut out = Vec::with_capacity(len + 1);
+    let status = context.decompress_vec(code, &mut out, FlushDecompress::Finish).map_err(wrong)?;
+    if status != Status::StreamEnd || context.total_in() != code.len() as u64 {
+        return Err(corrupt("the code does not end with the message"));
+    }
+    Ok(out)
+}
