@@ -341,7 +341,8 @@ pub(super) fn join(base: &str, location: &str) -> String {
         None => ("", folder),
     };
     let mut parts: Vec<&str> = Vec::new();
-    for part in folder.split('/').chain(location.split('/')).filter(|part| *part != ".") {
+    let above = folder.split('/').take(if folder.is_empty() { 0 } else { usize::MAX });
+    for part in above.chain(location.split('/')).filter(|part| *part != ".") {
         match (part, parts.last()) {
             ("..", Some(&last)) if last != ".." && !last.is_empty() => {
                 parts.pop();
@@ -351,4 +352,23 @@ pub(super) fn join(base: &str, location: &str) -> String {
         }
     }
     format!("{root}{}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::join;
+
+    #[test]
+    fn locations_beside_others() {
+        assert_eq!(join("a.xsd", "b.xsd"), "b.xsd");
+        assert_eq!(join("a.xsd", "./b.xsd"), "b.xsd");
+        assert_eq!(join("a.xsd", "../b.xsd"), "../b.xsd");
+        assert_eq!(join("x/a.xsd", "../b.xsd"), "b.xsd");
+        assert_eq!(join("x/a.xsd", "../../y/./b.xsd"), "../y/b.xsd");
+        assert_eq!(join("/x/y/a.xsd", "../b.xsd"), "/x/b.xsd");
+        assert_eq!(join("/x/a.xsd", "/b.xsd"), "/b.xsd");
+        assert_eq!(join("/x/a.xsd", "http://h/b.xsd"), "http://h/b.xsd");
+        assert_eq!(join("http://h/x/a.xsd", "../b.xsd"), "http://h/b.xsd");
+        assert_eq!(join("http://h/a.xsd", "b.xsd"), "http://h/b.xsd");
+    }
 }
