@@ -264,7 +264,9 @@ impl Loader<'_, '_> {
         }
     }
 
-    /// An import without a document is not an error; a reference into it is one.
+    /// An import that names no document is not an error; a reference into it is one. A document
+    /// that is named and not there is an error, since the other side may have it, and with it
+    /// other string tables.
     fn import(&mut self, place: Place) -> Result<(), Error> {
         let node = self.sources.node(place);
         let namespace = node.attribute("namespace").map(str::to_owned);
@@ -286,7 +288,10 @@ impl Loader<'_, '_> {
         if uri == XML {
             return self.load(XML, super::XML_NAMESPACE.as_bytes(), Relation::Import(target));
         }
-        Ok(())
+        match location {
+            Some(at) => Err(fault(self.sources, place, format!("there is no document {at}"))),
+            None => Ok(()),
+        }
     }
 
     /// Enters a global component. The first of two of one name stays: documents that are reached

@@ -94,8 +94,8 @@ impl Schema {
     /// Reads documents, and those that they include, import or redefine (XML Schema Part 1 §4.2).
     ///
     /// `resolve` is asked for each of these by its location, joined to that of the document that
-    /// refers to it, and its namespace. `None` is an error for an include; for an import it is one
-    /// as soon as something refers into it.
+    /// refers to it, and its namespace; for an import without a location, by the namespace alone.
+    /// `None` is an error, but where an import has no location and nothing refers into it.
     ///
     /// Errors: [`Error::Malformed`] with the document and the name, where it is not a schema or
     /// something in it is not defined; [`Error::Limit`] where it is larger than `message_bytes` or

@@ -528,6 +528,9 @@ fn what_is_not_there_is_named() {
         "main.xsd: the prefix of p:t is not declared"
     );
     assert!(refused("<xs:include schemaLocation='x/y.xsd'/>").ends_with("no document x/y.xsd"));
+    let imported = "<xs:import namespace='urn:a' schemaLocation='../z.xsd'/>";
+    assert!(refused(imported).ends_with("no document ../z.xsd"));
+    assert!(parse("", "<xs:import namespace='urn:a'/>").is_ok());
     let body = "<xs:group name='g'><xs:sequence><xs:group ref='g'/></xs:sequence></xs:group>\
         <xs:complexType name='t'><xs:group ref='g'/></xs:complexType>";
     assert_eq!(refused(body), "main.xsd: the definition refers to itself");
