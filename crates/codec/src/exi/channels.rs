@@ -89,7 +89,7 @@ impl Plan {
 
 /// Appends `bytes` as one stream of DEFLATE (RFC 1951).
 pub(crate) fn deflate(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
-    let mut stream = Compress::new(Compression::default(), false);
+    let mut stream = Compress::new(Compression::best(), false);
     loop {
         let read = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
         out.reserve(64 + (bytes.len() - read) / 4);

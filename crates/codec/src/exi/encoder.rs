@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     NAME, Options,
-    bits::Fault,
+    bits::{Fault, Writer},
     built_in,
     decoder::{XSI_NIL, XSI_TYPE},
     grammar::{self, Grammars, QName},
@@ -48,9 +48,29 @@ struct Driver {
     started: bool,
     /// Elements at the begin that are not of the document: the one around a fragment.
     around: usize,
+    /// Whether the last byte is filled.
+    fills: bool,
 }
 
 impl Driver {
+    fn new(walk: Walk, options: &Options) -> Self {
+        Self {
+            walk,
+            options: options.clone(),
+            names: Vec::new(),
+            uris: Vec::new(),
+            text: String::new(),
+            after_start: false,
+            depth: 0,
+            bindings: Vec::new(),
+            spaces: Vec::new(),
+            order: Vec::new(),
+            started: false,
+            around: usize::from(options.fragment),
+            fills: true,
+        }
+    }
+
     fn event(&mut self, event: xml::Event<'_>, scanner: &Scanner) -> Result<bool, Fault> {
         let preserve = self.options.preserve;
         match event {
@@ -83,6 +103,9 @@ impl Driver {
             xml::Event::Eof => {
                 self.begin()?;
                 self.walk.end_document()?;
+                if self.fills {
+                    self.walk.to.align();
+                }
                 return Ok(true);
             }
             _ => {}
@@ -305,20 +328,27 @@ fn driver(
     let grammars = grammars.unwrap_or_else(|| Arc::new(built_in::schema_less(options)));
     let mut walk = Walk::new(grammars, options, limits);
     header::begin(options, &mut walk, limits).map_err(|fault| error(fault, 0))?;
-    Ok(Driver {
-        walk,
-        options: options.clone(),
-        names: Vec::new(),
-        uris: Vec::new(),
-        text: String::new(),
-        after_start: false,
-        depth: 0,
-        bindings: Vec::new(),
-        spaces: Vec::new(),
-        order: Vec::new(),
-        started: false,
-        around: usize::from(options.fragment),
-    })
+    Ok(Driver::new(walk, options))
+}
+
+/// Writes a small document behind what `to` has, without filling the last byte.
+pub(crate) fn write_document(
+    document: &str,
+    options: &Options,
+    grammars: Arc<Grammars>,
+    to: Writer,
+    limits: &Limits,
+) -> Result<Writer, Fault> {
+    let mut walk = Walk::new(grammars, options, limits);
+    walk.begin(to, false);
+    let mut driver = Driver { fills: false, ..Driver::new(walk, options) };
+    let mut reader = xml::Reader::of(document, limits);
+    loop {
+        let event = reader.next().map_err(|_| Fault::Bad("options that XML cannot say"))?;
+        if driver.event(event, reader.scanner())? {
+            return Ok(driver.walk.to);
+        }
+    }
 }
 
 #[cold]

@@ -3,6 +3,7 @@
 use super::{
     Alignment, Options,
     bits::{Fault, Reader, Writer},
+    options_document,
 };
 
 /// The cookie (EXI §5.1).
@@ -73,8 +74,8 @@ pub(crate) fn read_options(
     if !start.options {
         return Ok(options);
     }
-    let _ = limits;
-    Err(Fault::Bad("options in the header"))
+    let read = options_document::read(from, &options, limits)?;
+    if from.over() { Err(Fault::Short) } else { Ok(read) }
 }
 
 /// Writes the header of a stream in front of its body.
@@ -86,8 +87,7 @@ pub(crate) fn begin(
     let mut to = Writer::new(false);
     write(options, &mut to);
     if options.options_in_header {
-        let _ = limits;
-        return Err(Fault::Bad("options in the header"));
+        to = options_document::write(options, to, limits)?;
     }
     walk.begin(to, is_aligned(options));
     Ok(())

@@ -12,6 +12,7 @@ mod index;
 mod lexical;
 mod mapping;
 pub mod options;
+mod options_document;
 mod read_tables;
 pub mod schema;
 mod stream;

@@ -145,6 +145,12 @@ impl Names {
         initial.then(|| super::grammar::QName { uri, local: name - self.bases[uri as usize] })
     }
 
+    /// Whether it is `xsi:schemaLocation` or `xsi:noNamespaceSchemaLocation`.
+    pub(crate) fn is_schema_location(&self, name: u32) -> bool {
+        let name = self.get(name);
+        name.uri == 2 && matches!(&*name.local, "schemaLocation" | "noNamespaceSchemaLocation")
+    }
+
     /// The name as (local, uri), the order of attributes.
     pub(crate) fn sort_key(&self, name: u32) -> (&str, &str) {
         let name = self.get(name);

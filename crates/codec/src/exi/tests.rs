@@ -233,6 +233,42 @@ proptest! {
 }
 
 #[test]
+fn options_travel_in_the_header() {
+    let name = |uri: &str, local: &str| [uri.to_owned(), local.to_owned()];
+    let all = Options {
+        alignment: Alignment::PreCompression,
+        preserve: Preserve { comments: true, pis: true, dtd: true, prefixes: true, lexical: true },
+        schema_id: SchemaId::None,
+        datatype_map: vec![(
+            name("http://www.w3.org/2001/XMLSchema", "decimal"),
+            name("http://www.w3.org/2009/exi", "string"),
+        )],
+        block_size: 77,
+        value_max_length: Some(5),
+        value_partition_capacity: Some(9),
+        ..Options::default()
+    };
+    let compressed = Options {
+        alignment: Alignment::Compression,
+        fragment: true,
+        schema_id: SchemaId::Named("a <b>".to_owned()),
+        ..Options::default()
+    };
+    let plain = Options { schema_id: SchemaId::BuiltIn, ..Options::default() };
+    for options in [all, compressed, plain, Options::default()] {
+        let options = Options { options_in_header: true, cookie: true, ..options };
+        let limits = Limits::default();
+        let stream = encode(b"<a>b</a>", &options, None, &limits).unwrap();
+        let mut decoder = Decoder::new(&Options::default(), Box::new(|_| Ok(None)), &limits);
+        let mut text = Vec::new();
+        decoder.push(&stream, true).unwrap();
+        decoder.text(&mut text).unwrap();
+        assert_eq!(text, b"<a>b</a>");
+        assert_eq!(decoder.options(), &options);
+    }
+}
+
+#[test]
 fn grammars_of_a_caller_are_asked_for_once() {
     let mut asked = 0;
     let stream = encode(b"<a/>", &Options::default(), None, &Limits::default()).unwrap();

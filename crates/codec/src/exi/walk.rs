@@ -323,7 +323,6 @@ impl Walk {
         if self.block.is_some() {
             self.end_block()?;
         }
-        self.to.align();
         Ok(())
     }
 
@@ -525,9 +524,13 @@ impl Walk {
                 return Ok(());
             }
         }
-        let path = self.path(Kind::AttributeUntyped, name);
-        let path =
-            path.ok_or(Fault::Bad("the schema does not allow this attribute or its value"))?;
+        let Some(path) = self.path(Kind::AttributeUntyped, name) else {
+            // Where the schema is, the receiver knows already.
+            if self.names.is_schema_location(name) {
+                return Ok(());
+            }
+            return Err(Fault::Bad("the schema does not allow this attribute or its value"));
+        };
         self.code(&path);
         if path.production.event == Event::AttributeAnyUntyped {
             self.names.write_name(name, &mut self.to);
