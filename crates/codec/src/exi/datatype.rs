@@ -248,12 +248,15 @@ pub(crate) fn read_any_integer(from: &mut Reader, to: &mut Vec<u8>) -> Result<()
 }
 
 /// n-bit integer from `lower`.
-pub(crate) fn read_bounded(lower: i64, bits: u32, from: &mut Reader, to: &mut Vec<u8>) {
-    let value = lower.saturating_add(i64::from(from.bits(bits)));
+pub(crate) fn read_bounded(lower: i128, bits: u32, from: &mut Reader, to: &mut Vec<u8>) {
+    let value = lower.saturating_add(i128::from(from.bits(bits)));
     if value < 0 {
         to.push(b'-');
     }
-    decimal(value.unsigned_abs(), to);
+    match u64::try_from(value.unsigned_abs()) {
+        Ok(size) => decimal(size, to),
+        Err(_) => to.extend_from_slice(value.unsigned_abs().to_string().as_bytes()),
+    }
 }
 
 /// Decimal (EXI §7.1.3).

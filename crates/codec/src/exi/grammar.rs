@@ -176,7 +176,7 @@ pub enum Coding {
     /// Bounded integer: the distance from `lower` in `bits` (at most 12).
     Bounded {
         /// Least value.
-        lower: i64,
+        lower: i128,
         /// Width.
         bits: u8,
     },

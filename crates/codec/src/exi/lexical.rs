@@ -105,7 +105,7 @@ pub(crate) fn parse<'a>(
         }
         &Coding::Bounded { lower, bits } => {
             let (negative, digits) = integer(trim(text))?;
-            let size: i64 = digits.parse().ok()?;
+            let size: i128 = digits.parse().ok()?;
             let distance = if negative { -size } else { size }.checked_sub(lower)?;
             let distance = u32::try_from(distance).ok()?;
             (u64::from(distance) < 1 << bits).then_some(Typed::Bits(distance, u32::from(bits)))

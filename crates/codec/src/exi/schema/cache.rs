@@ -451,10 +451,10 @@ impl<'a> Reader<'a> {
             6 => Coding::Integer,
             7 => Coding::Unsigned,
             8 => {
-                let mut lower = [0; 8];
-                lower.copy_from_slice(self.take(8)?);
+                let mut lower = [0; 16];
+                lower.copy_from_slice(self.take(16)?);
                 let bits = u8::try_from(self.number()?).unwrap_or(u8::MAX);
-                Coding::Bounded { lower: i64::from_le_bytes(lower), bits }
+                Coding::Bounded { lower: i128::from_le_bytes(lower), bits }
             }
             9 => Coding::DateTime(self.one_of(&DATE_TIMES)?),
             10 => Coding::String,

@@ -100,11 +100,11 @@ fn size_of_datatype(made: &Datatype) -> usize {
     size_of::<Datatype>() + coding + size_of_val(&*made.lineage) + size_of::<Budget>()
 }
 
-/// EXI §7.1.5. A range that begins beyond 64 bits is coded like one without bounds.
+/// EXI §7.1.5. A range that begins beyond 38 digits is coded like one without bounds.
 fn integer((lower, upper): (Option<i128>, Option<i128>)) -> Coding {
     let range =
         lower.zip(upper).and_then(|(lower, upper)| upper.checked_sub(lower)?.checked_add(1));
-    let least = lower.and_then(|lower| i64::try_from(lower).ok());
+    let least = lower.filter(|lower| lower.unsigned_abs() < 10_u128.pow(38));
     match (range, least) {
         (Some(values @ 1..=BOUNDED_MAX), Some(lower)) => {
             let mut bits = 0_u8;
@@ -148,6 +148,9 @@ mod tests {
         assert_eq!(integer((Some(0), None)), Coding::Unsigned);
         assert_eq!(integer((None, Some(5))), Coding::Integer);
         assert_eq!(integer((Some(i128::MAX), Some(i128::MAX))), Coding::Unsigned);
+        let large = 9_999_999_999_999_999_990;
+        let bounded = Coding::Bounded { lower: large, bits: 4 };
+        assert_eq!(integer((Some(large), Some(large + 9))), bounded);
         assert_eq!(integer((Some(i128::MIN), Some(i128::MAX))), Coding::Integer);
     }
 
