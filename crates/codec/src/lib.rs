@@ -30,6 +30,7 @@ pub mod media;
 mod settings;
 #[cfg(test)]
 mod tests;
+pub mod wbxml;
 pub mod xml;
 mod zstd;
 
