@@ -323,7 +323,7 @@ impl<'a> Encoder<'a> {
         if index >= self.starts.len() {
             self.starts.resize(index + 1, None);
         }
-        *self.starts[index].get_or_insert_with(|| table.start_codes(local))
+        self.starts[index].get_or_insert_with(|| table.start_codes(local))
     }
 
     fn end(&mut self) {

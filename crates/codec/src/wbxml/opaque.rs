@@ -113,20 +113,25 @@ fn wv_date(data: &[u8]) -> Option<String> {
         0 => String::new(),
         zone => String::from(char::from(u8::try_from(zone).ok().filter(u8::is_ascii_uppercase)?)),
     };
+    let seconds = match part(8, 6) {
+        // What was left out cannot be told from zero; others read it so too.
+        0 => String::new(),
+        seconds => format!("{seconds:02}"),
+    };
     Some(format!(
-        "{:04}{:02}{:02}T{:02}{:02}{:02}{zone}",
+        "{:04}{:02}{:02}T{:02}{:02}{seconds}{zone}",
         part(34, 12),
         part(30, 4),
         part(25, 5),
         part(20, 5),
         part(14, 6),
-        part(8, 6)
     ))
 }
 
 fn packed_wv_date(text: &str) -> Option<Vec<u8>> {
     let (day, time) = text.split_once('T')?;
-    let (time, zone) = time.split_at_checked(6)?;
+    let digits = time.bytes().take_while(u8::is_ascii_digit).count();
+    let (time, zone) = time.split_at_checked(digits)?;
     let number = |text: Option<&str>| text?.parse::<u64>().ok();
     let zone = match zone.as_bytes() {
         [] => 0,
@@ -139,7 +144,7 @@ fn packed_wv_date(text: &str) -> Option<Vec<u8>> {
         (number(day.get(6..8))?, 25, 5),
         (number(time.get(0..2))?, 20, 5),
         (number(time.get(2..4))?, 14, 6),
-        (number(time.get(4..6))?, 8, 6),
+        (if digits == 4 { 0 } else { number(time.get(4..6))? }, 8, 6),
         (zone, 0, 8),
     ];
     let mut bits = 0;
