@@ -17,6 +17,7 @@
 //! ```
 
 mod brotli;
+pub mod cbor;
 mod codec;
 mod deflate;
 pub mod dictionary;
@@ -30,7 +31,6 @@ pub mod media;
 mod settings;
 #[cfg(test)]
 mod tests;
-pub mod wbxml;
 pub mod xml;
 mod zstd;
 
