@@ -1,8 +1,10 @@
 //! Measurements that tests must not make, since they need minutes or an idle machine.
 //!
 //! [`fidelity`] shows how true emulated links are, by kernel timestamps outside of the ferry;
-//! [`pair`] what edge and gateway cost and hold.
+//! [`codec_exi`] how our EXI compares with the reference implementation; [`pair`] what edge and
+//! gateway cost and hold.
 
+pub mod codec_exi;
 pub mod fidelity;
 pub mod machine;
 pub mod markdown;

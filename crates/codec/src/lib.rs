@@ -29,9 +29,9 @@ mod identity;
 mod limits;
 pub mod media;
 mod settings;
-mod table;
 #[cfg(test)]
 mod tests;
+pub mod wbxml;
 pub mod xml;
 mod zstd;
 
@@ -42,4 +42,3 @@ pub use codec::{
 pub use error::Error;
 pub use limits::Limits;
 pub use settings::Settings;
-pub use table::CompiledSchema;

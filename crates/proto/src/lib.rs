@@ -6,11 +6,13 @@
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
 //! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
+//! - [`wbxml`]: tokens of binary XML (WAP-192).
 
 pub mod bhttp;
 pub mod cbor;
 mod error;
 pub mod stream;
 pub mod varint;
+pub mod wbxml;
 
 pub use error::Error;

@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Libraries that the tests of any crate may use.
-const TEST_LIBRARIES: [&str; 3] = ["proptest", "serde_json", "tempfile"];
+const TEST_LIBRARIES: [&str; 4] = ["proptest", "roxmltree", "serde_json", "tempfile"];
 
 fn check(house: &House, report: &mut Report) {
     for member in &house.crates {

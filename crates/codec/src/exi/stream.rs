@@ -198,7 +198,7 @@ impl<'r> Decoder<'r> {
     pub fn text(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         let mut to_xml = match self.to_xml.take() {
             Some(to_xml) => to_xml,
-            None if self.ready()? => ToXml::new(self.options.preserve.prefixes),
+            None if self.ready()? => ToXml::new(self.options.preserve.prefixes, false),
             None => return Ok(()),
         };
         std::mem::swap(out, &mut to_xml.out);
@@ -433,9 +433,13 @@ pub fn decode_with(
 ) -> Result<Vec<u8>, Error> {
     let mut decoder = Decoder::new(options, Box::new(|options| resolve(options)), limits);
     decoder.push(stream, true)?;
-    let mut out = Vec::with_capacity((stream.len() * 4).min(1 << 20));
-    decoder.text(&mut out)?;
-    Ok(out)
+    decoder.ready()?;
+    let (prefixes, fragment) = (decoder.options.preserve.prefixes, decoder.options.fragment);
+    let mut to_xml = ToXml::new(prefixes, !fragment);
+    to_xml.out.reserve(stream.len().saturating_mul(4).min(1 << 20));
+    decoder.run(&mut to_xml)?;
+    to_xml.finish();
+    Ok(to_xml.out)
 }
 
 /// Decodes a whole stream to XML text, with the grammars that its options need.

@@ -67,6 +67,17 @@ fn namespaces_survive_without_their_prefixes() {
     let text = round_trip(xml, &Options::default());
     assert_eq!(
         text,
+        "<ns3:a xmlns:ns3=\"urn:p\" xmlns:ns4=\"urn:q\"><ns4:b ns3:x=\"1\"/><ns4:b/><c/></ns3:a>"
+    );
+    // What is handed out before the end cannot be declared at the root.
+    let limits = Limits::default();
+    let stream = encode(xml.as_bytes(), &Options::default(), None, &limits).unwrap();
+    let mut decoder = Decoder::new(&Options::default(), Box::new(|_| Ok(None)), &limits);
+    let mut text = Vec::new();
+    decoder.push(&stream, true).unwrap();
+    decoder.text(&mut text).unwrap();
+    assert_eq!(
+        String::from_utf8(text).unwrap(),
         "<ns3:a xmlns:ns3=\"urn:p\"><ns4:b xmlns:ns4=\"urn:q\" ns3:x=\"1\"/>\
          <ns4:b xmlns:ns4=\"urn:q\"/><c/></ns3:a>"
     );

@@ -36,11 +36,17 @@ pub(crate) struct ToXml {
     bindings: Vec<Binding>,
     /// Whether the made-up prefix of a namespace is in scope.
     in_scope: Vec<bool>,
+    /// Where the root's declarations go at the end, if all are to be there.
+    root: Option<usize>,
+    hoisted: Vec<u8>,
 }
 
 impl ToXml {
-    pub(crate) fn new(prefixes: bool) -> Self {
+    /// `whole`: the text is not taken before the end, and made-up prefixes are declared at the root.
+    pub(crate) fn new(prefixes: bool, whole: bool) -> Self {
         Self {
+            root: (whole && !prefixes).then_some(0),
+            hoisted: Vec::new(),
             out: Vec::new(),
             prefixes,
             open: false,
@@ -186,6 +192,9 @@ impl ToXml {
         self.out.push(b'<');
         let text = self.written.get(span.0 as usize..span.1 as usize).unwrap_or_default();
         self.out.extend_from_slice(text);
+        if self.root == Some(0) {
+            self.root = Some(self.out.len());
+        }
         self.stack.push(span);
         self.open = true;
         let uri = core.names().get(name).uri;
@@ -231,12 +240,26 @@ impl ToXml {
             self.in_scope.resize(uri as usize + 1, false);
         }
         self.in_scope[uri as usize] = true;
-        self.bindings.push(Binding { prefix: Box::default(), uri, depth: self.stack.len() });
-        self.out.extend_from_slice(b" xmlns:");
-        push_prefix(uri, &mut self.out);
-        self.out.extend_from_slice(b"=\"");
-        escape(core.names().uri(uri).as_bytes(), true, &mut self.out);
-        self.out.push(b'"');
+        let out = match self.root {
+            Some(_) => &mut self.hoisted,
+            None => {
+                let depth = self.stack.len();
+                self.bindings.push(Binding { prefix: Box::default(), uri, depth });
+                &mut self.out
+            }
+        };
+        out.extend_from_slice(b" xmlns:");
+        push_prefix(uri, out);
+        out.extend_from_slice(b"=\"");
+        escape(core.names().uri(uri).as_bytes(), true, out);
+        out.push(b'"');
+    }
+
+    /// The whole text is there.
+    pub(crate) fn finish(&mut self) {
+        if let Some(root) = self.root {
+            self.out.splice(root..root, self.hoisted.drain(..));
+        }
     }
 
     /// The name of an attribute and `="`.

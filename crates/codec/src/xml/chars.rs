@@ -131,6 +131,21 @@ pub fn is_nc_name(text: &str) -> bool {
     is_name(text) && !text.contains(':')
 }
 
+/// Whether `text` is a name with at most one colon (Namespaces in XML 1.0, production 7).
+#[must_use]
+pub fn is_qname(text: &str) -> bool {
+    match text.split_once(':') {
+        Some((prefix, local)) => is_nc_name(prefix) && is_nc_name(local),
+        None => is_nc_name(text),
+    }
+}
+
+/// Whether all characters of `text` may stand in a document.
+#[must_use]
+pub fn is_text(text: &str) -> bool {
+    forbidden(text.as_bytes()).is_none()
+}
+
 /// Where the first character is that no document may have.
 pub(super) fn forbidden(bytes: &[u8]) -> Option<usize> {
     // One pass without branches first: nearly all text has neither kind.

@@ -18,7 +18,7 @@ mod chars;
 mod charset;
 mod doctype;
 mod ender;
-mod names;
+pub(crate) mod names;
 mod reader;
 mod scanner;
 mod tag;
@@ -29,7 +29,7 @@ mod writer;
 
 use std::borrow::Cow;
 
-pub use chars::is_nc_name;
+pub use chars::{is_nc_name, is_qname, is_text};
 pub use charset::to_utf8;
 pub use doctype::Doctype;
 pub use names::{Name, NameId, Names, UriId};

@@ -113,7 +113,7 @@ struct Entry {
 
 /// Pairs of a number and a text to dense numbers.
 #[derive(Debug, Default)]
-pub(super) struct Interner {
+pub(crate) struct Interner {
     arena: String,
     entries: Vec<Entry>,
     /// Half of the hash, and the number plus one; 0 is free. A power of two, at least half free.
@@ -123,20 +123,20 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Bytes that it holds.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.arena.len() + 40 * self.entries.len()
     }
 
-    pub(super) fn seed(&self, id: u32) -> u32 {
+    pub(crate) fn seed(&self, id: u32) -> u32 {
         self.entries.get(id as usize).map_or(0, |entry| entry.seed)
     }
 
-    pub(super) fn get(&self, id: u32) -> &str {
+    pub(crate) fn get(&self, id: u32) -> &str {
         self.entries.get(id as usize).map_or("", |entry| {
             &self.arena[entry.start as usize..(entry.start + entry.len) as usize]
         })
@@ -151,7 +151,7 @@ impl Interner {
 
     /// The number of a text met before.
     #[inline]
-    pub(super) fn find(&self, seed: u32, text: &str) -> Option<u32> {
+    pub(crate) fn find(&self, seed: u32, text: &str) -> Option<u32> {
         let hash = hash(seed, text.as_bytes());
         let mask = self.table.len().wrapping_sub(1);
         for slot in (slot(hash)..).take(PROBES) {
@@ -170,7 +170,7 @@ impl Interner {
     }
 
     /// The number of a text, a new one if it was not met before.
-    pub(super) fn intern(&mut self, seed: u32, text: &str) -> Result<u32, Error> {
+    pub(crate) fn intern(&mut self, seed: u32, text: &str) -> Result<u32, Error> {
         if let Some(id) = self.find(seed, text) {
             return Ok(id);
         }

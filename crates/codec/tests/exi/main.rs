@@ -2,5 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // Tests.
 
+mod data;
+mod foreign;
+mod generated;
 #[path = "../infoset/mod.rs"]
 mod infoset;
+mod options;
+mod peer;
+mod round_trip;

@@ -33,6 +33,8 @@ pub(crate) struct Rules {
     pub(crate) schema_location: bool,
     /// `xsi:type="xsd:anyType"`, which the EXI Profile puts where a grammar would be learned.
     pub(crate) any_type: bool,
+    /// What the prefix of an `xsi:type` stands for; else the value is compared as it is written.
+    pub(crate) resolved_types: bool,
     /// How values are compared.
     pub(crate) values: Values,
 }
@@ -46,6 +48,7 @@ impl Rules {
         white_space: true,
         schema_location: true,
         any_type: true,
+        resolved_types: true,
         values: Values::Exact,
     };
     /// What EXI keeps by default and without a schema.
@@ -56,6 +59,7 @@ impl Rules {
         white_space: false,
         schema_location: true,
         any_type: true,
+        resolved_types: true,
         values: Values::Exact,
     };
     /// What EXI keeps by default and with a schema.
@@ -171,14 +175,19 @@ fn push(node: Node, text: &str, rules: &Rules, keep: bool, items: &mut Vec<Item>
         }
         NodeType::Text => items.push(Item::Text(node.text().unwrap_or_default().to_string())),
         NodeType::Comment if rules.comments => {
-            items.push(Item::Comment(node.text().unwrap_or_default().to_string()));
+            items.push(Item::Comment(lines(node.text().unwrap_or_default())));
         }
         NodeType::PI if rules.pis => {
             let pi = node.pi().unwrap();
-            items.push(Item::Pi(pi.target.to_string(), pi.value.unwrap_or_default().to_string()));
+            items.push(Item::Pi(pi.target.to_string(), lines(pi.value.unwrap_or_default())));
         }
         NodeType::Comment | NodeType::PI | NodeType::Root => {}
     }
+}
+
+/// Ends of lines as XML has them (XML 1.0 §2.11); the reader does so for text only.
+fn lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 fn start(node: Node, text: &str, rules: &Rules, keep: bool) -> Item {
@@ -201,7 +210,7 @@ fn start(node: Node, text: &str, rules: &Rules, keep: bool) -> Item {
         })
         .map(|attribute| {
             let value = match (attribute.namespace(), attribute.name()) {
-                (Some(XSI), "type") => resolved(node, attribute.value()),
+                (Some(XSI), "type") if rules.resolved_types => resolved(node, attribute.value()),
                 _ => attribute.value().to_string(),
             };
             (name(attribute.namespace(), attribute.name(), attribute.range().start), value)

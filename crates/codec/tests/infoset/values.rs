@@ -11,7 +11,7 @@ pub(crate) enum Values {
 
 /// Whether two values are alike.
 ///
-/// The type is not known here: values are alike if some type makes them so, with lists item by item.
+/// The type is not known here: values are alike if some type makes them so, lists item by item.
 /// That takes `1` for `true` in a string too, which a test of strings sees elsewhere.
 pub(crate) fn same_value(a: &str, b: &str, values: Values) -> bool {
     if a == b {
@@ -92,6 +92,7 @@ fn moment(text: &str) -> Option<String> {
     }
     let zone = ["+00:00", "-00:00"].iter().find_map(|zone| text.strip_suffix(zone));
     let text = zone.map_or_else(|| text.to_string(), |rest| format!("{rest}Z"));
+    let text = midnight(&text).unwrap_or(text);
     let Some((before, after)) = text.split_once('.') else { return Some(text) };
     let digits = after.bytes().take_while(u8::is_ascii_digit).count();
     let (fraction, rest) = after.split_at(digits);
@@ -99,6 +100,25 @@ fn moment(text: &str) -> Option<String> {
         "" => format!("{before}{rest}"),
         fraction => format!("{before}.{fraction}{rest}"),
     })
+}
+
+/// The end of a day as the begin of the next (XML Schema Part 2 §3.2.7.1).
+fn midnight(text: &str) -> Option<String> {
+    let (date, time) = text.split_once("T24:00:00")?;
+    let mut parts = date.rsplitn(3, '-').map(|part| part.parse::<u32>().ok());
+    let (day, month, year) = (parts.next()??, parts.next()??, parts.next()??);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let (year, month, day) = match (month, day) {
+        (12, 31) => (year + 1, 1, 1),
+        (month, day) if day == days => (year, month + 1, 1),
+        (month, day) => (year, month, day + 1),
+    };
+    Some(format!("{year:04}-{month:02}-{day:02}T00:00:00{time}"))
 }
 
 #[cfg(test)]
@@ -110,6 +130,8 @@ mod tests {
         for (a, b) in [
             ("16:35:18.0Z", "16:35:18Z"),
             ("2001-01-01T00:00:00.120+00:00", "2001-01-01T00:00:00.12Z"),
+            ("2023-12-31T24:00:00Z", "2024-01-01T00:00:00Z"),
+            ("2024-02-28T24:00:00.0-07:30", "2024-02-29T00:00:00-07:30"),
             ("1", "true"),
             ("1.0E0", "1"),
             ("+5", "5"),

@@ -6,4 +6,3 @@ mod measure;
 mod options;
 mod same;
 pub(crate) mod stream;
-pub(crate) mod train;

@@ -22,8 +22,7 @@ Examples:
   longwire encode --codec zstd --level 19 < report.xml > report.xml.zst
   longwire encode --codec deflate < report.xml | gunzip
   longwire encode --codec exi --alignment compression --header options < track.xml > track.exi
-  longwire encode --codec exi --schema track.xsd --strict < track.xml | wc -c
-  longwire encode --codec mix-dictionary --dictionary tracks.dict < track.xml > track.coded
+  longwire encode --codec exi --preserve comments,prefixes < track.xml | wc -c
 
 The exit status is 1 when the input is not what the codec takes, 2 on bad use.")]
 pub(crate) struct EncodeArgs {
@@ -49,8 +48,7 @@ pub(crate) struct EncodeArgs {
 Examples:
   longwire decode --codec zstd < report.xml.zst > report.xml
   longwire decode --codec deflate --max-output '10 MB' < unknown.gz
-  longwire decode --codec exi --schema track.xsd --strict < track.exi
-  longwire decode --codec mix-dictionary --dictionary tracks.dict < track.coded
+  longwire decode --codec exi --alignment byte-packed < track.exi
 
 The exit status is 1 when the input is damaged, too large or ends early, 2 on bad use.")]
 pub(crate) struct DecodeArgs {

@@ -147,6 +147,8 @@ public final class Exi {
         parsers.setNamespaceAware(true);
         parsers.setFeature("http://apache.org/xml/features/nonvalidating/load-external-dtd", false);
         XMLReader reader = parsers.newSAXParser().getXMLReader();
+        // What is wrong comes as an exception; nothing is to be printed.
+        reader.setErrorHandler(new DefaultHandler2());
         reader.setEntityResolver((publicId, systemId) -> new InputSource(new StringReader("")));
         return reader;
     }

@@ -1,0 +1,100 @@
+//! Our side of the comparison.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use codec::Limits;
+use codec::exi::schema::{Document, Schema};
+use codec::exi::{self, Alignment, Decoder, Grammars, Options};
+
+use super::peer::Done;
+
+/// Our codec, ready for one mode.
+pub(super) struct Ours {
+    options: Options,
+    grammars: Option<Arc<Grammars>>,
+    limits: Limits,
+}
+
+impl Ours {
+    /// From the peer's words and a schema.
+    ///
+    /// # Errors
+    /// When the schema cannot be read.
+    pub(super) fn new(words: &str, schema: Option<&Path>) -> Result<Self> {
+        let mut options = Options::default();
+        for word in words.split(',') {
+            match word {
+                "bit-packed" => {}
+                "compression" => options.alignment = Alignment::Compression,
+                "strict" => options.strict = true,
+                _ => bail!("no such option: {word}"),
+            }
+        }
+        let limits = Limits::default();
+        let grammars = schema.map(|path| grammars(path, &options, &limits)).transpose()?;
+        Ok(Self { options, grammars, limits })
+    }
+
+    /// A stream of XML.
+    ///
+    /// # Errors
+    /// When the document is not what the schema says.
+    pub(super) fn encode(&self, xml: &[u8]) -> Result<Vec<u8>> {
+        Ok(exi::encode(xml, &self.options, self.grammars.as_ref(), &self.limits)?)
+    }
+
+    /// Does the work again and again for this long.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub(super) fn repeat(&self, verb: &str, input: &[u8], time: Duration) -> Result<Done> {
+        let (begin, mut rounds) = (Instant::now(), 0);
+        loop {
+            match verb {
+                "encode" => drop(black_box(self.encode(black_box(input))?)),
+                "decode" => drop(black_box(self.decode(black_box(input))?)),
+                _ => {
+                    black_box(self.events(black_box(input))?);
+                }
+            }
+            rounds += 1;
+            let elapsed = begin.elapsed();
+            if elapsed >= time {
+                return Ok(Done { rounds, elapsed });
+            }
+        }
+    }
+
+    fn decode(&self, stream: &[u8]) -> Result<Vec<u8>> {
+        Ok(exi::decode(stream, &self.options, self.grammars.as_ref(), &self.limits)?)
+    }
+
+    /// How many events there are.
+    fn events(&self, stream: &[u8]) -> Result<u64> {
+        let grammars = self.grammars.clone();
+        let resolve = Box::new(|_: &Options| Ok(grammars.clone()));
+        let mut decoder = Decoder::new(&self.options, resolve, &self.limits);
+        decoder.push(stream, true)?;
+        let mut events = 0;
+        while let Some(event) = decoder.next()? {
+            black_box(event);
+            events += 1;
+        }
+        Ok(events)
+    }
+}
+
+fn grammars(path: &Path, options: &Options, limits: &Limits) -> Result<Arc<Grammars>> {
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let location = path.file_name().unwrap_or_default().to_string_lossy();
+    let document = Document { location: &location, bytes: &bytes };
+    let mut resolve = |location: &str, _: Option<&str>| fs::read(folder.join(location)).ok();
+    let schema = Schema::parse(&[document], &mut resolve, limits)?;
+    Ok(Arc::new(schema.grammars(options, limits)?))
+}

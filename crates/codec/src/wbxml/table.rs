@@ -1,0 +1,373 @@
+//! Token tables: which names a type of document writes as numbers.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use super::opaque::Kind;
+use crate::Error;
+
+/// The tables that come with the library; where several have the same number, which says only
+/// "unknown", those whose tokens are told apart more easily stand first.
+static FILES: &[&str] = &[
+    include_str!("../../tables/wbxml/soap.tokens"),
+    include_str!("../../tables/wbxml/wml13.tokens"),
+    include_str!("../../tables/wbxml/wml12.tokens"),
+    include_str!("../../tables/wbxml/wml11.tokens"),
+    include_str!("../../tables/wbxml/wml10.tokens"),
+    include_str!("../../tables/wbxml/wtawml12.tokens"),
+    include_str!("../../tables/wbxml/channel11.tokens"),
+    include_str!("../../tables/wbxml/si10.tokens"),
+    include_str!("../../tables/wbxml/sl10.tokens"),
+    include_str!("../../tables/wbxml/co10.tokens"),
+    include_str!("../../tables/wbxml/prov10.tokens"),
+    include_str!("../../tables/wbxml/emn10.tokens"),
+    include_str!("../../tables/wbxml/drmrel10.tokens"),
+    include_str!("../../tables/wbxml/syncml12.tokens"),
+    include_str!("../../tables/wbxml/syncml11.tokens"),
+    include_str!("../../tables/wbxml/syncml10.tokens"),
+    include_str!("../../tables/wbxml/devinf12.tokens"),
+    include_str!("../../tables/wbxml/devinf11.tokens"),
+    include_str!("../../tables/wbxml/devinf10.tokens"),
+    include_str!("../../tables/wbxml/wv_csp12.tokens"),
+    include_str!("../../tables/wbxml/wv_csp11.tokens"),
+    include_str!("../../tables/wbxml/conml.tokens"),
+    include_str!("../../tables/wbxml/ota.tokens"),
+    include_str!("../../tables/wbxml/channel12.tokens"),
+    include_str!("../../tables/wbxml/dmddf12.tokens"),
+    include_str!("../../tables/wbxml/activesync.tokens"),
+];
+
+/// Codes of a tag page (§5.8.2), of an attribute page's two halves (§5.8.3).
+const TAGS: usize = 64;
+const STARTS: usize = 128;
+/// The number of documents whose type has none (§7.2).
+const UNKNOWN: u32 = 1;
+
+/// A tag's name.
+#[derive(Clone, Debug)]
+pub(super) struct Tag {
+    /// Index into [`TokenTable::uris`]; `None` if pages say nothing of namespaces.
+    pub(super) uri: Option<usize>,
+    pub(super) name: String,
+    pub(super) opaque: Kind,
+}
+
+/// An attribute's name and the begin of its value.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) opaque: Kind,
+}
+
+/// A place in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Code {
+    pub(super) page: u8,
+    pub(super) code: u8,
+}
+
+/// The token values of a type of document.
+///
+/// A table is a text of lines; `#` begins a comment, and an empty line is none:
+///
+/// ```text
+/// name SyncML 1.1                  for people
+/// number 0xfd3                     the registered public identifier; 0x1 if documents say that
+///                                  there is none; without this line its text is written
+/// public -//SYNCML//DTD SyncML 1.1//EN   the identifier as text; others may follow
+/// system http://…                  the system identifier of the document type written
+/// root SyncML                      the root element's name
+/// opaque KIND NAME…                content of these elements, or values of these attributes
+///                                  (written @NAME): integer, date, wv-date, base64, text,
+///                                  document
+/// variables                        $(name) is an extension, as in WML
+/// tags PAGE [URI]                  tag codes follow; with a namespace, '-' for none
+/// 05 Add
+/// attributes PAGE                  attribute codes follow: a name, or a name, '=' and the begin
+/// 05 align=bottom                  of the value
+/// values PAGE                      attribute value codes follow
+/// 85 .com/
+/// extensions                       values of the extension with an index follow
+/// 00 AccessType
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TokenTable {
+    /// For people.
+    pub name: String,
+    /// The registered number of the public identifier.
+    pub number: u32,
+    /// The public identifier as text, and others that mean the same.
+    pub public: Vec<String>,
+    /// The system identifier.
+    pub system: String,
+    /// The root element's name.
+    pub root: String,
+    pub(super) variables: bool,
+    /// The public identifier is written as text.
+    pub(super) by_text: bool,
+    /// The namespaces of tag pages.
+    pub(super) uris: Vec<String>,
+    /// By page and code.
+    tags: Vec<Option<Tag>>,
+    starts: Vec<Option<Start>>,
+    values: Vec<Option<String>>,
+    extensions: Vec<Option<String>>,
+    /// By namespace, which is empty where pages have none, and name.
+    tag_codes: BTreeMap<(String, String), Code>,
+    /// By name, the longest begin of a value first.
+    start_codes: BTreeMap<String, Vec<(String, Code)>>,
+    /// By first byte, the longest first.
+    value_codes: BTreeMap<u8, Vec<(String, Code)>>,
+    extension_codes: BTreeMap<String, u8>,
+}
+
+/// What the lines behind a heading are.
+#[derive(Clone, Copy)]
+enum Section {
+    Head,
+    Tags(u8, Option<usize>),
+    Attributes(u8),
+    Values(u8),
+    Extensions,
+}
+
+fn put<T>(list: &mut Vec<Option<T>>, at: usize, item: T) -> bool {
+    if list.len() <= at {
+        list.resize_with(at + 1, || None);
+    }
+    list[at].replace(item).is_none()
+}
+
+impl TokenTable {
+    /// Reads a table; see the type for its form.
+    ///
+    /// # Errors
+    /// [`Error::Option`] with the line that is wrong.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut table = Self { number: UNKNOWN, by_text: true, ..Self::default() };
+        let mut section = Section::Head;
+        let mut opaque = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            table.line(line, &mut section, &mut opaque).map_err(|what| Error::Option {
+                what: format!("token table, line {}: {what}: '{line}'", number + 1),
+            })?;
+        }
+        table.finish(&opaque);
+        Ok(table)
+    }
+
+    fn line(
+        &mut self,
+        line: &str,
+        section: &mut Section,
+        opaque: &mut Vec<(Kind, String)>,
+    ) -> Result<(), &'static str> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let page = |rest: &str| {
+            let page = rest.split(' ').next().unwrap_or("");
+            page.parse::<u8>().map_err(|_| "a page is a number from 0 to 255")
+        };
+        match word {
+            "name" => self.name = rest.to_owned(),
+            "number" => {
+                let hex = rest.strip_prefix("0x").ok_or("a number begins with 0x")?;
+                self.number = u32::from_str_radix(hex, 16).map_err(|_| "not a number")?;
+                self.by_text = false;
+            }
+            "public" => self.public.push(rest.to_owned()),
+            "system" => self.system = rest.to_owned(),
+            "root" => self.root = rest.to_owned(),
+            "variables" => self.variables = true,
+            "opaque" => {
+                let mut words = rest.split(' ');
+                let kind = words.next().and_then(Kind::of).ok_or("no such kind")?;
+                opaque.extend(words.map(|name| (kind, name.to_owned())));
+            }
+            "tags" => {
+                let uri = rest.split_once(' ').map(|(_, uri)| if uri == "-" { "" } else { uri });
+                *section = Section::Tags(page(rest)?, uri.map(|uri| self.uri(uri)));
+            }
+            "attributes" => *section = Section::Attributes(page(rest)?),
+            "values" => *section = Section::Values(page(rest)?),
+            "extensions" => *section = Section::Extensions,
+            _ => {
+                let code = u8::from_str_radix(word, 16).map_err(|_| "no code in two hex digits")?;
+                self.token(*section, code, rest)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn uri(&mut self, uri: &str) -> usize {
+        let known = self.uris.iter().position(|known| known == uri);
+        known.unwrap_or_else(|| {
+            self.uris.push(uri.to_owned());
+            self.uris.len() - 1
+        })
+    }
+
+    fn token(&mut self, section: Section, code: u8, text: &str) -> Result<(), &'static str> {
+        let low = usize::from(code & 0x7f);
+        let fresh = match section {
+            Section::Tags(page, uri) if (5..64).contains(&code) => {
+                let tag = Tag { uri, name: text.to_owned(), opaque: Kind::Any };
+                put(&mut self.tags, usize::from(page) * TAGS + low, tag)
+            }
+            Section::Attributes(page) if code < 0x80 && code & 0x3f >= 5 => {
+                let (name, value) = text.split_once('=').unwrap_or((text, ""));
+                let (name, value) = (name.to_owned(), value.to_owned());
+                let start = Start { name, value, opaque: Kind::Any };
+                put(&mut self.starts, usize::from(page) * STARTS + low, start)
+            }
+            Section::Values(page) if code >= 0x85 && code & 0x3f >= 5 && !text.is_empty() => {
+                put(&mut self.values, usize::from(page) * STARTS + low, text.to_owned())
+            }
+            Section::Extensions => put(&mut self.extensions, usize::from(code), text.to_owned()),
+            _ => return Err("a code that cannot stand here"),
+        };
+        if fresh { Ok(()) } else { Err("a code is given twice") }
+    }
+
+    /// Builds the ways back, from names to codes.
+    fn finish(&mut self, opaque: &[(Kind, String)]) {
+        let kind = |name: &str, at: bool| {
+            let found = opaque.iter().find(|(_, other)| {
+                let (other, attribute) = match other.strip_prefix('@') {
+                    Some(other) => (other, true),
+                    None => (other.as_str(), false),
+                };
+                attribute == at && other == name
+            });
+            found.map_or(Kind::Any, |(kind, _)| *kind)
+        };
+        let place = |at: usize, pages: usize, high: u8| {
+            let page = u8::try_from(at / pages).unwrap_or(u8::MAX);
+            let code = u8::try_from(at % pages).unwrap_or(u8::MAX) | high;
+            Code { page, code }
+        };
+        for (at, tag) in self.tags.iter_mut().enumerate() {
+            let Some(tag) = tag else { continue };
+            tag.opaque = kind(&tag.name, false);
+            let uri = tag.uri.map_or("", |uri| &self.uris[uri]).to_owned();
+            self.tag_codes.entry((uri, tag.name.clone())).or_insert(place(at, TAGS, 0));
+        }
+        for (at, start) in self.starts.iter_mut().enumerate() {
+            let Some(start) = start else { continue };
+            start.opaque = kind(&start.name, true);
+            let codes = self.start_codes.entry(start.name.clone()).or_default();
+            codes.push((start.value.clone(), place(at, STARTS, 0)));
+        }
+        for (at, value) in self.values.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let first = value.as_bytes().first().copied().unwrap_or(0);
+            let codes = self.value_codes.entry(first).or_default();
+            codes.push((value.clone(), place(at, STARTS, 0x80)));
+        }
+        let lists = self.start_codes.values_mut().chain(self.value_codes.values_mut());
+        lists.for_each(|codes| codes.sort_by_key(|(text, _)| std::cmp::Reverse(text.len())));
+        for (code, text) in self.extensions.iter().enumerate() {
+            if let (Some(text), Ok(code)) = (text, u8::try_from(code)) {
+                self.extension_codes.entry(text.clone()).or_insert(code);
+            }
+        }
+    }
+
+    /// Whether tags are told by namespace and local name, not as written.
+    pub(super) fn has_namespaces(&self) -> bool {
+        !self.uris.is_empty()
+    }
+
+    pub(super) fn tag(&self, page: u8, code: u8) -> Option<&Tag> {
+        self.tags.get(usize::from(page) * TAGS + usize::from(code))?.as_ref()
+    }
+
+    pub(super) fn start(&self, page: u8, code: u8) -> Option<&Start> {
+        self.starts.get(usize::from(page) * STARTS + usize::from(code))?.as_ref()
+    }
+
+    pub(super) fn value(&self, page: u8, code: u8) -> Option<&str> {
+        self.values.get(usize::from(page) * STARTS + usize::from(code & 0x7f))?.as_deref()
+    }
+
+    pub(super) fn extension(&self, value: u32) -> Option<&str> {
+        self.extensions.get(usize::try_from(value).ok()?)?.as_deref()
+    }
+
+    pub(super) fn has_extensions(&self) -> bool {
+        !self.extensions.is_empty()
+    }
+
+    pub(super) fn tag_code(&self, uri: &str, name: &str) -> Option<Code> {
+        self.tag_codes.get(&(uri.to_owned(), name.to_owned())).copied()
+    }
+
+    pub(super) fn start_codes(&self, name: &str) -> &[(String, Code)] {
+        self.start_codes.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Value codes by the first byte of their text.
+    pub(super) fn value_codes(&self) -> &BTreeMap<u8, Vec<(String, Code)>> {
+        &self.value_codes
+    }
+
+    pub(super) fn extension_code(&self, text: &str) -> Option<u8> {
+        self.extension_codes.get(text).copied()
+    }
+}
+
+/// The tables that come with the library.
+#[must_use]
+pub fn tables() -> &'static [TokenTable] {
+    static TABLES: OnceLock<Vec<TokenTable>> = OnceLock::new();
+    // A table that cannot be read is missing here, and a test finds it.
+    TABLES.get_or_init(|| FILES.iter().filter_map(|text| TokenTable::parse(text).ok()).collect())
+}
+
+/// The tables for a registered number; several where it is 1.
+pub(super) fn by_number(number: u32) -> impl Iterator<Item = &'static TokenTable> {
+    tables().iter().filter(move |table| table.number == number)
+}
+
+/// The table for a document that says nothing of its type but these.
+pub(super) fn by_root(system: &str, uri: &str, local: &str) -> Option<&'static TokenTable> {
+    let by_system = tables().iter().find(|table| !system.is_empty() && table.system == system);
+    let fits = |table: &&TokenTable| table.root == local && table.tag_code(uri, local).is_some();
+    by_system.or_else(|| tables().iter().filter(|_| !uri.is_empty()).find(fits))
+}
+
+/// The table for a public identifier as text.
+pub(super) fn by_public(public: &str) -> Option<&'static TokenTable> {
+    tables().iter().find(|table| table.public.iter().any(|known| known == public))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_tables_are_read() {
+        for file in FILES {
+            TokenTable::parse(file).unwrap();
+        }
+        assert_eq!(tables().len(), FILES.len());
+        let syncml = by_number(0xfd3).next().unwrap();
+        assert_eq!(syncml.tag_code("syncml:metinf", "Type").map(|code| code.page), Some(1));
+        let wml = by_public("-//WAPFORUM//DTD WML 1.1//EN").unwrap();
+        assert_eq!(wml.start(0, 0x4b).unwrap().value, "http://");
+        assert_eq!(wml.start_codes("href")[0].0, "https://");
+    }
+
+    #[test]
+    fn wrong_lines_are_named() {
+        let wrong = |text: &str| TokenTable::parse(text).unwrap_err().to_string();
+        assert!(wrong("name x\ntags 0\n04 a").contains("line 3: a code that cannot stand here"));
+        assert!(wrong("tags 0\n05 a\n05 b").contains("a code is given twice"));
+        assert!(wrong("tags 300").contains("a page is a number"));
+        assert!(wrong("opaque thing a").contains("no such kind"));
+        assert!(wrong("xyz").contains("no code in two hex digits"));
+    }
+}

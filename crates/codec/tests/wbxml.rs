@@ -1,0 +1,367 @@
+//! WBXML against streams and documents of others.
+
+mod infoset;
+
+use std::path::{Path, PathBuf};
+
+use infoset::{Rules, difference};
+use longwire_codec::wbxml::{Settings, TokenTable, decode, encode, tables};
+use longwire_codec::xml::{Event, Reader, Writer};
+use longwire_codec::{Error, Limits};
+
+/// What WBXML keeps: no comments; prefixes where tables have no namespaces; white space as the
+/// other encoder saw fit.
+const KEPT: Rules = Rules { comments: false, pis: true, ..Rules::ELEMENTS };
+
+/// The same, of our own streams, which keep white space.
+const EXACT: Rules = Rules { white_space: true, ..KEPT };
+
+fn data() -> Option<PathBuf> {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let root = std::env::var_os("LONGWIRE_DATA").map_or(default, PathBuf::from).join("wbxml");
+    if !root.is_dir() {
+        println!("left out, all: {} is not there", root.display());
+        return None;
+    }
+    Some(root)
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            found.extend(files(&entry, extension));
+        } else if entry.extension().is_some_and(|known| known == extension) {
+            found.push(entry);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The table by which a folder's streams have to be read where their header does not say.
+fn table(path: &Path) -> Option<TokenTable> {
+    let folder = path.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    if let Some(example) = folder.strip_prefix("example") {
+        return Some(example_table(example.starts_with('1')));
+    }
+    let name = match folder.as_str() {
+        "activesync" => "ActiveSync",
+        "ota" => "OTA",
+        _ => return None,
+    };
+    tables().iter().find(|table| table.name == name).cloned()
+}
+
+/// The tables of the two examples of WAP-192 §8.
+fn example_table(first: bool) -> TokenTable {
+    let text = if first {
+        "name example 1\nnumber 0x1\ntags 0\n05 BR\n06 CARD\n07 XYZ\n"
+    } else {
+        "name example 2\nnumber 0x1\ntags 0\n05 CARD\n06 INPUT\n07 XYZ\n08 DO\nattributes 0\n\
+         05 STYLE=LIST\n06 TYPE\n07 TYPE=TEXT\n08 URL=http://\n09 NAME\n0a KEY\nvalues 0\n\
+         85 .org\n86 ACCEPT\n"
+    };
+    TokenTable::parse(text).unwrap()
+}
+
+/// The document with white space as one space, and none beside tags: the encoders of these streams
+/// took it away, each in its own way.
+fn collapsed(document: &str) -> String {
+    let mut reader = Reader::of(document, &Limits::default());
+    let mut writer = Writer::new();
+    loop {
+        match reader.next().unwrap() {
+            Event::Start(start) => {
+                writer.start(reader.scanner().written());
+                for declared in reader.declarations() {
+                    writer.namespace(declared.prefix(&start), reader.names().uri(declared.uri));
+                }
+                for attribute in reader.attributes() {
+                    let local = reader.names().name(attribute.name).local;
+                    let value = attribute.value(&start);
+                    writer.attribute_prefixed(attribute.prefix(&start), local, &value);
+                }
+            }
+            Event::End { .. } => writer.end(reader.scanner().written()),
+            Event::Text(text) => {
+                let words: Vec<_> = text.split_ascii_whitespace().collect();
+                writer.text(&words.join(" "));
+            }
+            Event::Pi { target, data } => writer.pi(target, &data),
+            Event::Eof => return String::from_utf8(writer.finish()).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+fn name(path: &Path) -> String {
+    let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap()).collect();
+    parts[parts.len() - 2..].join("/")
+}
+
+#[test]
+fn streams_of_others_decode_to_their_documents() {
+    let Some(root) = data() else { return };
+    let (mut pairs, mut alone, mut wrong) = (0, 0, Vec::new());
+    for path in files(&root, "wbxml") {
+        let stream = std::fs::read(&path).unwrap();
+        let table = table(&path);
+        let settings = Settings { table: table.as_ref(), ..Settings::default() };
+        let decoded = decode(&stream, &settings, &Limits::default());
+        let expected = std::fs::read_to_string(path.with_extension("xml"));
+        match (decoded, expected) {
+            (Err(_), Err(_)) if name(&path).contains("error") => alone += 1,
+            // Two messages in one file: bytes behind the document are refused.
+            (Err(_), Err(_)) if name(&path) == "activesync/activesync-016.wbxml" => alone += 1,
+            (Err(error), _) => wrong.push(format!("{}: {error}", name(&path))),
+            (Ok(_), Err(_)) if name(&path).contains("-error.wbxml") => {
+                wrong.push(format!("{}: not refused", name(&path)));
+            }
+            (Ok(_), Err(_)) => alone += 1,
+            (Ok(decoded), Ok(expected)) => {
+                pairs += 1;
+                let decoded = String::from_utf8(decoded).unwrap();
+                let (expected, decoded) = (collapsed(&expected), collapsed(&decoded));
+                // This stream says "+wbxml" where its document says "+xml".
+                let other = name(&path) == "syncml11/syncml-003.wbxml";
+                let decoded = if other { decoded.replace("+wbxml", "+xml") } else { decoded };
+                let expected = if other { expected.replace("+wbxml", "+xml") } else { expected };
+                if let Some(what) = difference(&expected, &decoded, &KEPT) {
+                    wrong.push(format!("{}: {what}", name(&path)));
+                }
+            }
+        }
+    }
+    println!("{pairs} pairs, {alone} streams without a document");
+    for line in &wrong {
+        println!("{line}");
+    }
+    assert!(wrong.is_empty(), "{} of {}", wrong.len(), pairs + alone);
+}
+
+fn roxmltree_refuses(text: &str) -> bool {
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    roxmltree::Document::parse_with_options(text, options).is_err()
+}
+
+/// Encodes and decodes a document with the same settings.
+fn there_and_back(document: &[u8], settings: &Settings<'_>) -> Result<(usize, String), Error> {
+    let stream = encode(document, settings, &Limits::default())?;
+    let again = decode(&stream, settings, &Limits::default())?;
+    Ok((stream.len(), String::from_utf8(again).unwrap()))
+}
+
+#[test]
+fn documents_of_others_come_back() {
+    let Some(root) = data() else { return };
+    let root = root.parent().unwrap().to_owned();
+    let (mut documents, mut bytes, mut coded, mut wrong) = (0, 0, 0, Vec::new());
+    for path in files(&root, "xml") {
+        let document = std::fs::read(&path).unwrap();
+        let Ok(text) = longwire_codec::xml::to_utf8(&document, &Limits::default()) else {
+            continue;
+        };
+        // An internal subset is not kept, and what is not well-formed is refused.
+        if text.contains("<!ENTITY")
+            || text.contains("<!ELEMENT")
+            || text.contains("[<?")
+            || roxmltree_refuses(&text)
+        {
+            continue;
+        }
+        let table = table(&path);
+        for string_table in [false, true] {
+            let settings = Settings { table: table.as_ref(), string_table, ..Settings::default() };
+            match there_and_back(&document, &settings) {
+                Ok((len, again)) => {
+                    documents += 1;
+                    bytes += text.len();
+                    coded += len;
+                    if let Some(what) = difference(&text, &again, &EXACT) {
+                        wrong.push(format!("{}: {what}", name(&path)));
+                    }
+                }
+                Err(error) => wrong.push(format!("{}: {error}", name(&path))),
+            }
+        }
+    }
+    println!("{documents} documents, {bytes} bytes, {coded} as WBXML");
+    for line in &wrong {
+        println!("{line}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.len());
+}
+
+/// Streams of every kind, damaged: each is decoded or refused, without a panic.
+#[test]
+fn damaged_streams_are_refused_or_decoded() {
+    let mut chance = 11_u64;
+    let mut random = move |below: usize| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(chance >> 33).unwrap() % below
+    };
+    let documents = [
+        "<?p q?><a xmlns:p='u' p:x='1'><p:b>text &amp; x</p:b><b z='&#10;'>text &amp; text</b></a>",
+        "<SyncML xmlns='SYNCML:SYNCML1.1'><SyncBody><Meta>\
+         <Type xmlns='syncml:metinf'>a</Type></Meta><Item/></SyncBody></SyncML>",
+        "<!DOCTYPE wml PUBLIC '-//WAPFORUM//DTD WML 1.3//EN' ''><wml><card id='a'><p>$(x:escape) \
+         <a href='http://www.a.com/b'>c</a></p></card></wml>",
+        "<!DOCTYPE si PUBLIC '-//WAPFORUM//DTD SI 1.0//EN' ''><si><indication \
+         created='1999-04-30T06:40:00Z'>x</indication></si>",
+        "<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'><s:Body>\
+         <q xmlns='v' a='1'/></s:Body></s:Envelope>",
+    ];
+    let limits = Limits { output_bytes: 1 << 20, depth: 50, ..Limits::default() };
+    for document in documents {
+        let stream = encode(document.as_bytes(), &Settings::default(), &limits).unwrap();
+        for _ in 0..3000 {
+            let mut damaged = stream.clone();
+            for _ in 0..=random(3) {
+                let at = random(damaged.len());
+                match random(4) {
+                    0 => damaged[at] ^= 1 << random(8),
+                    1 => damaged.truncate(at.max(1)),
+                    2 => damaged.insert(at, [0, 1, 3, 0x44, 0x83, 0xc3, 0xff, 0x80][random(8)]),
+                    _ if damaged.len() > 1 => drop(damaged.remove(at)),
+                    _ => {}
+                }
+            }
+            if let Ok(decoded) = decode(&damaged, &Settings::default(), &limits) {
+                assert!(decoded.len() < 2 << 20);
+                let text = String::from_utf8(decoded).unwrap();
+                assert!(!roxmltree_refuses(&text), "{damaged:02x?} gives {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_have_names() {
+    let settings = Settings::default();
+    let named = |limits: Limits| {
+        let deep = format!("{}{}", "<a>".repeat(200), "</a>".repeat(200));
+        let stream = encode(deep.as_bytes(), &settings, &Limits::default()).unwrap();
+        decode(&stream, &settings, &limits).unwrap_err().to_string()
+    };
+    let limits = Limits::default();
+    assert_eq!(named(Limits { depth: 100, ..limits }), "wbxml: elements over depth 100");
+    let small = Limits { output_bytes: 500, ..limits };
+    assert_eq!(named(small), "wbxml: output over output_bytes 500");
+    // A string of the table, referred to again and again.
+    let mut bomb = vec![3, 1, 106, 0x87, 0x68];
+    bomb.extend(std::iter::repeat_n(b'x', 999).chain([0]));
+    bomb.extend([0x44, 0]);
+    bomb.extend([0x83, 0].repeat(100_000));
+    bomb.push(1);
+    let small = Limits { output_bytes: 1 << 20, ..limits };
+    assert!(matches!(decode(&bomb, &settings, &small), Err(Error::Limit { .. })));
+}
+
+#[test]
+fn character_sets_are_read_or_refused_by_number() {
+    let decoded = |charset: &[u8], text: &[u8]| {
+        let stream = [&[3, 1], charset, &[0, 0x47, 3], text, &[1]].concat();
+        let table = example_table(true);
+        let settings = Settings { table: Some(&table), ..Settings::default() };
+        let xml = decode(&stream, &settings, &Limits::default())?;
+        Ok::<_, Error>(String::from_utf8(xml).unwrap().split_once("<XYZ>").unwrap().1.to_owned())
+    };
+    assert_eq!(decoded(&[4], &[0xe4, 0]).unwrap(), "\u{e4}</XYZ>");
+    assert_eq!(decoded(&[106], b"\xc3\xa4\0").unwrap(), "\u{e4}</XYZ>");
+    assert_eq!(
+        decoded(&[0x87, 0x77], &[0, 0xe4, 0x20, 0xac, 0, 0]).unwrap(),
+        "\u{e4}\u{20ac}</XYZ>"
+    );
+    assert_eq!(decoded(&[0x87, 0x76], &[0xe4, 0, 0, 0]).unwrap(), "\u{e4}</XYZ>");
+    assert!(decoded(&[3], &[0xe4, 0]).is_err());
+    let error = decoded(&[17], b"a\0").unwrap_err().to_string();
+    assert!(error.contains("charset 17"), "{error}");
+}
+
+#[test]
+fn repeated_texts_go_to_the_string_table_only_where_that_is_shorter() {
+    let document = b"<a><b>twice told</b><b>twice told</b><c>x</c><c>x</c></a>";
+    let plain = Settings { string_table: false, ..Settings::default() };
+    let limits = Limits::default();
+    let with = encode(document, &Settings::default(), &limits).unwrap();
+    let without = encode(document, &plain, &limits).unwrap();
+    assert_eq!(without.len() - with.len(), 2 * 12 - 11 - 2 * 2);
+    assert_eq!(with.windows(5).filter(|window| window == b"twice").count(), 1);
+    assert_eq!(with.windows(3).filter(|window| window == &[3, b'x', 0]).count(), 2);
+}
+
+mod generated {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Node {
+        Text(String),
+        Element(usize, usize, Vec<Node>),
+    }
+
+    const URIS: [&str; 4] = ["", "SYNCML:SYNCML1.1", "syncml:metinf", "urn:x"];
+    const NAMES: [&str; 4] = ["Meta", "Type", "SyncML", "other"];
+
+    fn nodes() -> impl Strategy<Value = Node> {
+        let leaf = "[a-z<&\r\n\u{e4} ]{1,8}".prop_map(Node::Text);
+        leaf.prop_recursive(5, 30, 5, |inner| {
+            (0..32_usize, 0..6_usize, proptest::collection::vec(inner, 0..5))
+                .prop_map(|(kind, declares, children)| Node::Element(kind, declares, children))
+        })
+    }
+
+    /// Names in several namespaces, with prefixes and defaults that change.
+    fn write(node: &Node, default: &str, writer: &mut Writer) {
+        match node {
+            Node::Text(text) => writer.text(text),
+            Node::Element(kind, declares, children) => {
+                let (uri, local) = (URIS[kind % 4], NAMES[kind / 4 % 4]);
+                let prefix = if uri.is_empty() || *kind < 16 { "" } else { "p" };
+                writer.start_prefixed(prefix, local);
+                let mut inner = default.to_owned();
+                if prefix.is_empty() && uri != default {
+                    writer.namespace("", uri);
+                    uri.clone_into(&mut inner);
+                } else if !prefix.is_empty() {
+                    writer.namespace(prefix, uri);
+                    if *declares == 1 {
+                        writer.namespace("", URIS[kind / 3 % 4]);
+                        URIS[kind / 3 % 4].clone_into(&mut inner);
+                    }
+                }
+                if *declares == 2 {
+                    writer.namespace("q", "SYNCML:SYNCML1.1");
+                    writer.attribute("q:at", "v");
+                }
+                children.iter().for_each(|child| write(child, &inner, writer));
+                writer.end_prefixed(prefix, local);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn documents_come_back(children in proptest::collection::vec(nodes(), 0..6), known: bool) {
+            let mut writer = Writer::new();
+            write(&Node::Element(1, 0, children), "", &mut writer);
+            let document = writer.finish();
+            let text = std::str::from_utf8(&document).unwrap();
+            let table = tables().iter().find(|table| table.name == "SyncML 1.1").filter(|_| known);
+            let settings = Settings { table, ..Settings::default() };
+            let (_, again) = there_and_back(&document, &settings).unwrap();
+            prop_assert_eq!(difference(text, &again, &EXACT), None, "{}\n{}", text, again);
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let stream = [&[3, 0x0a, 106, 0][..], &bytes].concat();
+            for stream in [&bytes, &stream] {
+                let _ = decode(stream, &Settings::default(), &Limits::default());
+            }
+            let _ = encode(&bytes, &Settings::default(), &Limits::default());
+        }
+    }
+}
