@@ -5,7 +5,7 @@ use crate::deflate::Deflate;
 use crate::identity::Identity;
 use crate::settings::{Gathered, Settings};
 use crate::zstd::Zstd;
-use crate::{Error, Limits};
+use crate::{Error, Limits, table};
 
 /// Least window that options may name, as a power of two.
 pub const MIN_WINDOW_LOG: u8 = 15;
@@ -170,7 +170,20 @@ pub trait StreamDecoder: Send {
 }
 
 /// Every codec there is.
-pub static CODECS: &[&dyn Codec] = &[&Identity, &Deflate, &Zstd, &Brotli];
+pub static CODECS: &[&dyn Codec] = &[
+    &Identity,
+    &Deflate,
+    &Zstd,
+    &Brotli,
+    &table::exi::Exi,
+    &table::dictionary::DEFLATE,
+    &table::dictionary::ZSTD,
+    &table::dictionary::BROTLI,
+    &table::dictionary::MIX,
+    &table::dictionary::DELTA,
+    &table::dictionary::DCB,
+    &table::dictionary::DCZ,
+];
 
 /// The codecs that a pair can use for any exchange: they need nothing, and each block comes out
 /// whole.

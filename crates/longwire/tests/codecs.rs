@@ -73,6 +73,92 @@ fn other_programs_read_it() {
     }
 }
 
+/// Messages of one service, as files.
+fn samples(folder: &std::path::Path) -> Vec<String> {
+    std::fs::create_dir_all(folder).unwrap();
+    let write = |at: usize| {
+        let text = format!(
+            "<track xmlns='urn:example:track' id='{at}'><unit>ALPHA-{}</unit><lat>{}</lat>\
+             <symbol>friendly ground unit infantry</symbol></track>",
+            at % 7,
+            at * 7919 % 90_001
+        );
+        let path = folder.join(format!("{at}.xml"));
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    (0..40).map(write).collect()
+}
+
+#[test]
+fn a_trained_dictionary_codes_other_messages_and_a_wrong_one_is_refused() {
+    let folder = std::env::temp_dir().join(format!("longwire-train-{}", std::process::id()));
+    let samples = samples(&folder);
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (right, wrong) = (path("right"), path("wrong"));
+    for (dictionary, from) in [(&right, 1..20), (&wrong, 20..40)] {
+        let mut arguments = vec!["train", "--size", "1 KiB", "--json", "--out", dictionary];
+        arguments.extend(samples[from].iter().map(String::as_str));
+        let output = run(&arguments, b"");
+        assert!(output.status.success(), "{}", error(&output));
+        let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(facts["bytes"].as_u64().unwrap() <= 1024 && facts["sha256"].is_string());
+    }
+    let message = std::fs::read(&samples[0]).unwrap();
+    for codec in codecs().iter().filter(|codec| codec["needs"] == "dictionary") {
+        let name = codec["name"].as_str().unwrap();
+        let code = |verb, dictionary: &str, input: &[u8]| {
+            run(&[verb, "--codec", name, "--dictionary", dictionary], input)
+        };
+        let coded = code("encode", &right, &message);
+        assert!(coded.status.success(), "{name}: {}", error(&coded));
+        assert!(coded.stdout.len() * 3 < message.len() * 2, "{name}: {}", coded.stdout.len());
+        assert!(code("decode", &right, &coded.stdout).stdout == message, "{name}");
+        let refused = code("decode", &wrong, &coded.stdout);
+        assert_eq!(refused.status.code(), Some(1), "{name}: {}", error(&refused));
+        assert!(refused.stdout.is_empty());
+        let without = run(&["encode", "--codec", name], &message);
+        assert_eq!(without.status.code(), Some(2), "{name}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_schema_makes_exi_smaller_and_its_import_is_found_beside_it() {
+    let folder = std::env::temp_dir().join(format!("longwire-schema-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let schema = |text: &str| {
+        format!("<s:schema xmlns:s='http://www.w3.org/2001/XMLSchema' {text}</s:schema>")
+    };
+    let main = schema(
+        "targetNamespace='urn:a' xmlns:b='urn:b' elementFormDefault='qualified'>\
+         <s:import namespace='urn:b' schemaLocation='b.xsd'/><s:element name='a'><s:complexType>\
+         <s:sequence><s:element name='n' type='b:count' maxOccurs='unbounded'/></s:sequence>\
+         </s:complexType></s:element>",
+    );
+    let imported = schema(
+        "targetNamespace='urn:b'><s:simpleType name='count'><s:restriction base='s:int'>\
+         <s:minInclusive value='0'/><s:maxInclusive value='9'/></s:restriction></s:simpleType>",
+    );
+    let path = folder.join("a.xsd");
+    std::fs::write(&path, main).unwrap();
+    std::fs::write(folder.join("b.xsd"), imported).unwrap();
+    let path = path.to_str().unwrap();
+    let message = b"<a xmlns='urn:a'><n>1</n><n>9</n><n>3</n></a>";
+    let options = ["--codec", "exi", "--schema", path, "--strict"];
+    let coded = run(&[&["encode"][..], &options].concat(), message);
+    assert!(coded.status.success(), "{}", error(&coded));
+    let plain = run(&["encode", "--codec", "exi"], message).stdout;
+    assert!(coded.stdout.len() < 6 && plain.len() > 15, "{} {}", coded.stdout.len(), plain.len());
+    let decoded = run(&[&["decode"][..], &options].concat(), &coded.stdout);
+    assert!(decoded.status.success(), "{}", error(&decoded));
+    let text = String::from_utf8(decoded.stdout).unwrap();
+    assert!(text.contains(">9<") && text.contains("urn:a"), "{text}");
+    let missing = run(&["encode", "--codec", "exi", "--schema", "no-such.xsd"], message);
+    assert_eq!(missing.status.code(), Some(1));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn bad_use_is_one_line_and_status_2() {
     let cases: &[(&[&str], &str)] = &[

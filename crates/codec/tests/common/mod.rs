@@ -65,7 +65,7 @@ pub(crate) fn settings(codec: &dyn Codec) -> Settings {
         ..Settings::default()
     };
     if codec.properties().needs == Needs::Dictionary {
-        settings.dictionary = Some(xml(20).into());
+        settings.dictionary = Some(xml(3).into());
     }
     settings
 }

@@ -14,15 +14,17 @@ use super::options::{Shared, read};
 /// Show what every applicable codec makes of files, each coded by itself.
 ///
 /// Bytes and ratio are sums over all files; speed is that of this machine now, in megabytes of
-/// plain content a second. Every file is decoded again: where bytes come back they must be the same;
-/// where an infoset does, elements, attributes and text (JSON: values) must be, and the decoded
-/// text must encode to the same again. A file that a codec does
-/// not take counts with its own length. The exit status is 1 when something did not come back.
+/// plain content a second. Every file is decoded again: where bytes come back they must be the
+/// same; where an infoset does, elements, attributes and text (JSON: values) must be, and the
+/// decoded text must encode to the same again. A file that a codec does not take counts with its
+/// own length. The exit status is 1 when something did not come back.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   longwire compare report.xml
   longwire compare --json tracks/*.xml | jq '.codecs[0]'
+  longwire compare --schema tracks.xsd track.xml
+  longwire train --out tracks.dict old-tracks/*.xml
   longwire compare --dictionary tracks.dict tracks/*.xml")]
 pub(crate) struct Args {
     /// Files of one kind: all XML, all JSON, or anything.

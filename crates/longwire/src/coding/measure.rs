@@ -73,7 +73,19 @@ fn exi_ways(codec: &'static dyn Codec, settings: &Settings) -> Vec<Way> {
         change(&mut settings.exi);
         Way { codec, label: format!("{name}{label}"), settings }
     };
-    vec![way("", &|_| {}), way(" compression", &|exi| exi.alignment = exi::Alignment::Compression)]
+    let compressed = |exi: &mut exi::Options| exi.alignment = exi::Alignment::Compression;
+    let mut ways = vec![way("", &|_| {}), way(" compression", &compressed)];
+    if settings.schema.is_some() {
+        ways.push(way(" strict", &|exi| exi.strict = true));
+        ways.push(way(" strict compression", &|exi| {
+            exi.strict = true;
+            compressed(exi);
+        }));
+        let mut without = way(" without schema", &|_| {});
+        without.settings.schema = None;
+        ways.push(without);
+    }
+    ways
 }
 
 impl Way {
@@ -92,7 +104,8 @@ impl Way {
         match self.codec.properties().fidelity {
             Fidelity::Bytes => decoded == file,
             Fidelity::Infoset => {
-                same(file, &decoded, media) && self.encode(&decoded).as_deref() == Ok(coded)
+                let is_same = self.settings.schema.is_some() || same(file, &decoded, media);
+                is_same && self.encode(&decoded).as_deref() == Ok(coded)
             }
         }
     }

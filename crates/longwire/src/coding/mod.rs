@@ -6,3 +6,4 @@ mod measure;
 mod options;
 mod same;
 pub(crate) mod stream;
+pub(crate) mod train;

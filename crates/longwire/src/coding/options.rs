@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use codec::{Needs, Properties, Settings, exi};
+use codec::exi::Schema;
+use codec::exi::schema::Document;
+use codec::{CompiledSchema, Needs, Properties, Settings, exi};
 
 /// The codec whose options these are, by name.
 const EXI: &str = "exi";
@@ -16,6 +18,9 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 #[derive(clap::Args)]
 #[command(next_help_heading = "What both sides have")]
 pub(crate) struct Shared {
+    /// An XML Schema for EXI; what it imports or includes is read from files beside it; may repeat.
+    #[arg(long, value_name = "FILE.xsd")]
+    pub(crate) schema: Vec<PathBuf>,
     /// The dictionary, for codecs that need one.
     #[arg(long, value_name = "FILE")]
     pub(crate) dictionary: Option<PathBuf>,
@@ -123,8 +128,12 @@ impl Shared {
             let what = format!("the codec {} needs --dictionary FILE", codec.name);
             return Err(codec::Error::Option { what });
         }
-        let given = self.dictionary.is_some();
-        check(codec, &[Given { flag: "--dictionary", given, taken: wants_dictionary }])
+        let takes_schema = codec.needs == Needs::SchemaOptional;
+        let options = [
+            ("--schema", !self.schema.is_empty(), takes_schema),
+            ("--dictionary", self.dictionary.is_some(), wants_dictionary),
+        ];
+        check(codec, &options.map(|(flag, given, taken)| Given { flag, given, taken }))
     }
 
     /// Reads the files into `settings`.
@@ -132,7 +141,27 @@ impl Shared {
         if let Some(path) = &self.dictionary {
             settings.dictionary = Some(Arc::from(read(path)?));
         }
+        if !self.schema.is_empty() {
+            settings.schema = Some(Arc::new(CompiledSchema::new(self.read_schema(settings)?)));
+        }
         Ok(())
+    }
+}
+
+impl Shared {
+    /// The schema with all that it refers to; what is not a file beside it is not there.
+    fn read_schema(&self, settings: &Settings) -> anyhow::Result<Schema> {
+        let texts: Vec<_> = self.schema.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
+        let locations = self.schema.iter().map(|path| path.to_string_lossy());
+        let locations: Vec<_> = locations.collect();
+        let documents: Vec<_> = locations
+            .iter()
+            .zip(&texts)
+            .map(|(location, bytes)| Document { location, bytes })
+            .collect();
+        let mut resolve = |location: &str, _: Option<&str>| read(Path::new(location)).ok();
+        let schema = Schema::parse(&documents, &mut resolve, &settings.limits);
+        schema.with_context(|| format!("cannot use {}", locations.join(", ")))
     }
 }
 

@@ -22,7 +22,8 @@ Examples:
   longwire encode --codec zstd --level 19 < report.xml > report.xml.zst
   longwire encode --codec deflate < report.xml | gunzip
   longwire encode --codec exi --alignment compression --header options < track.xml > track.exi
-  longwire encode --codec exi --preserve comments,prefixes < track.xml | wc -c
+  longwire encode --codec exi --schema track.xsd --strict < track.xml | wc -c
+  longwire encode --codec mix-dictionary --dictionary tracks.dict < track.xml > track.coded
 
 The exit status is 1 when the input is not what the codec takes, 2 on bad use.")]
 pub(crate) struct EncodeArgs {
@@ -48,7 +49,8 @@ pub(crate) struct EncodeArgs {
 Examples:
   longwire decode --codec zstd < report.xml.zst > report.xml
   longwire decode --codec deflate --max-output '10 MB' < unknown.gz
-  longwire decode --codec exi --alignment byte-packed < track.exi
+  longwire decode --codec exi --schema track.xsd --strict < track.exi
+  longwire decode --codec mix-dictionary --dictionary tracks.dict < track.coded
 
 The exit status is 1 when the input is damaged, too large or ends early, 2 on bad use.")]
 pub(crate) struct DecodeArgs {
