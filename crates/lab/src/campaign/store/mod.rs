@@ -273,8 +273,8 @@ fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> 
     connection.query_row(sql, [key], |row| row.get(0)).optional()
 }
 
-/// A second campaign that writes to the same place would measure everything twice. The lock is on the
-/// directory: closing another descriptor of the database would drop SQLite's own.
+/// A second campaign that writes to the same place would measure everything twice. The lock is on
+/// the directory: closing another descriptor of the database would drop the locks that SQLite has.
 fn lock(directory: &Path) -> Result<File> {
     let shown = directory.display();
     let failed = |source| Error::System { doing: format!("lock {shown}"), source };
