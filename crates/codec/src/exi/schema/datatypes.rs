@@ -106,7 +106,7 @@ fn integer((lower, upper): (Option<i128>, Option<i128>)) -> Coding {
         lower.zip(upper).and_then(|(lower, upper)| upper.checked_sub(lower)?.checked_add(1));
     let least = lower.filter(|lower| lower.unsigned_abs() < 10_u128.pow(38));
     match (range, least) {
-        (Some(values @ 1..=BOUNDED_MAX), Some(lower)) => {
+        (Some(values @ ..=BOUNDED_MAX), Some(lower)) => {
             let mut bits = 0_u8;
             while 1_i128 << bits < values {
                 bits += 1;
@@ -142,6 +142,7 @@ mod tests {
     fn integers_by_their_range() {
         assert_eq!(integer((Some(-128), Some(127))), Coding::Bounded { lower: -128, bits: 8 });
         assert_eq!(integer((Some(7), Some(7))), Coding::Bounded { lower: 7, bits: 0 });
+        assert_eq!(integer((Some(7), Some(6))), Coding::Bounded { lower: 7, bits: 0 });
         assert_eq!(integer((Some(0), Some(4095))), Coding::Bounded { lower: 0, bits: 12 });
         assert_eq!(integer((Some(0), Some(4096))), Coding::Unsigned);
         assert_eq!(integer((Some(-1), Some(4095))), Coding::Integer);

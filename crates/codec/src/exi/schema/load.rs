@@ -111,6 +111,7 @@ impl Sources {
         for document in documents {
             loader.load(document.location, document.bytes, Relation::Main)?;
         }
+        loader.xml_attributes()?;
         Ok(sources)
     }
 
@@ -285,13 +286,26 @@ impl Loader<'_, '_> {
         if let Some(bytes) = (self.resolve)(at, namespace.as_deref()) {
             return self.load(at, &bytes, Relation::Import(target));
         }
-        if uri == XML {
-            return self.load(XML, super::XML_NAMESPACE.as_bytes(), Relation::Import(target));
-        }
         match location {
+            Some(_) if uri == XML => Ok(()),
             Some(at) => Err(fault(self.sources, place, format!("there is no document {at}"))),
             None => Ok(()),
         }
+    }
+
+    /// Defines the attributes of the prefix `xml`, if a document refers to one and none defines them.
+    fn xml_attributes(&mut self) -> Result<(), Error> {
+        let known =
+            self.sources.list.iter().any(|source| self.sources.texts.get(source.target) == XML);
+        let refers = |tree: &Tree| {
+            let mut references = tree.nodes().filter_map(|node| node.attribute("ref"));
+            references.any(|value| value.starts_with("xml:"))
+        };
+        if known || !self.sources.list.iter().any(|source| refers(&source.tree)) {
+            return Ok(());
+        }
+        let target = self.sources.texts.intern(XML);
+        self.load(XML, super::XML_NAMESPACE.as_bytes(), Relation::Import(target))
     }
 
     /// Enters a global component. The first of two of one name stays: documents that are reached

@@ -68,6 +68,10 @@ impl Resolver<'_> {
     fn all(&mut self) -> Result<(), Error> {
         for definition in self.sources.all(Kind::Type) {
             let name = self.sources.definitions[definition as usize].name;
+            // The schema for schemas defines the built-in types, but not what they are.
+            if self.model.named_types.contains_key(&name) {
+                continue;
+            }
             let index = self.type_by_definition(definition)?;
             self.model.named_types.insert(name, index);
         }
@@ -329,7 +333,8 @@ impl Resolver<'_> {
                 "attribute" => self.attribute_use(child, &mut made)?,
                 "attributeGroup" => {
                     let group = self.attribute_group(child)?;
-                    made.uses.extend(group.uses);
+                    // XML Schema Part 1 §3.4.2: only a type itself prohibits.
+                    made.uses.extend(group.uses.into_iter().filter(|(_, usage)| usage.is_some()));
                     made.wildcard = intersection(made.wildcard, group.wildcard);
                 }
                 "anyAttribute" => own = Some(self.wildcard(child)),

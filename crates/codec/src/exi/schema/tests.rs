@@ -378,7 +378,11 @@ fn attributes_of_derived_types() {
         <xs:complexType name="less"><xs:complexContent><xs:restriction base="base">
           <xs:attribute name="c" use="prohibited"/></xs:restriction></xs:complexContent>
           </xs:complexType>
-        <xs:element name="x" type="more"/><xs:element name="y" type="less"/>"#;
+        <xs:attributeGroup name="h"><xs:attribute name="c" use="prohibited"/></xs:attributeGroup>
+        <xs:complexType name="same"><xs:complexContent><xs:restriction base="base">
+          <xs:attributeGroup ref="h"/></xs:restriction></xs:complexContent></xs:complexType>
+        <xs:element name="x" type="more"/><xs:element name="y" type="less"/>
+        <xs:element name="z" type="same"/>"#;
     let made = grammars(body, &strict());
     assert_eq!(walk(&made, "x", &[]), ["AT(a) 0", "AT(b) 1", "AT(urn:a:*) 2", "AT(urn:b:*) 3"]);
     let after_b = ["AT(c) 0", "AT(d) 1", "AT(urn:a:*) 2", "AT(urn:b:*) 3", "EE 4"];
@@ -386,6 +390,7 @@ fn attributes_of_derived_types() {
     assert_eq!(walk(&made, "x", &["AT(b)", "AT(urn:a:*)"]), after_b);
     assert_eq!(walk(&made, "x", &["AT(b)", "AT(d)"]).len(), 3);
     assert_eq!(walk(&made, "y", &[]), ["AT(b) 0"]);
+    assert_eq!(walk(&made, "z", &["AT(b)"]), ["AT(c) 0", "EE 1"]);
     let uris: Vec<&str> = made.uris.iter().skip(4).map(|uri| uri.uri.as_str()).collect();
     assert_eq!(uris, ["urn:a", "urn:b"]);
 }

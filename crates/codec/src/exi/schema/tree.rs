@@ -159,6 +159,10 @@ impl Tree {
         Some(index)
     }
 
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter()
+    }
+
     /// A node by its index.
     pub(super) fn node(&self, node: u32) -> &Node {
         &self.nodes[node as usize]
