@@ -39,9 +39,18 @@ fn mapped(datatype: &Datatype, grammars: &Grammars, options: &Options) -> Option
             found.uri == *uri && found.locals.get(name.local as usize) == Some(local)
         })
     };
+    // EXI §7.4: an enumeration stays one unless the map names a type that enumerates. Those are
+    // the ancestors before the one that the values are of.
+    let lineage = match &datatype.coding {
+        Coding::Enumeration { item, .. } => {
+            let rest = grammars.datatypes.get(*item as usize).map_or(0, |item| item.lineage.len());
+            let count = datatype.lineage.len().saturating_sub(rest);
+            datatype.lineage.get(..count)?
+        }
+        _ => &datatype.lineage,
+    };
     let map = &options.datatype_map;
-    let to = datatype
-        .lineage
+    let to = lineage
         .iter()
         .find_map(|name| map.iter().find(|(from, _)| is(name, from)).map(|(_, to)| to))?;
     if to[0] != EXI_URI {
@@ -65,4 +74,39 @@ fn mapped(datatype: &Datatype, grammars: &Grammars, options: &Options) -> Option
         "gDay" => Coding::DateTime(DateTime::Day),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+    use crate::exi::{Schema, schema::Document};
+
+    #[test]
+    fn enumerations_stay_unless_an_enumeration_is_mapped() {
+        let xsd = "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'>\
+            <xs:simpleType name='a'><xs:restriction base='xs:date'>\
+            <xs:enumeration value='2001-01-01'/></xs:restriction></xs:simpleType>\
+            <xs:simpleType name='b'><xs:restriction base='a'/></xs:simpleType></xs:schema>";
+        let document = Document { location: "x", bytes: xsd.as_bytes() };
+        let limits = Limits::default();
+        let schema = Schema::parse(&[document], &mut |_, _| None, &limits).unwrap();
+        let codings = |from: &str, uri: &str| {
+            let name = |uri: &str, local: &str| [uri.to_owned(), local.to_owned()];
+            let datatype_map = vec![(name(uri, from), name(EXI_URI, "string"))];
+            let options = Options { datatype_map, ..Options::default() };
+            let grammars = schema.grammars(&options, &limits).unwrap();
+            let made = coded(&grammars, &options).unwrap();
+            let count = |wanted: fn(&Coding) -> bool| {
+                made.iter().filter(|datatype| wanted(&datatype.coding)).count()
+            };
+            (
+                count(|coding| matches!(coding, Coding::Enumeration { .. })),
+                count(|coding| *coding == Coding::DateTime(DateTime::Date)),
+            )
+        };
+        assert_eq!(codings("date", "http://www.w3.org/2001/XMLSchema"), (2, 0));
+        assert_eq!(codings("a", ""), (0, 1));
+        assert_eq!(codings("b", ""), (1, 1));
+    }
 }
