@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::codec::{Decoder, Encoder, Fidelity, Properties, Step, StreamDecoder, find};
-use crate::{CompiledSchema, Error, Limits, exi};
+use crate::{CompiledSchema, Error, Limits, exi, wbxml};
 
 /// Everything that a stream can be coded with. A codec takes what concerns it.
 ///
@@ -23,6 +23,8 @@ pub struct Settings {
     pub dictionary: Option<Arc<[u8]>>,
     /// Where the grammars of EXI come from.
     pub schema: Option<Arc<CompiledSchema>>,
+    /// Names of one vocabulary as tokens of WBXML; without it a built-in table that fits.
+    pub token_table: Option<Arc<wbxml::TokenTable>>,
     /// Options of an EXI stream; of one that is decoded, what its header does not say.
     pub exi: exi::Options,
     /// Bounds.
@@ -42,9 +44,10 @@ impl Settings {
     /// [`Limits::output_bytes`]. Errors: as for [`Settings::encoder`].
     pub fn decoder(&self, codec: &str) -> Result<Box<dyn StreamDecoder>, Error> {
         let codec = find(codec)?;
-        let most = self.limits.output_bytes;
         let inner = codec.stream_decoder(self)?;
-        Ok(Box::new(Bounded { codec: codec.name(), inner, left: most, most }))
+        let (codec, limits) = (codec.name(), self.limits);
+        let left = limits.output_bytes;
+        Ok(Box::new(Bounded { codec, inner, left, limits, held: Vec::new() }))
     }
 
     /// Encodes a whole message.
@@ -96,29 +99,69 @@ pub(crate) fn drain(
     }
 }
 
-/// A decoder that gives so much and no more, ends once, and never idles at the end.
+/// A decoder that gives so much and no more, never idles at the end, and keeps what a block left
+/// over until the next one comes.
 struct Bounded {
     codec: &'static str,
     inner: Box<dyn StreamDecoder>,
     left: u64,
-    most: u64,
+    limits: Limits,
+    held: Vec<u8>,
 }
 
-impl StreamDecoder for Bounded {
-    fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error> {
+impl Bounded {
+    fn limit(&self, what: String) -> Error {
+        Error::Limit { codec: self.codec, what }
+    }
+
+    fn step(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error> {
         let before = out.len();
         let step = self.inner.decode(input, last, out)?;
         let made = out.len() - before;
         self.left = self.left.checked_sub(made as u64).ok_or_else(|| {
             out.truncate(before);
-            let what = format!("more than the {} bytes of output_bytes would come out", self.most);
-            Error::Limit { codec: self.codec, what }
+            let most = self.limits.output_bytes;
+            self.limit(format!("more than the {most} bytes of output_bytes would come out"))
         })?;
         if last && !step.done && step.used == 0 && made == 0 {
             let what = "the input ends early".to_owned();
             return Err(Error::Corrupt { codec: self.codec, what });
         }
         Ok(step)
+    }
+
+    fn hold(&mut self, input: &[u8]) -> Result<(), Error> {
+        let most = self.limits.message_bytes;
+        if input.len() > most.saturating_sub(self.held.len()) {
+            return Err(self.limit(format!("a part is longer than the {most} of message_bytes")));
+        }
+        self.held.extend_from_slice(input);
+        Ok(())
+    }
+}
+
+impl StreamDecoder for Bounded {
+    fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error> {
+        let before = out.len();
+        if self.held.is_empty() {
+            let step = self.step(input, last, out)?;
+            let is_part = step.used == 0 && out.len() == before && !step.done;
+            if !is_part {
+                return Ok(step);
+            }
+            self.hold(input)?;
+            return Ok(Step { used: input.len(), done: false });
+        }
+        self.hold(input)?;
+        let mut held = std::mem::take(&mut self.held);
+        loop {
+            let step = self.step(&held, last, out)?;
+            held.drain(..step.used);
+            if step.done || step.used == 0 || out.len() > before {
+                self.held = held;
+                return Ok(Step { used: input.len(), done: step.done });
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use codec::exi::Schema;
 use codec::exi::schema::Document;
+use codec::wbxml::TokenTable;
 use codec::{CompiledSchema, Needs, Properties, Settings, exi};
 
 /// The codec whose options these are, by name.
@@ -21,6 +22,9 @@ pub(crate) struct Shared {
     /// An XML Schema for EXI; what it imports or includes is read from files beside it; may repeat.
     #[arg(long, value_name = "FILE.xsd")]
     pub(crate) schema: Vec<PathBuf>,
+    /// Names as tokens of WBXML, for vocabularies without a table of their own.
+    #[arg(long, value_name = "FILE")]
+    token_table: Option<PathBuf>,
     /// The dictionary, for codecs that need one.
     #[arg(long, value_name = "FILE")]
     pub(crate) dictionary: Option<PathBuf>,
@@ -129,8 +133,10 @@ impl Shared {
             return Err(codec::Error::Option { what });
         }
         let takes_schema = codec.needs == Needs::SchemaOptional;
+        let takes_tokens = codec.needs == Needs::TokenTableOptional;
         let options = [
             ("--schema", !self.schema.is_empty(), takes_schema),
+            ("--token-table", self.token_table.is_some(), takes_tokens),
             ("--dictionary", self.dictionary.is_some(), wants_dictionary),
         ];
         check(codec, &options.map(|(flag, given, taken)| Given { flag, given, taken }))
@@ -140,6 +146,13 @@ impl Shared {
     pub(crate) fn load(&self, settings: &mut Settings) -> anyhow::Result<()> {
         if let Some(path) = &self.dictionary {
             settings.dictionary = Some(Arc::from(read(path)?));
+        }
+        if let Some(path) = &self.token_table {
+            let text = String::from_utf8(read(path)?)
+                .with_context(|| format!("{} is not UTF-8", path.display()))?;
+            let table = TokenTable::parse(&text);
+            let table = table.with_context(|| format!("cannot use {}", path.display()))?;
+            settings.token_table = Some(Arc::new(table));
         }
         if !self.schema.is_empty() {
             settings.schema = Some(Arc::new(CompiledSchema::new(self.read_schema(settings)?)));
