@@ -20,8 +20,11 @@ use crate::Limits;
 pub(crate) const UNTYPED: DatatypeId = NONE;
 
 /// Where the text of a value is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Val {
+    /// Nowhere.
+    #[default]
+    Nothing,
     /// In the string table.
     Table(Span),
     /// In [`Core::scratch`].
@@ -40,10 +43,10 @@ pub(crate) enum Item {
         prefix: u32,
     },
     End,
+    /// Its value is [`Core::value`].
     Attribute {
         name: u32,
         prefix: u32,
-        value: Val,
     },
     /// `xsi:type` as a name.
     Type {
@@ -56,7 +59,8 @@ pub(crate) enum Item {
         prefix: u32,
         local: bool,
     },
-    Characters(Val),
+    /// [`Core::value`]
+    Characters,
     Comment(Span),
     Instruction(Span, Span),
     Doctype([Span; 4]),
@@ -103,6 +107,10 @@ pub(crate) struct Core {
     options: Options,
     fixed: Fixed,
     tables: Tables,
+    /// The last event.
+    pub(crate) item: Item,
+    /// Its value.
+    pub(crate) value: Val,
     /// Texts of the last event.
     pub(crate) scratch: Vec<u8>,
     pub(crate) plan: Option<Plan>,
@@ -129,6 +137,8 @@ impl Core {
             options: options.clone(),
             fixed: Fixed::new(options),
             tables,
+            item: Item::StartDocument,
+            value: Val::Nothing,
             scratch: Vec::new(),
             plan: Plan::of(options),
             rule: grammars.start,
@@ -145,13 +155,13 @@ impl Core {
     /// Reads the values of channel `at` of the block.
     pub(crate) fn channel(&mut self, at: usize, from: &mut Reader) -> Result<(), Fault> {
         let Some(plan) = &mut self.plan else { return Ok(()) };
-        plan.values.resize(plan.datatypes.len(), Val::Deferred(NONE));
+        plan.values.resize(plan.datatypes.len(), Val::Nothing);
         let channel = std::mem::take(&mut plan.channels[at]);
         for &value in &channel.values {
             let datatype = self.plan.as_ref().map_or(UNTYPED, |p| p.datatypes[value as usize]);
-            let read = self.value_now(channel.name, datatype, from)?;
+            self.value_now(channel.name, datatype, from)?;
             if let Some(plan) = &mut self.plan {
-                plan.values[value as usize] = read;
+                plan.values[value as usize] = self.value;
             }
         }
         if let Some(plan) = &mut self.plan {
@@ -174,28 +184,36 @@ impl Core {
         &self.tables.names
     }
 
-    /// The text of a value that is not deferred.
+    /// The text of the last event's value.
     #[inline]
-    pub(crate) fn text(&self, value: Val) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
+        let value = match (&self.value, &self.plan) {
+            (Val::Deferred(at), Some(plan)) => plan.values.get(*at as usize),
+            (value, _) => Some(value),
+        };
         match value {
-            Val::Table(span) => self.tables.values.text.get(span),
-            Val::Scratch(span) => self.slice(span),
-            Val::Deferred(at) => match self.plan.as_ref().and_then(|p| p.values.get(at as usize)) {
-                Some(&Val::Table(span)) => self.tables.values.text.get(span),
-                Some(&Val::Scratch(span)) => self.slice(span),
-                _ => &[],
-            },
+            Some(&Val::Table(span)) => self.tables.values.text.get(span),
+            Some(&Val::Scratch(span)) => self.slice(span),
+            _ => &[],
         }
     }
 
     #[inline]
     pub(crate) fn slice(&self, span: Span) -> &[u8] {
-        self.scratch.get(span.0 as usize..span.1 as usize).unwrap_or_default()
+        self.scratch.get(span.range()).unwrap_or_default()
+    }
+
+    /// The last event is this. Events stay where they are made: to move one through several
+    /// functions would cost more than to read it.
+    #[inline]
+    fn say(&mut self, item: Item) -> Result<(), Fault> {
+        self.item = item;
+        Ok(())
     }
 
     /// The next event, or [`Fault::Short`] and nothing changed.
     #[inline]
-    pub(crate) fn next(&mut self, from: &mut Reader) -> Result<Item, Fault> {
+    pub(crate) fn next(&mut self, from: &mut Reader) -> Result<(), Fault> {
         self.events = self.events.wrapping_add(1);
         if self.events.is_multiple_of(64) {
             self.check()?;
@@ -227,7 +245,7 @@ impl Core {
     }
 
     #[inline]
-    fn event(&mut self, from: &mut Reader) -> Result<Item, Fault> {
+    fn event(&mut self, from: &mut Reader) -> Result<(), Fault> {
         if self.rule & LEARNED != 0 {
             return self.learned_event(from);
         }
@@ -254,7 +272,7 @@ impl Core {
     }
 
     /// Reads an event of a built-in grammar (EXI §8.4.3).
-    fn learned_event(&mut self, from: &mut Reader) -> Result<Item, Fault> {
+    fn learned_event(&mut self, from: &mut Reader) -> Result<(), Fault> {
         let rule = self.rule;
         let learned = &self.tables.learned[(rule & !LEARNED) as usize];
         let (count, base) = (learned.len(), self.fixed.base(rule));
@@ -295,7 +313,7 @@ impl Core {
 
     /// A production that was learned before.
     #[inline]
-    fn apply_learned(&mut self, found: u32, from: &mut Reader) -> Result<Item, Fault> {
+    fn apply_learned(&mut self, found: u32, from: &mut Reader) -> Result<(), Fault> {
         let (rule, name) = (self.rule, found >> 2);
         match found & 3 {
             key::START => {
@@ -303,7 +321,7 @@ impl Core {
                 self.sure(from)?;
                 let next = if rule == FRAGMENT { rule } else { rule | 1 };
                 self.enter(name, next)?;
-                Ok(Item::Start { name, prefix })
+                self.say(Item::Start { name, prefix })
             }
             key::ATTRIBUTE => self.attribute(name, UNTYPED, rule, from),
             key::CHARACTERS => self.characters(UNTYPED, rule | 1, from),
@@ -392,24 +410,24 @@ impl Core {
     }
 
     #[inline]
-    fn leave(&mut self, from: &Reader) -> Result<Item, Fault> {
+    fn leave(&mut self, from: &Reader) -> Result<(), Fault> {
         self.sure(from)?;
         let frame = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
         (self.rule, self.name, self.type_id) = (frame.rule, frame.name, frame.type_id);
-        Ok(Item::End)
+        self.say(Item::End)
     }
 
     /// What a production means.
-    fn apply(&mut self, production: Production, from: &mut Reader) -> Result<Item, Fault> {
+    fn apply(&mut self, production: Production, from: &mut Reader) -> Result<(), Fault> {
         let Production { event, next } = production;
         match event {
             Event::StartDocument => {
                 self.rule = next;
-                Ok(Item::StartDocument)
+                self.say(Item::StartDocument)
             }
             Event::EndDocument => {
                 self.sure(from)?;
-                Ok(Item::EndDocument)
+                self.say(Item::EndDocument)
             }
             Event::StartElement(id) => {
                 let element = self.grammars.elements.get(id as usize).ok_or(NO_CODE)?;
@@ -418,7 +436,7 @@ impl Core {
                 let prefix = self.prefix(name, from)?;
                 self.sure(from)?;
                 self.push(name, rule, type_id, next)?;
-                Ok(Item::Start { name, prefix })
+                self.say(Item::Start { name, prefix })
             }
             Event::StartElementIn(_) | Event::StartElementAny => {
                 let name = match event {
@@ -429,7 +447,7 @@ impl Core {
                 self.sure(from)?;
                 self.learn(self.rule, name << 2 | key::START);
                 self.enter(name, next)?;
-                Ok(Item::Start { name, prefix })
+                self.say(Item::Start { name, prefix })
             }
             Event::EndElement => {
                 self.sure(from)?;
@@ -439,9 +457,9 @@ impl Core {
             Event::Characters(datatype) => self.characters(datatype, next, from),
             Event::CharactersUntyped => {
                 let rule = self.rule;
-                let item = self.characters(UNTYPED, next, from)?;
+                self.characters(UNTYPED, next, from)?;
                 self.learn_once(rule, key::CHARACTERS);
-                Ok(item)
+                Ok(())
             }
             Event::Attribute(name, datatype) => {
                 self.attribute(self.tables.names.initial(name), datatype, next, from)
@@ -470,7 +488,7 @@ impl Core {
         event: Event,
         next: RuleId,
         from: &mut Reader,
-    ) -> Result<Item, Fault> {
+    ) -> Result<(), Fault> {
         let name = match event {
             Event::AttributeIn(uri) => self.tables.names.read_local(uri, from)?,
             _ => self.tables.names.read_name(from)?,
@@ -480,13 +498,13 @@ impl Core {
         let global = self.initial(name).filter(|_| typed);
         let datatype = global.and_then(|name| self.grammars.global_attributes.get(&name));
         let datatype = datatype.copied().unwrap_or(UNTYPED);
-        let item = self.attribute(name, datatype, next, from)?;
+        self.attribute(name, datatype, next, from)?;
         if name == self.tables.names.initial(XSI_TYPE) {
             self.learn_once(rule, name << 2 | key::ATTRIBUTE);
         } else {
             self.learn(rule, name << 2 | key::ATTRIBUTE);
         }
-        Ok(item)
+        Ok(())
     }
 
     #[inline]
@@ -496,16 +514,16 @@ impl Core {
         datatype: DatatypeId,
         next: RuleId,
         from: &mut Reader,
-    ) -> Result<Item, Fault> {
+    ) -> Result<(), Fault> {
         if name == self.tables.names.initial(XSI_TYPE) {
             return self.type_attribute(next, from);
         }
         let prefix = self.prefix(name, from)?;
-        let value = self.value(name, datatype, from)?;
+        self.value(name, datatype, from)?;
         self.sure(from)?;
         self.defer(name, datatype);
         self.rule = next;
-        Ok(Item::Attribute { name, prefix, value })
+        self.say(Item::Attribute { name, prefix })
     }
 
     #[inline]
@@ -514,16 +532,16 @@ impl Core {
         datatype: DatatypeId,
         next: RuleId,
         from: &mut Reader,
-    ) -> Result<Item, Fault> {
-        let value = self.value(self.name, datatype, from)?;
+    ) -> Result<(), Fault> {
+        self.value(self.name, datatype, from)?;
         self.sure(from)?;
         self.defer(self.name, datatype);
         self.rule = next;
-        Ok(Item::Characters(value))
+        self.say(Item::Characters)
     }
 
     /// `xsi:type` (EXI §8.5.4.4): a name, in the structure.
-    fn type_attribute(&mut self, next: RuleId, from: &mut Reader) -> Result<Item, Fault> {
+    fn type_attribute(&mut self, next: RuleId, from: &mut Reader) -> Result<(), Fault> {
         let prefix = self.prefix(self.tables.names.initial(XSI_TYPE), from)?;
         if self.options.preserve.lexical {
             return self.lexical_type(prefix, next, from);
@@ -533,7 +551,7 @@ impl Core {
         self.sure(from)?;
         self.rule = next;
         self.switch(target);
-        Ok(Item::Type { prefix, target, target_prefix })
+        self.say(Item::Type { prefix, target, target_prefix })
     }
 
     /// Goes on with the grammar of a type, if there is one.
@@ -552,7 +570,7 @@ impl Core {
         prefix: u32,
         next: RuleId,
         from: &mut Reader,
-    ) -> Result<Item, Fault> {
+    ) -> Result<(), Fault> {
         let name = self.tables.names.initial(XSI_TYPE);
         let span = self.tables.values.read(name, from, |count, from, to| from.chars(count, to))?;
         self.sure(from)?;
@@ -562,14 +580,15 @@ impl Core {
         if let Some(target) = self.tables.names.by_prefix(before, local, self.first) {
             self.switch(target);
         }
-        Ok(Item::Attribute { name, prefix, value: Val::Table(span) })
+        self.value = Val::Table(span);
+        self.say(Item::Attribute { name, prefix })
     }
 
     /// `xsi:nil`, in the structure.
-    fn nil_attribute(&mut self, next: RuleId, from: &mut Reader) -> Result<Item, Fault> {
+    fn nil_attribute(&mut self, next: RuleId, from: &mut Reader) -> Result<(), Fault> {
         let name = self.tables.names.initial(XSI_NIL);
         let prefix = self.prefix(name, from)?;
-        let value = if self.options.preserve.lexical {
+        self.value = if self.options.preserve.lexical {
             Val::Table(self.tables.values.read(name, from, |count, from, to| {
                 datatype::read_restricted(&super::mapping::BOOLEAN, count, from, to)
             })?)
@@ -581,17 +600,17 @@ impl Core {
         };
         self.sure(from)?;
         self.rule = next;
-        let nil = matches!(self.text(value).trim_ascii(), b"true" | b"1");
+        let nil = matches!(self.text().trim_ascii(), b"true" | b"1");
         if let Some(found) = self.grammars.types.get(self.type_id as usize).filter(|_| nil) {
             self.rule = found.empty;
         }
-        Ok(Item::Attribute { name, prefix, value })
+        self.say(Item::Attribute { name, prefix })
     }
 
     /// The part of the scratch text from `begin`.
     fn span(&self, begin: usize) -> Result<Span, Fault> {
         let place = |at| u32::try_from(at).map_err(|_| Fault::Limit("message_bytes"));
-        Ok((place(begin)?, place(self.scratch.len())?))
+        Ok(Span::new(place(begin)?, place(self.scratch.len())?))
     }
 
     fn string(&mut self, from: &mut Reader) -> Result<Span, Fault> {
@@ -601,7 +620,7 @@ impl Core {
     }
 
     /// Events that only some preserve.
-    fn other(&mut self, event: Event, next: RuleId, from: &mut Reader) -> Result<Item, Fault> {
+    fn other(&mut self, event: Event, next: RuleId, from: &mut Reader) -> Result<(), Fault> {
         let item = match event {
             Event::Namespace => {
                 let (uri, prefix) = self.tables.names.read_declaration(from)?;
@@ -626,16 +645,17 @@ impl Core {
         } else {
             self.rule = next;
         }
-        Ok(item)
+        self.say(item)
     }
 
     /// Reads a value, or leaves it to its channel.
     #[inline]
-    fn value(&mut self, name: u32, id: DatatypeId, from: &mut Reader) -> Result<Val, Fault> {
-        match &self.plan {
-            Some(plan) => Ok(Val::Deferred(plan.next()?)),
-            None => self.value_now(name, id, from),
+    fn value(&mut self, name: u32, id: DatatypeId, from: &mut Reader) -> Result<(), Fault> {
+        if let Some(plan) = &self.plan {
+            self.value = Val::Deferred(plan.next()?);
+            return Ok(());
         }
+        self.value_now(name, id, from)
     }
 
     #[inline]
@@ -647,32 +667,30 @@ impl Core {
 
     /// Reads a value.
     #[inline]
-    pub(crate) fn value_now(
-        &mut self,
-        name: u32,
-        id: DatatypeId,
-        from: &mut Reader,
-    ) -> Result<Val, Fault> {
+    fn value_now(&mut self, name: u32, id: DatatypeId, from: &mut Reader) -> Result<(), Fault> {
         let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
         let values = &mut self.tables.values;
         let coding = types.get(id as usize).map_or(&Coding::String, |datatype| &datatype.coding);
         match coding {
             Coding::String => {
-                Ok(Val::Table(values.read(name, from, |count, from, to| from.chars(count, to))?))
+                let span = values.read(name, from, |count, from, to| from.chars(count, to))?;
+                self.value = Val::Table(span);
             }
             Coding::Restricted(set) => {
-                Ok(Val::Table(values.read(name, from, |count, from, to| {
+                let span = values.read(name, from, |count, from, to| {
                     datatype::read_restricted(set, count, from, to)
-                })?))
+                })?;
+                self.value = Val::Table(span);
             }
             coding => {
                 let begin = self.scratch.len();
                 let most = usize::try_from(self.limits.output_bytes).unwrap_or(usize::MAX);
                 let reading = Reading { types, values, name, most };
                 reading.read(coding, from, &mut self.scratch)?;
-                Ok(Val::Scratch(self.span(begin)?))
+                self.value = Val::Scratch(self.span(begin)?);
             }
         }
+        Ok(())
     }
 }
 

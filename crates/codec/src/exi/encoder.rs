@@ -71,12 +71,23 @@ impl Driver {
         }
     }
 
+    /// Says whether that was the last one. Events are taken apart where they are made: to move one
+    /// costs more than to read it.
+    #[inline(always)]
     fn event(&mut self, event: xml::Event<'_>, scanner: &Scanner) -> Result<bool, Fault> {
-        let preserve = self.options.preserve;
         match event {
             xml::Event::Start(start) => self.start(&start, scanner)?,
             xml::Event::End { .. } => self.end()?,
             xml::Event::Text(text) => self.text.push_str(&text),
+            other => return self.rare(other),
+        }
+        Ok(false)
+    }
+
+    #[inline(never)]
+    fn rare(&mut self, event: xml::Event<'_>) -> Result<bool, Fault> {
+        let preserve = self.options.preserve;
+        match event {
             xml::Event::Comment(text) if preserve.comments => {
                 self.begin()?;
                 self.flush(false)?;
@@ -247,12 +258,10 @@ impl Driver {
         if self.text.is_empty() {
             return Ok(());
         }
-        let text = std::mem::take(&mut self.text);
-        let blank = text.bytes().all(super::lexical::is_space);
+        let blank = self.text.bytes().all(super::lexical::is_space);
         if !blank || self.keeps_blank(simple) {
-            self.walk.characters(&text)?;
+            self.walk.characters(&self.text)?;
         }
-        self.text = text;
         self.text.clear();
         Ok(())
     }

@@ -116,16 +116,16 @@ pub(crate) fn read(from: &mut Reader, agreed: &Options, limits: &Limits) -> Resu
     };
     let mut reading = Reading { options, path: Vec::new(), text: String::new(), from: None };
     loop {
-        let item = core.next(from)?;
-        let text = |value| String::from_utf8_lossy(core.text(value)).into_owned();
-        match item {
+        core.next(from)?;
+        let text = || String::from_utf8_lossy(core.text()).into_owned();
+        match core.item {
             Item::Start { name, .. } => {
                 let uri = core.names().uri(core.names().get(name).uri);
                 reading.start(uri, core.names().local(name))?;
             }
-            Item::Characters(value) => reading.text = text(value),
-            Item::Attribute { name, value, .. }
-                if core.names().local(name) == "nil" && matches!(&*text(value), "true" | "1") =>
+            Item::Characters => reading.text = text(),
+            Item::Attribute { name, .. }
+                if core.names().local(name) == "nil" && matches!(&*text(), "true" | "1") =>
             {
                 reading.options.schema_id = SchemaId::None;
                 reading.text.push('-');

@@ -8,8 +8,21 @@ use super::{
     tables::NONE,
 };
 
-/// Begin and end in a text.
-pub(crate) type Span = (u32, u32);
+/// Begin and end in a text, in one word, since it is moved about a lot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span(u64);
+
+impl Span {
+    #[inline]
+    pub(crate) fn new(begin: u32, end: u32) -> Self {
+        Self(u64::from(begin) << 32 | u64::from(end))
+    }
+
+    #[inline]
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
+        (self.0 >> 32) as usize..(self.0 & 0xffff_ffff) as usize
+    }
+}
 
 /// Text of one kind of table, in UTF-8.
 #[derive(Debug, Default)]
@@ -18,7 +31,7 @@ pub(crate) struct Text(pub(crate) Vec<u8>);
 impl Text {
     #[inline]
     pub(crate) fn get(&self, span: Span) -> &[u8] {
-        self.0.get(span.0 as usize..span.1 as usize).unwrap_or_default()
+        self.0.get(span.range()).unwrap_or_default()
     }
 
     pub(crate) fn str(&self, span: Span) -> &str {
@@ -37,7 +50,7 @@ impl Text {
     ) -> Result<Span, Fault> {
         let begin = self.len()?;
         read(&mut self.0)?;
-        Ok((begin, self.len()?))
+        Ok(Span::new(begin, self.len()?))
     }
 }
 
@@ -397,7 +410,7 @@ impl Values {
                 if length > 0 && length <= self.max_length && self.capacity > 0 {
                     self.enter(Value { text: span, name })?;
                 } else {
-                    self.dead += (span.1 - span.0) as usize;
+                    self.dead += span.range().len();
                 }
                 Ok(span)
             }
@@ -435,7 +448,7 @@ impl Values {
         }
         self.replaced.push((at, old, old_local));
         self.next = (at + 1) % self.capacity;
-        self.dead += (old.text.1 - old.text.0) as usize;
+        self.dead += old.text.range().len();
         Ok(())
     }
 
@@ -448,7 +461,7 @@ impl Values {
         for value in &mut self.values {
             let begin = u32::try_from(kept.len()).unwrap_or(NONE);
             kept.extend_from_slice(self.text.get(value.text));
-            value.text = (begin, u32::try_from(kept.len()).unwrap_or(NONE));
+            value.text = Span::new(begin, u32::try_from(kept.len()).unwrap_or(NONE));
         }
         self.text.0 = kept;
         self.dead = 0;

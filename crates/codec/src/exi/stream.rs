@@ -109,7 +109,7 @@ pub struct Decoder<'r> {
     done: bool,
     aligned: bool,
     /// Events of a block of channels.
-    queue: VecDeque<Item>,
+    queue: VecDeque<(Item, Val)>,
     to_xml: Option<ToXml>,
     output_bytes: u64,
 }
@@ -184,11 +184,14 @@ impl<'r> Decoder<'r> {
     ///
     /// # Errors
     /// What is not EXI, with its offset, and limits. Behind an error the decoder is of no use.
+    #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "the event borrows from the decoder")]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
-        let Some(item) = self.item()? else { return Ok(None) };
+        if !self.item()? {
+            return Ok(None);
+        }
         let Some(core) = &self.core else { return Ok(None) };
-        event(core, item).map(Some).map_err(|fault| self.error(fault))
+        event(core).map(Some).map_err(|fault| self.error(fault))
     }
 
     /// Appends as much XML text as the blocks so far give.
@@ -212,9 +215,9 @@ impl<'r> Decoder<'r> {
         let begin = to_xml.out.len();
         let left = self.limits.output_bytes.saturating_sub(self.output_bytes);
         let most = begin.saturating_add(usize::try_from(left).unwrap_or(usize::MAX));
-        while let Some(item) = self.item()? {
+        while self.item()? {
             let Some(core) = &self.core else { break };
-            to_xml.item(item, core).map_err(|fault| self.error(fault))?;
+            to_xml.item(core).map_err(|fault| self.error(fault))?;
             if to_xml.out.len() > most {
                 return Err(self.error(Fault::Limit("output_bytes")));
             }
@@ -247,32 +250,33 @@ impl<'r> Decoder<'r> {
         Ok(true)
     }
 
+    /// Brings the next event to [`Core::item`], if it is there.
     #[inline]
-    fn item(&mut self) -> Result<Option<Item>, Error> {
-        if self.done || !self.ready()? {
-            return Ok(None);
+    fn item(&mut self) -> Result<bool, Error> {
+        if self.done || (self.core.is_none() && !self.ready()?) {
+            return Ok(false);
         }
-        let Some(core) = &mut self.core else { return Ok(None) };
+        let Some(core) = &mut self.core else { return Ok(false) };
         if core.plan.is_some() {
             return self.queued();
         }
         if !self.last && self.data.len() < self.at / 8 + self.wanted {
-            return Ok(None);
+            return Ok(false);
         }
         let mut from = Reader::new(&self.data, self.at, self.aligned);
         match core.next(&mut from) {
-            Ok(item) => {
+            Ok(()) => {
                 self.at = from.at;
                 self.wanted = 0;
-                if matches!(item, Item::EndDocument) {
+                if matches!(core.item, Item::EndDocument) {
                     self.finish()?;
                 }
-                Ok(Some(item))
+                Ok(true)
             }
             Err(Fault::Short) if !self.last => {
                 // Twice as much the next time: a long value is not read again for each block.
                 self.wanted = (self.data.len() - self.at / 8) * 2 + 1;
-                Ok(None)
+                Ok(false)
             }
             Err(fault) => Err(self.error(fault)),
         }
@@ -287,22 +291,21 @@ impl<'r> Decoder<'r> {
         Ok(())
     }
 
-    #[inline]
-    fn queued(&mut self) -> Result<Option<Item>, Error> {
-        if let Some(item) = self.queue.pop_front() {
-            if matches!(item, Item::EndDocument) {
-                self.finish()?;
-            }
-            return Ok(Some(item));
-        }
-        if !self.last {
-            return Ok(None);
-        }
-        self.block().map_err(|fault| self.error(fault))?;
+    fn queued(&mut self) -> Result<bool, Error> {
         if self.queue.is_empty() {
-            return Err(self.error(Fault::Short));
+            if !self.last {
+                return Ok(false);
+            }
+            self.block().map_err(|fault| self.error(fault))?;
         }
-        self.queued()
+        let Some((core, (item, value))) = self.core.as_mut().zip(self.queue.pop_front()) else {
+            return Err(self.error(Fault::Short));
+        };
+        (core.item, core.value) = (item, value);
+        if matches!(item, Item::EndDocument) {
+            self.finish()?;
+        }
+        Ok(true)
     }
 
     /// Reads the next block (EXI §9): structure, then channels.
@@ -359,12 +362,12 @@ fn used_up(from: &Reader) -> Result<(), Fault> {
     if from.left() > 0 { Err(Fault::Bad("bytes behind the end of a channel")) } else { Ok(()) }
 }
 
-fn structure(core: &mut Core, from: &mut Reader, queue: &mut VecDeque<Item>) -> Result<(), Fault> {
+fn structure(core: &mut Core, from: &mut Reader, queue: &mut VecDeque<(Item, Val)>) -> Result<(), Fault> {
     loop {
-        let item = core.next(from)?;
-        queue.push_back(item);
+        core.next(from)?;
+        queue.push_back((core.item, core.value));
         let full = core.plan.as_ref().is_some_and(channels::Plan::is_full);
-        if full || matches!(item, Item::EndDocument) {
+        if full || matches!(core.item, Item::EndDocument) {
             return Ok(());
         }
     }
@@ -375,7 +378,8 @@ fn text(bytes: &[u8]) -> Result<&str, Fault> {
 }
 
 /// An item in words.
-fn event(core: &Core, item: Item) -> Result<Event<'_>, Fault> {
+#[inline(always)]
+fn event(core: &Core) -> Result<Event<'_>, Fault> {
     let words = |name: u32| {
         let entry = core.names().get(name);
         (core.names().uri(entry.uri), core.names().local(name), entry.uri)
@@ -383,8 +387,7 @@ fn event(core: &Core, item: Item) -> Result<Event<'_>, Fault> {
     let prefix = |uri: u32, prefix: u32| {
         (prefix != super::tables::NONE).then(|| core.names().prefix(uri, prefix))
     };
-    let value = |value: Val| text(core.text(value));
-    Ok(match item {
+    Ok(match core.item {
         Item::StartDocument => Event::StartDocument,
         Item::EndDocument => Event::EndDocument,
         Item::Start { name, prefix: id } => {
@@ -392,9 +395,9 @@ fn event(core: &Core, item: Item) -> Result<Event<'_>, Fault> {
             Event::StartElement { uri, local, prefix: prefix(number, id) }
         }
         Item::End => Event::EndElement,
-        Item::Attribute { name, prefix: id, value: found } => {
+        Item::Attribute { name, prefix: id } => {
             let (uri, local, number) = words(name);
-            Event::Attribute { uri, local, prefix: prefix(number, id), value: value(found)? }
+            Event::Attribute { uri, local, prefix: prefix(number, id), value: text(core.text())? }
         }
         Item::Type { target, target_prefix, .. } => {
             let (uri, local, number) = words(target);
@@ -405,7 +408,7 @@ fn event(core: &Core, item: Item) -> Result<Event<'_>, Fault> {
             prefix: core.names().prefix(uri, prefix),
             local_element: local,
         },
-        Item::Characters(found) => Event::Characters(value(found)?),
+        Item::Characters => Event::Characters(text(core.text())?),
         Item::Comment(span) => Event::Comment(text(core.slice(span))?),
         Item::Instruction(target, data) => Event::ProcessingInstruction {
             target: text(core.slice(target))?,

@@ -62,8 +62,8 @@ impl ToXml {
 
     /// Writes one item.
     #[inline]
-    pub(crate) fn item(&mut self, item: Item, core: &Core) -> Result<(), Fault> {
-        match item {
+    pub(crate) fn item(&mut self, core: &Core) -> Result<(), Fault> {
+        match core.item {
             Item::Start { name, prefix } => {
                 self.settle(core);
                 self.close();
@@ -77,18 +77,18 @@ impl ToXml {
                 self.settle(core);
                 self.end()?;
             }
-            Item::Characters(value) => {
+            Item::Characters => {
                 self.settle(core);
                 self.close();
-                escape(core.text(value), false, &mut self.out);
+                escape(core.text(), false, &mut self.out);
             }
-            Item::Attribute { name, prefix, value } => {
+            Item::Attribute { name, prefix } => {
                 self.settle(core);
                 self.attribute(name, prefix, core);
-                escape(core.text(value), true, &mut self.out);
+                escape(core.text(), true, &mut self.out);
                 self.out.push(b'"');
             }
-            other => self.rare(other, core)?,
+            _ => self.rare(core.item, core)?,
         }
         Ok(())
     }
@@ -169,12 +169,12 @@ impl ToXml {
             self.out.extend_from_slice(b"/>");
         } else {
             self.out.extend_from_slice(b"</");
-            let name = self.written.get(span.0 as usize..span.1 as usize).unwrap_or_default();
+            let name = self.written.get(span.range()).unwrap_or_default();
             self.out.extend_from_slice(name);
             self.out.push(b'>');
         }
         if self.prefixes {
-            self.written.truncate(span.0 as usize);
+            self.written.truncate(span.range().start);
         }
         while let Some(last) = self.bindings.last().filter(|last| last.depth > self.stack.len()) {
             if let Some(place) = self.in_scope.get_mut(last.uri as usize) {
@@ -190,7 +190,7 @@ impl ToXml {
     fn start(&mut self, name: u32, core: &Core) {
         let span = self.name(name, core);
         self.out.push(b'<');
-        let text = self.written.get(span.0 as usize..span.1 as usize).unwrap_or_default();
+        let text = self.written.get(span.range()).unwrap_or_default();
         self.out.extend_from_slice(text);
         if self.root == Some(0) {
             self.root = Some(self.out.len());
@@ -207,7 +207,7 @@ impl ToXml {
     #[inline]
     fn name(&mut self, name: u32, core: &Core) -> Span {
         match self.cache.get(name as usize) {
-            Some(&span) if span != (0, 0) => span,
+            Some(&span) if span != Span::default() => span,
             _ => self.new_name(name, core),
         }
     }
@@ -222,9 +222,9 @@ impl ToXml {
         }
         self.written.extend_from_slice(core.names().local(name).as_bytes());
         let place = |at| u32::try_from(at).unwrap_or(NONE);
-        let span = (place(begin), place(self.written.len()));
+        let span = Span::new(place(begin), place(self.written.len()));
         if name as usize >= self.cache.len() {
-            self.cache.resize(name as usize + 1, (0, 0));
+            self.cache.resize(name as usize + 1, Span::default());
         }
         self.cache[name as usize] = span;
         span
@@ -275,7 +275,7 @@ impl ToXml {
             }
             let span = self.name(name, core);
             self.out.push(b' ');
-            let text = self.written.get(span.0 as usize..span.1 as usize).unwrap_or_default();
+            let text = self.written.get(span.range()).unwrap_or_default();
             self.out.extend_from_slice(text);
         }
         self.out.extend_from_slice(b"=\"");
@@ -330,7 +330,8 @@ impl ToXml {
             }
         }
         let place = |at| u32::try_from(at).unwrap_or(NONE);
-        self.stack.push((place(self.written.len()), 0));
+        let begin = self.written.len();
+        self.stack.push(Span::default());
         let at = self.out.len();
         let prefix = self.prefix_for(uri, own, false, core);
         // What that declared stands where the name has to be.
@@ -340,12 +341,11 @@ impl ToXml {
             self.written.push(b':');
         }
         self.written.extend_from_slice(core.names().local(name).as_bytes());
-        let end = place(self.written.len());
         if let Some(last) = self.stack.last_mut() {
-            last.1 = end;
-            self.out.push(b'<');
-            self.out.extend_from_slice(&self.written[last.0 as usize..]);
+            *last = Span::new(place(begin), place(self.written.len()));
         }
+        self.out.push(b'<');
+        self.out.extend_from_slice(&self.written[begin..]);
         for &(uri, prefix, _) in &declared {
             self.declare(core.names().prefix(uri, prefix).as_bytes(), uri, core);
         }
