@@ -565,12 +565,7 @@ impl Core {
     }
 
     /// `xsi:type` as it was written; its prefix is looked up among the declarations.
-    fn lexical_type(
-        &mut self,
-        prefix: u32,
-        next: RuleId,
-        from: &mut Reader,
-    ) -> Result<(), Fault> {
+    fn lexical_type(&mut self, prefix: u32, next: RuleId, from: &mut Reader) -> Result<(), Fault> {
         let name = self.tables.names.initial(XSI_TYPE);
         let span = self.tables.values.read(name, from, |count, from, to| from.chars(count, to))?;
         self.sure(from)?;

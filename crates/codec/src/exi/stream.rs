@@ -362,7 +362,11 @@ fn used_up(from: &Reader) -> Result<(), Fault> {
     if from.left() > 0 { Err(Fault::Bad("bytes behind the end of a channel")) } else { Ok(()) }
 }
 
-fn structure(core: &mut Core, from: &mut Reader, queue: &mut VecDeque<(Item, Val)>) -> Result<(), Fault> {
+fn structure(
+    core: &mut Core,
+    from: &mut Reader,
+    queue: &mut VecDeque<(Item, Val)>,
+) -> Result<(), Fault> {
     loop {
         core.next(from)?;
         queue.push_back((core.item, core.value));
