@@ -20,6 +20,8 @@ const LEAST_WINDOW_LOG: u32 = 10;
 const MOST_WINDOW_LOG: u32 = 24;
 /// What files are usually coded with.
 const FILE_WINDOW_LOG: u32 = 22;
+/// The least window of the two fastest levels.
+const FAST_WINDOW_LOG: u8 = 18;
 /// As the usual level of the command line of others is for files; 5 is about as fast as deflate.
 const USUAL_LEVEL: i8 = 5;
 
@@ -51,27 +53,31 @@ impl Codec for Brotli {
         Ok(Box::new(Decompressor::new(&[], window_log_max(&settings.limits))))
     }
 
-    /// Window twice, hash tables by level and the commands of a block, as the library sizes them.
+    /// As the library sizes its tables; a test compares with what it takes.
     fn encoder_bytes(&self, options: Options) -> usize {
-        let window = 1_usize << options.window_log.max(MIN_WINDOW_LOG);
-        let tables = match options.level {
-            ..=4 => 4 << 20,
+        let window_log = options.window_log.max(MIN_WINDOW_LOG);
+        let window = 1_usize << window_log;
+        match options.level {
+            ..=4 => 2 * window + (2 << 20),
+            // Chains of another kind for small windows, whatever the level.
+            5..=9 if window_log <= 16 => 34 << 20,
             // 2^15 buckets of 2^(level − 1) places.
-            5..=9 => (1_usize << 17) << (options.level - 1).clamp(4, 8),
-            _ => 10 * window + (24 << 20),
-        };
-        4 * window + tables + (8 << 20)
+            5..=9 => 3 * window + (1 << 20) + ((1_usize << 17) << (options.level - 1).clamp(4, 8)),
+            _ => 10 * window + (7 << 20),
+        }
     }
 
-    /// Ring buffer, twice while it grows, and the prefix codes of a metablock.
+    /// Ring buffer, twice while it grows, and at most 256 prefix codes of each kind.
     fn decoder_bytes(&self, options: Options) -> usize {
         let window = 1_usize << options.window_log.max(MIN_WINDOW_LOG);
-        2 * window + (2 << 20)
+        2 * window + (4 << 20)
     }
 
     fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
         let window_log = options.window_log.clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG);
-        let context = Compressor::new(options.level, u32::from(window_log), &[])?;
+        // Levels 0 and 1 have no smaller window, whatever is asked for.
+        let least = if window_log < FAST_WINDOW_LOG { 2 } else { 0 };
+        let context = Compressor::new(options.level.max(least), u32::from(window_log), &[])?;
         Ok(Box::new(BrotliEncoder { context, flush: true }))
     }
 

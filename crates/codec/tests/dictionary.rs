@@ -4,10 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Tests.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use longwire_codec::Limits;
+use longwire_codec::dictionary::rfc9842::{self, Form};
 use longwire_codec::dictionary::{Coder, Dictionary, Entry, Method, Store, excerpt, gather, train};
 
 /// Dictionaries are at most this long, or packed at most this long where that is said.
@@ -111,4 +114,51 @@ fn position_events_take_a_fifth() {
     if let Some(share) = worst_of_halves("friendly_force", "cot") {
         assert!(share <= 0.20, "{share}");
     }
+}
+
+/// Runs the command line of zstd with a dictionary; `None` where there is none.
+fn zstd(arguments: &[&str], dictionary: &[u8], input: &[u8]) -> Option<Vec<u8>> {
+    let name = format!("longwire-dictionary-{}-{}", std::process::id(), arguments.len());
+    let path = std::env::temp_dir().join(name);
+    fs::write(&path, dictionary).ok()?;
+    let mut child = Command::new("zstd")
+        .args(["-q", "-c", "-D"])
+        .arg(&path)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut stdin = child.stdin.take()?;
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().ok()?;
+    writer.join().ok()?.ok()?;
+    fs::remove_file(&path).ok()?;
+    assert!(output.status.success());
+    Some(output.stdout)
+}
+
+#[test]
+fn the_command_line_of_zstd_reads_dcz_and_writes_it() {
+    let limits = Limits::default();
+    let dictionary = b"<position><lat>1.5</lat><lon>2.5</lon></position>".repeat(3);
+    let message: Vec<u8> = (0..2000)
+        .flat_map(|i| {
+            format!("<position><lat>{i}</lat><lon>{}</lon></position>", i * 7).into_bytes()
+        })
+        .collect();
+    let coded = rfc9842::encode(Form::Dcz, &dictionary, &message, None, &limits).unwrap();
+    // The header is a skippable frame, so the whole stream is one of zstd's (RFC 9842 §5).
+    let Some(read) = zstd(&["-d"], &dictionary, &coded) else {
+        println!("zstd is not there: 2 checks left out");
+        return;
+    };
+    assert_eq!(read, message);
+    let frame = zstd(&["-9", "--check"], &dictionary, &message).unwrap();
+    let stream = [&coded[..40], &frame].concat();
+    assert_eq!(rfc9842::decode(Form::Dcz, &dictionary, &stream, &limits).unwrap(), message);
+    let two = [&stream[..], &frame].concat();
+    let twice = rfc9842::decode(Form::Dcz, &dictionary, &two, &limits).unwrap();
+    assert_eq!(twice, message.repeat(2));
 }

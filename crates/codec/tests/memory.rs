@@ -1,9 +1,10 @@
-//! What deflate's contexts really take against what the table of codecs says: the relay's budget of
+//! What the contexts of deflate and brotli really take against what the table of codecs says: the relay's budget of
 //! codec memory is only as true as that.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Tests.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use longwire_codec::Options;
@@ -12,11 +13,17 @@ use longwire_codec::Options;
 struct Counting;
 
 static HELD_BYTES: AtomicIsize = AtomicIsize::new(0);
+/// The most that was held since it was last set.
+static PEAK_BYTES: AtomicIsize = AtomicIsize::new(0);
+/// The counters are one, so tests take turns.
+static TURN: Mutex<()> = Mutex::new(());
 
 // SAFETY: every call goes to the system's allocator as it came; counting changes nothing of it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD_BYTES.fetch_add(layout.size().cast_signed(), Ordering::SeqCst);
+        let size = layout.size().cast_signed();
+        let held = HELD_BYTES.fetch_add(size, Ordering::SeqCst) + size;
+        PEAK_BYTES.fetch_max(held, Ordering::SeqCst);
         // SAFETY: the caller keeps `alloc`'s contract.
         unsafe { System.alloc(layout) }
     }
@@ -71,6 +78,7 @@ fn taken(options: Options, body: &[u8]) -> (usize, usize) {
 /// zstd itself, in the crate's own tests.)
 #[test]
 fn deflate_takes_what_the_table_says() {
+    let _turn = TURN.lock();
     let body = text(300_000);
     for level in 1..=9 {
         let options = Options::of(&format!("deflate:{level}")).unwrap();
@@ -80,5 +88,52 @@ fn deflate_takes_what_the_table_says() {
         println!("{}: {encoder} of {}, {decoder} of {}", options.label(), said.0, said.1);
         assert!((said.0 / 2..=said.0).contains(&encoder), "{encoder} of {}", said.0);
         assert!((said.1 / 4..=said.1).contains(&decoder), "{decoder} of {}", said.1);
+    }
+}
+
+/// The most that is held while `work` runs, beyond what was held before.
+fn peak(work: impl FnOnce()) -> usize {
+    let before = held_bytes();
+    PEAK_BYTES.store(before, Ordering::SeqCst);
+    work();
+    (PEAK_BYTES.load(Ordering::SeqCst) - before).unsigned_abs()
+}
+
+/// So is brotli, which takes much while it works on a block and gives it back.
+#[test]
+fn brotli_takes_what_the_table_says() {
+    let _turn = TURN.lock();
+    let body = text(1_200_000);
+    for (level, window_log) in (0..=11).flat_map(|level| [(level, 15), (level, 20)]) {
+        let options = Options { window_log, ..Options::of(&format!("brotli:{level}")).unwrap() };
+        let codec = options.codec().unwrap();
+        // Strong levels are slow, and their memory is there from the first blocks on.
+        let body = if level > 9 { &body[..200_000] } else { &body[..] };
+        let mut coded = Vec::with_capacity(1 << 20);
+        let mut lens = Vec::new();
+        let encoder = peak(|| {
+            let mut encoder = options.encoder().unwrap();
+            for block in body.chunks(65_536) {
+                let before = coded.len();
+                encoder.encode(block, false, &mut coded).unwrap();
+                lens.push(coded.len() - before);
+            }
+        });
+        let mut rest = &coded[..];
+        let mut out = Vec::with_capacity(1 << 17);
+        let decoder = peak(|| {
+            let mut decoder = options.decoder().unwrap();
+            for (len, plain) in lens.iter().zip(body.chunks(65_536)) {
+                let (block, tail) = rest.split_at(*len);
+                rest = tail;
+                out.clear();
+                decoder.decode(block, plain.len(), false, &mut out).unwrap();
+            }
+        });
+        let said = (codec.encoder_bytes(options), codec.decoder_bytes(options));
+        let at = options.label();
+        println!("{at} 2^{window_log}: {encoder} of {}, {decoder} of {}", said.0, said.1);
+        assert!((said.0 / 16..=said.0).contains(&encoder), "{at}: {encoder} of {}", said.0);
+        assert!(decoder <= said.1, "{at}: {decoder} of {}", said.1);
     }
 }

@@ -12,6 +12,8 @@ use super::{Dictionary, Id, NAME, corrupt, mix::Primed};
 /// Upper half of the first byte: this version of the format.
 const VERSION: u8 = 0xd0;
 const CHECK_BYTES: usize = 4;
+/// Most bytes of a message for each byte of its mixed code and eight.
+const MIX_RATIO: usize = 512;
 /// What deflate can look back to (RFC 1951 §2).
 const DEFLATE_WINDOW: usize = 32 << 10;
 /// Windows that zstd knows, as powers of two.
@@ -106,9 +108,14 @@ impl Coder {
             let what = format!("message of {} bytes, over the {most} allowed", message.len());
             return Err(Error::Limit { codec: NAME, what });
         }
-        let code = self.code(message)?;
+        let mut method = self.method;
+        let mut code = self.code(method, message)?;
+        if method == Method::Mix && code.as_ref().is_some_and(|code| !mixed(code, message.len())) {
+            method = Method::Zstd;
+            code = self.code(method, message)?;
+        }
         let (method, code) = match &code {
-            Some(code) if code.len() < message.len() => (self.method, code.as_slice()),
+            Some(code) if code.len() < message.len() => (method, code.as_slice()),
             _ => (Method::Stored, message),
         };
         let mut out = Vec::with_capacity(code.len() + 24);
@@ -157,9 +164,10 @@ impl Coder {
         Ok(message)
     }
 
-    fn code(&mut self, message: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let (dictionary, level) = (&self.dictionary, self.level);
-        match self.method {
+    fn code(&mut self, method: Method, message: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let dictionary = &self.dictionary;
+        let level = if method == self.method { self.level } else { method.levels().0 };
+        match method {
             Method::Stored => Ok(None),
             Method::Deflate => deflate(dictionary.content(), message, level),
             Method::Zstd => zstd(dictionary, message, level).map(Some),
@@ -198,6 +206,9 @@ impl Coder {
                 crate::Decoder::decode(&mut context, code, len, true, &mut out)?;
                 Ok(out)
             }
+            Method::Mix if !mixed(code, len) => {
+                Err(corrupt(format!("{} bytes of code for a message of {len}", code.len())))
+            }
             Method::Mix => {
                 let mut out = Vec::new();
                 self.primed()?.decode(code, len, &mut out)?;
@@ -210,6 +221,12 @@ impl Coder {
 /// `message` with the one before it as its dictionary, by [`Method::Zstd`].
 pub fn delta(previous: &[u8], limits: &Limits) -> Result<Coder, Error> {
     Coder::new(&Dictionary::raw(previous, limits)?, Method::Zstd, None, limits)
+}
+
+/// Whether a message may be mixed. Reading takes time by the length of the message, so a few hostile
+/// bytes must not stand for a long one; what is that regular is small by other methods too.
+fn mixed(code: &[u8], message_len: usize) -> bool {
+    message_len <= MIX_RATIO * (code.len() + 8)
 }
 
 fn check(message: &[u8]) -> [u8; CHECK_BYTES] {

@@ -31,10 +31,6 @@ impl Mixer {
         Self { inputs, weights: vec![weight; rows * inputs], bases, chosen, pace }
     }
 
-    pub(super) fn copy_from(&mut self, other: &Self) {
-        self.weights.copy_from_slice(&other.weights);
-    }
-
     /// What each set says with its row of `rows`, as logits into `out`.
     pub(super) fn mix(&mut self, inputs: &[i32], rows: &[usize], out: &mut [i32]) {
         let chosen = self.chosen.iter_mut().zip(&self.bases).zip(rows.iter().zip(out));

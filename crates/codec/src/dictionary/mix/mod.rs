@@ -9,7 +9,7 @@ mod mixer;
 mod model;
 mod syntax;
 
-use model::Model;
+use model::{Learned, Model};
 
 use crate::Error;
 
@@ -21,8 +21,10 @@ pub(super) const MAX_MESSAGE: usize = 1 << 20;
 /// A model that has read a dictionary.
 #[derive(Debug)]
 pub(super) struct Primed {
-    primed: Model,
-    work: Model,
+    model: Model,
+    /// What the model knew behind the dictionary, but for what it can undo.
+    learned: Learned,
+    dictionary_len: usize,
 }
 
 impl Primed {
@@ -32,21 +34,20 @@ impl Primed {
             let what = format!("dictionary of {} bytes, limit {MAX_MESSAGE}", dictionary.len());
             return Err(Error::Limit { codec: NAME, what });
         }
-        let mut primed = Model::new(dictionary.len());
+        let mut model = Model::new(dictionary.len());
         for byte in dictionary {
             for shift in (0..8).rev() {
-                primed.p();
-                primed.update(u32::from(byte >> shift & 1));
+                model.p();
+                model.update(u32::from(byte >> shift & 1));
             }
         }
-        primed.finish_priming();
-        let work = primed.clone();
-        Ok(Self { primed, work })
+        let learned = model.finish_priming();
+        Ok(Self { model, learned, dictionary_len: dictionary.len() })
     }
 
-    /// Bytes of memory, both copies of the tables.
+    /// Bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        2 * self.primed.memory_bytes()
+        self.model.memory_bytes()
     }
 
     /// Appends the coded form of `message`; its length is not part of it.
@@ -55,13 +56,13 @@ impl Primed {
             let what = format!("message of {} bytes, limit {MAX_MESSAGE}", message.len());
             return Err(Error::Limit { codec: NAME, what });
         }
-        self.work.reset_to(&self.primed);
+        self.model.reset(&self.learned, self.dictionary_len);
         let mut range = Range::NEW;
         for byte in message {
             for shift in (0..8).rev() {
                 let bit = u32::from(byte >> shift & 1);
-                range.narrow(self.work.p(), bit);
-                self.work.update(bit);
+                range.narrow(self.model.p(), bit);
+                self.model.update(bit);
                 while let Some(byte) = range.shift() {
                     out.push(byte);
                 }
@@ -83,7 +84,7 @@ impl Primed {
             let what = format!("message of {len} bytes, limit {MAX_MESSAGE}");
             return Err(Error::Limit { codec: NAME, what });
         }
-        self.work.reset_to(&self.primed);
+        self.model.reset(&self.learned, self.dictionary_len);
         let mut range = Range::NEW;
         let byte = |at: usize| u32::from(coded.get(at).copied().unwrap_or(0));
         let mut code = (0..4).fold(0, |code, at| code << 8 | byte(at));
@@ -95,10 +96,10 @@ impl Primed {
             }
             let mut value = 0;
             for _ in 0..8 {
-                let p = self.work.p();
+                let p = self.model.p();
                 let bit = u32::from(code <= range.middle(p));
                 range.narrow(p, bit);
-                self.work.update(bit);
+                self.model.update(bit);
                 while range.shift().is_some() {
                     code = code << 8 | byte(used + 4);
                     used += 1;

@@ -22,6 +22,9 @@ const MATCH_MOST: usize = 48;
 /// Mispredictions after which a match is let go.
 const MISSES: u32 = 8;
 const HISTORIES: usize = 128;
+/// Bits that slots and places do not use.
+const SLOT_DIRTY: u32 = 1 << 16;
+const PLACE_DIRTY: u32 = 1 << 31;
 const SETS: [usize; 4] = [64, 256, 13 * 8, 1];
 
 /// Probability of 16 bits and how often it was taught, in one word.
@@ -77,23 +80,71 @@ struct Match {
     row: usize,
 }
 
-/// Everything that learns.
+/// Everything that learns but the slots: it is small and copied.
 #[derive(Clone, Debug)]
-pub(super) struct Model {
-    /// For each context a table of slots: check 8, history 7, unused 1, probability 16 bits.
-    slots: Vec<u32>,
-    slot_bits: u32,
-    /// For each match model the last place of each hash, in `slots` too, behind the contexts.
-    places_at: usize,
-    /// Slots changed since the priming.
-    touched: Vec<u32>,
-    keep_touched: bool,
+pub(super) struct Learned {
     maps: Vec<Cell>,
     match_maps: Vec<Cell>,
     tag_map: [Cell; 16],
     mixer: Mixer,
     last_mixer: Mixer,
     refine: Vec<Cell>,
+}
+
+/// A table whose changes can be undone.
+#[derive(Clone, Debug)]
+struct Table {
+    slots: Vec<u32>,
+    /// What slots were before their first change.
+    journal: Vec<(u32, u32)>,
+    /// Set in a slot that is in the journal; no slot has it otherwise.
+    dirty: u32,
+    keeps: bool,
+}
+
+impl Table {
+    fn new(len: usize, dirty: u32) -> Self {
+        Self { slots: vec![0; len], journal: Vec::new(), dirty, keeps: false }
+    }
+
+    fn get(&self, at: usize) -> u32 {
+        self.slots[at] & !self.dirty
+    }
+
+    fn set(&mut self, at: usize, value: u32) {
+        let slot = &mut self.slots[at];
+        if !self.keeps {
+            *slot = value;
+            return;
+        }
+        if *slot & self.dirty == 0 {
+            self.journal.push((u32::try_from(at).unwrap_or(u32::MAX), *slot));
+        }
+        *slot = value | self.dirty;
+    }
+
+    fn undo(&mut self) {
+        for (at, before) in self.journal.drain(..) {
+            self.slots[at as usize] = before;
+        }
+        // What a long message took need not stay.
+        self.journal.shrink_to(1 << 16);
+    }
+
+    fn bytes(&self) -> usize {
+        4 * self.slots.len() + 8 * self.journal.capacity()
+    }
+}
+
+/// Everything that learns, and where it is.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    /// For each context a table of slots: check 8, history 7, dirty 1, probability 16 bits.
+    slots: Table,
+    slot_bits: u32,
+    /// For each match model the last place of each hash.
+    places: Table,
+    learned: Learned,
     state: State,
     pub(super) history: Vec<u8>,
 }
@@ -137,27 +188,26 @@ impl Model {
     /// Slots for a text of about `bytes`.
     pub(super) fn new(bytes: usize) -> Self {
         let slot_bits = (bytes.saturating_mul(4)).next_power_of_two().ilog2().clamp(14, 20);
-        let places_at = CONTEXTS << slot_bits;
         let match_map = |index: usize| {
             let (len, misses) = (index & 31, index >> 5 & 3);
             let len = i32::try_from(len).unwrap_or(0);
             Cell::new(65_536 - 65_536 / (3 + len * len) * (1 + 3 * i32::from(misses > 0)))
         };
         let refine = (0..1 << 16).map(|index| Cell::new(squash(((index & 31) - 16) * 192 + 96)));
-        Self {
-            slots: vec![0; places_at + (MATCHES << slot_bits)],
-            slot_bits,
-            places_at,
-            touched: Vec::new(),
-            keep_touched: false,
-            maps: (0..CONTEXTS * HISTORIES)
-                .map(|index| Cell::new(prior(index % HISTORIES)))
-                .collect(),
+        let maps = (0..CONTEXTS * HISTORIES).map(|index| Cell::new(prior(index % HISTORIES)));
+        let learned = Learned {
+            maps: maps.collect(),
             match_maps: (0..MATCHES * 128).map(|index| match_map(index % 128)).collect(),
             tag_map: [Cell::new(64_000); 16],
             mixer: Mixer::new(INPUTS, &SETS, (1 << 16) / 6, 10),
             last_mixer: Mixer::new(SETS.len(), &[8], (1 << 16) / 4, 2),
             refine: refine.collect(),
+        };
+        Self {
+            slots: Table::new(CONTEXTS << slot_bits, SLOT_DIRTY),
+            slot_bits,
+            places: Table::new(MATCHES << slot_bits, PLACE_DIRTY),
+            learned,
             state: State::new(),
             history: Vec::new(),
         }
@@ -165,42 +215,25 @@ impl Model {
 
     /// Bytes of memory that the tables take.
     pub(super) fn memory_bytes(&self) -> usize {
-        4 * (self.slots.len() + self.maps.len() + self.refine.len()) + self.history.len()
+        let cells = self.learned.maps.len() + self.learned.refine.len();
+        self.slots.bytes() + self.places.bytes() + 8 * cells + self.history.capacity()
     }
 
-    /// From here on, [`Model::reset_to`] can undo.
-    pub(super) fn finish_priming(&mut self) {
-        self.keep_touched = true;
-        self.touched.clear();
+    /// From here on, [`Model::reset`] undoes, with what was learned so far.
+    pub(super) fn finish_priming(&mut self) -> Learned {
+        self.slots.keeps = true;
+        self.places.keeps = true;
         self.state = State::new();
+        self.learned.clone()
     }
 
-    /// Back to the state of `primed`, which this was cloned from.
-    pub(super) fn reset_to(&mut self, primed: &Self) {
-        if self.touched.len() > self.slots.len() / 4 {
-            self.slots.copy_from_slice(&primed.slots);
-        } else {
-            for &at in &self.touched {
-                self.slots[at as usize] = primed.slots[at as usize];
-            }
-        }
-        self.touched.clear();
-        self.maps.copy_from_slice(&primed.maps);
-        self.match_maps.copy_from_slice(&primed.match_maps);
-        self.tag_map = primed.tag_map;
-        self.mixer.copy_from(&primed.mixer);
-        self.last_mixer.copy_from(&primed.last_mixer);
-        self.refine.copy_from_slice(&primed.refine);
-        self.history.truncate(primed.history.len());
-        self.state = primed.state.clone();
-    }
-
-    fn touch(&mut self, at: usize, value: u32) {
-        self.slots[at] = value;
-        // One more than is worth undoing singly is enough to know.
-        if self.keep_touched && self.touched.len() <= self.slots.len() / 4 {
-            self.touched.push(u32::try_from(at).unwrap_or(u32::MAX));
-        }
+    /// Back to the end of the priming, when the history was `len` bytes long.
+    pub(super) fn reset(&mut self, learned: &Learned, len: usize) {
+        self.slots.undo();
+        self.places.undo();
+        self.learned.clone_from(learned);
+        self.history.truncate(len);
+        self.state = State::new();
     }
 
     /// Probability, of 16 bits, that the next bit is one.
@@ -215,9 +248,9 @@ impl Model {
         state.inputs[INPUTS - 1] = 256;
         let place = state.syntax.place();
         let rows = [longest, state.bits as usize, hits * 8 + place, 0];
-        self.mixer.mix(&state.inputs, &rows, &mut state.outputs);
+        self.learned.mixer.mix(&state.inputs, &rows, &mut state.outputs);
         let mut out = [0];
-        self.last_mixer.mix(&state.outputs, &[place], &mut out);
+        self.learned.last_mixer.mix(&state.outputs, &[place], &mut out);
         let logit = out[0];
         state.p_mixed = squash(logit);
         // Refinement: what came of such a probability behind such a byte.
@@ -225,7 +258,7 @@ impl Model {
         let bucket = ((logit + 3072) / 192).clamp(0, 31).unsigned_abs();
         let context = mix(last + 1, state.bits) >> 21 & 0x7ff;
         state.refine_at = (context << 5 | bucket) as usize;
-        let refined = self.refine[state.refine_at].p();
+        let refined = self.learned.refine[state.refine_at].p();
         let p = (3 * state.p_mixed + refined) >> 2;
         p.clamp(1, 65_535).unsigned_abs()
     }
@@ -236,7 +269,7 @@ impl Model {
         let hash = mix(state.hashes[context], state.bits.wrapping_mul(0x2545_f491));
         let at = (context << self.slot_bits) + (hash >> (32 - self.slot_bits)) as usize;
         let check = hash & 0xff;
-        let mut slot = self.slots[at];
+        let mut slot = self.slots.get(at);
         if slot >> 24 != check {
             slot = check << 24 | 0x8000;
         }
@@ -249,7 +282,7 @@ impl Model {
             return 0;
         }
         let direct = ((slot & 0xffff).cast_signed()).clamp(64, 65_472);
-        let mapped = self.maps[state.map_at[context]].p();
+        let mapped = self.learned.maps[state.map_at[context]].p();
         inputs[0] = stretch(direct);
         inputs[1] = stretch(mapped);
         inputs[2] = (mapped - 32_768) >> 6;
@@ -270,7 +303,7 @@ impl Model {
             };
             let len = if found.len < 16 { found.len } else { (12 + found.len / 4).min(31) };
             found.row = which * 128 + (found.misses.min(3) as usize) * 32 + len;
-            let p = self.match_maps[found.row].p();
+            let p = self.learned.match_maps[found.row].p();
             let sign = if next_bit(byte, state.bits) == 1 { 1 } else { -1 };
             inputs[0] = sign * stretch(p);
             inputs[1] = sign * i32::try_from(len * 24).unwrap_or(0);
@@ -284,7 +317,7 @@ impl Model {
         let input = &mut state.inputs[INPUTS - 2];
         state.expected = state.expected.filter(|byte| agrees(*byte, state.bits));
         *input = state.expected.map_or(0, |byte| {
-            let p = self.tag_map[state.syntax.expected_len.min(15) as usize].p();
+            let p = self.learned.tag_map[state.syntax.expected_len.min(15) as usize].p();
             if next_bit(byte, state.bits) == 1 { stretch(p) } else { -stretch(p) }
         });
     }
@@ -292,20 +325,20 @@ impl Model {
     /// Learns the bit that came.
     pub(super) fn update(&mut self, bit: u32) {
         let bit = (bit & 1).cast_signed();
-        self.mixer.update(&self.state.inputs, bit);
-        self.last_mixer.update(&self.state.outputs, bit);
-        self.refine[self.state.refine_at].teach(bit, 255);
+        self.learned.mixer.update(&self.state.inputs, bit);
+        self.learned.last_mixer.update(&self.state.outputs, bit);
+        self.learned.refine[self.state.refine_at].teach(bit, 255);
         for context in 0..CONTEXTS {
             let at = self.state.at[context];
             let hash = mix(self.state.hashes[context], self.state.bits.wrapping_mul(0x2545_f491));
             let check = hash & 0xff;
-            let mut slot = self.slots[at];
+            let mut slot = self.slots.get(at);
             if slot >> 24 != check {
                 slot = check << 24 | 0x8000;
             }
             let history = slot >> 17 & 0x7f;
             if history != 0 {
-                self.maps[self.state.map_at[context]].teach(bit, 255);
+                self.learned.maps[self.state.map_at[context]].teach(bit, 255);
             }
             let seen = (history & 7) + (history >> 3 & 7);
             let p = (slot & 0xffff).cast_signed();
@@ -313,7 +346,7 @@ impl Model {
             let step = 65_536 / (2 * seen.min(12).cast_signed() + 3);
             let p = p + (((target - p) * (step >> 1)) >> 14);
             let p = p.clamp(16, 65_519).unsigned_abs();
-            self.touch(at, check << 24 | history_after(history, bit) << 17 | p);
+            self.slots.set(at, check << 24 | history_after(history, bit) << 17 | p);
         }
         self.update_matches(bit);
         self.state.bits = self.state.bits << 1 | bit.unsigned_abs();
@@ -327,13 +360,13 @@ impl Model {
         for found in &mut state.matches {
             if let Some(byte) = found.byte {
                 let right = next_bit(byte, state.bits) == bit;
-                self.match_maps[found.row].teach(i32::from(right), 400);
+                self.learned.match_maps[found.row].teach(i32::from(right), 400);
             }
         }
         if let Some(byte) = state.expected {
             let right = next_bit(byte, state.bits) == bit;
             let at = state.syntax.expected_len.min(15) as usize;
-            self.tag_map[at].teach(i32::from(right), 255);
+            self.learned.tag_map[at].teach(i32::from(right), 255);
         }
     }
 
@@ -371,17 +404,15 @@ impl Model {
             }
             if let Some(recent) = self.history.get(len.wrapping_sub(*length)..) {
                 let hash = recent.iter().fold(0, |hash, byte| mix(hash, u32::from(*byte) + 1));
-                let place = self.places_at
-                    + (which << self.slot_bits)
-                    + (hash >> (32 - self.slot_bits)) as usize;
-                let candidate = self.slots[place] as usize;
+                let place = (which << self.slot_bits) + (hash >> (32 - self.slot_bits)) as usize;
+                let candidate = self.places.get(place) as usize;
                 if candidate > 0 && (found.at == 0 || found.len < *length) {
                     let common = self.common(candidate, len);
                     if common >= *length && common > found.len {
                         found = Match { at: candidate, len: common, ..Match::default() };
                     }
                 }
-                self.touch(place, u32::try_from(len).unwrap_or(0));
+                self.places.set(place, u32::try_from(len).unwrap_or(0));
             }
             found.byte = if found.at > 0 { self.history.get(found.at).copied() } else { None };
             self.state.matches[which] = found;
