@@ -1,5 +1,5 @@
-//! What the contexts of deflate and brotli really take against what the table of codecs says: the relay's budget of
-//! codec memory is only as true as that.
+//! What the contexts of deflate and brotli really take against what the table of codecs says: the
+//! relay's budget of codec memory is only as true as that.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Tests.
 

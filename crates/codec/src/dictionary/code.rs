@@ -223,8 +223,8 @@ pub fn delta(previous: &[u8], limits: &Limits) -> Result<Coder, Error> {
     Coder::new(&Dictionary::raw(previous, limits)?, Method::Zstd, None, limits)
 }
 
-/// Whether a message may be mixed. Reading takes time by the length of the message, so a few hostile
-/// bytes must not stand for a long one; what is that regular is small by other methods too.
+/// Whether a message may be mixed. Reading takes time by the length of the message, so a few
+/// hostile bytes must not stand for a long one; what is that regular is small by other methods too.
 fn mixed(code: &[u8], message_len: usize) -> bool {
     message_len <= MIX_RATIO * (code.len() + 8)
 }
