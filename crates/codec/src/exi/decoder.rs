@@ -572,7 +572,10 @@ impl Core {
         self.rule = next;
         let text = self.tables.values.text.str(span).trim().to_owned();
         let (before, local) = text.split_once(':').unwrap_or(("", &text));
-        if let Some(target) = self.tables.names.by_prefix(before, local, self.first) {
+        // Without prefixes nobody can tell which type is meant.
+        if self.options.preserve.prefixes
+            && let Some(target) = self.tables.names.by_prefix(before, local, self.first)
+        {
             self.switch(target);
         }
         self.value = Val::Table(span);

@@ -601,6 +601,10 @@ impl Walk {
             self.names.write_name(target, &mut self.to);
             self.prefix(target, target_prefix);
         }
+        if self.options.preserve.lexical && !self.options.preserve.prefixes {
+            // Who reads it cannot tell what the prefix stands for.
+            return Ok(());
+        }
         let named = self.names.qname(target);
         if let Some(&id) = named.and_then(|name| self.grammars.named_types.get(&name))
             && let Some(found) = self.grammars.types.get(id as usize)

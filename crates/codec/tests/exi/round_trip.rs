@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 
 use longwire_codec::Limits;
 use longwire_codec::exi::{self, Options};
@@ -180,6 +181,23 @@ const LIMITS: Limits =
 fn bounded(stream: &[u8], options: &Options) {
     if let Ok(xml) = exi::decode(stream, options, None, &LIMITS) {
         assert!(xml.len() as u64 <= LIMITS.output_bytes);
+    }
+}
+
+/// The prefix in `xsi:type` means something to the encoder only, where values are kept as they are
+/// written and prefixes are not.
+#[test]
+fn a_type_whose_prefix_is_lost_does_not_lead_the_decoder_astray() {
+    let xml = "<a xmlns:i='http://www.w3.org/2001/XMLSchema-instance' \
+               xmlns:x='http://www.w3.org/2001/XMLSchema' i:type='x:int'>5</a>";
+    let mut schemas = data::Schemas::default();
+    for words in ["lexical", "strict,lexical", "lexical,prefixes", "strict", ""] {
+        let options = options(words);
+        let schema = Path::new(data::BUILT_IN);
+        let grammars = schemas.grammars(Some(schema), &options).unwrap();
+        let stream = data::encode(xml.as_bytes(), &options, grammars.as_ref()).unwrap();
+        let read = data::decode(&stream, &options, grammars.as_ref()).unwrap();
+        assert_eq!(difference(xml, &read, &kept(&options, true)), None, "{words}: {read}");
     }
 }
 
