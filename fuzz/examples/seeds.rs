@@ -28,8 +28,9 @@ fn main() -> Result<()> {
         b"to be, or not to be, to be, or not to be".to_vec(),
     ];
     let data = std::env::var("LONGWIRE_DATA").unwrap_or("../shared/data".to_owned());
+    println!("schema: {} schemas", schemas(Path::new(&data), &folder)?);
     let before = messages.len();
-    collect(Path::new(&data), &mut messages);
+    collect(Path::new(&data), &["xml", "json"], &mut messages);
     println!("{} seeds made here, {} from {data}", before, messages.len() - before);
     for &codec in CODECS.iter().filter(|codec| codec.number() != 0) {
         println!(
@@ -42,25 +43,49 @@ fn main() -> Result<()> {
 }
 
 /// Small files below `folder`, evenly from all that there are.
-fn collect(folder: &Path, messages: &mut Vec<Vec<u8>>) {
+fn collect(folder: &Path, ends: &[&str], messages: &mut Vec<Vec<u8>>) {
     let mut files = Vec::new();
-    walk(folder, &mut files);
+    walk(folder, ends, &mut files);
     files.sort();
     let step = files.len().div_ceil(MAX_FILES).max(1);
     messages.extend(files.iter().step_by(step).filter_map(|file| fs::read(file).ok()));
 }
 
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+fn walk(folder: &Path, ends: &[&str], files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let (path, Ok(about)) = (entry.path(), entry.metadata()) else { continue };
-        let is_text = path.extension().is_some_and(|end| end == "xml" || end == "json");
+        let is_text = path.extension().is_some_and(|end| ends.iter().any(|known| end == *known));
         if about.is_dir() {
-            walk(&path, files);
+            walk(&path, ends, files);
         } else if is_text && about.len() <= MAX_SEED_BYTES {
             files.push(path);
         }
     }
+}
+
+/// Writes schemas, and grammars made of them, for their target: how many.
+fn schemas(data: &Path, folder: &Path) -> Result<usize> {
+    let own = br#"<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema"><s:element name="a">
+<s:complexType><s:choice maxOccurs="unbounded"><s:element name="b" type="s:int"/><s:any/></s:choice>
+<s:attribute name="c" use="required"/><s:anyAttribute/></s:complexType></s:element></s:schema>"#;
+    let mut found = vec![own.to_vec()];
+    collect(data, &["xsd"], &mut found);
+    let folder = folder.join("codec_schema");
+    fs::create_dir_all(&folder)?;
+    for (at, bytes) in found.iter().enumerate() {
+        let document = codec::exi::schema::Document { location: "a.xsd", bytes };
+        let limits = codec::Limits::default();
+        let schema = codec::exi::Schema::parse(&[document], &mut |_, _| None, &limits);
+        let made = schema.and_then(|schema| schema.grammars(&Default::default(), &limits));
+        if let Ok(grammars) = made {
+            let bytes = [&[1][..], &grammars.to_bytes()].concat();
+            fs::write(folder.join(format!("seed-grammars-{at:04}")), bytes)?;
+        }
+        let head = [[0], [2], [4], [12]][at % 4];
+        fs::write(folder.join(format!("seed-schema-{at:04}")), [&head[..], bytes].concat())?;
+    }
+    Ok(found.len())
 }
 
 /// Writes the seeds of one codec, streams for its decoder and messages for its encoder: how many.

@@ -107,13 +107,13 @@ impl Grammars {
         if from.at != bytes.len() {
             return Err(from.malformed("bytes behind the grammars"));
         }
-        grammars.hash = grammars.digest();
-        if grammars.hash != *hash {
-            return Err(from.malformed("the hash is of other grammars"));
+        if !grammars.sound() {
+            return Err(from.malformed("the grammars refer to what is not there"));
         }
-        match grammars.sound() {
+        grammars.hash = grammars.digest();
+        match grammars.hash == *hash {
             true => Ok(grammars),
-            false => Err(from.malformed("the grammars refer to what is not there")),
+            false => Err(from.malformed("the hash is of other grammars")),
         }
     }
 

@@ -293,7 +293,8 @@ impl Loader<'_, '_> {
         }
     }
 
-    /// Defines the attributes of the prefix `xml`, if a document refers to one and none defines them.
+    /// Defines the attributes of the prefix `xml` where a document refers to one and none defines
+    /// them.
     fn xml_attributes(&mut self) -> Result<(), Error> {
         let known =
             self.sources.list.iter().any(|source| self.sources.texts.get(source.target) == XML);

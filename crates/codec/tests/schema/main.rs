@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout)] // Helpers of tests fail as tests do.
 
+mod peer;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
