@@ -22,9 +22,16 @@ pub(crate) fn read(from: &mut Reader) -> Result<Start, Fault> {
     let begin = *from;
     let cookie = (0..4).all(|at| from.byte() == COOKIE[at]);
     if !cookie {
+        if from.over() {
+            return Err(Fault::Short);
+        }
         *from = begin;
     }
-    if from.bits(2) != 0b10 {
+    let distinguishing = from.bits(2);
+    if from.over() {
+        return Err(Fault::Short);
+    }
+    if distinguishing != 0b10 {
         return Err(Fault::Bad("not an EXI stream: no distinguishing bits"));
     }
     let options = from.bits(1) == 1;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use longwire_codec::Limits;
-use longwire_codec::exi::{self, Options};
+use longwire_codec::exi::{self, Decoder, Encoder, Options};
 use proptest::prelude::*;
 
 use crate::data;
@@ -151,6 +151,33 @@ proptest! {
             let read_2 = data::decode(&stream, &Options::default(), None);
             prop_assert_eq!(read_2.map_err(TestCaseError::fail)?, read);
         }
+    }
+
+    #[test]
+    fn pieces_are_coded_like_the_whole(
+        xml in document(),
+        options in any_options(),
+        piece in 1..40_usize,
+    ) {
+        let whole = data::encode(xml.as_bytes(), &options, None).map_err(TestCaseError::fail)?;
+        let mut encoder = Encoder::new(&options, None, &LIMITS).unwrap();
+        let mut stream = Vec::new();
+        for block in xml.as_bytes().chunks(piece) {
+            encoder.push(block, false, &mut stream).unwrap();
+        }
+        encoder.push(&[], true, &mut stream).unwrap();
+        prop_assert_eq!(&stream, &whole);
+
+        let mut decoder = Decoder::new(&options, Box::new(|_| Ok(None)), &LIMITS);
+        let mut read = Vec::new();
+        for block in stream.chunks(piece) {
+            decoder.push(block, false).unwrap();
+            decoder.text(&mut read).unwrap();
+        }
+        decoder.push(&[], true).unwrap();
+        decoder.text(&mut read).unwrap();
+        let read = String::from_utf8(read).unwrap();
+        prop_assert_eq!(difference(&xml, &read, &kept(&options, false)), None, "{}", read);
     }
 
     #[test]
