@@ -75,19 +75,34 @@ struct Frame {
     type_id: TypeId,
 }
 
+/// The productions that a rule has learned, the last one with the lowest code.
+#[derive(Debug, Default)]
+struct Learned {
+    found: Vec<u32>,
+    /// Whether CH, EE and AT(xsi:type) are among them: those are learned once.
+    characters: bool,
+    end: bool,
+    xsi_type: bool,
+}
+
 /// What a stream fills.
 #[derive(Debug)]
 struct Tables {
     names: Names,
     values: Values,
-    learned: Vec<Vec<u32>>,
+    learned: Vec<Learned>,
     productions: usize,
 }
 
 impl Tables {
     fn new(grammars: &Grammars, options: &Options) -> Result<Self, Fault> {
         let (names, values) = (Names::new(grammars)?, Values::new(options));
-        Ok(Self { names, values, learned: vec![Vec::new(), Vec::new()], productions: 0 })
+        Ok(Self {
+            names,
+            values,
+            learned: vec![Learned::default(), Learned::default()],
+            productions: 0,
+        })
     }
 
     fn bytes(&self) -> usize {
@@ -212,8 +227,9 @@ impl Core {
     }
 
     /// The next event, or [`Fault::Short`] and nothing changed.
+    /// `whole`: all of the stream is there, and nothing has to be taken back.
     #[inline]
-    pub(crate) fn next(&mut self, from: &mut Reader) -> Result<(), Fault> {
+    pub(crate) fn next(&mut self, from: &mut Reader, whole: bool) -> Result<(), Fault> {
         self.events = self.events.wrapping_add(1);
         if self.events.is_multiple_of(64) {
             self.check()?;
@@ -221,9 +237,16 @@ impl Core {
         if self.plan.is_none() {
             self.scratch.clear();
         }
+        if whole {
+            self.tables.values.forget();
+            return match self.event(from) {
+                // What was read behind the end was zeros: no reason to complain about it.
+                Err(_) if from.over() => Err(Fault::Short),
+                other => other,
+            };
+        }
         let (names, values) = (self.tables.names.mark(), self.tables.values.mark());
         match self.event(from) {
-            // What was read behind the end was zeros: no reason to complain about it.
             Err(fault) if from.over() || fault == Fault::Short => {
                 self.tables.names.roll_back(names);
                 self.tables.values.roll_back(values);
@@ -274,7 +297,7 @@ impl Core {
     /// Reads an event of a built-in grammar (EXI §8.4.3).
     fn learned_event(&mut self, from: &mut Reader) -> Result<(), Fault> {
         let rule = self.rule;
-        let learned = &self.tables.learned[(rule & !LEARNED) as usize];
+        let learned = &self.tables.learned[(rule & !LEARNED) as usize].found;
         let (count, base) = (learned.len(), self.fixed.base(rule));
         let more = usize::from(self.fixed.second_count(rule) > 0);
         let code = from.bits(width(count + base + more)) as usize;
@@ -334,13 +357,21 @@ impl Core {
         if rule & LEARNED == 0 {
             return;
         }
-        self.tables.learned[(rule & !LEARNED) as usize].push(found);
+        self.tables.learned[(rule & !LEARNED) as usize].found.push(found);
         self.tables.productions += 1;
     }
 
     fn learn_once(&mut self, rule: RuleId, found: u32) {
-        if rule & LEARNED != 0 && !self.tables.learned[(rule & !LEARNED) as usize].contains(&found)
-        {
+        if rule & LEARNED == 0 {
+            return;
+        }
+        let learned = &mut self.tables.learned[(rule & !LEARNED) as usize];
+        let known = match found & 3 {
+            key::CHARACTERS => &mut learned.characters,
+            key::END => &mut learned.end,
+            _ => &mut learned.xsi_type,
+        };
+        if !std::mem::replace(known, true) {
             self.learn(rule, found);
         }
     }
@@ -380,7 +411,7 @@ impl Core {
     fn make_rule(&mut self) -> Result<RuleId, Fault> {
         let at = u32::try_from(self.tables.learned.len()).ok().filter(|&at| at < LEARNED);
         let at = at.ok_or(Fault::Limit("table_bytes"))?;
-        self.tables.learned.extend([Vec::new(), Vec::new()]);
+        self.tables.learned.extend([Learned::default(), Learned::default()]);
         Ok(at | LEARNED)
     }
 

@@ -1,6 +1,6 @@
 //! From XML text to a stream.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     NAME, Options,
@@ -9,7 +9,7 @@ use super::{
     decoder::{XSI_NIL, XSI_TYPE},
     grammar::{self, Grammars, QName},
     header,
-    tables::NONE,
+    tables::{MAX_PREFIXES, NONE},
     walk::{Kind, Walk},
 };
 use crate::{
@@ -74,18 +74,45 @@ impl Driver {
     /// Says whether that was the last one. Events are taken apart where they are made: to move one
     /// costs more than to read it.
     #[inline(always)]
-    fn event(&mut self, event: xml::Event<'_>, scanner: &Scanner) -> Result<bool, Fault> {
-        match event {
-            xml::Event::Start(start) => self.start(&start, scanner)?,
-            xml::Event::End { .. } => self.end()?,
-            xml::Event::Text(text) => self.text.push_str(&text),
-            other => return self.rare(other),
+    fn event(
+        &mut self,
+        found: Result<xml::Event<'_>, Error>,
+        scanner: &Scanner,
+    ) -> Result<bool, Error> {
+        let result = match found {
+            Ok(xml::Event::Start(start)) => self.start(&start, scanner),
+            Ok(xml::Event::End { .. }) => self.end(),
+            Ok(xml::Event::Text(Cow::Borrowed(text))) => {
+                self.text.push_str(text);
+                return Ok(false);
+            }
+            Ok(xml::Event::Text(Cow::Owned(text))) => {
+                self.text.push_str(&text);
+                return Ok(false);
+            }
+            Ok(xml::Event::Eof) => {
+                return self.eof().map(|()| true).map_err(|fault| error(fault, scanner.offset()));
+            }
+            Ok(other) => self.rare(other),
+            Err(fault) => return Err(fault),
+        };
+        match result {
+            Ok(()) => Ok(false),
+            Err(fault) => Err(error(fault, scanner.offset())),
         }
-        Ok(false)
+    }
+
+    fn eof(&mut self) -> Result<(), Fault> {
+        self.begin()?;
+        self.walk.end_document()?;
+        if self.fills {
+            self.walk.to.align();
+        }
+        Ok(())
     }
 
     #[inline(never)]
-    fn rare(&mut self, event: xml::Event<'_>) -> Result<bool, Fault> {
+    fn rare(&mut self, event: xml::Event<'_>) -> Result<(), Fault> {
         let preserve = self.options.preserve;
         match event {
             xml::Event::Comment(text) if preserve.comments => {
@@ -111,17 +138,9 @@ impl Driver {
                 self.flush(false)?;
                 self.walk.strings(Kind::Entity, grammar::Event::EntityReference, &[name])?;
             }
-            xml::Event::Eof => {
-                self.begin()?;
-                self.walk.end_document()?;
-                if self.fills {
-                    self.walk.to.align();
-                }
-                return Ok(true);
-            }
             _ => {}
         }
-        Ok(false)
+        Ok(())
     }
 
     fn begin(&mut self) -> Result<(), Fault> {
@@ -174,6 +193,9 @@ impl Driver {
             let (prefix, uri) = (declared.prefix(start), self.uri(declared.uri, scanner));
             if self.options.preserve.prefixes && !self.options.strict {
                 self.walk.namespace(uri, prefix, prefix == start.prefix)?;
+            }
+            if self.bindings.len() >= MAX_PREFIXES {
+                return Err(Fault::Limit("1024 prefixes in scope"));
             }
             self.bindings.push(Binding { depth: self.depth, prefix: prefix.into(), uri });
         }
@@ -312,7 +334,7 @@ impl Encoder {
     /// Adds a block of UTF-8; `last` says that no other follows. What is whole goes to `out`.
     ///
     /// # Errors
-    /// XML that is not well-formed, or that a strict schema does not allow, with the offset; limits.
+    /// XML that is not well-formed, or that a strict schema does not allow, with its offset; limits.
     pub fn push(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
         let around = self.driver.around > 0 && last;
         self.xml.push(block, last && !around)?;
@@ -321,8 +343,7 @@ impl Encoder {
         }
         while !self.done {
             let Some((event, scanner)) = self.xml.next()? else { break };
-            let done = self.driver.event(event, scanner);
-            self.done = done.map_err(|fault| error(fault, scanner.offset()))?;
+            self.done = self.driver.event(Ok(event), scanner)?;
         }
         self.driver.walk.drain(out);
         Ok(())
@@ -353,8 +374,8 @@ pub(crate) fn write_document(
     let mut driver = Driver { fills: false, ..Driver::new(walk, options) };
     let mut reader = xml::Reader::of(document, limits);
     loop {
-        let event = reader.next().map_err(|_| Fault::Bad("options that XML cannot say"))?;
-        if driver.event(event, reader.scanner())? {
+        let done = driver.event(reader.next(), reader.scanner());
+        if done.map_err(|_| Fault::Bad("options that XML cannot say"))? {
             return Ok(driver.walk.to);
         }
     }
@@ -393,9 +414,7 @@ pub fn encode(
     let mut driver = driver(options, grammars.cloned(), limits)?;
     let mut reader = xml::Reader::of(&text, limits);
     loop {
-        let event = reader.next()?;
-        let done = driver.event(event, reader.scanner());
-        if done.map_err(|fault| error(fault, reader.offset() as u64))? {
+        if driver.event(reader.next(), reader.scanner())? {
             break;
         }
     }

@@ -116,7 +116,7 @@ pub(crate) fn read(from: &mut Reader, agreed: &Options, limits: &Limits) -> Resu
     };
     let mut reading = Reading { options, path: Vec::new(), text: String::new(), from: None };
     loop {
-        core.next(from)?;
+        core.next(from, true)?;
         let text = || String::from_utf8_lossy(core.text()).into_owned();
         match core.item {
             Item::Start { name, .. } => {

@@ -5,7 +5,7 @@ use super::{
     Options,
     bits::{Fault, Reader, width},
     grammar::Grammars,
-    tables::NONE,
+    tables::{MAX_PREFIXES, NONE},
 };
 
 /// Begin and end in a text, in one word, since it is moved about a lot.
@@ -54,6 +54,32 @@ impl Text {
     }
 }
 
+/// Text of names, looked at more often than read.
+#[derive(Debug, Default)]
+struct NameText {
+    text: String,
+    buffer: Vec<u8>,
+}
+
+impl NameText {
+    #[inline]
+    fn str(&self, span: Span) -> &str {
+        self.text.get(span.range()).unwrap_or_default()
+    }
+
+    fn push(
+        &mut self,
+        read: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
+    ) -> Result<Span, Fault> {
+        let place = |at| u32::try_from(at).map_err(|_| Fault::Limit("table_bytes"));
+        self.buffer.clear();
+        read(&mut self.buffer)?;
+        let begin = place(self.text.len())?;
+        self.text.push_str(std::str::from_utf8(&self.buffer).unwrap_or_default());
+        Ok(Span::new(begin, place(self.text.len())?))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Uri {
     text: Span,
@@ -88,7 +114,7 @@ pub(crate) struct Mark {
 /// Names (EXI §7.3.1, §7.3.2).
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    text: Text,
+    text: NameText,
     uris: Vec<Uri>,
     names: Vec<Name>,
     bases: Vec<u32>,
@@ -123,7 +149,7 @@ impl Names {
 
     /// Bytes they take, by estimate.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.0.len() + self.uris.len() * 96 + self.names.len() * 28 + self.grown.len() * 12
+        self.text.text.len() + self.uris.len() * 96 + self.names.len() * 28 + self.grown.len() * 12
     }
 
     fn add_uri(
@@ -163,7 +189,7 @@ impl Names {
 
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            text: self.text.0.len(),
+            text: self.text.text.len(),
             uris: self.uris.len(),
             names: self.names.len(),
             prefixes: self.grown.len(),
@@ -179,7 +205,7 @@ impl Names {
             self.uris[name.uri as usize].locals.pop();
         }
         self.uris.truncate(mark.uris);
-        self.text.0.truncate(mark.text);
+        self.text.text.truncate(mark.text);
     }
 
     /// The number of a name of the schema.
@@ -273,6 +299,9 @@ impl Names {
         let prefixes = self.uris[uri as usize].prefixes.len();
         let prefix = match from.bits(width(prefixes + 1)) {
             0 => {
+                if prefixes >= MAX_PREFIXES {
+                    return Err(Fault::Limit("1024 prefixes of a namespace"));
+                }
                 let prefix = self.add_prefix(uri, |to| from.string(to))?;
                 let text = self.prefix(uri, prefix);
                 if !text.is_empty() && !crate::xml::is_nc_name(text) {
@@ -347,8 +376,14 @@ impl Values {
             + self.locals.len() * size_of::<Vec<u32>>()
     }
 
-    pub(crate) fn mark(&mut self) -> ValueMark {
+    /// Nothing so far will be taken back.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
         self.replaced.clear();
+    }
+
+    pub(crate) fn mark(&mut self) -> ValueMark {
+        self.forget();
         ValueMark {
             text: self.text.0.len(),
             values: self.values.len(),

@@ -264,7 +264,7 @@ impl<'r> Decoder<'r> {
             return Ok(false);
         }
         let mut from = Reader::new(&self.data, self.at, self.aligned);
-        match core.next(&mut from) {
+        match core.next(&mut from, self.last) {
             Ok(()) => {
                 self.at = from.at;
                 self.wanted = 0;
@@ -368,7 +368,7 @@ fn structure(
     queue: &mut VecDeque<(Item, Val)>,
 ) -> Result<(), Fault> {
     loop {
-        core.next(from)?;
+        core.next(from, true)?;
         queue.push_back((core.item, core.value));
         let full = core.plan.as_ref().is_some_and(channels::Plan::is_full);
         if full || matches!(core.item, Item::EndDocument) {

@@ -11,6 +11,10 @@ use super::{
 /// No number.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Most prefixes that a document declares for one namespace, or has in scope: they are looked
+/// through one by one.
+pub(crate) const MAX_PREFIXES: usize = 1024;
+
 /// A namespace, in the URI partition or not yet.
 #[derive(Debug)]
 struct Uri {
@@ -42,6 +46,7 @@ pub(crate) struct Names {
     uris: Vec<Uri>,
     names: Vec<Name>,
     by_text: Index,
+    by_uri: Index,
     /// First name of each initial namespace.
     bases: Vec<u32>,
     initial_count: u32,
@@ -76,8 +81,10 @@ impl Names {
 
     fn add_uri(&mut self, text: &str) -> u32 {
         self.bytes += 96 + text.len();
+        let number = small(self.uris.len());
         self.uris.push(Uri { text: text.into(), id: NONE, locals: 0, prefixes: Vec::new() });
-        small(self.uris.len() - 1)
+        self.by_uri.insert(hash(text.as_bytes()), number);
+        number
     }
 
     fn enter_uri(&mut self, uri: u32) {
@@ -105,8 +112,10 @@ impl Names {
 
     /// The number of a namespace.
     pub(crate) fn uri(&mut self, text: &str) -> u32 {
-        let known = self.uris.iter().position(|uri| &*uri.text == text);
-        known.map_or_else(|| self.add_uri(text), small)
+        let uris = &self.uris;
+        let same = |at: u32| &*uris[at as usize].text == text;
+        let known = self.by_uri.find(hash(text.as_bytes()), same);
+        known.unwrap_or_else(|| self.add_uri(text))
     }
 
     /// The number of a name.
@@ -194,17 +203,27 @@ impl Names {
     }
 
     /// NS: namespace and prefix (EXI §7.3.1), which enters the partition of the namespace.
-    pub(crate) fn write_declaration(&mut self, uri: u32, prefix: &str, to: &mut Writer) {
+    pub(crate) fn write_declaration(
+        &mut self,
+        uri: u32,
+        prefix: &str,
+        to: &mut Writer,
+    ) -> Result<(), Fault> {
         self.write_uri(uri, to);
         let prefixes = &mut self.uris[uri as usize].prefixes;
         let bits = width(prefixes.len() + 1);
         if let Some(at) = prefixes.iter().position(|known| &**known == prefix) {
-            return to.bits(small(at) + 1, bits);
+            to.bits(small(at) + 1, bits);
+            return Ok(());
+        }
+        if prefixes.len() >= MAX_PREFIXES {
+            return Err(Fault::Limit("1024 prefixes of a namespace"));
         }
         to.bits(0, bits);
         to.string(prefix, 0);
         prefixes.push(prefix.into());
         self.bytes += 24 + prefix.len();
+        Ok(())
     }
 }
 
@@ -261,8 +280,8 @@ impl Values {
         &self.text[begin..begin + value.length as usize]
     }
 
-    /// Says whether the table grew. A string value of `name`: a hit in the partition of the name or in the global one, or the
-    /// length + 2, and the text by `chars`.
+    /// A string value of `name`: a hit in the partition of the name or in the global one, or the
+    /// length + 2, and the text by `chars`. Says whether the table grew.
     #[inline]
     pub(crate) fn write(
         &mut self,

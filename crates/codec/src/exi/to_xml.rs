@@ -4,7 +4,7 @@ use super::{
     bits::Fault,
     decoder::{Core, Item},
     read_tables::Span,
-    tables::NONE,
+    tables::{MAX_PREFIXES, NONE},
 };
 use crate::xml::is_nc_name;
 
@@ -42,7 +42,7 @@ pub(crate) struct ToXml {
 }
 
 impl ToXml {
-    /// `whole`: the text is not taken before the end, and made-up prefixes are declared at the root.
+    /// `whole`: nothing is taken before the end, and made-up prefixes are declared at the root.
     pub(crate) fn new(prefixes: bool, whole: bool) -> Self {
         Self {
             root: (whole && !prefixes).then_some(0),
@@ -95,6 +95,10 @@ impl ToXml {
 
     fn rare(&mut self, item: Item, core: &Core) -> Result<(), Fault> {
         if let Item::Namespace { uri, prefix, local } = item {
+            // Bindings are looked through one by one.
+            if self.declared.len() + self.bindings.len() >= MAX_PREFIXES {
+                return Err(Fault::Limit("1024 prefixes in scope"));
+            }
             self.declared.push((uri, prefix, local));
             return Ok(());
         }
@@ -141,6 +145,7 @@ impl ToXml {
         if public.contains(&b'"') || (system.contains(&b'"') && system.contains(&b'\'')) {
             return Err(Fault::Bad("an identifier with both quotes"));
         }
+        let begin = self.out.len();
         self.raw(&[b"<!DOCTYPE ", name]);
         if !public.is_empty() {
             self.raw(&[b" PUBLIC \"", public, b"\" ", quote, system, quote]);
@@ -151,7 +156,14 @@ impl ToXml {
             self.raw(&[b" [", subset, b"]"]);
         }
         self.raw(&[b">"]);
-        Ok(())
+        // What was read must be no more than a document type.
+        let written = [self.out.get(begin..).unwrap_or_default(), b"<a/>"].concat();
+        let mut reader = crate::xml::Reader::new(&written, &crate::Limits::default())
+            .map_err(|_| Fault::Bad("not a document type"))?;
+        match reader.next() {
+            Ok(crate::xml::Event::Doctype(_)) if reader.offset() + 4 == written.len() => Ok(()),
+            _ => Err(Fault::Bad("not a document type")),
+        }
     }
 
     #[inline]

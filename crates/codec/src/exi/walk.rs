@@ -617,7 +617,7 @@ impl Walk {
     /// NS, where the grammar has it; `own` says that it is the prefix of the element itself.
     pub(crate) fn namespace(&mut self, uri: u32, prefix: &str, own: bool) -> Result<(), Fault> {
         if self.event(Kind::Namespace, Event::Namespace)? {
-            self.names.write_declaration(uri, prefix, &mut self.to);
+            self.names.write_declaration(uri, prefix, &mut self.to)?;
             self.to.bits(u32::from(own), 1);
         }
         Ok(())
