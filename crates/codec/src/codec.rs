@@ -4,6 +4,7 @@ use crate::brotli::Brotli;
 use crate::deflate::Deflate;
 use crate::identity::Identity;
 use crate::settings::{Gathered, Settings};
+use crate::xmill::Xmill;
 use crate::zstd::Zstd;
 use crate::{Error, Limits, table};
 
@@ -186,6 +187,7 @@ pub static CODECS: &[&dyn Codec] = &[
     &table::dictionary::DELTA,
     &table::dictionary::DCB,
     &table::dictionary::DCZ,
+    &Xmill,
 ];
 
 /// The codecs that a pair can use for any exchange: they need nothing, and each block comes out

@@ -33,6 +33,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 pub mod wbxml;
+pub mod xmill;
 pub mod xml;
 mod zstd;
 

@@ -1,0 +1,36 @@
+//! A compressor for XML of the class of XMill: structure apart from content, each value in the
+//! light of its path, and every byte back as it was.
+//!
+//! H. Liefke and D. Suciu, "XMill: an efficient compressor for XML data" (SIGMOD 2000), had the
+//! idea to group values by path. Here one model walks over the document and learns from it what
+//! follows what: markup from the markup before it, a value from the values of its path, a word from
+//! the words before it, a byte from the bytes around it and those above it in its column. Only what
+//! differs from the guess is written. Input need not be XML; what is not comes back as well, and
+//! never grows by more than [`GROWTH_BYTES`] and 8 bytes a mebibyte.
+//!
+//! The format is in `docs/formats/xmill.md`.
+//!
+//! ```
+//! use longwire_codec::Settings;
+//! let row = |i: u32| format!("<row><key>{i}</key><name>Customer#{i:09}</name></row>\n");
+//! let table: String = (700..900).map(row).collect();
+//! let coded = Settings::default().encode("xmill", table.as_bytes())?;
+//! assert!(coded.len() < table.len() / 40);
+//! assert_eq!(Settings::default().decode("xmill", &coded)?, table.as_bytes());
+//! # Ok::<(), longwire_codec::Error>(())
+//! ```
+
+mod model;
+mod nibbles;
+mod pieces;
+mod range;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod vocabulary;
+
+pub(crate) use stream::Xmill;
+pub use stream::{decode, encode};
+
+/// Most bytes by which a message of one block can grow.
+pub const GROWTH_BYTES: usize = 16;

@@ -1,0 +1,787 @@
+//! What comes next in a document: which piece of markup, which value, which word, which byte.
+//!
+//! One code for both directions: with a [`Coder`] that encodes, the document stands in `text`
+//! already and is walked over; with one that decodes, it grows there.
+
+#![expect(clippy::cast_possible_truncation, reason = "hashes and counts are cut on purpose")]
+
+use super::nibbles::Nibbles;
+use super::pieces::{Item, Piece, Pieces, Place, hash_bytes, join, next_item};
+use super::range::Coder;
+use super::vocabulary::{Vocabulary, is_letter, word_len};
+
+/// Open elements that are followed; deeper ones are coded as if they were siblings.
+const DEPTH: usize = 256;
+/// Containers: values of one path share one; others of the same hash take its place.
+const CONTAINERS: usize = 1 << 10;
+/// Symbols of structure before the pieces.
+const NEW: usize = 0;
+const END: usize = 1;
+const TEXT: usize = 2;
+const PIECE: usize = 3;
+/// The container of new pieces.
+const SPELLED: u32 = 1;
+/// Bytes of a container after which it is decided whether mixing contexts pays there.
+const TRIAL_BYTES: i32 = 96;
+/// Bytes that then go without, before it is tried again.
+const PLAIN_BYTES: i32 = 4096;
+/// Kinds of places of numbers of words, and of symbols.
+const WORD_PLACE: usize = 61;
+const SYMBOL_PLACE: usize = 62;
+
+/// Why decoding stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// An element is closed that is not open.
+    Unopened,
+    /// A piece that does not exist.
+    Unknown,
+    /// More bytes than the block has.
+    Overlong,
+    /// An item of no bytes where only some can stand.
+    Empty,
+}
+
+/// A chance of a bit in 1/65536.
+#[derive(Clone, Copy)]
+struct Chance(u16);
+
+impl Chance {
+    #[inline(always)]
+    fn code<C: Coder>(&mut self, c: &mut C, bit: bool) -> bool {
+        let bit = c.bit(bit, u32::from(self.0));
+        let step = if bit { (65_500 - self.0) >> 4 } else { 0 };
+        self.0 = if bit { self.0 + step } else { self.0 - (self.0 - 36 >> 4) };
+        bit
+    }
+}
+
+/// Where a value stands, its length, and its hash.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    at: u32,
+    len: u32,
+    hash: u32,
+}
+
+impl Span {
+    /// Whether the other has the same bytes, as far as the hash tells.
+    fn is(self, other: Self) -> bool {
+        self.len == other.len && self.hash == other.hash
+    }
+}
+
+/// Values of one path.
+#[derive(Clone, Copy)]
+struct Container {
+    key: u32,
+    last: Span,
+    /// Whether the last words were guessed, the newest in the lowest bit.
+    guessed: [u8; 2],
+    /// Whether they were of the vocabulary.
+    known: u8,
+    /// Whether the last value begins as a number does.
+    numeric: bool,
+    chances: [Chance; 5],
+    /// Bytes left of the trial of mixing, or less than 0: to go without.
+    trial: i32,
+    /// What it began with.
+    span: i32,
+    gain: i32,
+}
+
+impl Container {
+    const FREE: Self = Self {
+        key: 0,
+        last: Span { at: 0, len: 0, hash: 0 },
+        guessed: [u8::MAX; 2],
+        known: 0,
+        numeric: false,
+        chances: [Chance(30_000); 5],
+        trial: TRIAL_BYTES,
+        span: TRIAL_BYTES,
+        gain: 0,
+    };
+}
+
+impl Container {
+    /// Counts a byte and what mixing gained there.
+    #[inline(always)]
+    fn tried(&mut self, gain: i32) {
+        self.gain += gain;
+        self.trial -= self.trial.signum();
+        if self.trial == 0 {
+            let pays = self.gain > self.span * 2;
+            self.span = match self.span {
+                ..0 => TRIAL_BYTES,
+                _ if pays => PLAIN_BYTES,
+                _ => -PLAIN_BYTES,
+            };
+            self.trial = self.span;
+            self.gain = 0;
+        }
+    }
+}
+
+/// What followed a context.
+#[derive(Clone, Copy, Default)]
+struct Guess {
+    value: u32,
+    check: u16,
+    sure: u16,
+}
+
+/// A table of guesses by hash.
+struct Guesses {
+    all: Vec<Guess>,
+    shift: u32,
+}
+
+impl Guesses {
+    fn new(log: u32) -> Self {
+        Self { all: vec![Guess::default(); 1 << log], shift: 32 - log }
+    }
+
+    /// The guess for a context: `sure` is 0 if there is none.
+    #[inline(always)]
+    fn of(&self, hash: u32) -> Guess {
+        let guess = self.all[(hash >> self.shift) as usize];
+        if guess.check == hash as u16 { guess } else { Guess::default() }
+    }
+
+    /// Notes what came; a guess that was right becomes surer.
+    #[inline(always)]
+    fn note(&mut self, hash: u32, value: u32) {
+        let guess = &mut self.all[(hash >> self.shift) as usize];
+        let check = hash as u16;
+        if guess.check == check && guess.value == value {
+            guess.sure = (guess.sure + 1).min(15);
+        } else if guess.check == check && guess.sure > 3 {
+            guess.sure /= 4;
+        } else {
+            *guess = Guess { value, check, sure: 1 };
+        }
+    }
+}
+
+impl Guesses {
+    /// Notes where what followed stands now; of a sure guess that missed, only that.
+    #[inline(always)]
+    fn note_place(&mut self, hash: u32, place: u32, hit: bool) {
+        let guess = &mut self.all[(hash >> self.shift) as usize];
+        let check = hash as u16;
+        let sure = if guess.check == check && hit { (guess.sure + 1).min(15) } else { 1 };
+        *guess = Guess { value: place, check, sure };
+    }
+}
+
+struct Frame {
+    number: u16,
+    name: u32,
+}
+
+/// All that was learned from a stream.
+pub(super) struct Model {
+    /// The document from `base` on.
+    pub(super) text: Vec<u8>,
+    /// Coded up to here, as an index into `text`.
+    at: usize,
+    /// Bytes that were dropped before `text`.
+    base: u32,
+    place: Place,
+    stack: Vec<Frame>,
+    pieces: Pieces,
+    /// The last symbols of structure, newest first.
+    symbols: [u32; 6],
+    orders: [Guesses; 3],
+    chances: Vec<Chance>,
+    nibbles: Nibbles,
+    containers: Vec<Container>,
+    /// Values by the one before in their container, and by the one before in the document.
+    after: Followers,
+    previous: u32,
+    /// The last value of all.
+    latest: Span,
+    derived: Vec<u8>,
+    words: [Guesses; 2],
+    vocabulary: Vocabulary,
+    word_chances: Vec<Chance>,
+    ends: [Chance; 2],
+    /// Key of the attribute that a piece opened.
+    attribute: u32,
+}
+
+/// Values by what came before them.
+struct Followers {
+    all: Vec<(u32, Span)>,
+    shift: u32,
+}
+
+impl Followers {
+    fn new(log: u32) -> Self {
+        Self { all: vec![(0, Span::default()); 1 << log], shift: 32 - log }
+    }
+
+    /// The value that came in a context; of length 0 if there is none.
+    fn of(&self, hash: u32) -> Span {
+        let (check, span) = self.all[(hash >> self.shift) as usize];
+        if check == hash { span } else { Span::default() }
+    }
+
+    fn note(&mut self, hash: u32, span: Span) {
+        self.all[(hash >> self.shift) as usize] = (hash, span);
+    }
+}
+
+impl Model {
+    /// Bytes of the tables for 2^`log` bytes, at most.
+    pub(super) fn table_bytes(log: u32) -> usize {
+        const FIXED: usize = 1 << 20;
+        let small = 1 << log.saturating_sub(5).clamp(8, 14);
+        let slots = 1 << log.saturating_sub(3).clamp(10, 15);
+        FIXED + Pieces::MOST_BYTES + slots * 32 + small * (3 * 8 + 16 + 2 * 2 * 8 + 8)
+    }
+
+    /// Tables for about 2^`log` bytes.
+    pub(super) fn new(log: u32) -> Self {
+        let small = log.saturating_sub(5).clamp(8, 14);
+        Self {
+            text: Vec::new(),
+            at: 0,
+            base: 0,
+            place: Place::Content,
+            stack: Vec::new(),
+            pieces: Pieces::new(),
+            symbols: [0; 6],
+            orders: [Guesses::new(small), Guesses::new(small), Guesses::new(small)],
+            chances: vec![Chance(40_000); 3 * 2 * 16],
+            nibbles: Nibbles::new(log.saturating_sub(3).clamp(10, 15)),
+            containers: vec![Container::FREE; CONTAINERS],
+            after: Followers::new(small),
+            previous: 0,
+            latest: Span::default(),
+            derived: Vec::new(),
+            words: [Guesses::new(small + 1), Guesses::new(small + 1)],
+            vocabulary: Vocabulary::new(small),
+            word_chances: vec![Chance(16_000); 3 * 8 * 8],
+            ends: [Chance(600); 2],
+            attribute: 0,
+        }
+    }
+
+    /// Codes from where it is up to `end`, an index into `text`.
+    pub(super) fn code<C: Coder>(&mut self, c: &mut C, end: usize) -> Result<(), Broken> {
+        while self.at < end {
+            let before = self.at;
+            let in_value = self.place;
+            if let Place::Value(mark) = in_value {
+                let len = match next_item(if C::DECODES { &[] } else { &self.text[self.at..end] }, in_value) {
+                    Item::Value(len) | Item::Piece(len) => len,
+                };
+                self.value(c, self.attribute, mark, len, end)?;
+                if self.at < end {
+                    self.place = Place::Tag;
+                }
+            } else {
+                self.structure(c, end)?;
+                if self.at == before {
+                    return Err(Broken::Empty);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A piece of markup or that text follows, and the text.
+    fn structure<C: Coder>(&mut self, c: &mut C, end: usize) -> Result<(), Broken> {
+        let mut item = Item::Piece(0);
+        let mut wanted = 0;
+        if !C::DECODES {
+            item = next_item(&self.text[self.at..end], self.place);
+            wanted = match item {
+                Item::Value(_) => TEXT,
+                Item::Piece(len) => self.symbol_of(&self.text[self.at..self.at + len]),
+            };
+        }
+        let mut symbol = self.symbol(c, wanted);
+        let start = self.at;
+        match symbol {
+            TEXT => {
+                let len = if let Item::Value(len) = item { len } else { 0 };
+                let key = self.path();
+                self.value(c, key, b'<', len, end)?;
+            }
+            END => {
+                let number = usize::from(self.stack.last().ok_or(Broken::Unopened)?.number);
+                let len = self.pieces.name(number).len() + 3;
+                if C::DECODES {
+                    self.text.extend_from_slice(b"</");
+                    self.text.extend_from_slice(self.pieces.name(number));
+                    self.text.push(b'>');
+                }
+                self.at += len;
+                self.stack.pop();
+                self.place = Place::Content;
+            }
+            NEW => {
+                let len = if let Item::Piece(len) = item { len } else { 0 };
+                self.spell(c, SPELLED, b'<', len, end)?;
+                let bytes = &self.text[start..self.at];
+                let (number, piece) = match self.pieces.add(bytes) {
+                    Some(number) => (number, self.pieces.get(number).copied()),
+                    None => (usize::from(u16::MAX), None),
+                };
+                let piece = piece.unwrap_or_else(|| Piece::of(&self.text[start..self.at]));
+                self.follow(number, piece);
+                symbol = number + PIECE;
+            }
+            _ => {
+                let number = symbol - PIECE;
+                let piece = *self.pieces.get(number).ok_or(Broken::Unknown)?;
+                let len = self.pieces.bytes(number).len();
+                if C::DECODES {
+                    self.text.extend_from_slice(self.pieces.bytes(number));
+                }
+                self.at += len;
+                self.follow(number, piece);
+            }
+        }
+        if self.at > end {
+            return Err(Broken::Overlong);
+        }
+        self.symbols.rotate_right(1);
+        self.symbols[0] = symbol as u32;
+        Ok(())
+    }
+
+    fn symbol_of(&self, bytes: &[u8]) -> usize {
+        if let Some(frame) = self.stack.last() {
+            let name = self.pieces.name(usize::from(frame.number));
+            if bytes.len() == name.len() + 3
+                && bytes.starts_with(b"</")
+                && &bytes[2..bytes.len() - 1] == name
+                && bytes.ends_with(b">")
+            {
+                return END;
+            }
+        }
+        self.pieces.find(bytes).map_or(NEW, |number| number + PIECE)
+    }
+
+    /// Opens, closes, and says where the document is behind a piece.
+    fn follow(&mut self, number: usize, piece: Piece) {
+        self.place = piece.after;
+        if piece.opens && self.stack.len() < DEPTH {
+            self.stack.push(Frame { number: number as u16, name: piece.name });
+        }
+        if let Place::Value(_) = piece.after {
+            self.attribute = join(piece.tail, self.stack.last().map_or(0, |frame| frame.name));
+        }
+        if piece.closes {
+            self.stack.pop();
+        }
+    }
+
+    /// Key of the container of text here: the names of the element and the one around it.
+    fn path(&self) -> u32 {
+        let mut names = self.stack.iter().rev().map(|frame| frame.name);
+        join(names.next().unwrap_or(0), names.next().unwrap_or(0))
+    }
+
+    /// A symbol of structure: guessed from the last ones, else by number.
+    fn symbol<C: Coder>(&mut self, c: &mut C, wanted: usize) -> usize {
+        let [a, b, d, e, f, g] = self.symbols;
+        let path = self.path();
+        let low = join(a | u32::from(self.place == Place::Tag) << 20, path);
+        let middle = join(join(b, d), low);
+        let high = join(join(join(e, f), g), middle);
+        let hashes = [high, middle, low];
+        let mut tried = [u32::MAX; 3];
+        for order in 0..3 {
+            let guess = self.orders[order].of(hashes[order]);
+            if guess.sure == 0 || tried.contains(&guess.value) {
+                continue;
+            }
+            tried[order] = guess.value;
+            let after_miss = usize::from(tried[..order].iter().any(|&value| value != u32::MAX));
+            let chance = &mut self.chances[(order * 2 + after_miss) * 16 + usize::from(guess.sure)];
+            if chance.code(c, wanted as u32 == guess.value) {
+                return self.note_symbol(hashes, guess.value as usize);
+            }
+        }
+        let contexts = [0x77 + u32::from(self.place == Place::Tag), join(a, 0x33), join(low, 0x51)];
+        let mut symbol = 0;
+        let halves = if self.pieces.len() + PIECE <= 256 { 2 } else { 4 };
+        for half in (0..halves).rev() {
+            let h = contexts.map(|h| join(h, symbol as u32 | half << 16));
+            let nibble = self.nibbles.nibble(c, wanted >> (4 * half) & 15, h, SYMBOL_PLACE * 32);
+            symbol = symbol << 4 | nibble;
+        }
+        self.note_symbol(hashes, symbol)
+    }
+
+    fn note_symbol(&mut self, hashes: [u32; 3], symbol: usize) -> usize {
+        for (order, hash) in hashes.into_iter().enumerate() {
+            self.orders[order].note(hash, symbol as u32);
+        }
+        symbol
+    }
+
+    fn slot(&mut self, key: u32) -> usize {
+        let slot = key as usize % CONTAINERS;
+        if self.containers[slot].key != key {
+            self.containers[slot] = Container { key, ..Container::FREE };
+        }
+        slot
+    }
+
+    /// The bytes of a span, if they are still there.
+    fn bytes(&self, span: Span) -> Option<&[u8]> {
+        let start = span.at.checked_sub(self.base)? as usize;
+        self.text.get(start..start + span.len as usize)
+    }
+
+    /// A value: one that was there before, else word by word and byte by byte.
+    fn value<C: Coder>(
+        &mut self,
+        c: &mut C,
+        key: u32,
+        mark: u8,
+        len: usize,
+        end: usize,
+    ) -> Result<(), Broken> {
+        let slot = self.slot(key);
+        let contexts = [
+            join(key, self.previous ^ 0x5555),
+            join(key, self.containers[slot].last.hash),
+        ];
+        let candidates =
+            [self.after.of(contexts[0]), self.after.of(contexts[1]), self.containers[slot].last];
+        let start = self.at;
+        let mut found = None;
+        for i in 0..3 {
+            let candidate = candidates[i];
+            if candidate.len == 0 || candidates[..i].iter().any(|other| other.is(candidate)) {
+                continue;
+            }
+            let Some(bytes) = self.bytes(candidate) else { continue };
+            if bytes.len() > end - start {
+                continue;
+            }
+            let hit = !C::DECODES && bytes.len() == len && self.text[start..].starts_with(bytes);
+            if self.containers[slot].chances[i].code(c, hit) {
+                found = Some(candidate);
+                break;
+            }
+        }
+        if found.is_none() && self.derive(slot) {
+            let hit = !C::DECODES
+                && self.derived.len() == len
+                && self.text[start..].starts_with(&self.derived);
+            let fits = self.derived.len() <= end - start;
+            if fits && self.containers[slot].chances[3].code(c, hit) {
+                if C::DECODES {
+                    self.text.extend_from_slice(&self.derived);
+                }
+                self.at += self.derived.len();
+                let span = Span {
+                    at: self.base + start as u32,
+                    len: self.derived.len() as u32,
+                    hash: hash_bytes(&self.derived),
+                };
+                self.note_value(slot, contexts, span);
+                return Ok(());
+            }
+        }
+        let span = if let Some(span) = found {
+            if C::DECODES {
+                let from = (span.at - self.base) as usize;
+                self.text.extend_from_within(from..from + span.len as usize);
+            }
+            self.at += span.len as usize;
+            Span { at: self.base + start as u32, ..span }
+        } else {
+            self.spell(c, key, mark, len, end)?;
+            let bytes = &self.text[start..self.at];
+            Span {
+                at: self.base + start as u32,
+                len: bytes.len() as u32,
+                hash: hash_bytes(bytes),
+            }
+        };
+        self.note_value(slot, contexts, span);
+        Ok(())
+    }
+
+    /// A value made from the last of its container and the last of all: the text of the one with
+    /// the number of the other.
+    fn derive(&mut self, slot: usize) -> bool {
+        let (own, other) = (self.containers[slot].last, self.latest);
+        if own.len == 0 || other.len == 0 || other.len > 18 || own.len > 200 {
+            return false;
+        }
+        let (Some(own), Some(other)) = (self.bytes(own), self.bytes(other)) else { return false };
+        if !other.iter().all(u8::is_ascii_digit) {
+            return false;
+        }
+        let digits = own.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits < other.len() {
+            return false;
+        }
+        let mut derived = std::mem::take(&mut self.derived);
+        derived.clear();
+        if let (Some(own), Some(other)) =
+            (self.bytes(self.containers[slot].last), self.bytes(self.latest))
+        {
+            derived.extend_from_slice(&own[..own.len() - digits]);
+            derived.resize(own.len() - other.len(), b'0');
+            derived.extend_from_slice(other);
+        }
+        self.derived = derived;
+        true
+    }
+
+    fn note_value(&mut self, slot: usize, contexts: [u32; 2], span: Span) {
+        let first = self.text.get((span.at - self.base) as usize).copied().unwrap_or(0);
+        let container = &mut self.containers[slot];
+        container.last = span;
+        container.numeric = span.len > 0 && matches!(first, b'0'..=b'9' | b'-' | b'+' | b'.');
+        self.previous = span.hash;
+        self.latest = span;
+        for context in contexts {
+            self.after.note(context, span);
+        }
+    }
+
+    /// Codes bytes one by one, with guesses where a word begins, and the end.
+    fn spell<C: Coder>(
+        &mut self,
+        c: &mut C,
+        key: u32,
+        mark: u8,
+        len: usize,
+        end: usize,
+    ) -> Result<(), Broken> {
+        let start = self.at;
+        let stop = start + len;
+        let slot = self.slot(key);
+        let numeric = self.containers[slot].numeric;
+        let above = self.bytes(self.containers[slot].last).map_or((0, 0), |bytes| {
+            ((self.containers[slot].last.at - self.base) as usize, bytes.len())
+        });
+        let mut same = 1;
+        let mut words = Words::new(key, self.previous);
+        let mut recent = 0;
+        for &byte in &self.text[start.saturating_sub(8)..start] {
+            recent = recent << 8 | u64::from(byte);
+        }
+        let mut fresh = true;
+        let mut word_start = start;
+        loop {
+            if fresh {
+                word_start = self.at;
+                let ended = self.word(c, slot, &words, mark, stop, end)?;
+                for at in word_start..self.at {
+                    let byte = self.text[at];
+                    words.step(byte);
+                    recent = recent << 8 | u64::from(byte);
+                    same = 0;
+                }
+                if ended {
+                    return Ok(());
+                }
+                if self.at > word_start {
+                    continue;
+                }
+            }
+            let place = self.at - start;
+            let over = if place < above.1 { self.text[above.0 + place] } else { 0 };
+            let byte = if !C::DECODES && self.at < stop { self.text[self.at] } else { 0 };
+            let one = recent as u32 & 0xFF;
+            let two = recent as u32 & 0xFFFF;
+            let trial = self.containers[slot].trial;
+            let byte = if key == SPELLED {
+                let high = join(recent as u32, (recent >> 32) as u32 & 0xFFFF);
+                self.nibbles.byte(c, byte, [one, join(two, 7), high], 63)
+            } else if trial < 0 {
+                let low = if numeric { place.min(31) as u32 * 8 + words.digits.min(7) } else { one };
+                self.nibbles.plain_byte(c, byte, join(key, low))
+            } else if numeric {
+                let place = place.min(31) as u32;
+                let low = join(key, place * 8 + words.digits.min(7));
+                let middle = join(key, place * 512 + u32::from(over) * 2 + same);
+                let high = join(join(words.now, words.last), key);
+                self.nibbles.byte(c, byte, [low, middle, high], key as usize % 28)
+            } else {
+                let low = join(one, key);
+                let high = join(words.now, 9);
+                self.nibbles.byte(c, byte, [low, join(two, 7), high], 28 + key as usize % 28)
+            };
+            self.containers[slot].tried(self.nibbles.take_gain());
+            if byte == 0 && !self.ends[usize::from(key == SPELLED)].code(c, self.at < stop) {
+                self.vocabulary.note(&self.text[word_start..self.at], true);
+                return Ok(());
+            }
+            if C::DECODES {
+                if self.at >= end {
+                    return Err(Broken::Overlong);
+                }
+                self.text.push(byte);
+            }
+            self.at += 1;
+            same &= u32::from(over == byte);
+            recent = recent << 8 | u64::from(byte);
+            fresh = words.step(byte);
+            if fresh {
+                self.vocabulary.note(&self.text[word_start..self.at], false);
+            }
+        }
+    }
+
+    /// A word with what follows it: as it was after the last words, or one of the vocabulary; says
+    /// whether the value ended with it.
+    fn word<C: Coder>(
+        &mut self,
+        c: &mut C,
+        slot: usize,
+        words: &Words,
+        mark: u8,
+        stop: usize,
+        end: usize,
+    ) -> Result<bool, Broken> {
+        let hashes = [join(words.last, words.before), join(words.last, self.containers[slot].key)];
+        let here = self.base + self.at as u32;
+        let start = self.at;
+        let mut missed = usize::MAX;
+        let mut hit = None;
+        for order in 0..2 {
+            let guess = self.words[order].of(hashes[order]);
+            let from = guess.value.checked_sub(self.base).unwrap_or(u32::MAX) as usize;
+            let mut right = false;
+            let least = u16::from(self.containers[slot].guessed[order] == 0);
+            if hit.is_none() && guess.sure > least && from < start && from != missed {
+                let mut len = word_len(&self.text[from..start]);
+                let ends = self.text[from..from + len].ends_with(&[mark]);
+                len -= usize::from(ends);
+                if start + len <= end {
+                    let same = !C::DECODES
+                        && start + len <= stop
+                        && (!ends || start + len == stop)
+                        && self.text[from..from + len] == self.text[start..start + len];
+                    let container = &mut self.containers[slot];
+                    let guessed = usize::from(container.guessed[order] & 7);
+                    let sure = usize::from(guess.sure.min(7));
+                    right = self.word_chances[(order * 8 + sure) * 8 + guessed].code(c, same);
+                    container.guessed[order] = container.guessed[order] << 1 | u8::from(right);
+                    if right {
+                        if C::DECODES {
+                            self.text.extend_from_within(from..from + len);
+                        }
+                        self.at += len;
+                        hit = Some(ends);
+                    }
+                    missed = from;
+                }
+            }
+            self.words[order].note_place(hashes[order], here, right);
+        }
+        if let Some(ends) = hit {
+            return Ok(ends);
+        }
+        self.known(c, slot, words, stop, end)
+    }
+
+    /// A word of the vocabulary, or none; says whether the value ended with it.
+    fn known<C: Coder>(
+        &mut self,
+        c: &mut C,
+        slot: usize,
+        words: &Words,
+        stop: usize,
+        end: usize,
+    ) -> Result<bool, Broken> {
+        let mut number = None;
+        if !C::DECODES {
+            let rest = &self.text[self.at..stop];
+            let len = word_len(rest);
+            if len == rest.len() {
+                number = self.vocabulary.find(rest, true);
+            }
+            number = number.or_else(|| self.vocabulary.find(&rest[..len], false));
+        }
+        let container = &mut self.containers[slot];
+        let chance = &mut self.word_chances[128 + usize::from(container.known & 63)];
+        let hit = chance.code(c, number.is_some());
+        container.known = container.known << 1 | u8::from(hit);
+        if !hit {
+            return Ok(false);
+        }
+        let wanted = number.unwrap_or(0);
+        let contexts = [0x1234_5678, join(words.last, 0x44), join(words.last, words.before)];
+        let mut number = 0;
+        for half in (0..3).rev() {
+            let h = contexts.map(|h| join(h, number as u32 | half << 16));
+            let nibble = self.nibbles.nibble(c, wanted >> (4 * half) & 15, h, WORD_PLACE * 32);
+            number = number << 4 | nibble;
+        }
+        let (bytes, ends) = self.vocabulary.get(number).ok_or(Broken::Unknown)?;
+        if self.at + bytes.len() > end {
+            return Err(Broken::Overlong);
+        }
+        if C::DECODES {
+            self.text.extend_from_slice(bytes);
+        }
+        self.at += bytes.len();
+        Ok(ends)
+    }
+
+    /// Bytes that were coded in all, as far as positions are counted.
+    pub(super) fn total(&self) -> usize {
+        self.base as usize + self.at
+    }
+
+    /// Begin of what was not yet taken, as an index into `text`.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Makes room between blocks: keeps the last `keep` bytes.
+    pub(super) fn slide(&mut self, keep: usize) {
+        let drop = self.at.saturating_sub(keep);
+        self.text.drain(..drop);
+        self.at -= drop;
+        self.base += drop as u32;
+    }
+}
+
+/// Hashes of the words of a value: the one begun, the last, the one before.
+struct Words {
+    now: u32,
+    last: u32,
+    before: u32,
+    /// Letters since the last other byte.
+    digits: u32,
+}
+
+impl Words {
+    fn new(key: u32, previous: u32) -> Self {
+        Self { now: 0, last: key, before: previous, digits: 0 }
+    }
+
+    /// Takes a byte; says whether a word may begin behind it.
+    #[inline(always)]
+    fn step(&mut self, byte: u8) -> bool {
+        const K: u32 = 0x2F0B_4C47;
+        if is_letter(byte) {
+            self.digits += 1;
+            self.now = (self.now ^ u32::from(byte)).wrapping_add(1).wrapping_mul(K);
+            return false;
+        }
+        self.digits = 0;
+        if self.now != 0 {
+            (self.before, self.last, self.now) = (self.last, self.now, 0);
+        }
+        self.last = (self.last ^ u32::from(byte)).wrapping_mul(K).rotate_left(5);
+        true
+    }
+}

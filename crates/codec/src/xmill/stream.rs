@@ -1,0 +1,338 @@
+//! The frame around the model: blocks that come out whole, and stay what they are where coding does
+//! not pay.
+
+use super::model::{Broken, Model};
+use super::range::{RangeDecoder, RangeEncoder};
+use crate::codec::{Decoder, Encoder, Fidelity, Flow, Needs, Options, Properties, Step};
+use crate::settings::drain;
+use crate::{Codec, Error, Limits, Settings, StreamDecoder};
+
+const NAME: &str = "xmill";
+/// First byte of a stream; its lower half is the method.
+const VERSION: u8 = 0xD0;
+/// Method: three distributions over half bytes, mixed.
+const MIXED: u8 = 1;
+/// Windows as powers of two: what of the document is looked back at.
+const WINDOW_LOG_MIN: u8 = 10;
+const WINDOW_LOG_MAX: u8 = 22;
+/// Most bytes of one block before coding.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Positions are counted up to this; then everything begins anew.
+const TOTAL_BYTES: usize = 3 << 30;
+/// Longest number of the frame: 7 bits a byte.
+const NUMBER_BYTES: usize = 4;
+
+static PROPERTIES: Properties = Properties {
+    name: NAME,
+    number: 4,
+    fidelity: Fidelity::Bytes,
+    flow: Flow::Stream,
+    needs: Needs::Nothing,
+    levels: Some((1, 5, 9)),
+    media: &["text/xml", "application/xml", "*+xml"],
+    form: "its own: docs/formats/xmill.md",
+};
+
+/// The codec in the table.
+pub(crate) struct Xmill;
+
+impl Codec for Xmill {
+    fn properties(&self) -> &'static Properties {
+        &PROPERTIES
+    }
+
+    fn encoder_bytes(&self, options: Options) -> usize {
+        Model::table_bytes(u32::from(options.window_log)) + (3 << options.window_log) + BLOCK_BYTES
+    }
+
+    fn decoder_bytes(&self, options: Options) -> usize {
+        self.encoder_bytes(options)
+    }
+
+    fn stream_encoder(&self, settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
+        Ok(Box::new(StreamEncoder::new(settings, WINDOW_LOG_MAX)?))
+    }
+
+    fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
+        Ok(Box::new(StreamedDecoder { limits: settings.limits, context: None, offset: 0, done: false }))
+    }
+
+    fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
+        let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+        Ok(Box::new(StreamEncoder::new(&options.settings(), window_log)?))
+    }
+
+    fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error> {
+        Ok(Box::new(BlockDecoder { inner: self.stream_decoder(&options.settings())? }))
+    }
+}
+
+/// Codes a whole message; `level` as in the table of codecs, `None` for the usual one. Errors: a
+/// level that does not exist, or tables above the limit.
+pub fn encode(message: &[u8], level: Option<i8>, limits: &Limits) -> Result<Vec<u8>, Error> {
+    Settings { level, limits: *limits, ..Settings::default() }.encode(NAME, message)
+}
+
+/// Decodes a whole message. Errors: what is no such stream, with the offset; a limit.
+pub fn decode(coded: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
+    Settings { limits: *limits, ..Settings::default() }.decode(NAME, coded)
+}
+
+/// What both directions keep between blocks.
+struct Context {
+    window_log: u8,
+    model: Model,
+}
+
+impl Context {
+    fn new(window_log: u8, limits: &Limits) -> Result<Self, Error> {
+        let tables = Model::table_bytes(u32::from(window_log));
+        if tables > limits.table_bytes {
+            let what = format!("table_bytes is {}, {tables} are needed", limits.table_bytes);
+            return Err(Error::Limit { codec: NAME, what });
+        }
+        Ok(Self { window_log, model: Model::new(u32::from(window_log)) })
+    }
+
+    /// Between blocks: forgets what is behind the window, or all.
+    fn turn(&mut self, stored: bool) {
+        if stored || self.model.total() > TOTAL_BYTES {
+            self.model = Model::new(u32::from(self.window_log));
+        } else if self.model.position() >= 2 << self.window_log {
+            self.model.slide(1 << self.window_log);
+        }
+    }
+}
+
+struct StreamEncoder {
+    limits: Limits,
+    window_log: u8,
+    context: Option<Context>,
+    closed: bool,
+}
+
+impl StreamEncoder {
+    fn new(settings: &Settings, window_log: u8) -> Result<Self, Error> {
+        settings.level_of(&PROPERTIES)?;
+        Ok(Self { limits: settings.limits, window_log, context: None, closed: false })
+    }
+}
+
+impl Encoder for StreamEncoder {
+    fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        if self.closed {
+            let what = "a block behind the last".to_owned();
+            return Err(Error::Option { what });
+        }
+        self.closed = last;
+        let context = match &mut self.context {
+            Some(context) => context,
+            none => {
+                let mut window_log = self.window_log;
+                if last {
+                    // The whole is known: small messages take small tables.
+                    let bits = usize::BITS - block.len().leading_zeros();
+                    let bits = u8::try_from(bits).unwrap_or(u8::MAX);
+                    window_log = bits.clamp(WINDOW_LOG_MIN, window_log);
+                }
+                out.extend([VERSION | MIXED, window_log]);
+                none.insert(Context::new(window_log, &self.limits)?)
+            }
+        };
+        let mut rest = block;
+        while !rest.is_empty() || last {
+            let (now, later) = rest.split_at(rest.len().min(BLOCK_BYTES));
+            rest = later;
+            encode_block(context, now, last && rest.is_empty(), out);
+            if rest.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn encode_block(context: &mut Context, block: &[u8], last: bool, out: &mut Vec<u8>) {
+    put_number(block.len() << 1 | usize::from(last), out);
+    if block.is_empty() {
+        return;
+    }
+    let model = &mut context.model;
+    model.text.extend_from_slice(block);
+    let mut coded = Vec::with_capacity(block.len() / 8 + 64);
+    let mut coder = RangeEncoder::new(&mut coded);
+    let end = model.text.len();
+    let went = model.code(&mut coder, end).is_ok();
+    coder.finish();
+    let pays = went && coded.len() < block.len();
+    if pays {
+        put_number(coded.len(), out);
+        out.append(&mut coded);
+    } else {
+        put_number(0, out);
+        out.extend_from_slice(block);
+    }
+    context.turn(!pays);
+}
+
+fn put_number(mut number: usize, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push((number & 0x7F) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push((number & 0x7F) as u8);
+}
+
+/// A number at `at` and where it ends; `None` if there is not enough. Errors: it is too long.
+fn number(input: &[u8], at: usize) -> Result<Option<(usize, usize)>, &'static str> {
+    let mut number = 0;
+    for i in 0..NUMBER_BYTES {
+        let Some(&byte) = input.get(at + i) else { return Ok(None) };
+        number |= usize::from(byte & 0x7F) << (7 * i);
+        if byte < 0x80 {
+            if byte == 0 && i > 0 {
+                return Err("a number with a needless byte");
+            }
+            return Ok(Some((number, at + i + 1)));
+        }
+    }
+    Err("a number of more than 28 bits")
+}
+
+/// A block's head.
+struct Head {
+    len: usize,
+    last: bool,
+    /// Of the coded form; 0: it is as it was.
+    coded: usize,
+    /// Bytes of the head.
+    used: usize,
+}
+
+fn head(input: &[u8]) -> Result<Option<Head>, &'static str> {
+    let Some((first, at)) = number(input, 0)? else { return Ok(None) };
+    let (len, last) = (first >> 1, first & 1 == 1);
+    if len > BLOCK_BYTES {
+        return Err("a block of more than 1 MiB");
+    }
+    if len == 0 {
+        return if last {
+            Ok(Some(Head { len, last, coded: 0, used: at }))
+        } else {
+            Err("an empty block that is not the last")
+        };
+    }
+    let Some((coded, used)) = number(input, at)? else { return Ok(None) };
+    if coded >= len {
+        return Err("a block that is longer coded than not");
+    }
+    Ok(Some(Head { len, last, coded, used }))
+}
+
+struct StreamedDecoder {
+    limits: Limits,
+    context: Option<Context>,
+    /// Bytes used of the stream.
+    offset: u64,
+    done: bool,
+}
+
+impl StreamedDecoder {
+    fn malformed(&self, at: usize, what: &str) -> Error {
+        Error::Malformed { codec: NAME, offset: self.offset + at as u64, what: what.to_owned() }
+    }
+
+    fn block(&mut self, head: &Head, body: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let offset = self.offset;
+        let Some(context) = &mut self.context else { return Ok(()) };
+        if head.coded == 0 {
+            out.extend_from_slice(body);
+        } else {
+            let model = &mut context.model;
+            let start = model.text.len();
+            let mut coder = RangeDecoder::new(body);
+            let went = model.code(&mut coder, start + head.len);
+            let what = match went {
+                Ok(()) if coder.is_used_up() => None,
+                Ok(()) => Some("a block of another length than told"),
+                Err(Broken::Unopened) => Some("an element ends that is not open"),
+                Err(Broken::Unknown) => Some("a number of what does not exist"),
+                Err(Broken::Overlong) => Some("a block with more than its length"),
+                Err(Broken::Empty) => Some("nothing where something must stand"),
+            };
+            if let Some(what) = what {
+                return Err(Error::Malformed { codec: NAME, offset, what: what.to_owned() });
+            }
+            out.extend_from_slice(model.text.get(start..).unwrap_or_default());
+        }
+        context.turn(head.coded == 0);
+        Ok(())
+    }
+}
+
+impl StreamDecoder for StreamedDecoder {
+    fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error> {
+        let mut used = 0;
+        if self.done {
+            return match input.is_empty() {
+                true => Ok(Step { used, done: true }),
+                false => Err(self.malformed(0, "bytes behind the end")),
+            };
+        }
+        if self.context.is_none() {
+            let &[first, window_log, ..] = input else { return Ok(Step { used, done: false }) };
+            if first != VERSION | MIXED {
+                return Err(self.malformed(0, "not the first byte of such a stream"));
+            }
+            if !(WINDOW_LOG_MIN..=WINDOW_LOG_MAX).contains(&window_log) {
+                return Err(self.malformed(1, "a window that is not of 2^10 to 2^22 bytes"));
+            }
+            self.context = Some(Context::new(window_log, &self.limits)?);
+            used = 2;
+        }
+        let rest = &input[used..];
+        let head = head(rest).map_err(|what| self.malformed(used, what))?;
+        if let Some(head) = head {
+            let len = if head.coded == 0 { head.len } else { head.coded };
+            if let Some(body) = rest.get(head.used..head.used + len) {
+                self.offset += (used + head.used) as u64;
+                self.block(&head, body, out)?;
+                self.offset += len as u64;
+                used += head.used + len;
+                self.done = head.last;
+                if self.done && used < input.len() {
+                    return Err(self.malformed(0, "bytes behind the end"));
+                }
+                return Ok(Step { used, done: self.done });
+            }
+        }
+        if last && used == 0 {
+            return Err(self.malformed(input.len(), "the stream ends early"));
+        }
+        self.offset += used as u64;
+        Ok(Step { used, done: false })
+    }
+}
+
+/// Blocks of the pair, whose lengths are told.
+struct BlockDecoder {
+    inner: Box<dyn StreamDecoder>,
+}
+
+impl Decoder for BlockDecoder {
+    fn decode(
+        &mut self,
+        block: &[u8],
+        decoded_len: usize,
+        last: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let before = out.len();
+        drain(&mut *self.inner, block, last, out)?;
+        if out.len() - before != decoded_len {
+            out.truncate(before);
+            return Err(Error::Length { codec: NAME, declared: decoded_len });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! Byte for byte back, whatever went in and however it was cut; damage is an error.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Limits, Settings};
+
+fn encoded(document: &[u8]) -> Vec<u8> {
+    encode(document, None, &Limits::default()).unwrap()
+}
+
+fn decoded(coded: &[u8]) -> Vec<u8> {
+    decode(coded, &Limits::default()).unwrap()
+}
+
+fn table(rows: u32) -> String {
+    let row = |i: u32| {
+        let (key, price) = (i * 7919 % 1000, f64::from(i * 7717 % 90001) / 100.0);
+        format!(
+            "  <row n='{i}'>\n    <key xsi:type=\"xsd:int\">{key}</key>\n    \
+             <name>Customer#{key:09}</name><p>{price:.2}</p><!-- {i} -->\n  </row>\n"
+        )
+    };
+    format!("<?xml version=\"1.0\"?>\n<t>\n{}</t>", (0..rows).map(row).collect::<String>())
+}
+
+#[test]
+fn odd_documents_come_back() {
+    for document in [
+        "",
+        "<",
+        ">",
+        "<a",
+        "<a>",
+        "<a/>",
+        "</a></b></c>",
+        "<a b = 'c\"'  d=\"e\n\"  >x</a >",
+        "<a b='",
+        "<!-- -- -->",
+        "<!--",
+        "<![CDATA[ <a> ]]>]]>",
+        "<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;&amp;</a>",
+        "\u{feff}<?xml version='1.0'?>\r\n<a>\r\n\t<b/>\r\n</a>\r\n",
+        "no xml at all, and \0 zeros \0\0",
+        "<a>\0</a>",
+        "<a>1</a><a>2</a><a>3</a><a>x0003</a><b>4</b><a>x0004</a>",
+    ] {
+        let coded = encoded(document.as_bytes());
+        assert_eq!(decoded(&coded), document.as_bytes(), "{document}");
+        assert!(coded.len() <= document.len() + GROWTH_BYTES, "{document}: {}", coded.len());
+    }
+}
+
+#[test]
+fn a_table_becomes_small() {
+    let document = table(500);
+    let coded = encoded(document.as_bytes());
+    assert_eq!(decoded(&coded), document.as_bytes());
+    assert!(coded.len() * 25 < document.len(), "{} of {}", coded.len(), document.len());
+}
+
+#[test]
+fn large_documents_slide_and_depth_is_no_matter() {
+    let mut document = table(45_000).into_bytes();
+    document.extend(b"<x>".repeat(100_000));
+    document.extend(b"</x>".repeat(100_001));
+    let mut seed = 1_u64;
+    document.extend((0..(9 << 20)).map(|_| {
+        seed = seed.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+        (seed >> 56) as u8
+    }));
+    document.extend(table(400).into_bytes());
+    let coded = encoded(&document);
+    assert!(decoded(&coded) == document);
+}
+
+#[test]
+fn bytes_behind_and_missing_bytes_are_refused() {
+    let coded = encoded(table(20).as_bytes());
+    for cut in 0..coded.len() {
+        assert!(decode(&coded[..cut], &Limits::default()).is_err(), "{cut}");
+    }
+    let behind = [&coded[..], b"x"].concat();
+    assert!(decode(&behind, &Limits::default()).is_err());
+}
+
+#[test]
+fn limits_hold() {
+    let document = table(100);
+    let coded = encoded(document.as_bytes());
+    for limits in [
+        Limits { output_bytes: 100, ..Limits::default() },
+        Limits { table_bytes: 100, ..Limits::default() },
+    ] {
+        assert!(matches!(decode(&coded, &limits), Err(crate::Error::Limit { .. })));
+    }
+}
+
+fn xml() -> impl Strategy<Value = String> {
+    let token = prop_oneof![
+        "</?[a-c]{1,2}>",
+        "<[a-c]( [x-z]{1,2} ?= ?['\"][a-d0-9 &;]{0,9}['\"]){0,3} ?/?>",
+        "[ \n]{1,6}",
+        "[a-d]{1,5}( [a-d]{1,5}){0,4}",
+        "[0-9]{1,4}[.-]?[0-9]{0,3}",
+        "<!--[a-c<>-]{0,6}-->",
+        "<!\\[CDATA\\[[a-c<>\\]]{0,6}\\]\\]>",
+        "[<>\"'&\\]-]",
+    ];
+    prop::collection::vec(token, 0..120).prop_map(|tokens| tokens.concat())
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_come_back(document in prop::collection::vec(any::<u8>(), 0..3000)) {
+        let coded = encoded(&document);
+        prop_assert!(coded.len() <= document.len() + GROWTH_BYTES);
+        prop_assert_eq!(decoded(&coded), document);
+    }
+
+    #[test]
+    fn anything_like_xml_comes_back_however_it_is_cut(
+        document in xml(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        slices in 1_usize..40,
+    ) {
+        let document = document.as_bytes();
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(document.len() + 1)).collect();
+        cuts.extend([0, document.len()]);
+        cuts.sort_unstable();
+        let mut encoder = Settings::default().encoder("xmill").unwrap();
+        let mut decoder = Settings::default().decoder("xmill").unwrap();
+        let (mut coded, mut back, mut used) = (Vec::new(), Vec::new(), 0);
+        for (i, pair) in cuts.windows(2).enumerate() {
+            let last = i + 2 == cuts.len();
+            encoder.encode(&document[pair[0]..pair[1]], last, &mut coded).unwrap();
+            // What was given to the encoder can be had from the decoder at once.
+            let mut seen = used;
+            while seen < coded.len() {
+                seen = coded.len().min(seen + slices);
+                loop {
+                    let step = decoder.decode(&coded[used..seen], false, &mut back).unwrap();
+                    used += step.used;
+                    if step.used == 0 || step.done {
+                        break;
+                    }
+                }
+            }
+            prop_assert_eq!(&back[..], &document[..pair[1]]);
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_bytes(
+        document in xml(),
+        at in any::<prop::sample::Index>(),
+        kind in 0..4,
+        byte in any::<u8>(),
+    ) {
+        let mut coded = encoded(document.repeat(3).as_bytes());
+        let at = at.index(coded.len());
+        match kind {
+            0 => coded[at] ^= 1 << (byte & 7),
+            1 => coded[at] = byte,
+            2 => drop(coded.drain(at..)),
+            _ => coded.insert(at, byte),
+        }
+        let limits = Limits { output_bytes: 1 << 16, ..Limits::default() };
+        if let Ok(out) = decode(&coded, &limits) {
+            prop_assert!(out.len() <= 1 << 16);
+        }
+    }
+}
