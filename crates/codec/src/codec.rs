@@ -274,7 +274,7 @@ impl Options {
     }
 
     /// These options as settings of a stream.
-    fn settings(self) -> Settings {
+    pub(crate) fn settings(self) -> Settings {
         Settings { level: Some(self.level), ..Settings::default() }
     }
 

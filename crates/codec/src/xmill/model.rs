@@ -5,6 +5,7 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "hashes and counts are cut on purpose")]
 
+use super::guesses::{Chance, Followers, Guesses, Span};
 use super::nibbles::Nibbles;
 use super::pieces::{Item, Piece, Pieces, Place, hash_bytes, join, next_item};
 use super::range::Coder;
@@ -40,35 +41,6 @@ pub(super) enum Broken {
     Overlong,
     /// An item of no bytes where only some can stand.
     Empty,
-}
-
-/// A chance of a bit in 1/65536.
-#[derive(Clone, Copy)]
-struct Chance(u16);
-
-impl Chance {
-    #[inline(always)]
-    fn code<C: Coder>(&mut self, c: &mut C, bit: bool) -> bool {
-        let bit = c.bit(bit, u32::from(self.0));
-        let step = if bit { (65_500 - self.0) >> 4 } else { 0 };
-        self.0 = if bit { self.0 + step } else { self.0 - (self.0 - 36 >> 4) };
-        bit
-    }
-}
-
-/// Where a value stands, its length, and its hash.
-#[derive(Clone, Copy, Default)]
-struct Span {
-    at: u32,
-    len: u32,
-    hash: u32,
-}
-
-impl Span {
-    /// Whether the other has the same bytes, as far as the hash tells.
-    fn is(self, other: Self) -> bool {
-        self.len == other.len && self.hash == other.hash
-    }
 }
 
 /// Values of one path.
@@ -123,58 +95,6 @@ impl Container {
     }
 }
 
-/// What followed a context.
-#[derive(Clone, Copy, Default)]
-struct Guess {
-    value: u32,
-    check: u16,
-    sure: u16,
-}
-
-/// A table of guesses by hash.
-struct Guesses {
-    all: Vec<Guess>,
-    shift: u32,
-}
-
-impl Guesses {
-    fn new(log: u32) -> Self {
-        Self { all: vec![Guess::default(); 1 << log], shift: 32 - log }
-    }
-
-    /// The guess for a context: `sure` is 0 if there is none.
-    #[inline(always)]
-    fn of(&self, hash: u32) -> Guess {
-        let guess = self.all[(hash >> self.shift) as usize];
-        if guess.check == hash as u16 { guess } else { Guess::default() }
-    }
-
-    /// Notes what came; a guess that was right becomes surer.
-    #[inline(always)]
-    fn note(&mut self, hash: u32, value: u32) {
-        let guess = &mut self.all[(hash >> self.shift) as usize];
-        let check = hash as u16;
-        if guess.check == check && guess.value == value {
-            guess.sure = (guess.sure + 1).min(15);
-        } else if guess.check == check && guess.sure > 3 {
-            guess.sure /= 4;
-        } else {
-            *guess = Guess { value, check, sure: 1 };
-        }
-    }
-}
-
-impl Guesses {
-    /// Notes where what followed stands now; of a sure guess that missed, only that.
-    #[inline(always)]
-    fn note_place(&mut self, hash: u32, place: u32, hit: bool) {
-        let guess = &mut self.all[(hash >> self.shift) as usize];
-        let check = hash as u16;
-        let sure = if guess.check == check && hit { (guess.sure + 1).min(15) } else { 1 };
-        *guess = Guess { value: place, check, sure };
-    }
-}
-
 struct Frame {
     number: u16,
     name: u32,
@@ -209,28 +129,6 @@ pub(super) struct Model {
     ends: [Chance; 2],
     /// Key of the attribute that a piece opened.
     attribute: u32,
-}
-
-/// Values by what came before them.
-struct Followers {
-    all: Vec<(u32, Span)>,
-    shift: u32,
-}
-
-impl Followers {
-    fn new(log: u32) -> Self {
-        Self { all: vec![(0, Span::default()); 1 << log], shift: 32 - log }
-    }
-
-    /// The value that came in a context; of length 0 if there is none.
-    fn of(&self, hash: u32) -> Span {
-        let (check, span) = self.all[(hash >> self.shift) as usize];
-        if check == hash { span } else { Span::default() }
-    }
-
-    fn note(&mut self, hash: u32, span: Span) {
-        self.all[(hash >> self.shift) as usize] = (hash, span);
-    }
 }
 
 impl Model {
@@ -275,7 +173,10 @@ impl Model {
             let before = self.at;
             let in_value = self.place;
             if let Place::Value(mark) = in_value {
-                let len = match next_item(if C::DECODES { &[] } else { &self.text[self.at..end] }, in_value) {
+                let len = match next_item(
+                    if C::DECODES { &[] } else { &self.text[self.at..end] },
+                    in_value,
+                ) {
                     Item::Value(len) | Item::Piece(len) => len,
                 };
                 self.value(c, self.attribute, mark, len, end)?;
@@ -397,8 +298,8 @@ impl Model {
         let high = join(join(join(e, f), g), middle);
         let hashes = [high, middle, low];
         let mut tried = [u32::MAX; 3];
-        for order in 0..3 {
-            let guess = self.orders[order].of(hashes[order]);
+        for (order, hash) in hashes.into_iter().enumerate() {
+            let guess = self.orders[order].of(hash);
             if guess.sure == 0 || tried.contains(&guess.value) {
                 continue;
             }
@@ -451,10 +352,8 @@ impl Model {
         end: usize,
     ) -> Result<(), Broken> {
         let slot = self.slot(key);
-        let contexts = [
-            join(key, self.previous ^ 0x5555),
-            join(key, self.containers[slot].last.hash),
-        ];
+        let contexts =
+            [join(key, self.previous ^ 0x5555), join(key, self.containers[slot].last.hash)];
         let candidates =
             [self.after.of(contexts[0]), self.after.of(contexts[1]), self.containers[slot].last];
         let start = self.at;
@@ -503,11 +402,7 @@ impl Model {
         } else {
             self.spell(c, key, mark, len, end)?;
             let bytes = &self.text[start..self.at];
-            Span {
-                at: self.base + start as u32,
-                len: bytes.len() as u32,
-                hash: hash_bytes(bytes),
-            }
+            Span { at: self.base + start as u32, len: bytes.len() as u32, hash: hash_bytes(bytes) }
         };
         self.note_value(slot, contexts, span);
         Ok(())
@@ -565,11 +460,10 @@ impl Model {
         let start = self.at;
         let stop = start + len;
         let slot = self.slot(key);
-        let numeric = self.containers[slot].numeric;
         let above = self.bytes(self.containers[slot].last).map_or((0, 0), |bytes| {
             ((self.containers[slot].last.at - self.base) as usize, bytes.len())
         });
-        let mut same = 1;
+        let mut same = true;
         let mut words = Words::new(key, self.previous);
         let mut recent = 0;
         for &byte in &self.text[start.saturating_sub(8)..start] {
@@ -585,7 +479,7 @@ impl Model {
                     let byte = self.text[at];
                     words.step(byte);
                     recent = recent << 8 | u64::from(byte);
-                    same = 0;
+                    same = false;
                 }
                 if ended {
                     return Ok(());
@@ -597,27 +491,8 @@ impl Model {
             let place = self.at - start;
             let over = if place < above.1 { self.text[above.0 + place] } else { 0 };
             let byte = if !C::DECODES && self.at < stop { self.text[self.at] } else { 0 };
-            let one = recent as u32 & 0xFF;
-            let two = recent as u32 & 0xFFFF;
-            let trial = self.containers[slot].trial;
-            let byte = if key == SPELLED {
-                let high = join(recent as u32, (recent >> 32) as u32 & 0xFFFF);
-                self.nibbles.byte(c, byte, [one, join(two, 7), high], 63)
-            } else if trial < 0 {
-                let low = if numeric { place.min(31) as u32 * 8 + words.digits.min(7) } else { one };
-                self.nibbles.plain_byte(c, byte, join(key, low))
-            } else if numeric {
-                let place = place.min(31) as u32;
-                let low = join(key, place * 8 + words.digits.min(7));
-                let middle = join(key, place * 512 + u32::from(over) * 2 + same);
-                let high = join(join(words.now, words.last), key);
-                self.nibbles.byte(c, byte, [low, middle, high], key as usize % 28)
-            } else {
-                let low = join(one, key);
-                let high = join(words.now, 9);
-                self.nibbles.byte(c, byte, [low, join(two, 7), high], 28 + key as usize % 28)
-            };
-            self.containers[slot].tried(self.nibbles.take_gain());
+            let column = Column { place: place.min(31) as u32, over, same };
+            let byte = self.letter(c, byte, slot, recent, column, &words);
             if byte == 0 && !self.ends[usize::from(key == SPELLED)].code(c, self.at < stop) {
                 self.vocabulary.note(&self.text[word_start..self.at], true);
                 return Ok(());
@@ -629,13 +504,46 @@ impl Model {
                 self.text.push(byte);
             }
             self.at += 1;
-            same &= u32::from(over == byte);
+            same &= over == byte;
             recent = recent << 8 | u64::from(byte);
             fresh = words.step(byte);
             if fresh {
                 self.vocabulary.note(&self.text[word_start..self.at], false);
             }
         }
+    }
+
+    /// One byte of a value in the light of those before it and above it.
+    #[inline(always)]
+    fn letter<C: Coder>(
+        &mut self,
+        c: &mut C,
+        byte: u8,
+        slot: usize,
+        recent: u64,
+        column: Column,
+        words: &Words,
+    ) -> u8 {
+        let Container { key, numeric, trial, .. } = self.containers[slot];
+        let (one, two) = (recent as u32 & 0xFF, recent as u32 & 0xFFFF);
+        let Column { place, over, same } = column;
+        let byte = if key == SPELLED {
+            let high = join(recent as u32, (recent >> 32) as u32 & 0xFFFF);
+            self.nibbles.byte(c, byte, [one, join(two, 7), high], 63)
+        } else if trial < 0 {
+            let low = if numeric { place * 8 + words.digits.min(7) } else { one };
+            self.nibbles.plain_byte(c, byte, join(key, low))
+        } else if numeric {
+            let low = join(key, place * 8 + words.digits.min(7));
+            let middle = join(key, place * 512 + u32::from(over) * 2 + u32::from(same));
+            let high = join(join(words.now, words.last), key);
+            self.nibbles.byte(c, byte, [low, middle, high], key as usize % 28)
+        } else {
+            let contexts = [join(one, key), join(two, 7), join(words.now, 9)];
+            self.nibbles.byte(c, byte, contexts, 28 + key as usize % 28)
+        };
+        self.containers[slot].tried(self.nibbles.take_gain());
+        byte
     }
 
     /// A word with what follows it: as it was after the last words, or one of the vocabulary; says
@@ -654,8 +562,8 @@ impl Model {
         let start = self.at;
         let mut missed = usize::MAX;
         let mut hit = None;
-        for order in 0..2 {
-            let guess = self.words[order].of(hashes[order]);
+        for (order, hash) in hashes.into_iter().enumerate() {
+            let guess = self.words[order].of(hash);
             let from = guess.value.checked_sub(self.base).unwrap_or(u32::MAX) as usize;
             let mut right = false;
             let least = u16::from(self.containers[slot].guessed[order] == 0);
@@ -683,7 +591,7 @@ impl Model {
                     missed = from;
                 }
             }
-            self.words[order].note_place(hashes[order], here, right);
+            self.words[order].note_place(hash, here, right);
         }
         if let Some(ends) = hit {
             return Ok(ends);
@@ -752,6 +660,15 @@ impl Model {
         self.at -= drop;
         self.base += drop as u32;
     }
+}
+
+/// Where a byte stands in its value: how far in, what stood there in the value before, and whether
+/// all was the same up to here.
+#[derive(Clone, Copy)]
+struct Column {
+    place: u32,
+    over: u8,
+    same: bool,
 }
 
 /// Hashes of the words of a value: the one begun, the last, the one before.

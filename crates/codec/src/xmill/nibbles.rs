@@ -13,7 +13,7 @@ const LEAST: u16 = 4;
 /// Times seen are counted up to this.
 /// Times seen above which a slot is not given to another context at once.
 const KEEP: u16 = 2;
-/// ... 
+/// ...
 const SEEN_MAX: u16 = 31;
 /// Kinds of places whose weights are learned apart.
 const PLACES: usize = 64;
@@ -95,7 +95,13 @@ impl Nibbles {
             const START: [u16; 4] = [14000, 34000, 44000, 50000];
             *weight = [START[i & 3], START[i >> 2 & 3]];
         }
-        Self { slots: vec![Slot([0; 16]); 1 << slots_log], shift: 32 - slots_log, mask: u32::MAX >> slots_log.saturating_sub(8), weights, gain: 0 }
+        Self {
+            slots: vec![Slot([0; 16]); 1 << slots_log],
+            shift: 32 - slots_log,
+            mask: u32::MAX >> slots_log.saturating_sub(8),
+            weights,
+            gain: 0,
+        }
     }
 
     /// A byte: contexts from the lowest to the highest, and the kind of place.
@@ -145,7 +151,7 @@ impl Nibbles {
         let weights = weights + 4 * class(middle_seen) + class(high_seen);
         let [top, mid] = self.weights[weights].map(u32::from);
         let rest = WHOLE - top;
-        let mid_part = rest * mid >> 16;
+        let mid_part = (rest * mid) >> 16;
         let parts = [rest - mid_part, mid_part, top].map(|part| part as u16);
         let mut mixed = [0; 16];
         for i in 0..16 {
@@ -219,7 +225,7 @@ fn log(share: i32) -> i32 {
 
 #[inline(always)]
 fn scaled(share: u16, part: u16) -> u16 {
-    (u32::from(share) * u32::from(part) >> 16) as u16
+    ((u32::from(share) * u32::from(part)) >> 16) as u16
 }
 
 #[inline(always)]

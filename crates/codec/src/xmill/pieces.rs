@@ -60,7 +60,8 @@ fn markup_len(rest: &[u8]) -> usize {
         }
     }
     // The first byte may be the quote that ends the value before.
-    let end = rest.iter().skip(1).take(PIECE_BYTES).position(|byte| matches!(byte, b'>' | b'"' | b'\''));
+    let end =
+        rest.iter().skip(1).take(PIECE_BYTES).position(|byte| matches!(byte, b'>' | b'"' | b'\''));
     end.map_or(rest.len().min(PIECE_BYTES), |end| end + 2)
 }
 

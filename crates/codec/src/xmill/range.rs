@@ -95,7 +95,8 @@ impl Coder for RangeEncoder<'_> {
     fn nibble(&mut self, symbol: usize, shares: &Shares) -> usize {
         let unit = self.range >> SHARE_BITS;
         let start = unit * u64::from(shares[symbol & 15]);
-        let end = if symbol == 15 { self.range } else { unit * u64::from(shares[(symbol & 15) + 1]) };
+        let end =
+            if symbol == 15 { self.range } else { unit * u64::from(shares[(symbol & 15) + 1]) };
         self.narrow(start, end - start);
         symbol
     }
@@ -168,7 +169,6 @@ impl Coder for RangeDecoder<'_> {
     }
 
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "the least of it and 32767")]
     fn nibble(&mut self, _: usize, shares: &Shares) -> usize {
         let unit = self.range >> SHARE_BITS;
         let share = (self.code / unit).min((1 << SHARE_BITS) - 1) as i16;
@@ -190,15 +190,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const EVEN: Shares = {
-        let mut shares = [0; 16];
-        let mut i = 0;
-        while i < 16 {
-            shares[i] = 2048 * i as u16;
-            i += 1;
-        }
-        shares
-    };
+    const EVEN: Shares = [
+        0, 2048, 4096, 6144, 8192, 10240, 12288, 14336, 16384, 18432, 20480, 22528, 24576, 26624,
+        28672, 30720,
+    ];
 
     proptest! {
         #[test]

@@ -54,7 +54,12 @@ impl Codec for Xmill {
     }
 
     fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
-        Ok(Box::new(StreamedDecoder { limits: settings.limits, context: None, offset: 0, done: false }))
+        Ok(Box::new(StreamedDecoder {
+            limits: settings.limits,
+            context: None,
+            offset: 0,
+            done: false,
+        }))
     }
 
     fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
@@ -175,6 +180,7 @@ fn encode_block(context: &mut Context, block: &[u8], last: bool, out: &mut Vec<u
     context.turn(!pays);
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "seven bits")]
 fn put_number(mut number: usize, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push((number & 0x7F) as u8 | 0x80);

@@ -56,7 +56,7 @@ fn a_table_becomes_small() {
     let document = table(500);
     let coded = encoded(document.as_bytes());
     assert_eq!(decoded(&coded), document.as_bytes());
-    assert!(coded.len() * 25 < document.len(), "{} of {}", coded.len(), document.len());
+    assert!(coded.len() * 20 < document.len(), "{} of {}", coded.len(), document.len());
 }
 
 #[test]
