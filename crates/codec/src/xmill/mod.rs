@@ -26,6 +26,7 @@ mod nibbles;
 mod pieces;
 mod range;
 mod stream;
+mod strong;
 #[cfg(test)]
 mod tests;
 mod vocabulary;

@@ -9,6 +9,7 @@ use super::guesses::{Chance, Followers, Guesses, Span};
 use super::nibbles::Nibbles;
 use super::pieces::{Item, Piece, Pieces, Place, hash_bytes, join, next_item};
 use super::range::Coder;
+use super::strong::{CONTEXTS, Situation, Strong};
 use super::vocabulary::{Vocabulary, is_letter, word_len};
 
 /// Open elements that are followed; deeper ones are coded as if they were siblings.
@@ -77,13 +78,20 @@ impl Container {
 }
 
 impl Container {
+    /// Whether a byte now decides about mixing: of a long span the last ones do.
+    fn is_on_trial(&self) -> bool {
+        (0..=TRIAL_BYTES).contains(&self.trial)
+    }
+
     /// Counts a byte and what mixing gained there.
     #[inline(always)]
     fn tried(&mut self, gain: i32) {
-        self.gain += gain;
+        if self.is_on_trial() {
+            self.gain += gain;
+        }
         self.trial -= self.trial.signum();
         if self.trial == 0 {
-            let pays = self.gain > self.span * 2;
+            let pays = self.gain > TRIAL_BYTES * 2;
             self.span = match self.span {
                 ..0 => TRIAL_BYTES,
                 _ if pays => PLAIN_BYTES,
@@ -116,6 +124,8 @@ pub(super) struct Model {
     orders: [Guesses; 3],
     chances: Vec<Chance>,
     nibbles: Nibbles,
+    /// In place of the halves of bytes, for values.
+    strong: Option<Strong>,
     containers: Vec<Container>,
     /// Values by the one before in their container, and by the one before in the document.
     after: Followers,
@@ -133,15 +143,16 @@ pub(super) struct Model {
 
 impl Model {
     /// Bytes of the tables for 2^`log` bytes, at most.
-    pub(super) fn table_bytes(log: u32) -> usize {
-        const FIXED: usize = 1 << 20;
+    pub(super) fn table_bytes(log: u32, is_strong: bool) -> usize {
+        const FIXED: usize = 1 << 18;
         let small = 1 << log.saturating_sub(5).clamp(8, 14);
         let slots = 1 << log.saturating_sub(3).clamp(10, 15);
-        FIXED + Pieces::MOST_BYTES + slots * 32 + small * (3 * 8 + 16 + 2 * 2 * 8 + 8)
+        let strong = if is_strong { Strong::table_bytes(log) } else { 0 };
+        strong + FIXED + Pieces::MOST_BYTES + slots * 32 + small * (3 * 8 + 16 + 2 * 2 * 8 + 8)
     }
 
     /// Tables for about 2^`log` bytes.
-    pub(super) fn new(log: u32) -> Self {
+    pub(super) fn new(log: u32, is_strong: bool) -> Self {
         let small = log.saturating_sub(5).clamp(8, 14);
         Self {
             text: Vec::new(),
@@ -153,6 +164,7 @@ impl Model {
             symbols: [0; 6],
             orders: [Guesses::new(small), Guesses::new(small), Guesses::new(small)],
             chances: vec![Chance(40_000); 3 * 2 * 16],
+            strong: is_strong.then(|| Strong::new(log)),
             nibbles: Nibbles::new(log.saturating_sub(3).clamp(10, 15)),
             containers: vec![Container::FREE; CONTAINERS],
             after: Followers::new(small),
@@ -469,7 +481,10 @@ impl Model {
         for &byte in &self.text[start.saturating_sub(8)..start] {
             recent = recent << 8 | u64::from(byte);
         }
-        let mut fresh = true;
+        if let Some(strong) = &mut self.strong {
+            strong.follow(above.0, if above.1 > 0 { 1 } else { 0 });
+        }
+        let mut fresh = self.strong.is_none();
         let mut word_start = start;
         loop {
             if fresh {
@@ -491,8 +506,12 @@ impl Model {
             let place = self.at - start;
             let over = if place < above.1 { self.text[above.0 + place] } else { 0 };
             let byte = if !C::DECODES && self.at < stop { self.text[self.at] } else { 0 };
-            let column = Column { place: place.min(31) as u32, over, same };
-            let byte = self.letter(c, byte, slot, recent, column, &words);
+            let column = Column { place: place.min(31) as u32, over, same, mark };
+            let byte = if self.strong.is_some() {
+                self.bits(c, byte, slot, recent, column, &words)
+            } else {
+                self.letter(c, byte, slot, recent, column, &words)
+            };
             if byte == 0 && !self.ends[usize::from(key == SPELLED)].code(c, self.at < stop) {
                 self.vocabulary.note(&self.text[word_start..self.at], true);
                 return Ok(());
@@ -506,7 +525,7 @@ impl Model {
             self.at += 1;
             same &= over == byte;
             recent = recent << 8 | u64::from(byte);
-            fresh = words.step(byte);
+            fresh = words.step(byte) && self.strong.is_none();
             if fresh {
                 self.vocabulary.note(&self.text[word_start..self.at], false);
             }
@@ -526,7 +545,7 @@ impl Model {
     ) -> u8 {
         let Container { key, numeric, trial, .. } = self.containers[slot];
         let (one, two) = (recent as u32 & 0xFF, recent as u32 & 0xFFFF);
-        let Column { place, over, same } = column;
+        let Column { place, over, same, .. } = column;
         let byte = if key == SPELLED {
             let high = join(recent as u32, (recent >> 32) as u32 & 0xFFFF);
             self.nibbles.byte(c, byte, [one, join(two, 7), high], 63)
@@ -543,6 +562,54 @@ impl Model {
             self.nibbles.byte(c, byte, contexts, 28 + key as usize % 28)
         };
         self.containers[slot].tried(self.nibbles.take_gain());
+        byte
+    }
+
+    /// As [`Model::letter`], bit by bit.
+    fn bits<C: Coder>(
+        &mut self,
+        c: &mut C,
+        byte: u8,
+        slot: usize,
+        recent: u64,
+        column: Column,
+        words: &Words,
+    ) -> u8 {
+        let Container { key, numeric, trial, .. } = self.containers[slot];
+        let Column { place, over, same, mark } = column;
+        if trial < 0 {
+            return self.letter(c, byte, slot, recent, column, words);
+        }
+        let above = join(key, place * 512 + u32::from(over) * 2 + u32::from(same));
+        let last = |bytes: u32| (recent << (64 - 8 * bytes) >> (64 - 8 * bytes)) as u32;
+        let Words { now, last: word, before, digits } = *words;
+        let phrase = join(now, word);
+        let mut contexts: [u32; CONTEXTS] = if numeric {
+            [
+                join(key, place * 8 + digits.min(7)),
+                join(last(2), key),
+                last(3),
+                join(join(key, place), self.previous),
+                phrase,
+                join(now, key),
+                above,
+            ]
+        } else {
+            let long = if same || place < 8 { above } else { join(phrase, before) };
+            [join(last(1), key), last(2), last(3), last(4), now, phrase, long]
+        };
+        for (i, context) in contexts.iter_mut().enumerate() {
+            *context = join(*context, i as u32);
+        }
+        let kind = if key == SPELLED { 0 } else { 1 + usize::from(numeric) };
+        let (at, text) = (self.at, &self.text[..]);
+        let trial = self.containers[slot].is_on_trial();
+        let situation = Situation { text, at, mark, contexts, recent, trial, kind };
+        let Some(strong) = &mut self.strong else { return byte };
+        let byte = strong.byte(c, byte, &situation);
+        if key != SPELLED {
+            self.containers[slot].tried(strong.take_gain());
+        }
         byte
     }
 
@@ -659,6 +726,9 @@ impl Model {
         self.text.drain(..drop);
         self.at -= drop;
         self.base += drop as u32;
+        if let Some(strong) = &mut self.strong {
+            strong.forget_places();
+        }
     }
 }
 
@@ -669,6 +739,8 @@ struct Column {
     place: u32,
     over: u8,
     same: bool,
+    /// What ends the value.
+    mark: u8,
 }
 
 /// Hashes of the words of a value: the one begun, the last, the one before.

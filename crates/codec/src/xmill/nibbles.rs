@@ -218,7 +218,7 @@ fn salted(h: u32, high: usize, mask: u32) -> u32 {
 
 /// Sixteen times the logarithm to base 2, roughly.
 #[inline(always)]
-fn log(share: i32) -> i32 {
+pub(super) fn log(share: i32) -> i32 {
     let whole = share.max(1).ilog2();
     (whole as i32) << 4 | (share << 4 >> whole) & 15
 }

@@ -12,6 +12,10 @@ const NAME: &str = "xmill";
 const VERSION: u8 = 0xD0;
 /// Method: three distributions over half bytes, mixed.
 const MIXED: u8 = 1;
+/// Method: many contexts, bit by bit.
+const STRONG: u8 = 2;
+/// Levels from here on use it.
+const STRONG_LEVEL: i8 = 8;
 /// Windows as powers of two: what of the document is looked back at.
 const WINDOW_LOG_MIN: u8 = 10;
 const WINDOW_LOG_MAX: u8 = 22;
@@ -42,7 +46,8 @@ impl Codec for Xmill {
     }
 
     fn encoder_bytes(&self, options: Options) -> usize {
-        Model::table_bytes(u32::from(options.window_log)) + (3 << options.window_log) + BLOCK_BYTES
+        let tables = Model::table_bytes(u32::from(options.window_log), true);
+        tables + (3 << options.window_log) + 3 * BLOCK_BYTES
     }
 
     fn decoder_bytes(&self, options: Options) -> usize {
@@ -86,23 +91,24 @@ pub fn decode(coded: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
 /// What both directions keep between blocks.
 struct Context {
     window_log: u8,
+    method: u8,
     model: Model,
 }
 
 impl Context {
-    fn new(window_log: u8, limits: &Limits) -> Result<Self, Error> {
-        let tables = Model::table_bytes(u32::from(window_log));
+    fn new(method: u8, window_log: u8, limits: &Limits) -> Result<Self, Error> {
+        let tables = Model::table_bytes(u32::from(window_log), method == STRONG);
         if tables > limits.table_bytes {
             let what = format!("table_bytes is {}, {tables} are needed", limits.table_bytes);
             return Err(Error::Limit { codec: NAME, what });
         }
-        Ok(Self { window_log, model: Model::new(u32::from(window_log)) })
+        Ok(Self { window_log, method, model: Model::new(u32::from(window_log), method == STRONG) })
     }
 
     /// Between blocks: forgets what is behind the window, or all.
     fn turn(&mut self, stored: bool) {
         if stored || self.model.total() > TOTAL_BYTES {
-            self.model = Model::new(u32::from(self.window_log));
+            self.model = Model::new(u32::from(self.window_log), self.method == STRONG);
         } else if self.model.position() >= 2 << self.window_log {
             self.model.slide(1 << self.window_log);
         }
@@ -111,6 +117,7 @@ impl Context {
 
 struct StreamEncoder {
     limits: Limits,
+    method: u8,
     window_log: u8,
     context: Option<Context>,
     closed: bool,
@@ -118,8 +125,9 @@ struct StreamEncoder {
 
 impl StreamEncoder {
     fn new(settings: &Settings, window_log: u8) -> Result<Self, Error> {
-        settings.level_of(&PROPERTIES)?;
-        Ok(Self { limits: settings.limits, window_log, context: None, closed: false })
+        let level = settings.level_of(&PROPERTIES)?;
+        let method = if level >= STRONG_LEVEL { STRONG } else { MIXED };
+        Ok(Self { limits: settings.limits, method, window_log, context: None, closed: false })
     }
 }
 
@@ -140,8 +148,15 @@ impl Encoder for StreamEncoder {
                     let bits = u8::try_from(bits).unwrap_or(u8::MAX);
                     window_log = bits.clamp(WINDOW_LOG_MIN, window_log);
                 }
-                out.extend([VERSION | MIXED, window_log]);
-                none.insert(Context::new(window_log, &self.limits)?)
+                let is_strong = self.method == STRONG;
+                while window_log > WINDOW_LOG_MIN
+                    && Model::table_bytes(u32::from(window_log), is_strong)
+                        > self.limits.table_bytes
+                {
+                    window_log -= 1;
+                }
+                out.extend([VERSION | self.method, window_log]);
+                none.insert(Context::new(self.method, window_log, &self.limits)?)
             }
         };
         let mut rest = block;
@@ -287,13 +302,13 @@ impl StreamDecoder for StreamedDecoder {
         }
         if self.context.is_none() {
             let &[first, window_log, ..] = input else { return Ok(Step { used, done: false }) };
-            if first != VERSION | MIXED {
+            if ![VERSION | MIXED, VERSION | STRONG].contains(&first) {
                 return Err(self.malformed(0, "not the first byte of such a stream"));
             }
             if !(WINDOW_LOG_MIN..=WINDOW_LOG_MAX).contains(&window_log) {
                 return Err(self.malformed(1, "a window that is not of 2^10 to 2^22 bytes"));
             }
-            self.context = Some(Context::new(window_log, &self.limits)?);
+            self.context = Some(Context::new(first ^ VERSION, window_log, &self.limits)?);
             used = 2;
         }
         let rest = &input[used..];
