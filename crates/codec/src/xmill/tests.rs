@@ -6,7 +6,11 @@ use super::*;
 use crate::{Limits, Settings};
 
 fn encoded(document: &[u8]) -> Vec<u8> {
-    encode(document, None, &Limits::default()).unwrap()
+    encoded_at(document, 5)
+}
+
+fn encoded_at(document: &[u8], level: i8) -> Vec<u8> {
+    encode(document, Some(level), &Limits::default()).unwrap()
 }
 
 fn decoded(coded: &[u8]) -> Vec<u8> {
@@ -45,9 +49,11 @@ fn odd_documents_come_back() {
         "<a>\0</a>",
         "<a>1</a><a>2</a><a>3</a><a>x0003</a><b>4</b><a>x0004</a>",
     ] {
-        let coded = encoded(document.as_bytes());
-        assert_eq!(decoded(&coded), document.as_bytes(), "{document}");
-        assert!(coded.len() <= document.len() + GROWTH_BYTES, "{document}: {}", coded.len());
+        for level in [5, 9] {
+            let coded = encoded_at(document.as_bytes(), level);
+            assert_eq!(decoded(&coded), document.as_bytes(), "{document}");
+            assert!(coded.len() <= document.len() + GROWTH_BYTES, "{document}: {}", coded.len());
+        }
     }
 }
 
@@ -57,6 +63,9 @@ fn a_table_becomes_small() {
     let coded = encoded(document.as_bytes());
     assert_eq!(decoded(&coded), document.as_bytes());
     assert!(coded.len() * 20 < document.len(), "{} of {}", coded.len(), document.len());
+    let strong = encoded_at(document.as_bytes(), 9);
+    assert_eq!(decoded(&strong), document.as_bytes());
+    assert!(strong.len() < coded.len());
 }
 
 #[test]
@@ -112,8 +121,11 @@ fn xml() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_bytes_come_back(document in prop::collection::vec(any::<u8>(), 0..3000)) {
-        let coded = encoded(&document);
+    fn any_bytes_come_back(
+        document in prop::collection::vec(any::<u8>(), 0..3000),
+        strong in any::<bool>(),
+    ) {
+        let coded = encoded_at(&document, if strong { 9 } else { 5 });
         prop_assert!(coded.len() <= document.len() + GROWTH_BYTES);
         prop_assert_eq!(decoded(&coded), document);
     }
@@ -123,12 +135,14 @@ proptest! {
         document in xml(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         slices in 1_usize..40,
+        strong in any::<bool>(),
     ) {
         let document = document.as_bytes();
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(document.len() + 1)).collect();
         cuts.extend([0, document.len()]);
         cuts.sort_unstable();
-        let mut encoder = Settings::default().encoder("xmill").unwrap();
+        let level = Some(if strong { 9 } else { 5 });
+        let mut encoder = Settings { level, ..Settings::default() }.encoder("xmill").unwrap();
         let mut decoder = Settings::default().decoder("xmill").unwrap();
         let (mut coded, mut back, mut used) = (Vec::new(), Vec::new(), 0);
         for (i, pair) in cuts.windows(2).enumerate() {
@@ -156,8 +170,10 @@ proptest! {
         at in any::<prop::sample::Index>(),
         kind in 0..4,
         byte in any::<u8>(),
+        strong in any::<bool>(),
     ) {
-        let mut coded = encoded(document.repeat(3).as_bytes());
+        let level = if strong { 9 } else { 5 };
+        let mut coded = encoded_at(document.repeat(3).as_bytes(), level);
         let at = at.index(coded.len());
         match kind {
             0 => coded[at] ^= 1 << (byte & 7),
