@@ -414,7 +414,8 @@ impl Resolver<'_> {
                     "choice" => Compositor::Choice,
                     _ => Compositor::All,
                 };
-                Term::Group(compositor, self.particles(place)?)
+                let particles = self.deeper(place, |resolver| resolver.particles(place))?;
+                Term::Group(compositor, particles)
             }
         };
         self.push_particle(place, min.min(max.unwrap_or(u32::MAX)), max, term).map(Some)

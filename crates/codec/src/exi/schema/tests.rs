@@ -604,6 +604,24 @@ fn deep_derivation_is_refused() {
 }
 
 #[test]
+fn groups_in_groups_are_refused_before_the_stack_is() {
+    let (open, close) = ("<xs:sequence>".repeat(100), "</xs:sequence>".repeat(100));
+    let mut body = "<xs:complexType name='t'><xs:group ref='g0'/></xs:complexType>".to_owned();
+    for at in 0..500 {
+        let next = at + 1;
+        body +=
+            &format!("<xs:group name='g{at}'>{open}<xs:group ref='g{next}'/>{close}</xs:group>");
+    }
+    body += "<xs:group name='g500'><xs:sequence/></xs:group>";
+    let made = parse("", &body);
+    assert!(matches!(made, Err(Error::Limit { .. })), "{:?}", made.map(|_| ()));
+    // As deep as the limit allows.
+    let (open, close) = ("<xs:sequence>".repeat(240), "</xs:sequence>".repeat(240));
+    let deep = format!("<xs:complexType name='t'>{open}<xs:any/>{close}</xs:complexType>");
+    grammars(&deep, &strict());
+}
+
+#[test]
 fn built_in_types_alone() {
     let made = Grammars::built_in(&strict(), &Limits::default()).expect("grammars");
     assert_eq!((made.uris.len(), made.named_types.len()), (4, 46));
