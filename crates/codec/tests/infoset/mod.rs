@@ -178,7 +178,7 @@ fn push(node: Node, text: &str, rules: &Rules, keep: bool, items: &mut Vec<Item>
             items.push(Item::Comment(lines(node.text().unwrap_or_default())));
         }
         NodeType::PI if rules.pis => {
-            let pi = node.pi().unwrap();
+            let Some(pi) = node.pi() else { return };
             items.push(Item::Pi(pi.target.to_string(), lines(pi.value.unwrap_or_default())));
         }
         NodeType::Comment | NodeType::PI | NodeType::Root => {}
