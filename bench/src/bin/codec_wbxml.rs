@@ -286,7 +286,8 @@ fn measure(cli: &Cli) -> Result<bool> {
             format!("{:.0}", number as f64 / encoding[1]),
         ]);
     }
-    let mut text = format!("{}\n{}", describe(SECTION), table.render());
+    let machine = longwire_bench::machine::render(&describe(SECTION));
+    let mut text = format!("{machine}\n{}", table.render());
     let _ =
         writeln!(text, "\nWanted: {WANTED_ENCODE} times encoding, {WANTED_DECODE} times decoding.");
     stdout().write_all(text.as_bytes())?;

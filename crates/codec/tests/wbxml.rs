@@ -1,5 +1,7 @@
 //! WBXML against streams and documents of others.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 mod infoset;
 
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use proto::wbxml::{Header, PublicId, Token, Tokens, charset, read};
 use super::opaque::Kind;
 use super::table::{Code, TokenTable, by_number, by_public};
 use super::{NAME, Settings};
-use crate::xml::{Doctype, Writer, escape, is_qname, is_text};
+use crate::xml::{Doctype, Writer, XML_URI, XMLNS_URI, escape, is_qname, is_text};
 use crate::{Error, Limits};
 
 /// Namespace declarations in scope at once: they are searched one by one.
@@ -345,6 +345,10 @@ impl<'a> Decoder<'a> {
             let what = format!("namespace declarations in scope over {MAX_BINDINGS}");
             return Err(Error::Limit { codec: NAME, what });
         }
+        let xml = prefix == "xml";
+        if prefix == "xmlns" || uri == XMLNS_URI || xml != (uri == XML_URI) {
+            return Err(self.malformed("a reserved prefix or namespace is declared"));
+        }
         if !prefix.is_empty() && uri.is_empty() {
             return Err(self.malformed("a prefix is declared as of no namespace"));
         }
@@ -357,23 +361,27 @@ impl<'a> Decoder<'a> {
         found.map(|(_, uri)| uri.as_str())
     }
 
-    /// Names must differ, and their prefixes must be declared.
-    fn check_names(&mut self, element: &str) -> Result<(), Error> {
-        let names = std::iter::once(element).chain(self.names.iter().map(AsRef::as_ref));
-        for name in names {
-            let prefix = name.split_once(':').map_or("", |(prefix, _)| prefix);
-            let known = matches!(prefix, "" | "xml" | "xmlns") || self.meaning(prefix).is_some();
-            if !known {
+    /// Names must differ when their prefixes, which must be declared, are resolved.
+    fn check_names(&self, element: &str) -> Result<(), Error> {
+        let mut names = Vec::with_capacity(self.names.len());
+        for name in std::iter::once(element).chain(self.names.iter().map(AsRef::as_ref)) {
+            let (prefix, local) = name.split_once(':').unwrap_or(("", name));
+            let uri = match prefix {
+                "" => Some(""),
+                "xml" => Some(XML_URI),
+                "xmlns" if !names.is_empty() => Some(XMLNS_URI),
+                prefix => self.meaning(prefix),
+            };
+            let Some(uri) = uri else {
                 return Err(self.malformed(format!("the prefix '{prefix}' is not declared")));
-            }
+            };
+            names.push((uri, local));
         }
-        if self.names.len() > 1 {
-            self.names.sort_unstable();
-            if self.names.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(self.malformed("an attribute is given twice"));
-            }
+        let attributes = &mut names[1..];
+        attributes.sort_unstable();
+        if attributes.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(self.malformed("an attribute is given twice"));
         }
-        self.names.clear();
         Ok(())
     }
 
@@ -383,6 +391,7 @@ impl<'a> Decoder<'a> {
         let bindings = pending.bindings;
         if !self.names.is_empty() || pending.name.contains(':') {
             self.check_names(&pending.name)?;
+            self.names.clear();
         }
         if !std::mem::replace(&mut self.root, true) && self.place.nested == 0 {
             self.doctype(&pending.name);

@@ -4,7 +4,7 @@ use proto::wbxml::{charset, encode_u32, global};
 
 use super::opaque::Kind;
 use super::strings::Strings;
-use super::table::{Code, TokenTable, by_public, by_root};
+use super::table::{Code, TokenTable, by_root};
 use super::{NAME, Settings};
 use crate::xml::{Doctype, Event, NameId, Reader, Start, UriId, to_utf8};
 use crate::{Error, Limits};
@@ -30,7 +30,7 @@ pub fn encode(document: &[u8], settings: &Settings<'_>, limits: &Limits) -> Resu
             Event::End { .. } => encoder.end(),
             Event::Text(text) => encoder.content_text(&text)?,
             Event::Pi { target, data } => encoder.pi(target, &data)?,
-            Event::Doctype(doctype) => encoder.doctype(&doctype)?,
+            Event::Doctype(doctype) => encoder.doctype(&doctype),
             Event::EntityRef(name) => {
                 let what = format!("a reference to the entity '{name}', which is not expanded");
                 return Err(Error::Malformed { codec: NAME, offset: at as u64, what });
@@ -80,7 +80,8 @@ pub(super) struct Encoder<'a> {
     open: Vec<Open>,
     /// The public identifier as text, among the strings.
     public: Option<u32>,
-    system: String,
+    /// The document type's public and system identifiers.
+    doctype: (String, String),
     /// What a decoder has as the default namespace.
     default: UriId,
     /// Prefixes in scope.
@@ -103,7 +104,7 @@ impl<'a> Encoder<'a> {
             starts: Vec::new(),
             open: Vec::new(),
             public: None,
-            system: String::new(),
+            doctype: (String::new(), String::new()),
             default: UriId::NONE,
             prefixes: Vec::new(),
         };
@@ -122,14 +123,19 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn doctype(&mut self, doctype: &Doctype<'_>) -> Result<(), Error> {
-        if let Some(table) = by_public(doctype.public).filter(|_| !self.chosen) {
-            self.choose(table);
-        }
-        doctype.system.clone_into(&mut self.system);
-        if !self.chosen && !doctype.public.is_empty() {
-            self.public = Some(self.strings.header(doctype.public)?);
-            self.chosen = true;
+    fn doctype(&mut self, doctype: &Doctype<'_>) {
+        doctype.public.clone_into(&mut self.doctype.0);
+        doctype.system.clone_into(&mut self.doctype.1);
+    }
+
+    /// Chooses the table at the root element.
+    fn root(&mut self, uri: &str, local: &str) -> Result<(), Error> {
+        self.chosen = true;
+        let (public, system) = &self.doctype;
+        match by_root((public, system), uri, local) {
+            Some(table) => self.choose(table),
+            None if !public.is_empty() => self.public = Some(self.strings.header(public)?),
+            None => {}
         }
         Ok(())
     }
@@ -162,10 +168,8 @@ impl<'a> Encoder<'a> {
     fn start(&mut self, start: &Start<'_>, reader: &Reader<'_>) -> Result<(), Error> {
         self.content();
         let name = reader.names().name(start.name);
-        if !std::mem::replace(&mut self.chosen, true)
-            && let Some(table) = by_root(&self.system, name.uri, name.local)
-        {
-            self.choose(table);
+        if !self.chosen {
+            self.root(name.uri, name.local)?;
         }
         let namespaces = self.table.is_some_and(TokenTable::has_namespaces);
         let written = reader.scanner().written();

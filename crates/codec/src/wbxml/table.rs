@@ -35,6 +35,8 @@ static FILES: &[&str] = &[
     include_str!("../../tables/wbxml/channel12.tokens"),
     include_str!("../../tables/wbxml/dmddf12.tokens"),
     include_str!("../../tables/wbxml/activesync.tokens"),
+    include_str!("../../tables/wbxml/activesync-colon.tokens"),
+    include_str!("../../tables/wbxml/airsync.tokens"),
 ];
 
 /// Codes of a tag page (§5.8.2), of an attribute page's two halves (§5.8.3).
@@ -332,11 +334,20 @@ pub(super) fn by_number(number: u32) -> impl Iterator<Item = &'static TokenTable
     tables().iter().filter(move |table| table.number == number)
 }
 
-/// The table for a document that says nothing of its type but these.
-pub(super) fn by_root(system: &str, uri: &str, local: &str) -> Option<&'static TokenTable> {
-    let by_system = tables().iter().find(|table| !system.is_empty() && table.system == system);
-    let fits = |table: &&TokenTable| table.root == local && table.tag_code(uri, local).is_some();
-    by_system.or_else(|| tables().iter().filter(|_| !uri.is_empty()).find(fits))
+/// The table for a document with this type and this root element: one that has both, or else one
+/// for the namespace, or for the type.
+pub(super) fn by_root(
+    (public, system): (&str, &str),
+    uri: &str,
+    local: &str,
+) -> Option<&'static TokenTable> {
+    let knows = |table: &&TokenTable| !uri.is_empty() && table.tag_code(uri, local).is_some();
+    let typed = |table: &&TokenTable| {
+        table.public.iter().any(|known| known == public)
+            || (public.is_empty() && !system.is_empty() && table.system == system)
+    };
+    let typed = || tables().iter().filter(typed);
+    typed().find(knows).or_else(|| tables().iter().find(knows)).or_else(|| typed().next())
 }
 
 /// The table for a public identifier as text.
