@@ -42,7 +42,8 @@ pub fn describe(program: &str) -> Machine {
 }
 
 /// What a measurement ran on and the command that repeats it, in Markdown.
-pub(crate) fn render(machine: &Machine) -> String {
+#[must_use]
+pub fn render(machine: &Machine) -> String {
     let Machine { kernel, processor, cores, revision, date, profile, command } = machine;
     let revision = revision.as_deref().unwrap_or("unknown");
     format!(

@@ -21,7 +21,7 @@ const SECTION: &str = "codec_wbxml";
 const WANTED_ENCODE: f64 = 6.0;
 const WANTED_DECODE: f64 = 4.0;
 /// Large documents are made of small ones up to this size.
-const LARGE_BYTES: usize = 1 << 20;
+const LARGE_BYTES: usize = 1 << 16;
 
 /// Measure our WBXML against libwbxml, called as a library in the same process, in turns.
 ///

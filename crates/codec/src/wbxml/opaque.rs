@@ -11,8 +11,10 @@ pub(super) enum Kind {
     Date,
     /// Date and time in 48 bits (OMA-IMPS-WV-CSP_WBXML §6.6).
     WvDate,
-    /// Bytes, written as base64.
+    /// Bytes, written as base64; in documents the same text may stand for itself.
     Base64,
+    /// Bytes, in documents always base64.
+    Binary,
     /// Another WBXML document, or text.
     Document,
 }
@@ -25,6 +27,7 @@ impl Kind {
             "date" => Self::Date,
             "wv-date" => Self::WvDate,
             "base64" => Self::Base64,
+            "binary" => Self::Binary,
             "document" => Self::Document,
             _ => return None,
         })
@@ -36,7 +39,7 @@ impl Kind {
             Self::Integer => integer(data).ok_or("opaque data that is no number of 32 bits"),
             Self::Date => date(data).ok_or("opaque data that is no date"),
             Self::WvDate => wv_date(data).ok_or("opaque data that is no date and time"),
-            Self::Base64 => Ok(base64(data)),
+            Self::Base64 | Self::Binary => Ok(base64(data)),
             Self::Any | Self::Document => Ok(match std::str::from_utf8(data) {
                 Ok(text) if crate::xml::is_text(text) => text.to_owned(),
                 _ => base64(data),
@@ -54,6 +57,7 @@ impl Kind {
             }
             Self::Date => packed_date(text)?,
             Self::WvDate => packed_wv_date(text)?,
+            Self::Binary => bytes(text)?,
             Self::Any | Self::Base64 | Self::Document => return None,
         };
         (self.decode(&data).as_deref() == Ok(text)).then_some(data)
@@ -173,6 +177,29 @@ pub(super) fn base64(data: &[u8]) -> String {
     text
 }
 
+/// The bytes of base64 without white space; others than [`base64`] would write may come out.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=');
+    let (mut data, mut bits, mut held) = (Vec::with_capacity(text.len() / 4 * 3), 0_u32, 0);
+    for byte in digits.bytes() {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 & 0xffff | u32::from(digit);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            data.push((bits >> held).to_le_bytes()[0]);
+        }
+    }
+    (!data.is_empty()).then_some(data)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +224,11 @@ mod tests {
         }
         assert_eq!(Kind::Date.encode("1999-04-30T06:40:00+"), None);
         assert_eq!(base64(b"foob"), "Zm9vYg==");
+        assert_eq!(Kind::Binary.encode("Zm9vYg==").as_deref(), Some(&b"foob"[..]));
+        assert_eq!(Kind::Binary.encode("Zm9vYmE=").as_deref(), Some(&b"fooba"[..]));
+        for text in ["", "Zm9vYg=", "Zm9vYh==", "Zm9v Yg=="] {
+            assert_eq!(Kind::Binary.encode(text), None, "{text}");
+        }
         assert_eq!(base64(b"fooba"), "Zm9vYmE=");
     }
 }

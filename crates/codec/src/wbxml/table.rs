@@ -81,8 +81,8 @@ pub(super) struct Code {
 /// system http://…                  the system identifier of the document type written
 /// root SyncML                      the root element's name
 /// opaque KIND NAME…                content of these elements, or values of these attributes
-///                                  (written @NAME): integer, date, wv-date, base64, text,
-///                                  document
+///                                  (written @NAME; PAGE:NAME is a tag of one page): integer,
+///                                  date, wv-date, base64, binary, text, document
 /// variables                        $(name) is an extension, as in WML
 /// tags PAGE [URI]                  tag codes follow; with a namespace, '-' for none
 /// 05 Add
@@ -236,13 +236,14 @@ impl TokenTable {
 
     /// Builds the ways back, from names to codes.
     fn finish(&mut self, opaque: &[(Kind, String)]) {
-        let kind = |name: &str, at: bool| {
-            let found = opaque.iter().find(|(_, other)| {
-                let (other, attribute) = match other.strip_prefix('@') {
-                    Some(other) => (other, true),
-                    None => (other.as_str(), false),
-                };
-                attribute == at && other == name
+        let kind = |name: &str, page: u8, attribute: bool| {
+            let found = opaque.iter().find(|(_, other)| match other.strip_prefix('@') {
+                Some(other) => attribute && other == name,
+                None if attribute => false,
+                None => match other.split_once(':') {
+                    Some((place, other)) if place.parse() == Ok(page) => other == name,
+                    _ => other == name,
+                },
             });
             found.map_or(Kind::Any, |(kind, _)| *kind)
         };
@@ -253,13 +254,14 @@ impl TokenTable {
         };
         for (at, tag) in self.tags.iter_mut().enumerate() {
             let Some(tag) = tag else { continue };
-            tag.opaque = kind(&tag.name, false);
+            let code = place(at, TAGS, 0);
+            tag.opaque = kind(&tag.name, code.page, false);
             let uri = tag.uri.map_or("", |uri| &self.uris[uri]).to_owned();
-            self.tag_codes.entry((uri, tag.name.clone())).or_insert(place(at, TAGS, 0));
+            self.tag_codes.entry((uri, tag.name.clone())).or_insert(code);
         }
         for (at, start) in self.starts.iter_mut().enumerate() {
             let Some(start) = start else { continue };
-            start.opaque = kind(&start.name, true);
+            start.opaque = kind(&start.name, 0, true);
             let codes = self.start_codes.entry(start.name.clone()).or_default();
             codes.push((start.value.clone(), place(at, STARTS, 0)));
         }
