@@ -12,6 +12,7 @@ use super::{
         Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, RuleId, TypeId,
     },
     read_tables::{Names, Span, Values},
+    reading::Reading,
     tables::NONE,
 };
 use crate::Limits;
@@ -199,17 +200,34 @@ impl Core {
         &self.tables.names
     }
 
+    /// Where the text of the last event's value is.
+    #[inline]
+    fn place(&self) -> Val {
+        match (self.value, &self.plan) {
+            (Val::Deferred(at), Some(plan)) => {
+                plan.values.get(at as usize).copied().unwrap_or_default()
+            }
+            (value, _) => value,
+        }
+    }
+
     /// The text of the last event's value.
     #[inline]
     pub(crate) fn text(&self) -> &[u8] {
-        let value = match (&self.value, &self.plan) {
-            (Val::Deferred(at), Some(plan)) => plan.values.get(*at as usize),
-            (value, _) => Some(value),
-        };
-        match value {
-            Some(&Val::Table(span)) => self.tables.values.text.get(span),
-            Some(&Val::Scratch(span)) => self.slice(span),
+        match self.place() {
+            Val::Table(span) => self.tables.values.text.get(span),
+            Val::Scratch(span) => self.slice(span),
             _ => &[],
+        }
+    }
+
+    /// The same as a string.
+    #[inline]
+    pub(crate) fn str(&self) -> &str {
+        match self.place() {
+            Val::Table(span) => self.tables.values.text.str(span),
+            Val::Scratch(span) => std::str::from_utf8(self.slice(span)).unwrap_or_default(),
+            _ => "",
         }
     }
 
@@ -726,80 +744,3 @@ impl Core {
 const NO_CODE: Fault = Fault::Bad("no production has this event code");
 pub(crate) const XSI_NIL: QName = QName { uri: 2, local: 0 };
 pub(crate) const XSI_TYPE: QName = QName { uri: 2, local: 1 };
-
-/// What values other than plain strings are read with.
-struct Reading<'a> {
-    types: &'a [Datatype],
-    values: &'a mut Values,
-    name: u32,
-    most: usize,
-}
-
-impl Reading<'_> {
-    fn read(mut self, coding: &Coding, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
-        match coding {
-            Coding::List(item) => self.list(*item, from, to),
-            other => self.one(other, from, to),
-        }
-    }
-
-    fn list(&mut self, item: DatatypeId, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
-        let count = from.length()?;
-        let types = self.types;
-        let coding = types.get(item as usize).map_or(&Coding::String, |one| &one.coding);
-        for at in 0..count {
-            // Items may take no bits: what comes out is bounded instead.
-            if from.over() {
-                return Err(Fault::Short);
-            }
-            if to.len() > self.most {
-                return Err(Fault::Limit("output_bytes"));
-            }
-            if at > 0 {
-                to.push(b' ');
-            }
-            self.one(coding, from, to)?;
-        }
-        Ok(())
-    }
-
-    fn one(&mut self, coding: &Coding, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
-        match coding {
-            Coding::String | Coding::List(_) => {
-                let span =
-                    self.values.read(self.name, from, |count, from, to| from.chars(count, to))?;
-                to.extend_from_slice(self.values.text.get(span));
-            }
-            Coding::Restricted(set) => {
-                let span = self.values.read(self.name, from, |count, from, to| {
-                    datatype::read_restricted(set, count, from, to)
-                })?;
-                to.extend_from_slice(self.values.text.get(span));
-            }
-            Coding::Boolean => {
-                let text: &[u8] = if from.bits(1) == 1 { b"true" } else { b"false" };
-                to.extend_from_slice(text);
-            }
-            Coding::BooleanPattern => {
-                let forms: [&[u8]; 4] = [b"false", b"0", b"true", b"1"];
-                to.extend_from_slice(forms[from.bits(2) as usize & 3]);
-            }
-            Coding::Integer => datatype::read_any_integer(from, to)?,
-            Coding::Unsigned => datatype::read_digits(false, from, to)?,
-            Coding::Bounded { lower, bits } => {
-                datatype::read_bounded(*lower, u32::from(*bits), from, to);
-            }
-            Coding::Decimal => datatype::read_decimal(from, to)?,
-            Coding::Float => datatype::read_float(from, to)?,
-            Coding::DateTime(kind) => datatype::read_date(*kind, from, to)?,
-            Coding::Hex => datatype::read_binary(true, from, to)?,
-            Coding::Base64 => datatype::read_binary(false, from, to)?,
-            Coding::Enumeration { values, .. } => {
-                let at = from.bits(width(values.len())) as usize;
-                let value = values.get(at).ok_or(Fault::Bad("no value has this number"))?;
-                to.extend_from_slice(value.as_bytes());
-            }
-        }
-        Ok(())
-    }
-}

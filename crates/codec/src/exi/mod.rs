@@ -14,6 +14,7 @@ mod mapping;
 pub mod options;
 mod options_document;
 mod read_tables;
+mod reading;
 pub mod schema;
 mod stream;
 mod tables;

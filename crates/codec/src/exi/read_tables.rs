@@ -24,22 +24,26 @@ impl Span {
     }
 }
 
-/// Text of one kind of table, in UTF-8.
+/// Text of one kind of table, checked once and looked at often.
 #[derive(Debug, Default)]
-pub(crate) struct Text(pub(crate) Vec<u8>);
+pub(crate) struct Text {
+    text: String,
+    buffer: Vec<u8>,
+}
 
 impl Text {
     #[inline]
     pub(crate) fn get(&self, span: Span) -> &[u8] {
-        self.0.get(span.range()).unwrap_or_default()
+        self.text.as_bytes().get(span.range()).unwrap_or_default()
     }
 
+    #[inline]
     pub(crate) fn str(&self, span: Span) -> &str {
-        std::str::from_utf8(self.get(span)).unwrap_or_default()
+        self.text.get(span.range()).unwrap_or_default()
     }
 
-    fn len(&self) -> Result<u32, Fault> {
-        u32::try_from(self.0.len()).map_err(|_| Fault::Limit("table_bytes"))
+    fn len(&self) -> usize {
+        self.text.len()
     }
 
     /// Appends what `read` reads.
@@ -48,35 +52,14 @@ impl Text {
         &mut self,
         read: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
     ) -> Result<Span, Fault> {
-        let begin = self.len()?;
-        read(&mut self.0)?;
-        Ok(Span::new(begin, self.len()?))
-    }
-}
-
-/// Text of names, looked at more often than read.
-#[derive(Debug, Default)]
-struct NameText {
-    text: String,
-    buffer: Vec<u8>,
-}
-
-impl NameText {
-    #[inline]
-    fn str(&self, span: Span) -> &str {
-        self.text.get(span.range()).unwrap_or_default()
-    }
-
-    fn push(
-        &mut self,
-        read: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
-    ) -> Result<Span, Fault> {
-        let place = |at| u32::try_from(at).map_err(|_| Fault::Limit("table_bytes"));
         self.buffer.clear();
         read(&mut self.buffer)?;
-        let begin = place(self.text.len())?;
+        let begin = self.text.len();
         self.text.push_str(std::str::from_utf8(&self.buffer).unwrap_or_default());
-        Ok(Span::new(begin, place(self.text.len())?))
+        match (u32::try_from(begin), u32::try_from(self.text.len())) {
+            (Ok(begin), Ok(end)) => Ok(Span::new(begin, end)),
+            _ => Err(Fault::Limit("table_bytes")),
+        }
     }
 }
 
@@ -114,7 +97,7 @@ pub(crate) struct Mark {
 /// Names (EXI §7.3.1, §7.3.2).
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    text: NameText,
+    text: Text,
     uris: Vec<Uri>,
     names: Vec<Name>,
     bases: Vec<u32>,
@@ -149,7 +132,7 @@ impl Names {
 
     /// Bytes they take, by estimate.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.text.len() + self.uris.len() * 96 + self.names.len() * 28 + self.grown.len() * 12
+        self.text.len() + self.uris.len() * 96 + self.names.len() * 28 + self.grown.len() * 12
     }
 
     fn add_uri(
@@ -189,7 +172,7 @@ impl Names {
 
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            text: self.text.text.len(),
+            text: self.text.len(),
             uris: self.uris.len(),
             names: self.names.len(),
             prefixes: self.grown.len(),
@@ -370,7 +353,7 @@ impl Values {
 
     /// Bytes they take, by estimate.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.0.len()
+        self.text.len()
             + self.values.len() * size_of::<Value>()
             + self.local_count * 4
             + self.locals.len() * size_of::<Vec<u32>>()
@@ -385,7 +368,7 @@ impl Values {
     pub(crate) fn mark(&mut self) -> ValueMark {
         self.forget();
         ValueMark {
-            text: self.text.0.len(),
+            text: self.text.len(),
             values: self.values.len(),
             next: self.next,
             dead: self.dead,
@@ -414,7 +397,7 @@ impl Values {
             }
         }
         self.local_ids.truncate(self.values.len());
-        self.text.0.truncate(mark.text);
+        self.text.text.truncate(mark.text);
         (self.next, self.dead) = (mark.next, mark.dead);
     }
 
@@ -489,16 +472,16 @@ impl Values {
 
     /// Drops text that is not in the table any more. Spans handed out before are void.
     pub(crate) fn compact(&mut self) {
-        if self.dead < 4096 || self.dead * 2 < self.text.0.len() {
+        if self.dead < 4096 || self.dead * 2 < self.text.len() {
             return;
         }
-        let mut kept = Vec::with_capacity(self.text.0.len() - self.dead);
+        let mut kept = String::with_capacity(self.text.len().saturating_sub(self.dead));
         for value in &mut self.values {
             let begin = u32::try_from(kept.len()).unwrap_or(NONE);
-            kept.extend_from_slice(self.text.get(value.text));
+            kept.push_str(self.text.str(value.text));
             value.text = Span::new(begin, u32::try_from(kept.len()).unwrap_or(NONE));
         }
-        self.text.0 = kept;
+        self.text.text = kept;
         self.dead = 0;
     }
 }

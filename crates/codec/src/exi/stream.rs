@@ -401,7 +401,7 @@ fn event(core: &Core) -> Result<Event<'_>, Fault> {
         Item::End => Event::EndElement,
         Item::Attribute { name, prefix: id } => {
             let (uri, local, number) = words(name);
-            Event::Attribute { uri, local, prefix: prefix(number, id), value: text(core.text())? }
+            Event::Attribute { uri, local, prefix: prefix(number, id), value: core.str() }
         }
         Item::Type { target, target_prefix, .. } => {
             let (uri, local, number) = words(target);
@@ -412,7 +412,7 @@ fn event(core: &Core) -> Result<Event<'_>, Fault> {
             prefix: core.names().prefix(uri, prefix),
             local_element: local,
         },
-        Item::Characters => Event::Characters(text(core.text())?),
+        Item::Characters => Event::Characters(core.str()),
         Item::Comment(span) => Event::Comment(text(core.slice(span))?),
         Item::Instruction(target, data) => Event::ProcessingInstruction {
             target: text(core.slice(target))?,
