@@ -7,6 +7,7 @@ mod infoset;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use infoset::{Rules, difference};
 use longwire_codec::{Limits, cbor, xml};
@@ -61,10 +62,14 @@ fn json_of_others_comes_back() {
 #[test]
 fn xml_of_others_comes_back() {
     let (mut xml_bytes, mut cbor_bytes, mut count, mut refused) = (0, 0, 0, 0);
+    let (mut encoding, mut decoding) = (Duration::ZERO, Duration::ZERO);
     for path in files(&["xml", "cot", "wsdl", "xsd"]) {
         let document = fs::read(&path).unwrap();
         let limits = Limits::default();
-        let coded = match cbor::from_xml(&document, &cbor::Settings::default(), &limits) {
+        let begin = Instant::now();
+        let coded = cbor::from_xml(&document, &cbor::Settings::default(), &limits);
+        let encoded = begin.elapsed();
+        let coded = match coded {
             Ok(coded) => coded,
             Err(error) => {
                 // What is no XML to us is none to the other reader, either.
@@ -79,7 +84,11 @@ fn xml_of_others_comes_back() {
                 continue;
             }
         };
-        let back = String::from_utf8(cbor::to_xml(&coded, &limits).unwrap()).unwrap();
+        encoding += encoded;
+        let begin = Instant::now();
+        let back = cbor::to_xml(&coded, &limits).unwrap();
+        decoding += begin.elapsed();
+        let back = String::from_utf8(back).unwrap();
         // XML 1.0 §2.11, which the other reader does in its own way.
         let text =
             xml::to_utf8(&document, &limits).unwrap().replace("\r\n", "\n").replace('\r', "\n");

@@ -7,20 +7,21 @@ use crate::{Encoder, Error, Limits};
 use super::{
     NAME, Settings, number, over,
     scan::{Scanner, Token},
-    sort::sorted,
+    sort::{SORT_DEPTH, sorted},
     write::Writer,
 };
 
 /// The CBOR of a JSON text, lengths definite. Errors: it is not JSON (RFC 8259) in UTF-8, has half
 /// a surrogate pair in a string, is over [`Limits::message_bytes`] or nested over
-/// [`Limits::depth`].
+/// [`Limits::depth`], in deterministic form 512 levels at most.
 pub fn from_json(json: &[u8], settings: &Settings, limits: &Limits) -> Result<Vec<u8>, Error> {
     let most = limits.message_bytes;
     if json.len() > most {
         let what = format!("message of {} bytes, over the {most} of message_bytes", json.len());
         return Err(over(what));
     }
-    let mut scanner = Scanner::new(limits);
+    let depth = if settings.deterministic { limits.depth.min(SORT_DEPTH) } else { limits.depth };
+    let mut scanner = Scanner::new(&Limits { depth, ..*limits });
     let mut writer = Writer::definite(limits, settings.deterministic);
     let mut at = 0;
     loop {

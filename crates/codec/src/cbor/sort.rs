@@ -6,6 +6,9 @@ use crate::Error;
 
 use super::{item_error, malformed};
 
+/// Most levels of what is sorted, which takes a call for each.
+pub(super) const SORT_DEPTH: usize = 512;
+
 /// `input`, which this crate wrote with definite lengths, with the keys of its maps in bytewise
 /// order. Time grows with the length times the depth. Errors: a doubled key.
 pub(super) fn sorted(input: &[u8]) -> Result<Vec<u8>, Error> {
