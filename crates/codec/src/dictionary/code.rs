@@ -7,7 +7,10 @@ use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat, get_error_name}
 use crate::brotli::{Compressor, Decompressor, window_log_for};
 use crate::{Error, Limits};
 
-use super::{Dictionary, Id, NAME, corrupt, mix::Primed};
+use super::{
+    Dictionary, Id, NAME, corrupt,
+    mix::{MAX_MESSAGE, Primed},
+};
 
 /// Upper half of the first byte: this version of the format.
 const VERSION: u8 = 0xd0;
@@ -31,7 +34,8 @@ pub enum Method {
     Zstd,
     /// Brotli; levels 0 to 11.
     Brotli,
-    /// Context mixing: smallest by far and slow, about a megabyte a second; no levels.
+    /// Context mixing: smallest by far and slow, some microseconds a byte; no levels. Messages over
+    /// 256 KiB, and those that are very regular, go by [`Method::Zstd`].
     Mix,
 }
 
@@ -71,9 +75,9 @@ pub struct Coder {
 
 impl Coder {
     /// `level` is how hard to try, the greatest useful by default: messages are small.
-    /// [`Method::Mix`] reads the dictionary here, which takes about a microsecond a byte.
+    /// [`Method::Mix`] reads the dictionary here, at some microseconds a byte.
     ///
-    /// Errors: a level that the method does not have.
+    /// Errors: a level that the method does not have; mixing, a dictionary over 256 KiB.
     pub fn new(
         dictionary: &Dictionary,
         method: Method,
@@ -101,7 +105,7 @@ impl Coder {
     }
 
     /// The coded form of `message`, at most 17 bytes longer. Errors: it is longer than
-    /// [`Limits::message_bytes`], or than the method takes (1 MiB by mixing).
+    /// [`Limits::message_bytes`].
     pub fn encode(&mut self, message: &[u8]) -> Result<Vec<u8>, Error> {
         let most = self.limits.message_bytes;
         if message.len() > most {
@@ -109,6 +113,9 @@ impl Coder {
             return Err(Error::Limit { codec: NAME, what });
         }
         let mut method = self.method;
+        if method == Method::Mix && message.len() > MAX_MESSAGE {
+            method = Method::Zstd;
+        }
         let mut code = self.code(method, message)?;
         if method == Method::Mix && code.as_ref().is_some_and(|code| !mixed(code, message.len())) {
             method = Method::Zstd;

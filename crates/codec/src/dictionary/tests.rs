@@ -47,7 +47,8 @@ fn each_method_with_each_dictionary_brings_messages_back() {
         assert!(dictionary.content().len() <= if index == 2 { 256 << 10 } else { 2048 });
         for method in METHODS {
             let mut coder = Coder::new(dictionary, method, None, &limits).unwrap();
-            for message in [message(77), b"".to_vec(), b"x".to_vec(), vec![b'y'; 70_000]] {
+            let long = message(8).repeat(1200);
+            for message in [message(77), b"".to_vec(), b"x".to_vec(), vec![b'y'; 70_000], long] {
                 let coded = coder.encode(&message).unwrap();
                 assert!(coded.len() <= message.len() + 17, "{method:?}");
                 assert_eq!(coder.decode(&coded).unwrap(), message, "{method:?} {index}");

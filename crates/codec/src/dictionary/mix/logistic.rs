@@ -1,6 +1,6 @@
 //! Logistic fixed point: probabilities of 16 bits and their logits with 8 fractional bits.
 //!
-//! Integers only, so that every machine comes to the same probabilities.
+//! Integers, so that every machine comes to the same probabilities.
 
 /// Greatest logit, 12 − 1/256.
 pub(super) const MAX_LOGIT: i32 = 12 * 256 - 1;

@@ -15,8 +15,8 @@ use crate::Error;
 
 const NAME: &str = "mix";
 
-/// Longest message in bytes: what a slow link may wait for, about two seconds.
-pub(super) const MAX_MESSAGE: usize = 1 << 20;
+/// Longest message and dictionary in bytes: what a slow link may wait for, a second or two.
+pub(super) const MAX_MESSAGE: usize = 256 << 10;
 
 /// A model that has read a dictionary.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Primed {
 }
 
 impl Primed {
-    /// Reads `dictionary`, at about a microsecond or two a byte.
+    /// Reads `dictionary`, at some microseconds a byte.
     pub(super) fn new(dictionary: &[u8]) -> Result<Self, Error> {
         if dictionary.len() > MAX_MESSAGE {
             let what = format!("dictionary of {} bytes, limit {MAX_MESSAGE}", dictionary.len());

@@ -6,14 +6,16 @@
 
 use super::{
     logistic::{squash, stretch},
-    mixer::Mixer,
+    mixer::{Mixer, float},
     syntax::{Syntax, mix},
 };
 
 /// Hashed contexts.
 const CONTEXTS: usize = 12;
-/// Inputs of the mixer: three a context, two a match, one for end tags, a constant.
-const INPUTS: usize = 3 * CONTEXTS + 2 * MATCHES + 2;
+/// Inputs of the mixer: two a context, two a match, one for end tags, a constant; then zeros.
+const INPUTS: usize = (2 * CONTEXTS + 2 * MATCHES + 2).next_multiple_of(8);
+/// Inputs of the second layer: what each set says, and zeros.
+const OUTPUTS: usize = 8;
 const MATCHES: usize = 2;
 /// Bytes that the hash of each match model covers.
 const MATCH_LENGTHS: [usize; MATCHES] = [5, 12];
@@ -25,7 +27,7 @@ const HISTORIES: usize = 128;
 /// Bits that slots and places do not use.
 const SLOT_DIRTY: u32 = 1 << 16;
 const PLACE_DIRTY: u32 = 1 << 31;
-const SETS: [usize; 4] = [64, 256, 13 * 8, 1];
+const SETS: [usize; 3] = [64, 256, 13 * 8];
 
 /// Probability of 16 bits and how often it was taught, in one word.
 #[derive(Clone, Copy, Debug)]
@@ -160,8 +162,8 @@ struct State {
     bits: u32,
     at: [usize; CONTEXTS],
     map_at: [usize; CONTEXTS],
-    inputs: [i32; INPUTS],
-    outputs: [i32; SETS.len()],
+    inputs: [f32; INPUTS],
+    outputs: [f32; OUTPUTS],
     refine_at: usize,
     p_mixed: i32,
 }
@@ -176,8 +178,8 @@ impl State {
             bits: 1,
             at: [0; CONTEXTS],
             map_at: [0; CONTEXTS],
-            inputs: [0; INPUTS],
-            outputs: [0; SETS.len()],
+            inputs: [0.0; INPUTS],
+            outputs: [0.0; OUTPUTS],
             refine_at: 0,
             p_mixed: 32_768,
         }
@@ -199,8 +201,8 @@ impl Model {
             maps: maps.collect(),
             match_maps: (0..MATCHES * 128).map(|index| match_map(index % 128)).collect(),
             tag_map: [Cell::new(64_000); 16],
-            mixer: Mixer::new(INPUTS, &SETS, (1 << 16) / 6, 10),
-            last_mixer: Mixer::new(SETS.len(), &[8], (1 << 16) / 4, 2),
+            mixer: Mixer::new(INPUTS, &SETS, 0.11, 24),
+            last_mixer: Mixer::new(OUTPUTS, &[8], 0.25, 6),
             refine: refine.collect(),
         };
         Self {
@@ -245,13 +247,13 @@ impl Model {
         let longest = self.match_inputs();
         self.tag_input();
         let state = &mut self.state;
-        state.inputs[INPUTS - 1] = 256;
+        state.inputs[INPUTS - 1] = 256.0;
         let place = state.syntax.place();
-        let rows = [longest, state.bits as usize, hits * 8 + place, 0];
+        let rows = [longest, state.bits as usize, hits * 8 + place];
         self.learned.mixer.mix(&state.inputs, &rows, &mut state.outputs);
-        let mut out = [0];
+        let mut out = [0.0];
         self.learned.last_mixer.mix(&state.outputs, &[place], &mut out);
-        let logit = out[0];
+        let logit = self.learned.last_mixer.logit();
         state.p_mixed = squash(logit);
         // Refinement: what came of such a probability behind such a byte.
         let last = u32::from(self.history.last().copied().unwrap_or(0));
@@ -263,7 +265,7 @@ impl Model {
         p.clamp(1, 65_535).unsigned_abs()
     }
 
-    /// The three inputs of a context; 1 if it was seen before.
+    /// The two inputs of a context; 1 if it was seen before.
     fn context_input(&mut self, context: usize) -> usize {
         let state = &mut self.state;
         let hash = mix(state.hashes[context], state.bits.wrapping_mul(0x2545_f491));
@@ -276,16 +278,15 @@ impl Model {
         state.at[context] = at;
         let history = (slot >> 17 & 0x7f) as usize;
         state.map_at[context] = context * HISTORIES + history;
-        let inputs = &mut state.inputs[3 * context..3 * context + 3];
+        let inputs = &mut state.inputs[2 * context..2 * context + 2];
         if history == 0 {
-            inputs.fill(0);
+            inputs.fill(0.0);
             return 0;
         }
         let direct = ((slot & 0xffff).cast_signed()).clamp(64, 65_472);
         let mapped = self.learned.maps[state.map_at[context]].p();
-        inputs[0] = stretch(direct);
-        inputs[1] = stretch(mapped);
-        inputs[2] = (mapped - 32_768) >> 6;
+        inputs[0] = float(stretch(direct));
+        inputs[1] = float(stretch(mapped));
         1
     }
 
@@ -294,19 +295,19 @@ impl Model {
         let state = &mut self.state;
         let mut row = 0;
         for (which, found) in state.matches.iter_mut().enumerate() {
-            let inputs = &mut state.inputs[3 * CONTEXTS + 2 * which..][..2];
+            let inputs = &mut state.inputs[2 * CONTEXTS + 2 * which..][..2];
             let agrees = found.byte.filter(|byte| agrees(*byte, state.bits));
             let Some(byte) = agrees else {
                 found.byte = None;
-                inputs.fill(0);
+                inputs.fill(0.0);
                 continue;
             };
             let len = if found.len < 16 { found.len } else { (12 + found.len / 4).min(31) };
             found.row = which * 128 + (found.misses.min(3) as usize) * 32 + len;
             let p = self.learned.match_maps[found.row].p();
             let sign = if next_bit(byte, state.bits) == 1 { 1 } else { -1 };
-            inputs[0] = sign * stretch(p);
-            inputs[1] = sign * i32::try_from(len * 24).unwrap_or(0);
+            inputs[0] = float(sign * stretch(p));
+            inputs[1] = float(sign * i32::try_from(len * 24).unwrap_or(0));
             row = row.max(1 + (len / 2).min(14) + 16 * found.misses.min(3) as usize);
         }
         row.min(63)
@@ -316,9 +317,9 @@ impl Model {
         let state = &mut self.state;
         let input = &mut state.inputs[INPUTS - 2];
         state.expected = state.expected.filter(|byte| agrees(*byte, state.bits));
-        *input = state.expected.map_or(0, |byte| {
+        *input = state.expected.map_or(0.0, |byte| {
             let p = self.learned.tag_map[state.syntax.expected_len.min(15) as usize].p();
-            if next_bit(byte, state.bits) == 1 { stretch(p) } else { -stretch(p) }
+            float(if next_bit(byte, state.bits) == 1 { stretch(p) } else { -stretch(p) })
         });
     }
 
