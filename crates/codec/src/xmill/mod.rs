@@ -6,7 +6,8 @@
 //! follows what: markup from the markup before it, a value from the values of its path, a word from
 //! the words before it, a byte from the bytes around it and those above it in its column. Only what
 //! differs from the guess is written. Input need not be XML; what is not comes back as well, and
-//! never grows by more than [`GROWTH_BYTES`] and 8 bytes a mebibyte.
+//! a message of at most a mebibyte never grows by
+//! more than [`GROWTH_BYTES`].
 //!
 //! The format is in `docs/formats/xmill.md`.
 //!

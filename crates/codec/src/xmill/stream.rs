@@ -21,6 +21,11 @@ const WINDOW_LOG_MIN: u8 = 10;
 const WINDOW_LOG_MAX: u8 = 22;
 /// Most bytes of one block before coding.
 const BLOCK_BYTES: usize = 1 << 20;
+/// A block shorter than this is stored only if it is the last: beginning anew costs as much time as
+/// some ten thousand bytes.
+const STORED_BYTES: usize = 64 << 10;
+/// More than a byte of such a block can become: some twelve bits of chances and two half bytes.
+const WORST: usize = 64;
 /// Positions are counted up to this; then everything begins anew.
 const TOTAL_BYTES: usize = 3 << 30;
 /// Longest number of the frame: 7 bits a byte.
@@ -184,7 +189,8 @@ fn encode_block(context: &mut Context, block: &[u8], last: bool, out: &mut Vec<u
     let end = model.text.len();
     let went = model.code(&mut coder, end).is_ok();
     coder.finish();
-    let pays = went && coded.len() < block.len();
+    let may_grow = !last && block.len() < STORED_BYTES;
+    let pays = went && (coded.len() < block.len() || may_grow);
     if pays {
         put_number(coded.len(), out);
         out.append(&mut coded);
@@ -244,7 +250,11 @@ fn head(input: &[u8]) -> Result<Option<Head>, &'static str> {
         };
     }
     let Some((coded, used)) = number(input, at)? else { return Ok(None) };
-    if coded >= len {
+    let short = !last && len < STORED_BYTES;
+    if short && coded == 0 {
+        return Err("a short block that is stored and not the last");
+    }
+    if coded >= if short { WORST * (len + 1) + 1 } else { len } {
         return Err("a block that is longer coded than not");
     }
     Ok(Some(Head { len, last, coded, used }))
@@ -271,6 +281,7 @@ impl StreamedDecoder {
         } else {
             let model = &mut context.model;
             let start = model.text.len();
+            model.text.reserve(head.len);
             let mut coder = RangeDecoder::new(body);
             let went = model.code(&mut coder, start + head.len);
             let what = match went {

@@ -1,0 +1,158 @@
+//! Sizes and speeds of the compressor for XML beside zstd and xz, each message coded alone.
+
+use std::collections::BTreeMap;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use codec::Settings;
+
+/// What is measured: name, codec, level.
+const SUBJECTS: [(&str, &str, i8); 4] = [
+    ("xmill:5", "xmill", 5),
+    ("xmill:9", "xmill", 9),
+    ("zstd:9", "zstd", 9),
+    ("zstd:19", "zstd", 19),
+];
+/// Rounds of a message: as many as fit into this, three to fifteen.
+const MESSAGE_TIME: Duration = Duration::from_millis(400);
+
+/// Compare xmill with zstd and xz over XML messages.
+///
+/// Speeds are of one processor; subjects take turns, and the median counts. The exit status is 1
+/// when a message does not come back.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "\
+Examples:
+  codec_xmill ogc=../shared/data/soap/ogc_owslib cda=../shared/data/soap/cda
+  codec_xmill --least-bytes 1000 tpch=/tmp/tpch      messages above 1 kB, from /tmp/tpch"
+)]
+struct Cli {
+    /// A name for a group, and a file or a folder of its messages.
+    #[arg(value_name = "NAME=PATH", required = true, value_parser = group)]
+    groups: Vec<(String, PathBuf)>,
+    /// Leave out messages that are not above this size.
+    #[arg(long, value_name = "BYTES", default_value_t = 50_000)]
+    least_bytes: u64,
+    /// Leave out xz -9e, which is run as a program.
+    #[arg(long)]
+    no_xz: bool,
+}
+
+fn group(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, path) = text.split_once('=').ok_or("say NAME=PATH")?;
+    Ok((name.to_owned(), PathBuf::from(path)))
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    bytes: usize,
+    encode: Duration,
+    decode: Duration,
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    let mut groups = BTreeMap::<&str, (usize, usize, usize, [Sum; 4])>::new();
+    for (name, path) in &cli.groups {
+        for file in messages(path, cli.least_bytes)? {
+            let message = std::fs::read(&file)?;
+            let sums = groups.entry(name).or_default();
+            sums.0 += 1;
+            sums.1 += message.len();
+            if !cli.no_xz {
+                sums.2 += xz_bytes(&file)?;
+            }
+            measure(&message, &mut sums.3).with_context(|| file.display().to_string())?;
+        }
+    }
+    let mut out = stdout().lock();
+    writeln!(
+        out,
+        "| group | messages | bytes | codec | coded | of xz -9e | encode MB/s | decode MB/s |"
+    )?;
+    writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
+    for (name, (messages, bytes, xz, sums)) in groups {
+        let before = format!("| {name} | {messages} | {bytes}");
+        for ((subject, ..), sum) in SUBJECTS.iter().zip(sums) {
+            let [encode, decode] = [sum.encode, sum.decode].map(|time| rate(bytes, time));
+            let ratio = ratio(sum.bytes, xz);
+            writeln!(
+                out,
+                "{before} | {subject} | {} | {ratio} | {encode:.1} | {decode:.1} |",
+                sum.bytes
+            )?;
+        }
+        if xz > 0 {
+            writeln!(out, "{before} | xz -9e | {xz} | 1.000 | | |")?;
+        }
+    }
+    Ok(())
+}
+
+fn ratio(bytes: usize, of: usize) -> String {
+    if of == 0 { String::new() } else { format!("{:.3}", bytes as f64 / of as f64) }
+}
+
+fn rate(bytes: usize, time: Duration) -> f64 {
+    bytes as f64 / time.as_secs_f64() / 1e6
+}
+
+fn messages(path: &Path, least_bytes: u64) -> Result<Vec<PathBuf>> {
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        files = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        files.sort();
+    }
+    files.retain(|file| {
+        file.metadata().is_ok_and(|data| data.is_file() && data.len() > least_bytes)
+    });
+    Ok(files)
+}
+
+fn xz_bytes(file: &Path) -> Result<usize> {
+    let output = Command::new("xz")
+        .args(["-9e", "--keep", "--stdout"])
+        .arg(file)
+        .stdin(Stdio::null())
+        .output()
+        .context("xz cannot be run; leave it out with --no-xz")?;
+    ensure!(output.status.success(), "xz failed");
+    Ok(output.stdout.len())
+}
+
+/// Adds sizes and median times; subjects take turns, so that a slow moment hits all alike.
+fn measure(message: &[u8], sums: &mut [Sum; 4]) -> Result<()> {
+    let mut times = [const { (Vec::new(), Vec::new()) }; 4];
+    let begin = Instant::now();
+    for round in 0..15 {
+        if round >= 3 && begin.elapsed() > MESSAGE_TIME {
+            break;
+        }
+        for (i, (_, codec, level)) in SUBJECTS.iter().enumerate() {
+            let settings = Settings { level: Some(*level), ..Settings::default() };
+            let start = Instant::now();
+            let coded = settings.encode(codec, message)?;
+            times[i].0.push(start.elapsed());
+            let start = Instant::now();
+            let decoded = settings.decode(codec, &coded)?;
+            times[i].1.push(start.elapsed());
+            ensure!(decoded == message, "{codec} does not bring it back");
+            if round == 0 {
+                sums[i].bytes += coded.len();
+            }
+        }
+    }
+    for (sum, (encode, decode)) in sums.iter_mut().zip(&mut times) {
+        encode.sort_unstable();
+        decode.sort_unstable();
+        sum.encode += encode[encode.len() / 2];
+        sum.decode += decode[decode.len() / 2];
+    }
+    Ok(())
+}
