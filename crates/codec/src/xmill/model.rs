@@ -24,7 +24,7 @@ const PIECE: usize = 3;
 /// The container of new pieces.
 const SPELLED: u32 = 1;
 /// Bytes of a container after which it is decided whether mixing contexts pays there.
-const TRIAL_BYTES: i32 = 96;
+const TRIAL_BYTES: i32 = 256;
 /// Bytes that then go without, before it is tried again.
 const PLAIN_BYTES: i32 = 4096;
 /// Kinds of places of numbers of words, and of symbols.

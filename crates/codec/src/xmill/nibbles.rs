@@ -236,7 +236,7 @@ fn share(shares: &Shares, symbol: usize) -> i32 {
 
 #[inline(always)]
 fn learned(weight: u16, gain: i32) -> u16 {
-    const STEP: i32 = 4;
+    const STEP: i32 = 3;
     let weight = i32::from(weight) + gain.clamp(-8192, 8192) / STEP;
     weight.clamp(256, 65000) as u16
 }
