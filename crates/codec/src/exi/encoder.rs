@@ -334,7 +334,7 @@ impl Encoder {
     /// Adds a block of UTF-8; `last` says that no other follows. What is whole goes to `out`.
     ///
     /// # Errors
-    /// XML that is not well-formed, or that a strict schema does not allow, with its offset; limits.
+    /// XML that is not well-formed, or that a strict schema refuses, with its offset; limits.
     pub fn push(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
         let around = self.driver.around > 0 && last;
         self.xml.push(block, last && !around)?;

@@ -1,4 +1,16 @@
 //! Efficient XML Interchange (EXI) 1.0, Second Edition (W3C Recommendation, 11 February 2014).
+//!
+//! [`encode`] and [`decode`] take whole documents, [`Encoder`] and [`Decoder`] blocks of them; with
+//! a schema they walk the [`Grammars`] that [`Schema`] makes. Self-contained elements are never
+//! written and are refused when read.
+//!
+//! ```
+//! use longwire_codec::{Limits, exi};
+//! let (options, limits) = (exi::Options::default(), Limits::default());
+//! let stream = exi::encode(b"<a><b>x</b><b>x</b></a>", &options, None, &limits)?;
+//! assert_eq!(exi::decode(&stream, &options, None, &limits)?, b"<a><b>x</b><b>x</b></a>");
+//! # Ok::<(), longwire_codec::Error>(())
+//! ```
 
 mod bits;
 mod built_in;
