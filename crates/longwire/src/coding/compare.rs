@@ -16,8 +16,8 @@ use super::options::{Shared, read};
 /// Bytes and ratio are sums over all files; speed is that of this machine now, in megabytes of
 /// plain content a second. Every file is decoded again: where bytes come back they must be the
 /// same; where an infoset does, elements, attributes and text (JSON: values) must be, and the
-/// decoded text must go through once more unchanged. A file that a codec does not take counts with its
-/// own length. The exit status is 1 when something did not come back.
+/// decoded text must go through once more unchanged. A file that a codec does not take counts
+/// with its own length. The exit status is 1 when something did not come back.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
