@@ -547,7 +547,7 @@ impl Model {
         let (one, two) = (recent as u32 & 0xFF, recent as u32 & 0xFFFF);
         let Column { place, over, same, .. } = column;
         let byte = if key == SPELLED {
-            let high = join(recent as u32, (recent >> 32) as u32 & 0xFFFF);
+            let high = join(recent as u32, 3);
             self.nibbles.byte(c, byte, [one, join(two, 7), high], 63)
         } else if trial < 0 {
             let low = if numeric { place * 8 + words.digits.min(7) } else { one };
