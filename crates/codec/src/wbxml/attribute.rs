@@ -39,11 +39,12 @@ impl Encoder<'_> {
 
     /// A value, or the rest of one: tokens where they are shorter than strings.
     fn value(&mut self, value: &str) -> Result<(), Error> {
+        let table = self.table;
         let (mut begin, mut at) = (0, 0);
         while at < value.len() {
-            let list = self.firsts[usize::from(value.as_bytes()[at])];
-            let found = self.values.get(list).and_then(|codes| {
-                codes.iter().find(|(text, code)| {
+            let found = table.and_then(|table| {
+                let mut codes = table.value_codes(value.as_bytes()[at]).iter();
+                codes.find(|(text, code)| {
                     // An inline string has two bytes beside its text, a switch has two as well.
                     let ends = at + text.len() == value.len();
                     let split = if at > begin && !ends { 2 } else { 0 };

@@ -69,9 +69,6 @@ pub(super) struct Encoder<'a> {
     pub(super) body: Vec<u8>,
     pub(super) strings: Strings,
     pub(super) attribute_page: u8,
-    /// For each first byte the list of value codes, or a number behind them all.
-    pub(super) firsts: Box<[usize; 256]>,
-    pub(super) values: Vec<&'a [(String, Code)]>,
     keep_white_space: bool,
     chosen: bool,
     tag_page: u8,
@@ -95,8 +92,6 @@ impl<'a> Encoder<'a> {
             body: Vec::new(),
             strings: Strings::new(settings.string_table, limits),
             attribute_page: 0,
-            firsts: Box::new([usize::MAX; 256]),
-            values: Vec::new(),
             keep_white_space: settings.keep_white_space,
             chosen: false,
             tag_page: 0,
@@ -117,10 +112,6 @@ impl<'a> Encoder<'a> {
     fn choose(&mut self, table: &'a TokenTable) {
         self.table = Some(table);
         self.chosen = true;
-        for (first, codes) in table.value_codes() {
-            self.firsts[usize::from(*first)] = self.values.len();
-            self.values.push(codes);
-        }
     }
 
     fn doctype(&mut self, doctype: &Doctype<'_>) {

@@ -115,12 +115,13 @@ pub struct TokenTable {
     starts: Vec<Option<Start>>,
     values: Vec<Option<String>>,
     extensions: Vec<Option<String>>,
-    /// By namespace, which is empty where pages have none, and name.
-    tag_codes: BTreeMap<(String, String), Code>,
+    /// By name, each with its namespace, which is empty where pages have none.
+    tag_codes: BTreeMap<String, Vec<(String, Code)>>,
     /// By name, the longest begin of a value first.
     start_codes: BTreeMap<String, Vec<(String, Code)>>,
-    /// By first byte, the longest first.
-    value_codes: BTreeMap<u8, Vec<(String, Code)>>,
+    /// By first byte, the longest first; for each first byte, which list that is.
+    value_codes: Vec<Vec<(String, Code)>>,
+    value_firsts: Vec<usize>,
     extension_codes: BTreeMap<String, u8>,
 }
 
@@ -257,7 +258,10 @@ impl TokenTable {
             let code = place(at, TAGS, 0);
             tag.opaque = kind(&tag.name, code.page, false);
             let uri = tag.uri.map_or("", |uri| &self.uris[uri]).to_owned();
-            self.tag_codes.entry((uri, tag.name.clone())).or_insert(code);
+            let codes = self.tag_codes.entry(tag.name.clone()).or_default();
+            if codes.iter().all(|(known, _)| *known != uri) {
+                codes.push((uri, code));
+            }
         }
         for (at, start) in self.starts.iter_mut().enumerate() {
             let Some(start) = start else { continue };
@@ -265,13 +269,18 @@ impl TokenTable {
             let codes = self.start_codes.entry(start.name.clone()).or_default();
             codes.push((start.value.clone(), place(at, STARTS, 0)));
         }
+        self.value_firsts = vec![usize::MAX; 256];
         for (at, value) in self.values.iter().enumerate() {
             let Some(value) = value else { continue };
             let first = value.as_bytes().first().copied().unwrap_or(0);
-            let codes = self.value_codes.entry(first).or_default();
-            codes.push((value.clone(), place(at, STARTS, 0x80)));
+            let list = &mut self.value_firsts[usize::from(first)];
+            if *list == usize::MAX {
+                *list = self.value_codes.len();
+                self.value_codes.push(Vec::new());
+            }
+            self.value_codes[*list].push((value.clone(), place(at, STARTS, 0x80)));
         }
-        let lists = self.start_codes.values_mut().chain(self.value_codes.values_mut());
+        let lists = self.start_codes.values_mut().chain(&mut self.value_codes);
         lists.for_each(|codes| codes.sort_by_key(|(text, _)| std::cmp::Reverse(text.len())));
         for (code, text) in self.extensions.iter().enumerate() {
             if let (Some(text), Ok(code)) = (text, u8::try_from(code)) {
@@ -306,16 +315,19 @@ impl TokenTable {
     }
 
     pub(super) fn tag_code(&self, uri: &str, name: &str) -> Option<Code> {
-        self.tag_codes.get(&(uri.to_owned(), name.to_owned())).copied()
+        let mut codes = self.tag_codes.get(name)?.iter();
+        codes.find(|(known, _)| known == uri).map(|(_, code)| *code)
     }
 
     pub(super) fn start_codes(&self, name: &str) -> &[(String, Code)] {
         self.start_codes.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Value codes by the first byte of their text.
-    pub(super) fn value_codes(&self) -> &BTreeMap<u8, Vec<(String, Code)>> {
-        &self.value_codes
+    /// Value codes whose text begins with the byte.
+    #[inline]
+    pub(super) fn value_codes(&self, first: u8) -> &[(String, Code)] {
+        let list = self.value_firsts.get(usize::from(first)).copied().unwrap_or(usize::MAX);
+        self.value_codes.get(list).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn extension_code(&self, text: &str) -> Option<u8> {
