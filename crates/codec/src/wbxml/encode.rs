@@ -25,19 +25,21 @@ pub fn encode(document: &[u8], settings: &Settings<'_>, limits: &Limits) -> Resu
     let mut encoder = Encoder::new(settings, limits);
     loop {
         let at = reader.offset();
-        match reader.next()? {
-            Event::Start(start) => encoder.start(&start, &reader)?,
-            Event::End { .. } => encoder.end(),
-            Event::Text(text) => encoder.content_text(&text)?,
-            Event::Pi { target, data } => encoder.pi(target, &data)?,
-            Event::Doctype(doctype) => encoder.doctype(&doctype),
-            Event::EntityRef(name) => {
+        // Without `?`, which would copy the event.
+        match reader.next() {
+            Err(error) => return Err(error),
+            Ok(Event::Start(start)) => encoder.start(&start, &reader)?,
+            Ok(Event::End { .. }) => encoder.end(),
+            Ok(Event::Text(text)) => encoder.content_text(&text)?,
+            Ok(Event::Pi { target, data }) => encoder.pi(target, &data)?,
+            Ok(Event::Doctype(doctype)) => encoder.doctype(&doctype),
+            Ok(Event::EntityRef(name)) => {
                 let what = format!("a reference to the entity '{name}', which is not expanded");
                 return Err(Error::Malformed { codec: NAME, offset: at as u64, what });
             }
             // §6.1: removed.
-            Event::Comment(_) | Event::Declaration { .. } => {}
-            Event::Eof => return encoder.finish(),
+            Ok(Event::Comment(_) | Event::Declaration { .. }) => {}
+            Ok(Event::Eof) => return encoder.finish(),
         }
         if encoder.body.len() as u64 > limits.output_bytes {
             let what = format!("output over output_bytes {}", limits.output_bytes);

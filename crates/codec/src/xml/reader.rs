@@ -37,12 +37,14 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator's item could not be an error")]
     pub fn next(&mut self) -> Result<Event<'a>, Error> {
-        match self.scanner.next(&self.document[self.at..], true)? {
-            Some((event, used)) => {
-                self.at += used;
-                Ok(event)
+        let rest = &self.document[self.at..];
+        match self.scanner.advance(rest, true) {
+            Ok(Some(kind)) => {
+                self.at += self.scanner.token.used;
+                Ok(self.scanner.event(kind, rest))
             }
-            None => Ok(Event::Eof),
+            Ok(None) => Ok(Event::Eof),
+            Err(error) => Err(error),
         }
     }
 

@@ -223,10 +223,19 @@ impl Scanner {
         input: &'a str,
         ended: bool,
     ) -> Result<Option<(Event<'a>, usize)>, Error> {
-        let Some(kind) = self.advance(input, ended)? else { return Ok(None) };
-        let Token { begin, middle, end, name, used } = self.token;
+        match self.advance(input, ended) {
+            Ok(Some(kind)) => Ok(Some((self.event(kind, input), self.token.used))),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the event of the token just found. Always in line: see [`Kind`].
+    #[inline(always)]
+    pub(super) fn event<'a>(&self, kind: Kind, input: &'a str) -> Event<'a> {
+        let Token { begin, middle, end, name, .. } = self.token;
         let span = &input[begin..end];
-        let event = match kind {
+        match kind {
             Kind::Plain => Event::Text(Cow::Borrowed(span)),
             Kind::End => Event::End { name },
             Kind::Start => {
@@ -235,8 +244,7 @@ impl Scanner {
             }
             Kind::Eof => Event::Eof,
             _ => self.rare(kind, middle.wrapping_sub(begin), span),
-        };
-        Ok(Some((event, used)))
+        }
     }
 
     /// Events that most documents have few of.
@@ -260,7 +268,7 @@ impl Scanner {
     }
 
     /// Finds the next token.
-    fn advance(&mut self, input: &str, ended: bool) -> Found {
+    pub(super) fn advance(&mut self, input: &str, ended: bool) -> Found {
         if self.empty {
             self.empty = false;
             (self.token.begin, self.token.end, self.token.used) = (0, 0, 0);
