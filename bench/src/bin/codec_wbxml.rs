@@ -229,6 +229,69 @@ fn compared(
     Ok([median(us), median(them), median(ratio)])
 }
 
+/// One group's line, and whether it is as fast as wanted.
+fn row(
+    cli: &Cli,
+    group: &Group,
+    (there, back): (&Way, &Way),
+    (settings, limits): (&Settings, &Limits),
+) -> Result<([String; 13], bool)> {
+    let bytes: usize = group.xml.iter().map(Vec::len).sum();
+    let (mut coded, mut decoded) = (0, 0);
+    for (xml, stream) in group.xml.iter().zip(&group.streams) {
+        coded += encode(xml, settings, limits)?.len();
+        decoded += decode(stream, settings, limits).map_or(0, |xml| xml.len());
+    }
+    let their_coded: usize = group.streams.iter().map(Vec::len).sum();
+    let encoding = compared(
+        cli,
+        || {
+            group
+                .xml
+                .iter()
+                .try_for_each(|xml| encode(xml, settings, limits).map(drop))
+                .map_err(Into::into)
+        },
+        || {
+            group.xml.iter().for_each(|xml| drop(there.convert(xml)));
+            Ok(())
+        },
+    )?;
+    let decoding = compared(
+        cli,
+        || {
+            let mut streams = group.streams.iter();
+            streams.try_for_each(|s| decode(s, settings, limits).map(drop)).map_err(Into::into)
+        },
+        || {
+            group.streams.iter().for_each(|s| drop(back.convert(s)));
+            Ok(())
+        },
+    )?;
+    // Minutes pass between the groups.
+    let (name, times) = (&group.name, [encoding[2], decoding[2]]);
+    let _ = writeln!(stderr(), "{name}: {:.1} times encoding, {:.1} decoding", times[0], times[1]);
+    let fine = encoding[2] >= WANTED_ENCODE && decoding[2] >= WANTED_DECODE;
+    let rate = |bytes: usize, seconds: f64| format!("{:.0}", bytes as f64 / seconds / 1e6);
+    let number = group.xml.len();
+    let row = [
+        group.name.clone(),
+        number.to_string(),
+        format!("{:.0}", bytes as f64 / 1e3),
+        coded.to_string(),
+        their_coded.to_string(),
+        rate(bytes, encoding[0]),
+        rate(bytes, encoding[1]),
+        format!("{:.1}", encoding[2]),
+        rate(decoded, decoding[0]),
+        rate(decoded, decoding[1]),
+        format!("{:.1}", decoding[2]),
+        format!("{:.0}", number as f64 / encoding[0]),
+        format!("{:.0}", number as f64 / encoding[1]),
+    ];
+    Ok((row, fine))
+}
+
 fn measure(cli: &Cli) -> Result<bool> {
     let document = |path| Document::open(path, SECTION);
     let document = cli.markdown.clone().map(document).transpose()?;
@@ -253,62 +316,9 @@ fn measure(cli: &Cli) -> Result<bool> {
     let mut table = Table::new(&heads);
     let mut fine = true;
     for group in groups(&there, &back)? {
-        let bytes: usize = group.xml.iter().map(Vec::len).sum();
-        let (mut coded, mut decoded) = (0, 0);
-        for (xml, stream) in group.xml.iter().zip(&group.streams) {
-            coded += encode(xml, &settings, &limits)?.len();
-            decoded += decode(stream, &settings, &limits).map_or(0, |xml| xml.len());
-        }
-        let their_coded: usize = group.streams.iter().map(Vec::len).sum();
-        let encoding = compared(
-            cli,
-            || {
-                group
-                    .xml
-                    .iter()
-                    .try_for_each(|xml| encode(xml, &settings, &limits).map(drop))
-                    .map_err(Into::into)
-            },
-            || {
-                group.xml.iter().for_each(|xml| drop(there.convert(xml)));
-                Ok(())
-            },
-        )?;
-        let decoding = compared(
-            cli,
-            || {
-                let mut streams = group.streams.iter();
-                streams
-                    .try_for_each(|s| decode(s, &settings, &limits).map(drop))
-                    .map_err(Into::into)
-            },
-            || {
-                group.streams.iter().for_each(|s| drop(back.convert(s)));
-                Ok(())
-            },
-        )?;
-        // Minutes pass between the groups.
-        let (name, times) = (&group.name, [encoding[2], decoding[2]]);
-        let _ =
-            writeln!(stderr(), "{name}: {:.1} times encoding, {:.1} decoding", times[0], times[1]);
-        fine &= encoding[2] >= WANTED_ENCODE && decoding[2] >= WANTED_DECODE;
-        let rate = |bytes: usize, seconds: f64| format!("{:.0}", bytes as f64 / seconds / 1e6);
-        let number = group.xml.len();
-        table.row([
-            group.name,
-            number.to_string(),
-            format!("{:.0}", bytes as f64 / 1e3),
-            coded.to_string(),
-            their_coded.to_string(),
-            rate(bytes, encoding[0]),
-            rate(bytes, encoding[1]),
-            format!("{:.1}", encoding[2]),
-            rate(decoded, decoding[0]),
-            rate(decoded, decoding[1]),
-            format!("{:.1}", decoding[2]),
-            format!("{:.0}", number as f64 / encoding[0]),
-            format!("{:.0}", number as f64 / encoding[1]),
-        ]);
+        let (row, is_fast) = row(cli, &group, (&there, &back), (&settings, &limits))?;
+        table.row(row);
+        fine &= is_fast;
     }
     let machine = longwire_bench::machine::render(&describe(SECTION));
     let mut text = format!("{machine}\n{}", table.render());
