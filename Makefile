@@ -32,10 +32,10 @@ test: ## everything that must hold: format, rules, lints, documents, licences, t
 bench: ## measurements that want an idle machine and minutes: each program of bench/ in turn
 	@scripts/setup
 	cargo build --release --locked --package longwire --package longwire-bench
-	@for program in bench/src/bin/*.rs; do \
+	@status=0; for program in bench/src/bin/*.rs; do \
 		program=target/release/$$(basename $$program .rs); \
-		echo "$$program"; $$program || exit 1; \
-	done
+		echo "$$program"; $$program || status=1; \
+	done; exit $$status
 
 .PHONY: interop
 interop: ## against clients and servers of others, one folder of interop/ each

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use codec::Settings;
+use longwire_bench::machine::describe;
+use longwire_bench::markdown::{Document, Table};
 
 /// What is measured: name, codec, level.
 const SUBJECTS: [(&str, &str, i8); 4] = [
@@ -17,6 +19,8 @@ const SUBJECTS: [(&str, &str, i8); 4] = [
     ("zstd:9", "zstd", 9),
     ("zstd:19", "zstd", 19),
 ];
+/// The section of a document that `--markdown` keeps.
+const SECTION: &str = "codec_xmill";
 /// Rounds of a message: as many as fit into this, three to fifteen.
 const MESSAGE_TIME: Duration = Duration::from_millis(400);
 
@@ -33,8 +37,9 @@ Examples:
   codec_xmill --least-bytes 1000 tpch=/tmp/tpch      messages above 1 kB, from /tmp/tpch"
 )]
 struct Cli {
-    /// A name for a group, and a file or a folder of its messages.
-    #[arg(value_name = "NAME=PATH", required = true, value_parser = group)]
+    /// A name for a group, and a file or a folder of its messages; may repeat. None: OGC answers and
+    /// C-CDA documents of $LONGWIRE_DATA.
+    #[arg(value_name = "NAME=PATH", value_parser = group)]
     groups: Vec<(String, PathBuf)>,
     /// Leave out messages that are not above this size.
     #[arg(long, value_name = "BYTES", default_value_t = 50_000)]
@@ -42,6 +47,9 @@ struct Cli {
     /// Leave out xz -9e, which is run as a program.
     #[arg(long)]
     no_xz: bool,
+    /// Put the table into this document too, between `<!-- codec_xmill: begin -->` and its end.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 }
 
 fn group(text: &str) -> Result<(String, PathBuf), String> {
@@ -56,9 +64,16 @@ struct Sum {
     decode: Duration,
 }
 
+/// Messages, their bytes, those of xz, and what each subject made of them.
+type Groups<'a> = BTreeMap<&'a str, (usize, usize, usize, [Sum; 4])>;
+
 fn main() -> Result<()> {
-    let cli = Cli::parse();
-    let mut groups = BTreeMap::<&str, (usize, usize, usize, [Sum; 4])>::new();
+    let mut cli = Cli::parse();
+    if cli.groups.is_empty() {
+        cli.groups = of_data();
+    }
+    let document = cli.markdown.clone().map(|path| Document::open(path, SECTION)).transpose()?;
+    let mut groups = Groups::new();
     for (name, path) in &cli.groups {
         for file in messages(path, cli.least_bytes)? {
             let message = std::fs::read(&file)?;
@@ -71,28 +86,40 @@ fn main() -> Result<()> {
             measure(&message, &mut sums.3).with_context(|| file.display().to_string())?;
         }
     }
-    let mut out = stdout().lock();
-    writeln!(
-        out,
-        "| group | messages | bytes | codec | coded | of xz -9e | encode MB/s | decode MB/s |"
-    )?;
-    writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
+    let machine = longwire_bench::machine::render(&describe(SECTION));
+    let text = format!("{machine}\n{}", table(groups));
+    stdout().write_all(text.as_bytes())?;
+    document.map_or(Ok(()), |document| document.update(&text))
+}
+
+fn of_data() -> Vec<(String, PathBuf)> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let data = std::env::var_os("LONGWIRE_DATA").map_or_else(beside, PathBuf::from);
+    let group = |name: &str, folder: &str| (name.to_owned(), data.join("soap").join(folder));
+    vec![group("ogc", "ogc_owslib"), group("cda", "cda")]
+}
+
+fn table(groups: Groups<'_>) -> String {
+    let heads =
+        ["group", "messages", "bytes", "codec", "coded", "of xz -9e", "encode MB/s", "decode MB/s"];
+    let mut table = Table::new(&heads);
     for (name, (messages, bytes, xz, sums)) in groups {
-        let before = format!("| {name} | {messages} | {bytes}");
+        let mut row = |codec: &str, coded: usize, speeds: [String; 2]| {
+            let [encode, decode] = speeds;
+            let (messages, bytes) = (messages.to_string(), bytes.to_string());
+            let before = [name.to_owned(), messages, bytes, codec.to_owned()];
+            let after = [coded.to_string(), ratio(coded, xz), encode, decode];
+            table.row(before.into_iter().chain(after));
+        };
         for ((subject, ..), sum) in SUBJECTS.iter().zip(sums) {
-            let [encode, decode] = [sum.encode, sum.decode].map(|time| rate(bytes, time));
-            let ratio = ratio(sum.bytes, xz);
-            writeln!(
-                out,
-                "{before} | {subject} | {} | {ratio} | {encode:.1} | {decode:.1} |",
-                sum.bytes
-            )?;
+            let speed = |time| format!("{:.1}", rate(bytes, time));
+            row(subject, sum.bytes, [speed(sum.encode), speed(sum.decode)]);
         }
         if xz > 0 {
-            writeln!(out, "{before} | xz -9e | {xz} | 1.000 | | |")?;
+            row("xz -9e", xz, Default::default());
         }
     }
-    Ok(())
+    table.render()
 }
 
 fn ratio(bytes: usize, of: usize) -> String {

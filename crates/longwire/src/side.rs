@@ -14,7 +14,7 @@ use tracing_subscriber::EnvFilter;
 /// Options of both sides.
 #[derive(clap::Args)]
 pub(crate) struct Common {
-    /// How bodies cross the link: auto, identity, deflate[:1-9] or zstd[:-7..19].
+    /// How bodies cross the link: auto, identity, deflate[:1-9], zstd[:-7..19] or brotli[:0-11].
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) encoding: Option<String>,
     /// How bytes cross the link: auto or stream (auto is stream, the one there is).
