@@ -37,7 +37,7 @@ Examples:
   codec_xmill --least-bytes 1000 tpch=/tmp/tpch      messages above 1 kB, from /tmp/tpch"
 )]
 struct Cli {
-    /// A name for a group, and a file or a folder of its messages; may repeat. None: the OGC answers
+    /// A name for a group, and a file or a folder of its messages; may repeat. None: OGC answers
     /// and C-CDA documents of $LONGWIRE_DATA.
     #[arg(value_name = "NAME=PATH", value_parser = group)]
     groups: Vec<(String, PathBuf)>,
