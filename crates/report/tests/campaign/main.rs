@@ -99,13 +99,13 @@ fn the_figures_shown_are_those_of_the_analysis() {
     analysis.counts.flagged = 4321;
     analysis.recommendations[0].text = "Use what was planted".to_string();
     let (elements, text) = parse(&html(&campaign, &analysis));
-    for expected in ["> 7.77", "0.43", "4321 runs flagged", "Use what was planted", "Use chunks"] {
+    for expected in ["> 7.77", "0.43", "4321 flagged", "Use what was planted", "Use chunks"] {
         assert!(text.contains(expected), "{expected}");
     }
     let cut = elements.iter().flat_map(|(_, attributes)| attributes);
     assert!(cut.clone().any(|(name, value)| name == "class" && value.contains(" cut")), "an arrow");
     let terminal = table(&campaign, &analysis);
-    assert!(terminal.contains("4321 runs flagged") && terminal.contains("Use what was planted"));
+    assert!(terminal.contains("4321 flagged") && terminal.contains("Use what was planted"));
     assert!(terminal.lines().all(|line| line.chars().count() <= 100), "{terminal}");
 }
 
