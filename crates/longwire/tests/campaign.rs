@@ -87,7 +87,7 @@ ready_timeout = '300 ms'
 services = ['soap']
 [[command]]
 name = 'crashing'
-command = ['sh', '-c', 'exit 7']
+command = ['sh', '-c', 'exec >&-; sleep 0.2; exit 7']
 [[command]]
 name = 'ending'
 command = ['{longwire}', 'fetch', 'url', '--url', '{url}/rest/xml/1', '--count', '1']

@@ -24,6 +24,8 @@ const RECORD_PACKETS: usize = 100_000;
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// What a client may take beyond its budget to come to an end.
 const GRACE: Duration = Duration::from_secs(20);
+/// What a client may take to end once it has closed its output.
+const ENDING_PATIENCE: Duration = Duration::from_secs(2);
 /// How long the connections of one run may take to be gone before the next on the same hosts.
 const QUIET_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -259,7 +261,7 @@ impl Place<'_> {
         let mut client = processes.start(self.client_command(ground)?)?;
         let printed = self.watch(ground, &mut client, run);
         let elapsed_s = begin.elapsed().as_secs_f64();
-        let status = processes.status(client.handle);
+        let status = processes.status_by(client.handle, Instant::now() + ENDING_PATIENCE);
         let waited = processes::waited(&waits_before, &processes.waits(&handles));
         run.processor_wait_s = waited.as_secs_f64();
         processes.end(&[client.handle]);

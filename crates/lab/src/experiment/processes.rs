@@ -14,6 +14,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::namespace;
+
 /// Longest first line of a server.
 const LINE_BYTES_MAX: usize = 200;
 /// Of what a failed process has logged, so much of the last line is shown.
@@ -109,6 +111,20 @@ impl Processes {
     /// Whether a process has ended, with which status.
     pub(crate) fn status(&self, handle: Handle) -> Option<std::process::ExitStatus> {
         self.state().children.get_mut(&handle.0)?.try_wait().ok()?
+    }
+
+    /// The same, when it is about to end: what has closed its output ends a moment later.
+    pub(crate) fn status_by(
+        &self,
+        handle: Handle,
+        deadline: Instant,
+    ) -> Option<std::process::ExitStatus> {
+        let id = self.state().children.get(&handle.0)?.id();
+        // Until we have asked for its status its number stays its own.
+        let process = namespace::processes::open(id).ok()?;
+        // Whether it has ended or not is asked next.
+        let _ = await_input(&process, deadline);
+        self.status(handle)
     }
 
     pub(crate) fn are_stopped(&self) -> bool {
@@ -248,7 +264,7 @@ fn first_line(output: &mut ChildStdout, deadline: Instant) -> io::Result<String>
     Err(io::Error::other("its first line is too long"))
 }
 
-fn await_input(output: &ChildStdout, deadline: Instant) -> io::Result<()> {
+fn await_input(output: &impl AsFd, deadline: Instant) -> io::Result<()> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         // Rounded up: a wait of no time at all would spin.

@@ -88,7 +88,8 @@ fn find(belongs: impl Fn(u32) -> bool) -> Vec<Process> {
         .collect()
 }
 
-fn open(pid: u32) -> io::Result<OwnedFd> {
+/// A descriptor that is readable once the process has ended.
+pub(crate) fn open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes two numbers and touches no memory of ours.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let descriptor = i32::try_from(descriptor).map_err(io::Error::other)?;
