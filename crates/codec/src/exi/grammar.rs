@@ -35,7 +35,7 @@ pub struct Uri {
     pub locals: Vec<String>,
 }
 
-/// What a production matches (EXI §8.3).
+/// What a production matches (EXI §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// SD

@@ -43,7 +43,8 @@ pub enum SchemaId {
     Named(String),
 }
 
-/// Parameters of the EXI Profile for limiting memory (W3C, 9 September 2014).
+/// Parameters of the EXI Profile for limiting memory (W3C, 9 September 2014). An encoder acts on
+/// the first only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Profile {
     /// Whether values enter the partition of their name.
@@ -75,7 +76,7 @@ pub struct Options {
     pub fragment: bool,
     /// What is kept.
     pub preserve: Preserve,
-    /// Elements may be read alone (SC).
+    /// Elements may be read alone (SC): has its event code, is never written, refused when read.
     pub self_contained: bool,
     /// Schema.
     pub schema_id: SchemaId,
@@ -93,7 +94,8 @@ pub struct Options {
     pub cookie: bool,
     /// Whether the options are in the header.
     pub options_in_header: bool,
-    /// Whether the encoder follows Canonical EXI 1.0 (W3C, 7 June 2018).
+    /// Whether the encoder orders attributes as Canonical EXI 1.0 does (W3C, 7 June 2018); the rest of
+    /// it is not built.
     pub canonical: bool,
 }
 

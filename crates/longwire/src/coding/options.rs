@@ -43,7 +43,7 @@ pub(crate) struct ExiOptions {
     /// What is kept besides elements, attributes and their values.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     preserve: Vec<Kept>,
-    /// Elements can be read alone.
+    /// The stream may have elements that can be read alone (none is written, or read yet).
     #[arg(long)]
     self_contained: bool,
     /// Any number of elements at the top.

@@ -35,7 +35,7 @@ pub(crate) struct EncodeArgs {
     /// What the header of an EXI stream has.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "EXI")]
     header: Vec<Header>,
-    /// Follow Canonical EXI: equal messages give equal bytes.
+    /// Order attributes as Canonical EXI does (the rest of it is not built yet).
     #[arg(long, help_heading = "EXI")]
     canonical: bool,
 }
