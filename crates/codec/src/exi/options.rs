@@ -94,8 +94,8 @@ pub struct Options {
     pub cookie: bool,
     /// Whether the options are in the header.
     pub options_in_header: bool,
-    /// Whether the encoder orders attributes as Canonical EXI 1.0 does (W3C, 7 June 2018); the rest of
-    /// it is not built.
+    /// Whether the encoder orders attributes as Canonical EXI 1.0 does (W3C, 7 June 2018); the rest
+    /// of it is not built.
     pub canonical: bool,
 }
 
