@@ -48,7 +48,7 @@ pub fn from_xml(xml: &[u8], settings: &Settings, limits: &Limits) -> Result<Vec<
 }
 
 /// The CBOR of an XML document that comes in parts: lengths are indefinite, and memory holds a
-/// token, the names and at most 65,536 short values. The parts are UTF-8.
+/// token, the names and at most 65,536 short values.
 #[derive(Debug)]
 pub struct XmlEncoder {
     stream: Stream,

@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
+
 use super::NAME;
+use super::chars::is_space;
+use super::scanner::declaration;
 use crate::{Error, Limits};
 
 /// What bytes 0x80 to 0x9f are in windows-1252; 0 is undefined.
@@ -11,50 +15,94 @@ static WINDOWS_1252: [u16; 32] = [
     0x0152, 0, 0x017d, 0, 0, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x02dc,
     0x2122, 0x0161, 0x203a, 0x0153, 0, 0x017e, 0x0178,
 ];
+/// Longest XML declaration that is looked at for a character set.
+const DECLARATION_BYTES: usize = 1024;
+/// Bytes that tell sets apart that have no ASCII in them.
+const MARK_BYTES: usize = 4;
 
-fn malformed(offset: usize, what: impl Into<String>) -> Error {
-    Error::Malformed { codec: NAME, offset: offset as u64, what: what.into() }
+fn malformed(offset: u64, what: impl Into<String>) -> Error {
+    Error::Malformed { codec: NAME, offset, what: what.into() }
 }
 
-/// The document as UTF-8 without a byte order mark: it may be in UTF-8, UTF-16, US-ASCII,
-/// ISO-8859-1 or windows-1252, as its mark or its declaration says.
-///
-/// # Errors
-/// Other character sets, by name; bytes that the set does not have; more than
-/// [`Limits::message_bytes`], for a converted document is held whole.
-pub fn to_utf8<'a>(document: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, Error> {
-    let plain = |bytes: &'a [u8], skipped| match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(Cow::Borrowed(text)),
-        Err(error) => Err(malformed(skipped + error.valid_up_to(), "not UTF-8")),
-    };
-    let held = || {
-        let what = format!("a document to convert over message_bytes {}", limits.message_bytes);
-        let fits = document.len() <= limits.message_bytes / 3;
-        if fits { Ok(()) } else { Err(Error::Limit { codec: NAME, what }) }
-    };
-    match document {
-        [0xef, 0xbb, 0xbf, rest @ ..] => return plain(rest, 3),
+pub(super) fn not_utf8(before: u64, error: &std::str::Utf8Error) -> Error {
+    malformed(before + error.valid_up_to() as u64, "not UTF-8")
+}
+
+/// How characters stand as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Charset {
+    Utf8,
+    Utf16Le,
+    Utf16Be,
+    Ascii,
+    Latin1,
+    Windows1252,
+}
+
+impl Charset {
+    /// The character of a byte, in sets where each byte is one.
+    fn char(self, byte: u8) -> Option<char> {
+        match (self, byte) {
+            (_, ..0x80) => Some(byte.into()),
+            (Self::Latin1, _) | (Self::Windows1252, 0xa0..) => Some(byte.into()),
+            (Self::Windows1252, _) => {
+                let code = WINDOWS_1252[usize::from(byte - 0x80)];
+                char::from_u32(code.into()).filter(|_| code != 0)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The set that the begin of a document shows, and the length of its mark; `None` if that takes
+/// more bytes, unless `ended` says that there are no more.
+fn detect(begin: &[u8], ended: bool) -> Result<Option<(Charset, usize)>, Error> {
+    if begin.len() < MARK_BYTES && !ended {
+        return Ok(None);
+    }
+    Ok(Some(match begin {
+        [0xef, 0xbb, 0xbf, ..] => (Charset::Utf8, 3),
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] | [0, 0, 0, b'<', ..] => {
             return Err(malformed(0, "UTF-32, which is not read"));
         }
-        [0xff, 0xfe, rest @ ..] => return held().and_then(|()| utf16(rest, 2, u16::from_le_bytes)),
-        [0xfe, 0xff, rest @ ..] => return held().and_then(|()| utf16(rest, 2, u16::from_be_bytes)),
-        [b'<', 0, ..] => return held().and_then(|()| utf16(document, 0, u16::from_le_bytes)),
-        [0, b'<', ..] => return held().and_then(|()| utf16(document, 0, u16::from_be_bytes)),
-        _ => {}
+        [0xff, 0xfe, ..] => (Charset::Utf16Le, 2),
+        [0xfe, 0xff, ..] => (Charset::Utf16Be, 2),
+        [b'<', 0, ..] => (Charset::Utf16Le, 0),
+        [0, b'<', ..] => (Charset::Utf16Be, 0),
+        _ => return Ok(declared(begin, ended)?.map(|charset| (charset, 0))),
+    }))
+}
+
+/// The set in the declaration of a document whose set has ASCII in it; without one it is UTF-8.
+fn declared(begin: &[u8], ended: bool) -> Result<Option<Charset>, Error> {
+    if !ended && b"<?xml ".starts_with(begin) {
+        return Ok(None);
     }
-    let Some(name) = declared(document) else { return plain(document, 0) };
-    let lower = name.to_ascii_lowercase();
-    match lower.as_str() {
-        "utf-8" | "utf8" => plain(document, 0),
-        "us-ascii" | "ascii" => match document.iter().position(|byte| !byte.is_ascii()) {
-            Some(at) => Err(malformed(at, format!("not a character of {name}"))),
-            None => plain(document, 0),
-        },
-        "iso-8859-1" | "latin1" | "iso_8859-1" | "l1" => {
-            held().map(|()| document.iter().map(|byte| char::from(*byte)).collect())
+    let inside = begin.strip_prefix(b"<?xml").filter(|rest| rest.first().is_some_and(is_space_at));
+    let Some(inside) = inside else { return Ok(Some(Charset::Utf8)) };
+    let Some(end) = memmem::find(&inside[..inside.len().min(DECLARATION_BYTES)], b"?>") else {
+        let more = !ended && inside.len() < DECLARATION_BYTES;
+        return Ok((!more).then_some(Charset::Utf8));
+    };
+    // Of a declaration in another form it is the scanner that complains.
+    let inside = std::str::from_utf8(&inside[..end]).ok();
+    let name = inside.and_then(declaration).and_then(|found| found.encoding);
+    name.map_or(Ok(Charset::Utf8), named).map(Some)
+}
+
+fn is_space_at(byte: &u8) -> bool {
+    is_space(*byte)
+}
+
+fn named(name: &str) -> Result<Charset, Error> {
+    match name.to_ascii_lowercase().as_str() {
+        "utf-8" | "utf8" => Ok(Charset::Utf8),
+        "us-ascii" | "ascii" => Ok(Charset::Ascii),
+        "iso-8859-1" | "latin1" | "iso_8859-1" | "l1" => Ok(Charset::Latin1),
+        "windows-1252" | "cp1252" => Ok(Charset::Windows1252),
+        "utf-16" | "utf-16le" | "utf-16be" | "iso-10646-ucs-2" => {
+            Err(malformed(0, format!("charset '{name}' is declared, in bytes that are not of it")))
         }
-        "windows-1252" | "cp1252" => held().and_then(|()| windows_1252(document)),
         _ => Err(malformed(
             0,
             format!(
@@ -65,47 +113,155 @@ pub fn to_utf8<'a>(document: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, 
     }
 }
 
-fn utf16<'a>(
-    bytes: &[u8],
-    skipped: usize,
-    unit: fn([u8; 2]) -> u16,
-) -> Result<Cow<'a, str>, Error> {
-    let (pairs, rest) = bytes.as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err(malformed(skipped + bytes.len(), "half a character of UTF-16"));
+/// The document as UTF-8 without a byte order mark: it may be in UTF-8, UTF-16, US-ASCII,
+/// ISO-8859-1 or windows-1252, as its mark or its declaration says.
+///
+/// # Errors
+/// Other character sets, by name; bytes that the set does not have; more than
+/// [`Limits::message_bytes`], for a converted document is held whole.
+pub fn to_utf8<'a>(document: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, Error> {
+    let (charset, mark) = detect(document, true)?.unwrap_or((Charset::Utf8, 0));
+    let bytes = document.get(mark..).unwrap_or_default();
+    let wide = matches!(charset, Charset::Utf16Le | Charset::Utf16Be);
+    if charset == Charset::Utf8 || (!wide && bytes.is_ascii()) {
+        let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(mark as u64, &error))?;
+        return Ok(Cow::Borrowed(text));
     }
-    let mut at = skipped;
-    let mut out = String::with_capacity(bytes.len());
-    for char in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
-        let char = char.map_err(|_| malformed(at, "a lone surrogate in UTF-16"))?;
-        at += 2 * char.len_utf16();
-        out.push(char);
+    if document.len() > limits.message_bytes / 3 {
+        let what = format!("a document to convert over message_bytes {}", limits.message_bytes);
+        return Err(Error::Limit { codec: NAME, what });
     }
-    Ok(out.into())
+    let mut text = String::with_capacity(bytes.len());
+    let mut transcoder = Transcoder { charset: Some(charset), held: Vec::new(), used: mark as u64 };
+    transcoder.push(bytes, true, &mut text)?;
+    Ok(Cow::Owned(text))
 }
 
-fn windows_1252<'a>(document: &[u8]) -> Result<Cow<'a, str>, Error> {
-    let mut out = String::with_capacity(document.len());
-    for (at, byte) in document.iter().enumerate() {
-        let code = match byte {
-            0x80..=0x9f => WINDOWS_1252[usize::from(byte - 0x80)],
-            _ => u16::from(*byte),
-        };
-        match char::from_u32(u32::from(code)) {
-            Some(char) if code != 0 || *byte == 0 => out.push(char),
-            _ => return Err(malformed(at, format!("0x{byte:02x} is not in windows-1252"))),
+/// Makes UTF-8 of a document that comes in blocks, cut anywhere.
+#[derive(Debug, Default)]
+pub(super) struct Transcoder {
+    /// Not known before the first bytes have come.
+    charset: Option<Charset>,
+    /// The begin of the document, or of a character, whose rest is not there.
+    held: Vec<u8>,
+    /// Bytes of the document before those that are held.
+    used: u64,
+}
+
+impl Transcoder {
+    /// Appends what `block` says; `last` says that no other follows.
+    pub(super) fn push(&mut self, block: &[u8], last: bool, out: &mut String) -> Result<(), Error> {
+        if let Some(charset) = self.charset {
+            return self.decode(charset, block, last, out);
         }
+        let mut begin = Cow::Borrowed(block);
+        if !self.held.is_empty() {
+            self.held.extend_from_slice(block);
+            begin = Cow::Owned(std::mem::take(&mut self.held));
+        }
+        let Some((charset, mark)) = detect(&begin, last)? else {
+            self.held = begin.into_owned();
+            return Ok(());
+        };
+        self.charset = Some(charset);
+        // The scanner knows the mark of UTF-8.
+        let mark = if charset == Charset::Utf8 { 0 } else { mark };
+        self.used = mark as u64;
+        self.decode(charset, begin.get(mark..).unwrap_or_default(), last, out)
     }
-    Ok(out.into())
-}
 
-/// The name in the declaration of a document whose set has ASCII in it.
-fn declared(document: &[u8]) -> Option<&str> {
-    let inside = document.strip_prefix(b"<?xml")?;
-    let end = inside.iter().take(1024).position(|byte| *byte == b'>')?;
-    let inside = std::str::from_utf8(&inside[..end]).ok()?;
-    let (_, behind) = inside.split_once("encoding")?;
-    let behind = behind.trim_start().strip_prefix('=')?.trim_start();
-    let quote = behind.chars().next().filter(|char| matches!(char, '"' | '\''))?;
-    behind[1..].split(quote).next()
+    fn decode(
+        &mut self,
+        charset: Charset,
+        block: &[u8],
+        last: bool,
+        out: &mut String,
+    ) -> Result<(), Error> {
+        match charset {
+            Charset::Utf8 => self.utf8(block, out)?,
+            Charset::Utf16Le => self.utf16(block, last, u16::from_le_bytes, out)?,
+            Charset::Utf16Be => self.utf16(block, last, u16::from_be_bytes, out)?,
+            Charset::Ascii | Charset::Latin1 | Charset::Windows1252 => {
+                self.single(charset, block, out)?;
+            }
+        }
+        if last && !self.held.is_empty() {
+            return Err(malformed(self.used, "half a character at the end"));
+        }
+        Ok(())
+    }
+
+    fn utf8(&mut self, block: &[u8], out: &mut String) -> Result<(), Error> {
+        let mut block = block;
+        while let Some((byte, rest)) = block.split_first().filter(|_| !self.held.is_empty()) {
+            self.held.push(*byte);
+            block = rest;
+            match std::str::from_utf8(&self.held) {
+                Ok(char) => {
+                    out.push_str(char);
+                    self.used += self.held.len() as u64;
+                    self.held.clear();
+                }
+                Err(error) if error.error_len().is_some() => {
+                    return Err(not_utf8(self.used, &error));
+                }
+                Err(_) => {}
+            }
+        }
+        let whole = match std::str::from_utf8(block) {
+            Ok(text) => text,
+            Err(error) if error.error_len().is_some() => return Err(not_utf8(self.used, &error)),
+            Err(error) => {
+                let (whole, partial) = block.split_at(error.valid_up_to());
+                self.held.extend_from_slice(partial);
+                std::str::from_utf8(whole).unwrap_or("")
+            }
+        };
+        out.push_str(whole);
+        self.used += whole.len() as u64;
+        Ok(())
+    }
+
+    fn utf16(
+        &mut self,
+        block: &[u8],
+        last: bool,
+        unit: fn([u8; 2]) -> u16,
+        out: &mut String,
+    ) -> Result<(), Error> {
+        let mut bytes = std::mem::take(&mut self.held);
+        bytes.extend_from_slice(block);
+        let (mut pairs, _) = bytes.as_chunks::<2>();
+        if let Some((high, before)) = pairs.split_last().filter(|_| !last) {
+            // Its other half may come.
+            pairs = if unit(*high) & 0xfc00 == 0xd800 { before } else { pairs };
+        }
+        out.reserve(bytes.len());
+        let decoded = pairs.len() * 2;
+        for char in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
+            let char = char.map_err(|_| malformed(self.used, "a lone surrogate in UTF-16"))?;
+            self.used += 2 * char.len_utf16() as u64;
+            out.push(char);
+        }
+        bytes.drain(..decoded);
+        self.held = bytes;
+        Ok(())
+    }
+
+    fn single(&mut self, charset: Charset, block: &[u8], out: &mut String) -> Result<(), Error> {
+        if block.is_ascii() {
+            out.push_str(std::str::from_utf8(block).unwrap_or(""));
+            self.used += block.len() as u64;
+            return Ok(());
+        }
+        out.reserve(block.len());
+        for byte in block {
+            let char = charset.char(*byte).ok_or_else(|| {
+                malformed(self.used, format!("0x{byte:02x}, which is no character of {charset:?}"))
+            })?;
+            self.used += 1;
+            out.push(char);
+        }
+        Ok(())
+    }
 }

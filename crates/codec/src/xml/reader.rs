@@ -1,9 +1,10 @@
 //! The scanner over a whole document, and over one that comes in blocks.
 
+use super::Event;
+use super::charset::{Transcoder, not_utf8};
 use super::names::Names;
 use super::scanner::Scanner;
 use super::tag::{Attribute, Declaration};
-use super::{Event, NAME};
 use crate::{Error, Limits};
 
 /// Reads a document that is there as a whole.
@@ -79,7 +80,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads a document that comes in blocks, cut anywhere.
+/// Reads a document that comes in blocks, cut anywhere, in any character set that
+/// [`super::to_utf8`] takes. Offsets in errors of well-formedness are those of the text in UTF-8.
 ///
 /// It holds what is not read yet: with blocks of a bounded size, a block and one token.
 #[derive(Debug)]
@@ -87,11 +89,8 @@ pub struct Stream {
     text: String,
     /// Where in the text the next event begins.
     at: usize,
-    /// The begin of a character whose rest is not there.
-    partial: Vec<u8>,
+    transcoder: Transcoder,
     ended: bool,
-    /// Bytes of the blocks so far.
-    pushed: u64,
     scanner: Scanner,
 }
 
@@ -102,9 +101,8 @@ impl Stream {
         Self {
             text: String::new(),
             at: 0,
-            partial: Vec::new(),
+            transcoder: Transcoder::default(),
             ended: false,
-            pushed: 0,
             scanner: Scanner::new(limits),
         }
     }
@@ -112,44 +110,12 @@ impl Stream {
     /// Adds a block; `last` says that no other follows.
     ///
     /// # Errors
-    /// Bytes that are not UTF-8, with their offset.
+    /// Character sets that are not read; bytes that the set does not have, with their offset.
     pub fn push(&mut self, block: &[u8], last: bool) -> Result<(), Error> {
         self.text.drain(..self.at);
         self.at = 0;
-        let begin = self.pushed - self.partial.len() as u64;
-        let mut block = block;
-        while let Some((byte, rest)) = block.split_first().filter(|_| !self.partial.is_empty()) {
-            self.partial.push(*byte);
-            block = rest;
-            self.pushed += 1;
-            match std::str::from_utf8(&self.partial) {
-                Ok(char) => {
-                    self.text.push_str(char);
-                    self.partial.clear();
-                }
-                Err(error) if error.error_len().is_some() => return Err(not_utf8(begin, &error)),
-                Err(_) => {}
-            }
-        }
-        let whole = match std::str::from_utf8(block) {
-            Ok(text) => text,
-            Err(error) if error.error_len().is_some() => {
-                return Err(not_utf8(self.pushed, &error));
-            }
-            Err(error) => {
-                let (whole, partial) = block.split_at(error.valid_up_to());
-                self.partial.extend_from_slice(partial);
-                std::str::from_utf8(whole).unwrap_or("")
-            }
-        };
-        self.text.push_str(whole);
-        self.pushed += block.len() as u64;
         self.ended |= last;
-        if last && !self.partial.is_empty() {
-            let what = "half a character at the end".to_owned();
-            return Err(Error::Malformed { codec: NAME, offset: self.pushed, what });
-        }
-        Ok(())
+        self.transcoder.push(block, last, &mut self.text)
     }
 
     /// The next event with the scanner, whose attributes and names belong to it; `None` if
@@ -172,9 +138,4 @@ impl Stream {
     pub fn scanner(&self) -> &Scanner {
         &self.scanner
     }
-}
-
-fn not_utf8(before: u64, error: &std::str::Utf8Error) -> Error {
-    let offset = before + error.valid_up_to() as u64;
-    Error::Malformed { codec: NAME, offset, what: "not UTF-8".to_owned() }
 }

@@ -262,7 +262,8 @@ impl Scanner {
                 Some(Ok((doctype, _))) => Event::Doctype(Box::new(doctype)),
                 _ => Event::Eof,
             },
-            Kind::Declaration => declaration(span).unwrap_or(Event::Eof),
+            Kind::Declaration => declaration(span)
+                .map_or(Event::Eof, |declared| Event::Declaration(Box::new(declared))),
             Kind::Plain | Kind::End | Kind::Start | Kind::Eof => Event::Eof,
         }
     }
@@ -580,7 +581,7 @@ fn is_empty(raw: &str) -> bool {
 }
 
 /// The inside of an XML declaration; `None` if it has another form (XML 1.0, production 23).
-fn declaration(inside: &str) -> Option<Event<'_>> {
+pub(super) fn declaration(inside: &str) -> Option<XmlDeclaration<'_>> {
     let mut rest = inside;
     let version = pseudo(&mut rest, "version")?;
     let number = version.strip_prefix("1.")?;
@@ -597,7 +598,7 @@ fn declaration(inside: &str) -> Option<Event<'_>> {
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     });
     let whole = digits && named && space_end(rest.as_bytes(), 0) == rest.len();
-    whole.then(|| Event::Declaration(Box::new(XmlDeclaration { version, encoding, standalone })))
+    whole.then_some(XmlDeclaration { version, encoding, standalone })
 }
 
 /// Takes ` name="value"` off the front.

@@ -218,6 +218,35 @@ fn character_sets_become_utf8() {
     assert!(error.contains("charset 'koi8-r'"), "{error}");
 }
 
+/// The streaming codecs get the sets that those of whole messages do.
+#[test]
+fn a_stream_in_another_character_set_reads_as_the_whole_does_at_any_cut() {
+    let text = |charset: &str| {
+        format!("<?xml version='1.0' encoding='{charset}'?><\u{e4}>\u{c3}\u{a9}</\u{e4}>")
+    };
+    let single = |charset: &str| -> Vec<u8> {
+        text(charset).chars().map(|char| u8::try_from(u32::from(char)).unwrap()).collect()
+    };
+    let wide = text("utf-16").replace('\u{a9}', "\u{1f600}");
+    let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let sheet = "<?xml-stylesheet encoding='none'?><a>\u{e4}</a>".as_bytes().to_vec();
+    for document in [single("iso-8859-1"), single("windows-1252"), wide.clone(), sheet] {
+        let whole = events(&to_utf8(&document, &Limits::default()).unwrap()).unwrap();
+        for at in 0..=document.len() {
+            let (left, right) = document.split_at(at);
+            assert_eq!(streamed(&[left, right]).unwrap(), whole, "cut at {at}");
+        }
+        let bytewise: Vec<&[u8]> = document.chunks(1).collect();
+        assert_eq!(streamed(&bytewise).unwrap(), whole);
+    }
+    let cut: Vec<&[u8]> = wide[..wide.len() - 1].chunks(3).collect();
+    assert!(streamed(&cut).is_err());
+    let refused = streamed(&[&single("koi8-r")]).unwrap_err().to_string();
+    assert!(refused.contains("charset 'koi8-r'"), "{refused}");
+    let refused = streamed(&[text("utf-16").as_bytes()]).unwrap_err().to_string();
+    assert!(refused.contains("not of it"), "{refused}");
+}
+
 /// Events of a document that comes in these blocks, texts whole.
 fn streamed(blocks: &[&[u8]]) -> Result<Vec<String>, Error> {
     let mut stream = Stream::new(&Limits::default());

@@ -107,10 +107,12 @@ impl Sources {
             seen: BTreeSet::new(),
             bytes_left: limits.message_bytes,
         };
-        let mut loader = Loader { sources: &mut sources, resolve, limits, depth: limits.depth };
+        let (depth, missing) = (limits.depth, Vec::new());
+        let mut loader = Loader { sources: &mut sources, resolve, limits, depth, missing };
         for document in documents {
             loader.load(document.location, document.bytes, Relation::Main)?;
         }
+        loader.check_missing()?;
         loader.xml_attributes()?;
         Ok(sources)
     }
@@ -176,6 +178,8 @@ struct Loader<'a, 'r> {
     resolve: &'a mut Resolve<'r>,
     limits: &'a Limits,
     depth: usize,
+    /// Imports whose document was not found: where, of which namespace, at which location.
+    missing: Vec<(Place, Text, String)>,
 }
 
 impl Loader<'_, '_> {
@@ -267,7 +271,7 @@ impl Loader<'_, '_> {
 
     /// An import that names no document is not an error; a reference into it is one. A document
     /// that is named and not there is an error, since the other side may have it, and with it
-    /// other string tables.
+    /// other string tables; unless the caller gave one of its namespace.
     fn import(&mut self, place: Place) -> Result<(), Error> {
         let node = self.sources.node(place);
         let namespace = node.attribute("namespace").map(str::to_owned);
@@ -286,9 +290,19 @@ impl Loader<'_, '_> {
         if let Some(bytes) = (self.resolve)(at, namespace.as_deref()) {
             return self.load(at, &bytes, Relation::Import(target));
         }
-        match location {
-            Some(_) if uri == XML => Ok(()),
-            Some(at) => Err(fault(self.sources, place, format!("there is no document {at}"))),
+        if let Some(at) = location.filter(|_| uri != XML) {
+            self.missing.push((place, target, at));
+        }
+        Ok(())
+    }
+
+    /// All documents are read now: each import that was not found must have come otherwise.
+    fn check_missing(&self) -> Result<(), Error> {
+        let targets = self.sources.targets();
+        match self.missing.iter().find(|(_, target, _)| !targets.contains(target)) {
+            Some((place, _, at)) => {
+                Err(fault(self.sources, *place, format!("there is no document {at}")))
+            }
             None => Ok(()),
         }
     }

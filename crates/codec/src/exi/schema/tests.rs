@@ -525,6 +525,33 @@ fn documents_include_import_and_redefine_others() {
     assert_eq!(show(&made, content), ["SE(o) 0", "SE(r) 1", "SE(*) 2"]);
 }
 
+/// Schemas name each other by addresses that nothing is read from; the caller gives them all.
+#[test]
+fn an_import_that_is_not_found_may_be_given_beside() {
+    let main = wrapped(
+        "xmlns:o='urn:o'",
+        "<xs:import namespace='urn:o' schemaLocation='http://example.org/o.xsd'/>\
+         <xs:element name='r' type='o:t'/>",
+    );
+    let other = wrapped(
+        "targetNamespace='urn:o'",
+        "<xs:simpleType name='t'><xs:restriction base='xs:integer'/></xs:simpleType>",
+    );
+    let given = |texts: &[&String]| {
+        let documents: Vec<_> = texts
+            .iter()
+            .zip(["a.xsd", "b.xsd"])
+            .map(|(text, location)| Document { location, bytes: text.as_bytes() })
+            .collect();
+        Schema::parse(&documents, &mut |_, _| None, &Limits::default())
+    };
+    assert!(given(&[&main]).is_err());
+    for order in [[&main, &other], [&other, &main]] {
+        let made = given(&order).unwrap().grammars(&strict(), &Limits::default()).unwrap();
+        assert_eq!(datatype(&made, "r"), Coding::Integer);
+    }
+}
+
 #[test]
 fn what_is_not_there_is_named() {
     assert_eq!(refused("<xs:element name='a' type='t'/>"), "main.xsd: type t is not defined");
