@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Result;
 use std::path::{Path, PathBuf};
 
-use codec::{CODECS, Codec};
+use codec::{CODECS, Codec, Needs};
 
 /// Files of real data that become seeds: each kind a few, as the fuzzer does the rest.
 const MAX_FILES: usize = 60;
@@ -18,6 +18,17 @@ const MAX_FILES: usize = 60;
 const MAX_SEED_BYTES: u64 = 8 << 10;
 /// Bytes before the input that choose settings (see `fuzz/through.rs`): none kept, all kept.
 const HEADS: [[u8; 2]; 4] = [[0, 0], [0x3e, 1], [0, 2], [0x3e, 3]];
+/// The same with the schema there, default and strict.
+const SCHEMA_HEADS: [[u8; 2]; 8] =
+    [[0, 4], [0x80, 4], [0x3e, 5], [0x80, 5], [0, 6], [0xc0, 6], [0x12, 7], [0x80, 7]];
+/// Documents of that schema.
+const OF_SCHEMA: [&[u8]; 3] = [
+    br#"<r p="7" q="x"><i>-12</i><u>300</u><b>true</b><f>-1.5E3</f><t>2026-11-21T19:00:00.25Z</t>
+<d>2026-11-21</d><h>00FF</h><x>AAEC</x><c>blue</c><k>A1B2</k><n>-3</n><e>red</e><l>1.5 -2</l></r>"#,
+    br#"<r q=""><r q="x"><e>12</e><a><u/>y</a></r><b
+xmlns:s="http://www.w3.org/2001/XMLSchema-instance" s:nil="true"/><other/></r>"#,
+    br#"<r q="x" xmlns:s="http://www.w3.org/2001/XMLSchema-instance" s:type="more"><z>end</z></r>"#,
+];
 
 fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args().nth(1).unwrap_or("corpus".to_owned()));
@@ -97,8 +108,12 @@ fn seed(folder: &Path, codec: &dyn Codec, messages: &[Vec<u8>]) -> Result<usize>
         fs::write(folder.join(format!("seed-{at:04}")), bytes)
     };
     let mut taken = 0;
-    for (at, message) in messages.iter().enumerate() {
-        let head = HEADS[at % HEADS.len()];
+    let headed = messages.iter().zip(HEADS.iter().cycle());
+    let headed = headed.map(|(message, head)| (head, message.as_slice()));
+    let of_schema =
+        OF_SCHEMA.iter().flat_map(|&one| SCHEMA_HEADS.iter().map(move |head| (head, one)));
+    let of_schema = of_schema.filter(|_| codec.properties().needs == Needs::SchemaOptional);
+    for (at, (head, message)) in headed.chain(of_schema).enumerate() {
         let input = [&head[..], message].concat();
         let Some((settings, message)) = through::settings(codec.name(), &input) else { continue };
         let Ok(coded) = settings.encode(codec.name(), message) else { continue };

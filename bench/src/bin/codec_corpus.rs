@@ -106,6 +106,10 @@ fn measure(cli: &Cli) -> Result<bool> {
         sorted.sort_by_key(|(_, sum)| sum.bytes);
         text += &table(&sorted, plain);
         for (label, sum) in sorted {
+            if sum.broken > 0 {
+                let count = sum.broken;
+                writeln!(stderr(), "{media}, {class}, {label}: {count} did not come back")?;
+            }
             broken += sum.broken;
             rows += &line(media, class, files.len(), plain, label, sum);
         }

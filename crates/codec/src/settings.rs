@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::codec::{Decoder, Encoder, Fidelity, Properties, Step, StreamDecoder, find};
+use crate::dictionary::Kept;
 use crate::{CompiledSchema, Error, Limits, exi, wbxml};
 
 /// Everything that a stream can be coded with. A codec takes what concerns it.
@@ -20,7 +21,7 @@ pub struct Settings {
     /// How hard to try; `None` is the codec's usual level.
     pub level: Option<i8>,
     /// What both sides have, for codecs that need one.
-    pub dictionary: Option<Arc<[u8]>>,
+    pub dictionary: Option<Arc<Kept>>,
     /// Where the grammars of EXI come from.
     pub schema: Option<Arc<CompiledSchema>>,
     /// Names of one vocabulary as tokens of WBXML; without it a built-in table that fits.

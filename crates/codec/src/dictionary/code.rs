@@ -98,6 +98,12 @@ impl Coder {
         Ok(Self { dictionary, method, level, limits: *limits, primed })
     }
 
+    /// Whether [`Coder::new`] would make the same of this.
+    pub(super) fn is(&self, method: Method, level: Option<i8>, limits: &Limits) -> bool {
+        let level = level.unwrap_or(method.levels().0);
+        self.method == method && self.level == level && self.limits == *limits
+    }
+
     /// Bytes of memory that stay taken between messages, apart from the dictionary.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

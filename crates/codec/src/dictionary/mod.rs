@@ -32,6 +32,7 @@
 //! ```
 
 mod code;
+mod kept;
 mod mix;
 pub mod rfc9842;
 mod store;
@@ -47,6 +48,7 @@ use sha2::{Digest, Sha256};
 use crate::{Error, Limits};
 
 pub use code::{Coder, Method, delta};
+pub use kept::Kept;
 pub use store::{Entry, Store};
 pub use train::{excerpt, gather, train};
 

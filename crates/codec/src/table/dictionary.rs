@@ -3,7 +3,7 @@
 use super::whole::Whole;
 use crate::codec::{Fidelity, Flow, Needs, Properties};
 use crate::dictionary::rfc9842::{self, Form};
-use crate::dictionary::{Coder, Dictionary, Method, delta};
+use crate::dictionary::{Kept, Method, delta};
 use crate::{Error, Settings, media};
 
 const fn properties(
@@ -30,15 +30,15 @@ const FRAME: &str = "a frame that names the dictionary";
 pub(crate) static DEFLATE: Whole = Whole {
     properties: &properties("deflate-dictionary", 9, Some((1, 9, 9)), FRAME),
     check,
-    encode: |message, settings| coder(Method::Deflate, settings)?.encode(message),
-    decode: |coded, settings| coder(Method::Deflate, settings)?.decode(coded),
+    encode: |message, settings| encode(Method::Deflate, message, settings),
+    decode: |coded, settings| decode(Method::Deflate, coded, settings),
 };
 
 pub(crate) static ZSTD: Whole = Whole {
     properties: &properties("zstd-dictionary", 10, Some((1, 19, 22)), FRAME),
     check,
-    encode: |message, settings| coder(Method::Zstd, settings)?.encode(message),
-    decode: |coded, settings| coder(Method::Zstd, settings)?.decode(coded),
+    encode: |message, settings| encode(Method::Zstd, message, settings),
+    decode: |coded, settings| decode(Method::Zstd, coded, settings),
 };
 
 pub(crate) static DELTA: Whole = Whole {
@@ -65,32 +65,40 @@ pub(crate) static DCZ: Whole = Whole {
 pub(crate) static BROTLI: Whole = Whole {
     properties: &properties("brotli-dictionary", 14, Some((0, 11, 11)), FRAME),
     check,
-    encode: |message, settings| coder(Method::Brotli, settings)?.encode(message),
-    decode: |coded, settings| coder(Method::Brotli, settings)?.decode(coded),
+    encode: |message, settings| encode(Method::Brotli, message, settings),
+    decode: |coded, settings| decode(Method::Brotli, coded, settings),
 };
 
 pub(crate) static MIX: Whole = Whole {
     properties: &properties("mix-dictionary", 15, None, FRAME),
     check,
-    encode: |message, settings| coder(Method::Mix, settings)?.encode(message),
-    decode: |coded, settings| coder(Method::Mix, settings)?.decode(coded),
+    encode: |message, settings| encode(Method::Mix, message, settings),
+    decode: |coded, settings| decode(Method::Mix, coded, settings),
 };
 
 fn check(settings: &Settings) -> Result<(), Error> {
     content(settings).map(|_| ())
 }
 
-fn content(settings: &Settings) -> Result<&[u8], Error> {
+fn known(settings: &Settings) -> Result<&Kept, Error> {
     settings.dictionary.as_deref().ok_or_else(|| {
         let what = "this codec needs a dictionary".to_owned();
         Error::Option { what }
     })
 }
 
-fn coder(method: Method, settings: &Settings) -> Result<Coder, Error> {
-    let known = Dictionary::new(content(settings)?, &settings.limits)?;
-    let level = settings.level.filter(|_| !matches!(method, Method::Mix));
-    Coder::new(&known, method, level, &settings.limits)
+fn content(settings: &Settings) -> Result<&[u8], Error> {
+    known(settings).map(Kept::content)
+}
+
+fn encode(method: Method, message: &[u8], settings: &Settings) -> Result<Vec<u8>, Error> {
+    let (level, limits) = (settings.level, &settings.limits);
+    known(settings)?.with(method, level, limits, |coder| coder.encode(message))
+}
+
+fn decode(method: Method, coded: &[u8], settings: &Settings) -> Result<Vec<u8>, Error> {
+    let (level, limits) = (settings.level, &settings.limits);
+    known(settings)?.with(method, level, limits, |coder| coder.decode(coded))
 }
 
 fn rfc9842_encode(form: Form, message: &[u8], settings: &Settings) -> Result<Vec<u8>, Error> {

@@ -2,6 +2,9 @@
 
 #![allow(dead_code)] // Each test binary uses its share.
 
+use std::sync::Arc;
+
+use longwire_codec::dictionary::Kept;
 use longwire_codec::{Codec, Error, Fidelity, Limits, Needs, Settings, StreamDecoder};
 
 /// XML with what codecs stumble over: prefixes, references, CDATA, comments, empty elements.
@@ -65,7 +68,7 @@ pub(crate) fn settings(codec: &dyn Codec) -> Settings {
         ..Settings::default()
     };
     if codec.properties().needs == Needs::Dictionary {
-        settings.dictionary = Some(xml(3).into());
+        settings.dictionary = Some(Arc::new(Kept::new(xml(3))));
     }
     settings
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use codec::dictionary;
 use codec::exi::Schema;
 use codec::exi::schema::Document;
 use codec::wbxml::TokenTable;
@@ -145,7 +146,7 @@ impl Shared {
     /// Reads the files into `settings`.
     pub(crate) fn load(&self, settings: &mut Settings) -> anyhow::Result<()> {
         if let Some(path) = &self.dictionary {
-            settings.dictionary = Some(Arc::from(read(path)?));
+            settings.dictionary = Some(Arc::new(dictionary::Kept::new(read(path)?)));
         }
         if let Some(path) = &self.token_table {
             let text = String::from_utf8(read(path)?)
