@@ -11,6 +11,10 @@ pub(crate) const LEARNED: RuleId = 1 << 31;
 /// FragmentContent (EXI §8.4.2).
 pub(crate) const FRAGMENT: RuleId = LEARNED;
 
+/// The rule that a fragment begins with (EXI §8.4.2, §8.5.2), in the grammars of schemas too if
+/// they have one: self-contained elements need it beside that of documents.
+pub(crate) const FRAGMENT_START: RuleId = 2;
+
 /// Whether `rule` is ElementContent.
 #[inline]
 pub(crate) fn is_content(rule: RuleId) -> bool {
@@ -53,7 +57,7 @@ impl Fixed {
         if preserve.prefixes {
             start.push(Event::Namespace);
         }
-        if options.self_contained {
+        if options.self_contained && !options.strict {
             start.push(Event::SelfContained);
         }
         for list in [&mut start, &mut content] {
@@ -135,9 +139,10 @@ pub(crate) fn schema_less(options: &Options) -> Grammars {
     second.extend(group(&last, 1));
     let rules = vec![
         Rule { first: one(Event::StartDocument, 1), second: Box::default() },
-        Rule { first: one(Event::StartElementAny, 2), second: second.into() },
-        Rule { first: one(Event::EndDocument, 2), second: leaves(&last, 2) },
+        Rule { first: one(Event::StartElementAny, 3), second: second.into() },
         Rule { first: one(Event::StartDocument, FRAGMENT), second: Box::default() },
+        Rule { first: one(Event::EndDocument, 3), second: leaves(&last, 3) },
     ];
-    Grammars { uris, rules, start: if options.fragment { 3 } else { 0 }, ..Grammars::default() }
+    let start = if options.fragment { FRAGMENT_START } else { 0 };
+    Grammars { uris, rules, start, ..Grammars::default() }
 }

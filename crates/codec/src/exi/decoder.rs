@@ -1,5 +1,7 @@
 //! From a stream to events.
 
+mod self_contained;
+
 use std::sync::Arc;
 
 use super::{
@@ -66,6 +68,11 @@ pub(crate) enum Item {
     Instruction(Span, Span),
     Doctype([Span; 4]),
     Entity(Span),
+    /// SC; with the element as its own tables have it.
+    SelfContained {
+        name: u32,
+        prefix: u32,
+    },
 }
 
 /// What goes on after an element.
@@ -97,13 +104,12 @@ struct Tables {
 
 impl Tables {
     fn new(grammars: &Grammars, options: &Options) -> Result<Self, Fault> {
-        let (names, values) = (Names::new(grammars)?, Values::new(options));
-        Ok(Self {
-            names,
-            values,
-            learned: vec![Learned::default(), Learned::default()],
-            productions: 0,
-        })
+        Ok(Self::with(Names::new(grammars)?, Values::new(options)))
+    }
+
+    fn with(names: Names, values: Values) -> Self {
+        let learned = vec![Learned::default(), Learned::default()];
+        Self { names, values, learned, productions: 0 }
     }
 
     fn bytes(&self) -> usize {
@@ -134,6 +140,7 @@ pub(crate) struct Core {
     name: u32,
     type_id: TypeId,
     stack: Vec<Frame>,
+    scopes: self_contained::Scopes,
     /// Names of the schema.
     first: u32,
     events: u32,
@@ -161,6 +168,7 @@ impl Core {
             name: 0,
             type_id: NONE,
             stack: Vec::new(),
+            scopes: self_contained::Scopes::default(),
             first,
             events: 0,
             limits: *limits,
@@ -198,6 +206,11 @@ impl Core {
 
     pub(crate) fn names(&self) -> &Names {
         &self.tables.names
+    }
+
+    /// The names outside of the innermost self-contained element.
+    pub(crate) fn outer_names(&self) -> Option<&Names> {
+        self.scopes.outer()
     }
 
     /// Where the text of the last event's value is.
@@ -248,6 +261,9 @@ impl Core {
     /// `whole`: all of the stream is there, and nothing has to be taken back.
     #[inline]
     pub(crate) fn next(&mut self, from: &mut Reader, whole: bool) -> Result<(), Fault> {
+        if self.rule == self_contained::CLOSING {
+            self.close_scope();
+        }
         self.events = self.events.wrapping_add(1);
         if self.events.is_multiple_of(64) {
             self.check()?;
@@ -279,7 +295,7 @@ impl Core {
         if self.plan.is_none() {
             self.tables.values.compact();
         }
-        if self.tables.bytes() > self.limits.table_bytes {
+        if self.tables.bytes() + self.scopes.bytes > self.limits.table_bytes {
             return Err(Fault::Limit("table_bytes"));
         }
         Ok(())
@@ -459,8 +475,11 @@ impl Core {
     }
 
     #[inline]
-    fn leave(&mut self, from: &Reader) -> Result<(), Fault> {
+    fn leave(&mut self, from: &mut Reader) -> Result<(), Fault> {
         self.sure(from)?;
+        if self.stack.len() == self.scopes.floor {
+            return self.leave_scope(from);
+        }
         let frame = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
         (self.rule, self.name, self.type_id) = (frame.rule, frame.name, frame.type_id);
         self.say(Item::End)
@@ -500,7 +519,10 @@ impl Core {
             }
             Event::EndElement => {
                 self.sure(from)?;
-                self.learn_end();
+                // What a self-contained element has learned ends with it.
+                if self.stack.len() != self.scopes.floor {
+                    self.learn_end();
+                }
                 self.leave(from)
             }
             Event::Characters(datatype) => self.characters(datatype, next, from),
@@ -684,7 +706,7 @@ impl Core {
                 self.string(from)?,
             ]),
             Event::EntityReference => Item::Entity(self.string(from)?),
-            _ => return Err(Fault::Bad("self-contained elements are not read")),
+            _ => return self.self_contained(from),
         };
         self.sure(from)?;
         if self.rule & LEARNED != 0 && self.rule != FRAGMENT && !matches!(event, Event::Namespace) {

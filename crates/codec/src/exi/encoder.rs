@@ -1,6 +1,6 @@
 //! From XML text to a stream.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use super::{
     NAME, Options,
@@ -43,6 +43,8 @@ struct Driver {
     bindings: Vec<Binding>,
     /// Where `xml:space` was said, and whether to preserve.
     spaces: Vec<(usize, bool)>,
+    /// Names of elements that can be read alone, in order.
+    alone: Vec<u32>,
     /// Attributes of a start tag in their order: name, and number in the tag.
     order: Vec<(u32, usize)>,
     started: bool,
@@ -53,9 +55,11 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(walk: Walk, options: &Options) -> Self {
+    fn new(mut walk: Walk, options: &Options) -> Self {
+        let alone = alone(&mut walk, options);
         Self {
             walk,
+            alone,
             options: options.clone(),
             names: Vec::new(),
             uris: Vec::new(),
@@ -189,6 +193,9 @@ impl Driver {
         self.begin()?;
         let name = self.name(start.name, scanner);
         self.walk.start(name, start.prefix)?;
+        if !self.alone.is_empty() && self.alone.binary_search(&name).is_ok() {
+            self.self_contained(name, start, scanner)?;
+        }
         for declared in scanner.declarations() {
             let (prefix, uri) = (declared.prefix(start), self.uri(declared.uri, scanner));
             if self.options.preserve.prefixes && !self.options.strict {
@@ -203,6 +210,30 @@ impl Driver {
             self.attributes(start, scanner)?;
         }
         self.after_start = true;
+        Ok(())
+    }
+
+    /// SC, and the prefixes in scope that the element does not declare itself: who reads it alone
+    /// does not see them elsewhere.
+    fn self_contained(
+        &mut self,
+        name: u32,
+        start: &Start<'_>,
+        scanner: &Scanner,
+    ) -> Result<(), Fault> {
+        self.walk.self_contained(name, start.prefix)?;
+        if !self.options.preserve.prefixes {
+            return Ok(());
+        }
+        let mut hidden: BTreeSet<&str> =
+            scanner.declarations().iter().map(|declared| declared.prefix(start)).collect();
+        for Binding { prefix, uri, .. } in self.bindings.iter().rev() {
+            // No default namespace is what there is without a declaration.
+            let is_none = prefix.is_empty() && *uri == 0;
+            if hidden.insert(prefix) && !is_none {
+                self.walk.namespace(*uri, prefix, **prefix == *start.prefix)?;
+            }
+        }
         Ok(())
     }
 
@@ -302,6 +333,19 @@ impl Driver {
     }
 }
 
+/// Numbers of the names that are self-contained.
+fn alone(walk: &mut Walk, options: &Options) -> Vec<u32> {
+    let names = options.self_contained_elements.iter().filter(|_| options.self_contained);
+    let mut numbers: Vec<u32> = names
+        .map(|[uri, local]| {
+            let uri = walk.names.uri(uri);
+            walk.names.name(uri, local)
+        })
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
 /// Writes a stream from XML that comes in blocks, cut anywhere.
 ///
 /// Bit- and byte-packed streams come out as they are made; those of channels block by block
@@ -355,6 +399,7 @@ fn driver(
     grammars: Option<Arc<Grammars>>,
     limits: &Limits,
 ) -> Result<Driver, Error> {
+    options.check()?;
     let grammars = grammars.unwrap_or_else(|| Arc::new(built_in::schema_less(options)));
     let mut walk = Walk::new(grammars, options, limits);
     header::begin(options, &mut walk, limits).map_err(|fault| error(fault, 0))?;

@@ -1,8 +1,7 @@
 //! Efficient XML Interchange (EXI) 1.0, Second Edition (W3C Recommendation, 11 February 2014).
 //!
 //! [`encode`] and [`decode`] take whole documents, [`Encoder`] and [`Decoder`] blocks of them; with
-//! a schema they walk the [`Grammars`] that [`Schema`] makes. Self-contained elements are never
-//! written and are refused when read.
+//! a schema they walk the [`Grammars`] that [`Schema`] makes.
 //!
 //! ```
 //! use longwire_codec::{Limits, exi};

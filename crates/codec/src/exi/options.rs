@@ -1,5 +1,7 @@
 //! The options of an EXI stream (EXI §5.4) and what its header carries.
 
+use crate::Error;
+
 /// How the parts of a stream are laid out (EXI §5.4, §9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Alignment {
@@ -76,8 +78,10 @@ pub struct Options {
     pub fragment: bool,
     /// What is kept.
     pub preserve: Preserve,
-    /// Elements may be read alone (SC): has its event code, is never written, refused when read.
+    /// Elements may be such that they can be read alone (SC). Not with `strict`, nor with channels.
     pub self_contained: bool,
+    /// Which ones an encoder makes so if they may, as (namespace, local name). No header says it.
+    pub self_contained_elements: Vec<[String; 2]>,
     /// Schema.
     pub schema_id: SchemaId,
     /// Types, as (namespace, local name), whose values are coded like those of another (EXI §7.4).
@@ -99,6 +103,21 @@ pub struct Options {
     pub canonical: bool,
 }
 
+impl Options {
+    /// Whether an encoder can do what they say (EXI §5.4, selfContained).
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let packed = matches!(self.alignment, Alignment::BitPacked | Alignment::BytePacked);
+        if self.self_contained_elements.is_empty()
+            || (self.self_contained && packed && !self.strict)
+        {
+            return Ok(());
+        }
+        let what = "self-contained elements need the option selfContained, and go neither with \
+                    strict nor with compression or pre-compression";
+        Err(Error::Option { what: what.to_owned() })
+    }
+}
+
 impl Default for Options {
     /// The defaults of EXI §5.4, without cookie and without options in the header.
     fn default() -> Self {
@@ -108,6 +127,7 @@ impl Default for Options {
             fragment: false,
             preserve: Preserve::default(),
             self_contained: false,
+            self_contained_elements: Vec::new(),
             schema_id: SchemaId::Agreed,
             datatype_map: Vec::new(),
             block_size: 1_000_000,

@@ -25,7 +25,7 @@ impl Span {
 }
 
 /// Text of one kind of table, checked once and looked at often.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Text {
     text: String,
     buffer: Vec<u8>,
@@ -63,7 +63,7 @@ impl Text {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Uri {
     text: Span,
     /// Numbers of its names.
@@ -95,7 +95,7 @@ pub(crate) struct Mark {
 }
 
 /// Names (EXI §7.3.1, §7.3.2).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     text: Text,
     uris: Vec<Uri>,

@@ -87,6 +87,8 @@ pub enum Event<'a> {
     },
     /// ER
     EntityReference(&'a str),
+    /// SC: the element that has begun can be read alone.
+    SelfContained,
 }
 
 /// Reads a stream that comes in blocks, cut anywhere.
@@ -425,6 +427,7 @@ fn event(core: &Core) -> Result<Event<'_>, Fault> {
             text: text(core.slice(subset))?,
         },
         Item::Entity(span) => Event::EntityReference(text(core.slice(span))?),
+        Item::SelfContained { .. } => Event::SelfContained,
     })
 }
 

@@ -1,6 +1,8 @@
 //! String tables as the encoder has them (EXI §7.3): names with their compact identifiers, and
 //! values by hash.
 
+mod scopes;
+
 use super::{
     Options,
     bits::{Fault, Writer, width},
@@ -24,6 +26,8 @@ struct Uri {
     /// Local names in its partition.
     locals: u32,
     prefixes: Vec<Box<str>>,
+    /// How many prefixes it has from the start.
+    own_prefixes: u32,
 }
 
 /// An expanded name that the document or the schema has.
@@ -54,6 +58,7 @@ pub(crate) struct Names {
     uri_count: u32,
     /// Bytes, by estimate.
     pub(crate) bytes: usize,
+    scopes: scopes::Scopes,
 }
 
 fn small(count: usize) -> u32 {
@@ -67,7 +72,9 @@ impl Names {
             let at = tables.add_uri(&uri.uri);
             tables.enter_uri(at);
             let prefixes = uri.prefixes.iter().map(|prefix| prefix.as_str().into());
-            tables.uris[at as usize].prefixes.extend(prefixes);
+            let entry = &mut tables.uris[at as usize];
+            entry.prefixes.extend(prefixes);
+            entry.own_prefixes = small(entry.prefixes.len());
             tables.bases.push(small(tables.names.len()));
             for local in &uri.locals {
                 let name = tables.add_name(at, local);
@@ -82,7 +89,13 @@ impl Names {
     fn add_uri(&mut self, text: &str) -> u32 {
         self.bytes += 96 + text.len();
         let number = small(self.uris.len());
-        self.uris.push(Uri { text: text.into(), id: NONE, locals: 0, prefixes: Vec::new() });
+        self.uris.push(Uri {
+            text: text.into(),
+            id: NONE,
+            locals: 0,
+            prefixes: Vec::new(),
+            own_prefixes: 0,
+        });
         self.by_uri.insert(hash(text.as_bytes()), number);
         number
     }

@@ -291,3 +291,141 @@ fn grammars_of_a_caller_are_asked_for_once() {
     let text = decode_with(&stream, &Options::default(), &mut resolve, &Limits::default());
     assert_eq!((text.unwrap().as_slice(), asked), (&b"<a/>"[..], 1));
 }
+
+/// A document of the same namespaces inside and outside of what is self-contained.
+const NESTED: &str = "<p:a xmlns:p=\"urn:p\" xmlns=\"urn:d\" xmlns:x=\"urn:x\" x:y=\"v\">\
+    <i k=\"v\"><x:n x:y=\"1\">v</x:n><i k=\"w\">w</i><!--c--></i>text v\
+    <i xmlns:z=\"urn:z\" z:k=\"v\" p:k=\"w\"><p:a/></i><none xmlns=\"\"/><i/><x:n>v</x:n></p:a>";
+
+fn self_contained(alignment: Alignment, prefixes: bool) -> Options {
+    let name = |uri: &str, local: &str| [uri.to_owned(), local.to_owned()];
+    Options {
+        self_contained: true,
+        self_contained_elements: vec![name("urn:d", "i"), name("urn:p", "a")],
+        preserve: Preserve { prefixes, comments: true, ..Preserve::default() },
+        ..options(alignment)
+    }
+}
+
+/// The stream of a document with nothing but its expanded names and values, to compare by.
+fn plain(xml: &str, schema: Option<&Schema>) -> Vec<u8> {
+    let limits = Limits::default();
+    let preserve = Preserve { comments: true, ..Preserve::default() };
+    let options = Options { preserve, ..Options::default() };
+    let grammars = schema.map(|of| Arc::new(of.grammars(&options, &limits).unwrap()));
+    encode(xml.as_bytes(), &options, grammars.as_ref(), &limits).unwrap()
+}
+
+#[test]
+fn self_contained_elements_come_back() {
+    for alignment in [Alignment::BitPacked, Alignment::BytePacked] {
+        for (prefixes, fragment) in [(false, false), (true, false), (false, true), (true, true)] {
+            let all = Options { fragment, ..self_contained(alignment, prefixes) };
+            let mut inner = all.clone();
+            inner.self_contained_elements.truncate(1);
+            for options in [all, inner] {
+                let text = round_trip(NESTED, &options);
+                assert_eq!(plain(&text, None), plain(NESTED, None), "{options:?}: {text}");
+                assert_eq!(prefixes, text.contains("<x:n x:y="), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn self_contained_elements_are_read_byte_by_byte() {
+    let limits = Limits::default();
+    for prefixes in [false, true] {
+        let options = self_contained(Alignment::BitPacked, prefixes);
+        let stream = encode(NESTED.as_bytes(), &options, None, &limits).unwrap();
+        let mut decoder = Decoder::new(&options, Box::new(|_| Ok(None)), &limits);
+        let (mut text, mut count) = (Vec::new(), 0);
+        for (at, byte) in stream.iter().enumerate() {
+            decoder.push(&[*byte], at + 1 == stream.len()).unwrap();
+            decoder.text(&mut text).unwrap();
+        }
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(plain(&text, None), plain(NESTED, None), "{text}");
+        let mut decoder = Decoder::new(&options, Box::new(|_| Ok(None)), &limits);
+        decoder.push(&stream, true).unwrap();
+        while let Some(event) = decoder.next().unwrap() {
+            count += usize::from(event == Event::SelfContained);
+        }
+        assert_eq!(count, 6);
+    }
+}
+
+#[test]
+fn damaged_self_contained_elements_are_errors_or_documents() {
+    let limits = Limits { depth: 20, table_bytes: 1 << 16, ..Limits::default() };
+    let options = self_contained(Alignment::BitPacked, true);
+    let stream = encode(NESTED.as_bytes(), &options, None, &limits).unwrap();
+    for at in 0..stream.len() {
+        assert!(decode(&stream[..at], &options, None, &limits).is_err(), "{at}");
+        for bit in 0..8 {
+            let mut stream = stream.clone();
+            stream[at] ^= 1 << bit;
+            let _ = decode(&stream, &options, None, &limits);
+        }
+    }
+    let deep = ["<i xmlns='urn:d'>".repeat(300), "</i>".repeat(300)].concat();
+    let error = encode(deep.as_bytes(), &options, None, &limits).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
+}
+
+#[test]
+fn self_contained_elements_have_the_grammars_of_a_fragment() {
+    let xsd = b"<s:schema xmlns:s='http://www.w3.org/2001/XMLSchema'><s:element name='a'>\
+        <s:complexType><s:sequence><s:element name='b' type='s:int' maxOccurs='9'/>\
+        <s:element name='c' type='s:date'/></s:sequence></s:complexType></s:element>\
+        <s:element name='d'><s:complexType><s:sequence><s:element name='b' type='s:boolean'/>\
+        </s:sequence></s:complexType></s:element></s:schema>";
+    let limits = Limits::default();
+    let document = schema::Document { location: "x", bytes: xsd };
+    let schema = Schema::parse(&[document], &mut |_, _| None, &limits).unwrap();
+    let xml = "<a><b>1</b><b>-77</b><c>2020-02-02</c><more><b>x</b></more></a>";
+    let unnamed = |local: &str| [String::new(), local.to_owned()];
+    for alignment in [Alignment::BitPacked, Alignment::BytePacked] {
+        let options = Options {
+            self_contained_elements: ["a", "b", "c", "more"].map(unnamed).into(),
+            ..self_contained(alignment, false)
+        };
+        let grammars = Arc::new(schema.grammars(&options, &limits).unwrap());
+        let stream = encode(xml.as_bytes(), &options, Some(&grammars), &limits).unwrap();
+        let text = decode(&stream, &options, Some(&grammars), &limits).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), xml);
+    }
+    for wrong in [
+        Options { alignment: Alignment::Compression, ..self_contained(Alignment::BitPacked, true) },
+        Options { strict: true, ..self_contained(Alignment::BitPacked, false) },
+        Options { self_contained: false, ..self_contained(Alignment::BitPacked, false) },
+    ] {
+        let refused = encode(b"<a/>", &wrong, None, &limits);
+        assert!(matches!(refused, Err(Error::Option { .. })));
+    }
+}
+
+#[test]
+fn declarations_in_front_of_sc_are_kept() {
+    // As other encoders may write it; ours has NS behind SC.
+    let options = Options {
+        self_contained: true,
+        preserve: Preserve { prefixes: true, ..Preserve::default() },
+        ..options(Alignment::BytePacked)
+    };
+    let name = [0, 5, b'u', b'r', b'n', b':', b'p', 2, b'a'];
+    let stream = [
+        &[0x80][..],
+        &name,               // SE(*), of no bits
+        &[2, 4, 1, b'p', 1], // NS
+        &[3],                // SC
+        &[0],                // SE(*) in the fragment
+        &name,
+        &[0], // EE
+        &[2], // ED of the fragment; that of the document has no bits
+    ]
+    .concat();
+    let text = decode(&stream, &options, None, &Limits::default()).unwrap();
+    let expected = "<s1ns3:a xmlns:p=\"urn:p\" xmlns:s1ns3=\"urn:p\"/>";
+    assert_eq!(String::from_utf8(text).unwrap(), expected);
+}

@@ -1,5 +1,7 @@
 //! From events to XML text.
 
+mod self_contained;
+
 use super::{
     bits::Fault,
     decoder::{Core, Item},
@@ -39,6 +41,12 @@ pub(crate) struct ToXml {
     /// Where the root's declarations go at the end, if all are to be there.
     root: Option<usize>,
     hoisted: Vec<u8>,
+    /// Self-contained elements that are open.
+    levels: Vec<self_contained::Level>,
+    /// How many elements are open in the innermost of them at least.
+    floor: usize,
+    /// Declarations of a pending start tag that came before SC.
+    carried: Vec<self_contained::Carried>,
 }
 
 impl ToXml {
@@ -57,6 +65,9 @@ impl ToXml {
             stack: Vec::new(),
             bindings: Vec::new(),
             in_scope: Vec::new(),
+            levels: Vec::new(),
+            floor: 0,
+            carried: Vec::new(),
         }
     }
 
@@ -100,6 +111,10 @@ impl ToXml {
                 return Err(Fault::Limit("1024 prefixes in scope"));
             }
             self.declared.push((uri, prefix, local));
+            return Ok(());
+        }
+        if let Item::SelfContained { name, prefix } = item {
+            self.open_level(name, prefix, core);
             return Ok(());
         }
         self.settle(core);
@@ -175,6 +190,7 @@ impl ToXml {
     }
 
     fn end(&mut self) -> Result<(), Fault> {
+        let closes = self.stack.len() == self.floor;
         let span = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
         if self.open {
             self.open = false;
@@ -187,6 +203,9 @@ impl ToXml {
         }
         if self.prefixes {
             self.written.truncate(span.range().start);
+        }
+        if closes {
+            self.close_level();
         }
         while let Some(last) = self.bindings.last().filter(|last| last.depth > self.stack.len()) {
             if let Some(place) = self.in_scope.get_mut(last.uri as usize) {
@@ -228,7 +247,7 @@ impl ToXml {
     fn new_name(&mut self, name: u32, core: &Core) -> Span {
         let entry = core.names().get(name);
         let begin = self.written.len();
-        push_prefix(entry.uri, &mut self.written);
+        push_prefix(self.levels.len(), entry.uri, &mut self.written);
         if entry.uri > 0 {
             self.written.push(b':');
         }
@@ -252,6 +271,7 @@ impl ToXml {
             self.in_scope.resize(uri as usize + 1, false);
         }
         self.in_scope[uri as usize] = true;
+        let level = self.levels.len();
         let out = match self.root {
             Some(_) => &mut self.hoisted,
             None => {
@@ -261,7 +281,7 @@ impl ToXml {
             }
         };
         out.extend_from_slice(b" xmlns:");
-        push_prefix(uri, out);
+        push_prefix(level, uri, out);
         out.extend_from_slice(b"=\"");
         escape(core.names().uri(uri).as_bytes(), true, out);
         out.push(b'"');
@@ -307,7 +327,7 @@ impl ToXml {
             self.prefix_for(uri, target_prefix, false, core)
         } else {
             let mut text = Vec::new();
-            push_prefix(uri, &mut text);
+            push_prefix(self.levels.len(), uri, &mut text);
             if uri > 1 {
                 self.bring_in_scope(uri, core);
             }
@@ -341,6 +361,8 @@ impl ToXml {
                 self.bindings.push(Binding { prefix: prefix.into(), uri, depth });
             }
         }
+        let last = self.bindings.len();
+        self.bind_carried(first, depth);
         let place = |at| u32::try_from(at).unwrap_or(NONE);
         let begin = self.written.len();
         self.stack.push(Span::default());
@@ -358,9 +380,12 @@ impl ToXml {
         }
         self.out.push(b'<');
         self.out.extend_from_slice(&self.written[begin..]);
-        for &(uri, prefix, _) in &declared {
-            self.declare(core.names().prefix(uri, prefix).as_bytes(), uri, core);
+        for at in first..last {
+            let Some(Binding { prefix, uri, .. }) = self.bindings.get(at) else { break };
+            let uri = core.names().uri(*uri).as_bytes();
+            put_declaration(prefix, uri, &mut self.out);
         }
+        self.put_carried();
         self.out.extend_from_slice(&more);
         self.open = true;
         self.declared = declared;
@@ -368,13 +393,7 @@ impl ToXml {
     }
 
     fn declare(&mut self, prefix: &[u8], uri: u32, core: &Core) {
-        if prefix == b"xml" {
-            return;
-        }
-        let colon: &[u8] = if prefix.is_empty() { b"" } else { b":" };
-        self.raw(&[b" xmlns", colon, prefix, b"=\""]);
-        escape(core.names().uri(uri).as_bytes(), true, &mut self.out);
-        self.out.push(b'"');
+        put_declaration(prefix, core.names().uri(uri).as_bytes(), &mut self.out);
     }
 
     /// A prefix that means `uri` here: the one of the stream, else one that is in scope, else a new
@@ -413,7 +432,7 @@ impl ToXml {
             new.clear();
         } else if (new.is_empty() && (attribute || prefix == NONE)) || taken(&new) {
             new.clear();
-            push_prefix(uri, &mut new);
+            push_prefix(self.levels.len(), uri, &mut new);
         }
         self.declare(&new, uri, core);
         self.bindings.push(Binding { prefix: new.as_slice().into(), uri, depth });
@@ -421,18 +440,36 @@ impl ToXml {
     }
 }
 
+fn put_declaration(prefix: &[u8], uri: &[u8], out: &mut Vec<u8>) {
+    if prefix == b"xml" {
+        return;
+    }
+    out.extend_from_slice(b" xmlns");
+    if !prefix.is_empty() {
+        out.push(b':');
+    }
+    out.extend_from_slice(prefix);
+    out.extend_from_slice(b"=\"");
+    escape(uri, true, out);
+    out.push(b'"');
+}
+
 fn check_name(name: &[u8], is: fn(&str) -> bool) -> Result<(), Fault> {
     let valid = std::str::from_utf8(name).is_ok_and(is);
     if valid { Ok(()) } else { Err(Fault::Bad("not a name")) }
 }
 
-/// The prefix that we give to a namespace by its number.
-fn push_prefix(uri: u32, to: &mut Vec<u8>) {
+/// The prefix that we give to a namespace by its number, in so many self-contained elements.
+fn push_prefix(level: usize, uri: u32, to: &mut Vec<u8>) {
     match uri {
         0 => {}
         1 => to.extend_from_slice(b"xml"),
-        2 => to.extend_from_slice(b"xsi"),
+        2 if level == 0 => to.extend_from_slice(b"xsi"),
         _ => {
+            if level > 0 {
+                to.push(b's');
+                super::datatype::decimal(level as u64, to);
+            }
             to.extend_from_slice(b"ns");
             super::datatype::decimal(u64::from(uri), to);
         }

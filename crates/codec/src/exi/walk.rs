@@ -1,5 +1,7 @@
 //! Walks grammars from events to a stream.
 
+mod self_contained;
+
 use std::sync::Arc;
 
 use super::{
@@ -37,6 +39,7 @@ pub(crate) enum Kind {
     Instruction,
     Doctype,
     Entity,
+    SelfContained,
 }
 
 /// A production with its event code: values and widths of up to three parts.
@@ -74,13 +77,20 @@ pub(crate) struct Walk {
     /// How many productions each learned rule has.
     learned: Vec<u32>,
     productions: usize,
-    /// By rule, kind and name: which learned production, or which path.
+    /// By rule, kind and name: which learned production.
+    found: KeyMap,
+    /// The same: which path.
     known: KeyMap,
     paths: Vec<Option<Path>>,
     rule: RuleId,
     name: u32,
     type_id: TypeId,
     stack: Vec<Frame>,
+    /// Self-contained elements that are open, and what they keep.
+    scopes: Vec<self_contained::Scope>,
+    outer_bytes: usize,
+    /// How many elements are open in the innermost of them at least; 0 if none is.
+    floor: usize,
     pub(crate) to: Writer,
     /// Whole blocks.
     done: Vec<u8>,
@@ -103,12 +113,16 @@ impl Walk {
             values: Values::new(options),
             learned: vec![0, 0],
             productions: 0,
+            found: KeyMap::default(),
             known: KeyMap::default(),
             paths: Vec::new(),
             rule: grammars.start,
             name: 0,
             type_id: NONE,
             stack: Vec::new(),
+            scopes: Vec::new(),
+            outer_bytes: 0,
+            floor: 0,
             to: Writer::new(options.alignment != Alignment::BitPacked),
             done: Vec::new(),
             block: Plan::of(options).map(block),
@@ -144,10 +158,9 @@ impl Walk {
     fn check(&self) -> Result<(), Fault> {
         let block = self.block.as_ref().map_or(0, |block| block.text.len() + block.ends.len() * 16);
         let bytes = self.names.bytes
-            + self.values.bytes()
+            + self.own_bytes()
+            + self.outer_bytes
             + self.known.bytes()
-            + self.learned.len() * RULE_BYTES
-            + self.productions * PRODUCTION_BYTES
             + self.paths.len() * size_of::<Option<Path>>();
         if bytes > self.limits.table_bytes || block > self.limits.message_bytes {
             let what =
@@ -155,6 +168,14 @@ impl Walk {
             return Err(Fault::Limit(what));
         }
         Ok(())
+    }
+
+    /// Memory of what ends with a self-contained element.
+    fn own_bytes(&self) -> usize {
+        self.values.bytes()
+            + self.found.bytes()
+            + self.learned.len() * RULE_BYTES
+            + self.productions * PRODUCTION_BYTES
     }
 
     fn key(&self, kind: Kind, name: u32) -> u64 {
@@ -231,7 +252,8 @@ impl Walk {
             | (Kind::Comment, Event::Comment)
             | (Kind::Instruction, Event::ProcessingInstruction)
             | (Kind::Doctype, Event::Doctype)
-            | (Kind::Entity, Event::EntityReference) => Some(0),
+            | (Kind::Entity, Event::EntityReference)
+            | (Kind::SelfContained, Event::SelfContained) => Some(0),
             _ => None,
         }
     }
@@ -248,7 +270,7 @@ impl Walk {
     /// The event code of a learned production of the current rule, if it has it.
     #[inline]
     fn learned_code(&mut self, kind: Kind, name: u32) -> bool {
-        let Some(at) = self.known.get(self.key(kind, name)) else { return false };
+        let Some(at) = self.found.get(self.key(kind, name)) else { return false };
         let (count, width) = self.first_part();
         self.to.bits(count - 1 - at, width);
         true
@@ -300,7 +322,7 @@ impl Walk {
     fn learn(&mut self, rule: RuleId, kind: Kind, name: u32) -> Result<(), Fault> {
         let count = &mut self.learned[(rule & !LEARNED) as usize];
         let key = u64::from(rule) << 32 | u64::from(name) << 4 | kind as u64;
-        self.known.insert(key, *count);
+        self.found.insert(key, *count);
         *count += 1;
         self.productions += 1;
         self.check()
@@ -326,6 +348,14 @@ impl Walk {
         Ok(())
     }
 
+    /// Before a name is used, which may be new in a self-contained element.
+    #[inline]
+    fn touch(&mut self, name: u32) {
+        if self.floor > 0 {
+            self.names.touch(name);
+        }
+    }
+
     #[inline]
     fn prefix(&mut self, name: u32, prefix: &str) {
         if self.options.preserve.prefixes {
@@ -334,6 +364,7 @@ impl Walk {
     }
 
     pub(crate) fn start(&mut self, name: u32, prefix: &str) -> Result<(), Fault> {
+        self.touch(name);
         if self.is_learned() {
             let rule = self.rule;
             if !self.learned_code(Kind::Start, name) {
@@ -430,6 +461,15 @@ impl Walk {
             let path = path.ok_or(Fault::Bad("the schema does not let the element end here"))?;
             self.code(&path);
         }
+        if self.stack.len() == self.floor {
+            self.leave()?;
+            return self.leave_scope();
+        }
+        self.leave()
+    }
+
+    #[inline]
+    fn leave(&mut self) -> Result<(), Fault> {
         let frame = self.stack.pop().ok_or(NOT_ALLOWED)?;
         (self.rule, self.name, self.type_id) = (frame.rule, frame.name, frame.type_id);
         Ok(())
@@ -502,6 +542,7 @@ impl Walk {
 
     /// An attribute other than `xsi:type`.
     pub(crate) fn attribute(&mut self, name: u32, prefix: &str, text: &str) -> Result<(), Fault> {
+        self.touch(name);
         if self.is_learned() {
             let rule = self.rule;
             if !self.learned_code(Kind::Attribute, name) {
@@ -581,6 +622,8 @@ impl Walk {
     ) -> Result<(), Fault> {
         let name = self.names.initial(XSI_TYPE);
         let rule = self.rule;
+        self.touch(name);
+        self.touch(target);
         if self.is_learned() {
             if !self.learned_code(Kind::Attribute, name) {
                 self.fixed_code(Event::AttributeAny)?;
@@ -617,6 +660,9 @@ impl Walk {
     /// NS, where the grammar has it; `own` says that it is the prefix of the element itself.
     pub(crate) fn namespace(&mut self, uri: u32, prefix: &str, own: bool) -> Result<(), Fault> {
         if self.event(Kind::Namespace, Event::Namespace)? {
+            if self.floor > 0 {
+                self.names.touch_uri(uri);
+            }
             self.names.write_declaration(uri, prefix, &mut self.to)?;
             self.to.bits(u32::from(own), 1);
         }

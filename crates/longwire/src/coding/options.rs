@@ -44,9 +44,11 @@ pub(crate) struct ExiOptions {
     /// What is kept besides elements, attributes and their values.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     preserve: Vec<Kept>,
-    /// The stream may have elements that can be read alone (none is written, or read yet).
-    #[arg(long)]
-    self_contained: bool,
+    /// The stream may have elements that can be read alone; those named, as {NAMESPACE}ELEMENT or
+    /// ELEMENT, are made such.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = element,
+        num_args = 0.., require_equals = true)]
+    self_contained: Option<Vec<[String; 2]>>,
     /// Any number of elements at the top.
     #[arg(long)]
     fragment: bool,
@@ -92,6 +94,18 @@ pub(crate) enum Header {
 
 /// Two expanded names.
 type TypePair = ([String; 2], [String; 2]);
+
+/// Reads `{NAMESPACE}ELEMENT` or `ELEMENT`.
+fn element(text: &str) -> Result<[String; 2], String> {
+    let parts = match text.strip_prefix('{') {
+        Some(rest) => rest.split_once('}'),
+        None => Some(("", text)),
+    };
+    let parts = parts.filter(|(_, local)| !local.is_empty() && !local.contains(['{', '}', ':']));
+    let (namespace, local) =
+        parts.ok_or_else(|| format!("'{text}' is not like {{urn:a}}element or element"))?;
+    Ok([namespace.to_owned(), local.to_owned()])
+}
 
 /// Reads `{NAMESPACE}TYPE={NAMESPACE}TYPE`.
 fn type_pair(text: &str) -> Result<TypePair, String> {
@@ -187,7 +201,7 @@ impl ExiOptions {
             ("--alignment", self.alignment.is_some()),
             ("--strict", self.strict),
             ("--preserve", !self.preserve.is_empty()),
-            ("--self-contained", self.self_contained),
+            ("--self-contained", self.self_contained.is_some()),
             ("--fragment", self.fragment),
             ("--datatype-map", !self.datatype_map.is_empty()),
             ("--block-size", self.block_size.is_some()),
@@ -213,7 +227,8 @@ impl ExiOptions {
             prefixes: kept(Kept::Prefixes),
             lexical: kept(Kept::Lexical),
         };
-        options.self_contained = self.self_contained;
+        options.self_contained = self.self_contained.is_some();
+        options.self_contained_elements = self.self_contained.clone().unwrap_or_default();
         options.fragment = self.fragment;
         options.datatype_map.clone_from(&self.datatype_map);
         options.block_size = self.block_size.unwrap_or(options.block_size);
@@ -251,6 +266,15 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn elements_are_expanded_names() {
+        assert_eq!(element("{urn:a}b").unwrap(), ["urn:a", "b"].map(String::from));
+        assert_eq!(element("b").unwrap(), ["", "b"].map(String::from));
+        for wrong in ["", "{a}", "{a", "a:b", "}b"] {
+            assert!(element(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn types_are_two_expanded_names() {

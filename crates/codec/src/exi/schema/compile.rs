@@ -8,6 +8,7 @@ use super::model::{Body, Complex, Content, TypeIndex, Use, Variety, Wildcard};
 use super::strings::Strings;
 use super::substitutions::Substitutions;
 use super::{Budget, Schema};
+use crate::exi::built_in::FRAGMENT_START;
 use crate::exi::grammar::{
     Branch, DatatypeId, Element, Event, Grammars, Production, QName, Rule, RuleId, Type, TypeId,
 };
@@ -125,7 +126,7 @@ pub(super) fn production(event: Event, next: RuleId) -> Production {
 impl Compiler<'_> {
     fn all(&mut self, fragment: bool) -> Result<(), Error> {
         let reserved = self.reserve(4)?;
-        (self.end, self.empty, self.fragment) = (reserved, reserved + 1, reserved + 2);
+        (self.end, self.empty, self.fragment) = (reserved, reserved + 1, FRAGMENT_START);
         let document = reserved + 3;
         let ee = [production(Event::EndElement, self.end)];
         self.set(self.end, ee.to_vec(), Kind::Content, self.end)?;
