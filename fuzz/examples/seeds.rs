@@ -7,7 +7,7 @@
 mod through;
 
 use std::fs;
-use std::io::Result;
+use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
 
 use codec::{CODECS, Codec, Needs};
@@ -41,14 +41,15 @@ fn main() -> Result<()> {
     let data = std::env::var("LONGWIRE_DATA").unwrap_or("../shared/data".to_owned());
     println!("schema: {} schemas", schemas(Path::new(&data), &folder)?);
     let before = messages.len();
-    collect(Path::new(&data), &["xml", "json"], &mut messages);
+    collect(Path::new(&data), &["xml"], &mut messages);
+    collect(Path::new(&data), &["json"], &mut messages);
     println!("{} seeds made here, {} from {data}", before, messages.len() - before);
     for &codec in CODECS.iter().filter(|codec| codec.number() != 0) {
-        println!(
-            "{}: {} messages and their streams",
-            codec.name(),
-            seed(&folder, codec, &messages)?
-        );
+        let taken = seed(&folder, codec, &messages)?;
+        println!("{}: {taken} messages and their streams", codec.name());
+        if taken == 0 {
+            return Err(Error::other("its target would see nothing but refusals"));
+        }
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! Zstandard as other programs keep it: frames with magic number and checksum (RFC 8878 §3).
 
 use zstd_safe::{
-    CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, get_error_name,
-    zstd_sys::ZSTD_EndDirective::{ZSTD_e_continue, ZSTD_e_end},
+    CParameter, DCtx, DParameter, InBuffer, OutBuffer, get_error_name,
+    zstd_sys::ZSTD_EndDirective::ZSTD_e_continue,
 };
 
+use crate::zstd::ZstdEncoder;
 use crate::{Encoder, Error, Limits, Settings, Step, StreamDecoder};
 
 const NAME: &str = "zstd";
@@ -23,12 +24,9 @@ fn no_memory() -> Error {
 }
 
 pub(crate) fn encoder(settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
-    let mut context = CCtx::try_create().ok_or_else(no_memory)?;
     let level = i32::from(settings.level.unwrap_or(3));
-    for parameter in [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)] {
-        context.set_parameter(parameter).map_err(refused)?;
-    }
-    Ok(Box::new(FrameEncoder { context, closed: false }))
+    let parameters = [CParameter::CompressionLevel(level), CParameter::ChecksumFlag(true)];
+    Ok(Box::new(ZstdEncoder::with(&parameters, ZSTD_e_continue)?))
 }
 
 /// Its window is bounded by [`Limits::table_bytes`].
@@ -41,35 +39,6 @@ pub(crate) fn decoder(settings: &Settings) -> Result<Box<dyn StreamDecoder>, Err
 
 fn window_log_max(limits: Limits) -> u32 {
     limits.table_bytes.max(1).ilog2().clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
-}
-
-struct FrameEncoder {
-    context: CCtx<'static>,
-    closed: bool,
-}
-
-impl Encoder for FrameEncoder {
-    fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
-        if self.closed {
-            let what = "a block behind the last".to_owned();
-            return Err(Error::Option { what });
-        }
-        self.closed = last;
-        let directive = if last { ZSTD_e_end } else { ZSTD_e_continue };
-        let mut input = InBuffer::around(block);
-        loop {
-            out.reserve(zstd_safe::compress_bound(block.len() - input.pos) + 64);
-            let at = out.len();
-            let mut output = OutBuffer::around_pos(out, at);
-            let left = self
-                .context
-                .compress_stream2(&mut output, &mut input, directive)
-                .map_err(refused)?;
-            if input.pos == block.len() && (left == 0 || !last) {
-                return Ok(());
-            }
-        }
-    }
 }
 
 struct FrameDecoder {

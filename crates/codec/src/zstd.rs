@@ -3,7 +3,7 @@
 use zstd_safe::{
     CCtx, CParameter, DCtx, DParameter, FrameFormat, InBuffer, OutBuffer, ResetDirective,
     get_error_name,
-    zstd_sys::ZSTD_EndDirective::{ZSTD_e_end, ZSTD_e_flush},
+    zstd_sys::ZSTD_EndDirective::{self, ZSTD_e_continue, ZSTD_e_end, ZSTD_e_flush},
 };
 
 use crate::{
@@ -75,15 +75,17 @@ fn no_memory() -> Error {
     Error::Limit { codec: NAME, what: "no memory for a context".to_owned() }
 }
 
+/// One frame, in blocks.
 pub(crate) struct ZstdEncoder {
     pub(crate) context: CCtx<'static>,
+    /// What is asked for behind each block but the last.
+    between: ZSTD_EndDirective,
     closed: bool,
 }
 
 impl ZstdEncoder {
     pub(crate) fn new(options: Options) -> Result<Self, Error> {
-        let mut context = CCtx::try_create().ok_or_else(no_memory)?;
-        for parameter in [
+        let parameters = [
             CParameter::Format(FrameFormat::Magicless),
             CParameter::CompressionLevel(i32::from(options.level)),
             CParameter::WindowLog(u32::from(options.window_log.max(MIN_WINDOW_LOG))),
@@ -91,10 +93,19 @@ impl ZstdEncoder {
             CParameter::SrcSizeHint(1 << options.window_log.max(MIN_WINDOW_LOG)),
             CParameter::ContentSizeFlag(false),
             CParameter::ChecksumFlag(false),
-        ] {
+        ];
+        Self::with(&parameters, ZSTD_e_flush)
+    }
+
+    pub(crate) fn with(
+        parameters: &[CParameter],
+        between: ZSTD_EndDirective,
+    ) -> Result<Self, Error> {
+        let mut context = CCtx::try_create().ok_or_else(no_memory)?;
+        for &parameter in parameters {
             context.set_parameter(parameter).map_err(refused)?;
         }
-        Ok(Self { context, closed: false })
+        Ok(Self { context, between, closed: false })
     }
 }
 
@@ -105,7 +116,7 @@ impl Encoder for ZstdEncoder {
             return Err(Error::Option { what });
         }
         self.closed = last;
-        let directive = if last { ZSTD_e_end } else { ZSTD_e_flush };
+        let directive = if last { ZSTD_e_end } else { self.between };
         let mut input = InBuffer::around(block);
         loop {
             out.reserve(zstd_safe::compress_bound(block.len() - input.pos) + 64);
@@ -115,7 +126,7 @@ impl Encoder for ZstdEncoder {
                 .context
                 .compress_stream2(&mut output, &mut input, directive)
                 .map_err(refused)?;
-            if left == 0 && input.pos == block.len() {
+            if input.pos == block.len() && (left == 0 || directive == ZSTD_e_continue) {
                 return Ok(());
             }
         }
