@@ -51,11 +51,14 @@ impl Writer {
     /// n-bit Unsigned Integer (EXI §7.1.9): in bytes, least first, where streams are aligned.
     #[inline]
     pub(crate) fn bits(&mut self, value: u32, bits: u32) {
-        if self.aligned {
+        if !self.aligned {
+            self.push(value, bits);
+        } else if bits > 8 {
             let bytes = value.to_le_bytes();
             self.out.extend_from_slice(&bytes[..bits.div_ceil(8) as usize]);
-        } else {
-            self.push(value, bits);
+        } else if bits > 0 {
+            #[expect(clippy::cast_possible_truncation, reason = "eight bits at most")]
+            self.out.push(value as u8);
         }
     }
 
@@ -82,10 +85,17 @@ impl Writer {
 
     /// Characters of a string by code point (EXI §7.1.10), without the length.
     pub(crate) fn chars(&mut self, text: &str) {
-        if !text.is_ascii() {
-            return text.chars().for_each(|c| self.unsigned(u64::from(u32::from(c))));
+        self.chars_of(text, text.is_ascii());
+    }
+
+    /// Characters of which is known whether all are ASCII.
+    #[inline]
+    pub(crate) fn chars_of(&mut self, text: &str, ascii: bool) {
+        if ascii {
+            self.bytes(text.as_bytes());
+        } else {
+            text.chars().for_each(|c| self.unsigned(u64::from(u32::from(c))));
         }
-        self.bytes(text.as_bytes());
     }
 
     /// Bytes as they are.
@@ -93,20 +103,29 @@ impl Writer {
         if self.aligned {
             return self.out.extend_from_slice(bytes);
         }
-        let mut fours = bytes.chunks_exact(4);
-        for four in &mut fours {
-            self.push(u32::from_be_bytes([four[0], four[1], four[2], four[3]]), 32);
+        let (eights, rest) = bytes.as_chunks::<8>();
+        for eight in eights {
+            let word = u64::from_be_bytes(*eight);
+            // What was there is up to 31 bits; as many of the word take their place.
+            let whole = self.acc << (63 - self.used) << 1 | word >> self.used;
+            self.out.extend_from_slice(&whole.to_be_bytes());
+            self.acc = word;
         }
-        for &byte in fours.remainder() {
+        let (fours, rest) = rest.as_chunks::<4>();
+        for four in fours {
+            self.push(u32::from_be_bytes(*four), 32);
+        }
+        for &byte in rest {
             self.push(u32::from(byte), 8);
         }
     }
 
     /// Length in characters plus `extra`, and the characters.
     pub(crate) fn string(&mut self, text: &str, extra: u64) {
-        let length = if text.is_ascii() { text.len() } else { text.chars().count() };
+        let ascii = text.is_ascii();
+        let length = if ascii { text.len() } else { text.chars().count() };
         self.unsigned(length as u64 + extra);
-        self.chars(text);
+        self.chars_of(text, ascii);
     }
 
     /// Whole bytes that are ready go to `out`.

@@ -35,8 +35,8 @@ struct Driver {
     /// Numbers of the walk by those of the reader; [`NONE`] for those not met yet.
     names: Vec<u32>,
     uris: Vec<u32>,
-    /// Text since the last tag.
-    text: String,
+    /// Text since the last tag that could not be written yet.
+    held: String,
     /// Whether the last event was a start tag.
     after_start: bool,
     depth: usize,
@@ -63,7 +63,7 @@ impl Driver {
             options: options.clone(),
             names: Vec::new(),
             uris: Vec::new(),
-            text: String::new(),
+            held: String::new(),
             after_start: false,
             depth: 0,
             bindings: Vec::new(),
@@ -86,14 +86,8 @@ impl Driver {
         let result = match found {
             Ok(xml::Event::Start(start)) => self.start(&start, scanner),
             Ok(xml::Event::End { .. }) => self.end(),
-            Ok(xml::Event::Text(Cow::Borrowed(text))) => {
-                self.text.push_str(text);
-                return Ok(false);
-            }
-            Ok(xml::Event::Text(Cow::Owned(text))) => {
-                self.text.push_str(&text);
-                return Ok(false);
-            }
+            Ok(xml::Event::Text(Cow::Borrowed(text))) => self.text(text, scanner),
+            Ok(xml::Event::Text(Cow::Owned(text))) => self.text(&text, scanner),
             Ok(xml::Event::Eof) => {
                 return self.eof().map(|()| true).map_err(|fault| error(fault, scanner.offset()));
             }
@@ -303,20 +297,39 @@ impl Driver {
         self.walk.end()
     }
 
-    /// Writes the text before a tag. White space between tags is left out unless the document or
-    /// the options preserve it; that between a start and its end tag is a value.
+    /// Text that a tag follows is written at once; other text waits for what may belong to it.
+    #[inline]
+    fn text(&mut self, text: &str, scanner: &Scanner) -> Result<(), Fault> {
+        match scanner.text_ends_element() {
+            Some(ends) if self.held.is_empty() => self.characters(text, ends),
+            _ => {
+                self.held.push_str(text);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the text that was held, before a tag or something else.
     #[inline]
     fn flush(&mut self, ends: bool) -> Result<(), Fault> {
-        let simple = std::mem::replace(&mut self.after_start, false) && ends;
-        if self.text.is_empty() {
-            return Ok(());
+        if !self.held.is_empty() {
+            let mut held = std::mem::take(&mut self.held);
+            self.characters(&held, ends)?;
+            held.clear();
+            self.held = held;
         }
-        let blank = self.text.bytes().all(super::lexical::is_space);
-        if !blank || self.keeps_blank(simple) {
-            self.walk.characters(&self.text)?;
-        }
-        self.text.clear();
+        self.after_start = false;
         Ok(())
+    }
+
+    /// Writes text, before an end tag if it `ends` the element. White space between tags is left
+    /// out unless the document or the options preserve it; that between a start and its end tag is
+    /// a value.
+    #[inline]
+    fn characters(&mut self, text: &str, ends: bool) -> Result<(), Fault> {
+        let simple = std::mem::replace(&mut self.after_start, false) && ends;
+        let blank = text.bytes().all(super::lexical::is_space);
+        if !blank || self.keeps_blank(simple) { self.walk.characters(text) } else { Ok(()) }
     }
 
     fn keeps_blank(&mut self, simple: bool) -> bool {
@@ -449,7 +462,7 @@ pub fn encode(
     grammars: Option<&Arc<Grammars>>,
     limits: &Limits,
 ) -> Result<Vec<u8>, Error> {
-    let mut out = Vec::with_capacity(document.len() / 4);
+    let mut out = Vec::new();
     let text = xml::to_utf8(document, limits)?;
     if options.fragment {
         let mut encoder = Encoder::new(options, grammars.cloned(), limits)?;
@@ -457,6 +470,7 @@ pub fn encode(
         return Ok(out);
     }
     let mut driver = driver(options, grammars.cloned(), limits)?;
+    driver.walk.to.out.reserve(document.len() / 4);
     let mut reader = xml::Reader::of(&text, limits);
     loop {
         if driver.event(reader.next(), reader.scanner())? {

@@ -3,27 +3,40 @@
 /// Multiplies and folds, eight bytes at a time; the same on every machine.
 #[inline]
 pub(crate) fn hash(bytes: &[u8]) -> u32 {
+    hash_and_bits(bytes).0
+}
+
+/// The hash, and whether all bytes are ASCII, which takes no second look.
+#[inline]
+pub(crate) fn hash_and_ascii(bytes: &[u8]) -> (u32, bool) {
+    let (hash, bits) = hash_and_bits(bytes);
+    (hash, bits & u64::from_le_bytes([0x80; 8]) == 0)
+}
+
+/// The hash, and the union of all words.
+#[inline]
+fn hash_and_bits(bytes: &[u8]) -> (u32, u64) {
     let mut state = 0x9e37_79b9_7f4a_7c15 ^ bytes.len() as u64;
-    let mut eights = bytes.chunks_exact(8);
-    for eight in &mut eights {
-        state = fold(state ^ word(eight));
+    let mut bits = 0;
+    let (eights, rest) = bytes.as_chunks::<8>();
+    for eight in eights {
+        let word = u64::from_le_bytes(*eight);
+        bits |= word;
+        state = fold(state ^ word);
     }
-    let rest = eights.remainder();
     if !rest.is_empty() {
-        let last = if bytes.len() >= 8 {
-            word(&bytes[bytes.len() - 8..])
-        } else {
-            rest.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+        let last = match (bytes.last_chunk::<8>(), rest.first_chunk::<4>(), rest.last_chunk()) {
+            (Some(last), ..) => u64::from_le_bytes(*last),
+            (None, Some(first), Some(last)) => {
+                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
+            }
+            _ => rest.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)),
         };
+        bits |= last;
         state = fold(state ^ last);
     }
     #[expect(clippy::cast_possible_truncation, reason = "both halves are folded")]
-    return (state >> 32) as u32 ^ state as u32;
-}
-
-#[inline]
-fn word(eight: &[u8]) -> u64 {
-    <[u8; 8]>::try_from(eight).map_or(0, u64::from_le_bytes)
+    return ((state >> 32) as u32 ^ state as u32, bits);
 }
 
 #[inline]
@@ -130,32 +143,56 @@ impl Index {
 /// Numbers by key.
 #[derive(Debug, Default)]
 pub(crate) struct KeyMap {
-    index: Index,
-    entries: Vec<(u64, u32)>,
+    /// Key, and number + 1; 0 is free. A power of two long.
+    slots: Vec<(u64, u32)>,
+    used: usize,
 }
 
 impl KeyMap {
-    fn hash(key: u64) -> u32 {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    #[inline]
+    fn home(key: u64) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
     }
 
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Option<u32> {
-        let entries = &self.entries;
-        let at = self.index.find(Self::hash(key), |at| entries[at as usize].0 == key)?;
-        Some(entries[at as usize].1)
+        let mask = self.slots.len().wrapping_sub(1);
+        for at in (Self::home(key)..).take(PROBES) {
+            let &(found, number) = self.slots.get(at & mask)?;
+            if found == key {
+                return number.checked_sub(1);
+            }
+            if number == 0 {
+                return None;
+            }
+        }
+        None
     }
 
+    /// Adds a key; where too many collide it is left out and will not be found.
     pub(crate) fn insert(&mut self, key: u64, number: u32) {
-        if let Ok(at) = u32::try_from(self.entries.len()) {
-            self.entries.push((key, number));
-            self.index.insert(Self::hash(key), at);
+        if (self.used + 1) * 2 > self.slots.len() {
+            let mut slots = vec![(0, 0); (self.slots.len() * 2).max(64)];
+            for &(key, number) in self.slots.iter().filter(|slot| slot.1 != 0) {
+                Self::put(&mut slots, key, number);
+            }
+            self.slots = slots;
         }
+        self.used += usize::from(Self::put(&mut self.slots, key, number + 1));
+    }
+
+    fn put(slots: &mut [(u64, u32)], key: u64, number: u32) -> bool {
+        let mask = slots.len() - 1;
+        let free = (Self::home(key)..).take(PROBES).find(|at| slots[at & mask].1 == 0);
+        if let Some(at) = free {
+            slots[at & mask] = (key, number);
+        }
+        free.is_some()
     }
 
     /// Bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.index.bytes() + self.entries.len() * 16
+        self.slots.len() * size_of::<(u64, u32)>()
     }
 }
 
@@ -175,6 +212,29 @@ mod tests {
         }
         for (number, &key) in (0u32..).zip(&keys) {
             assert_eq!(index.find(key, |n| n == number).is_some(), number % 3 != 0, "{number}");
+        }
+    }
+
+    #[test]
+    fn keys_are_found_and_others_not() {
+        let mut map = KeyMap::default();
+        (0..5000_u32).for_each(|number| map.insert(u64::from(number) << 20, number));
+        assert_eq!(map.get(0), Some(0));
+        assert!((0..5000_u32).all(|number| map.get(u64::from(number) << 20) == Some(number)));
+        assert!((0..5000_u64).all(|number| map.get(number << 20 | 1).is_none()));
+        assert_eq!(KeyMap::default().get(0), None);
+    }
+
+    #[test]
+    fn what_is_not_ascii_is_seen_wherever_it_stands() {
+        for len in 0..40 {
+            let mut bytes = vec![b'a'; len];
+            assert!(hash_and_ascii(&bytes).1);
+            for at in 0..len {
+                bytes[at] = 0x80;
+                assert!(!hash_and_ascii(&bytes).1, "{at} of {len}");
+                bytes[at] = b'a';
+            }
         }
     }
 

@@ -51,7 +51,13 @@ pub(crate) fn is_space(byte: u8) -> bool {
 }
 
 fn trim(text: &str) -> &str {
-    text.trim_matches(|c: char| c.is_ascii() && is_space(c as u8))
+    let bytes = text.as_bytes();
+    match (bytes.first(), bytes.last()) {
+        (Some(first), Some(last)) if is_space(*first) || is_space(*last) => {
+            text.trim_matches(|c: char| c.is_ascii() && is_space(c as u8))
+        }
+        _ => text,
+    }
 }
 
 /// Items of a list.
@@ -68,14 +74,23 @@ pub(crate) fn normalise(text: &str, white_space: WhiteSpace) -> Option<String> {
             .any(|b| is_space(b) && b != b' ')
             .then(|| text.replace(['\t', '\n', '\r'], " ")),
         WhiteSpace::Collapse => {
-            let bytes = text.as_bytes();
-            let edge = bytes.first().is_some_and(|&b| is_space(b))
-                || bytes.last().is_some_and(|&b| is_space(b));
-            let double = bytes.windows(2).any(|two| is_space(two[0]) && is_space(two[1]));
-            let other = bytes.iter().any(|&b| is_space(b) && b != b' ');
-            (edge || double || other).then(|| items(text).collect::<Vec<_>>().join(" "))
+            // A blank is right only behind something that is none, and not at the end.
+            let mut after_space = true;
+            let right = text.bytes().all(|byte| {
+                let space = is_space(byte);
+                let right = !space || (byte == b' ' && !after_space);
+                after_space = space;
+                right
+            });
+            let right = right && (!after_space || text.is_empty());
+            (!right).then(|| items(text).collect::<Vec<_>>().join(" "))
         }
     }
+}
+
+/// Whether white space around and between values of this coding does not matter to [`parse`].
+pub(crate) fn takes_space(coding: &Coding) -> bool {
+    !matches!(coding, Coding::String | Coding::Restricted(_) | Coding::Enumeration { .. })
 }
 
 /// The value of `text`, or `None` if `datatype` does not allow it.
@@ -165,14 +180,24 @@ fn canonical(value: Typed<'_>) -> Option<Typed<'_>> {
     }
 }
 
-/// Sign and digits without zeros in front ("0" for zero, which has no sign).
-fn integer(text: &str) -> Option<(bool, &str)> {
-    let (negative, digits) = match text.as_bytes().first()? {
+/// Takes the sign off a number: whether it is negative.
+fn sign(text: &str) -> Option<(bool, &str)> {
+    Some(match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
         b'+' => (false, &text[1..]),
         _ => (false, text),
-    };
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+    })
+}
+
+/// Where the digits at the begin end.
+fn digits_end(text: &str) -> usize {
+    text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len())
+}
+
+/// Sign and digits without zeros in front ("0" for zero, which has no sign).
+fn integer(text: &str) -> Option<(bool, &str)> {
+    let (negative, digits) = sign(text)?;
+    if digits.is_empty() || digits_end(digits) < digits.len() {
         return None;
     }
     let digits = significant(digits);
@@ -180,27 +205,31 @@ fn integer(text: &str) -> Option<(bool, &str)> {
 }
 
 fn significant(digits: &str) -> &str {
-    let digits = digits.trim_start_matches('0');
-    if digits.is_empty() { "0" } else { digits }
+    let zeros = digits.bytes().take_while(|&byte| byte == b'0').count();
+    if zeros == digits.len() { "0" } else { &digits[zeros..] }
+}
+
+/// Digits behind a point, without zeros at the end.
+fn fraction(digits: &str) -> &str {
+    let zeros = digits.bytes().rev().take_while(|&byte| byte == b'0').count();
+    &digits[..digits.len() - zeros]
 }
 
 fn decimal(text: &str) -> Option<Typed<'_>> {
-    let (negative, rest) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
+    let (negative, rest) = sign(text)?;
+    let (whole, behind) = rest.split_at(digits_end(rest));
+    let behind = match behind.as_bytes() {
+        [] => behind,
+        [b'.', ..] => &behind[1..],
+        _ => return None,
     };
-    let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    let some = !whole.is_empty() || !fraction.is_empty();
-    let (whole, fraction) = (significant(whole), fraction.trim_end_matches('0'));
+    if digits_end(behind) < behind.len() || (whole.is_empty() && behind.is_empty()) {
+        return None;
+    }
+    let (whole, fraction) = (significant(whole), fraction(behind));
     let short = whole.len() <= MAX_DIGITS && fraction.len() <= MAX_DIGITS;
     let negative = negative && (whole != "0" || !fraction.is_empty());
-    (some && short && digits(whole) && digits(fraction)).then_some(Typed::Decimal {
-        negative,
-        whole,
-        fraction,
-    })
+    short.then_some(Typed::Decimal { negative, whole, fraction })
 }
 
 /// Exponent that means "not a number of the usual kind" (EXI §7.1.4).
@@ -247,9 +276,9 @@ fn float(text: &str) -> Option<Typed<'_>> {
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
-    fn eat(&mut self, what: char) -> Option<()> {
-        self.0 = self.0.strip_prefix(what)?;
-        Some(())
+    fn eat(&mut self, what: u8) -> Option<()> {
+        let found = self.0.as_bytes().first() == Some(&what);
+        found.then(|| self.0 = &self.0[1..])
     }
 
     /// Digits, at least `least`.
@@ -261,7 +290,12 @@ impl<'a> Cursor<'a> {
     }
 
     fn two(&mut self, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
-        let value = self.digits(2, 2)?.parse().ok()?;
+        let [tens, ones, ..] = *self.0.as_bytes() else { return None };
+        if !tens.is_ascii_digit() || !ones.is_ascii_digit() {
+            return None;
+        }
+        self.0 = &self.0[2..];
+        let value = u32::from(tens - b'0') * 10 + u32::from(ones - b'0');
         range.contains(&value).then_some(value)
     }
 }
@@ -271,7 +305,7 @@ fn date_time(kind: DateTime, text: &str) -> Option<Parts<'_>> {
     let mut at = Cursor(text);
     let mut parts = Parts::default();
     if matches!(kind, D::Year | D::YearMonth | D::Date | D::DateTime) {
-        let negative = at.eat('-').is_some();
+        let negative = at.eat(b'-').is_some();
         let year: i64 = at.digits(4, 15)?.parse().ok()?;
         parts.year = Some(if negative { -year } else { year });
     }
@@ -281,14 +315,14 @@ fn date_time(kind: DateTime, text: &str) -> Option<Parts<'_>> {
         D::Day => 3,
         D::Year | D::Time => 0,
     };
-    (0..dashes).try_for_each(|_| at.eat('-'))?;
+    (0..dashes).try_for_each(|_| at.eat(b'-'))?;
     parts.month_day = match kind {
         D::Year | D::Time => None,
         D::YearMonth | D::Month => Some(at.two(1..=12)? * 32),
         D::Day => Some(at.two(1..=31)?),
         D::Date | D::DateTime | D::MonthDay => {
             let month = at.two(1..=12)?;
-            at.eat('-')?;
+            at.eat(b'-')?;
             Some(month * 32 + at.two(1..=31)?)
         }
     };
@@ -297,16 +331,16 @@ fn date_time(kind: DateTime, text: &str) -> Option<Parts<'_>> {
         at.0 = &at.0[2..];
     }
     if kind == D::DateTime {
-        at.eat('T')?;
+        at.eat(b'T')?;
     }
     if matches!(kind, D::DateTime | D::Time) {
         let hours = at.two(0..=24)?;
-        at.eat(':')?;
+        at.eat(b':')?;
         let minutes = at.two(0..=59)?;
-        at.eat(':')?;
+        at.eat(b':')?;
         parts.time = Some((hours * 64 + minutes) * 64 + at.two(0..=60)?);
-        if at.eat('.').is_some() {
-            parts.fraction = at.digits(1, MAX_DIGITS)?.trim_end_matches('0');
+        if at.eat(b'.').is_some() {
+            parts.fraction = fraction(at.digits(1, MAX_DIGITS)?);
         }
     }
     parts.zone = zone(&mut at)?;
@@ -319,15 +353,15 @@ fn zone(at: &mut Cursor<'_>) -> Option<Option<u32>> {
     if at.0.is_empty() {
         return Some(None);
     }
-    if at.eat('Z').is_some() {
+    if at.eat(b'Z').is_some() {
         return Some(Some(14 * 64));
     }
-    let negative = at.eat('-').is_some();
+    let negative = at.eat(b'-').is_some();
     if !negative {
-        at.eat('+')?;
+        at.eat(b'+')?;
     }
     let hours = at.two(0..=14)?;
-    at.eat(':')?;
+    at.eat(b':')?;
     let offset = hours * 64 + at.two(0..=59)?;
     (offset <= 14 * 64).then_some(Some(if negative { 14 * 64 - offset } else { 14 * 64 + offset }))
 }

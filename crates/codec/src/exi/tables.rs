@@ -7,7 +7,7 @@ use super::{
     Options,
     bits::{Fault, Writer, width},
     grammar::Grammars,
-    index::{Index, hash},
+    index::{Index, hash, hash_and_ascii},
 };
 
 /// No number.
@@ -294,7 +294,7 @@ impl Values {
     }
 
     /// A string value of `name`: a hit in the partition of the name or in the global one, or the
-    /// length + 2, and the text by `chars`. Says whether the table grew.
+    /// length + 2, and the text by `chars`, which hears whether it is ASCII. Says whether the table grew.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -302,9 +302,9 @@ impl Values {
         text: &str,
         names: &mut Names,
         to: &mut Writer,
-        chars: impl FnOnce(&str, &mut Writer),
+        chars: impl FnOnce(&str, bool, &mut Writer),
     ) -> Result<bool, Fault> {
-        let hash = hash(text.as_bytes());
+        let (hash, ascii) = hash_and_ascii(text.as_bytes());
         let same = |at: u32| self.text(&self.values[at as usize]) == text.as_bytes();
         if let Some(at) = self.index.find(hash, same) {
             let value = &self.values[at as usize];
@@ -317,9 +317,9 @@ impl Values {
             }
             return Ok(false);
         }
-        let length = if text.is_ascii() { text.len() } else { text.chars().count() };
+        let length = if ascii { text.len() } else { text.chars().count() };
         to.unsigned(length as u64 + 2);
-        chars(text, to);
+        chars(text, ascii, to);
         if length > 0 && length <= self.max_length && self.capacity > 0 {
             self.enter(name, text, hash, names)?;
             return Ok(true);

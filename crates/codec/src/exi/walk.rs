@@ -515,7 +515,9 @@ impl Walk {
     ) -> Result<bool, Fault> {
         let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
         let normal = match types.get(datatype as usize) {
-            Some(found) if !self.options.preserve.lexical => {
+            Some(found)
+                if !self.options.preserve.lexical && !lexical::takes_space(&found.coding) =>
+            {
                 lexical::normalise(text, found.white_space)
             }
             _ => None,
@@ -599,7 +601,7 @@ impl Walk {
         let name = self.names.initial(XSI_NIL);
         self.prefix(name, prefix);
         if self.options.preserve.lexical {
-            self.values.write(name, text, &mut self.names, &mut self.to, |text, to| {
+            self.values.write(name, text, &mut self.names, &mut self.to, |text, _, to| {
                 datatype::write_restricted(&mapping::BOOLEAN, text, to);
             })?;
         } else {
@@ -638,7 +640,7 @@ impl Walk {
         }
         self.prefix(name, prefix);
         if self.options.preserve.lexical {
-            let chars = |text: &str, to: &mut Writer| to.chars(text);
+            let chars = |text: &str, ascii, to: &mut Writer| to.chars_of(text, ascii);
             self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
         } else {
             self.names.write_name(target, &mut self.to);
@@ -725,9 +727,9 @@ impl Walk {
             Typed::Text(text) => {
                 let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
                 let coding = types.get(id as usize).map(|datatype| &datatype.coding);
-                let chars = |text: &str, to: &mut Writer| match coding {
+                let chars = |text: &str, ascii, to: &mut Writer| match coding {
                     Some(Coding::Restricted(set)) => datatype::write_restricted(set, text, to),
-                    _ => to.chars(text),
+                    _ => to.chars_of(text, ascii),
                 };
                 let more = self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
                 if more { self.check() } else { Ok(()) }

@@ -18,6 +18,7 @@ mod chars;
 mod charset;
 mod doctype;
 mod ender;
+mod guess;
 pub(crate) mod names;
 mod reader;
 mod scanner;

@@ -7,6 +7,7 @@ use memchr::memmem;
 use super::chars::{forbidden, is_nc_name, name_end, space_end, text_end};
 use super::doctype::{Entities, parse};
 use super::ender::Ender;
+use super::guess::Shape;
 use super::names::{Interner, NameId, Names};
 use super::tag::{Attribute, Declaration, QName, UNBOUND};
 use super::text::{Reference, content, line_ends};
@@ -83,6 +84,7 @@ pub struct Scanner {
     /// Names as written, and what is known of each.
     pub(super) qnames: Interner,
     pub(super) qname: Vec<QName>,
+    pub(super) shapes: Vec<Shape>,
     pub(super) names: Names,
     pub(super) prefixes: Interner,
     /// For each prefix the namespace that it means now.
@@ -99,9 +101,15 @@ pub struct Scanner {
     pub(super) token: Token,
     /// The name of the last start or end.
     pub(super) written: u32,
+    /// Whether that was an end.
+    pub(super) ended: bool,
+    /// Whether attributes of this tag have to be looked at again once it was read.
+    pub(super) late: bool,
     /// The last start tag was an empty-element tag: its end is due.
     pub(super) empty: bool,
     place: Place,
+    /// The two bytes behind the last character data.
+    behind_text: [u8; 2],
     /// Bytes used by the events so far.
     offset: u64,
     /// Bytes of the input that make no event: white space outside the root, empty sections.
@@ -121,6 +129,7 @@ impl Scanner {
             limits: *limits,
             qnames: Interner::default(),
             qname: Vec::new(),
+            shapes: Vec::new(),
             names: Names::new(),
             prefixes: Interner::default(),
             bound: Vec::new(),
@@ -133,8 +142,11 @@ impl Scanner {
             declared: Vec::new(),
             token: Token { begin: 0, middle: 0, end: 0, name: NameId(0), used: 0 },
             written: 0,
+            ended: false,
+            late: false,
             empty: false,
             place: Place::Start,
+            behind_text: [0; 2],
             offset: 0,
             lead: 0,
             checked: 0,
@@ -196,6 +208,18 @@ impl Scanner {
     #[must_use]
     pub fn written(&self) -> &str {
         self.qnames.get(self.written)
+    }
+
+    /// Whether the text just found is followed by an end tag, or by a start tag; `None` where
+    /// something else comes first and more text may follow.
+    #[inline]
+    pub(crate) fn text_ends_element(&self) -> Option<bool> {
+        match self.behind_text {
+            [b'<', b'/'] => Some(true),
+            [b'<', b'?' | b'!'] => None,
+            [b'<', _] => Some(false),
+            _ => None,
+        }
     }
 
     /// How many elements are open.
@@ -341,7 +365,7 @@ impl Scanner {
     /// Names are bounded together.
     pub(super) fn check_tables(&self) -> Result<(), Error> {
         let bytes = self.qnames.bytes()
-            + self.qname.len() * size_of::<QName>()
+            + self.qname.len() * (size_of::<QName>() + size_of::<Shape>())
             + self.names.names.bytes()
             + self.names.uris.bytes()
             + self.prefixes.bytes();
@@ -509,6 +533,7 @@ impl Scanner {
                 Some(_) => at += 1,
             }
         }
+        self.behind_text = [bytes[at], bytes.get(at + 1).copied().unwrap_or(0)];
         let kind = if plain { Kind::Plain } else { Kind::Text };
         Ok(Some(self.found(kind, from, at, at)))
     }

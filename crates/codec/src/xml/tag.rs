@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::Start;
 use super::chars::{is_nc_name, is_space, name_end, space_end, value_end};
+use super::guess::{NO_GUESS, Shape};
 use super::names::{NameId, UriId};
 use super::scanner::{Found, Kind, Open, Scanner, Token};
 use super::text::{Reference, reference, value};
@@ -96,13 +97,19 @@ impl Scanner {
     /// A start tag at `from`; `None` if its end is not there.
     pub(super) fn start(&mut self, input: &str, from: usize) -> Found {
         let bytes = input.as_bytes();
-        let mut at = name_end(bytes, from + 1);
-        if at == bytes.len() {
-            return Ok(None);
+        let came = usize::from(self.ended);
+        let guess = self.shapes.get(self.written as usize).map_or(NO_GUESS, |it| it.tag[came]);
+        let Some((qname, mut at)) = self.qname(input, from + 1, guess)? else { return Ok(None) };
+        if qname != guess
+            && let Some(shape) = self.shapes.get_mut(self.written as usize)
+        {
+            shape.tag[came] = qname;
         }
-        let qname = self.qname(input, from + 1, at)?;
         self.attributes.clear();
         self.declarations.clear();
+        self.serial += 1;
+        self.late = false;
+        let mut before = qname;
         let (end, empty) = loop {
             let behind = space_end(bytes, at);
             match bytes.get(behind) {
@@ -116,8 +123,8 @@ impl Scanner {
                 Some(_) if behind == at => {
                     return Err(self.malformed(at, "no white space before an attribute"));
                 }
-                Some(_) => match self.attribute(input, from, behind)? {
-                    Some(end) => at = end,
+                Some(_) => match self.attribute(input, from, behind, before)? {
+                    Some(end) => (before, at) = end,
                     None => return Ok(None),
                 },
             }
@@ -130,14 +137,21 @@ impl Scanner {
         Ok(Some(Kind::Start))
     }
 
-    /// An attribute at `at`, put into the list with its name unresolved; where it ends, or `None`.
-    fn attribute(&mut self, input: &str, from: usize, at: usize) -> Result<Option<usize>, Error> {
+    /// An attribute at `at` behind the name `before`, put into the list: its name as written, and
+    /// where it ends, or `None`.
+    fn attribute(
+        &mut self,
+        input: &str,
+        from: usize,
+        at: usize,
+        before: u32,
+    ) -> Result<Option<(u32, usize)>, Error> {
         let bytes = input.as_bytes();
-        let name_end = name_end(bytes, at);
-        if name_end == bytes.len() {
-            return Ok(None);
+        let guess = self.shapes[before as usize].attribute;
+        let Some((qname, name_end)) = self.qname(input, at, guess)? else { return Ok(None) };
+        if qname != guess {
+            self.shapes[before as usize].attribute = qname;
         }
-        let qname = self.qname(input, at, name_end)?;
         let mut equals = name_end;
         if bytes[equals] != b'=' {
             equals = space_end(bytes, equals);
@@ -158,9 +172,16 @@ impl Scanner {
         };
         begin += 1;
         let Some((end, plain)) = self.value(input, begin, quote)? else { return Ok(None) };
-        let QName { local, .. } = self.qname[qname as usize];
+        let QName { local, bare, prefix, .. } = self.qname[qname as usize];
+        let mut name = UNKNOWN;
+        if prefix == PREFIX_NONE && bare != UNKNOWN {
+            name = bare;
+            self.once(at, name)?;
+        } else {
+            self.late = true;
+        }
         self.attributes.push(Attribute {
-            name: UNKNOWN,
+            name,
             qname,
             begin: offset(at - from),
             prefix_len: local.saturating_sub(1),
@@ -171,7 +192,23 @@ impl Scanner {
         if self.attributes.len() * size_of::<Attribute>() > self.limits.table_bytes {
             return Err(self.limit("attributes of a tag over table_bytes".to_owned()));
         }
-        Ok(Some(end + 1))
+        Ok(Some((qname, end + 1)))
+    }
+
+    /// Notes that the tag has an attribute, which it may have once (Namespaces in XML 1.0 §6.3).
+    #[inline]
+    fn once(&mut self, at: usize, name: NameId) -> Result<(), Error> {
+        match self.seen.get_mut(name.index()) {
+            Some(seen) if *seen == self.serial => {
+                return Err(self.malformed(at, "an attribute is given twice"));
+            }
+            Some(seen) => *seen = self.serial,
+            None => {
+                self.seen.resize(self.names.len(), 0);
+                self.seen[name.index()] = self.serial;
+            }
+        }
+        Ok(())
     }
 
     /// Where a value ends and whether it is what it stands for; `None` if the end is not there.
@@ -227,14 +264,13 @@ impl Scanner {
             return Err(self.limit(format!("elements over depth {}", self.limits.depth)));
         }
         let undo = self.undo.len();
-        self.serial += 1;
-        if !self.attributes.is_empty() {
+        if self.late {
             self.declare(tag, from)?;
         }
         let name = self.resolve(from + 1, qname)?;
         self.open.push(Open { qname, name, undo });
-        self.written = qname;
-        if !self.attributes.is_empty() {
+        (self.written, self.ended) = (qname, false);
+        if self.late {
             self.resolve_attributes(from)?;
         }
         Ok(name)
@@ -315,12 +351,13 @@ impl Scanner {
         Ok(name)
     }
 
-    /// Gives attributes their expanded names, which must differ (Namespaces in XML 1.0 §6.3).
-    #[inline]
+    /// Gives the attributes that have none yet their expanded names.
     fn resolve_attributes(&mut self, from: usize) -> Result<(), Error> {
-        self.seen.resize(self.seen.len().max(self.names.len()), 0);
         for at in 0..self.attributes.len() {
-            let Attribute { qname, begin, .. } = self.attributes[at];
+            let Attribute { name, qname, begin, .. } = self.attributes[at];
+            if name != UNKNOWN {
+                continue;
+            }
             let begin = from + begin as usize;
             let QName { prefix, bare, .. } = self.qname[qname as usize];
             let name = match prefix {
@@ -332,25 +369,30 @@ impl Scanner {
                 }
                 _ => self.resolve(begin, qname)?,
             };
-            if name.index() >= self.seen.len() {
-                self.seen.resize(self.names.len(), 0);
-            }
-            if self.seen[name.index()] == self.serial {
-                return Err(self.malformed(begin, "an attribute is given twice"));
-            }
-            self.seen[name.index()] = self.serial;
+            self.once(begin, name)?;
             self.attributes[at].name = name;
         }
         Ok(())
     }
 
-    /// The number of a name as written.
+    /// The number of the name as written at `at`, and where it ends; `None` if the end is not
+    /// there.
     #[inline]
-    fn qname(&mut self, input: &str, from: usize, to: usize) -> Result<u32, Error> {
-        let text = &input[from..to];
+    fn qname(&mut self, input: &str, at: usize, guess: u32) -> Result<Option<(u32, usize)>, Error> {
+        let bytes = input.as_bytes();
+        if let Some(shape) = self.shapes.get(guess as usize)
+            && let Some(end) = shape.end(bytes, at, || self.qnames.get(guess))
+        {
+            return Ok(Some((guess, end)));
+        }
+        let end = name_end(bytes, at);
+        if end == bytes.len() {
+            return Ok(None);
+        }
+        let text = &input[at..end];
         match self.qnames.find(0, text) {
-            Some(id) => Ok(id),
-            None => self.new_qname(text, from),
+            Some(id) => Ok(Some((id, end))),
+            None => self.new_qname(text, at).map(|id| Some((id, end))),
         }
     }
 
@@ -378,6 +420,7 @@ impl Scanner {
         };
         let id = self.qnames.intern(0, text)?;
         self.qname.push(entry);
+        self.shapes.push(Shape::of(text));
         self.check_tables()?;
         Ok(id)
     }
@@ -396,7 +439,23 @@ impl Scanner {
         let Some(open) = self.open.last() else {
             return Err(self.malformed(from, "an end tag without its start"));
         };
-        let name = self.qnames.get(open.qname).as_bytes();
+        let at = from + 2;
+        let shape = self.shapes.get(open.qname as usize);
+        let end = shape.and_then(|it| it.end(bytes, at, || self.qnames.get(open.qname)));
+        if let Some(end) = end
+            && bytes.get(end) == Some(&b'>')
+        {
+            (self.token.begin, self.token.end, self.token.used) = (at, at, end + 1);
+            self.close();
+            return Ok(Some(Kind::End));
+        }
+        self.spaced_end(input, from, open.qname)
+    }
+
+    /// An end tag with white space, or too near to the end of the input for a quick look.
+    fn spaced_end(&mut self, input: &str, from: usize, qname: u32) -> Found {
+        let bytes = input.as_bytes();
+        let name = self.qnames.get(qname).as_bytes();
         let at = from + 2;
         let Some(rest) = bytes.get(at + name.len()..).filter(|rest| !rest.is_empty()) else {
             return Ok(None);
@@ -412,7 +471,7 @@ impl Scanner {
             }
             None if same => Ok(None),
             _ => {
-                let open = short(self.qnames.get(open.qname));
+                let open = short(self.qnames.get(qname));
                 Err(self.malformed(from, format!("an end tag that is not that of '{open}'")))
             }
         }
@@ -422,7 +481,7 @@ impl Scanner {
     #[inline]
     pub(super) fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
-        self.written = open.qname;
+        (self.written, self.ended) = (open.qname, true);
         self.token.name = open.name;
         while self.undo.len() > open.undo {
             if let Some((prefix, uri)) = self.undo.pop() {
