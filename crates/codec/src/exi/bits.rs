@@ -83,14 +83,10 @@ impl Writer {
         self.byte(value as u8);
     }
 
-    /// Characters of a string by code point (EXI §7.1.10), without the length.
-    pub(crate) fn chars(&mut self, text: &str) {
-        self.chars_of(text, text.is_ascii());
-    }
-
-    /// Characters of which is known whether all are ASCII.
+    /// Characters of a string by code point (EXI §7.1.10), without the length; `ascii` says that
+    /// they are below 0x80.
     #[inline]
-    pub(crate) fn chars_of(&mut self, text: &str, ascii: bool) {
+    pub(crate) fn chars(&mut self, text: &str, ascii: bool) {
         if ascii {
             self.bytes(text.as_bytes());
         } else {
@@ -125,7 +121,7 @@ impl Writer {
         let ascii = text.is_ascii();
         let length = if ascii { text.len() } else { text.chars().count() };
         self.unsigned(length as u64 + extra);
-        self.chars_of(text, ascii);
+        self.chars(text, ascii);
     }
 
     /// Whole bytes that are ready go to `out`.

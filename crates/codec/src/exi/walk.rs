@@ -640,7 +640,7 @@ impl Walk {
         }
         self.prefix(name, prefix);
         if self.options.preserve.lexical {
-            let chars = |text: &str, ascii, to: &mut Writer| to.chars_of(text, ascii);
+            let chars = |text: &str, ascii, to: &mut Writer| to.chars(text, ascii);
             self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
         } else {
             self.names.write_name(target, &mut self.to);
@@ -729,7 +729,7 @@ impl Walk {
                 let coding = types.get(id as usize).map(|datatype| &datatype.coding);
                 let chars = |text: &str, ascii, to: &mut Writer| match coding {
                     Some(Coding::Restricted(set)) => datatype::write_restricted(set, text, to),
-                    _ => to.chars_of(text, ascii),
+                    _ => to.chars(text, ascii),
                 };
                 let more = self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
                 if more { self.check() } else { Ok(()) }
