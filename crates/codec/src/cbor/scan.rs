@@ -254,7 +254,10 @@ impl Scanner {
             }
             let (text, used) = unescape(raw, offset)?;
             if used < raw.len() {
-                return Err(malformed(offset + used as u64, "an escape or character is cut off"));
+                return Err(malformed(
+                    offset + used as u64,
+                    "an escape, a surrogate pair or a character is cut off",
+                ));
             }
             return Ok(Some(Token::Text(text)));
         }

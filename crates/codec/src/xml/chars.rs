@@ -105,8 +105,13 @@ fn is_name_char(char: char) -> bool {
 }
 
 /// `Name`, production 5.
-pub(super) fn is_name(text: &str) -> bool {
+fn is_name(text: &str) -> bool {
     text.chars().next().is_some_and(is_name_start) && text.chars().all(is_name_char)
+}
+
+/// `Nmtoken`, production 7.
+pub(super) fn is_nm_token(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_name_char)
 }
 
 /// `NCName` (Namespaces in XML 1.0, production 4).

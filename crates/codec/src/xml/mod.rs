@@ -2,7 +2,7 @@
 //!
 //! The reader checks well-formedness as a processor that does not validate: it reads no external
 //! entity, supplies no default from a DTD, and never expands an entity but the five and references
-//! to characters. What stands inside declarations of an internal subset is kept, not checked.
+//! to characters. Declarations of an internal subset are checked for their form and kept as text.
 //!
 //! ```
 //! use longwire_codec::{Limits, xml::{Event, Reader}};
@@ -22,6 +22,7 @@ mod guess;
 pub(crate) mod names;
 mod reader;
 mod scanner;
+mod subset;
 mod tag;
 #[cfg(test)]
 mod tests;

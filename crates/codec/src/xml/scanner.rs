@@ -283,7 +283,7 @@ impl Scanner {
                 Event::Pi { target, data: line_ends(data) }
             }
             Kind::Doctype => match parse(span) {
-                Some(Ok((doctype, _))) => Event::Doctype(Box::new(doctype)),
+                Some(Ok((doctype, ..))) => Event::Doctype(Box::new(doctype)),
                 _ => Event::Eof,
             },
             Kind::Declaration => declaration(span)
@@ -456,12 +456,12 @@ impl Scanner {
         match parse(rest) {
             None => Ok(None),
             Some(Err((at, what))) => Err(self.malformed(from + at, what)),
-            Some(Ok((doctype, len))) => {
+            Some(Ok((doctype, entities, len))) => {
                 if doctype.subset.len() > self.limits.table_bytes {
                     return Err(self.limit("an internal subset over table_bytes".to_owned()));
                 }
                 self.place = Place::PrologBehindDoctype;
-                self.entities = Entities::of(&doctype);
+                self.entities = entities;
                 let end = from + len;
                 Ok(Some(self.found(Kind::Doctype, from, end, end)))
             }
@@ -548,7 +548,9 @@ impl Scanner {
     /// A reference that is not expanded; without a declaration it is an error (XML 1.0 §4.1).
     fn entity(&mut self, name: &str, at: usize, end: usize) -> Result<Kind, Error> {
         if !self.entities.has(name) {
-            return Err(self.malformed(at, "a reference to an entity that is not declared"));
+            return Err(
+                self.malformed(at, "a reference to an entity that is not declared, or not as text")
+            );
         }
         Ok(self.found(Kind::EntityRef, at + 1, end - 1, end))
     }

@@ -112,7 +112,7 @@ fn what_is_not_well_formed_is_refused_where_it_stands() {
         ("<a>]]></a>", "3: ']]>' in text"),
         ("<a>&</a>", "3: '&' without a reference"),
         ("<a>&x</a>", "3: '&' without a reference"),
-        ("<a>&e;</a>", "3: a reference to an entity that is not declared"),
+        ("<a>&e;</a>", "3: a reference to an entity that is not declared, or not as text"),
         (
             "<!DOCTYPE a [<!ENTITY f ''>]><a>&e;</a>",
             "32: a reference to an entity that is not \
@@ -138,7 +138,8 @@ fn what_is_not_well_formed_is_refused_where_it_stands() {
         ("<a><!DOCTYPE a></a>", "3: '<!' where neither comment nor section may begin"),
         ("<!DOCTYPE a><!DOCTYPE a><a/>", "12: '<!' where neither comment nor section may begin"),
         ("<!DOCTYPE><a/>", "9: DOCTYPE without a name"),
-        ("<!DOCTYPE a [<!ELEMENTS>]><a/>", "13: no declaration that an internal subset may have"),
+        ("<!DOCTYPE a [<!ELEMENTS>]><a/>", "22: white space is missing in DOCTYPE"),
+        ("<!DOCTYPE a [<!THING a>]><a/>", "13: no declaration that an internal subset may have"),
         ("<a", "2: the document ends inside an element or token"),
     ];
     for (document, what) in cases {
@@ -148,6 +149,72 @@ fn what_is_not_well_formed_is_refused_where_it_stands() {
             assert_eq!(refused(document), what, "{document}");
         }
     }
+}
+
+/// What stands in an internal subset is kept as text, so it is text that others can read.
+#[test]
+fn declarations_of_a_subset_have_the_form_that_the_standard_gives_them() {
+    let read = |subset: &str| events(&format!("<!DOCTYPE a [{subset}]><a/>")).is_ok();
+    for good in [
+        "<!ELEMENT a EMPTY ><!ELEMENT p:a ANY>\n%p; <!--c--><?p?><?p q?>",
+        "<!ELEMENT a (#PCDATA)><!ELEMENT a ( #PCDATA )*><!ELEMENT a (#PCDATA | b|p:c )*>",
+        "<!ELEMENT a (b)><!ELEMENT a ( b?, (c | d+)*, ((e)) )? >",
+        "<!ATTLIST a><!ATTLIST a b CDATA #REQUIRED p:c ID #IMPLIED d (1|-x) #FIXED '1' >",
+        "<!ATTLIST a b NOTATION (n | m) 'n' c NMTOKENS \"'&lt;&#x41;&e;>\">",
+        "<!ENTITY e 'a<b>&#38;&f;' ><!ENTITY % p \"'\"><!ENTITY e SYSTEM '%'>",
+        "<!ENTITY e PUBLIC \"-//X'\" 'y'><!ENTITY e SYSTEM 'y' NDATA n>",
+        "<!NOTATION n SYSTEM 'y'><!NOTATION n PUBLIC 'x'><!NOTATION n PUBLIC 'x' 'y'>",
+    ] {
+        assert!(read(good), "{good}");
+    }
+    for bad in [
+        "<!ELEMENT a>",
+        "<!ELEMENT a ()>",
+        "<!ELEMENT a (b,c|d)>",
+        "<!ELEMENT a (b c)>",
+        "<!ELEMENT a (b>",
+        "<!ELEMENT a ((b)>",
+        "<!ELEMENT a (b)) >",
+        "<!ELEMENT a (b) *>",
+        "<!ELEMENT a (%p;)>",
+        "<!ELEMENT a (#PCDATA|b)>",
+        "<!ELEMENT a (#PCDATA,b)*>",
+        "<!ELEMENT a (b|#PCDATA)*>",
+        "<!ELEMENT 1 ANY>",
+        "<!ELEMENT a empty>",
+        "<!ATTLIST a b CDATA>",
+        "<!ATTLIST a b TEXT #IMPLIED>",
+        "<!ATTLIST a b CDATA #FIXED>",
+        "<!ATTLIST a b CDATA '<'>",
+        "<!ATTLIST a b CDATA '&'>",
+        "<!ATTLIST a b () #IMPLIED>",
+        "<!ATTLIST a b (x,y) #IMPLIED>",
+        "<!ATTLIST a b NOTATION (1) #IMPLIED>",
+        "<!ENTITY e>",
+        "<!ENTITY e x>",
+        "<!ENTITY e '100%'>",
+        "<!ENTITY e '&#0;'>",
+        "<!ENTITY p:e 'x'>",
+        "<!ENTITY % p SYSTEM 'y' NDATA n>",
+        "<!ENTITY e PUBLIC 'x'>",
+        "<!ENTITY e PUBLIC '{' 'y'>",
+        "<!ENTITY e SYSTEM 'y' NDATA>",
+        "<!NOTATION n>",
+        "<!NOTATION n 'x'>",
+        "<!-- a -- b -->",
+        "<?xml version='1.0'?>",
+        "<?p:q?>",
+        "% p;",
+        "text",
+    ] {
+        assert!(!read(bad), "{bad}");
+    }
+    let deep = format!("<!ELEMENT a {}b{}>", "(".repeat(100_000), ")".repeat(100_000));
+    assert!(read(&deep) && !read(&deep[..deep.len() - 2]));
+    let refers = |subset: &str| events(&format!("<!DOCTYPE a [{subset}]><a>&e;</a>")).is_ok();
+    assert!(refers("<!ENTITY e ''>") && refers("%p;") && refers("<!ENTITY e SYSTEM 'y'>"));
+    assert!(!refers("<!--<!ENTITY e ''>-->") && !refers("<!ENTITY % e ''>"));
+    assert!(!refers("<!ENTITY e SYSTEM 'y' NDATA n>"), "not as text");
 }
 
 #[test]
