@@ -2,12 +2,12 @@
 
 use proto::wbxml::global;
 
-use super::encode::Encoder;
+use super::encode::Body;
 use super::opaque::Kind;
 use super::table::Code;
 use crate::Error;
 
-impl Encoder<'_> {
+impl Body<'_> {
     /// An attribute with its value; `codes` are those of its name, the longest value first.
     pub(super) fn attribute(
         &mut self,
@@ -17,7 +17,7 @@ impl Encoder<'_> {
     ) -> Result<(), Error> {
         let found = codes.iter().find(|(begin, _)| value.starts_with(begin.as_str()));
         let Some((begin, code)) = found else {
-            self.strings.literal(global::LITERAL, name, &mut self.body)?;
+            self.strings.literal(global::LITERAL, name, &mut self.bytes)?;
             return self.value(value);
         };
         let start = self.table.and_then(|table| table.start(code.page, code.code));
@@ -32,14 +32,17 @@ impl Encoder<'_> {
     fn attribute_token(&mut self, code: Code) {
         if code.page != self.attribute_page {
             self.attribute_page = code.page;
-            self.body.extend([global::SWITCH_PAGE, code.page]);
+            self.bytes.extend([global::SWITCH_PAGE, code.page]);
         }
-        self.body.push(code.code);
+        self.bytes.push(code.code);
     }
 
     /// A value, or the rest of one: tokens where they are shorter than strings.
     fn value(&mut self, value: &str) -> Result<(), Error> {
-        let table = self.table;
+        let table = self.table.filter(|table| table.has_values());
+        if table.is_none() {
+            return self.text_between(value, 0, value.len());
+        }
         let (mut begin, mut at) = (0, 0);
         while at < value.len() {
             let found = table.and_then(|table| {
@@ -68,7 +71,7 @@ impl Encoder<'_> {
 
     fn text_between(&mut self, value: &str, begin: usize, end: usize) -> Result<(), Error> {
         match value.get(begin..end) {
-            Some(text) if !text.is_empty() => self.strings.text(text, &mut self.body),
+            Some(text) if !text.is_empty() => self.strings.text(text, &mut self.bytes),
             _ => Ok(()),
         }
     }

@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use proto::wbxml::{Header, PublicId, Token, Tokens, charset, read};
+use proto::wbxml::{Header, PublicId, Token, Tokens, read};
 
+use super::charset::{decoded, is_read};
 use super::opaque::Kind;
 use super::table::{Code, TokenTable, by_number, by_public};
-use super::{NAME, Settings};
+use super::{MAX_BINDINGS, NAME, Settings};
 use crate::xml::{Doctype, Writer, XML_URI, XMLNS_URI, escape, is_qname, is_text};
 use crate::{Error, Limits};
 
-/// Namespace declarations in scope at once: they are searched one by one.
-const MAX_BINDINGS: usize = 256;
 /// Documents in opaque data of documents.
 const MAX_NESTED: usize = 4;
 
@@ -50,6 +49,10 @@ fn document_into(
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
     let (header, tokens) = read(document).map_err(|error| refused(error, 0))?;
+    if !is_read(header.charset) {
+        let what = format!("charset {}, which is not read", header.charset);
+        return Err(Error::Malformed { codec: NAME, offset: 2, what });
+    }
     let mut attempt = |table: Option<&TokenTable>| {
         let begin = out.len();
         let mut decoder = Decoder::new(header, table, limits, place, std::mem::take(out));
@@ -91,8 +94,8 @@ struct Open {
 /// A start tag before its attributes are known.
 struct Pending<'a> {
     name: Cow<'a, str>,
-    /// Index of the namespace in the table.
-    uri: Option<usize>,
+    /// The number of the namespace in the table.
+    uri: Option<u32>,
     opaque: Kind,
     content: bool,
     /// How many bindings there were before.
@@ -266,27 +269,8 @@ impl<'a> Decoder<'a> {
 
     /// Bytes in the document's character set.
     fn decoded(&self, bytes: &'a [u8]) -> Result<Cow<'a, str>, Error> {
-        let wrong = || self.malformed("text that is not in the document's character set");
-        let wide = |unit: fn([u8; 2]) -> u16| {
-            let units = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair));
-            char::decode_utf16(units).collect::<Result<String, _>>().map_err(|_| wrong())
-        };
-        Ok(match self.header.charset {
-            // Version 1.0 has no field, and 0 is unknown: UTF-8 is what XML would mean (§5.6).
-            charset::UTF_8 | charset::UNKNOWN => {
-                Cow::Borrowed(std::str::from_utf8(bytes).map_err(|_| wrong())?)
-            }
-            charset::US_ASCII if bytes.is_ascii() => {
-                Cow::Borrowed(std::str::from_utf8(bytes).map_err(|_| wrong())?)
-            }
-            charset::US_ASCII => return Err(wrong()),
-            charset::ISO_8859_1 => bytes.iter().map(|byte| char::from(*byte)).collect(),
-            charset::UTF_16LE => Cow::Owned(wide(u16::from_le_bytes)?),
-            charset::UCS_2 | charset::UTF_16BE | charset::UTF_16 => {
-                Cow::Owned(wide(u16::from_be_bytes)?)
-            }
-            other => return Err(self.malformed(format!("charset {other}, which is not read"))),
-        })
+        decoded(self.header.charset, bytes)
+            .ok_or_else(|| self.malformed("text that is not in the document's character set"))
     }
 
     fn string(&self, index: u32) -> Result<Cow<'a, str>, Error> {
@@ -400,7 +384,7 @@ impl<'a> Decoder<'a> {
         let begin = self.out.len();
         let mut derived = None;
         if let (Some(uri), Some(table)) = (pending.uri, self.table) {
-            let uri = table.uris.get(uri).map_or("", String::as_str);
+            let uri = table.uri(uri);
             if self.meaning("") != Some(uri) {
                 match self.prefix_of(uri) {
                     Some(prefix) => {

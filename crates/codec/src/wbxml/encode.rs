@@ -1,12 +1,12 @@
 //! XML to tokens.
 
-use proto::wbxml::{charset, encode_u32, global};
+use proto::wbxml::{encode_u32, global};
 
 use super::opaque::Kind;
 use super::strings::Strings;
 use super::table::{Code, TokenTable, by_root};
-use super::{NAME, Settings};
-use crate::xml::{Doctype, Event, NameId, Reader, Start, UriId, to_utf8};
+use super::{MAX_BINDINGS, NAME, Settings};
+use crate::xml::{Doctype, Event, NameId, Scanner, Start, UriId, to_utf8};
 use crate::{Error, Limits};
 
 /// WBXML 1.3 (§5.4).
@@ -14,42 +14,103 @@ const VERSION: u8 = 3;
 /// The number of a missing public identifier (§7.2).
 const NO_PUBLIC_ID: u32 = 1;
 
-/// Makes a WBXML 1.3 document in UTF-8 of an XML document. The same document gives the same bytes.
+/// Names that an [`Encoder`] keeps from one document to the next: more than any vocabulary has.
+const KEPT_NAMES: usize = 1 << 12;
+
+/// Makes a WBXML 1.3 document of an XML document. The same document gives the same bytes.
 ///
 /// # Errors
 /// What is not well-formed XML, with its offset; references to entities that a document type
-/// declares, which are not expanded; limits of depth, names and output.
+/// declares, which are not expanded; names that the character set does not have; limits of depth,
+/// names, namespace declarations and output.
 pub fn encode(document: &[u8], settings: &Settings<'_>, limits: &Limits) -> Result<Vec<u8>, Error> {
-    let document = to_utf8(document, limits)?;
-    let mut reader = Reader::of(&document, limits);
-    let mut encoder = Encoder::new(settings, limits);
-    loop {
-        let at = reader.offset();
-        // Without `?`, which would copy the event.
-        match reader.next() {
-            Err(error) => return Err(error),
-            Ok(Event::Start(start)) => encoder.start(&start, &reader)?,
-            Ok(Event::End { .. }) => encoder.end(),
-            Ok(Event::Text(text)) => encoder.content_text(&text)?,
-            Ok(Event::Pi { target, data }) => encoder.pi(target, &data)?,
-            Ok(Event::Doctype(doctype)) => encoder.doctype(&doctype),
-            Ok(Event::EntityRef(name)) => {
-                let what = format!("a reference to the entity '{name}', which is not expanded");
-                return Err(Error::Malformed { codec: NAME, offset: at as u64, what });
-            }
-            // §6.1: removed.
-            Ok(Event::Comment(_) | Event::Declaration { .. }) => {}
-            Ok(Event::Eof) => return encoder.finish(),
+    Encoder::new(settings, limits).encode(document)
+}
+
+/// Encodes documents one after the other and keeps what it knows of their names: most of the time
+/// that a small document takes goes into names that the one before had too. What comes out is the
+/// same as from [`encode`].
+#[derive(Debug)]
+pub struct Encoder<'a> {
+    settings: Settings<'a>,
+    limits: Limits,
+    scanner: Scanner,
+    body: Body<'a>,
+}
+
+impl<'a> Encoder<'a> {
+    /// An encoder before its first document.
+    #[must_use]
+    pub fn new(settings: &Settings<'a>, limits: &Limits) -> Self {
+        Self {
+            settings: *settings,
+            limits: *limits,
+            scanner: Scanner::new(limits),
+            body: Body::new(settings, limits),
         }
-        if encoder.body.len() as u64 > limits.output_bytes {
-            let what = format!("output over output_bytes {}", limits.output_bytes);
-            return Err(Error::Limit { codec: NAME, what });
+    }
+
+    /// Makes a WBXML 1.3 document of an XML document.
+    ///
+    /// # Errors
+    /// As [`encode`].
+    pub fn encode(&mut self, document: &[u8]) -> Result<Vec<u8>, Error> {
+        let document = to_utf8(document, &self.limits)?;
+        let fresh = self.scanner.names().is_empty();
+        let mut result = self.document(&document);
+        if result.is_err() || self.scanner.names().len() > KEPT_NAMES {
+            self.forget();
+        }
+        // Names of other documents do not count.
+        if matches!(result, Err(Error::Limit { .. })) && !fresh {
+            result = self.document(&document);
+            self.forget();
+        }
+        result
+    }
+
+    fn forget(&mut self) {
+        self.scanner = Scanner::new(&self.limits);
+        self.body = Body::new(&self.settings, &self.limits);
+    }
+
+    fn document(&mut self, document: &str) -> Result<Vec<u8>, Error> {
+        let Self { settings, limits, scanner, body } = self;
+        scanner.clear();
+        body.begin(settings);
+        let mut at = 0;
+        loop {
+            // Without `?`, which would copy the event.
+            let (event, used) = match scanner.next(&document[at..], true) {
+                Err(error) => return Err(error),
+                Ok(Some(found)) => found,
+                Ok(None) => return body.finish(),
+            };
+            match event {
+                Event::Start(start) => body.start(&start, scanner)?,
+                Event::End { .. } => body.end(),
+                Event::Text(text) => body.content_text(&text)?,
+                Event::Pi { target, data } => body.pi(target, &data)?,
+                Event::Doctype(doctype) => body.doctype(&doctype),
+                Event::EntityRef(name) => {
+                    let what = format!("a reference to the entity '{name}', which is not expanded");
+                    return Err(Error::Malformed { codec: NAME, offset: at as u64, what });
+                }
+                // §6.1: removed.
+                Event::Comment(_) | Event::Declaration { .. } => {}
+                Event::Eof => return body.finish(),
+            }
+            at += used;
+            if body.bytes.len() as u64 > limits.output_bytes {
+                let what = format!("output over output_bytes {}", limits.output_bytes);
+                return Err(Error::Limit { codec: NAME, what });
+            }
         }
     }
 }
 
 /// What is known of a name as a tag.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Known {
     Unknown,
     Literal,
@@ -57,6 +118,7 @@ enum Known {
 }
 
 /// An open element.
+#[derive(Debug)]
 struct Open {
     /// Where in the body its tag is: the bit for content is set later.
     tag: usize,
@@ -66,16 +128,27 @@ struct Open {
     prefixes: usize,
 }
 
-pub(super) struct Encoder<'a> {
+/// A prefix in scope: where its text ends, and what it means.
+#[derive(Debug)]
+struct Prefix {
+    end: usize,
+    uri: UriId,
+}
+
+/// The tokens of a document, and what their places depend on.
+#[derive(Debug)]
+pub(super) struct Body<'a> {
     pub(super) table: Option<&'a TokenTable>,
-    pub(super) body: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     pub(super) strings: Strings,
     pub(super) attribute_page: u8,
     keep_white_space: bool,
     chosen: bool,
     tag_page: u8,
+    /// What is known of names in the table that was last chosen.
     tags: Vec<Known>,
     starts: Vec<Option<&'a [(String, Code)]>>,
+    known_table: Option<&'a TokenTable>,
     open: Vec<Open>,
     /// The public identifier as text, among the strings.
     public: Option<u32>,
@@ -83,37 +156,62 @@ pub(super) struct Encoder<'a> {
     doctype: (String, String),
     /// What a decoder has as the default namespace.
     default: UriId,
-    /// Prefixes in scope.
-    prefixes: Vec<(String, UriId)>,
+    /// Prefixes in scope, and their texts one behind the other.
+    prefixes: Vec<Prefix>,
+    prefix_texts: String,
+    /// Room for a name with its prefix.
+    name: String,
 }
 
-impl<'a> Encoder<'a> {
+impl<'a> Body<'a> {
     fn new(settings: &Settings<'a>, limits: &Limits) -> Self {
-        let mut encoder = Self {
+        Self {
             table: None,
-            body: Vec::new(),
-            strings: Strings::new(settings.string_table, limits),
+            bytes: Vec::new(),
+            strings: Strings::new(settings, limits),
             attribute_page: 0,
             keep_white_space: settings.keep_white_space,
             chosen: false,
             tag_page: 0,
             tags: Vec::new(),
             starts: Vec::new(),
+            known_table: None,
             open: Vec::new(),
             public: None,
             doctype: (String::new(), String::new()),
             default: UriId::NONE,
             prefixes: Vec::new(),
-        };
-        if let Some(table) = settings.table {
-            encoder.choose(table);
+            prefix_texts: String::new(),
+            name: String::new(),
         }
-        encoder
+    }
+
+    /// Makes ready for a document.
+    fn begin(&mut self, settings: &Settings<'a>) {
+        self.table = None;
+        self.bytes.clear();
+        self.strings.clear();
+        (self.tag_page, self.attribute_page) = (0, 0);
+        self.open.clear();
+        self.public = None;
+        self.doctype.0.clear();
+        self.doctype.1.clear();
+        self.default = UriId::NONE;
+        self.prefixes.clear();
+        self.prefix_texts.clear();
+        self.chosen = settings.table.is_some();
+        if let Some(table) = settings.table {
+            self.choose(table);
+        }
     }
 
     fn choose(&mut self, table: &'a TokenTable) {
         self.table = Some(table);
-        self.chosen = true;
+        if !self.known_table.is_some_and(|known| std::ptr::eq(known, table)) {
+            self.tags.clear();
+            self.starts.clear();
+            self.known_table = Some(table);
+        }
     }
 
     fn doctype(&mut self, doctype: &Doctype<'_>) {
@@ -133,20 +231,21 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<u8>, Error> {
+    fn finish(&mut self) -> Result<Vec<u8>, Error> {
         if let Some(table) = self.table.filter(|table| table.by_text)
             && let Some(text) = table.public.first()
         {
             self.public = Some(self.strings.header(text)?);
         }
         let number = self.table.map_or(NO_PUBLIC_ID, |table| table.number);
-        Ok(self.strings.finish(&self.body, self.public, |public, out| {
+        let charset = self.strings.charset().number();
+        Ok(self.strings.finish(&self.bytes, self.public, |public, out| {
             out.push(VERSION);
             if public.is_some() {
                 out.push(0);
             }
             out.extend_from_slice(encode_u32(public.unwrap_or(number), &mut [0; 5]));
-            out.extend_from_slice(encode_u32(charset::UTF_8, &mut [0; 5]));
+            out.extend_from_slice(encode_u32(charset, &mut [0; 5]));
         }))
     }
 
@@ -154,22 +253,22 @@ impl<'a> Encoder<'a> {
     #[inline]
     fn content(&mut self) {
         if let Some(open) = self.open.last() {
-            self.body[open.tag] |= global::HAS_CONTENT;
+            self.bytes[open.tag] |= global::HAS_CONTENT;
         }
     }
 
-    fn start(&mut self, start: &Start<'_>, reader: &Reader<'_>) -> Result<(), Error> {
+    fn start(&mut self, start: &Start<'_>, scanner: &Scanner) -> Result<(), Error> {
         self.content();
-        let name = reader.names().name(start.name);
+        let name = scanner.names().name(start.name);
         if !self.chosen {
             self.root(name.uri, name.local)?;
         }
         let namespaces = self.table.is_some_and(TokenTable::has_namespaces);
-        let written = reader.scanner().written();
+        let written = scanner.written();
         let code = self.tag_code(start, written, (name.uri, name.local), namespaces);
         let (outside, prefixes) = (self.default, self.prefixes.len());
         let default = if namespaces {
-            self.declare(start, reader, name.uri_id, matches!(code, Known::Token(_)))
+            self.declare(start, scanner, name.uri_id, matches!(code, Known::Token(_)))?
         } else {
             None
         };
@@ -178,25 +277,25 @@ impl<'a> Encoder<'a> {
             Known::Token(Code { page, code }) => {
                 if page != self.tag_page {
                     self.tag_page = page;
-                    self.body.extend([global::SWITCH_PAGE, page]);
+                    self.bytes.extend([global::SWITCH_PAGE, page]);
                 }
                 let known = self.table.and_then(|table| table.tag(page, code));
                 opaque = known.map_or(Kind::Any, |tag| tag.opaque);
-                self.body.push(code);
-                self.body.len() - 1
+                self.bytes.push(code);
+                self.bytes.len() - 1
             }
             _ => {
-                let tag = self.body.len();
-                self.strings.literal(global::LITERAL, written, &mut self.body)?;
+                let tag = self.bytes.len();
+                self.strings.literal(global::LITERAL, written, &mut self.bytes)?;
                 tag
             }
         };
         self.open.push(Open { tag, opaque, default: outside, prefixes });
-        let before = self.body.len();
-        self.attributes(start, reader, namespaces, default)?;
-        if self.body.len() != before {
-            self.body[tag] |= global::HAS_ATTRIBUTES;
-            self.body.push(global::END);
+        let before = self.bytes.len();
+        self.attributes(start, scanner, namespaces, default)?;
+        if self.bytes.len() != before {
+            self.bytes[tag] |= global::HAS_ATTRIBUTES;
+            self.bytes.push(global::END);
         }
         Ok(())
     }
@@ -220,7 +319,7 @@ impl<'a> Encoder<'a> {
             return self.tags[index];
         }
         let found =
-            if namespaces { table.tag_code(uri, local) } else { table.tag_code("", written) };
+            if namespaces { table.tag_code(uri, local) } else { table.bare_tag_code(written) };
         let known = found.map_or(Known::Literal, Known::Token);
         if cached {
             self.tags[index] = known;
@@ -233,18 +332,24 @@ impl<'a> Encoder<'a> {
     fn declare(
         &mut self,
         start: &Start<'_>,
-        reader: &Reader<'_>,
+        scanner: &Scanner,
         uri: UriId,
         token: bool,
-    ) -> Option<UriId> {
+    ) -> Result<Option<UriId>, Error> {
         let mut declared = None;
-        for declaration in reader.declarations() {
+        for declaration in scanner.declarations() {
             let prefix = declaration.prefix(start);
             if prefix.is_empty() {
                 declared = Some(declaration.uri);
-            } else {
-                self.prefixes.push((prefix.to_owned(), declaration.uri));
+                continue;
             }
+            // They are searched one by one.
+            if self.prefixes.len() >= MAX_BINDINGS {
+                let what = format!("namespace declarations in scope over {MAX_BINDINGS}");
+                return Err(Error::Limit { codec: NAME, what });
+            }
+            self.prefix_texts.push_str(prefix);
+            self.prefixes.push(Prefix { end: self.prefix_texts.len(), uri: declaration.uri });
         }
         let named = token && self.default != uri && self.has_prefix(uri);
         let derived = token && !named;
@@ -262,49 +367,66 @@ impl<'a> Encoder<'a> {
         if derived && self.default != uri && !self.has_prefix(uri) {
             self.default = uri;
         }
-        written
+        Ok(written)
     }
 
     /// Whether a prefix in scope means the namespace.
     fn has_prefix(&self, uri: UriId) -> bool {
-        let hidden = |at: usize, prefix: &str| {
-            self.prefixes[at + 1..].iter().any(|(other, _)| other == prefix)
+        let hidden = |at: usize| {
+            (at + 1..self.prefixes.len()).any(|later| self.prefix(later) == self.prefix(at))
         };
         let mut prefixes = self.prefixes.iter().enumerate();
-        prefixes.any(|(at, (prefix, known))| *known == uri && !hidden(at, prefix))
+        prefixes.any(|(at, known)| known.uri == uri && !hidden(at))
+    }
+
+    fn prefix(&self, at: usize) -> &str {
+        let end_of = |at: usize| self.prefixes.get(at).map_or(0, |prefix| prefix.end);
+        let begin = at.checked_sub(1).map_or(0, end_of);
+        self.prefix_texts.get(begin..end_of(at)).unwrap_or("")
     }
 
     fn attributes(
         &mut self,
         start: &Start<'_>,
-        reader: &Reader<'_>,
+        scanner: &Scanner,
         namespaces: bool,
         default: Option<UriId>,
     ) -> Result<(), Error> {
         if let Some(uri) = default {
-            self.declaration("xmlns", reader.names().uri(uri))?;
+            self.declaration("xmlns", scanner.names().uri(uri))?;
         }
-        for declaration in reader.declarations() {
+        for declaration in scanner.declarations() {
             let prefix = declaration.prefix(start);
-            let uri = reader.names().uri(declaration.uri);
+            let uri = scanner.names().uri(declaration.uri);
             if !prefix.is_empty() {
-                self.declaration(&format!("xmlns:{prefix}"), uri)?;
+                self.prefixed("xmlns", prefix, uri)?;
             } else if !namespaces {
                 self.declaration("xmlns", uri)?;
             }
         }
-        for attribute in reader.attributes() {
-            let local = reader.names().name(attribute.name).local;
+        for attribute in scanner.attributes() {
+            let local = scanner.names().name(attribute.name).local;
             let value = attribute.value(start);
             let prefix = attribute.prefix(start);
             if prefix.is_empty() {
                 let codes = self.start_codes(attribute.name, local);
                 self.attribute(local, &value, codes)?;
             } else {
-                self.declaration(&format!("{prefix}:{local}"), &value)?;
+                self.prefixed(prefix, local, &value)?;
             }
         }
         Ok(())
+    }
+
+    fn prefixed(&mut self, prefix: &str, local: &str, value: &str) -> Result<(), Error> {
+        let mut name = std::mem::take(&mut self.name);
+        name.clear();
+        for part in [prefix, ":", local] {
+            name.push_str(part);
+        }
+        let done = self.declaration(&name, value);
+        self.name = name;
+        done
     }
 
     /// An attribute whose name has a prefix or is one.
@@ -325,18 +447,19 @@ impl<'a> Encoder<'a> {
 
     fn end(&mut self) {
         let Some(open) = self.open.pop() else { return };
-        if self.body[open.tag] & global::HAS_CONTENT != 0 {
-            self.body.push(global::END);
+        if self.bytes[open.tag] & global::HAS_CONTENT != 0 {
+            self.bytes.push(global::END);
         }
         self.default = open.default;
         self.prefixes.truncate(open.prefixes);
+        self.prefix_texts.truncate(self.prefixes.last().map_or(0, |prefix| prefix.end));
     }
 
     pub(super) fn opaque(&mut self, data: &[u8]) -> Result<(), Error> {
-        self.body.push(global::OPAQUE);
+        self.bytes.push(global::OPAQUE);
         let len = u32::try_from(data.len()).unwrap_or(u32::MAX);
-        self.body.extend_from_slice(encode_u32(len, &mut [0; 5]));
-        self.body.extend_from_slice(data);
+        self.bytes.extend_from_slice(encode_u32(len, &mut [0; 5]));
+        self.bytes.extend_from_slice(data);
         Ok(())
     }
 
@@ -349,13 +472,17 @@ impl<'a> Encoder<'a> {
         if let Some(data) = kind.encode(text) {
             return self.opaque(&data);
         }
-        let Some(table) = self.table else { return self.strings.text(text, &mut self.body) };
+        let Some(table) = self.table else { return self.strings.text(text, &mut self.bytes) };
         if let Some(code) = table.extension_code(text) {
-            self.body.push(global::EXT_T_0);
-            self.body.extend_from_slice(encode_u32(u32::from(code), &mut [0; 5]));
+            self.bytes.push(global::EXT_T_0);
+            self.bytes.extend_from_slice(encode_u32(u32::from(code), &mut [0; 5]));
             return Ok(());
         }
-        if table.variables { self.variables(text) } else { self.strings.text(text, &mut self.body) }
+        if table.variables {
+            self.variables(text)
+        } else {
+            self.strings.text(text, &mut self.bytes)
+        }
     }
 
     /// Text with `$(name)`, `$(name:escape)` and `$(name:unesc)` (WAP-191 §10.3).
@@ -371,30 +498,32 @@ impl<'a> Encoder<'a> {
                 _ => break,
             };
             // `$$` is a dollar sign, so this is text.
-            let plain = !before.ends_with('$') && crate::xml::is_nc_name(name);
+            let charset = self.strings.charset();
+            let plain = !before.ends_with('$')
+                && crate::xml::is_nc_name(name)
+                && name.chars().all(|char| charset.has(char));
             if !plain {
                 break;
             }
             if !before.is_empty() {
-                self.strings.text(before, &mut self.body)?;
+                self.strings.text(before, &mut self.bytes)?;
             }
-            self.body.push(global::EXT_I_0 + number);
-            self.body.extend_from_slice(name.as_bytes());
-            self.body.push(0);
+            self.bytes.push(global::EXT_I_0 + number);
+            self.strings.charset().terminated(name, &mut self.bytes);
             rest = behind;
         }
-        if rest.is_empty() { Ok(()) } else { self.strings.text(rest, &mut self.body) }
+        if rest.is_empty() { Ok(()) } else { self.strings.text(rest, &mut self.bytes) }
     }
 
     /// A processing instruction; the standard keeps them (§5.8.4.4).
     fn pi(&mut self, target: &str, data: &str) -> Result<(), Error> {
         self.content();
-        self.body.push(global::PI);
-        self.strings.literal(global::LITERAL, target, &mut self.body)?;
+        self.bytes.push(global::PI);
+        self.strings.literal(global::LITERAL, target, &mut self.bytes)?;
         if !data.is_empty() {
-            self.strings.text(data, &mut self.body)?;
+            self.strings.text(data, &mut self.bytes)?;
         }
-        self.body.push(global::END);
+        self.bytes.push(global::END);
         Ok(())
     }
 }

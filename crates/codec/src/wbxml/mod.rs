@@ -17,18 +17,22 @@
 //! ```
 
 mod attribute;
+mod charset;
 mod decode;
 mod encode;
 mod opaque;
 mod strings;
 mod table;
 
+pub use charset::Charset;
 pub use decode::decode;
-pub use encode::encode;
+pub use encode::{Encoder, encode};
 pub use table::{TokenTable, tables};
 
 /// In errors.
 const NAME: &str = "wbxml";
+/// Namespace declarations in scope at once: they are searched one by one.
+const MAX_BINDINGS: usize = 256;
 
 /// How to encode, and what to decode with.
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +45,12 @@ pub struct Settings<'a> {
     /// Whether white space between elements is kept; only the type of a document can say that it
     /// means nothing (§6.1).
     pub keep_white_space: bool,
+    /// How to write characters; what a document to decode has, its header says.
+    pub charset: Charset,
 }
 
 impl Default for Settings<'_> {
     fn default() -> Self {
-        Self { table: None, string_table: true, keep_white_space: true }
+        Self { table: None, string_table: true, keep_white_space: true, charset: Charset::Utf8 }
     }
 }

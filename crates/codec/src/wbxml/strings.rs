@@ -2,7 +2,7 @@
 
 use proto::wbxml::{encode_u32, global};
 
-use super::NAME;
+use super::{Charset, NAME, Settings};
 use crate::xml::names::Interner;
 use crate::{Error, Limits};
 
@@ -12,6 +12,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 const MIN_TEXT_BYTES: usize = 2;
 
 /// A place in the body that refers to a string.
+#[derive(Debug)]
 struct Use {
     at: usize,
     id: u32,
@@ -19,7 +20,7 @@ struct Use {
     literal: bool,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Count {
     uses: usize,
     literal: bool,
@@ -28,12 +29,14 @@ struct Count {
 }
 
 /// Collects strings while a body is written.
+#[derive(Debug)]
 pub(super) struct Strings {
     known: Interner,
     counts: Vec<Count>,
     uses: Vec<Use>,
     /// Whether texts may go to the table.
     texts: bool,
+    charset: Charset,
     table_bytes: usize,
 }
 
@@ -42,14 +45,26 @@ fn put_u32(value: u32, out: &mut Vec<u8>) {
 }
 
 impl Strings {
-    pub(super) fn new(texts: bool, limits: &Limits) -> Self {
+    pub(super) fn new(settings: &Settings<'_>, limits: &Limits) -> Self {
         Self {
             known: Interner::default(),
             counts: Vec::new(),
             uses: Vec::new(),
-            texts,
+            texts: settings.string_table,
+            charset: settings.charset,
             table_bytes: limits.table_bytes,
         }
+    }
+
+    pub(super) fn charset(&self) -> Charset {
+        self.charset
+    }
+
+    /// Forgets all strings.
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+        self.counts.clear();
+        self.uses.clear();
     }
 
     fn note(&mut self, text: &str, at: usize, literal: bool) -> Result<u32, Error> {
@@ -68,10 +83,20 @@ impl Strings {
 
     /// A string that must be in the table, for the header.
     pub(super) fn header(&mut self, text: &str) -> Result<u32, Error> {
+        self.check(text)?;
         let id = self.known.intern(0, text)?;
         self.counts.resize(self.known.len(), Count::default());
         self.counts[id as usize].literal = true;
         Ok(id)
+    }
+
+    /// A name or identifier has no entities.
+    fn check(&self, name: &str) -> Result<(), Error> {
+        if self.charset.is_whole() || name.chars().all(|char| self.charset.has(char)) {
+            return Ok(());
+        }
+        let what = format!("the name '{name}', which {:?} does not have", self.charset);
+        Err(Error::Option { what })
     }
 
     /// Appends a literal token whose index comes later.
@@ -81,12 +106,30 @@ impl Strings {
         name: &str,
         body: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        self.check(name)?;
         body.push(token);
         self.note(name, body.len(), true).map(|_| ())
     }
 
-    /// Appends an inline string, which may become an index.
+    /// Appends text: an inline string, which may become an index, and entities for characters that
+    /// the set does not have.
     pub(super) fn text(&mut self, text: &str, body: &mut Vec<u8>) -> Result<(), Error> {
+        let mut rest = text;
+        while !self.charset.is_whole()
+            && let Some((at, char)) = rest.char_indices().find(|(_, char)| !self.charset.has(*char))
+        {
+            if at > 0 {
+                self.string(&rest[..at], body)?;
+            }
+            body.push(global::ENTITY);
+            put_u32(u32::from(char), body);
+            rest = &rest[at + char.len_utf8()..];
+        }
+        if rest.is_empty() { Ok(()) } else { self.string(rest, body) }
+    }
+
+    /// Appends an inline string, which may become an index.
+    fn string(&mut self, text: &str, body: &mut Vec<u8>) -> Result<(), Error> {
         if self.texts && text.len() >= MIN_TEXT_BYTES {
             let room = self.known.bytes() < MAX_TEXT_BYTES.min(self.table_bytes / 2);
             if room || self.known.find(0, text).is_some() {
@@ -94,18 +137,15 @@ impl Strings {
             }
         }
         body.push(global::STR_I);
-        body.extend_from_slice(text.as_bytes());
-        body.push(0);
+        self.charset.terminated(text, body);
         Ok(())
     }
 
     /// Chooses what goes to the table, the most used first, for small indexes are short.
     fn choose(&mut self) -> Vec<u8> {
-        let mut order: Vec<u32> = (0..).take(self.counts.len()).collect();
-        order.retain(|id| {
-            let count = self.counts[*id as usize];
-            count.literal || count.uses > 1
-        });
+        let wanted = |(_, count): &(u32, &Count)| count.literal || count.uses > 1;
+        let mut order: Vec<u32> =
+            (0..).zip(&self.counts).filter(wanted).map(|(id, _)| id).collect();
         // Stable: equals stay in the order of first use.
         order.sort_by_key(|id| std::cmp::Reverse(self.counts[*id as usize].uses));
         let mut table = Vec::new();
@@ -114,12 +154,12 @@ impl Strings {
             let count = &mut self.counts[id as usize];
             let Ok(index) = u32::try_from(table.len()) else { break };
             let index_len = encode_u32(index, &mut [0; 5]).len();
-            let inline = count.uses * (text.len() + 2);
-            let shared = count.uses * (1 + index_len) + text.len() + 1;
+            let len = self.charset.terminated_len(text);
+            let inline = count.uses * (len + 1);
+            let shared = count.uses * (1 + index_len) + len;
             if count.literal || shared < inline {
                 count.index = Some(index);
-                table.extend_from_slice(text.as_bytes());
-                table.push(0);
+                self.charset.terminated(text, &mut table);
             }
         }
         table
@@ -128,7 +168,7 @@ impl Strings {
     /// The document: what `header` writes with the index of `public`, the table, and the body with
     /// its indexes.
     pub(super) fn finish(
-        mut self,
+        &mut self,
         body: &[u8],
         public: Option<u32>,
         mut header: impl FnMut(Option<u32>, &mut Vec<u8>),
@@ -145,7 +185,7 @@ impl Strings {
             out.extend_from_slice(&body[copied..*at]);
             copied = *at;
             if !literal {
-                copied += self.known.get(*id).len() + 2;
+                copied += 1 + self.charset.terminated_len(self.known.get(*id));
                 out.push(global::STR_T);
             }
             put_u32(index, &mut out);

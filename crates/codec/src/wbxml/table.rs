@@ -1,10 +1,10 @@
 //! Token tables: which names a type of document writes as numbers.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::opaque::Kind;
 use crate::Error;
+use crate::xml::names::Interner;
 
 /// The tables that come with the library; where several have the same number, which says only
 /// "unknown", those whose tokens are told apart more easily stand first.
@@ -48,8 +48,8 @@ const UNKNOWN: u32 = 1;
 /// A tag's name.
 #[derive(Clone, Debug)]
 pub(super) struct Tag {
-    /// Index into [`TokenTable::uris`]; `None` if pages say nothing of namespaces.
-    pub(super) uri: Option<usize>,
+    /// The number of its namespace; `None` if pages say nothing of namespaces.
+    pub(super) uri: Option<u32>,
     pub(super) name: String,
     pub(super) opaque: Kind,
 }
@@ -108,28 +108,34 @@ pub struct TokenTable {
     pub(super) variables: bool,
     /// The public identifier is written as text.
     pub(super) by_text: bool,
-    /// The namespaces of tag pages.
-    pub(super) uris: Vec<String>,
+    /// The namespaces of tag pages, by number.
+    uris: Interner,
     /// By page and code.
     tags: Vec<Option<Tag>>,
     starts: Vec<Option<Start>>,
     values: Vec<Option<String>>,
     extensions: Vec<Option<String>>,
-    /// By name, each with its namespace, which is empty where pages have none.
-    tag_codes: BTreeMap<String, Vec<(String, Code)>>,
-    /// By name, the longest begin of a value first.
-    start_codes: BTreeMap<String, Vec<(String, Code)>>,
+    /// Names, each with the number of its namespace, or with [`NO_URI`]; their codes.
+    tag_names: Interner,
+    tag_codes: Vec<Code>,
+    /// Names, and their codes, the longest begin of a value first.
+    start_names: Interner,
+    start_codes: Vec<Vec<(String, Code)>>,
     /// By first byte, the longest first; for each first byte, which list that is.
     value_codes: Vec<Vec<(String, Code)>>,
     value_firsts: Vec<usize>,
-    extension_codes: BTreeMap<String, u8>,
+    extension_names: Interner,
+    extension_codes: Vec<u8>,
 }
+
+/// The namespace's number where pages say nothing of namespaces.
+const NO_URI: u32 = u32::MAX;
 
 /// What the lines behind a heading are.
 #[derive(Clone, Copy)]
 enum Section {
     Head,
-    Tags(u8, Option<usize>),
+    Tags(u8, Option<u32>),
     Attributes(u8),
     Values(u8),
     Extensions,
@@ -159,7 +165,7 @@ impl TokenTable {
                 what: format!("token table, line {}: {what}: '{line}'", number + 1),
             })?;
         }
-        table.finish(&opaque);
+        table.finish(&opaque)?;
         Ok(table)
     }
 
@@ -192,7 +198,8 @@ impl TokenTable {
             }
             "tags" => {
                 let uri = rest.split_once(' ').map(|(_, uri)| if uri == "-" { "" } else { uri });
-                *section = Section::Tags(page(rest)?, uri.map(|uri| self.uri(uri)));
+                let uri = uri.map(|uri| self.uris.intern(0, uri)).transpose();
+                *section = Section::Tags(page(rest)?, uri.map_err(|_| "too many namespaces")?);
             }
             "attributes" => *section = Section::Attributes(page(rest)?),
             "values" => *section = Section::Values(page(rest)?),
@@ -203,14 +210,6 @@ impl TokenTable {
             }
         }
         Ok(())
-    }
-
-    fn uri(&mut self, uri: &str) -> usize {
-        let known = self.uris.iter().position(|known| known == uri);
-        known.unwrap_or_else(|| {
-            self.uris.push(uri.to_owned());
-            self.uris.len() - 1
-        })
     }
 
     fn token(&mut self, section: Section, code: u8, text: &str) -> Result<(), &'static str> {
@@ -236,18 +235,7 @@ impl TokenTable {
     }
 
     /// Builds the ways back, from names to codes.
-    fn finish(&mut self, opaque: &[(Kind, String)]) {
-        let kind = |name: &str, page: u8, attribute: bool| {
-            let found = opaque.iter().find(|(_, other)| match other.strip_prefix('@') {
-                Some(other) => attribute && other == name,
-                None if attribute => false,
-                None => match other.split_once(':') {
-                    Some((place, other)) if place.parse() == Ok(page) => other == name,
-                    _ => other == name,
-                },
-            });
-            found.map_or(Kind::Any, |(kind, _)| *kind)
-        };
+    fn finish(&mut self, opaque: &[(Kind, String)]) -> Result<(), Error> {
         let place = |at: usize, pages: usize, high: u8| {
             let page = u8::try_from(at / pages).unwrap_or(u8::MAX);
             let code = u8::try_from(at % pages).unwrap_or(u8::MAX) | high;
@@ -256,18 +244,18 @@ impl TokenTable {
         for (at, tag) in self.tags.iter_mut().enumerate() {
             let Some(tag) = tag else { continue };
             let code = place(at, TAGS, 0);
-            tag.opaque = kind(&tag.name, code.page, false);
-            let uri = tag.uri.map_or("", |uri| &self.uris[uri]).to_owned();
-            let codes = self.tag_codes.entry(tag.name.clone()).or_default();
-            if codes.iter().all(|(known, _)| *known != uri) {
-                codes.push((uri, code));
+            tag.opaque = kind_of(opaque, &tag.name, code.page, false);
+            let id = self.tag_names.intern(tag.uri.unwrap_or(NO_URI), &tag.name)?;
+            if id as usize == self.tag_codes.len() {
+                self.tag_codes.push(code);
             }
         }
         for (at, start) in self.starts.iter_mut().enumerate() {
             let Some(start) = start else { continue };
-            start.opaque = kind(&start.name, 0, true);
-            let codes = self.start_codes.entry(start.name.clone()).or_default();
-            codes.push((start.value.clone(), place(at, STARTS, 0)));
+            start.opaque = kind_of(opaque, &start.name, 0, true);
+            let id = self.start_names.intern(0, &start.name)?;
+            self.start_codes.resize(self.start_names.len(), Vec::new());
+            self.start_codes[id as usize].push((start.value.clone(), place(at, STARTS, 0)));
         }
         self.value_firsts = vec![usize::MAX; 256];
         for (at, value) in self.values.iter().enumerate() {
@@ -280,18 +268,31 @@ impl TokenTable {
             }
             self.value_codes[*list].push((value.clone(), place(at, STARTS, 0x80)));
         }
-        let lists = self.start_codes.values_mut().chain(&mut self.value_codes);
+        let lists = self.start_codes.iter_mut().chain(&mut self.value_codes);
         lists.for_each(|codes| codes.sort_by_key(|(text, _)| std::cmp::Reverse(text.len())));
         for (code, text) in self.extensions.iter().enumerate() {
-            if let (Some(text), Ok(code)) = (text, u8::try_from(code)) {
-                self.extension_codes.entry(text.clone()).or_insert(code);
+            if let (Some(text), Ok(code)) = (text, u8::try_from(code))
+                && self.extension_names.intern(0, text)? as usize == self.extension_codes.len()
+            {
+                self.extension_codes.push(code);
             }
         }
+        Ok(())
+    }
+
+    /// A namespace of tag pages.
+    pub(super) fn uri(&self, number: u32) -> &str {
+        self.uris.get(number)
+    }
+
+    fn is_type(&self, public: &str, system: &str) -> bool {
+        self.public.iter().any(|known| known == public)
+            || (public.is_empty() && !system.is_empty() && self.system == system)
     }
 
     /// Whether tags are told by namespace and local name, not as written.
     pub(super) fn has_namespaces(&self) -> bool {
-        !self.uris.is_empty()
+        self.uris.len() > 0
     }
 
     pub(super) fn tag(&self, page: u8, code: u8) -> Option<&Tag> {
@@ -314,13 +315,29 @@ impl TokenTable {
         !self.extensions.is_empty()
     }
 
+    /// The code of a name in a namespace, where pages have namespaces.
     pub(super) fn tag_code(&self, uri: &str, name: &str) -> Option<Code> {
-        let mut codes = self.tag_codes.get(name)?.iter();
-        codes.find(|(known, _)| known == uri).map(|(_, code)| *code)
+        self.code(self.uris.find(0, uri)?, name)
+    }
+
+    /// The code of a name as written, where pages have no namespaces.
+    pub(super) fn bare_tag_code(&self, name: &str) -> Option<Code> {
+        self.code(NO_URI, name)
+    }
+
+    fn code(&self, uri: u32, name: &str) -> Option<Code> {
+        let id = self.tag_names.find(uri, name)?;
+        self.tag_codes.get(id as usize).copied()
     }
 
     pub(super) fn start_codes(&self, name: &str) -> &[(String, Code)] {
-        self.start_codes.get(name).map_or(&[], Vec::as_slice)
+        let id = self.start_names.find(0, name);
+        id.and_then(|id| self.start_codes.get(id as usize)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether parts of values have codes.
+    pub(super) fn has_values(&self) -> bool {
+        !self.value_codes.is_empty()
     }
 
     /// Value codes whose text begins with the byte.
@@ -331,8 +348,22 @@ impl TokenTable {
     }
 
     pub(super) fn extension_code(&self, text: &str) -> Option<u8> {
-        self.extension_codes.get(text).copied()
+        let id = self.extension_names.find(0, text)?;
+        self.extension_codes.get(id as usize).copied()
     }
+}
+
+/// What opaque data of a tag or attribute is; the first line that names it says so.
+fn kind_of(opaque: &[(Kind, String)], name: &str, page: u8, attribute: bool) -> Kind {
+    let found = opaque.iter().find(|(_, other)| match other.strip_prefix('@') {
+        Some(other) => attribute && other == name,
+        None if attribute => false,
+        None => match other.split_once(':') {
+            Some((place, other)) if place.parse() == Ok(page) => other == name,
+            _ => other == name,
+        },
+    });
+    found.map_or(Kind::Any, |(kind, _)| *kind)
 }
 
 /// The tables that come with the library.
@@ -356,12 +387,16 @@ pub(super) fn by_root(
     local: &str,
 ) -> Option<&'static TokenTable> {
     let knows = |table: &&TokenTable| !uri.is_empty() && table.tag_code(uri, local).is_some();
-    let typed = |table: &&TokenTable| {
-        table.public.iter().any(|known| known == public)
-            || (public.is_empty() && !system.is_empty() && table.system == system)
-    };
-    let typed = || tables().iter().filter(typed);
-    typed().find(knows).or_else(|| tables().iter().find(knows)).or_else(|| typed().next())
+    let mut typed = None;
+    if !public.is_empty() || !system.is_empty() {
+        for table in tables().iter().filter(|table| table.is_type(public, system)) {
+            if knows(&table) {
+                return Some(table);
+            }
+            typed = typed.or(Some(table));
+        }
+    }
+    if uri.is_empty() { typed } else { tables().iter().find(knows).or(typed) }
 }
 
 /// The table for a public identifier as text.

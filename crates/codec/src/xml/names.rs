@@ -9,6 +9,10 @@ use crate::Error;
 /// end well below; texts made to collide cost a logarithm, not the square of their number.
 const PROBES: usize = 64;
 
+/// Room kept when texts are forgotten: that of a message, for filling slots takes time too.
+const KEPT_SLOTS: usize = 1 << 12;
+const KEPT_BYTES: usize = 1 << 16;
+
 /// An expanded name (Namespaces in XML 1.0 §2.1): dense, in the order of first use.
 // A whole word: events with smaller fields are copied in pieces that do not match how they were
 // written, and each such copy waits for the processor's store buffer.
@@ -112,7 +116,7 @@ struct Entry {
 }
 
 /// Pairs of a number and a text to dense numbers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Interner {
     arena: String,
     entries: Vec<Entry>,
@@ -125,6 +129,18 @@ pub(crate) struct Interner {
 impl Interner {
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Forgets all texts and keeps the room for as many, up to a bound.
+    pub(crate) fn clear(&mut self) {
+        if self.table.len() > KEPT_SLOTS || self.arena.len() > KEPT_BYTES {
+            *self = Self::default();
+            return;
+        }
+        self.arena.clear();
+        self.entries.clear();
+        self.table.fill((0, 0));
+        self.overflow.clear();
     }
 
     /// Bytes that it holds.
