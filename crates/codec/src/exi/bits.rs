@@ -1,5 +1,7 @@
 //! Bits and bytes of a stream: n-bit and Unsigned integers and characters (EXI §7.1).
 
+use super::text::{Text, special};
+
 /// What stops a reader inside; the decoder adds the codec's name and the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -11,8 +13,10 @@ pub(crate) enum Fault {
     Limit(&'static str),
 }
 
-/// What characters above 0x7f have set, in the seven bytes that a window surely has.
-const HIGH: u64 = 0x8080_8080_8080_8000;
+/// What characters above 0x7f have set.
+const HIGH: u64 = 0x8080_8080_8080_8080;
+/// Eight blanks.
+const BLANKS: u64 = 0x2020_2020_2020_2020;
 
 /// ⌈log2(count)⌉: bits of an n-bit integer that tells `count` things apart.
 #[inline]
@@ -242,35 +246,70 @@ impl<'a> Reader<'a> {
         usize::try_from(self.unsigned()?).map_err(|_| Fault::Short)
     }
 
-    /// Appends `count` characters in UTF-8.
-    pub(crate) fn chars(&mut self, count: usize, to: &mut Vec<u8>) -> Result<(), Fault> {
+    /// The next 64 bits, all of them.
+    #[inline]
+    fn eight(&self) -> u64 {
+        let (byte, shift) = (self.at >> 3, self.at & 7);
+        let nine = self.data.get(byte..).and_then(|rest| rest.first_chunk());
+        let [a, b, c, d, e, f, g, h, last] = match nine {
+            Some(nine) => *nine,
+            None => self.last_nine(byte),
+        };
+        u64::from_be_bytes([a, b, c, d, e, f, g, h]) << shift | (u64::from(last) << shift) >> 8
+    }
+
+    #[cold]
+    fn last_nine(&self, byte: usize) -> [u8; 9] {
+        let rest = self.data.get(byte..).unwrap_or_default();
+        let mut nine = [0; 9];
+        nine.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        nine
+    }
+
+    /// Appends `count` characters in UTF-8, and says whether XML has them as they are.
+    #[inline]
+    pub(crate) fn chars(&mut self, count: usize, to: &mut Text) -> Result<bool, Fault> {
         if count > self.left() / 8 {
             return Err(Fault::Short);
         }
-        let begin = to.len();
+        to.room(count);
         let mut left = count;
+        let mut plain = true;
         while left > 0 {
-            let word = self.window();
-            // Up to seven characters below 0x80 at once, the usual case.
-            let plain = left.min(7).min((word & HIGH).leading_zeros() as usize / 8);
-            if plain > 0 {
-                to.extend_from_slice(&word.to_be_bytes()[..plain]);
-                self.at += plain * 8;
-                left -= plain;
+            let word = self.eight();
+            // Up to eight characters below 0x80 at once, the usual case.
+            let ascii = (word & HIGH).leading_zeros() as usize / 8;
+            let taken = left.min(ascii);
+            if taken == 0 {
+                let c = self.char()?;
+                // A small one may be written in more bytes than it needs.
+                plain &= u32::from(c) >= 0x80;
+                to.push(c.encode_utf8(&mut [0; 4]).as_bytes());
+                left -= 1;
+                to.room(left);
                 continue;
             }
-            let code = self.unsigned()?;
-            let c = u32::try_from(code).ok().and_then(char::from_u32);
-            let c = c.filter(|&c| is_xml(c)).ok_or(Fault::Bad("not a character of XML"))?;
-            to.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            left -= 1;
+            to.put(word.to_be_bytes(), taken);
+            self.at += taken * 8;
+            left -= taken;
+            let mask = u64::MAX << (64 - taken * 8);
+            let word = word & mask | BLANKS & !mask;
+            if special(word) != 0 {
+                plain = false;
+                if word.to_be_bytes().iter().any(|&byte| is_control(byte)) {
+                    return Err(NO_CHARACTER);
+                }
+            }
         }
-        let control = |&byte: &u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r');
-        // Without a branch for each byte: there is hardly ever one.
-        if to[begin..].iter().fold(false, |found, byte| found | control(byte)) {
-            return Err(Fault::Bad("not a character of XML"));
-        }
-        Ok(())
+        Ok(plain)
+    }
+
+    /// One character, of several bytes as a rule.
+    #[inline(never)]
+    fn char(&mut self) -> Result<char, Fault> {
+        let code = self.unsigned()?;
+        let c = u32::try_from(code).ok().and_then(char::from_u32);
+        c.filter(|&c| is_xml(c)).ok_or(NO_CHARACTER)
     }
 
     /// A string of `length` bytes as they are.
@@ -289,7 +328,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Length and characters.
-    pub(crate) fn string(&mut self, to: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(crate) fn string(&mut self, to: &mut Text) -> Result<bool, Fault> {
         let length = self.length()?;
         self.chars(length, to)
     }
@@ -300,6 +339,12 @@ impl<'a> Reader<'a> {
     }
 }
 
+const NO_CHARACTER: Fault = Fault::Bad("not a character of XML");
+
+fn is_control(byte: u8) -> bool {
+    byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')
+}
+
 /// Char of XML 1.0, production 2, as far as it is not already one of Unicode's.
 #[inline]
 pub(crate) fn is_xml(c: char) -> bool {
@@ -308,7 +353,7 @@ pub(crate) fn is_xml(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::text::Span, *};
 
     #[test]
     fn what_is_written_is_read() {
@@ -326,9 +371,9 @@ mod tests {
                 assert_eq!(u64::from(reader.bits(bits)), (1u64 << bits) - 1);
                 assert_eq!(reader.unsigned(), Ok((1u64 << bits) + 5));
                 let length = reader.length().unwrap() - 2;
-                let mut read = Vec::new();
-                reader.chars(length, &mut read).unwrap();
-                assert_eq!(read, text.as_bytes());
+                let mut read = Text::default();
+                assert_eq!(reader.chars(length, &mut read), Ok(true));
+                assert_eq!(read.get(Span::new(0, read.len()).unwrap()), text.as_bytes());
             }
             reader.align();
             assert_eq!(reader.left(), 0);

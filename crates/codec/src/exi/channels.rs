@@ -1,8 +1,8 @@
 //! Blocks of channels (EXI §9): the structure first, then the values of each name together.
 
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Compress, Compression, FlushCompress, Status};
 
-use super::{Alignment, Options, bits::Fault, decoder::Val, grammar::DatatypeId, tables::NONE};
+use super::{Alignment, Options, bits::Fault, grammar::DatatypeId, tables::NONE, text::Span};
 
 /// Values that a channel may have to share a stream with others (EXI §9.3).
 pub(crate) const SMALL: usize = 100;
@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     /// Channel + 1 of each name; 0 if it has none in this block.
     of_name: Vec<u32>,
     /// What was read.
-    pub(crate) values: Vec<Val>,
+    pub(crate) values: Vec<Span>,
 }
 
 impl Plan {
@@ -33,11 +33,6 @@ impl Plan {
         let block_size = usize::try_from(options.block_size.max(1)).unwrap_or(usize::MAX);
         matches!(options.alignment, Alignment::PreCompression | Alignment::Compression)
             .then(|| Self { block_size, ..Self::default() })
-    }
-
-    /// The number of the next value.
-    pub(crate) fn next(&self) -> Result<u32, Fault> {
-        u32::try_from(self.datatypes.len()).map_err(|_| Fault::Limit("table_bytes"))
     }
 
     /// Whether the block has all its values.
@@ -77,6 +72,12 @@ impl Plan {
         (order, small)
     }
 
+    /// Bytes that it takes, with what values will.
+    pub(crate) fn bytes(&self) -> usize {
+        let value = size_of::<DatatypeId>() + size_of::<u32>() + size_of::<Span>();
+        self.datatypes.len() * value + self.channels.len() * size_of::<Channel>()
+    }
+
     /// Ready for the next block.
     pub(crate) fn clear(&mut self) {
         for channel in self.channels.drain(..) {
@@ -98,31 +99,6 @@ pub(crate) fn deflate(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
             Ok(Status::StreamEnd) => return Ok(()),
             Ok(_) => {}
             Err(_) => return Err(Fault::Bad("deflate refuses to work")),
-        }
-    }
-}
-
-/// Reads one stream of DEFLATE that `input` begins with: what it holds, and its length. No more
-/// than `most` bytes come out.
-pub(crate) fn inflate(input: &[u8], most: usize) -> Result<(Vec<u8>, usize), Fault> {
-    let mut stream = Decompress::new(false);
-    let mut out = Vec::new();
-    loop {
-        let read = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
-        let rest = input.get(read..).unwrap_or_default();
-        out.reserve((rest.len() * 4).clamp(256, 1 << 20));
-        let before = (stream.total_in(), stream.total_out());
-        let status = stream.decompress_vec(rest, &mut out, FlushDecompress::None);
-        if out.len() > most {
-            return Err(Fault::Limit("message_bytes"));
-        }
-        match status {
-            Ok(Status::StreamEnd) => {
-                return Ok((out, usize::try_from(stream.total_in()).unwrap_or(usize::MAX)));
-            }
-            Ok(_) if (stream.total_in(), stream.total_out()) != before => {}
-            Ok(_) => return Err(Fault::Short),
-            Err(_) => return Err(Fault::Bad("not a stream of DEFLATE")),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::{
     bits::{Fault, Reader, Writer, is_xml, width},
     grammar::DateTime,
     lexical::{MAX_DIGITS, Parts, SPECIAL, Typed, is_space, write_digits, write_reversed},
+    text::Text,
 };
 
 /// Whether white space and groups of four are as base64Binary has them.
@@ -125,18 +126,19 @@ pub(crate) fn write_restricted(set: &[char], text: &str, to: &mut Writer) {
     }
 }
 
-/// Characters of a restricted set.
+/// Characters of a restricted set; says whether XML has them as they are.
 pub(crate) fn read_restricted(
     set: &[char],
     count: usize,
     from: &mut Reader,
-    to: &mut Vec<u8>,
-) -> Result<(), Fault> {
+    to: &mut Text,
+) -> Result<bool, Fault> {
     // One bit each is the least that a set needs.
     if count > from.left() {
         return Err(Fault::Short);
     }
     let bits = width(set.len() + 1);
+    let mut plain = true;
     for _ in 0..count {
         let code = from.bits(bits) as usize;
         let c = match set.get(code) {
@@ -147,9 +149,10 @@ pub(crate) fn read_restricted(
             }
             None => return Err(Fault::Bad("no character has this number")),
         };
-        to.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        plain &= c >= ' ' && !matches!(c, '&' | '<' | '>' | '"');
+        to.push(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
-    Ok(())
+    Ok(plain)
 }
 
 /// Appends a number in decimal.

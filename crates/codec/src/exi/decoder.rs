@@ -13,28 +13,15 @@ use super::{
     grammar::{
         Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, RuleId, TypeId,
     },
-    read_tables::{Names, Span, Values},
+    read_tables::{Names, Values},
     reading::Reading,
     tables::NONE,
+    text::{self, Span, Text},
 };
 use crate::Limits;
 
 /// Datatype of values that no schema says anything about.
 pub(crate) const UNTYPED: DatatypeId = NONE;
-
-/// Where the text of a value is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Val {
-    /// Nowhere.
-    #[default]
-    Nothing,
-    /// In the string table.
-    Table(Span),
-    /// In [`Core::scratch`].
-    Scratch(Span),
-    /// In a channel, by its number in the block.
-    Deferred(u32),
-}
 
 /// An event by numbers; [`Core`] has the texts.
 #[derive(Clone, Copy, Debug)]
@@ -131,10 +118,11 @@ pub(crate) struct Core {
     tables: Tables,
     /// The last event.
     pub(crate) item: Item,
-    /// Its value.
-    pub(crate) value: Val,
-    /// Texts of the last event.
-    pub(crate) scratch: Vec<u8>,
+    /// Its value, in [`Core::scratch`] or in the string table.
+    pub(crate) value: Span,
+    /// Texts that are not in the table: of the last event, or of all values of the block.
+    scratch: Vec<u8>,
+    buffer: Text,
     pub(crate) plan: Option<Plan>,
     rule: RuleId,
     name: u32,
@@ -161,8 +149,9 @@ impl Core {
             fixed: Fixed::new(options),
             tables,
             item: Item::StartDocument,
-            value: Val::Nothing,
+            value: Span::default(),
             scratch: Vec::new(),
+            buffer: Text::default(),
             plan: Plan::of(options),
             rule: grammars.start,
             name: 0,
@@ -176,22 +165,86 @@ impl Core {
         })
     }
 
-    /// Reads the values of channel `at` of the block.
-    pub(crate) fn channel(&mut self, at: usize, from: &mut Reader) -> Result<(), Fault> {
+    /// Reads the values of channel `at` of the block, from `next` on; `whole`: see [`Core::next`].
+    pub(crate) fn channel(
+        &mut self,
+        at: usize,
+        next: &mut usize,
+        from: &mut Reader,
+        whole: bool,
+        queue_bytes: usize,
+    ) -> Result<(), Fault> {
         let Some(plan) = &mut self.plan else { return Ok(()) };
-        plan.values.resize(plan.datatypes.len(), Val::Nothing);
+        plan.values.resize(plan.datatypes.len(), Span::default());
         let channel = std::mem::take(&mut plan.channels[at]);
-        for &value in &channel.values {
-            let datatype = self.plan.as_ref().map_or(UNTYPED, |p| p.datatypes[value as usize]);
-            self.value_now(channel.name, datatype, from)?;
-            if let Some(plan) = &mut self.plan {
-                plan.values[value as usize] = self.value;
+        let mut done = Ok(());
+        while let Some(&value) = channel.values.get(*next) {
+            done = self.channel_value(channel.name, value, from, whole);
+            if done.is_ok() && next.is_multiple_of(64) {
+                done = self.check_block(queue_bytes);
             }
+            if done.is_err() {
+                break;
+            }
+            *next += 1;
         }
         if let Some(plan) = &mut self.plan {
             plan.channels[at] = channel;
         }
-        self.sure(from)
+        done
+    }
+
+    /// A value of the block, by its number.
+    #[inline]
+    pub(crate) fn block_value(&self, at: usize) -> Span {
+        let values = self.plan.as_ref().map_or(&[][..], |plan| &plan.values);
+        values.get(at).copied().unwrap_or_default()
+    }
+
+    /// Reads value `at` of a block, of the channel of `name`, to [`Plan::values`]; or says
+    /// [`Fault::Short`], and nothing has changed.
+    #[inline]
+    fn channel_value(
+        &mut self,
+        name: u32,
+        at: u32,
+        from: &mut Reader,
+        whole: bool,
+    ) -> Result<(), Fault> {
+        let at = at as usize;
+        let datatype = self.plan.as_ref().map_or(UNTYPED, |plan| plan.datatypes[at]);
+        let (mark, scratch, begin) = (self.tables.values.mark(), self.scratch.len(), *from);
+        match self.value_now(name, datatype, from) {
+            _ if from.over() => {}
+            Err(Fault::Short) => {}
+            Err(fault) => return Err(fault),
+            Ok(()) => {
+                if let Some(plan) = &mut self.plan {
+                    plan.values[at] = self.value;
+                }
+                return Ok(());
+            }
+        }
+        if !whole {
+            self.tables.values.roll_back(mark);
+            self.scratch.truncate(scratch);
+            *from = begin;
+        }
+        Err(Fault::Short)
+    }
+
+    /// Memory that a block of channels has filled: tables, and what is held for its events.
+    pub(crate) fn check_block(&self, queue_bytes: usize) -> Result<(), Fault> {
+        let values = &self.tables.values;
+        let block = self.plan.as_ref().map_or(0, Plan::bytes);
+        if self.tables.bytes() > self.limits.table_bytes {
+            return Err(Fault::Limit("table_bytes"));
+        }
+        let held = block + queue_bytes + self.scratch.len() + values.dead_bytes();
+        if held > self.limits.message_bytes {
+            return Err(Fault::Limit("message_bytes"));
+        }
+        Ok(())
     }
 
     /// Forgets a block whose values were handed out.
@@ -200,7 +253,7 @@ impl Core {
             plan.clear();
         }
         self.scratch.clear();
-        self.tables.values.compact();
+        self.tables.values.compact()?;
         self.check()
     }
 
@@ -213,34 +266,28 @@ impl Core {
         self.scopes.outer()
     }
 
-    /// Where the text of the last event's value is.
-    #[inline]
-    fn place(&self) -> Val {
-        match (self.value, &self.plan) {
-            (Val::Deferred(at), Some(plan)) => {
-                plan.values.get(at as usize).copied().unwrap_or_default()
-            }
-            (value, _) => value,
-        }
-    }
-
     /// The text of the last event's value.
     #[inline]
     pub(crate) fn text(&self) -> &[u8] {
-        match self.place() {
-            Val::Table(span) => self.tables.values.text.get(span),
-            Val::Scratch(span) => self.slice(span),
-            _ => &[],
-        }
+        if self.value.is_own() { self.slice(self.value) } else { self.tables.values.text.get(self.value) }
     }
 
     /// The same as a string.
     #[inline]
     pub(crate) fn str(&self) -> &str {
-        match self.place() {
-            Val::Table(span) => self.tables.values.text.str(span),
-            Val::Scratch(span) => std::str::from_utf8(self.slice(span)).unwrap_or_default(),
-            _ => "",
+        std::str::from_utf8(self.text()).unwrap_or_default()
+    }
+
+    /// Appends the last event's value as XML text.
+    #[inline]
+    pub(crate) fn write_text(&self, attribute: bool, out: &mut Vec<u8>) {
+        let span = self.value;
+        if !span.is_plain() {
+            text::escape(self.text(), attribute, out);
+        } else if span.is_own() {
+            out.extend_from_slice(self.slice(span));
+        } else {
+            self.tables.values.text.copy(span, out);
         }
     }
 
@@ -271,6 +318,7 @@ impl Core {
         if self.plan.is_none() {
             self.scratch.clear();
         }
+        let scratch = self.scratch.len();
         if whole {
             self.tables.values.forget();
             return match self.event(from) {
@@ -284,6 +332,7 @@ impl Core {
             Err(fault) if from.over() || fault == Fault::Short => {
                 self.tables.names.roll_back(names);
                 self.tables.values.roll_back(values);
+                self.scratch.truncate(scratch);
                 Err(Fault::Short)
             }
             other => other,
@@ -293,7 +342,7 @@ impl Core {
     /// Memory that the stream has filled, and what is not needed any more.
     fn check(&mut self) -> Result<(), Fault> {
         if self.plan.is_none() {
-            self.tables.values.compact();
+            self.tables.values.compact()?;
         }
         if self.tables.bytes() + self.scopes.bytes > self.limits.table_bytes {
             return Err(Fault::Limit("table_bytes"));
@@ -641,7 +690,7 @@ impl Core {
         let span = self.tables.values.read(name, from, |count, from, to| from.chars(count, to))?;
         self.sure(from)?;
         self.rule = next;
-        let text = self.tables.values.text.str(span).trim().to_owned();
+        let text = String::from_utf8_lossy(self.tables.values.text.get(span)).trim().to_owned();
         let (before, local) = text.split_once(':').unwrap_or(("", &text));
         // Without prefixes nobody can tell which type is meant.
         if self.options.preserve.prefixes
@@ -649,7 +698,7 @@ impl Core {
         {
             self.switch(target);
         }
-        self.value = Val::Table(span);
+        self.value = span;
         self.say(Item::Attribute { name, prefix })
     }
 
@@ -658,14 +707,14 @@ impl Core {
         let name = self.tables.names.initial(XSI_NIL);
         let prefix = self.prefix(name, from)?;
         self.value = if self.options.preserve.lexical {
-            Val::Table(self.tables.values.read(name, from, |count, from, to| {
+            self.tables.values.read(name, from, |count, from, to| {
                 datatype::read_restricted(&super::mapping::BOOLEAN, count, from, to)
-            })?)
+            })?
         } else {
             let text: &[u8] = if from.bits(1) == 1 { b"true" } else { b"false" };
             let begin = self.scratch.len();
             self.scratch.extend_from_slice(text);
-            Val::Scratch(self.span(begin)?)
+            self.span(begin)?.plain(true)
         };
         self.sure(from)?;
         self.rule = next;
@@ -677,14 +726,16 @@ impl Core {
     }
 
     /// The part of the scratch text from `begin`.
+    #[inline]
     fn span(&self, begin: usize) -> Result<Span, Fault> {
-        let place = |at| u32::try_from(at).map_err(|_| Fault::Limit("message_bytes"));
-        Ok(Span::new(place(begin)?, place(self.scratch.len())?))
+        Span::new(begin, self.scratch.len()).map(Span::own)
     }
 
     fn string(&mut self, from: &mut Reader) -> Result<Span, Fault> {
         let begin = self.scratch.len();
-        from.string(&mut self.scratch)?;
+        self.buffer.truncate(0);
+        from.string(&mut self.buffer)?;
+        self.buffer.copy(Span::new(0, self.buffer.len())?, &mut self.scratch);
         self.span(begin)
     }
 
@@ -720,8 +771,8 @@ impl Core {
     /// Reads a value, or leaves it to its channel.
     #[inline]
     fn value(&mut self, name: u32, id: DatatypeId, from: &mut Reader) -> Result<(), Fault> {
-        if let Some(plan) = &self.plan {
-            self.value = Val::Deferred(plan.next()?);
+        if self.plan.is_some() {
+            self.value = Span::DEFERRED;
             return Ok(());
         }
         self.value_now(name, id, from)
@@ -742,21 +793,20 @@ impl Core {
         let coding = types.get(id as usize).map_or(&Coding::String, |datatype| &datatype.coding);
         match coding {
             Coding::String => {
-                let span = values.read(name, from, |count, from, to| from.chars(count, to))?;
-                self.value = Val::Table(span);
+                self.value = values.read(name, from, |count, from, to| from.chars(count, to))?;
             }
             Coding::Restricted(set) => {
-                let span = values.read(name, from, |count, from, to| {
+                self.value = values.read(name, from, |count, from, to| {
                     datatype::read_restricted(set, count, from, to)
                 })?;
-                self.value = Val::Table(span);
             }
             coding => {
                 let begin = self.scratch.len();
                 let most = usize::try_from(self.limits.output_bytes).unwrap_or(usize::MAX);
                 let reading = Reading { types, values, name, most };
                 reading.read(coding, from, &mut self.scratch)?;
-                self.value = Val::Scratch(self.span(begin)?);
+                let plain = !matches!(coding, Coding::Enumeration { .. } | Coding::List(_));
+                self.value = self.span(begin)?.plain(plain);
             }
         }
         Ok(())

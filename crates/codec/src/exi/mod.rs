@@ -12,6 +12,7 @@
 //! ```
 
 mod bits;
+mod blocks;
 mod built_in;
 mod channels;
 mod datatype;
@@ -31,6 +32,7 @@ mod stream;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod text;
 mod to_xml;
 mod walk;
 

@@ -1,65 +1,40 @@
 //! String tables as the decoder has them (EXI §7.3): only ever appended to, so that what an event
 //! that turned out incomplete has added can be taken back.
 
+use std::collections::VecDeque;
+
 use super::{
     Options,
     bits::{Fault, Reader, width},
     grammar::Grammars,
     tables::{MAX_PREFIXES, NONE},
+    text::{Span, Text},
 };
 
-/// Begin and end in a text, in one word, since it is moved about a lot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span(u64);
-
-impl Span {
-    #[inline]
-    pub(crate) fn new(begin: u32, end: u32) -> Self {
-        Self(u64::from(begin) << 32 | u64::from(end))
-    }
-
-    #[inline]
-    pub(crate) fn range(self) -> std::ops::Range<usize> {
-        (self.0 >> 32) as usize..(self.0 & 0xffff_ffff) as usize
-    }
-}
-
-/// Text of one kind of table, checked once and looked at often.
+/// Text of names, checked once and looked at often.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Text {
+struct Words {
     text: String,
-    buffer: Vec<u8>,
+    buffer: Text,
 }
 
-impl Text {
+impl Words {
     #[inline]
-    pub(crate) fn get(&self, span: Span) -> &[u8] {
-        self.text.as_bytes().get(span.range()).unwrap_or_default()
-    }
-
-    #[inline]
-    pub(crate) fn str(&self, span: Span) -> &str {
+    fn str(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or_default()
     }
 
-    fn len(&self) -> usize {
-        self.text.len()
-    }
-
     /// Appends what `read` reads.
-    #[inline]
     fn push(
         &mut self,
-        read: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
+        read: impl FnOnce(&mut Text) -> Result<bool, Fault>,
     ) -> Result<Span, Fault> {
-        self.buffer.clear();
+        self.buffer.truncate(0);
         read(&mut self.buffer)?;
         let begin = self.text.len();
-        self.text.push_str(std::str::from_utf8(&self.buffer).unwrap_or_default());
-        match (u32::try_from(begin), u32::try_from(self.text.len())) {
-            (Ok(begin), Ok(end)) => Ok(Span::new(begin, end)),
-            _ => Err(Fault::Limit("table_bytes")),
-        }
+        let read = self.buffer.get(Span::new(0, self.buffer.len())?);
+        self.text.push_str(std::str::from_utf8(read).unwrap_or_default());
+        Span::new(begin, self.text.len())
     }
 }
 
@@ -78,8 +53,8 @@ pub(crate) struct Name {
     pub(crate) uri: u32,
     /// Compact identifier in the namespace.
     pub(crate) id: u32,
-    /// Local name.
-    pub(crate) local: Span,
+    namespace: Span,
+    local: Span,
     /// The rule of its global element grammar, or [`NONE`] if that was not asked for yet.
     pub(crate) rule: u32,
 }
@@ -97,7 +72,7 @@ pub(crate) struct Mark {
 /// Names (EXI §7.3.1, §7.3.2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    text: Text,
+    text: Words,
     uris: Vec<Uri>,
     names: Vec<Name>,
     bases: Vec<u32>,
@@ -109,22 +84,13 @@ impl Names {
     pub(crate) fn new(grammars: &Grammars) -> Result<Self, Fault> {
         let mut tables = Self::default();
         for uri in &grammars.uris {
-            let at = tables.add_uri(|to| {
-                to.extend_from_slice(uri.uri.as_bytes());
-                Ok(())
-            })?;
+            let at = tables.add_uri(given(&uri.uri))?;
             for prefix in &uri.prefixes {
-                tables.add_prefix(at, |to| {
-                    to.extend_from_slice(prefix.as_bytes());
-                    Ok(())
-                })?;
+                tables.add_prefix(at, given(prefix))?;
             }
             tables.bases.push(u32::try_from(tables.names.len()).unwrap_or(NONE));
             for local in &uri.locals {
-                tables.add_local(at, |to| {
-                    to.extend_from_slice(local.as_bytes());
-                    Ok(())
-                })?;
+                tables.add_local(at, given(local))?;
             }
         }
         Ok(tables)
@@ -132,12 +98,15 @@ impl Names {
 
     /// Bytes they take, by estimate.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.len() + self.uris.len() * 96 + self.names.len() * 28 + self.grown.len() * 12
+        self.text.text.len()
+            + self.uris.len() * 96
+            + self.names.len() * size_of::<Name>()
+            + self.grown.len() * 12
     }
 
     fn add_uri(
         &mut self,
-        read: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
+        read: impl FnOnce(&mut Text) -> Result<bool, Fault>,
     ) -> Result<u32, Fault> {
         let text = self.text.push(read)?;
         self.uris.push(Uri { text, ..Uri::default() });
@@ -147,7 +116,7 @@ impl Names {
     fn add_prefix(
         &mut self,
         uri: u32,
-        read: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
+        read: impl FnOnce(&mut Text) -> Result<bool, Fault>,
     ) -> Result<u32, Fault> {
         let text = self.text.push(read)?;
         let prefixes = &mut self.uris[uri as usize].prefixes;
@@ -159,20 +128,21 @@ impl Names {
     fn add_local(
         &mut self,
         uri: u32,
-        read: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
+        read: impl FnOnce(&mut Text) -> Result<bool, Fault>,
     ) -> Result<u32, Fault> {
         let local = self.text.push(read)?;
         let number = u32::try_from(self.names.len()).map_err(|_| Fault::Limit("table_bytes"))?;
         let locals = &mut self.uris[uri as usize].locals;
         let id = u32::try_from(locals.len()).map_err(|_| Fault::Limit("table_bytes"))?;
         locals.push(number);
-        self.names.push(Name { uri, id, local, rule: NONE });
+        let namespace = self.uris[uri as usize].text;
+        self.names.push(Name { uri, id, namespace, local, rule: NONE });
         Ok(number)
     }
 
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            text: self.text.len(),
+            text: self.text.text.len(),
             uris: self.uris.len(),
             names: self.names.len(),
             prefixes: self.grown.len(),
@@ -211,8 +181,16 @@ impl Names {
         self.names.len()
     }
 
+    #[inline]
     pub(crate) fn local(&self, name: u32) -> &str {
         self.text.str(self.get(name).local)
+    }
+
+    /// Namespace, local name, and the number of the namespace.
+    #[inline]
+    pub(crate) fn words(&self, name: u32) -> (&str, &str, u32) {
+        let name = self.get(name);
+        (self.text.str(name.namespace), self.text.str(name.local), name.uri)
     }
 
     pub(crate) fn uri(&self, uri: u32) -> &str {
@@ -299,6 +277,14 @@ impl Names {
     }
 }
 
+/// Reads what is given.
+fn given(text: &str) -> impl FnOnce(&mut Text) -> Result<bool, Fault> {
+    |to| {
+        to.push(text.as_bytes());
+        Ok(true)
+    }
+}
+
 /// A value in the table.
 #[derive(Clone, Copy, Debug)]
 struct Value {
@@ -315,24 +301,47 @@ pub(crate) struct ValueMark {
     dead: usize,
 }
 
+/// The values of one name.
+#[derive(Debug, Default)]
+struct Locals {
+    /// Numbers of those that are in the table.
+    live: VecDeque<u32>,
+    /// How many went before them: the oldest go first, and their local identifiers stay unused
+    /// (EXI §7.3.3).
+    gone: u32,
+}
+
+impl Locals {
+    #[inline]
+    fn count(&self) -> usize {
+        self.gone as usize + self.live.len()
+    }
+
+    #[inline]
+    fn get(&self, id: u32) -> Option<u32> {
+        self.live.get(id.checked_sub(self.gone)? as usize).copied()
+    }
+}
+
 /// The value partitions (EXI §7.3.3).
 #[derive(Debug)]
 pub(crate) struct Values {
     /// Of all values.
     pub(crate) text: Text,
     values: Vec<Value>,
-    /// Values of each name by local identifier; [`NONE`] for those pushed out.
-    locals: Vec<Vec<u32>>,
+    /// Values of each name by local identifier.
+    locals: Vec<Locals>,
     /// Of a bounded table: what was pushed out since the mark, with its place.
-    replaced: Vec<(u32, Value, u32)>,
-    /// Local identifiers of values, kept only for a bounded table.
-    local_ids: Vec<u32>,
+    replaced: Vec<(u32, Value)>,
     local_count: usize,
+    /// Bytes of text that is not of a value in the table.
     dead: usize,
     next: u32,
     capacity: u32,
     max_length: usize,
 }
+
+const NO_VALUE: Fault = Fault::Bad("no value has this number");
 
 impl Values {
     pub(crate) fn new(options: &Options) -> Self {
@@ -342,7 +351,6 @@ impl Values {
             values: Vec::new(),
             locals: Vec::new(),
             replaced: Vec::new(),
-            local_ids: Vec::new(),
             local_count: 0,
             dead: 0,
             next: 0,
@@ -351,12 +359,17 @@ impl Values {
         }
     }
 
-    /// Bytes they take, by estimate.
+    /// Bytes the table takes, by estimate.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.len()
+        (self.text.len() - self.dead)
             + self.values.len() * size_of::<Value>()
             + self.local_count * 4
-            + self.locals.len() * size_of::<Vec<u32>>()
+            + self.locals.len() * size_of::<Locals>()
+    }
+
+    /// Bytes of text that waits to be dropped.
+    pub(crate) fn dead_bytes(&self) -> usize {
+        self.dead
     }
 
     /// Nothing so far will be taken back.
@@ -365,6 +378,7 @@ impl Values {
         self.replaced.clear();
     }
 
+    #[inline]
     pub(crate) fn mark(&mut self) -> ValueMark {
         self.forget();
         ValueMark {
@@ -377,64 +391,62 @@ impl Values {
 
     /// Takes back what came after `mark`.
     pub(crate) fn roll_back(&mut self, mark: ValueMark) {
-        for (at, value, local) in self.replaced.drain(..).rev() {
+        for (at, value) in self.replaced.drain(..).rev() {
             let new = std::mem::replace(&mut self.values[at as usize], value);
-            if let Some(locals) = self.locals.get_mut(new.name as usize) {
-                locals.pop();
-                self.local_count -= 1;
-            }
-            self.local_ids[at as usize] = local;
-            if let Some(place) =
-                self.locals.get_mut(value.name as usize).and_then(|l| l.get_mut(local as usize))
-            {
-                *place = at;
-            }
+            self.locals[new.name as usize].live.pop_back();
+            let locals = &mut self.locals[value.name as usize];
+            locals.live.push_front(at);
+            locals.gone -= 1;
         }
         for value in self.values.drain(mark.values..).rev() {
-            if let Some(locals) = self.locals.get_mut(value.name as usize) {
-                locals.pop();
-                self.local_count -= 1;
-            }
+            self.locals[value.name as usize].live.pop_back();
+            self.local_count -= 1;
         }
-        self.local_ids.truncate(self.values.len());
-        self.text.text.truncate(mark.text);
+        self.text.truncate(mark.text);
         (self.next, self.dead) = (mark.next, mark.dead);
     }
 
-    /// A string value of `name`; `chars` reads so many characters of new text.
+    /// A string value of `name`; `chars` reads so many characters of new text, and says whether XML
+    /// has them as they are.
     #[inline]
     pub(crate) fn read(
         &mut self,
         name: u32,
         from: &mut Reader,
-        chars: impl FnOnce(usize, &mut Reader, &mut Vec<u8>) -> Result<(), Fault>,
+        chars: impl FnOnce(usize, &mut Reader, &mut Text) -> Result<bool, Fault>,
     ) -> Result<Span, Fault> {
         match from.length()? {
             0 => {
-                let locals = self.locals.get(name as usize).map_or(&[][..], |locals| locals);
-                let id = from.bits(width(locals.len()));
-                let at = locals.get(id as usize).copied().unwrap_or(NONE);
-                let value = self.values.get(at as usize);
-                value.map(|value| value.text).ok_or(Fault::Bad("no local value has this number"))
+                let locals = self.locals.get(name as usize).ok_or(NO_VALUE)?;
+                let at = locals.get(from.bits(width(locals.count()))).ok_or(NO_VALUE)?;
+                self.values.get(at as usize).map(|value| value.text).ok_or(NO_VALUE)
             }
             1 => {
                 let at = from.bits(width(self.values.len()));
-                let value = self.values.get(at as usize);
-                value.map(|value| value.text).ok_or(Fault::Bad("no value has this number"))
+                self.values.get(at as usize).map(|value| value.text).ok_or(NO_VALUE)
             }
             more => {
                 let length = more - 2;
-                let span = self.text.push(|to| chars(length, from, to))?;
+                let begin = self.text.len();
+                let plain = match chars(length, from, &mut self.text) {
+                    Ok(plain) => plain,
+                    Err(fault) => {
+                        self.text.truncate(begin);
+                        return Err(fault);
+                    }
+                };
+                let text = Span::new(begin, self.text.len())?.plain(plain);
                 if length > 0 && length <= self.max_length && self.capacity > 0 {
-                    self.enter(Value { text: span, name })?;
+                    self.enter(Value { text, name })?;
                 } else {
-                    self.dead += span.range().len();
+                    self.dead += text.len();
                 }
-                Ok(span)
+                Ok(text)
             }
         }
     }
 
+    #[inline]
     fn enter(&mut self, value: Value) -> Result<(), Fault> {
         let full = self.values.len() >= self.capacity as usize;
         let at = if full {
@@ -444,44 +456,47 @@ impl Values {
         };
         let name = value.name as usize;
         if name >= self.locals.len() {
-            self.locals.resize_with(name + 1, Vec::new);
+            self.locals.resize_with(name + 1, Locals::default);
         }
         let locals = &mut self.locals[name];
-        let local = u32::try_from(locals.len()).map_err(|_| Fault::Limit("table_bytes"))?;
-        locals.push(at);
-        self.local_count += 1;
-        if !full {
+        if locals.count() >= NONE as usize {
+            return Err(Fault::Limit("table_bytes"));
+        }
+        locals.live.push_back(at);
+        if full {
+            self.replace(at, value);
+        } else {
             self.values.push(value);
-            if self.capacity != NONE {
-                self.local_ids.push(local);
-            }
-            return Ok(());
+            self.local_count += 1;
         }
-        // The oldest goes, and its local identifier stays unused (EXI §7.3.3).
-        let old = std::mem::replace(&mut self.values[at as usize], value);
-        let old_local = std::mem::replace(&mut self.local_ids[at as usize], local);
-        let locals = self.locals.get_mut(old.name as usize);
-        if let Some(place) = locals.and_then(|locals| locals.get_mut(old_local as usize)) {
-            *place = NONE;
-        }
-        self.replaced.push((at, old, old_local));
-        self.next = (at + 1) % self.capacity;
-        self.dead += old.text.range().len();
         Ok(())
     }
 
+    /// The oldest goes, and its local identifier stays unused (EXI §7.3.3).
+    fn replace(&mut self, at: u32, value: Value) {
+        let old = std::mem::replace(&mut self.values[at as usize], value);
+        let locals = &mut self.locals[old.name as usize];
+        locals.live.pop_front();
+        locals.gone += 1;
+        self.replaced.push((at, old));
+        self.next = (at + 1) % self.capacity;
+        self.dead += old.text.len();
+    }
+
     /// Drops text that is not in the table any more. Spans handed out before are void.
-    pub(crate) fn compact(&mut self) {
+    pub(crate) fn compact(&mut self) -> Result<(), Fault> {
         if self.dead < 4096 || self.dead * 2 < self.text.len() {
-            return;
+            return Ok(());
         }
-        let mut kept = String::with_capacity(self.text.len().saturating_sub(self.dead));
+        let mut kept = Text::default();
+        kept.room(self.text.len().saturating_sub(self.dead));
         for value in &mut self.values {
-            let begin = u32::try_from(kept.len()).unwrap_or(NONE);
-            kept.push_str(self.text.str(value.text));
-            value.text = Span::new(begin, u32::try_from(kept.len()).unwrap_or(NONE));
+            let begin = kept.len();
+            kept.push(self.text.get(value.text));
+            value.text = Span::new(begin, kept.len())?.plain(value.text.is_plain());
         }
-        self.text.text = kept;
+        self.text = kept;
         self.dead = 0;
+        Ok(())
     }
 }

@@ -56,13 +56,13 @@ impl Reading<'_> {
             Coding::String | Coding::List(_) => {
                 let span =
                     self.values.read(self.name, from, |count, from, to| from.chars(count, to))?;
-                to.extend_from_slice(self.values.text.get(span));
+                self.values.text.copy(span, to);
             }
             Coding::Restricted(set) => {
                 let span = self.values.read(self.name, from, |count, from, to| {
                     datatype::read_restricted(set, count, from, to)
                 })?;
-                to.extend_from_slice(self.values.text.get(span));
+                self.values.text.copy(span, to);
             }
             Coding::Boolean => {
                 let text: &[u8] = if from.bits(1) == 1 { b"true" } else { b"false" };

@@ -1,12 +1,13 @@
 //! Streams in blocks to events or XML text.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use super::{
-    Alignment, NAME, Options,
+    NAME, Options,
     bits::{Fault, Reader},
-    built_in, channels,
-    decoder::{Core, Item, Val},
+    blocks::Blocks,
+    built_in,
+    decoder::{Core, Item},
     grammar::Grammars,
     header,
     to_xml::ToXml,
@@ -94,7 +95,7 @@ pub enum Event<'a> {
 /// Reads a stream that comes in blocks, cut anywhere.
 ///
 /// Bit- and byte-packed streams are read as they come, in memory that does not depend on their
-/// length but for what they put into tables; streams of channels are held until they are whole.
+/// length but for what they put into tables; of streams of channels, one block is held.
 pub struct Decoder<'r> {
     options: Options,
     resolve: Box<Resolve<'r>>,
@@ -110,8 +111,8 @@ pub struct Decoder<'r> {
     last: bool,
     done: bool,
     aligned: bool,
-    /// Events of a block of channels.
-    queue: VecDeque<(Item, Val)>,
+    /// Of a stream of channels.
+    blocks: Option<Blocks>,
     to_xml: Option<ToXml>,
     output_bytes: u64,
 }
@@ -139,7 +140,7 @@ impl<'r> Decoder<'r> {
             last: false,
             done: false,
             aligned: false,
-            queue: VecDeque::new(),
+            blocks: None,
             to_xml: None,
             output_bytes: 0,
         }
@@ -154,8 +155,11 @@ impl<'r> Decoder<'r> {
     /// Adds a block; `last` says that no other follows.
     ///
     /// # Errors
-    /// [`Limits::message_bytes`] of what has to be held.
+    /// [`Limits::message_bytes`] of what has to be held, and bytes behind the end of the document.
     pub fn push(&mut self, block: &[u8], last: bool) -> Result<(), Error> {
+        if self.done && !block.is_empty() {
+            return Err(self.error(BEHIND));
+        }
         let whole = (self.at / 8).min(self.data.len());
         self.data.drain(..whole);
         self.before += whole as u64;
@@ -248,7 +252,9 @@ impl<'r> Decoder<'r> {
         let grammars = (self.resolve)(&self.options)?;
         let grammars = grammars.unwrap_or_else(|| Arc::new(built_in::schema_less(&self.options)));
         let core = Core::new(grammars, &self.options, &self.limits);
-        self.core = Some(core.map_err(|fault| self.error(fault))?);
+        let core = core.map_err(|fault| self.error(fault))?;
+        self.blocks = core.plan.is_some().then(|| Blocks::new(&self.options, &self.limits));
+        self.core = Some(core);
         Ok(true)
     }
 
@@ -288,96 +294,24 @@ impl<'r> Decoder<'r> {
     fn finish(&mut self) -> Result<(), Error> {
         self.done = true;
         if self.at.div_ceil(8) < self.data.len() {
-            return Err(self.error(Fault::Bad("bytes behind the end of the document")));
+            return Err(self.error(BEHIND));
         }
         Ok(())
     }
 
     fn queued(&mut self) -> Result<bool, Error> {
-        if self.queue.is_empty() {
-            if !self.last {
-                return Ok(false);
-            }
-            self.block().map_err(|fault| self.error(fault))?;
-        }
-        let Some((core, (item, value))) = self.core.as_mut().zip(self.queue.pop_front()) else {
-            return Err(self.error(Fault::Short));
+        let Some((core, blocks)) = self.core.as_mut().zip(self.blocks.as_mut()) else {
+            return Ok(false);
         };
-        (core.item, core.value) = (item, value);
-        if matches!(item, Item::EndDocument) {
-            self.finish()?;
-        }
-        Ok(true)
-    }
-
-    /// Reads the next block (EXI §9): structure, then channels.
-    fn block(&mut self) -> Result<(), Fault> {
-        let Some(core) = &mut self.core else { return Ok(()) };
-        core.end_block()?;
-        if self.options.alignment == Alignment::PreCompression {
-            let mut from = Reader::new(&self.data, self.at, true);
-            structure(core, &mut from, &mut self.queue)?;
-            let (order, _) = core.plan.as_ref().map(channels::Plan::order).unwrap_or_default();
-            for at in order {
-                core.channel(at, &mut from)?;
-            }
-            self.at = from.at;
-            return Ok(());
-        }
-        let most = self.limits.message_bytes;
-        let part = |at: &mut usize| {
-            let rest = self.data.get(*at / 8..).unwrap_or_default();
-            // A last block whose events take no bits may be left out.
-            if rest.is_empty() {
-                return Ok(Vec::new());
-            }
-            let (bytes, used) = channels::inflate(rest, most)?;
-            *at += used * 8;
-            Ok(bytes)
-        };
-        let bytes = part(&mut self.at)?;
-        let mut from = Reader::new(&bytes, 0, true);
-        structure(core, &mut from, &mut self.queue)?;
-        let Some(plan) = &core.plan else { return Ok(()) };
-        let (order, small) = plan.order();
-        if plan.datatypes.len() <= channels::SMALL {
-            for at in order {
-                core.channel(at, &mut from)?;
-            }
-            return used_up(&from);
-        }
-        used_up(&from)?;
-        let (together, alone) = order.split_at(small);
-        for group in Some(together).into_iter().filter(|g| !g.is_empty()).chain(alone.chunks(1)) {
-            let bytes = part(&mut self.at)?;
-            let mut from = Reader::new(&bytes, 0, true);
-            for &at in group {
-                core.channel(at, &mut from)?;
-            }
-            used_up(&from)?;
-        }
-        Ok(())
-    }
-}
-
-fn used_up(from: &Reader) -> Result<(), Fault> {
-    if from.left() > 0 { Err(Fault::Bad("bytes behind the end of a channel")) } else { Ok(()) }
-}
-
-fn structure(
-    core: &mut Core,
-    from: &mut Reader,
-    queue: &mut VecDeque<(Item, Val)>,
-) -> Result<(), Fault> {
-    loop {
-        core.next(from, true)?;
-        queue.push_back((core.item, core.value));
-        let full = core.plan.as_ref().is_some_and(channels::Plan::is_full);
-        if full || matches!(core.item, Item::EndDocument) {
-            return Ok(());
+        match blocks.next(core, &self.data, &mut self.at, self.last) {
+            Ok(true) if matches!(core.item, Item::EndDocument) => self.finish().map(|()| true),
+            Ok(found) => Ok(found),
+            Err(fault) => Err(self.error(fault)),
         }
     }
 }
+
+const BEHIND: Fault = Fault::Bad("bytes behind the end of the document");
 
 fn text(bytes: &[u8]) -> Result<&str, Fault> {
     std::str::from_utf8(bytes).map_err(|_| Fault::Bad("not UTF-8"))
@@ -386,10 +320,7 @@ fn text(bytes: &[u8]) -> Result<&str, Fault> {
 /// An item in words.
 #[inline(always)]
 fn event(core: &Core) -> Result<Event<'_>, Fault> {
-    let words = |name: u32| {
-        let entry = core.names().get(name);
-        (core.names().uri(entry.uri), core.names().local(name), entry.uri)
-    };
+    let words = |name: u32| core.names().words(name);
     let prefix = |uri: u32, prefix: u32| {
         (prefix != super::tables::NONE).then(|| core.names().prefix(uri, prefix))
     };

@@ -5,10 +5,45 @@ mod self_contained;
 use super::{
     bits::Fault,
     decoder::{Core, Item},
-    read_tables::Span,
     tables::{MAX_PREFIXES, NONE},
+    text::{Text, escape},
 };
 use crate::xml::is_nc_name;
+
+/// A name as it is written: in a text, `<` and the name from `begin`, and `</`, the name and `>`
+/// behind that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tag {
+    begin: u32,
+    /// Bytes of the name; none has none.
+    length: u32,
+}
+
+impl Tag {
+    /// Appends a name to `written`.
+    fn new(parts: &[&[u8]], written: &mut Text) -> Result<Self, Fault> {
+        let place = |at| u32::try_from(at).map_err(|_| Fault::Limit("table_bytes"));
+        let begin = place(written.len())?;
+        let length = place(parts.iter().map(|part| part.len()).sum())?;
+        written.push(b"<");
+        parts.iter().for_each(|part| written.push(part));
+        written.push(b"</");
+        parts.iter().for_each(|part| written.push(part));
+        written.push(b">");
+        Ok(Self { begin, length })
+    }
+
+    #[inline]
+    fn write_start(self, written: &Text, out: &mut Vec<u8>) {
+        written.copy_range(self.begin as usize, self.length as usize + 1, out);
+    }
+
+    #[inline]
+    fn write_end(self, written: &Text, out: &mut Vec<u8>) {
+        let length = self.length as usize;
+        written.copy_range(self.begin as usize + 1 + length, length + 3, out);
+    }
+}
 
 /// A binding of a prefix.
 #[derive(Debug)]
@@ -30,11 +65,11 @@ pub(crate) struct ToXml {
     pending: Option<(u32, u32)>,
     declared: Vec<(u32, u32, bool)>,
     /// Names as they are written; with prefixes kept, a stack of them.
-    written: Vec<u8>,
-    /// Where the name of each number is, if it was written before; prefixes are made up.
-    cache: Vec<Span>,
+    written: Text,
+    /// The name of each number, if it was written before; prefixes are made up.
+    cache: Vec<Tag>,
     /// Names of the open elements.
-    stack: Vec<Span>,
+    stack: Vec<Tag>,
     bindings: Vec<Binding>,
     /// Whether the made-up prefix of a namespace is in scope.
     in_scope: Vec<bool>,
@@ -60,7 +95,7 @@ impl ToXml {
             open: false,
             pending: None,
             declared: Vec::new(),
-            written: Vec::new(),
+            written: Text::default(),
             cache: Vec::new(),
             stack: Vec::new(),
             bindings: Vec::new(),
@@ -76,27 +111,27 @@ impl ToXml {
     pub(crate) fn item(&mut self, core: &Core) -> Result<(), Fault> {
         match core.item {
             Item::Start { name, prefix } => {
-                self.settle(core);
+                self.settle(core)?;
                 self.close();
                 if self.prefixes {
                     self.pending = Some((name, prefix));
                 } else {
-                    self.start(name, core);
+                    self.start(name, core)?;
                 }
             }
             Item::End => {
-                self.settle(core);
+                self.settle(core)?;
                 self.end()?;
             }
             Item::Characters => {
-                self.settle(core);
+                self.settle(core)?;
                 self.close();
-                escape(core.text(), false, &mut self.out);
+                core.write_text(false, &mut self.out);
             }
             Item::Attribute { name, prefix } => {
-                self.settle(core);
-                self.attribute(name, prefix, core);
-                escape(core.text(), true, &mut self.out);
+                self.settle(core)?;
+                self.attribute(name, prefix, core)?;
+                core.write_text(true, &mut self.out);
                 self.out.push(b'"');
             }
             _ => self.rare(core.item, core)?,
@@ -117,10 +152,9 @@ impl ToXml {
             self.open_level(name, prefix, core);
             return Ok(());
         }
-        self.settle(core);
+        self.settle(core)?;
         if let Item::Type { prefix, target, target_prefix } = item {
-            self.type_attribute(prefix, target, target_prefix, core);
-            return Ok(());
+            return self.type_attribute(prefix, target, target_prefix, core);
         }
         self.close();
         match item {
@@ -189,76 +223,77 @@ impl ToXml {
         }
     }
 
+    #[inline]
     fn end(&mut self) -> Result<(), Fault> {
         let closes = self.stack.len() == self.floor;
-        let span = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
+        let tag = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
         if self.open {
             self.open = false;
             self.out.extend_from_slice(b"/>");
         } else {
-            self.out.extend_from_slice(b"</");
-            let name = self.written.get(span.range()).unwrap_or_default();
-            self.out.extend_from_slice(name);
-            self.out.push(b'>');
+            tag.write_end(&self.written, &mut self.out);
         }
         if self.prefixes {
-            self.written.truncate(span.range().start);
+            self.written.truncate(tag.begin as usize);
         }
         if closes {
             self.close_level();
         }
+        if !self.bindings.is_empty() {
+            self.unbind();
+        }
+        Ok(())
+    }
+
+    fn unbind(&mut self) {
         while let Some(last) = self.bindings.last().filter(|last| last.depth > self.stack.len()) {
             if let Some(place) = self.in_scope.get_mut(last.uri as usize) {
                 *place = false;
             }
             self.bindings.pop();
         }
-        Ok(())
     }
 
     /// A start tag with a prefix of our own.
     #[inline]
-    fn start(&mut self, name: u32, core: &Core) {
-        let span = self.name(name, core);
-        self.out.push(b'<');
-        let text = self.written.get(span.range()).unwrap_or_default();
-        self.out.extend_from_slice(text);
+    fn start(&mut self, name: u32, core: &Core) -> Result<(), Fault> {
+        let tag = self.name(name, core)?;
+        tag.write_start(&self.written, &mut self.out);
         if self.root == Some(0) {
             self.root = Some(self.out.len());
         }
-        self.stack.push(span);
+        self.stack.push(tag);
         self.open = true;
         let uri = core.names().get(name).uri;
         if uri > 1 {
             self.bring_in_scope(uri, core);
         }
+        Ok(())
     }
 
     /// The name with its made-up prefix.
     #[inline]
-    fn name(&mut self, name: u32, core: &Core) -> Span {
+    fn name(&mut self, name: u32, core: &Core) -> Result<Tag, Fault> {
         match self.cache.get(name as usize) {
-            Some(&span) if span != Span::default() => span,
+            Some(&tag) if tag.length > 0 => Ok(tag),
             _ => self.new_name(name, core),
         }
     }
 
     #[cold]
-    fn new_name(&mut self, name: u32, core: &Core) -> Span {
-        let entry = core.names().get(name);
-        let begin = self.written.len();
-        push_prefix(self.levels.len(), entry.uri, &mut self.written);
-        if entry.uri > 0 {
-            self.written.push(b':');
+    fn new_name(&mut self, name: u32, core: &Core) -> Result<Tag, Fault> {
+        let uri = core.names().get(name).uri;
+        let mut prefix = Vec::new();
+        push_prefix(self.levels.len(), uri, &mut prefix);
+        if uri > 0 {
+            prefix.push(b':');
         }
-        self.written.extend_from_slice(core.names().local(name).as_bytes());
-        let place = |at| u32::try_from(at).unwrap_or(NONE);
-        let span = Span::new(place(begin), place(self.written.len()));
+        let tag = Tag::new(&[&prefix, core.names().local(name).as_bytes()], &mut self.written)?;
         if name as usize >= self.cache.len() {
-            self.cache.resize(name as usize + 1, Span::default());
+            self.cache.resize(name as usize + 1, Tag::default());
         }
-        self.cache[name as usize] = span;
-        span
+        self.cache[name as usize] = tag;
+        Ok(tag)
     }
 
     /// Declares the made-up prefix of a namespace unless that is in scope.
@@ -295,7 +330,7 @@ impl ToXml {
     }
 
     /// The name of an attribute and `="`.
-    fn attribute(&mut self, name: u32, prefix: u32, core: &Core) {
+    fn attribute(&mut self, name: u32, prefix: u32, core: &Core) -> Result<(), Fault> {
         let uri = core.names().get(name).uri;
         if self.prefixes {
             let prefix = self.prefix_for(uri, prefix, true, core);
@@ -305,12 +340,15 @@ impl ToXml {
             if uri > 1 {
                 self.bring_in_scope(uri, core);
             }
-            let span = self.name(name, core);
-            self.out.push(b' ');
-            let text = self.written.get(span.range()).unwrap_or_default();
-            self.out.extend_from_slice(text);
+            let tag = self.name(name, core)?;
+            let begin = self.out.len();
+            tag.write_start(&self.written, &mut self.out);
+            if let Some(first) = self.out.get_mut(begin) {
+                *first = b' ';
+            }
         }
         self.out.extend_from_slice(b"=\"");
+        Ok(())
     }
 
     fn put_prefixed(&mut self, prefix: &[u8], name: u32, core: &Core) {
@@ -320,7 +358,13 @@ impl ToXml {
         self.out.extend_from_slice(core.names().local(name).as_bytes());
     }
 
-    fn type_attribute(&mut self, prefix: u32, target: u32, target_prefix: u32, core: &Core) {
+    fn type_attribute(
+        &mut self,
+        prefix: u32,
+        target: u32,
+        target_prefix: u32,
+        core: &Core,
+    ) -> Result<(), Fault> {
         let xsi_type = core.names().initial(super::decoder::XSI_TYPE);
         let uri = core.names().get(target).uri;
         let target_prefix = if self.prefixes {
@@ -333,21 +377,20 @@ impl ToXml {
             }
             text
         };
-        self.attribute(xsi_type, prefix, core);
+        self.attribute(xsi_type, prefix, core)?;
         self.put_prefixed(&target_prefix, target, core);
         self.out.push(b'"');
+        Ok(())
     }
 
     /// Writes the start tag whose NS events are over.
     #[inline]
-    fn settle(&mut self, core: &Core) {
-        if self.pending.is_some() {
-            self.settle_now(core);
-        }
+    fn settle(&mut self, core: &Core) -> Result<(), Fault> {
+        if self.pending.is_some() { self.settle_now(core) } else { Ok(()) }
     }
 
-    fn settle_now(&mut self, core: &Core) {
-        let Some((name, prefix)) = self.pending.take() else { return };
+    fn settle_now(&mut self, core: &Core) -> Result<(), Fault> {
+        let Some((name, prefix)) = self.pending.take() else { return Ok(()) };
         let uri = core.names().get(name).uri;
         let declared = std::mem::take(&mut self.declared);
         let local = declared.iter().find(|one| one.2 && one.0 == uri);
@@ -363,23 +406,19 @@ impl ToXml {
         }
         let last = self.bindings.len();
         self.bind_carried(first, depth);
-        let place = |at| u32::try_from(at).unwrap_or(NONE);
-        let begin = self.written.len();
-        self.stack.push(Span::default());
+        self.stack.push(Tag::default());
         let at = self.out.len();
-        let prefix = self.prefix_for(uri, own, false, core);
+        let mut prefix = self.prefix_for(uri, own, false, core);
         // What that declared stands where the name has to be.
         let more = self.out.split_off(at);
         if !prefix.is_empty() {
-            self.written.extend_from_slice(&prefix);
-            self.written.push(b':');
+            prefix.push(b':');
         }
-        self.written.extend_from_slice(core.names().local(name).as_bytes());
+        let tag = Tag::new(&[&prefix, core.names().local(name).as_bytes()], &mut self.written)?;
         if let Some(last) = self.stack.last_mut() {
-            *last = Span::new(place(begin), place(self.written.len()));
+            *last = tag;
         }
-        self.out.push(b'<');
-        self.out.extend_from_slice(&self.written[begin..]);
+        tag.write_start(&self.written, &mut self.out);
         for at in first..last {
             let Some(Binding { prefix, uri, .. }) = self.bindings.get(at) else { break };
             let uri = core.names().uri(*uri).as_bytes();
@@ -390,6 +429,7 @@ impl ToXml {
         self.open = true;
         self.declared = declared;
         self.declared.clear();
+        Ok(())
     }
 
     fn declare(&mut self, prefix: &[u8], uri: u32, core: &Core) {
@@ -472,51 +512,6 @@ fn push_prefix(level: usize, uri: u32, to: &mut Vec<u8>) {
             }
             to.extend_from_slice(b"ns");
             super::datatype::decimal(u64::from(uri), to);
-        }
-    }
-}
-
-/// Whether there is nothing to escape in eight bytes.
-#[inline]
-fn is_plain(word: u64) -> bool {
-    const ONES: u64 = u64::MAX / 255;
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
-    let low = word.wrapping_sub(ONES * 0x20) & !word;
-    let special = zero(word ^ (ONES * 0x26)) | zero(word ^ (ONES * 0x3c));
-    let other = zero(word ^ (ONES * 0x3e)) | zero(word ^ (ONES * 0x22));
-    (low | special | other) & (ONES << 7) == 0
-}
-
-/// Appends text, or the value of an attribute, with references where XML wants them.
-#[inline]
-pub(crate) fn escape(text: &[u8], attribute: bool, out: &mut Vec<u8>) {
-    let mut eights = text.chunks_exact(8);
-    let plain = eights
-        .by_ref()
-        .all(|eight| <[u8; 8]>::try_from(eight).is_ok_and(|w| is_plain(u64::from_le_bytes(w))));
-    if plain && eights.remainder().iter().all(|&b| b > b'>' || is_plain_byte(b)) {
-        out.extend_from_slice(text);
-    } else {
-        escape_slowly(text, attribute, out);
-    }
-}
-
-#[inline]
-fn is_plain_byte(byte: u8) -> bool {
-    byte >= 0x20 && !matches!(byte, b'&' | b'<' | b'>' | b'"')
-}
-
-fn escape_slowly(text: &[u8], attribute: bool, out: &mut Vec<u8>) {
-    for &byte in text {
-        match byte {
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'\r' => out.extend_from_slice(b"&#xD;"),
-            b'"' if attribute => out.extend_from_slice(b"&quot;"),
-            b'\n' if attribute => out.extend_from_slice(b"&#xA;"),
-            b'\t' if attribute => out.extend_from_slice(b"&#x9;"),
-            other => out.push(other),
         }
     }
 }

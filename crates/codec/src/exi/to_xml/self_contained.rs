@@ -1,7 +1,7 @@
 //! Self-contained elements in XML text. Inside, namespaces have other numbers than outside: made-up
 //! prefixes tell the levels apart, and what was bound outside is bound to nothing that is known.
 
-use super::{Binding, Core, Span, ToXml, put_declaration};
+use super::{Binding, Core, Tag, ToXml, put_declaration};
 
 /// The namespace of a binding from outside; no namespace has this number.
 const FOREIGN: u32 = u32::MAX - 1;
@@ -9,7 +9,7 @@ const FOREIGN: u32 = u32::MAX - 1;
 /// What waits for the end of a self-contained element.
 #[derive(Debug)]
 pub(super) struct Level {
-    cache: Vec<Span>,
+    cache: Vec<Tag>,
     in_scope: Vec<bool>,
     root: Option<usize>,
     /// Length of what was written of names.
