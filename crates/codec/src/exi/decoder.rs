@@ -269,7 +269,11 @@ impl Core {
     /// The text of the last event's value.
     #[inline]
     pub(crate) fn text(&self) -> &[u8] {
-        if self.value.is_own() { self.slice(self.value) } else { self.tables.values.text.get(self.value) }
+        if self.value.is_own() {
+            self.slice(self.value)
+        } else {
+            self.tables.values.text.get(self.value)
+        }
     }
 
     /// The same as a string.

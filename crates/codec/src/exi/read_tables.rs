@@ -25,10 +25,7 @@ impl Words {
     }
 
     /// Appends what `read` reads.
-    fn push(
-        &mut self,
-        read: impl FnOnce(&mut Text) -> Result<bool, Fault>,
-    ) -> Result<Span, Fault> {
+    fn push(&mut self, read: impl FnOnce(&mut Text) -> Result<bool, Fault>) -> Result<Span, Fault> {
         self.buffer.truncate(0);
         read(&mut self.buffer)?;
         let begin = self.text.len();

@@ -195,7 +195,10 @@ mod tests {
     #[test]
     fn a_span_has_its_bounds_and_flags() {
         let span = Span::new(7, 19).unwrap();
-        assert_eq!((span.range(), span.len(), span.is_plain(), span.is_own()), (7..19, 12, false, false));
+        assert_eq!(
+            (span.range(), span.len(), span.is_plain(), span.is_own()),
+            (7..19, 12, false, false)
+        );
         let span = span.plain(true).own();
         assert_eq!((span.range(), span.is_plain(), span.is_own()), (7..19, true, true));
         assert!(Span::new(0, 1 << 30).is_err());
