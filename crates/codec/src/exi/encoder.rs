@@ -1,5 +1,7 @@
 //! From XML text to a stream.
 
+mod canonical;
+
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use super::{
@@ -115,12 +117,12 @@ impl Driver {
         match event {
             xml::Event::Comment(text) if preserve.comments => {
                 self.begin()?;
-                self.flush(false)?;
+                self.flush(self.options.canonical)?;
                 self.walk.strings(Kind::Comment, grammar::Event::Comment, &[&text])?;
             }
             xml::Event::Pi { target, data } if preserve.pis => {
                 self.begin()?;
-                self.flush(false)?;
+                self.flush(self.options.canonical)?;
                 let event = grammar::Event::ProcessingInstruction;
                 self.walk.strings(Kind::Instruction, event, &[target, &data])?;
             }
@@ -187,12 +189,18 @@ impl Driver {
         self.begin()?;
         let name = self.name(start.name, scanner);
         self.walk.start(name, start.prefix)?;
-        if !self.alone.is_empty() && self.alone.binary_search(&name).is_ok() {
+        let alone = !self.alone.is_empty() && self.alone.binary_search(&name).is_ok();
+        if alone {
             self.self_contained(name, start, scanner)?;
+        }
+        let prefixes = self.options.preserve.prefixes && !self.options.strict;
+        let canonical = self.options.canonical;
+        if canonical && prefixes {
+            self.sorted_namespaces(start, scanner, alone)?;
         }
         for declared in scanner.declarations() {
             let (prefix, uri) = (declared.prefix(start), self.uri(declared.uri, scanner));
-            if self.options.preserve.prefixes && !self.options.strict {
+            if prefixes && !canonical {
                 self.walk.namespace(uri, prefix, prefix == start.prefix)?;
             }
             if self.bindings.len() >= MAX_PREFIXES {
@@ -216,7 +224,7 @@ impl Driver {
         scanner: &Scanner,
     ) -> Result<(), Fault> {
         self.walk.self_contained(name, start.prefix)?;
-        if !self.options.preserve.prefixes {
+        if !self.options.preserve.prefixes || self.options.canonical {
             return Ok(());
         }
         let mut hidden: BTreeSet<&str> =
@@ -328,6 +336,9 @@ impl Driver {
     #[inline]
     fn characters(&mut self, text: &str, ends: bool) -> Result<(), Fault> {
         let simple = std::mem::replace(&mut self.after_start, false) && ends;
+        if self.options.canonical {
+            return self.canonical_text(text, simple);
+        }
         let blank = text.bytes().all(super::lexical::is_space);
         if !blank || self.keeps_blank(simple) { self.walk.characters(text) } else { Ok(()) }
     }
@@ -413,6 +424,7 @@ fn driver(
     limits: &Limits,
 ) -> Result<Driver, Error> {
     options.check()?;
+    let options = &options.effective();
     let grammars = grammars.unwrap_or_else(|| Arc::new(built_in::schema_less(options)));
     let mut walk = Walk::new(grammars, options, limits);
     header::begin(options, &mut walk, limits).map_err(|fault| error(fault, 0))?;

@@ -76,7 +76,7 @@ pub(crate) fn read_options(
     limits: &crate::Limits,
 ) -> Result<Options, Fault> {
     let start = read(from)?;
-    let mut options = agreed.clone();
+    let mut options = agreed.effective();
     (options.cookie, options.options_in_header) = (start.cookie, start.options);
     if !start.options {
         return Ok(options);

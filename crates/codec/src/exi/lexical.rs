@@ -1,9 +1,12 @@
 //! From the text of a value to what is coded (EXI §7.1, XML Schema Part 2 §3).
 
+mod canonical;
+
 use super::{
     bits::{Writer, width},
     grammar::{Coding, Datatype, DatatypeId, DateTime, WhiteSpace},
 };
+pub(crate) use canonical::{Form, value};
 
 /// Longest run of digits that is taken as a number: converting long ones takes quadratic time.
 pub(crate) const MAX_DIGITS: usize = 4096;

@@ -14,6 +14,7 @@
 mod bits;
 mod blocks;
 mod built_in;
+mod canonical;
 mod channels;
 mod datatype;
 mod decoder;

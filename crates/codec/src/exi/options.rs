@@ -45,8 +45,8 @@ pub enum SchemaId {
     Named(String),
 }
 
-/// Parameters of the EXI Profile for limiting memory (W3C, 9 September 2014). An encoder acts on
-/// the first only.
+/// Parameters of the EXI Profile for limiting memory (W3C, 9 September 2014). A header with options
+/// has them. Behind the bounds an encoder with a schema gives elements `xsi:type="xs:anyType"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Profile {
     /// Whether values enter the partition of their name.
@@ -98,9 +98,14 @@ pub struct Options {
     pub cookie: bool,
     /// Whether the options are in the header.
     pub options_in_header: bool,
-    /// Whether the encoder orders attributes as Canonical EXI 1.0 does (W3C, 7 June 2018); the rest
-    /// of it is not built.
+    /// Whether the encoder writes Canonical EXI 1.0 (W3C, 7 June 2018), with the options that this
+    /// asks for: pre-compression instead of compression, no cookie. Its option omitOptionsDocument
+    /// is that `options_in_header` is not set. A reader that is told the options otherwise needs to
+    /// know of it.
     pub canonical: bool,
+    /// Whether dates with a zone become those of Coordinated Universal Time in canonical streams:
+    /// the option utcTime of Canonical EXI 1.0.
+    pub utc_time: bool,
 }
 
 impl Options {
@@ -137,6 +142,7 @@ impl Default for Options {
             cookie: false,
             options_in_header: false,
             canonical: false,
+            utc_time: false,
         }
     }
 }

@@ -6,13 +6,13 @@ use std::{
 };
 
 use super::{
-    Alignment, Options, Preserve, Schema, SchemaId,
+    Alignment, Options, Preserve, Profile, Schema, SchemaId,
     bits::{Fault, Reader, Writer},
     decoder::{Core, Item},
     encoder::write_document,
     grammar::Grammars,
     mapping::EXI_URI,
-    schema::Document,
+    schema::{Document, XSD},
 };
 use crate::Limits;
 
@@ -100,6 +100,8 @@ struct Reading {
     text: String,
     /// First name of an entry of the map.
     from: Option<[String; 2]>,
+    /// Whether an element holds the parameters of the profile.
+    is_profile: bool,
 }
 
 /// Reads the options document behind a header's version.
@@ -114,7 +116,8 @@ pub(crate) fn read(from: &mut Reader, agreed: &Options, limits: &Limits) -> Resu
         options_in_header: true,
         ..Options::default()
     };
-    let mut reading = Reading { options, path: Vec::new(), text: String::new(), from: None };
+    let mut reading =
+        Reading { options, path: Vec::new(), text: String::new(), from: None, is_profile: false };
     loop {
         core.next(from, true)?;
         let text = || String::from_utf8_lossy(core.text()).into_owned();
@@ -156,6 +159,7 @@ impl Reading {
             _ if uri != EXI_URI => {}
             ("alignment", "byte") => options.alignment = Alignment::BytePacked,
             ("alignment", "pre-compress") => options.alignment = Alignment::PreCompression,
+            ("uncommon", "p") => self.is_profile = true,
             ("common", "compression") => options.alignment = Alignment::Compression,
             ("common", "fragment") => options.fragment = true,
             ("header", "strict") => options.strict = true,
@@ -180,6 +184,10 @@ impl Reading {
             ("uncommon", "valueMaxLength") => options.value_max_length = Some(number()?),
             ("uncommon", "valuePartitionCapacity") => {
                 options.value_partition_capacity = Some(number()?);
+            }
+            ("uncommon", "p") if std::mem::take(&mut self.is_profile) => {
+                let fault = Fault::Bad("parameters of a profile that are not a decimal");
+                options.profile = read_profile(&self.text).ok_or(fault)?;
             }
             ("lesscommon", "blockSize") => {
                 options.block_size = number()?;
@@ -218,6 +226,40 @@ fn number(name: &str, value: Option<u32>) -> String {
     value.map_or_else(String::new, |value| format!("<{name}>{value}</{name}>"))
 }
 
+/// The parameters of the profile as one decimal, if they are not the defaults (EXI Profile §4): the
+/// sign is that there are local partitions, the numbers before and, reversed, behind the point are
+/// the bounds plus one, or 0 for none.
+fn profile(profile: &Profile) -> String {
+    if *profile == Profile::default() {
+        return String::new();
+    }
+    let plus_one = |bound: Option<u32>| bound.map_or(0, |bound| u64::from(bound) + 1);
+    let sign = if profile.local_value_partitions { "-" } else { "" };
+    let whole = plus_one(profile.built_in_grammars_max);
+    let fraction = plus_one(profile.built_in_productions_max).to_string();
+    let fraction: String = fraction.chars().rev().collect();
+    format!("<p i:type=\"d:decimal\" xmlns:d=\"{XSD}\">{sign}{whole}.{fraction}</p>")
+}
+
+fn read_profile(text: &str) -> Option<Profile> {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let bound = |digits: &str| {
+        let digits = if digits.is_empty() { "0" } else { digits };
+        let value: u64 = digits.parse().ok()?;
+        Some(value.checked_sub(1).and_then(|bound| u32::try_from(bound).ok()))
+    };
+    let reversed: String = fraction.chars().rev().collect();
+    Some(Profile {
+        local_value_partitions: negative,
+        built_in_grammars_max: bound(whole)?,
+        built_in_productions_max: bound(&reversed)?,
+    })
+}
+
 /// The document: what differs from the defaults (EXI §5.4).
 fn document(options: &Options) -> String {
     let alignment = match options.alignment {
@@ -225,7 +267,8 @@ fn document(options: &Options) -> String {
         Alignment::PreCompression => "<pre-compress/>",
         Alignment::BitPacked | Alignment::Compression => "",
     };
-    let mut uncommon = element("alignment", alignment)
+    let mut uncommon = profile(&options.profile)
+        + &element("alignment", alignment)
         + &flag("selfContained", options.self_contained)
         + &number("valueMaxLength", options.value_max_length)
         + &number("valuePartitionCapacity", options.value_partition_capacity);

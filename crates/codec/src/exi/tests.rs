@@ -1,5 +1,8 @@
 //! Whole streams; those of others are in `tests/`.
 
+mod canonical;
+mod profile;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

@@ -1,6 +1,8 @@
 //! Walks grammars from events to a stream.
 
+mod profile;
 mod self_contained;
+mod types;
 
 use std::sync::Arc;
 
@@ -10,12 +12,13 @@ use super::{
     built_in::{FRAGMENT, Fixed, LEARNED, PRODUCTION_BYTES, RULE_BYTES, is_content},
     channels::{self, Plan},
     datatype,
-    decoder::{UNTYPED, XSI_NIL, XSI_TYPE},
+    decoder::{UNTYPED, XSI_NIL},
     grammar::{
-        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, Rule, RuleId, TypeId,
+        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId,
+        TypeId, WhiteSpace,
     },
     index::KeyMap,
-    lexical::{self, Typed},
+    lexical::{self, Form, Typed},
     mapping,
     tables::{NONE, Names, Values},
 };
@@ -95,6 +98,15 @@ pub(crate) struct Walk {
     /// Whole blocks.
     done: Vec<u8>,
     block: Option<Block>,
+    /// Whether the profile bounds what is learned.
+    bounded: bool,
+    /// The type that learns nothing, if it can be used.
+    any_type: Option<QName>,
+    /// Whether nothing but declarations came since the last start of an element.
+    at_start: bool,
+    /// Whether white space is kept where the schema would not.
+    verbatim: bool,
+    form: Form,
     limits: Limits,
 }
 
@@ -126,6 +138,15 @@ impl Walk {
             to: Writer::new(options.alignment != Alignment::BitPacked),
             done: Vec::new(),
             block: Plan::of(options).map(block),
+            bounded: profile::is_bounded(&options.profile),
+            // Lexical values would need a prefix for it.
+            any_type: profile::any_type(&grammars).filter(|_| !options.preserve.lexical),
+            at_start: false,
+            verbatim: false,
+            form: match options.canonical {
+                true => Form::Canonical { utc: options.utc_time },
+                false => Form::Given,
+            },
             limits: *limits,
             grammars,
         }
@@ -320,6 +341,9 @@ impl Walk {
     }
 
     fn learn(&mut self, rule: RuleId, kind: Kind, name: u32) -> Result<(), Fault> {
+        if self.bounded && self.counts_only(rule) {
+            return self.check();
+        }
         let count = &mut self.learned[(rule & !LEARNED) as usize];
         let key = u64::from(rule) << 32 | u64::from(name) << 4 | kind as u64;
         self.found.insert(key, *count);
@@ -366,6 +390,9 @@ impl Walk {
     pub(crate) fn start(&mut self, name: u32, prefix: &str) -> Result<(), Fault> {
         self.touch(name);
         if self.is_learned() {
+            if self.bounded && self.leave_learning(Kind::Start, name)? {
+                return self.start(name, prefix);
+            }
             let rule = self.rule;
             if !self.learned_code(Kind::Start, name) {
                 self.fixed_code(Event::StartElementAny)?;
@@ -439,18 +466,22 @@ impl Walk {
         }
         self.stack.push(Frame { rule: next, name: self.name, type_id: self.type_id });
         (self.rule, self.name, self.type_id) = (rule, name, type_id);
+        self.at_start = true;
         Ok(())
     }
 
     pub(crate) fn end(&mut self) -> Result<(), Fault> {
         if self.is_learned() {
+            if self.bounded && self.leave_learning(Kind::End, 0)? {
+                return self.end();
+            }
             let rule = self.rule;
             if is_content(rule) {
                 let (count, bits) = self.first_part();
                 self.to.bits(count, bits);
             } else if !self.learned_code(Kind::End, 0) {
                 self.fixed_code(Event::EndElement)?;
-                self.learn(rule, Kind::End, 0)?;
+                self.learn_once(rule, Kind::End, 0)?;
             }
         } else {
             if self.path(Kind::End, 0).is_none() {
@@ -480,13 +511,37 @@ impl Walk {
         self.is_learned() || self.path(Kind::Characters, 0).is_some()
     }
 
+    /// Whether character data of any kind is.
+    pub(crate) fn takes_text(&mut self) -> bool {
+        self.takes_characters() || self.path(Kind::CharactersUntyped, 0).is_some()
+    }
+
+    /// What the type of character data that is possible here does to white space.
+    pub(crate) fn white_space(&mut self) -> Option<WhiteSpace> {
+        if self.is_learned() {
+            return None;
+        }
+        let path = self.path(Kind::Characters, 0)?;
+        let Event::Characters(id) = path.production.event else { return None };
+        let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
+        types.get(id as usize).map(|datatype| datatype.white_space)
+    }
+
+    /// Whether white space is kept where the schema would not.
+    pub(crate) fn set_verbatim(&mut self, verbatim: bool) {
+        self.verbatim = verbatim;
+    }
+
     pub(crate) fn characters(&mut self, text: &str) -> Result<(), Fault> {
         let name = self.name;
         if self.is_learned() {
+            if self.bounded && self.leave_learning(Kind::Characters, 0)? {
+                return self.characters(text);
+            }
             let rule = self.rule;
             if !self.learned_code(Kind::Characters, 0) {
                 self.fixed_code(Event::CharactersUntyped)?;
-                self.learn(rule, Kind::Characters, 0)?;
+                self.learn_once(rule, Kind::Characters, 0)?;
             }
             self.rule |= 1;
             return self.value(name, UNTYPED, text, Typed::Text(text));
@@ -516,7 +571,9 @@ impl Walk {
         let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
         let normal = match types.get(datatype as usize) {
             Some(found)
-                if !self.options.preserve.lexical && !lexical::takes_space(&found.coding) =>
+                if !self.options.preserve.lexical
+                    && !self.verbatim
+                    && !lexical::takes_space(&found.coding) =>
             {
                 lexical::normalise(text, found.white_space)
             }
@@ -525,7 +582,7 @@ impl Walk {
         let text = normal.as_deref().unwrap_or(text);
         let value = match datatype {
             UNTYPED => Some(Typed::Text(text)),
-            _ => lexical::parse(types, datatype, text),
+            _ => lexical::value(types, datatype, text, self.form),
         };
         let Some(value) = value else { return Ok(false) };
         self.code(path);
@@ -546,6 +603,9 @@ impl Walk {
     pub(crate) fn attribute(&mut self, name: u32, prefix: &str, text: &str) -> Result<(), Fault> {
         self.touch(name);
         if self.is_learned() {
+            if self.bounded && self.leave_learning(Kind::Attribute, name)? {
+                return self.attribute(name, prefix, text);
+            }
             let rule = self.rule;
             if !self.learned_code(Kind::Attribute, name) {
                 self.fixed_code(Event::AttributeAny)?;
@@ -589,76 +649,6 @@ impl Walk {
         datatype.copied().unwrap_or(UNTYPED)
     }
 
-    /// `xsi:nil` where the grammar knows it, if its value is a boolean.
-    fn nil(&mut self, prefix: &str, text: &str) -> Result<bool, Fault> {
-        let nil = match text.trim() {
-            "true" | "1" => true,
-            "false" | "0" => false,
-            _ => return Ok(false),
-        };
-        let Some(path) = self.path(Kind::Nil, 0) else { return Ok(false) };
-        self.code(&path);
-        let name = self.names.initial(XSI_NIL);
-        self.prefix(name, prefix);
-        if self.options.preserve.lexical {
-            self.values.write(name, text, &mut self.names, &mut self.to, |text, _, to| {
-                datatype::write_restricted(&mapping::BOOLEAN, text, to);
-            })?;
-        } else {
-            self.to.bits(u32::from(nil), 1);
-        }
-        self.rule = path.production.next;
-        if let Some(found) = self.grammars.types.get(self.type_id as usize).filter(|_| nil) {
-            self.rule = found.empty;
-        }
-        Ok(true)
-    }
-
-    /// `xsi:type`; `target` is what its value means in scope.
-    pub(crate) fn type_attribute(
-        &mut self,
-        prefix: &str,
-        target: u32,
-        target_prefix: &str,
-        text: &str,
-    ) -> Result<(), Fault> {
-        let name = self.names.initial(XSI_TYPE);
-        let rule = self.rule;
-        self.touch(name);
-        self.touch(target);
-        if self.is_learned() {
-            if !self.learned_code(Kind::Attribute, name) {
-                self.fixed_code(Event::AttributeAny)?;
-                self.names.write_name(name, &mut self.to);
-                self.learn(rule, Kind::Attribute, name)?;
-            }
-        } else {
-            let path = self.path(Kind::Type, 0);
-            let path = path.ok_or(Fault::Bad("the schema does not allow xsi:type here"))?;
-            self.code(&path);
-            self.rule = path.production.next;
-        }
-        self.prefix(name, prefix);
-        if self.options.preserve.lexical {
-            let chars = |text: &str, ascii, to: &mut Writer| to.chars(text, ascii);
-            self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
-        } else {
-            self.names.write_name(target, &mut self.to);
-            self.prefix(target, target_prefix);
-        }
-        if self.options.preserve.lexical && !self.options.preserve.prefixes {
-            // Who reads it cannot tell what the prefix stands for.
-            return Ok(());
-        }
-        let named = self.names.qname(target);
-        if let Some(&id) = named.and_then(|name| self.grammars.named_types.get(&name))
-            && let Some(found) = self.grammars.types.get(id as usize)
-        {
-            (self.rule, self.type_id) = (found.first, id);
-        }
-        Ok(())
-    }
-
     /// NS, where the grammar has it; `own` says that it is the prefix of the element itself.
     pub(crate) fn namespace(&mut self, uri: u32, prefix: &str, own: bool) -> Result<(), Fault> {
         if self.event(Kind::Namespace, Event::Namespace)? {
@@ -678,6 +668,9 @@ impl Walk {
         event: Event,
         strings: &[&str],
     ) -> Result<(), Fault> {
+        if self.bounded && self.is_learned() {
+            self.leave_learning(kind, 0)?;
+        }
         if !self.event(kind, event)? {
             return Err(NOT_ALLOWED);
         }
@@ -738,7 +731,8 @@ impl Walk {
                 self.to.unsigned(lexical::items(text).count() as u64);
                 for one in lexical::items(text) {
                     let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
-                    let value = lexical::parse(types, item, one).ok_or(NOT_ALLOWED)?;
+                    let value = lexical::value(types, item, one, self.form);
+                    let value = value.ok_or(NOT_ALLOWED)?;
                     self.write(name, item, value)?;
                 }
                 Ok(())
@@ -767,7 +761,8 @@ impl Walk {
                 let text = &block.text[begin..block.ends[value]];
                 let datatype = block.plan.datatypes[value];
                 let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
-                let typed = lexical::parse(types, datatype, text).unwrap_or(Typed::Text(text));
+                let typed = lexical::value(types, datatype, text, self.form);
+                let typed = typed.unwrap_or(Typed::Text(text));
                 self.write(channel.name, datatype, typed)?;
             }
         }

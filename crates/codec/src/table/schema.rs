@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::exi::{Grammars, Options, Schema, SchemaId};
+use crate::exi::{Grammars, Options, Profile, Schema, SchemaId};
 use crate::{Error, Limits};
 
 /// Most sets of options whose grammars are kept; the oldest go first.
@@ -32,6 +32,9 @@ impl CompiledSchema {
             value_max_length: None,
             value_partition_capacity: None,
             canonical: false,
+            utc_time: false,
+            self_contained_elements: Vec::new(),
+            profile: Profile::default(),
             schema_id: SchemaId::Agreed,
             ..options.clone()
         };

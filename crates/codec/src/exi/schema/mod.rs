@@ -49,7 +49,7 @@ use names::{Text, Texts};
 /// What errors call this.
 const CODEC: &str = "xsd";
 /// The namespace of XML Schema.
-const XSD: &str = "http://www.w3.org/2001/XMLSchema";
+pub(super) const XSD: &str = "http://www.w3.org/2001/XMLSchema";
 /// The namespace of the prefix `xml`.
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 /// The namespace of `xsi:type` and `xsi:nil`.
