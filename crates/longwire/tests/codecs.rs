@@ -194,6 +194,7 @@ fn bad_input_is_one_line_and_status_1() {
         (&["decode", "--codec", "deflate"], b"", "the input ends early"),
         (&["decode", "--codec", "zstd", "--max-output", "100 B"], &coded, "output_bytes"),
         (&["encode", "--codec", "identity", "--max-output", "3 B"], b"four", "--max-output"),
+        (&["encode", "--codec", "identity", "--max-output", "3"], b"four", "--max-output"),
         (&["compare", "no-such-file"], b"", "cannot read no-such-file"),
     ];
     for (arguments, input, says) in cases {

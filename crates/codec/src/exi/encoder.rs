@@ -348,12 +348,10 @@ impl Driver {
             return false;
         }
         let preserve = self.spaces.last().is_some_and(|space| space.1);
-        let lexical = self.options.preserve.lexical;
-        if simple {
-            self.walk.takes_characters() || preserve || lexical
-        } else {
-            (preserve || lexical) && (!self.options.strict || self.walk.takes_characters())
-        }
+        let kept = preserve || self.options.preserve.lexical;
+        // Strict grammars have a place for it only where they have one for values.
+        let anywhere = kept && !self.options.strict;
+        (simple || kept) && (anywhere || self.walk.takes_characters())
     }
 }
 

@@ -409,6 +409,27 @@ fn self_contained_elements_have_the_grammars_of_a_fragment() {
 }
 
 #[test]
+fn white_space_that_a_strict_schema_has_no_place_for_is_left_out() {
+    let xsd = b"<s:schema xmlns:s='http://www.w3.org/2001/XMLSchema'><s:element name='a'>\
+        <s:complexType><s:sequence><s:element name='b' type='s:string' minOccurs='0'/>\
+        </s:sequence></s:complexType></s:element></s:schema>";
+    let limits = Limits::default();
+    let document = schema::Document { location: "x", bytes: xsd };
+    let schema = Schema::parse(&[document], &mut |_, _| None, &limits).unwrap();
+    for lexical in [false, true] {
+        let preserve = Preserve { lexical, ..Preserve::default() };
+        let options = Options { strict: true, preserve, ..Options::default() };
+        let grammars = Arc::new(schema.grammars(&options, &limits).unwrap());
+        for (xml, back) in [("<a> </a>", "<a/>"), ("<a> <b> </b>\n</a>", "<a><b> </b></a>")] {
+            let stream = encode(xml.as_bytes(), &options, Some(&grammars), &limits).unwrap();
+            let text = decode(&stream, &options, Some(&grammars), &limits).unwrap();
+            let text = String::from_utf8(text).unwrap().replace("<a></a>", "<a/>");
+            assert_eq!(text, back, "{lexical}");
+        }
+    }
+}
+
+#[test]
 fn declarations_in_front_of_sc_are_kept() {
     // As other encoders may write it; ours has NS behind SC.
     let options = Options {

@@ -70,8 +70,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn media_of(files: &[Vec<u8>]) -> &'static str {
     let all_begin_with = |signs: &[u8]| {
         files.iter().all(|file| {
-            let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
-            let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+            // The marks of UTF-8 and UTF-16; in the latter every other byte of ASCII is 0.
+            let mark = |byte: &u8| matches!(byte, 0xef | 0xbb | 0xbf | 0xfe | 0xff | 0);
+            let first = file.iter().find(|byte| !byte.is_ascii_whitespace() && !mark(byte));
             first.is_some_and(|byte| signs.contains(byte))
         })
     };

@@ -38,7 +38,7 @@ pub(crate) struct ExiOptions {
     /// Layout of the stream.
     #[arg(long, value_name = "HOW")]
     alignment: Option<AlignmentName>,
-    /// Only what the schema allows, in fewer bits.
+    /// Only what the schema allows, in fewer bits; of --preserve, only lexical works with it.
     #[arg(long)]
     strict: bool,
     /// What is kept besides elements, attributes and their values.
@@ -253,6 +253,15 @@ pub(crate) fn check_encoding(
     check(codec, &taken)
 }
 
+/// A number of bytes, plain or with its unit.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok());
+    match plain.flatten() {
+        Some(bytes) => Ok(bytes),
+        None => link::units::parse_size(text).map_err(|error| error.to_string()),
+    }
+}
+
 /// A file that is needed whole, of bounded length.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes =
@@ -273,6 +282,15 @@ mod tests {
         assert_eq!(element("b").unwrap(), ["", "b"].map(String::from));
         for wrong in ["", "{a}", "{a", "a:b", "}b"] {
             assert!(element(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn bytes_need_no_unit() {
+        assert_eq!(bytes("4096"), Ok(4096));
+        assert_eq!(bytes("4 KiB"), Ok(4096));
+        for wrong in ["", "-1", "4096 x", "99999999999999999999"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use codec::{Error, Settings};
 
-use super::options::{ExiOptions, Header, Shared, check_encoding};
+use super::options::{ExiOptions, Header, Shared, bytes, check_encoding};
 
 /// Bytes that are read at a time.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -64,7 +64,7 @@ struct Common {
     #[arg(long, value_name = "NAME")]
     codec: String,
     /// Most that may come out (default: 1 GiB).
-    #[arg(long, value_name = "BYTES", value_parser = link::units::parse_size)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_output: Option<u64>,
     #[command(flatten)]
     shared: Shared,

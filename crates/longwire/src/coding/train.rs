@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use codec::dictionary::{Dictionary, excerpt, gather, train};
 use codec::{Error, Limits};
 
-use super::options::read;
+use super::options::{bytes, read};
 
 /// Bounds of a dictionary, in bytes: below is nothing worth naming, above nothing is sent about.
 const MIN_BYTES: u64 = 256;
@@ -100,7 +100,7 @@ fn make(args: &Args, samples: &[&[u8]]) -> Result<Dictionary, Error> {
 }
 
 fn size(text: &str) -> Result<usize, String> {
-    let bytes = link::units::parse_size(text).map_err(|error| error.to_string())?;
+    let bytes = bytes(text)?;
     match usize::try_from(bytes) {
         Ok(size) if (MIN_BYTES..=MAX_BYTES).contains(&bytes) => Ok(size),
         _ => Err(format!("{bytes} B is not from {MIN_BYTES} B to {} MiB", MAX_BYTES >> 20)),
