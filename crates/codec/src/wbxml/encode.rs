@@ -17,6 +17,10 @@ const NO_PUBLIC_ID: u32 = 1;
 /// Names that an [`Encoder`] keeps from one document to the next: more than any vocabulary has.
 const KEPT_NAMES: usize = 1 << 12;
 
+/// Room that is there at the begin: small documents need no more, and growing to it takes time.
+const FIRST_ITEMS: usize = 32;
+const FIRST_BYTES: usize = 1 << 16;
+
 /// Makes a WBXML 1.3 document of an XML document. The same document gives the same bytes.
 ///
 /// # Errors
@@ -77,7 +81,7 @@ impl<'a> Encoder<'a> {
     fn document(&mut self, document: &str) -> Result<Vec<u8>, Error> {
         let Self { settings, limits, scanner, body } = self;
         scanner.clear();
-        body.begin(settings);
+        body.begin(settings, document.len());
         let mut at = 0;
         loop {
             // Without `?`, which would copy the event.
@@ -173,10 +177,10 @@ impl<'a> Body<'a> {
             keep_white_space: settings.keep_white_space,
             chosen: false,
             tag_page: 0,
-            tags: Vec::new(),
-            starts: Vec::new(),
+            tags: Vec::with_capacity(FIRST_ITEMS),
+            starts: Vec::with_capacity(FIRST_ITEMS),
             known_table: None,
-            open: Vec::new(),
+            open: Vec::with_capacity(FIRST_ITEMS),
             public: None,
             doctype: (String::new(), String::new()),
             default: UriId::NONE,
@@ -187,9 +191,10 @@ impl<'a> Body<'a> {
     }
 
     /// Makes ready for a document.
-    fn begin(&mut self, settings: &Settings<'a>) {
+    fn begin(&mut self, settings: &Settings<'a>, document_len: usize) {
         self.table = None;
         self.bytes.clear();
+        self.bytes.reserve((document_len / 2).min(FIRST_BYTES));
         self.strings.clear();
         (self.tag_page, self.attribute_page) = (0, 0);
         self.open.clear();

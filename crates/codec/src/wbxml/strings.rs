@@ -11,6 +11,9 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Shorter texts cost less inline than an index.
 const MIN_TEXT_BYTES: usize = 2;
 
+/// Room that is there at the begin: small documents need no more.
+const FIRST_ITEMS: usize = 64;
+
 /// A place in the body that refers to a string.
 #[derive(Debug)]
 struct Use {
@@ -48,8 +51,8 @@ impl Strings {
     pub(super) fn new(settings: &Settings<'_>, limits: &Limits) -> Self {
         Self {
             known: Interner::default(),
-            counts: Vec::new(),
-            uses: Vec::new(),
+            counts: Vec::with_capacity(FIRST_ITEMS),
+            uses: Vec::with_capacity(FIRST_ITEMS),
             texts: settings.string_table,
             charset: settings.charset,
             table_bytes: limits.table_bytes,

@@ -285,11 +285,6 @@ impl TokenTable {
         self.uris.get(number)
     }
 
-    fn is_type(&self, public: &str, system: &str) -> bool {
-        self.public.iter().any(|known| known == public)
-            || (public.is_empty() && !system.is_empty() && self.system == system)
-    }
-
     /// Whether tags are told by namespace and local name, not as written.
     pub(super) fn has_namespaces(&self) -> bool {
         self.uris.len() > 0
@@ -379,6 +374,47 @@ pub(super) fn by_number(number: u32) -> impl Iterator<Item = &'static TokenTable
     tables().iter().filter(move |table| table.number == number)
 }
 
+/// What a table is found by; seeds of [`Index::names`].
+const PUBLIC: u32 = 0;
+const SYSTEM: u32 = 1;
+const URI: u32 = 2;
+
+/// The tables by what documents tell of themselves.
+#[derive(Default)]
+struct Index {
+    names: Interner,
+    found: Vec<Vec<&'static TokenTable>>,
+}
+
+impl Index {
+    fn add(&mut self, what: u32, name: &str, table: &'static TokenTable) {
+        let Ok(id) = self.names.intern(what, name) else { return };
+        self.found.resize(self.names.len(), Vec::new());
+        self.found[id as usize].push(table);
+    }
+
+    /// The tables that have the name, which is not empty.
+    fn get(&self, what: u32, name: &str) -> &[&'static TokenTable] {
+        let id = self.names.find(what, name).filter(|_| !name.is_empty());
+        id.and_then(|id| self.found.get(id as usize)).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn index() -> &'static Index {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index = Index::default();
+        for table in tables() {
+            table.public.iter().for_each(|public| index.add(PUBLIC, public, table));
+            index.add(SYSTEM, &table.system, table);
+            for uri in (0..).take(table.uris.len()) {
+                index.add(URI, table.uri(uri), table);
+            }
+        }
+        index
+    })
+}
+
 /// The table for a document with this type and this root element: one that has both, or else one
 /// for the namespace, or for the type.
 pub(super) fn by_root(
@@ -386,22 +422,19 @@ pub(super) fn by_root(
     uri: &str,
     local: &str,
 ) -> Option<&'static TokenTable> {
-    let knows = |table: &&TokenTable| !uri.is_empty() && table.tag_code(uri, local).is_some();
-    let mut typed = None;
-    if !public.is_empty() || !system.is_empty() {
-        for table in tables().iter().filter(|table| table.is_type(public, system)) {
-            if knows(&table) {
-                return Some(table);
-            }
-            typed = typed.or(Some(table));
-        }
-    }
-    if uri.is_empty() { typed } else { tables().iter().find(knows).or(typed) }
+    let knows = |table: &&&TokenTable| table.tag_code(uri, local).is_some();
+    let typed = match public {
+        "" => index().get(SYSTEM, system),
+        public => index().get(PUBLIC, public),
+    };
+    let named = index().get(URI, uri);
+    let both = typed.iter().find(|table| !uri.is_empty() && knows(table));
+    both.or_else(|| named.iter().find(knows)).or(typed.first()).copied()
 }
 
 /// The table for a public identifier as text.
 pub(super) fn by_public(public: &str) -> Option<&'static TokenTable> {
-    tables().iter().find(|table| table.public.iter().any(|known| known == public))
+    index().get(PUBLIC, public).first().copied()
 }
 
 #[cfg(test)]
