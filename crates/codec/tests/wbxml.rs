@@ -2,13 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "common/collapsed.rs"]
+mod collapsed;
 mod infoset;
 
 use std::path::{Path, PathBuf};
 
+use collapsed::collapsed;
 use infoset::{Rules, difference};
-use longwire_codec::wbxml::{Settings, TokenTable, decode, encode, tables};
-use longwire_codec::xml::{Event, Reader, Writer};
+use longwire_codec::wbxml::{Charset, Encoder, Settings, TokenTable, decode, encode, tables};
+use longwire_codec::xml::Writer;
 use longwire_codec::{Error, Limits};
 
 /// What WBXML keeps: no comments; prefixes where tables have no namespaces; white space as the
@@ -67,36 +70,6 @@ fn example_table(first: bool) -> TokenTable {
     TokenTable::parse(text).unwrap()
 }
 
-/// The document with white space as one space, and none beside tags: the encoders of these streams
-/// took it away, each in its own way.
-fn collapsed(document: &str) -> String {
-    let mut reader = Reader::of(document, &Limits::default());
-    let mut writer = Writer::new();
-    loop {
-        match reader.next().unwrap() {
-            Event::Start(start) => {
-                writer.start(reader.scanner().written());
-                for declared in reader.declarations() {
-                    writer.namespace(declared.prefix(&start), reader.names().uri(declared.uri));
-                }
-                for attribute in reader.attributes() {
-                    let local = reader.names().name(attribute.name).local;
-                    let value = attribute.value(&start);
-                    writer.attribute_prefixed(attribute.prefix(&start), local, &value);
-                }
-            }
-            Event::End { .. } => writer.end(reader.scanner().written()),
-            Event::Text(text) => {
-                let words: Vec<_> = text.split_ascii_whitespace().collect();
-                writer.text(&words.join(" "));
-            }
-            Event::Pi { target, data } => writer.pi(target, &data),
-            Event::Eof => return String::from_utf8(writer.finish()).unwrap(),
-            _ => {}
-        }
-    }
-}
-
 fn name(path: &Path) -> String {
     let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap()).collect();
     parts[parts.len() - 2..].join("/")
@@ -124,7 +97,8 @@ fn streams_of_others_decode_to_their_documents() {
             (Ok(decoded), Ok(expected)) => {
                 pairs += 1;
                 let decoded = String::from_utf8(decoded).unwrap();
-                let (expected, decoded) = (collapsed(&expected), collapsed(&decoded));
+                let text = |document: &str| collapsed(document).unwrap();
+                let (expected, decoded) = (text(&expected), text(&decoded));
                 // This stream says "+wbxml" where its document says "+xml".
                 let other = name(&path) == "syncml11/syncml-003.wbxml";
                 let decoded = if other { decoded.replace("+wbxml", "+xml") } else { decoded };
@@ -279,6 +253,106 @@ fn character_sets_are_read_or_refused_by_number() {
     assert!(decoded(&[3], &[0xe4, 0]).is_err());
     let error = decoded(&[17], b"a\0").unwrap_err().to_string();
     assert!(error.contains("charset 17"), "{error}");
+}
+
+#[test]
+fn character_sets_are_written() {
+    let document = "<?p q\u{ff}?><a b=\"x\u{e4}\u{20ac}y\">tell \u{e4} twice<c>tell \u{e4} twice</c>\
+                    <c>tell \u{e4} twice\u{1f600}</c></a>";
+    for (charset, number) in [
+        (Charset::UsAscii, 3),
+        (Charset::Iso8859_1, 4),
+        (Charset::Utf8, 106),
+        (Charset::Utf16, 0x87),
+    ] {
+        let settings = Settings { charset, ..Settings::default() };
+        if charset == Charset::UsAscii {
+            // An instruction's data has no entities in XML, but tokens can say them.
+            assert_eq!(encode(document.as_bytes(), &settings, &Limits::default()).unwrap()[2], 3);
+        }
+        let stream = encode(document.as_bytes(), &settings, &Limits::default()).unwrap();
+        assert_eq!(stream[2], number);
+        let again = decode(&stream, &Settings::default(), &Limits::default()).unwrap();
+        let again = String::from_utf8(again).unwrap();
+        assert_eq!(difference(document, &again, &EXACT), None, "{charset:?}: {again}");
+    }
+    let settings = Settings { charset: Charset::UsAscii, ..Settings::default() };
+    let error = encode("<\u{e4}/>".as_bytes(), &settings, &Limits::default()).unwrap_err();
+    assert!(error.to_string().contains("UsAscii"), "{error}");
+}
+
+#[test]
+fn an_encoder_writes_the_same_whatever_came_before() {
+    let limits = Limits { table_bytes: 9000, ..Limits::default() };
+    let settings = Settings::default();
+    let mut encoder = Encoder::new(&settings, &limits);
+    let syncml = "<SyncML xmlns='SYNCML:SYNCML1.1'><SyncBody x='1'>t</SyncBody></SyncML>";
+    let soap =
+        "<s:Envelope xmlns:s='http://schemas.xmlsoap.org/soap/envelope/'><s:Body/></s:Envelope>";
+    let names = |prefix: char| (0..30).map(|n| format!("<{prefix}{n}/>")).collect::<String>();
+    let (first, second) = (format!("<a>{}</a>", names('f')), format!("<a>{}</a>", names('s')));
+    // Either has room for its names, both have not.
+    let both = format!("<a>{}{}</a>", names('f'), names('s'));
+    assert!(matches!(encode(both.as_bytes(), &settings, &limits), Err(Error::Limit { .. })));
+    for document in [syncml, soap, "<a><b></a>", syncml, &first, &second, &first, soap, "<a/>"] {
+        let alone = encode(document.as_bytes(), &settings, &limits);
+        let after = encoder.encode(document.as_bytes());
+        assert_eq!(alone, after, "{document}");
+        assert!(alone.is_ok() || document.contains("<b></a>"), "{alone:?}");
+    }
+}
+
+#[test]
+fn many_namespaces_are_in_scope_on_both_sides_or_refused() {
+    let limits = Limits { depth: 1000, ..Limits::default() };
+    // Each level has another default; that is no growing list.
+    let deep = (0..600).map(|n| format!("<a xmlns='u{}'>", n % 2)).collect::<String>();
+    let deep = deep + &"</a>".repeat(600);
+    let stream = encode(deep.as_bytes(), &Settings::default(), &limits).unwrap();
+    let again = decode(&stream, &Settings::default(), &limits).unwrap();
+    assert_eq!(difference(&deep, &String::from_utf8(again).unwrap(), &EXACT), None);
+    for uri in ["http://schemas.xmlsoap.org/soap/envelope/", "unknown"] {
+        let wide = |count: usize| {
+            let declared = (0..count).map(|n| format!(" xmlns:p{n}='u'")).collect::<String>();
+            format!("<Envelope xmlns='{uri}'{declared}/>")
+        };
+        let there = |count| encode(wide(count).as_bytes(), &Settings::default(), &limits);
+        let again = decode(&there(256).unwrap(), &Settings::default(), &limits).unwrap();
+        assert_eq!(difference(&wide(256), &String::from_utf8(again).unwrap(), &EXACT), None);
+        assert!(matches!(there(257), Err(Error::Limit { .. })));
+    }
+}
+
+#[test]
+fn hostile_streams_are_refused() {
+    let whole = |body: &[u8]| {
+        // The table holds "a" and an e with an acute accent.
+        let stream = [&[3, 1, 106, 5, b'a', 0, 0xc3, 0xa9, 0], body].concat();
+        decode(&stream, &Settings::default(), &Limits::default())
+    };
+    assert!(whole(&[0x04, 0]).is_ok());
+    let cases: [(&str, &[u8]); 14] = [
+        ("index behind the table", &[0x04, 5]),
+        ("index inside a character", &[0x44, 0, 0x83, 3, 1]),
+        ("index that wraps", &[0x04, 0x8f, 0xff, 0xff, 0xff, 0x7f]),
+        ("integer of 33 bits", &[0x04, 0x9f, 0xff, 0xff, 0xff, 0x7f]),
+        ("integer of six bytes", &[0x04, 0x80, 0x80, 0x80, 0x80, 0x80, 0]),
+        ("entity of a surrogate", &[0x44, 0, 2, 0x83, 0xb0, 0, 1]),
+        ("entity over the last character", &[0x44, 0, 2, 0xc4, 0x80, 0, 1]),
+        ("entity of no character of XML", &[0x44, 0, 2, 0, 1]),
+        ("attribute outside of a tag", &[0x04, 0, 0x04, 0]),
+        ("value before an attribute", &[0x84, 0, 3, b'x', 0, 1]),
+        ("attribute twice", &[0x84, 0, 4, 0, 4, 0, 1]),
+        ("opaque length beyond the rest", &[0x44, 0, 0xc3, 0x8f, 0xff, 0xff, 0xff, 0x7f, 1]),
+        ("string without its end", &[0x44, 0, 3, b'x']),
+        ("extension of no table", &[0x44, 0, 0xc0, 1]),
+    ];
+    // A tag of SyncML that says that it is in no namespace of SyncML: two defaults in one tag.
+    let two = [&[3, 0x9f, 0x53, 106, 6][..], b"xmlns\0", &[0xad, 4, 0, 3, b'y', 0, 1]].concat();
+    assert!(decode(&two, &Settings::default(), &Limits::default()).is_err());
+    for (what, body) in cases {
+        assert!(matches!(whole(body), Err(Error::Malformed { .. })), "{what}");
+    }
 }
 
 #[test]

@@ -3,16 +3,19 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "common/collapsed.rs"]
+mod collapsed;
 mod infoset;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use collapsed::collapsed;
 use infoset::{Rules, difference};
 use longwire_codec::Limits;
 use longwire_codec::wbxml::{Settings, TokenTable, decode, encode, tables};
-use longwire_codec::xml::{Event, Reader, Writer, to_utf8};
+use longwire_codec::xml::{Event, Reader, to_utf8};
 
 /// What stays of a document on its way through a program that treats white space in its own way.
 const KEPT: Rules = Rules { comments: false, ..Rules::ELEMENTS };
@@ -51,38 +54,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The document with words a space apart and none beside tags, without prolog and comments.
-fn collapsed(document: &str) -> Option<String> {
-    let mut reader = Reader::of(document, &Limits::default());
-    let mut writer = Writer::new();
-    loop {
-        match reader.next().ok()? {
-            Event::Start(start) => {
-                writer.start(reader.scanner().written());
-                for declared in reader.declarations() {
-                    writer.namespace(declared.prefix(&start), reader.names().uri(declared.uri));
-                }
-                for attribute in reader.attributes() {
-                    let local = reader.names().name(attribute.name).local;
-                    let value = attribute.value(&start);
-                    writer.attribute_prefixed(attribute.prefix(&start), local, &value);
-                }
-            }
-            Event::End { .. } => writer.end(reader.scanner().written()),
-            Event::Text(text) => {
-                let words: Vec<_> = text.split_ascii_whitespace().collect();
-                writer.text(&words.join(" "));
-            }
-            Event::Eof => return String::from_utf8(writer.finish()).ok(),
-            _ => {}
-        }
-    }
-}
-
 fn same(expected: &str, actual: &str) -> Result<(), String> {
     // `$(x)` is `$(x:noesc)` where nothing else is said (WAP-191 §10.3.2).
     let collapsed = |text: &str| {
-        let text = collapsed(text).ok_or("not well-formed".to_owned());
+        let text = collapsed(text).map_err(|error| error.to_string());
         text.map(|text| text.replace(":noesc)", ")"))
     };
     match difference(&collapsed(expected)?, &collapsed(actual)?, &KEPT) {

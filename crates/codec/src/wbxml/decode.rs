@@ -87,8 +87,14 @@ struct Open {
     /// Where in the output its name stands.
     name: (usize, usize),
     opaque: Kind,
-    /// How many bindings there were outside of it.
+    outside: Scope,
+}
+
+/// How many prefixes and defaults are in scope.
+#[derive(Clone, Copy, Default)]
+struct Scope {
     bindings: usize,
+    defaults: usize,
 }
 
 /// A start tag before its attributes are known.
@@ -98,8 +104,7 @@ struct Pending<'a> {
     uri: Option<u32>,
     opaque: Kind,
     content: bool,
-    /// How many bindings there were before.
-    bindings: usize,
+    outside: Scope,
 }
 
 struct Decoder<'a> {
@@ -109,8 +114,10 @@ struct Decoder<'a> {
     place: &'a Place,
     out: Vec<u8>,
     open: Vec<Open>,
-    /// Prefixes, the empty one too, and what they mean.
+    /// Prefixes and what they mean.
     bindings: Vec<(String, String)>,
+    /// The default namespaces, the innermost last.
+    defaults: Vec<String>,
     /// The attributes of the pending tag as text, and their names.
     attributes: Vec<u8>,
     names: Vec<Cow<'a, str>>,
@@ -139,7 +146,8 @@ impl<'a> Decoder<'a> {
             place,
             out,
             open: Vec::new(),
-            bindings: vec![(String::new(), place.default.clone())],
+            bindings: Vec::new(),
+            defaults: vec![place.default.clone()],
             attributes: Vec::new(),
             names: Vec::new(),
             pending: None,
@@ -178,12 +186,14 @@ impl<'a> Decoder<'a> {
                 let tag = tag.ok_or_else(|| self.unknown("tag", Code { page, code }))?;
                 let name = Cow::Borrowed(tag.name.as_str());
                 let (uri, opaque) = (tag.uri, tag.opaque);
-                self.tag(Pending { name, uri, opaque, content, bindings: 0 }, attributes)
+                let outside = Scope::default();
+                self.tag(Pending { name, uri, opaque, content, outside }, attributes)
             }
             Token::LiteralTag { index, attributes, content } => {
                 let name = self.name(index)?;
                 let (uri, opaque) = (None, Kind::Any);
-                self.tag(Pending { name, uri, opaque, content, bindings: 0 }, attributes)
+                let outside = Scope::default();
+                self.tag(Pending { name, uri, opaque, content, outside }, attributes)
             }
             Token::AttributeStart { page, code } => {
                 self.finish_attribute()?;
@@ -297,7 +307,7 @@ impl<'a> Decoder<'a> {
             let what = format!("elements over depth {}", self.limits.depth);
             return Err(Error::Limit { codec: NAME, what });
         }
-        self.pending = Some(Pending { bindings: self.bindings.len(), ..pending });
+        self.pending = Some(Pending { outside: self.scope(), ..pending });
         if attributes { Ok(()) } else { self.open_pending() }
     }
 
@@ -324,7 +334,27 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
+    fn scope(&self) -> Scope {
+        Scope { bindings: self.bindings.len(), defaults: self.defaults.len() }
+    }
+
+    fn leave(&mut self, outside: Scope) {
+        self.bindings.truncate(outside.bindings);
+        self.defaults.truncate(outside.defaults);
+    }
+
     fn bind(&mut self, prefix: String, uri: String) -> Result<(), Error> {
+        if prefix.is_empty() {
+            if uri == XMLNS_URI || uri == XML_URI {
+                return Err(self.malformed("a reserved namespace is declared as the default"));
+            }
+            // A second one in the same tag is refused with its name.
+            let first = self.pending.as_ref().map(|pending| pending.outside.defaults);
+            if first.is_none_or(|defaults| self.defaults.len() == defaults) {
+                self.defaults.push(uri);
+            }
+            return Ok(());
+        }
         if self.bindings.len() >= MAX_BINDINGS {
             let what = format!("namespace declarations in scope over {MAX_BINDINGS}");
             return Err(Error::Limit { codec: NAME, what });
@@ -333,7 +363,7 @@ impl<'a> Decoder<'a> {
         if prefix == "xmlns" || uri == XMLNS_URI || xml != (uri == XML_URI) {
             return Err(self.malformed("a reserved prefix or namespace is declared"));
         }
-        if !prefix.is_empty() && uri.is_empty() {
+        if uri.is_empty() {
             return Err(self.malformed("a prefix is declared as of no namespace"));
         }
         self.bindings.push((prefix, uri));
@@ -341,6 +371,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn meaning(&self, prefix: &str) -> Option<&str> {
+        if prefix.is_empty() {
+            return self.defaults.last().map(String::as_str);
+        }
         let found = self.bindings.iter().rev().find(|(known, _)| known == prefix);
         found.map(|(_, uri)| uri.as_str())
     }
@@ -372,7 +405,8 @@ impl<'a> Decoder<'a> {
     /// Writes the start tag whose attributes are known now.
     fn open_pending(&mut self) -> Result<(), Error> {
         let Some(pending) = self.pending.take() else { return Ok(()) };
-        let bindings = pending.bindings;
+        let outside = pending.outside;
+        let declares = self.names.iter().any(|name| name == "xmlns");
         if !self.names.is_empty() || pending.name.contains(':') {
             self.check_names(&pending.name)?;
             self.names.clear();
@@ -391,6 +425,9 @@ impl<'a> Decoder<'a> {
                         self.out.extend_from_slice(prefix.as_bytes());
                         self.out.push(b':');
                     }
+                    None if declares => {
+                        return Err(self.malformed("a default namespace that is not the tag's"));
+                    }
                     None => derived = Some(uri),
                 }
             }
@@ -406,19 +443,18 @@ impl<'a> Decoder<'a> {
         self.out.append(&mut self.attributes);
         if pending.content {
             self.out.push(b'>');
-            self.open.push(Open { name, opaque: pending.opaque, bindings });
+            self.open.push(Open { name, opaque: pending.opaque, outside });
         } else {
             self.out.extend_from_slice(b"/>");
-            self.bindings.truncate(bindings);
+            self.leave(outside);
         }
         Ok(())
     }
 
     /// The innermost prefix that means the namespace, and is not hidden.
     fn prefix_of(&self, uri: &str) -> Option<String> {
-        let named = self.bindings.iter().rev().filter(|(prefix, _)| !prefix.is_empty());
-        let mut found =
-            named.filter(|(prefix, known)| known == uri && self.meaning(prefix) == Some(uri));
+        let named = self.bindings.iter().rev().filter(|(_, known)| known == uri);
+        let mut found = named.filter(|(prefix, _)| self.meaning(prefix) == Some(uri));
         found.next().map(|(prefix, _)| prefix.clone())
     }
 
@@ -446,7 +482,7 @@ impl<'a> Decoder<'a> {
         self.out.extend_from_slice(b"</");
         self.out.extend_from_within(open.name.0..open.name.0 + open.name.1);
         self.out.push(b'>');
-        self.bindings.truncate(open.bindings);
+        self.leave(open.outside);
         Ok(())
     }
 

@@ -272,8 +272,9 @@ impl<'a> Body<'a> {
         let written = scanner.written();
         let code = self.tag_code(start, written, (name.uri, name.local), namespaces);
         let (outside, prefixes) = (self.default, self.prefixes.len());
+        self.enter(start, scanner)?;
         let default = if namespaces {
-            self.declare(start, scanner, name.uri_id, matches!(code, Known::Token(_)))?
+            self.declare(start, scanner, name.uri_id, matches!(code, Known::Token(_)))
         } else {
             None
         };
@@ -332,6 +333,24 @@ impl<'a> Body<'a> {
         known
     }
 
+    /// Takes the prefixes that the tag declares into scope.
+    fn enter(&mut self, start: &Start<'_>, scanner: &Scanner) -> Result<(), Error> {
+        for declaration in scanner.declarations() {
+            let prefix = declaration.prefix(start);
+            if prefix.is_empty() {
+                continue;
+            }
+            // They are searched one by one, here and by a decoder.
+            if self.prefixes.len() >= MAX_BINDINGS {
+                let what = format!("namespace declarations in scope over {MAX_BINDINGS}");
+                return Err(Error::Limit { codec: NAME, what });
+            }
+            self.prefix_texts.push_str(prefix);
+            self.prefixes.push(Prefix { end: self.prefix_texts.len(), uri: declaration.uri });
+        }
+        Ok(())
+    }
+
     /// Follows what a decoder will know of namespaces, which writes those of tag pages by itself.
     /// Gives the default namespace that must be written with the element.
     fn declare(
@@ -340,22 +359,9 @@ impl<'a> Body<'a> {
         scanner: &Scanner,
         uri: UriId,
         token: bool,
-    ) -> Result<Option<UriId>, Error> {
-        let mut declared = None;
-        for declaration in scanner.declarations() {
-            let prefix = declaration.prefix(start);
-            if prefix.is_empty() {
-                declared = Some(declaration.uri);
-                continue;
-            }
-            // They are searched one by one.
-            if self.prefixes.len() >= MAX_BINDINGS {
-                let what = format!("namespace declarations in scope over {MAX_BINDINGS}");
-                return Err(Error::Limit { codec: NAME, what });
-            }
-            self.prefix_texts.push_str(prefix);
-            self.prefixes.push(Prefix { end: self.prefix_texts.len(), uri: declaration.uri });
-        }
+    ) -> Option<UriId> {
+        let mut declared = scanner.declarations().iter();
+        let declared = declared.find(|found| found.prefix(start).is_empty()).map(|found| found.uri);
         let named = token && self.default != uri && self.has_prefix(uri);
         let derived = token && !named;
         let written = match declared {
@@ -372,7 +378,7 @@ impl<'a> Body<'a> {
         if derived && self.default != uri && !self.has_prefix(uri) {
             self.default = uri;
         }
-        Ok(written)
+        written
     }
 
     /// Whether a prefix in scope means the namespace.

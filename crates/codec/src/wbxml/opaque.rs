@@ -5,11 +5,11 @@
 pub(super) enum Kind {
     /// Text if it is text, else base64.
     Any,
-    /// A number, the highest byte first (OMA-IMPS-WV-CSP_WBXML §6.6).
+    /// A number, the highest byte first (OMA-IMPS-WV-CSP_WBXML, "Integer").
     Integer,
     /// Digits of year to second, two a byte, zeros at the end left out (WAP-167 §8.2.2).
     Date,
-    /// Date and time in 48 bits (OMA-IMPS-WV-CSP_WBXML §6.6).
+    /// Date and time in 48 bits (OMA-IMPS-WV-CSP_WBXML, "DateTime").
     WvDate,
     /// Bytes, written as base64; in documents the same text may stand for itself.
     Base64,

@@ -28,6 +28,7 @@ static FILES: &[&str] = &[
     include_str!("../../tables/wbxml/devinf12.tokens"),
     include_str!("../../tables/wbxml/devinf11.tokens"),
     include_str!("../../tables/wbxml/devinf10.tokens"),
+    include_str!("../../tables/wbxml/wv_csp13.tokens"),
     include_str!("../../tables/wbxml/wv_csp12.tokens"),
     include_str!("../../tables/wbxml/wv_csp11.tokens"),
     include_str!("../../tables/wbxml/conml.tokens"),
