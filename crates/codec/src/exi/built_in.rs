@@ -90,6 +90,16 @@ impl Fixed {
         self.seconds(rule).len() + usize::from(!self.last.is_empty())
     }
 
+    /// How many first parts are not learned, the escape to second parts included.
+    #[inline]
+    pub(crate) fn others(&self, rule: RuleId) -> usize {
+        if rule == FRAGMENT {
+            return self.base(rule) + usize::from(!self.last.is_empty());
+        }
+        // StartTagContent and ElementContent have second parts always.
+        self.base(rule) + 1
+    }
+
     /// Codes of one part that are not learned.
     #[inline]
     pub(crate) fn base(&self, rule: RuleId) -> usize {

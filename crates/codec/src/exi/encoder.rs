@@ -21,14 +21,6 @@ use crate::{
 
 const XML_SPACE: QName = QName { uri: 1, local: 3 };
 
-/// A prefix in scope.
-#[derive(Debug)]
-struct Binding {
-    depth: usize,
-    prefix: Box<str>,
-    uri: u32,
-}
-
 /// Turns the events of the XML reader into those of EXI.
 #[derive(Debug)]
 struct Driver {
@@ -42,7 +34,6 @@ struct Driver {
     /// Whether the last event was a start tag.
     after_start: bool,
     depth: usize,
-    bindings: Vec<Binding>,
     /// Where `xml:space` was said, and whether to preserve.
     spaces: Vec<(usize, bool)>,
     /// Names of elements that can be read alone, in order.
@@ -68,7 +59,6 @@ impl Driver {
             held: String::new(),
             after_start: false,
             depth: 0,
-            bindings: Vec::new(),
             spaces: Vec::new(),
             order: Vec::new(),
             started: false,
@@ -198,15 +188,11 @@ impl Driver {
         if canonical && prefixes {
             self.sorted_namespaces(start, scanner, alone)?;
         }
-        for declared in scanner.declarations() {
-            let (prefix, uri) = (declared.prefix(start), self.uri(declared.uri, scanner));
-            if prefixes && !canonical {
+        if prefixes && !canonical {
+            for declared in scanner.declarations() {
+                let (prefix, uri) = (declared.prefix(start), self.uri(declared.uri, scanner));
                 self.walk.namespace(uri, prefix, prefix == start.prefix)?;
             }
-            if self.bindings.len() >= MAX_PREFIXES {
-                return Err(Fault::Limit("1024 prefixes in scope"));
-            }
-            self.bindings.push(Binding { depth: self.depth, prefix: prefix.into(), uri });
         }
         if !scanner.attributes().is_empty() {
             self.attributes(start, scanner)?;
@@ -223,17 +209,21 @@ impl Driver {
         start: &Start<'_>,
         scanner: &Scanner,
     ) -> Result<(), Fault> {
+        if scanner.scope().len() > MAX_PREFIXES {
+            return Err(Fault::Limit("1024 prefixes in scope"));
+        }
         self.walk.self_contained(name, start.prefix)?;
         if !self.options.preserve.prefixes || self.options.canonical {
             return Ok(());
         }
         let mut hidden: BTreeSet<&str> =
             scanner.declarations().iter().map(|declared| declared.prefix(start)).collect();
-        for Binding { prefix, uri, .. } in self.bindings.iter().rev() {
+        for (prefix, uri) in scanner.scope() {
             // No default namespace is what there is without a declaration.
-            let is_none = prefix.is_empty() && *uri == 0;
+            let is_none = prefix.is_empty() && uri == xml::UriId::NONE;
             if hidden.insert(prefix) && !is_none {
-                self.walk.namespace(*uri, prefix, **prefix == *start.prefix)?;
+                let uri = self.uri(uri, scanner);
+                self.walk.namespace(uri, prefix, prefix == start.prefix)?;
             }
         }
         Ok(())
@@ -264,7 +254,7 @@ impl Driver {
             let value = all[at].value(start);
             let prefix = all[at].prefix(start);
             if name == first[0] {
-                self.type_attribute(prefix, &value)?;
+                self.type_attribute(prefix, &value, scanner)?;
                 continue;
             }
             if name == first[2] {
@@ -277,13 +267,16 @@ impl Driver {
     }
 
     /// `xsi:type`: its value is a name in the namespaces in scope (EXI §8.5.4.4).
-    fn type_attribute(&mut self, prefix: &str, value: &str) -> Result<(), Fault> {
+    fn type_attribute(
+        &mut self,
+        prefix: &str,
+        value: &str,
+        scanner: &Scanner,
+    ) -> Result<(), Fault> {
         let text = value.trim();
         let (before, local) = text.split_once(':').unwrap_or(("", text));
-        let bound = self.bindings.iter().rev().find(|binding| *binding.prefix == *before);
-        let (uri, local, before) = match bound {
-            Some(binding) => (binding.uri, local, before),
-            None if before == "xml" => (1, local, before),
+        let (uri, local, before) = match scanner.namespace(before) {
+            Some(uri) => (self.uri(uri, scanner), local, before),
             None => (0, text, ""),
         };
         let target = self.walk.names.name(uri, local);
@@ -295,9 +288,6 @@ impl Driver {
         self.depth -= 1;
         if self.depth < self.around {
             return Ok(());
-        }
-        while self.bindings.last().is_some_and(|binding| binding.depth > self.depth) {
-            self.bindings.pop();
         }
         while self.spaces.last().is_some_and(|space| space.0 > self.depth) {
             self.spaces.pop();
@@ -318,22 +308,26 @@ impl Driver {
     }
 
     /// Writes the text that was held, before a tag or something else.
-    #[inline]
+    #[inline(always)]
     fn flush(&mut self, ends: bool) -> Result<(), Fault> {
-        if !self.held.is_empty() {
-            let mut held = std::mem::take(&mut self.held);
-            self.characters(&held, ends)?;
-            held.clear();
-            self.held = held;
-        }
+        let written = if self.held.is_empty() { Ok(()) } else { self.flush_held(ends) };
         self.after_start = false;
+        written
+    }
+
+    #[cold]
+    fn flush_held(&mut self, ends: bool) -> Result<(), Fault> {
+        let mut held = std::mem::take(&mut self.held);
+        self.characters(&held, ends)?;
+        held.clear();
+        self.held = held;
         Ok(())
     }
 
     /// Writes text, before an end tag if it `ends` the element. White space between tags is left
     /// out unless the document or the options preserve it; that between a start and its end tag is
     /// a value.
-    #[inline]
+    #[inline(always)]
     fn characters(&mut self, text: &str, ends: bool) -> Result<(), Fault> {
         let simple = std::mem::replace(&mut self.after_start, false) && ends;
         if self.options.canonical {
@@ -408,7 +402,9 @@ impl Encoder {
             self.xml.push(b"</r>", true)?;
         }
         while !self.done {
-            let Some((event, scanner)) = self.xml.next()? else { break };
+            let Some((event, scanner)) = self.xml.next()? else {
+                break;
+            };
             self.done = self.driver.event(Ok(event), scanner)?;
         }
         self.driver.walk.drain(out);

@@ -59,6 +59,11 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// With room for so many numbers.
+    pub(crate) fn of(count: usize) -> Self {
+        Self { slots: vec![(0, 0); (count * 2).next_power_of_two()], used: 0 }
+    }
+
     /// The number that has this hash and that `same` accepts.
     #[inline]
     pub(crate) fn find(&self, hash: u32, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
@@ -149,6 +154,11 @@ pub(crate) struct KeyMap {
 }
 
 impl KeyMap {
+    /// With room for so many keys.
+    pub(crate) fn of(count: usize) -> Self {
+        Self { slots: vec![(0, 0); (count * 2).next_power_of_two()], used: 0 }
+    }
+
     #[inline]
     fn home(key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize

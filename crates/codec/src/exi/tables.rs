@@ -13,9 +13,12 @@ use super::{
 /// No number.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Most prefixes that a document declares for one namespace, or has in scope: they are looked
-/// through one by one.
+/// Most prefixes that a document declares for one namespace, or has in scope where it is read: they
+/// are looked through one by one.
 pub(crate) const MAX_PREFIXES: usize = 1024;
+
+/// There is room for so many names and values of the document from the first on.
+const FIRST_NAMES: usize = 64;
 
 /// A namespace, in the URI partition or not yet.
 #[derive(Debug)]
@@ -35,7 +38,9 @@ struct Uri {
 pub(crate) struct Name {
     /// Index of its namespace.
     uri: u32,
-    local: Box<str>,
+    /// Where its local name is in [`Names::text`].
+    begin: u32,
+    end: u32,
     /// Compact identifier, if it is in the partition of its namespace.
     id: u32,
     /// Values in its partition.
@@ -49,6 +54,8 @@ pub(crate) struct Name {
 pub(crate) struct Names {
     uris: Vec<Uri>,
     names: Vec<Name>,
+    /// Local names.
+    text: String,
     by_text: Index,
     by_uri: Index,
     /// First name of each initial namespace.
@@ -67,7 +74,15 @@ fn small(count: usize) -> u32 {
 
 impl Names {
     pub(crate) fn new(grammars: &Grammars) -> Self {
-        let mut tables = Self::default();
+        let count: usize = grammars.uris.iter().map(|uri| uri.locals.len()).sum();
+        let mut tables = Self {
+            uris: Vec::with_capacity(grammars.uris.len() + 4),
+            names: Vec::with_capacity(count + FIRST_NAMES),
+            text: String::with_capacity((count + FIRST_NAMES) * 16),
+            by_text: Index::of(count + FIRST_NAMES),
+            bases: Vec::with_capacity(grammars.uris.len()),
+            ..Self::default()
+        };
         for uri in &grammars.uris {
             let at = tables.add_uri(&uri.uri);
             tables.enter_uri(at);
@@ -112,7 +127,11 @@ impl Names {
     fn add_name(&mut self, uri: u32, local: &str) -> u32 {
         self.bytes += 128 + local.len();
         let number = small(self.names.len());
-        self.names.push(Name { uri, local: local.into(), id: NONE, values: 0, rule: NONE });
+        // Limits of tables are well below 4 GiB, and schemas are not that long.
+        let begin = small(self.text.len());
+        self.text.push_str(local);
+        let end = small(self.text.len());
+        self.names.push(Name { uri, begin, end, id: NONE, values: 0, rule: NONE });
         self.by_text.insert(Self::name_hash(uri, local), number);
         number
     }
@@ -133,8 +152,7 @@ impl Names {
 
     /// The number of a name.
     pub(crate) fn name(&mut self, uri: u32, local: &str) -> u32 {
-        let names = &self.names;
-        let same = |at: u32| names[at as usize].uri == uri && &*names[at as usize].local == local;
+        let same = |at: u32| self.get(at).uri == uri && self.local(at) == local;
         let found = self.by_text.find(Self::name_hash(uri, local), same);
         found.unwrap_or_else(|| self.add_name(uri, local))
     }
@@ -155,6 +173,12 @@ impl Names {
         &mut self.names[name as usize]
     }
 
+    /// The local part of a name.
+    fn local(&self, name: u32) -> &str {
+        let Name { begin, end, .. } = *self.get(name);
+        self.text.get(begin as usize..end as usize).unwrap_or("")
+    }
+
     /// The number of a name's namespace.
     pub(crate) fn uri_of(&self, name: u32) -> u32 {
         self.get(name).uri
@@ -169,14 +193,13 @@ impl Names {
 
     /// Whether it is `xsi:schemaLocation` or `xsi:noNamespaceSchemaLocation`.
     pub(crate) fn is_schema_location(&self, name: u32) -> bool {
-        let name = self.get(name);
-        name.uri == 2 && matches!(&*name.local, "schemaLocation" | "noNamespaceSchemaLocation")
+        let local = self.local(name);
+        self.uri_of(name) == 2 && matches!(local, "schemaLocation" | "noNamespaceSchemaLocation")
     }
 
     /// The name as (local, uri), the order of attributes.
     pub(crate) fn sort_key(&self, name: u32) -> (&str, &str) {
-        let name = self.get(name);
-        (&name.local, &self.uris[name.uri as usize].text)
+        (self.local(name), &self.uris[self.uri_of(name) as usize].text)
     }
 
     /// URI (EXI §7.3.1): identifier + 1, or 0 and the text.
@@ -198,7 +221,7 @@ impl Names {
             to.unsigned(0);
             return to.bits(entry.id, width(self.uris[entry.uri as usize].locals as usize));
         }
-        to.string(&entry.local, 1);
+        to.string(self.local(name), 1);
         self.enter_local(name);
     }
 
@@ -272,9 +295,9 @@ impl Values {
     pub(crate) fn new(options: &Options) -> Self {
         let max = options.value_max_length.map_or(usize::MAX, |max| max as usize);
         Self {
-            index: Index::default(),
-            values: Vec::new(),
-            text: Vec::new(),
+            index: Index::of(FIRST_NAMES),
+            values: Vec::with_capacity(FIRST_NAMES),
+            text: Vec::with_capacity(FIRST_NAMES * 16),
             dead: 0,
             next: 0,
             capacity: options.value_partition_capacity.unwrap_or(NONE - 1),
@@ -295,7 +318,7 @@ impl Values {
 
     /// A string value of `name`: a hit in the partition of the name or in the global one, or the
     /// length + 2, and the text by `chars`, which hears whether it is ASCII. Says whether the table grew.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(
         &mut self,
         name: u32,

@@ -110,6 +110,9 @@ pub(crate) struct Walk {
     limits: Limits,
 }
 
+/// There is room for so many learned grammars, and open elements, from the first on.
+const FIRST_RULES: usize = 32;
+
 fn small(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(NONE)
 }
@@ -117,21 +120,24 @@ fn small(count: usize) -> u32 {
 impl Walk {
     pub(crate) fn new(grammars: Arc<Grammars>, options: &Options, limits: &Limits) -> Self {
         let block = |plan| Block { plan, text: String::new(), ends: Vec::new() };
+        let is_learned = grammars.types.is_empty();
+        let mut learned = Vec::with_capacity(FIRST_RULES * 2);
+        learned.extend([0, 0]);
         Self {
             datatypes: mapping::coded(&grammars, options),
             options: options.clone(),
             fixed: Fixed::new(options),
             names: Names::new(&grammars),
             values: Values::new(options),
-            learned: vec![0, 0],
+            learned,
             productions: 0,
-            found: KeyMap::default(),
+            found: KeyMap::of(if is_learned { FIRST_RULES * 2 } else { 0 }),
             known: KeyMap::default(),
             paths: Vec::new(),
             rule: grammars.start,
             name: 0,
             type_id: NONE,
-            stack: Vec::new(),
+            stack: Vec::with_capacity(FIRST_RULES),
             scopes: Vec::new(),
             outer_bytes: 0,
             floor: 0,
@@ -206,17 +212,20 @@ impl Walk {
     /// The production of the current rule, which is not learned, that fits best.
     #[inline]
     fn path(&mut self, kind: Kind, name: u32) -> Option<Path> {
-        let key = self.key(kind, name);
-        if let Some(at) = self.known.get(key) {
-            return self.paths.get(at as usize).copied().flatten();
+        match self.known.get(self.key(kind, name)) {
+            Some(at) => self.paths.get(at as usize).copied().flatten(),
+            None => self.new_path(kind, name),
         }
+    }
+
+    #[cold]
+    fn new_path(&mut self, kind: Kind, name: u32) -> Option<Path> {
         let path = self.search(kind, name);
-        self.known.insert(key, small(self.paths.len()));
+        self.known.insert(self.key(kind, name), small(self.paths.len()));
         self.paths.push(path);
         path
     }
 
-    #[cold]
     fn search(&self, kind: Kind, name: u32) -> Option<Path> {
         let rule = self.grammars.rules.get(self.rule as usize)?;
         let mut best: Option<(u32, Path)> = None;
@@ -289,7 +298,7 @@ impl Walk {
     }
 
     /// The event code of a learned production of the current rule, if it has it.
-    #[inline]
+    #[inline(always)]
     fn learned_code(&mut self, kind: Kind, name: u32) -> bool {
         let Some(at) = self.found.get(self.key(kind, name)) else { return false };
         let (count, width) = self.first_part();
@@ -302,8 +311,7 @@ impl Walk {
     fn first_part(&self) -> (u32, u32) {
         let rule = self.rule;
         let count = self.learned[(rule & !LEARNED) as usize];
-        let more = usize::from(self.fixed.second_count(rule) > 0);
-        (count, width(count as usize + self.fixed.base(rule) + more))
+        (count, width(count as usize + self.fixed.others(rule)))
     }
 
     /// The event code of a production that a learned rule has from the start.
@@ -324,13 +332,16 @@ impl Walk {
         let seconds = self.fixed.seconds(rule);
         let last = &self.fixed.last;
         let bits_of_second = width(self.fixed.second_count(rule));
-        let at = seconds.iter().position(|&one| one == event);
+        if let Some(at) = seconds.iter().position(|&one| one == event) {
+            self.to.bits(count + base, bits);
+            self.to.bits(small(at), bits_of_second);
+            return Ok(());
+        }
         let third = last.iter().position(|&one| one == event);
-        let (at, third) = match (at, third) {
-            (Some(at), _) => (at, None),
-            (None, Some(third)) if rule == FRAGMENT => (third, None),
-            (None, Some(third)) => (seconds.len(), Some((third, width(last.len())))),
-            (None, None) => return Err(Fault::Bad("an event that the options do not preserve")),
+        let (at, third) = match third {
+            Some(third) if rule == FRAGMENT => (third, None),
+            Some(third) => (seconds.len(), Some((third, width(last.len())))),
+            None => return Err(Fault::Bad("an event that the options do not preserve")),
         };
         self.to.bits(count + base, bits);
         self.to.bits(small(at), bits_of_second);
@@ -484,11 +495,14 @@ impl Walk {
                 self.learn_once(rule, Kind::End, 0)?;
             }
         } else {
-            if self.path(Kind::End, 0).is_none() {
-                // Simple content must be there, were it the empty string (EXI §8.5.4.1.3.1).
-                self.characters("")?;
-            }
-            let path = self.path(Kind::End, 0);
+            let path = match self.path(Kind::End, 0) {
+                Some(path) => Some(path),
+                None => {
+                    // Simple content must be there, were it the empty string (EXI §8.5.4.1.3.1).
+                    self.characters("")?;
+                    self.path(Kind::End, 0)
+                }
+            };
             let path = path.ok_or(Fault::Bad("the schema does not let the element end here"))?;
             self.code(&path);
         }
@@ -687,14 +701,16 @@ impl Walk {
             self.fixed_code(event)?;
             return Ok(true);
         }
-        let Some(path) = self.path(kind, 0) else { return Ok(false) };
+        let Some(path) = self.path(kind, 0) else {
+            return Ok(false);
+        };
         self.code(&path);
         self.rule = path.production.next;
         Ok(true)
     }
 
     /// A value, to the stream or to its channel.
-    #[inline]
+    #[inline(always)]
     fn value(
         &mut self,
         name: u32,
@@ -702,6 +718,17 @@ impl Walk {
         text: &str,
         value: Typed<'_>,
     ) -> Result<(), Fault> {
+        if self.block.is_some() {
+            return self.keep(name, datatype, text);
+        }
+        match value {
+            Typed::Text(text) => self.write_text(name, datatype, text),
+            other => self.write(name, datatype, other),
+        }
+    }
+
+    /// A value for its channel.
+    fn keep(&mut self, name: u32, datatype: DatatypeId, text: &str) -> Result<(), Fault> {
         if let Some(block) = &mut self.block {
             block.plan.push(name, datatype);
             block.text.push_str(text);
@@ -709,24 +736,24 @@ impl Walk {
             if block.plan.is_full() {
                 self.end_block()?;
             }
-            return self.check();
         }
-        self.write(name, datatype, value)
+        self.check()
     }
 
-    #[inline]
+    fn write_text(&mut self, name: u32, id: DatatypeId, text: &str) -> Result<(), Fault> {
+        let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
+        let coding = types.get(id as usize).map(|datatype| &datatype.coding);
+        let chars = |text: &str, ascii, to: &mut Writer| match coding {
+            Some(Coding::Restricted(set)) => datatype::write_restricted(set, text, to),
+            _ => to.chars(text, ascii),
+        };
+        let more = self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
+        if more { self.check() } else { Ok(()) }
+    }
+
     fn write(&mut self, name: u32, id: DatatypeId, value: Typed<'_>) -> Result<(), Fault> {
         match value {
-            Typed::Text(text) => {
-                let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
-                let coding = types.get(id as usize).map(|datatype| &datatype.coding);
-                let chars = |text: &str, ascii, to: &mut Writer| match coding {
-                    Some(Coding::Restricted(set)) => datatype::write_restricted(set, text, to),
-                    _ => to.chars(text, ascii),
-                };
-                let more = self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
-                if more { self.check() } else { Ok(()) }
-            }
+            Typed::Text(text) => self.write_text(name, id, text),
             Typed::List(text, item) => {
                 self.to.unsigned(lexical::items(text).count() as u64);
                 for one in lexical::items(text) {
@@ -746,7 +773,9 @@ impl Walk {
 
     /// Writes a block (EXI §9): the structure is in `to`, the values follow by channel.
     fn end_block(&mut self) -> Result<(), Fault> {
-        let Some(mut block) = self.block.take() else { return Ok(()) };
+        let Some(mut block) = self.block.take() else {
+            return Ok(());
+        };
         let compress = self.options.alignment == Alignment::Compression;
         let (order, few) = block.plan.order();
         let single = block.plan.datatypes.len() <= channels::SMALL;

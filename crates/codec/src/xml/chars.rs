@@ -12,6 +12,7 @@ fn find(bytes: &[u8], mut at: usize, hit: impl Fn(u8) -> bool) -> usize {
         for (to, byte) in hits.iter_mut().zip(step) {
             *to = u8::from(hit(*byte)).wrapping_neg();
         }
+        // In this form the step stays one of vectors.
         let hits = u128::from_le_bytes(hits);
         if hits != 0 {
             return at + (hits.trailing_zeros() / 8) as usize;
@@ -34,6 +35,21 @@ pub(super) fn text_end(bytes: &[u8], at: usize) -> usize {
 #[inline]
 pub(super) fn value_end(bytes: &[u8], at: usize, quote: u8) -> usize {
     find(bytes, at, |byte| (byte == quote) | (byte == b'<') | (byte == b'&') | (byte < 0x20))
+}
+
+/// Where the first byte is that text escapes.
+#[inline]
+pub(super) fn text_escape(bytes: &[u8]) -> usize {
+    find(bytes, 0, |byte| (byte == b'<') | (byte == b'&') | (byte == b'>') | (byte == b'\r'))
+}
+
+/// Where the first byte is that an attribute's value in double quotes escapes.
+#[inline]
+pub(super) fn value_escape(bytes: &[u8]) -> usize {
+    find(bytes, 0, |byte| {
+        let white = (byte == b'\t') | (byte == b'\n') | (byte == b'\r');
+        white | (byte == b'<') | (byte == b'&') | (byte == b'"')
+    })
 }
 
 const fn name_bytes() -> [bool; 256] {
@@ -60,11 +76,12 @@ pub(super) fn is_name_byte(byte: u8) -> bool {
 /// Where a name that begins at `at` ends; what it is made of is for [`is_name`].
 #[inline]
 pub(super) fn name_end(bytes: &[u8], at: usize) -> usize {
-    let mut end = at;
-    while bytes.get(end).is_some_and(|byte| is_name_byte(*byte)) {
-        end += 1;
-    }
-    end
+    find(bytes, at, |byte| {
+        let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+        // From the hyphen to the colon all belong to names but the slash.
+        let other = (byte.wrapping_sub(b'-') < 14) & (byte != b'/');
+        !(letter | other | (byte == b'_') | (byte >= 0x80))
+    })
 }
 
 /// `S`, production 3.
@@ -117,7 +134,12 @@ pub(super) fn is_nm_token(text: &str) -> bool {
 /// `NCName` (Namespaces in XML 1.0, production 4).
 #[must_use]
 pub fn is_nc_name(text: &str) -> bool {
-    is_name(text) && !text.contains(':')
+    let start = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    let plain = |byte: &u8| byte.is_ascii() && is_name_byte(*byte) && *byte != b':';
+    // Nearly all names need no look at their characters.
+    let bytes = text.as_bytes();
+    (bytes.first().is_some_and(start) && bytes.iter().all(plain))
+        || (is_name(text) && !text.contains(':'))
 }
 
 /// Whether `text` is a name with at most one colon (Namespaces in XML 1.0, production 7).
@@ -149,4 +171,35 @@ pub(super) fn forbidden(bytes: &[u8]) -> Option<usize> {
         0xef => matches!(bytes.get(at + 1..at + 3), Some([0xbf, 0xbe | 0xbf])),
         byte => suspect(byte),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_at_each_byte_that_it_may_not_have() {
+        for byte in 0..=u8::MAX {
+            for before in [0, 3, 15, 16, 40] {
+                let mut bytes = vec![b'n'; before];
+                bytes.push(byte);
+                bytes.resize(before + 20, b'>');
+                let end = before + usize::from(is_name_byte(byte));
+                assert_eq!(name_end(&bytes, 0), end, "{byte:#x} behind {before}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_finds_the_first_hit_wherever_it_stands() {
+        for len in 0..50 {
+            let mut bytes = vec![b'x'; len];
+            assert_eq!(text_end(&bytes, 0), len);
+            for at in (0..len).rev() {
+                bytes[at] = b'&';
+                assert_eq!((text_end(&bytes, 0), value_end(&bytes, 0, b'"')), (at, at));
+                assert_eq!((text_escape(&bytes), value_escape(&bytes)), (at, at));
+            }
+        }
+    }
 }

@@ -14,9 +14,7 @@ pub(super) const NO_GUESS: u32 = u32::MAX;
 pub(super) struct Shape {
     /// The first bytes; zeros behind a shorter name.
     head: [u128; 2],
-    /// Which bits of `head` count.
-    mask: [u128; 2],
-    len: usize,
+    len: u32,
     /// The start tag that came after a start tag, or an end tag, of this name.
     pub(super) tag: [u32; 2],
     /// The attribute that came after this name in a tag.
@@ -24,14 +22,13 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// What a name looks like whose length is below 4 GiB; another is never recognised.
     pub(super) fn of(name: &str) -> Self {
         let mut head = [0; HEAD];
-        let mut mask = [0; HEAD];
-        for ((to, mask), byte) in head.iter_mut().zip(&mut mask).zip(name.bytes()) {
-            (*to, *mask) = (byte, 0xff);
-        }
-        let (tag, attribute) = ([NO_GUESS; 2], NO_GUESS);
-        Self { head: words(&head), mask: words(&mask), len: name.len(), tag, attribute }
+        let part = name.len().min(HEAD);
+        head[..part].copy_from_slice(&name.as_bytes()[..part]);
+        let len = u32::try_from(name.len()).unwrap_or(u32::MAX);
+        Self { head: words(&head), len, tag: [NO_GUESS; 2], attribute: NO_GUESS }
     }
 
     /// Where the name ends if it stands at `at` as a whole; `None` says that it does not, or that
@@ -45,15 +42,28 @@ impl Shape {
     ) -> Option<usize> {
         let rest = bytes.get(at..)?;
         let [first, second] = words(rest.first_chunk::<HEAD>()?);
-        let differs =
-            (first ^ self.head[0]) & self.mask[0] | (second ^ self.head[1]) & self.mask[1];
-        if differs != 0 || rest.get(self.len).is_none_or(|byte| is_name_byte(*byte)) {
+        let len = self.len as usize;
+        let mask = MASKS[len.min(HEAD)];
+        let differs = (first ^ self.head[0]) & mask[0] | (second ^ self.head[1]) & mask[1];
+        if differs != 0 || rest.get(len).is_none_or(|byte| is_name_byte(*byte)) {
             return None;
         }
-        let long = self.len > HEAD && rest.get(HEAD..self.len) != name().as_bytes().get(HEAD..);
-        (!long).then_some(at + self.len)
+        let long = len > HEAD && rest.get(HEAD..len) != name().as_bytes().get(HEAD..);
+        (!long).then_some(at + len)
     }
 }
+
+/// Which bits count of a name of each length.
+static MASKS: [[u128; 2]; HEAD + 1] = {
+    let mut masks = [[0; 2]; HEAD + 1];
+    let mut len = 1;
+    while len <= HEAD {
+        masks[len] = masks[len - 1];
+        masks[len][(len - 1) / 16] |= 0xff << ((len - 1) % 16 * 8);
+        len += 1;
+    }
+    masks
+};
 
 #[inline]
 fn words(bytes: &[u8; HEAD]) -> [u128; 2] {

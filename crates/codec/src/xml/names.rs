@@ -12,6 +12,8 @@ const PROBES: usize = 64;
 /// Room kept when texts are forgotten: that of a message, for filling slots takes time too.
 const KEPT_SLOTS: usize = 1 << 12;
 const KEPT_BYTES: usize = 1 << 16;
+/// There is room for so many texts from the first on; most documents need no more.
+pub(super) const FIRST_ENTRIES: usize = 64;
 
 /// An expanded name (Namespaces in XML 1.0 §2.1): dense, in the order of first use.
 // A whole word: events with smaller fields are copied in pieces that do not match how they were
@@ -72,7 +74,7 @@ pub struct Names {
 
 impl Names {
     pub(super) fn new() -> Self {
-        Self { uris: Interner::default(), names: Interner::default() }
+        Self { uris: Interner::default(), names: Interner::of(FIRST_ENTRIES) }
     }
 
     /// How many expanded names there are: ids are below.
@@ -110,6 +112,7 @@ impl Names {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    hash: u64,
     seed: u32,
     start: u32,
     len: u32,
@@ -127,6 +130,16 @@ pub(crate) struct Interner {
 }
 
 impl Interner {
+    /// With room for so many texts, which must be a power of two.
+    pub(super) fn of(count: usize) -> Self {
+        Self {
+            arena: String::with_capacity(count * 16),
+            entries: Vec::with_capacity(count),
+            table: vec![(0, 0); count * 2],
+            overflow: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -145,7 +158,7 @@ impl Interner {
 
     /// Bytes that it holds.
     pub(crate) fn bytes(&self) -> usize {
-        self.arena.len() + 40 * self.entries.len()
+        self.arena.len() + 48 * self.entries.len()
     }
 
     pub(crate) fn seed(&self, id: u32) -> u32 {
@@ -168,7 +181,11 @@ impl Interner {
     /// The number of a text met before.
     #[inline]
     pub(crate) fn find(&self, seed: u32, text: &str) -> Option<u32> {
-        let hash = hash(seed, text.as_bytes());
+        self.search(hash(seed, text.as_bytes()), seed, text)
+    }
+
+    #[inline]
+    fn search(&self, hash: u64, seed: u32, text: &str) -> Option<u32> {
         let mask = self.table.len().wrapping_sub(1);
         for slot in (slot(hash)..).take(PROBES) {
             let (half, id) = *self.table.get(slot & mask)?;
@@ -187,16 +204,26 @@ impl Interner {
 
     /// The number of a text, a new one if it was not met before.
     pub(crate) fn intern(&mut self, seed: u32, text: &str) -> Result<u32, Error> {
-        if let Some(id) = self.find(seed, text) {
-            return Ok(id);
+        let hash = hash(seed, text.as_bytes());
+        match self.search(hash, seed, text) {
+            Some(id) => Ok(id),
+            None => self.add(hash, seed, text),
         }
+    }
+
+    /// The number of a text that [`Interner::find`] did not find.
+    pub(super) fn intern_new(&mut self, seed: u32, text: &str) -> Result<u32, Error> {
+        self.add(hash(seed, text.as_bytes()), seed, text)
+    }
+
+    fn add(&mut self, hash: u64, seed: u32, text: &str) -> Result<u32, Error> {
         let full = || Error::Limit { codec: NAME, what: "names of 4 GiB".to_owned() };
         let id = u32::try_from(self.entries.len() + 1).map_err(|_| full())? - 1;
         let start = u32::try_from(self.arena.len()).map_err(|_| full())?;
         u32::try_from(self.arena.len() + text.len()).map_err(|_| full())?;
         let len = u32::try_from(text.len()).map_err(|_| full())?;
         self.arena.push_str(text);
-        self.entries.push(Entry { seed, start, len });
+        self.entries.push(Entry { hash, seed, start, len });
         if self.entries.len() * 2 > self.table.len() {
             self.grow();
         } else {
@@ -216,14 +243,15 @@ impl Interner {
     }
 
     fn place(&mut self, id: u32) {
-        let (seed, text) = (self.seed(id), self.get(id));
-        let hash = hash(seed, text.as_bytes());
+        let Some(&Entry { hash, seed, .. }) = self.entries.get(id as usize) else {
+            return;
+        };
         let mask = self.table.len() - 1;
         let free = (slot(hash)..).take(PROBES).find(|slot| self.table[slot & mask].1 == 0);
         if let Some(slot) = free {
             self.table[slot & mask] = (upper(hash), id + 1);
         } else {
-            let key = (seed, text.into());
+            let key = (seed, self.get(id).into());
             self.overflow.insert(key, id);
         }
     }

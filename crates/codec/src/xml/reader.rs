@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
                 Ok(self.scanner.event(kind, rest))
             }
             Ok(None) => Ok(Event::Eof),
-            Err(error) => Err(error),
+            Err(error) => Err(*error),
         }
     }
 

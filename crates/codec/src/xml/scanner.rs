@@ -8,7 +8,7 @@ use super::chars::{forbidden, is_nc_name, name_end, space_end, text_end};
 use super::doctype::{Entities, parse};
 use super::ender::Ender;
 use super::guess::Shape;
-use super::names::{Interner, NameId, Names};
+use super::names::{FIRST_ENTRIES, Interner, NameId, Names, UriId};
 use super::tag::{Attribute, Declaration, QName, UNBOUND};
 use super::text::{Reference, content, line_ends};
 use super::{Event, NAME, Start, XML_URI, XMLNS_URI, XmlDeclaration};
@@ -18,6 +18,8 @@ use crate::{Error, Limits};
 const WINDOW_BYTES: usize = 16 << 10;
 /// Tokens up to here are read again when more comes, without asking where they end.
 const SHORT_BYTES: usize = 64;
+/// There is room for so many open elements, and attributes, from the first on.
+const FIRST_OPEN: usize = 16;
 const CDATA: &str = "<![CDATA[";
 
 /// Where in a document the next token stands (XML 1.0, productions 1 and 22).
@@ -61,8 +63,11 @@ pub(super) struct Token {
     pub(super) used: usize,
 }
 
+/// An error inside of the scanner: as small as a word, so that results stay in registers.
+pub(super) type Fail = Box<Error>;
+
 /// Which token was found; `None` if its end is not there.
-pub(super) type Found = Result<Option<Kind>, Error>;
+pub(super) type Found = Result<Option<Kind>, Fail>;
 
 /// An open element.
 #[derive(Clone, Copy, Debug)]
@@ -127,18 +132,18 @@ impl Scanner {
     pub fn new(limits: &Limits) -> Self {
         let mut scanner = Self {
             limits: *limits,
-            qnames: Interner::default(),
-            qname: Vec::new(),
-            shapes: Vec::new(),
+            qnames: Interner::of(FIRST_ENTRIES),
+            qname: Vec::with_capacity(FIRST_ENTRIES),
+            shapes: Vec::with_capacity(FIRST_ENTRIES),
             names: Names::new(),
             prefixes: Interner::default(),
             bound: Vec::new(),
             undo: Vec::new(),
-            open: Vec::new(),
-            attributes: Vec::new(),
+            open: Vec::with_capacity(FIRST_OPEN),
+            attributes: Vec::with_capacity(FIRST_OPEN),
             declarations: Vec::new(),
             serial: 0,
-            seen: Vec::new(),
+            seen: Vec::with_capacity(FIRST_ENTRIES),
             declared: Vec::new(),
             token: Token { begin: 0, middle: 0, end: 0, name: NameId(0), used: 0 },
             written: 0,
@@ -222,6 +227,25 @@ impl Scanner {
         }
     }
 
+    /// The namespace that a prefix, empty for the default, means inside the last start tag;
+    /// `None` if it is not declared.
+    #[must_use]
+    pub fn namespace(&self, prefix: &str) -> Option<UriId> {
+        let known = self.prefixes.find(0, prefix)?;
+        let uri = self.bound.get(known as usize).filter(|uri| **uri != UNBOUND)?;
+        Some(UriId(*uri))
+    }
+
+    /// The declarations that hold inside the last start tag, the innermost first, with what their
+    /// prefixes mean now: those declared again inside come twice.
+    pub(crate) fn scope(&self) -> impl ExactSizeIterator<Item = (&str, UriId)> {
+        let uri = |prefix| self.bound.get(prefix as usize).copied().unwrap_or(UNBOUND);
+        self.undo
+            .iter()
+            .rev()
+            .map(move |&(prefix, _)| (self.prefixes.get(prefix), UriId(uri(prefix))))
+    }
+
     /// How many elements are open.
     #[must_use]
     pub fn depth(&self) -> usize {
@@ -250,7 +274,7 @@ impl Scanner {
         match self.advance(input, ended) {
             Ok(Some(kind)) => Ok(Some((self.event(kind, input), self.token.used))),
             Ok(None) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(*error),
         }
     }
 
@@ -336,7 +360,7 @@ impl Scanner {
     }
 
     #[cold]
-    fn incomplete(&mut self, input: &str, ended: bool) -> Result<(), Error> {
+    fn incomplete(&mut self, input: &str, ended: bool) -> Result<(), Fail> {
         if ended {
             let what = match self.place {
                 Place::Content => "the document ends inside an element or token",
@@ -353,17 +377,18 @@ impl Scanner {
     }
 
     #[cold]
-    pub(super) fn malformed(&self, at: usize, what: impl Into<String>) -> Error {
-        Error::Malformed { codec: NAME, offset: self.offset + at as u64, what: what.into() }
+    pub(super) fn malformed(&self, at: usize, what: impl Into<String>) -> Fail {
+        let offset = self.offset + at as u64;
+        Box::new(Error::Malformed { codec: NAME, offset, what: what.into() })
     }
 
     #[cold]
-    pub(super) fn limit(&self, what: String) -> Error {
-        Error::Limit { codec: NAME, what }
+    pub(super) fn limit(&self, what: String) -> Fail {
+        Box::new(Error::Limit { codec: NAME, what })
     }
 
     /// Names are bounded together.
-    pub(super) fn check_tables(&self) -> Result<(), Error> {
+    pub(super) fn check_tables(&self) -> Result<(), Fail> {
         let bytes = self.qnames.bytes()
             + self.qname.len() * (size_of::<QName>() + size_of::<Shape>())
             + self.names.names.bytes()
@@ -382,7 +407,7 @@ impl Scanner {
     }
 
     /// Checks characters up to `used` and some behind, where the cache is warm.
-    fn check(&mut self, input: &str, used: usize) -> Result<(), Error> {
+    fn check(&mut self, input: &str, used: usize) -> Result<(), Fail> {
         while self.checked < used {
             let mut end = input.len().min(self.checked + WINDOW_BYTES);
             while !input.is_char_boundary(end) {
@@ -497,7 +522,7 @@ impl Scanner {
     fn text(&mut self, input: &str, from: usize) -> Found {
         let bytes = input.as_bytes();
         let mut plain = true;
-        let mut at = from;
+        let (mut begin, mut at) = (from, from);
         loop {
             at = text_end(bytes, at);
             match bytes.get(at) {
@@ -510,7 +535,9 @@ impl Scanner {
                     if CDATA.starts_with(rest) {
                         return Ok(None);
                     }
-                    let Some(section) = rest.strip_prefix(CDATA) else { break };
+                    let Some(section) = rest.strip_prefix(CDATA) else {
+                        break;
+                    };
                     let Some(len) = memmem::find(section.as_bytes(), b"]]>") else {
                         return Ok(None);
                     };
@@ -525,6 +552,10 @@ impl Scanner {
                     Some((_, Reference::General)) => break,
                     Some((end, Reference::Char(_))) => (at, plain) = (end, false),
                 },
+                // The line end that indentation begins with is its own line feed (§2.11).
+                Some(b'\r') if at == from && bytes.get(at + 1) == Some(&b'\n') => {
+                    (begin, at) = (at + 1, at + 2);
+                }
                 Some(b'\r') => (at, plain) = (at + 1, false),
                 // XML 1.0 §2.4: only a section may end so.
                 Some(_) if input[at..].starts_with("]]>") => {
@@ -535,7 +566,7 @@ impl Scanner {
         }
         self.behind_text = [bytes[at], bytes.get(at + 1).copied().unwrap_or(0)];
         let kind = if plain { Kind::Plain } else { Kind::Text };
-        Ok(Some(self.found(kind, from, at, at)))
+        Ok(Some(self.found(kind, begin, at, at)))
     }
 
     /// Notes a token.
@@ -546,7 +577,7 @@ impl Scanner {
     }
 
     /// A reference that is not expanded; without a declaration it is an error (XML 1.0 §4.1).
-    fn entity(&mut self, name: &str, at: usize, end: usize) -> Result<Kind, Error> {
+    fn entity(&mut self, name: &str, at: usize, end: usize) -> Result<Kind, Fail> {
         if !self.entities.has(name) {
             return Err(
                 self.malformed(at, "a reference to an entity that is not declared, or not as text")
@@ -557,7 +588,9 @@ impl Scanner {
 
     fn comment(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 4..];
-        let Some(len) = memmem::find(inside.as_bytes(), b"--") else { return Ok(None) };
+        let Some(len) = memmem::find(inside.as_bytes(), b"--") else {
+            return Ok(None);
+        };
         match inside.as_bytes().get(len + 2) {
             None => Ok(None),
             Some(b'>') => {
@@ -570,7 +603,9 @@ impl Scanner {
 
     fn pi(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 2..];
-        let Some(len) = memmem::find(inside.as_bytes(), b"?>") else { return Ok(None) };
+        let Some(len) = memmem::find(inside.as_bytes(), b"?>") else {
+            return Ok(None);
+        };
         let inside = &inside[..len];
         let end = name_end(inside.as_bytes(), 0);
         let begin = space_end(inside.as_bytes(), end);

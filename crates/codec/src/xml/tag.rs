@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr;
+
 use super::Start;
 use super::chars::{is_nc_name, is_space, name_end, space_end, value_end};
 use super::guess::{NO_GUESS, Shape};
 use super::names::{NameId, UriId};
-use super::scanner::{Found, Kind, Open, Scanner, Token};
+use super::scanner::{Fail, Found, Kind, Open, Scanner, Token};
 use super::text::{Reference, reference, value};
-use crate::Error;
 
 /// No namespace is bound to the prefix.
 pub(super) const UNBOUND: u32 = u32::MAX;
@@ -99,7 +100,9 @@ impl Scanner {
         let bytes = input.as_bytes();
         let came = usize::from(self.ended);
         let guess = self.shapes.get(self.written as usize).map_or(NO_GUESS, |it| it.tag[came]);
-        let Some((qname, mut at)) = self.qname(input, from + 1, guess)? else { return Ok(None) };
+        let Some((qname, mut at)) = self.qname(input, from + 1, guess)? else {
+            return Ok(None);
+        };
         if qname != guess
             && let Some(shape) = self.shapes.get_mut(self.written as usize)
         {
@@ -145,10 +148,12 @@ impl Scanner {
         from: usize,
         at: usize,
         before: u32,
-    ) -> Result<Option<(u32, usize)>, Error> {
+    ) -> Result<Option<(u32, usize)>, Fail> {
         let bytes = input.as_bytes();
         let guess = self.shapes[before as usize].attribute;
-        let Some((qname, name_end)) = self.qname(input, at, guess)? else { return Ok(None) };
+        let Some((qname, name_end)) = self.qname(input, at, guess)? else {
+            return Ok(None);
+        };
         if qname != guess {
             self.shapes[before as usize].attribute = qname;
         }
@@ -171,7 +176,9 @@ impl Scanner {
             Some(_) => return Err(self.malformed(begin, "an attribute's value without quotes")),
         };
         begin += 1;
-        let Some((end, plain)) = self.value(input, begin, quote)? else { return Ok(None) };
+        let Some((end, plain)) = self.value(input, begin, quote)? else {
+            return Ok(None);
+        };
         let QName { local, bare, prefix, .. } = self.qname[qname as usize];
         let mut name = UNKNOWN;
         if prefix == PREFIX_NONE && bare != UNKNOWN {
@@ -197,7 +204,7 @@ impl Scanner {
 
     /// Notes that the tag has an attribute, which it may have once (Namespaces in XML 1.0 §6.3).
     #[inline]
-    fn once(&mut self, at: usize, name: NameId) -> Result<(), Error> {
+    fn once(&mut self, at: usize, name: NameId) -> Result<(), Fail> {
         match self.seen.get_mut(name.index()) {
             Some(seen) if *seen == self.serial => {
                 return Err(self.malformed(at, "an attribute is given twice"));
@@ -213,7 +220,7 @@ impl Scanner {
 
     /// Where a value ends and whether it is what it stands for; `None` if the end is not there.
     #[inline]
-    fn value(&self, input: &str, begin: usize, quote: u8) -> Result<Option<(usize, bool)>, Error> {
+    fn value(&self, input: &str, begin: usize, quote: u8) -> Result<Option<(usize, bool)>, Fail> {
         let bytes = input.as_bytes();
         let mut plain = true;
         let mut at = begin;
@@ -224,7 +231,9 @@ impl Scanner {
                 Some(byte) if *byte == quote => return Ok(Some((at, plain))),
                 Some(b'<') => return Err(self.malformed(at, "'<' in an attribute's value")),
                 Some(b'&') => {
-                    let Some((end, what)) = self.reference(input, at)? else { return Ok(None) };
+                    let Some((end, what)) = self.reference(input, at)? else {
+                        return Ok(None);
+                    };
                     if what == Reference::General {
                         let what = "a reference to an entity in an attribute's value: entities \
                                     are not expanded";
@@ -243,7 +252,7 @@ impl Scanner {
         &self,
         input: &str,
         at: usize,
-    ) -> Result<Option<(usize, Reference)>, Error> {
+    ) -> Result<Option<(usize, Reference)>, Fail> {
         let bytes = input.as_bytes();
         let from = at + 1 + usize::from(bytes.get(at + 1) == Some(&b'#'));
         let end = name_end(bytes, from);
@@ -258,8 +267,8 @@ impl Scanner {
     }
 
     /// Opens an element whose tag was read: declarations first, for they hold in the tag itself.
-    #[inline]
-    fn open(&mut self, tag: &str, from: usize, qname: u32) -> Result<NameId, Error> {
+    #[inline(always)]
+    fn open(&mut self, tag: &str, from: usize, qname: u32) -> Result<NameId, Fail> {
         if self.open.len() >= self.limits.depth {
             return Err(self.limit(format!("elements over depth {}", self.limits.depth)));
         }
@@ -277,8 +286,7 @@ impl Scanner {
     }
 
     /// Takes the declarations out of the attributes and binds their prefixes.
-    #[inline]
-    fn declare(&mut self, tag: &str, from: usize) -> Result<(), Error> {
+    fn declare(&mut self, tag: &str, from: usize) -> Result<(), Fail> {
         let mut kept = 0;
         for at in 0..self.attributes.len() {
             let attribute = self.attributes[at];
@@ -300,7 +308,7 @@ impl Scanner {
         from: usize,
         attribute: Attribute,
         prefix: u32,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fail> {
         let at = from + attribute.begin as usize;
         let raw = &tag[attribute.value_begin as usize..attribute.value_end as usize];
         let uri = if attribute.plain { Cow::Borrowed(raw) } else { Cow::Owned(value(raw)) };
@@ -328,15 +336,15 @@ impl Scanner {
     }
 
     /// The expanded name of an element, or of an attribute with a prefix.
-    #[inline]
-    fn resolve(&mut self, at: usize, qname: u32) -> Result<NameId, Error> {
+    #[inline(always)]
+    fn resolve(&mut self, at: usize, qname: u32) -> Result<NameId, Fail> {
         let QName { prefix, uri, name, .. } = self.qname[qname as usize];
         let bound = self.bound[prefix as usize];
         if bound == uri && bound != UNBOUND { Ok(name) } else { self.rename(at, qname, bound) }
     }
 
     /// A name whose prefix means something else than when it was last met.
-    fn rename(&mut self, at: usize, qname: u32, bound: u32) -> Result<NameId, Error> {
+    fn rename(&mut self, at: usize, qname: u32, bound: u32) -> Result<NameId, Fail> {
         let text = self.qnames.get(qname);
         if bound == UNBOUND {
             return Err(
@@ -352,7 +360,7 @@ impl Scanner {
     }
 
     /// Gives the attributes that have none yet their expanded names.
-    fn resolve_attributes(&mut self, from: usize) -> Result<(), Error> {
+    fn resolve_attributes(&mut self, from: usize) -> Result<(), Fail> {
         for at in 0..self.attributes.len() {
             let Attribute { name, qname, begin, .. } = self.attributes[at];
             if name != UNKNOWN {
@@ -377,16 +385,20 @@ impl Scanner {
 
     /// The number of the name as written at `at`, and where it ends; `None` if the end is not
     /// there.
-    #[inline]
-    fn qname(&mut self, input: &str, at: usize, guess: u32) -> Result<Option<(u32, usize)>, Error> {
-        let bytes = input.as_bytes();
+    #[inline(always)]
+    fn qname(&mut self, input: &str, at: usize, guess: u32) -> Result<Option<(u32, usize)>, Fail> {
         if let Some(shape) = self.shapes.get(guess as usize)
-            && let Some(end) = shape.end(bytes, at, || self.qnames.get(guess))
+            && let Some(end) = shape.end(input.as_bytes(), at, || self.qnames.get(guess))
         {
             return Ok(Some((guess, end)));
         }
-        let end = name_end(bytes, at);
-        if end == bytes.len() {
+        self.other_qname(input, at)
+    }
+
+    /// A name that was not guessed.
+    fn other_qname(&mut self, input: &str, at: usize) -> Result<Option<(u32, usize)>, Fail> {
+        let end = name_end(input.as_bytes(), at);
+        if end == input.len() {
             return Ok(None);
         }
         let text = &input[at..end];
@@ -396,9 +408,10 @@ impl Scanner {
         }
     }
 
-    fn new_qname(&mut self, text: &str, at: usize) -> Result<u32, Error> {
+    fn new_qname(&mut self, text: &str, at: usize) -> Result<u32, Fail> {
         // Namespaces in XML 1.0, productions 7 to 11: at most one colon, with a name on each side.
-        let (prefix, local) = text.split_once(':').unwrap_or(("", text));
+        let colon = memchr(b':', text.as_bytes());
+        let (prefix, local) = colon.map_or(("", text), |at| (&text[..at], &text[at + 1..]));
         let prefixed = local.len() < text.len();
         if !is_nc_name(local) || (prefixed && !is_nc_name(prefix)) {
             return Err(self.malformed(at, format!("'{}' is not a name", short(text))));
@@ -418,14 +431,14 @@ impl Scanner {
             name: UNKNOWN,
             bare: UNKNOWN,
         };
-        let id = self.qnames.intern(0, text)?;
+        let id = self.qnames.intern_new(0, text)?;
         self.qname.push(entry);
         self.shapes.push(Shape::of(text));
         self.check_tables()?;
         Ok(id)
     }
 
-    fn prefix(&mut self, prefix: &str) -> Result<u32, Error> {
+    fn prefix(&mut self, prefix: &str) -> Result<u32, Fail> {
         let id = self.prefixes.intern(0, prefix)?;
         self.bound.resize(self.prefixes.len(), UNBOUND);
         self.declared.resize(self.prefixes.len(), 0);

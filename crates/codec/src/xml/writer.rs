@@ -1,6 +1,7 @@
 //! Events to text.
 
 use super::Doctype;
+use super::chars::{text_escape, value_escape};
 
 /// Writes XML into memory and escapes what must be. It writes what it is told: names are checked
 /// by whoever has them from outside.
@@ -192,28 +193,16 @@ impl Writer {
     }
 }
 
-/// 1 what text escapes, 2 what an attribute's value escapes.
-static ESCAPED: [u8; 256] = {
-    let mut table = [0; 256];
-    table[b'&' as usize] = 3;
-    table[b'<' as usize] = 3;
-    // Only `]]>` must be escaped, but who looks back costs more than three bytes.
-    table[b'>' as usize] = 1;
-    // Else a reader would see a line feed, or a space in a value (XML 1.0 §2.11, §3.3.3).
-    table[b'\r' as usize] = 3;
-    table[b'\n' as usize] = 2;
-    table[b'\t' as usize] = 2;
-    table[b'"' as usize] = 2;
-    table
-};
-
-/// Appends `text` as character data, or as a value in double quotes.
+/// Appends `text` as character data, or as a value in double quotes. White space is escaped where
+/// a reader would change it (XML 1.0 §2.11, §3.3.3), and `>` always: only `]]>` must be, but who
+/// looks back costs more than three bytes.
 pub fn escape(text: &str, value: bool, out: &mut Vec<u8>) {
-    let mask = if value { 2 } else { 1 };
     let mut rest = text.as_bytes();
-    while let Some(at) = rest.iter().position(|byte| ESCAPED[usize::from(*byte)] & mask != 0) {
+    loop {
+        let at = if value { value_escape(rest) } else { text_escape(rest) };
         out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(match rest[at] {
+        let Some(byte) = rest.get(at) else { return };
+        out.extend_from_slice(match byte {
             b'&' => b"&amp;",
             b'<' => b"&lt;",
             b'>' => b"&gt;",
@@ -224,5 +213,4 @@ pub fn escape(text: &str, value: bool, out: &mut Vec<u8>) {
         });
         rest = &rest[at + 1..];
     }
-    out.extend_from_slice(rest);
 }

@@ -18,7 +18,9 @@ impl Driver {
             sorted.push((declared.prefix(start), self.uri(declared.uri, scanner)));
         }
         if alone {
-            sorted.extend(self.bindings.iter().rev().map(|one| (&*one.prefix, one.uri)));
+            for (prefix, uri) in scanner.scope() {
+                sorted.push((prefix, self.uri(uri, scanner)));
+            }
         }
         // The innermost of several comes first and stays.
         sorted.sort_by_key(|&(prefix, _)| prefix);
