@@ -115,8 +115,7 @@ fn what_is_not_well_formed_is_refused_where_it_stands() {
         ("<a>&e;</a>", "3: a reference to an entity that is not declared, or not as text"),
         (
             "<!DOCTYPE a [<!ENTITY f ''>]><a>&e;</a>",
-            "32: a reference to an entity that is not \
-                                                    declared",
+            "32: a reference to an entity that is not declared, or not as text",
         ),
         ("<a>&#0;</a>", "3: a reference to no character and no entity"),
         ("<a>&#xD800;</a>", "3: a reference to no character and no entity"),
