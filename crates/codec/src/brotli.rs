@@ -98,6 +98,30 @@ pub(crate) fn window_log_for(bytes: usize) -> u32 {
     log.clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
 }
 
+/// Seeks matches in another way than the levels below 10.
+const MOST_LEVEL: i8 = 11;
+/// Seeks none in a dictionary.
+const FAST_LEVEL: i8 = 1;
+
+/// The stream of `message` for whoever has `dictionary`, read back before it is given: the library
+/// ends matches at the border of dictionary and message, at times behind their first byte, and a
+/// match of one byte comes out as another one.
+pub(crate) fn encode_with(dictionary: &[u8], message: &[u8], level: i8) -> Result<Vec<u8>, Error> {
+    let window_log = window_log_for(dictionary.len() + message.len());
+    for level in [level, MOST_LEVEL, FAST_LEVEL] {
+        let mut coded = Vec::new();
+        Compressor::new(level, window_log, dictionary)?.encode(message, false, true, &mut coded)?;
+        let mut back = Vec::new();
+        let mut reader = Decompressor::new(dictionary, window_log);
+        let read = Decoder::decode(&mut reader, &coded, message.len(), true, &mut back);
+        if read.is_ok() && back == message {
+            return Ok(coded);
+        }
+    }
+    let what = "what the library makes of this message does not read back".to_owned();
+    Err(Error::Limit { codec: NAME, what })
+}
+
 /// An encoder of the library, freed as it wants to be.
 pub(crate) struct Compressor {
     state: BrotliEncoderStateStruct<StandardAlloc>,

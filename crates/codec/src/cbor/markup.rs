@@ -129,7 +129,8 @@ impl XmlDecoder {
             if top.is_none() {
                 return Err(self.odd("a break where nothing is open"));
             }
-            return self.close();
+            self.close()?;
+            return self.close_full();
         }
         let Some(top) = self.frames.last_mut() else {
             let Token::Array(left) = token else {
@@ -176,10 +177,7 @@ impl XmlDecoder {
             (Open::Other(_, parts), Token::Simple(value)) => parts.push(Part::Simple(value)),
             _ => return Err(self.odd("an item that does not belong here")),
         }
-        while self.frames.last().is_some_and(|top| top.left == Some(0)) {
-            self.close()?;
-        }
-        Ok(())
+        self.close_full()
     }
 
     fn open(&mut self, open: Open, left: Option<u64>) -> Result<(), Error> {
@@ -188,6 +186,11 @@ impl XmlDecoder {
             return Err(over(format!("nesting over {} levels", self.limits.depth)));
         }
         self.frames.push(Frame { open, left });
+        self.close_full()
+    }
+
+    /// Closes what has all the items that its head promised.
+    fn close_full(&mut self) -> Result<(), Error> {
         while self.frames.last().is_some_and(|top| top.left == Some(0)) {
             self.close()?;
         }

@@ -380,6 +380,23 @@ fn only_documents_come_out() {
     assert!(to_xml(b"\x81\x82\x61a\x61\x01", &limits).is_err(), "a control character");
 }
 
+/// Arrays of a stated length and such that end in a break, in one another.
+#[test]
+fn lengths_and_breaks_mix() {
+    let limits = Limits::default();
+    for hex in [
+        &b"\x81\x9f\x61a\xff"[..],
+        b"\x9f\x81\x61a\xff",
+        b"\x81\x82\x61a\xa0",
+        b"\x81\x82\x61a\xbf\xff",
+    ] {
+        assert_eq!(to_xml(hex, &limits).unwrap(), b"<a/>", "{hex:02x?}");
+        // Nothing comes behind a document's end.
+        let behind = [hex, b"\x60"].concat();
+        assert!(to_xml(&behind, &limits).is_err(), "{hex:02x?}");
+    }
+}
+
 fn xml_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "[a-z &<>\"'\u{e4}\n\r\t]{1,12}".prop_map(|text| {

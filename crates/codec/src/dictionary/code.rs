@@ -4,7 +4,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use proto::varint;
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat, get_error_name};
 
-use crate::brotli::{Compressor, Decompressor, window_log_for};
+use crate::brotli::{Decompressor, encode_with};
 use crate::{Error, Limits};
 
 use super::{
@@ -184,13 +184,7 @@ impl Coder {
             Method::Stored => Ok(None),
             Method::Deflate => deflate(dictionary.content(), message, level),
             Method::Zstd => zstd(dictionary, message, level).map(Some),
-            Method::Brotli => {
-                let window_log = window_log_for(dictionary.content().len() + message.len());
-                let mut out = Vec::new();
-                Compressor::new(level, window_log, dictionary.content())?
-                    .encode(message, false, true, &mut out)?;
-                Ok(Some(out))
-            }
+            Method::Brotli => encode_with(dictionary.content(), message, level).map(Some),
             Method::Mix => {
                 let mut out = Vec::new();
                 self.primed()?.encode(message, &mut out)?;

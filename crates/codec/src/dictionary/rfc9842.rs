@@ -5,7 +5,7 @@
 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
-use crate::brotli::{Compressor, Decompressor, window_log_for};
+use crate::brotli::{Decompressor, encode_with};
 use crate::{Error, Limits};
 
 use super::Id;
@@ -81,11 +81,7 @@ pub fn encode(
     check_len(form, "dictionary", dictionary, limits)?;
     let mut out = [form.magic(), &Id::of(dictionary).0].concat();
     match form {
-        Form::Dcb => {
-            let window_log = window_log_for(dictionary.len() + message.len());
-            let mut context = Compressor::new(level, window_log, dictionary)?;
-            context.encode(message, false, true, &mut out)?;
-        }
+        Form::Dcb => out.append(&mut encode_with(dictionary, message, level)?),
         Form::Dcz => encode_zstd(dictionary, message, level, &mut out)?,
     }
     Ok(out)

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::rfc9842::Form;
 use super::*;
 
 const METHODS: [Method; 5] =
@@ -57,6 +58,23 @@ fn each_method_with_each_dictionary_brings_messages_back() {
             println!("{method:?} with dictionary {index}: {len} of {}", message(1234).len());
             assert!(method == Method::Stored || index == 3 || len < 90, "{method:?}: {len}");
         }
+    }
+}
+
+/// A match that begins with the last byte of the dictionary and goes on in the message: the library
+/// cut it to one byte, which has no code.
+#[test]
+fn matches_across_the_border_come_back() {
+    let limits = Limits::default();
+    let known = Dictionary::new(&b"what both sides have, up to here: X"[..], &limits).unwrap();
+    let message = b"abcX".repeat(20);
+    for level in 0..=11 {
+        let mut coder = Coder::new(&known, Method::Brotli, Some(level), &limits).unwrap();
+        let coded = coder.encode(&message).unwrap();
+        assert_eq!(coder.decode(&coded).unwrap(), message, "level {level}");
+        let stream = rfc9842::encode(Form::Dcb, known.content(), &message, Some(level), &limits);
+        let back = rfc9842::decode(Form::Dcb, known.content(), &stream.unwrap(), &limits);
+        assert_eq!(back.unwrap(), message, "level {level}");
     }
 }
 
@@ -202,9 +220,9 @@ proptest! {
             let _ = coder.decode(&framed);
         }
         let _ = Store::decode(&[&b"lwds\x01"[..], &bytes].concat(), &limits);
-        for form in [rfc9842::Form::Dcb, rfc9842::Form::Dcz] {
+        for form in [Form::Dcb, Form::Dcz] {
             let head = rfc9842::encode(form, b"abc", b"", None, &limits).unwrap();
-            let head = &head[..if form == rfc9842::Form::Dcb { 36 } else { 40 }];
+            let head = &head[..if form == Form::Dcb { 36 } else { 40 }];
             let _ = rfc9842::decode(form, b"abc", &[head, &bytes].concat(), &limits);
         }
     }
