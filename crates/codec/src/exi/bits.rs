@@ -207,11 +207,12 @@ impl<'a> Reader<'a> {
     }
 
     /// n-bit Unsigned Integer of at most 32 bits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bits(&mut self, bits: u32) -> u32 {
-        if !self.aligned {
-            return self.take(bits);
-        }
+        if self.aligned { self.bits_in_bytes(bits) } else { self.take(bits) }
+    }
+
+    fn bits_in_bytes(&mut self, bits: u32) -> u32 {
         let bytes = bits.div_ceil(8);
         self.take(bytes * 8).swap_bytes().checked_shr(32 - bytes * 8).unwrap_or(0)
     }
@@ -226,9 +227,11 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn unsigned(&mut self) -> Result<u64, Fault> {
         let first = self.byte();
-        if first < 0x80 {
-            return Ok(u64::from(first));
-        }
+        if first < 0x80 { Ok(u64::from(first)) } else { self.more_unsigned(first) }
+    }
+
+    #[inline(never)]
+    fn more_unsigned(&mut self, first: u8) -> Result<u64, Fault> {
         let mut value = u64::from(first & 0x7f);
         for shift in (7..63).step_by(7) {
             let byte = self.byte();
@@ -247,69 +250,72 @@ impl<'a> Reader<'a> {
     }
 
     /// The next 64 bits, all of them.
-    #[inline]
+    #[inline(always)]
     fn eight(&self) -> u64 {
         let (byte, shift) = (self.at >> 3, self.at & 7);
-        let nine = self.data.get(byte..).and_then(|rest| rest.first_chunk());
-        let [a, b, c, d, e, f, g, h, last] = match nine {
-            Some(nine) => *nine,
-            None => self.last_nine(byte),
-        };
-        u64::from_be_bytes([a, b, c, d, e, f, g, h]) << shift | (u64::from(last) << shift) >> 8
-    }
-
-    #[cold]
-    fn last_nine(&self, byte: usize) -> [u8; 9] {
         let rest = self.data.get(byte..).unwrap_or_default();
-        let mut nine = [0; 9];
-        nine.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        nine
+        match (rest.first_chunk(), rest.get(8)) {
+            (Some(first), Some(&last)) => {
+                u64::from_be_bytes(*first) << shift | (u64::from(last) << shift) >> 8
+            }
+            // Nothing is behind them: a shift brings zeros.
+            _ => self.tail(byte) << shift,
+        }
     }
 
     /// Appends `count` characters in UTF-8, and says whether XML has them as they are.
-    #[inline]
     pub(crate) fn chars(&mut self, count: usize, to: &mut Text) -> Result<bool, Fault> {
         if count > self.left() / 8 {
             return Err(Fault::Short);
         }
         to.room(count);
+        let begin = to.len();
         let mut left = count;
-        let mut plain = true;
-        while left > 0 {
-            let word = self.eight();
-            // Up to eight characters below 0x80 at once, the usual case.
+        let mut odd = 0;
+        loop {
+            let mut word = self.eight();
+            // Eight characters below 0x80 at once, the usual case.
+            while left >= 8 && word & HIGH == 0 {
+                to.put(word.to_be_bytes(), 8);
+                odd |= special(word);
+                self.at += 64;
+                left -= 8;
+                word = self.eight();
+            }
+            if left == 0 {
+                break;
+            }
             let ascii = (word & HIGH).leading_zeros() as usize / 8;
             let taken = left.min(ascii);
-            if taken == 0 {
-                let c = self.char()?;
-                // A small one may be written in more bytes than it needs.
-                plain &= u32::from(c) >= 0x80;
-                to.push(c.encode_utf8(&mut [0; 4]).as_bytes());
+            if taken > 0 {
+                to.put(word.to_be_bytes(), taken);
+                let mask = u64::MAX << (64 - taken * 8);
+                odd |= special(word & mask | BLANKS & !mask);
+                self.at += taken * 8;
+                left -= taken;
+            }
+            if left > 0 {
+                odd |= self.long_char(to)?;
                 left -= 1;
                 to.room(left);
-                continue;
-            }
-            to.put(word.to_be_bytes(), taken);
-            self.at += taken * 8;
-            left -= taken;
-            let mask = u64::MAX << (64 - taken * 8);
-            let word = word & mask | BLANKS & !mask;
-            if special(word) != 0 {
-                plain = false;
-                if word.to_be_bytes().iter().any(|&byte| is_control(byte)) {
-                    return Err(NO_CHARACTER);
-                }
             }
         }
-        Ok(plain)
+        if odd != 0 && to.since(begin).iter().any(|&byte| is_control(byte)) {
+            return Err(NO_CHARACTER);
+        }
+        Ok(odd == 0)
     }
 
-    /// One character, of several bytes as a rule.
-    #[inline(never)]
-    fn char(&mut self) -> Result<char, Fault> {
+    /// Appends a character of several bytes, as a rule one from 0x80 on; else the answer is not 0.
+    fn long_char(&mut self, to: &mut Text) -> Result<u64, Fault> {
         let code = self.unsigned()?;
         let c = u32::try_from(code).ok().and_then(char::from_u32);
-        c.filter(|&c| is_xml(c)).ok_or(NO_CHARACTER)
+        let c = c.filter(|&c| is_xml(c)).ok_or(NO_CHARACTER)?;
+        let mut eight = [0; 8];
+        let length = c.encode_utf8(&mut eight).len();
+        to.room(length);
+        to.put(eight, length);
+        Ok(u64::from(code < 0x80))
     }
 
     /// A string of `length` bytes as they are.

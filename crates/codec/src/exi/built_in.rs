@@ -1,5 +1,7 @@
 //! Built-in grammars (EXI §8.4): what there is without a schema, and what streams learn.
 
+use std::sync::{Arc, OnceLock};
+
 use super::{
     Options, Preserve,
     grammar::{Branch, Event, Grammars, Production, Rule, RuleId, Uri},
@@ -47,6 +49,8 @@ pub(crate) struct Fixed {
     pub(crate) content: Vec<Event>,
     /// The third parts behind them.
     pub(crate) last: Vec<Event>,
+    /// See [`Fixed::more`]: of StartTagContent, ElementContent and FragmentContent.
+    more: [usize; 3],
 }
 
 impl Fixed {
@@ -66,7 +70,16 @@ impl Fixed {
                 list.push(Event::EntityReference);
             }
         }
-        Self { start, content, last: comments(preserve) }
+        let last = comments(preserve);
+        let second = |list: &[Event]| usize::from(!(list.is_empty() && last.is_empty()));
+        let more = [second(&start), 1 + second(&content), 2 + second(&[])];
+        Self { start, content, last, more }
+    }
+
+    /// First parts of codes that are not learned, with the one in front of second parts.
+    #[inline]
+    pub(crate) fn more(&self, rule: RuleId) -> usize {
+        self.more[if rule == FRAGMENT { 2 } else { (rule & 1) as usize }]
     }
 
     /// Second parts of a rule.
@@ -155,4 +168,13 @@ pub(crate) fn schema_less(options: &Options) -> Grammars {
     ];
     let start = if options.fragment { FRAGMENT_START } else { 0 };
     Grammars { uris, rules, start, ..Grammars::default() }
+}
+
+/// The same, made once for each choice that matters.
+pub(crate) fn shared(options: &Options) -> Arc<Grammars> {
+    static ALL: [OnceLock<Arc<Grammars>>; 16] = [const { OnceLock::new() }; 16];
+    let Preserve { comments, pis, dtd, .. } = options.preserve;
+    let choices = [comments, pis, dtd, options.fragment];
+    let at = choices.iter().fold(0, |at, &choice| at << 1 | usize::from(choice));
+    ALL[at].get_or_init(|| Arc::new(schema_less(options))).clone()
 }

@@ -156,29 +156,40 @@ pub(crate) fn read_restricted(
 }
 
 /// Appends a number in decimal.
-pub(crate) fn decimal(mut value: u64, to: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
+#[inline]
+pub(crate) fn decimal(value: u64, to: &mut Vec<u8>) {
+    if value < 10 {
+        to.push(b'0' + (value % 10) as u8);
+    } else {
+        long_decimal(value, to);
+    }
+}
+
+fn long_decimal(mut value: u64, to: &mut Vec<u8>) {
+    let mut digits = [b'0'; 20];
+    let mut length = 0;
+    // Two at a time, from the last.
+    for pair in digits.rchunks_exact_mut(2) {
+        let two = (value % 100) as u8;
+        value /= 100;
+        pair.copy_from_slice(&[b'0' + two / 10, b'0' + two % 10]);
+        length += 2;
         if value == 0 {
+            length -= usize::from(two < 10);
             break;
         }
     }
-    to.extend_from_slice(&digits[at..]);
+    to.extend_from_slice(digits.get(digits.len() - length..).unwrap_or_default());
 }
 
 fn padded(value: u64, width: usize, to: &mut Vec<u8>) {
-    let begin = to.len();
+    if width == 4 && value < 10_000 {
+        let digit = |at: u64| b'0' + (value / at % 10) as u8;
+        return to.extend_from_slice(&[digit(1000), digit(100), digit(10), digit(1)]);
+    }
+    let digits = value.checked_ilog10().map_or(1, |log| log as usize + 1);
+    to.extend(std::iter::repeat_n(b'0', width.saturating_sub(digits)));
     decimal(value, to);
-    let missing = width.saturating_sub(to.len() - begin);
-    to.splice(begin..begin, std::iter::repeat_n(b'0', missing));
-}
-
-fn two(value: u32, to: &mut Vec<u8>) {
-    to.extend_from_slice(&[b'0' + (value / 10 % 10) as u8, b'0' + (value % 10) as u8]);
 }
 
 /// An Unsigned integer of any length, plus one if `plus_one`, in decimal.
@@ -302,6 +313,32 @@ pub(crate) fn read_float(from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Faul
     Ok(())
 }
 
+/// A text of few bytes before it is appended at once.
+struct Short {
+    bytes: [u8; 24],
+    length: usize,
+}
+
+impl Short {
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
+
+    #[inline]
+    fn two(&mut self, value: u32) {
+        self.push(b'0' + (value / 10 % 10) as u8);
+        self.push(b'0' + (value % 10) as u8);
+    }
+
+    fn append(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(self.bytes.get(..self.length).unwrap_or_default());
+    }
+}
+
 /// Date-Time (EXI §7.1.8).
 pub(crate) fn read_date(kind: DateTime, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
     use DateTime as D;
@@ -312,6 +349,7 @@ pub(crate) fn read_date(kind: DateTime, from: &mut Reader, to: &mut Vec<u8>) -> 
         }
         padded(year.unsigned_abs(), 4, to);
     }
+    let mut short = Short { bytes: [0; 24], length: 0 };
     if !matches!(kind, D::Year | D::Time) {
         let month_day = from.bits(9);
         let dashes = match kind {
@@ -319,47 +357,50 @@ pub(crate) fn read_date(kind: DateTime, from: &mut Reader, to: &mut Vec<u8>) -> 
             D::Month | D::MonthDay => 2,
             _ => 3,
         };
-        to.extend_from_slice(&b"---"[..dashes]);
+        (0..dashes).for_each(|_| short.push(b'-'));
         if kind != D::Day {
-            two(month_day / 32, to);
+            short.two(month_day / 32);
         }
         if matches!(kind, D::Date | D::DateTime | D::MonthDay) {
-            to.push(b'-');
+            short.push(b'-');
         }
         if !matches!(kind, D::YearMonth | D::Month) {
-            two(month_day % 32, to);
+            short.two(month_day % 32);
         }
     }
     if kind == D::DateTime {
-        to.push(b'T');
+        short.push(b'T');
     }
     if matches!(kind, D::DateTime | D::Time) {
         let time = from.bits(17);
-        two(time / 4096, to);
-        to.push(b':');
-        two(time / 64 % 64, to);
-        to.push(b':');
-        two(time % 64, to);
+        short.two(time / 4096);
+        short.push(b':');
+        short.two(time / 64 % 64);
+        short.push(b':');
+        short.two(time % 64);
         if from.bits(1) == 1 {
-            to.push(b'.');
+            short.push(b'.');
+            short.append(to);
+            short.length = 0;
             read_fraction(from, to)?;
         }
     }
     if from.bits(1) == 1 {
-        write_zone(from.bits(11), to);
+        put_zone(from.bits(11), &mut short);
     }
+    short.append(to);
     Ok(())
 }
 
-fn write_zone(zone: u32, to: &mut Vec<u8>) {
+fn put_zone(zone: u32, to: &mut Short) {
     let size = zone.abs_diff(14 * 64);
     if size == 0 {
         return to.push(b'Z');
     }
     to.push(if zone < 14 * 64 { b'-' } else { b'+' });
-    two(size / 64, to);
+    to.two(size / 64);
     to.push(b':');
-    two(size % 64, to);
+    to.two(size % 64);
 }
 
 /// base64Binary and hexBinary (EXI §7.1.1).

@@ -1,8 +1,11 @@
 //! From a stream to events.
 
+mod learned;
 mod self_contained;
 
 use std::sync::Arc;
+
+use learned::Learned;
 
 use super::{
     Options,
@@ -11,7 +14,8 @@ use super::{
     channels::Plan,
     datatype,
     grammar::{
-        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, RuleId, TypeId,
+        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId,
+        TypeId,
     },
     read_tables::{Names, Values},
     reading::Reading,
@@ -70,16 +74,6 @@ struct Frame {
     type_id: TypeId,
 }
 
-/// The productions that a rule has learned, the last one with the lowest code.
-#[derive(Debug, Default)]
-struct Learned {
-    found: Vec<u32>,
-    /// Whether CH, EE and AT(xsi:type) are among them: those are learned once.
-    characters: bool,
-    end: bool,
-    xsi_type: bool,
-}
-
 /// What a stream fills.
 #[derive(Debug)]
 struct Tables {
@@ -131,6 +125,7 @@ pub(crate) struct Core {
     scopes: self_contained::Scopes,
     /// Names of the schema.
     first: u32,
+    xsi_type: u32,
     events: u32,
     limits: Limits,
 }
@@ -143,6 +138,7 @@ impl Core {
     ) -> Result<Self, Fault> {
         let tables = Tables::new(&grammars, options)?;
         let first = u32::try_from(tables.names.count()).map_err(|_| Fault::Limit("table_bytes"))?;
+        let xsi_type = tables.names.initial(XSI_TYPE);
         Ok(Self {
             datatypes: super::mapping::coded(&grammars, options),
             options: options.clone(),
@@ -159,6 +155,7 @@ impl Core {
             stack: Vec::new(),
             scopes: self_contained::Scopes::default(),
             first,
+            xsi_type,
             events: 0,
             limits: *limits,
             grammars,
@@ -308,9 +305,15 @@ impl Core {
         Ok(())
     }
 
+    /// [`Core::next`] where all of the stream is there.
+    #[inline(never)]
+    pub(crate) fn next_of_whole(&mut self, from: &mut Reader) -> Result<(), Fault> {
+        self.next(from, true)
+    }
+
     /// The next event, or [`Fault::Short`] and nothing changed.
     /// `whole`: all of the stream is there, and nothing has to be taken back.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self, from: &mut Reader, whole: bool) -> Result<(), Fault> {
         if self.rule == self_contained::CLOSING {
             self.close_scope();
@@ -354,17 +357,17 @@ impl Core {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, from: &mut Reader) -> Result<(), Fault> {
         if self.rule & LEARNED != 0 {
             return self.learned_event(from);
         }
         let production = self.production(from)?;
-        self.apply(production, from)
+        self.apply_now(production, from)
     }
 
     /// Reads an event code of a rule that is not learned (EXI §6.2).
-    #[inline]
+    #[inline(always)]
     fn production(&self, from: &mut Reader) -> Result<Production, Fault> {
         let rule = self.grammars.rules.get(self.rule as usize).ok_or(NO_CODE)?;
         let more = usize::from(!rule.second.is_empty());
@@ -372,95 +375,7 @@ impl Core {
         if let Some(production) = rule.first.get(code) {
             return Ok(*production);
         }
-        let code = from.bits(width(rule.second.len())) as usize;
-        match rule.second.get(code).ok_or(NO_CODE)? {
-            Branch::Leaf(production) => Ok(*production),
-            Branch::Group(all) => {
-                all.get(from.bits(width(all.len())) as usize).copied().ok_or(NO_CODE)
-            }
-        }
-    }
-
-    /// Reads an event of a built-in grammar (EXI §8.4.3).
-    fn learned_event(&mut self, from: &mut Reader) -> Result<(), Fault> {
-        let rule = self.rule;
-        let learned = &self.tables.learned[(rule & !LEARNED) as usize].found;
-        let (count, base) = (learned.len(), self.fixed.base(rule));
-        let more = usize::from(self.fixed.second_count(rule) > 0);
-        let code = from.bits(width(count + base + more)) as usize;
-        if code < count {
-            let found = learned[count - 1 - code];
-            return self.apply_learned(found, from);
-        }
-        let event = match code - count {
-            0 if rule == FRAGMENT => Event::StartElementAny,
-            1 if rule == FRAGMENT => Event::EndDocument,
-            0 if base == 1 => Event::EndElement,
-            _ => {
-                let seconds = self.fixed.seconds(rule);
-                let code = from.bits(width(self.fixed.second_count(rule))) as usize;
-                match seconds.get(code) {
-                    Some(&event) => event,
-                    None if rule == FRAGMENT => *self.fixed.last.get(code).ok_or(NO_CODE)?,
-                    None if code == seconds.len() => {
-                        let code = from.bits(width(self.fixed.last.len())) as usize;
-                        *self.fixed.last.get(code).ok_or(NO_CODE)?
-                    }
-                    None => return Err(NO_CODE),
-                }
-            }
-        };
-        let next = match event {
-            Event::StartElementAny | Event::CharactersUntyped | Event::EntityReference
-                if rule != FRAGMENT =>
-            {
-                rule | 1
-            }
-            _ => rule,
-        };
-        self.apply(Production { event, next }, from)
-    }
-
-    /// A production that was learned before.
-    #[inline]
-    fn apply_learned(&mut self, found: u32, from: &mut Reader) -> Result<(), Fault> {
-        let (rule, name) = (self.rule, found >> 2);
-        match found & 3 {
-            key::START => {
-                let prefix = self.prefix(name, from)?;
-                self.sure(from)?;
-                let next = if rule == FRAGMENT { rule } else { rule | 1 };
-                self.enter(name, next)?;
-                self.say(Item::Start { name, prefix })
-            }
-            key::ATTRIBUTE => self.attribute(name, UNTYPED, rule, from),
-            key::CHARACTERS => self.characters(UNTYPED, rule | 1, from),
-            _ => self.leave(from),
-        }
-    }
-
-    /// Remembers what a wildcard of the current rule has matched.
-    fn learn(&mut self, rule: RuleId, found: u32) {
-        if rule & LEARNED == 0 {
-            return;
-        }
-        self.tables.learned[(rule & !LEARNED) as usize].found.push(found);
-        self.tables.productions += 1;
-    }
-
-    fn learn_once(&mut self, rule: RuleId, found: u32) {
-        if rule & LEARNED == 0 {
-            return;
-        }
-        let learned = &mut self.tables.learned[(rule & !LEARNED) as usize];
-        let known = match found & 3 {
-            key::CHARACTERS => &mut learned.characters,
-            key::END => &mut learned.end,
-            _ => &mut learned.xsi_type,
-        };
-        if !std::mem::replace(known, true) {
-            self.learn(rule, found);
-        }
+        second(rule, from)
     }
 
     /// Before anything changes that cannot be taken back.
@@ -478,7 +393,17 @@ impl Core {
     }
 
     /// Into an element that no production names by its declaration.
+    #[inline]
     fn enter(&mut self, name: u32, next: RuleId) -> Result<(), Fault> {
+        let rule = self.tables.names.get(name).rule;
+        if rule & LEARNED != 0 && rule != NONE {
+            return self.push(name, rule, NONE, next);
+        }
+        self.enter_slowly(name, next)
+    }
+
+    #[inline(never)]
+    fn enter_slowly(&mut self, name: u32, next: RuleId) -> Result<(), Fault> {
         let mut rule = self.tables.names.get(name).rule;
         if rule == NONE {
             rule = match self.global(name) {
@@ -538,8 +463,14 @@ impl Core {
         self.say(Item::End)
     }
 
-    /// What a production means.
+    /// What a production means, where that is not asked for often.
+    #[inline(never)]
     fn apply(&mut self, production: Production, from: &mut Reader) -> Result<(), Fault> {
+        self.apply_now(production, from)
+    }
+
+    #[inline(always)]
+    fn apply_now(&mut self, production: Production, from: &mut Reader) -> Result<(), Fault> {
         let Production { event, next } = production;
         match event {
             Event::StartDocument => {
@@ -623,7 +554,7 @@ impl Core {
         let datatype = global.and_then(|name| self.grammars.global_attributes.get(&name));
         let datatype = datatype.copied().unwrap_or(UNTYPED);
         self.attribute(name, datatype, next, from)?;
-        if name == self.tables.names.initial(XSI_TYPE) {
+        if name == self.xsi_type {
             self.learn_once(rule, name << 2 | key::ATTRIBUTE);
         } else {
             self.learn(rule, name << 2 | key::ATTRIBUTE);
@@ -639,7 +570,7 @@ impl Core {
         next: RuleId,
         from: &mut Reader,
     ) -> Result<(), Fault> {
-        if name == self.tables.names.initial(XSI_TYPE) {
+        if name == self.xsi_type {
             return self.type_attribute(next, from);
         }
         let prefix = self.prefix(name, from)?;
@@ -670,7 +601,7 @@ impl Core {
         if self.options.preserve.lexical {
             return self.lexical_type(prefix, next, from);
         }
-        let target = self.tables.names.read_name(from)?;
+        let target = self.tables.names.read_type(from)?;
         let target_prefix = self.prefix(target, from)?;
         self.sure(from)?;
         self.rule = next;
@@ -814,6 +745,16 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+/// The second and third part of an event code.
+#[inline(never)]
+fn second(rule: &Rule, from: &mut Reader) -> Result<Production, Fault> {
+    let code = from.bits(width(rule.second.len())) as usize;
+    match rule.second.get(code).ok_or(NO_CODE)? {
+        Branch::Leaf(production) => Ok(*production),
+        Branch::Group(all) => all.get(from.bits(width(all.len())) as usize).copied().ok_or(NO_CODE),
     }
 }
 

@@ -419,7 +419,7 @@ fn driver(
 ) -> Result<Driver, Error> {
     options.check()?;
     let options = &options.effective();
-    let grammars = grammars.unwrap_or_else(|| Arc::new(built_in::schema_less(options)));
+    let grammars = grammars.unwrap_or_else(|| built_in::shared(options));
     let mut walk = Walk::new(grammars, options, limits);
     header::begin(options, &mut walk, limits).map_err(|fault| error(fault, 0))?;
     Ok(Driver::new(walk, options))

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::{
     Options,
     bits::{Fault, Reader, width},
-    grammar::Grammars,
+    grammar::{self, Grammars},
     tables::{MAX_PREFIXES, NONE},
     text::{Span, Text},
 };
@@ -24,13 +24,18 @@ impl Words {
         self.text.get(span.range()).unwrap_or_default()
     }
 
-    /// Appends what `read` reads.
-    fn push(&mut self, read: impl FnOnce(&mut Text) -> Result<bool, Fault>) -> Result<Span, Fault> {
-        self.buffer.truncate(0);
-        read(&mut self.buffer)?;
+    fn add(&mut self, text: &str) -> Result<Span, Fault> {
         let begin = self.text.len();
-        let read = self.buffer.get(Span::new(0, self.buffer.len())?);
-        self.text.push_str(std::str::from_utf8(read).unwrap_or_default());
+        self.text.push_str(text);
+        Span::new(begin, self.text.len())
+    }
+
+    /// Appends `count` characters.
+    fn read(&mut self, count: usize, from: &mut Reader) -> Result<Span, Fault> {
+        self.buffer.truncate(0);
+        from.chars(count, &mut self.buffer)?;
+        let begin = self.text.len();
+        self.text.push_str(std::str::from_utf8(self.buffer.since(0)).unwrap_or_default());
         Span::new(begin, self.text.len())
     }
 }
@@ -52,6 +57,8 @@ pub(crate) struct Name {
     pub(crate) id: u32,
     namespace: Span,
     local: Span,
+    /// Whether it can be the name of an element or attribute.
+    valid: bool,
     /// The rule of its global element grammar, or [`NONE`] if that was not asked for yet.
     pub(crate) rule: u32,
 }
@@ -80,14 +87,22 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn new(grammars: &Grammars) -> Result<Self, Fault> {
         let mut tables = Self::default();
+        let names: usize = grammars.uris.iter().map(|uri| uri.locals.len()).sum();
+        let bytes = |uri: &grammar::Uri| uri.locals.iter().map(String::len).sum::<usize>();
+        tables.text.text.reserve(grammars.uris.iter().map(bytes).sum::<usize>() + 256);
+        tables.names.reserve(names + 16);
         for uri in &grammars.uris {
-            let at = tables.add_uri(given(&uri.uri))?;
+            let text = tables.text.add(&uri.uri)?;
+            let at = tables.add_uri(text)?;
             for prefix in &uri.prefixes {
-                tables.add_prefix(at, given(prefix))?;
+                let text = tables.text.add(prefix)?;
+                tables.add_prefix(at, text)?;
             }
             tables.bases.push(u32::try_from(tables.names.len()).unwrap_or(NONE));
+            tables.uris[at as usize].locals.reserve(uri.locals.len());
             for local in &uri.locals {
-                tables.add_local(at, given(local))?;
+                let text = tables.text.add(local)?;
+                tables.add_local(at, text)?;
             }
         }
         Ok(tables)
@@ -101,39 +116,25 @@ impl Names {
             + self.grown.len() * 12
     }
 
-    fn add_uri(
-        &mut self,
-        read: impl FnOnce(&mut Text) -> Result<bool, Fault>,
-    ) -> Result<u32, Fault> {
-        let text = self.text.push(read)?;
+    fn add_uri(&mut self, text: Span) -> Result<u32, Fault> {
         self.uris.push(Uri { text, ..Uri::default() });
         u32::try_from(self.uris.len() - 1).map_err(|_| Fault::Limit("table_bytes"))
     }
 
-    fn add_prefix(
-        &mut self,
-        uri: u32,
-        read: impl FnOnce(&mut Text) -> Result<bool, Fault>,
-    ) -> Result<u32, Fault> {
-        let text = self.text.push(read)?;
+    fn add_prefix(&mut self, uri: u32, text: Span) -> Result<u32, Fault> {
         let prefixes = &mut self.uris[uri as usize].prefixes;
         prefixes.push(text);
         self.grown.push(uri);
         u32::try_from(prefixes.len() - 1).map_err(|_| Fault::Limit("table_bytes"))
     }
 
-    fn add_local(
-        &mut self,
-        uri: u32,
-        read: impl FnOnce(&mut Text) -> Result<bool, Fault>,
-    ) -> Result<u32, Fault> {
-        let local = self.text.push(read)?;
+    fn add_local(&mut self, uri: u32, local: Span) -> Result<u32, Fault> {
         let number = u32::try_from(self.names.len()).map_err(|_| Fault::Limit("table_bytes"))?;
-        let locals = &mut self.uris[uri as usize].locals;
+        let Uri { text: namespace, locals, .. } = &mut self.uris[uri as usize];
         let id = u32::try_from(locals.len()).map_err(|_| Fault::Limit("table_bytes"))?;
         locals.push(number);
-        let namespace = self.uris[uri as usize].text;
-        self.names.push(Name { uri, id, namespace, local, rule: NONE });
+        let namespace = *namespace;
+        self.names.push(Name { uri, id, namespace, local, valid: true, rule: NONE });
         Ok(number)
     }
 
@@ -160,7 +161,7 @@ impl Names {
 
     /// The number of a name of the schema.
     #[inline]
-    pub(crate) fn initial(&self, name: super::grammar::QName) -> u32 {
+    pub(crate) fn initial(&self, name: grammar::QName) -> u32 {
         self.bases[name.uri as usize] + name.local
     }
 
@@ -212,14 +213,23 @@ impl Names {
     /// URI (EXI §7.3.1).
     pub(crate) fn read_uri(&mut self, from: &mut Reader) -> Result<u32, Fault> {
         match from.bits(width(self.uris.len() + 1)) {
-            0 => self.add_uri(|to| from.string(to)),
+            0 => {
+                let length = from.length()?;
+                let text = self.text.read(length, from)?;
+                self.add_uri(text)
+            }
             id if id as usize <= self.uris.len() => Ok(id - 1),
             _ => Err(Fault::Bad("no namespace has this number")),
         }
     }
 
-    /// Local name (EXI §7.3.2).
+    /// Local name of an element or attribute (EXI §7.3.2).
     pub(crate) fn read_local(&mut self, uri: u32, from: &mut Reader) -> Result<u32, Fault> {
+        let name = self.read_any_local(uri, from)?;
+        if self.get(name).valid { Ok(name) } else { Err(NO_NAME) }
+    }
+
+    fn read_any_local(&mut self, uri: u32, from: &mut Reader) -> Result<u32, Fault> {
         let length = from.length()?;
         if length == 0 {
             let locals = &self.uris[uri as usize].locals;
@@ -227,18 +237,25 @@ impl Names {
             let name = locals.get(id as usize).copied();
             return name.ok_or(Fault::Bad("no local name has this number"));
         }
-        let name = self.add_local(uri, |to| from.chars(length - 1, to))?;
-        if crate::xml::is_nc_name(self.local(name)) {
-            Ok(name)
-        } else {
-            Err(Fault::Bad("a local name that is not a name"))
-        }
+        let local = self.text.read(length - 1, from)?;
+        let text = self.text.str(local);
+        let valid = is_plain_name(text.as_bytes()) || crate::xml::is_nc_name(text);
+        let name = self.add_local(uri, local)?;
+        self.get_mut(name).valid = valid;
+        Ok(name)
     }
 
     /// Namespace and local name (EXI §7.1.7), no prefix.
     pub(crate) fn read_name(&mut self, from: &mut Reader) -> Result<u32, Fault> {
         let uri = self.read_uri(from)?;
         self.read_local(uri, from)
+    }
+
+    /// The value of `xsi:type`: in no namespace it is what the document says, name or not, since
+    /// encoders write a name there whose prefix means nothing.
+    pub(crate) fn read_type(&mut self, from: &mut Reader) -> Result<u32, Fault> {
+        let uri = self.read_uri(from)?;
+        if uri == 0 { self.read_any_local(uri, from) } else { self.read_local(uri, from) }
     }
 
     /// Prefix of a name: its compact identifier in the namespace.
@@ -260,7 +277,9 @@ impl Names {
                 if prefixes >= MAX_PREFIXES {
                     return Err(Fault::Limit("1024 prefixes of a namespace"));
                 }
-                let prefix = self.add_prefix(uri, |to| from.string(to))?;
+                let length = from.length()?;
+                let text = self.text.read(length, from)?;
+                let prefix = self.add_prefix(uri, text)?;
                 let text = self.prefix(uri, prefix);
                 if !text.is_empty() && !crate::xml::is_nc_name(text) {
                     return Err(Fault::Bad("a prefix that is not a name"));
@@ -274,12 +293,12 @@ impl Names {
     }
 }
 
-/// Reads what is given.
-fn given(text: &str) -> impl FnOnce(&mut Text) -> Result<bool, Fault> {
-    |to| {
-        to.push(text.as_bytes());
-        Ok(true)
-    }
+const NO_NAME: Fault = Fault::Bad("a local name that is not a name");
+
+/// Whether it is a name for sure, as nearly all are.
+fn is_plain_name(text: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    text.first().is_some_and(|first| first.is_ascii_alphabetic()) && text.iter().all(plain)
 }
 
 /// A value in the table.
@@ -298,25 +317,71 @@ pub(crate) struct ValueMark {
     dead: usize,
 }
 
-/// The values of one name.
-#[derive(Debug, Default)]
+/// The values of one name. Most names have one, which takes no memory of its own.
+#[derive(Debug)]
 struct Locals {
-    /// Numbers of those that are in the table.
-    live: VecDeque<u32>,
+    /// The number of the only value that is in the table, or [`NONE`].
+    only: u32,
+    /// Numbers of those that are in the table, if they are more.
+    more: VecDeque<u32>,
     /// How many went before them: the oldest go first, and their local identifiers stay unused
     /// (EXI §7.3.3).
     gone: u32,
 }
 
+impl Default for Locals {
+    fn default() -> Self {
+        Self { only: NONE, more: VecDeque::new(), gone: 0 }
+    }
+}
+
 impl Locals {
     #[inline]
     fn count(&self) -> usize {
-        self.gone as usize + self.live.len()
+        self.gone as usize + self.more.len() + usize::from(self.only != NONE)
     }
 
     #[inline]
     fn get(&self, id: u32) -> Option<u32> {
-        self.live.get(id.checked_sub(self.gone)? as usize).copied()
+        let at = id.checked_sub(self.gone)?;
+        if self.only == NONE {
+            return self.more.get(at as usize).copied();
+        }
+        (at == 0).then_some(self.only)
+    }
+
+    #[inline]
+    fn push_back(&mut self, value: u32) {
+        if self.more.is_empty() && self.only == NONE {
+            self.only = value;
+        } else {
+            self.spread();
+            self.more.push_back(value);
+        }
+    }
+
+    fn push_front(&mut self, value: u32) {
+        self.spread();
+        self.more.push_front(value);
+    }
+
+    #[inline]
+    fn spread(&mut self) {
+        if self.only != NONE {
+            self.more.push_back(std::mem::replace(&mut self.only, NONE));
+        }
+    }
+
+    fn pop_back(&mut self) {
+        if std::mem::replace(&mut self.only, NONE) == NONE {
+            self.more.pop_back();
+        }
+    }
+
+    fn pop_front(&mut self) {
+        if std::mem::replace(&mut self.only, NONE) == NONE {
+            self.more.pop_front();
+        }
     }
 }
 
@@ -390,13 +455,13 @@ impl Values {
     pub(crate) fn roll_back(&mut self, mark: ValueMark) {
         for (at, value) in self.replaced.drain(..).rev() {
             let new = std::mem::replace(&mut self.values[at as usize], value);
-            self.locals[new.name as usize].live.pop_back();
+            self.locals[new.name as usize].pop_back();
             let locals = &mut self.locals[value.name as usize];
-            locals.live.push_front(at);
+            locals.push_front(at);
             locals.gone -= 1;
         }
         for value in self.values.drain(mark.values..).rev() {
-            self.locals[value.name as usize].live.pop_back();
+            self.locals[value.name as usize].pop_back();
             self.local_count -= 1;
         }
         self.text.truncate(mark.text);
@@ -459,7 +524,7 @@ impl Values {
         if locals.count() >= NONE as usize {
             return Err(Fault::Limit("table_bytes"));
         }
-        locals.live.push_back(at);
+        locals.push_back(at);
         if full {
             self.replace(at, value);
         } else {
@@ -473,7 +538,7 @@ impl Values {
     fn replace(&mut self, at: u32, value: Value) {
         let old = std::mem::replace(&mut self.values[at as usize], value);
         let locals = &mut self.locals[old.name as usize];
-        locals.live.pop_front();
+        locals.pop_front();
         locals.gone += 1;
         self.replaced.push((at, old));
         self.next = (at + 1) % self.capacity;

@@ -111,6 +111,8 @@ pub struct Decoder<'r> {
     last: bool,
     done: bool,
     aligned: bool,
+    /// Whether all is there, and events come one by one.
+    straight: bool,
     /// Of a stream of channels.
     blocks: Option<Blocks>,
     to_xml: Option<ToXml>,
@@ -140,6 +142,7 @@ impl<'r> Decoder<'r> {
             last: false,
             done: false,
             aligned: false,
+            straight: false,
             blocks: None,
             to_xml: None,
             output_bytes: 0,
@@ -197,7 +200,20 @@ impl<'r> Decoder<'r> {
             return Ok(None);
         }
         let Some(core) = &self.core else { return Ok(None) };
-        event(core).map(Some).map_err(|fault| self.error(fault))
+        // Written where it is handed out: to copy an event costs as much as to read one.
+        Ok(Some(match core.item {
+            Item::Start { name, prefix: id } => {
+                let (uri, local, number) = core.names().words(name);
+                Event::StartElement { uri, local, prefix: prefix(core, number, id) }
+            }
+            Item::End => Event::EndElement,
+            Item::Attribute { name, prefix: id } => {
+                let (uri, local, number) = core.names().words(name);
+                Event::Attribute { uri, local, prefix: prefix(core, number, id), value: core.str() }
+            }
+            Item::Characters => Event::Characters(core.str()),
+            _ => return rare(core).map(Some).map_err(|fault| self.error(fault)),
+        }))
     }
 
     /// Appends as much XML text as the blocks so far give.
@@ -250,7 +266,7 @@ impl<'r> Decoder<'r> {
         self.at = from.at;
         self.options = options;
         let grammars = (self.resolve)(&self.options)?;
-        let grammars = grammars.unwrap_or_else(|| Arc::new(built_in::schema_less(&self.options)));
+        let grammars = grammars.unwrap_or_else(|| built_in::shared(&self.options));
         let core = Core::new(grammars, &self.options, &self.limits);
         let core = core.map_err(|fault| self.error(fault))?;
         self.blocks = core.plan.is_some().then(|| Blocks::new(&self.options, &self.limits));
@@ -259,8 +275,27 @@ impl<'r> Decoder<'r> {
     }
 
     /// Brings the next event to [`Core::item`], if it is there.
-    #[inline]
+    #[inline(always)]
     fn item(&mut self) -> Result<bool, Error> {
+        let Some(core) = self.core.as_mut().filter(|_| self.straight) else {
+            return self.item_of_block();
+        };
+        let mut from = Reader::new(&self.data, self.at, self.aligned);
+        let found = core.next_of_whole(&mut from);
+        let ended = matches!(core.item, Item::EndDocument);
+        match found {
+            Ok(()) => self.at = from.at,
+            Err(fault) => return Err(self.error(fault)),
+        }
+        if ended {
+            self.finish()?;
+        }
+        Ok(true)
+    }
+
+    /// The same where not all is there, or where events come in blocks.
+    #[inline(never)]
+    fn item_of_block(&mut self) -> Result<bool, Error> {
         if self.done || (self.core.is_none() && !self.ready()?) {
             return Ok(false);
         }
@@ -268,6 +303,7 @@ impl<'r> Decoder<'r> {
         if core.plan.is_some() {
             return self.queued();
         }
+        self.straight = self.last;
         if !self.last && self.data.len() < self.at / 8 + self.wanted {
             return Ok(false);
         }
@@ -293,6 +329,7 @@ impl<'r> Decoder<'r> {
     /// Nothing may follow the document but the rest of its last byte.
     fn finish(&mut self) -> Result<(), Error> {
         self.done = true;
+        self.straight = false;
         if self.at.div_ceil(8) < self.data.len() {
             return Err(self.error(BEHIND));
         }
@@ -317,35 +354,24 @@ fn text(bytes: &[u8]) -> Result<&str, Fault> {
     std::str::from_utf8(bytes).map_err(|_| Fault::Bad("not UTF-8"))
 }
 
-/// An item in words.
-#[inline(always)]
-fn event(core: &Core) -> Result<Event<'_>, Fault> {
-    let words = |name: u32| core.names().words(name);
-    let prefix = |uri: u32, prefix: u32| {
-        (prefix != super::tables::NONE).then(|| core.names().prefix(uri, prefix))
-    };
+fn prefix(core: &Core, uri: u32, prefix: u32) -> Option<&str> {
+    (prefix != super::tables::NONE).then(|| core.names().prefix(uri, prefix))
+}
+
+/// An item that is rare, in words.
+#[inline(never)]
+fn rare(core: &Core) -> Result<Event<'_>, Fault> {
     Ok(match core.item {
         Item::StartDocument => Event::StartDocument,
-        Item::EndDocument => Event::EndDocument,
-        Item::Start { name, prefix: id } => {
-            let (uri, local, number) = words(name);
-            Event::StartElement { uri, local, prefix: prefix(number, id) }
-        }
-        Item::End => Event::EndElement,
-        Item::Attribute { name, prefix: id } => {
-            let (uri, local, number) = words(name);
-            Event::Attribute { uri, local, prefix: prefix(number, id), value: core.str() }
-        }
         Item::Type { target, target_prefix, .. } => {
-            let (uri, local, number) = words(target);
-            Event::Type { uri, local, prefix: prefix(number, target_prefix) }
+            let (uri, local, number) = core.names().words(target);
+            Event::Type { uri, local, prefix: prefix(core, number, target_prefix) }
         }
         Item::Namespace { uri, prefix, local } => Event::Namespace {
             uri: core.names().uri(uri),
             prefix: core.names().prefix(uri, prefix),
             local_element: local,
         },
-        Item::Characters => Event::Characters(core.str()),
         Item::Comment(span) => Event::Comment(text(core.slice(span))?),
         Item::Instruction(target, data) => Event::ProcessingInstruction {
             target: text(core.slice(target))?,
@@ -359,6 +385,11 @@ fn event(core: &Core) -> Result<Event<'_>, Fault> {
         },
         Item::Entity(span) => Event::EntityReference(text(core.slice(span))?),
         Item::SelfContained { .. } => Event::SelfContained,
+        Item::EndDocument
+        | Item::Start { .. }
+        | Item::End
+        | Item::Attribute { .. }
+        | Item::Characters => Event::EndDocument,
     })
 }
 

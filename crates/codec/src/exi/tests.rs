@@ -453,3 +453,82 @@ fn declarations_in_front_of_sc_are_kept() {
     let expected = "<s1ns3:a xmlns:p=\"urn:p\" xmlns:s1ns3=\"urn:p\"/>";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }
+
+#[test]
+fn bytes_that_come_behind_the_end_are_refused() {
+    for alignment in ALIGNMENTS {
+        let options = options(alignment);
+        let limits = Limits::default();
+        let stream = encode(b"<a>b</a>", &options, None, &limits).unwrap();
+        let mut decoder = Decoder::new(&options, Box::new(|_| Ok(None)), &limits);
+        let mut text = Vec::new();
+        decoder.push(&stream, false).unwrap();
+        decoder.text(&mut text).unwrap();
+        assert_eq!(text, b"<a>b</a>");
+        decoder.push(&[], true).unwrap();
+        assert!(decoder.push(&[0], true).is_err(), "{alignment:?}");
+    }
+}
+
+#[test]
+fn a_block_of_channels_comes_out_as_soon_as_it_is_whole() {
+    let xml = format!("<a>{}</a>", "<b>some words</b><c d='1'>x &amp; y</c>".repeat(500));
+    for alignment in [Alignment::PreCompression, Alignment::Compression] {
+        let options = Options { block_size: 300, ..options(alignment) };
+        let limits = Limits::default();
+        let stream = encode(xml.as_bytes(), &options, None, &limits).unwrap();
+        let mut decoder = Decoder::new(&options, Box::new(|_| Ok(None)), &limits);
+        let (mut text, mut half) = (Vec::new(), 0);
+        for (at, &byte) in stream.iter().enumerate() {
+            decoder.push(&[byte], at + 1 == stream.len()).unwrap();
+            decoder.text(&mut text).unwrap();
+            if at == stream.len() / 2 {
+                half = text.len();
+            }
+        }
+        assert_eq!(text, decode(&stream, &options, None, &limits).unwrap());
+        assert!(half > text.len() / 6, "{half} of {}", text.len());
+    }
+}
+
+#[test]
+fn a_block_is_bounded_whatever_its_structure_says() {
+    // Events that take a few bits of a compressed structure each.
+    let xml = format!("<a>{}</a>", "<b/>".repeat(100_000));
+    let limits = Limits::default();
+    let options = options(Alignment::Compression);
+    let stream = encode(xml.as_bytes(), &options, None, &limits).unwrap();
+    assert!(stream.len() < 1000);
+    let few = Limits { message_bytes: 100_000, ..limits };
+    match decode(&stream, &options, None, &few) {
+        Err(Error::Limit { what, .. }) => assert!(what.contains("message_bytes"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_type_whose_prefix_means_nothing_is_kept() {
+    let xml = "<a xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:type=\"foo:x\">\
+               <b/></a>";
+    for alignment in ALIGNMENTS {
+        assert_eq!(round_trip(xml, &options(alignment)), xml);
+    }
+}
+
+#[test]
+fn characters_in_more_bytes_than_they_need_are_escaped_too() {
+    // SD, SE(*): namespace 1 in two bits, "a"; CH: "<" as 0xbc 0x00.
+    let mut to = bits::Writer::new(false);
+    to.bits(0b10, 2);
+    to.bits(0, 6);
+    to.bits(1, 2);
+    to.string("a", 1);
+    to.bits(3, 2);
+    to.unsigned(3);
+    to.bits(0xbc00, 16);
+    // EE, ED.
+    to.bits(0, 1);
+    to.align();
+    let text = decode(&to.out, &Options::default(), None, &Limits::default()).unwrap();
+    assert_eq!(String::from_utf8(text).unwrap(), "<a>&lt;</a>");
+}

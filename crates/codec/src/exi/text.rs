@@ -86,6 +86,11 @@ impl Text {
         self.bytes.get(span.range()).unwrap_or_default()
     }
 
+    /// What is there from `begin` on.
+    pub(crate) fn since(&self, begin: usize) -> &[u8] {
+        self.bytes.get(begin..self.end).unwrap_or_default()
+    }
+
     /// Makes room for so many bytes more.
     #[inline]
     pub(crate) fn room(&mut self, more: usize) {

@@ -378,7 +378,10 @@ impl ToXml {
             text
         };
         self.attribute(xsi_type, prefix, core)?;
-        self.put_prefixed(&target_prefix, target, core);
+        if !target_prefix.is_empty() {
+            self.raw(&[&target_prefix, b":"]);
+        }
+        escape(core.names().local(target).as_bytes(), true, &mut self.out);
         self.out.push(b'"');
         Ok(())
     }
