@@ -40,24 +40,31 @@ impl Writer {
         Self { aligned, ..Self::default() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, value: u32, bits: u32) {
         debug_assert!(bits <= 32 && (bits == 32 || u64::from(value) < 1 << bits));
         self.acc = self.acc << bits | u64::from(value);
         self.used += bits;
         if self.used >= 32 {
-            self.used -= 32;
-            #[expect(clippy::cast_possible_truncation, reason = "the upper bits are out")]
-            self.out.extend_from_slice(&((self.acc >> self.used) as u32).to_be_bytes());
+            self.flush();
         }
     }
 
+    /// The first 32 of the bits that are not out.
+    fn flush(&mut self) {
+        self.used -= 32;
+        #[expect(clippy::cast_possible_truncation, reason = "the upper bits are out")]
+        self.out.extend_from_slice(&((self.acc >> self.used) as u32).to_be_bytes());
+    }
+
     /// n-bit Unsigned Integer (EXI §7.1.9): in bytes, least first, where streams are aligned.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bits(&mut self, value: u32, bits: u32) {
-        if !self.aligned {
-            self.push(value, bits);
-        } else if bits > 8 {
+        if self.aligned { self.whole(value, bits) } else { self.push(value, bits) }
+    }
+
+    fn whole(&mut self, value: u32, bits: u32) {
+        if bits > 8 {
             let bytes = value.to_le_bytes();
             self.out.extend_from_slice(&bytes[..bits.div_ceil(8) as usize]);
         } else if bits > 0 {

@@ -2,7 +2,7 @@
 
 mod canonical;
 
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     NAME, Options,
@@ -67,27 +67,19 @@ impl Driver {
         }
     }
 
-    /// Says whether that was the last one. Events are taken apart where they are made: to move one
-    /// costs more than to read it.
+    /// Takes the token just found at the begin of `input`, and says whether that was the last one.
+    /// Most are no event before: to move one costs more than to read it.
     #[inline(always)]
-    fn event(
-        &mut self,
-        found: Result<xml::Event<'_>, Error>,
-        scanner: &Scanner,
-    ) -> Result<bool, Error> {
-        let result = match found {
-            Ok(xml::Event::Start(start)) => self.start(&start, scanner),
-            Ok(xml::Event::End { .. }) => self.end(),
-            Ok(xml::Event::Text(Cow::Borrowed(text))) => self.text(text, scanner),
-            Ok(xml::Event::Text(Cow::Owned(text))) => self.text(&text, scanner),
-            Ok(xml::Event::Eof) => {
-                return self.eof().map(|()| true).map_err(|fault| error(fault, scanner.offset()));
-            }
-            Ok(other) => self.rare(other),
-            Err(fault) => return Err(fault),
+    fn token(&mut self, kind: xml::Kind, input: &str, scanner: &Scanner) -> Result<bool, Error> {
+        let result = match kind {
+            xml::Kind::Start => self.start(&scanner.start_tag(input), scanner),
+            xml::Kind::End => self.end(),
+            xml::Kind::Plain => self.text(scanner.plain_text(input), scanner),
+            xml::Kind::Eof => self.eof(),
+            _ => self.rare(kind, input, scanner),
         };
         match result {
-            Ok(()) => Ok(false),
+            Ok(()) => Ok(kind == xml::Kind::Eof),
             Err(fault) => Err(error(fault, scanner.offset())),
         }
     }
@@ -102,9 +94,10 @@ impl Driver {
     }
 
     #[inline(never)]
-    fn rare(&mut self, event: xml::Event<'_>) -> Result<(), Fault> {
+    fn rare(&mut self, kind: xml::Kind, input: &str, scanner: &Scanner) -> Result<(), Fault> {
         let preserve = self.options.preserve;
-        match event {
+        match scanner.event(kind, input) {
+            xml::Event::Text(text) => self.text(&text, scanner)?,
             xml::Event::Comment(text) if preserve.comments => {
                 self.begin()?;
                 self.flush(self.options.canonical)?;
@@ -402,10 +395,8 @@ impl Encoder {
             self.xml.push(b"</r>", true)?;
         }
         while !self.done {
-            let Some((event, scanner)) = self.xml.next()? else {
-                break;
-            };
-            self.done = self.driver.event(Ok(event), scanner)?;
+            let Some((kind, input, scanner)) = self.xml.pull()? else { break };
+            self.done = self.driver.token(kind, input, scanner)?;
         }
         self.driver.walk.drain(out);
         Ok(())
@@ -438,7 +429,8 @@ pub(crate) fn write_document(
     let mut driver = Driver { fills: false, ..Driver::new(walk, options) };
     let mut reader = xml::Reader::of(document, limits);
     loop {
-        let done = driver.event(reader.next(), reader.scanner());
+        let done =
+            reader.pull().and_then(|(kind, input)| driver.token(kind, input, reader.scanner()));
         if done.map_err(|_| Fault::Bad("options that XML cannot say"))? {
             return Ok(driver.walk.to);
         }
@@ -476,10 +468,12 @@ pub fn encode(
         return Ok(out);
     }
     let mut driver = driver(options, grammars.cloned(), limits)?;
-    driver.walk.to.out.reserve(document.len() / 4);
+    // Hardly a stream is longer than its document; room that is not used is never touched.
+    driver.walk.to.out.reserve(document.len());
     let mut reader = xml::Reader::of(&text, limits);
     loop {
-        if driver.event(reader.next(), reader.scanner())? {
+        let (kind, input) = reader.pull()?;
+        if driver.token(kind, input, reader.scanner())? {
             break;
         }
     }

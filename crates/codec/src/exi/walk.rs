@@ -3,6 +3,7 @@
 mod profile;
 mod self_contained;
 mod types;
+mod values;
 
 use std::sync::Arc;
 
@@ -10,12 +11,11 @@ use super::{
     Alignment, Options,
     bits::{Fault, Writer, width},
     built_in::{FRAGMENT, Fixed, LEARNED, PRODUCTION_BYTES, RULE_BYTES, is_content},
-    channels::{self, Plan},
-    datatype,
+    channels::Plan,
     decoder::{UNTYPED, XSI_NIL},
     grammar::{
-        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId,
-        TypeId, WhiteSpace,
+        Branch, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId, TypeId,
+        WhiteSpace,
     },
     index::KeyMap,
     lexical::{self, Form, Typed},
@@ -701,117 +701,10 @@ impl Walk {
             self.fixed_code(event)?;
             return Ok(true);
         }
-        let Some(path) = self.path(kind, 0) else {
-            return Ok(false);
-        };
+        let Some(path) = self.path(kind, 0) else { return Ok(false) };
         self.code(&path);
         self.rule = path.production.next;
         Ok(true)
-    }
-
-    /// A value, to the stream or to its channel.
-    #[inline(always)]
-    fn value(
-        &mut self,
-        name: u32,
-        datatype: DatatypeId,
-        text: &str,
-        value: Typed<'_>,
-    ) -> Result<(), Fault> {
-        if self.block.is_some() {
-            return self.keep(name, datatype, text);
-        }
-        match value {
-            Typed::Text(text) => self.write_text(name, datatype, text),
-            other => self.write(name, datatype, other),
-        }
-    }
-
-    /// A value for its channel.
-    fn keep(&mut self, name: u32, datatype: DatatypeId, text: &str) -> Result<(), Fault> {
-        if let Some(block) = &mut self.block {
-            block.plan.push(name, datatype);
-            block.text.push_str(text);
-            block.ends.push(block.text.len());
-            if block.plan.is_full() {
-                self.end_block()?;
-            }
-        }
-        self.check()
-    }
-
-    fn write_text(&mut self, name: u32, id: DatatypeId, text: &str) -> Result<(), Fault> {
-        let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
-        let coding = types.get(id as usize).map(|datatype| &datatype.coding);
-        let chars = |text: &str, ascii, to: &mut Writer| match coding {
-            Some(Coding::Restricted(set)) => datatype::write_restricted(set, text, to),
-            _ => to.chars(text, ascii),
-        };
-        let more = self.values.write(name, text, &mut self.names, &mut self.to, chars)?;
-        if more { self.check() } else { Ok(()) }
-    }
-
-    fn write(&mut self, name: u32, id: DatatypeId, value: Typed<'_>) -> Result<(), Fault> {
-        match value {
-            Typed::Text(text) => self.write_text(name, id, text),
-            Typed::List(text, item) => {
-                self.to.unsigned(lexical::items(text).count() as u64);
-                for one in lexical::items(text) {
-                    let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
-                    let value = lexical::value(types, item, one, self.form);
-                    let value = value.ok_or(NOT_ALLOWED)?;
-                    self.write(name, item, value)?;
-                }
-                Ok(())
-            }
-            other => {
-                datatype::write(&other, &mut self.to);
-                Ok(())
-            }
-        }
-    }
-
-    /// Writes a block (EXI §9): the structure is in `to`, the values follow by channel.
-    fn end_block(&mut self) -> Result<(), Fault> {
-        let Some(mut block) = self.block.take() else {
-            return Ok(());
-        };
-        let compress = self.options.alignment == Alignment::Compression;
-        let (order, few) = block.plan.order();
-        let single = block.plan.datatypes.len() <= channels::SMALL;
-        for (at, &channel) in order.iter().enumerate() {
-            if compress && !single && (at == 0 || at >= few) {
-                self.part()?;
-            }
-            let channel = &block.plan.channels[channel];
-            for &value in &channel.values {
-                let value = value as usize;
-                let begin = value.checked_sub(1).map_or(0, |before| block.ends[before]);
-                let text = &block.text[begin..block.ends[value]];
-                let datatype = block.plan.datatypes[value];
-                let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
-                let typed = lexical::value(types, datatype, text, self.form);
-                let typed = typed.unwrap_or(Typed::Text(text));
-                self.write(channel.name, datatype, typed)?;
-            }
-        }
-        if compress {
-            self.part()?;
-        } else {
-            self.done.append(&mut self.to.out);
-        }
-        block.plan.clear();
-        block.text.clear();
-        block.ends.clear();
-        self.block = Some(block);
-        Ok(())
-    }
-
-    /// Deflates what was written since the last part.
-    fn part(&mut self) -> Result<(), Fault> {
-        channels::deflate(&self.to.out, &mut self.done)?;
-        self.to.out.clear();
-        Ok(())
     }
 
     /// Moves what is whole to `out`.

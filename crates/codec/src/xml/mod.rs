@@ -36,6 +36,7 @@ pub use charset::to_utf8;
 pub use doctype::Doctype;
 pub use names::{Name, NameId, Names, UriId};
 pub use reader::{Reader, Stream};
+pub(crate) use scanner::Kind;
 pub use scanner::Scanner;
 pub use tag::{Attribute, Declaration};
 pub use writer::{Writer, escape};

@@ -12,6 +12,8 @@ const PROBES: usize = 64;
 /// Room kept when texts are forgotten: that of a message, for filling slots takes time too.
 const KEPT_SLOTS: usize = 1 << 12;
 const KEPT_BYTES: usize = 1 << 16;
+/// A table of so many slots doubles when it is full; a smaller one grows fourfold.
+const LARGE_SLOTS: usize = 1 << 16;
 /// There is room for so many texts from the first on; most documents need no more.
 pub(super) const FIRST_ENTRIES: usize = 64;
 
@@ -233,7 +235,9 @@ impl Interner {
     }
 
     fn grow(&mut self) {
-        let len = (self.table.len() * 2).max(64);
+        // In long steps while it is small, for each step places all texts again.
+        let factor = if self.table.len() < LARGE_SLOTS { 4 } else { 2 };
+        let len = (self.table.len() * factor).max(64);
         self.table.clear();
         self.table.resize(len, (0, 0));
         self.overflow.clear();
@@ -243,9 +247,7 @@ impl Interner {
     }
 
     fn place(&mut self, id: u32) {
-        let Some(&Entry { hash, seed, .. }) = self.entries.get(id as usize) else {
-            return;
-        };
+        let Some(&Entry { hash, seed, .. }) = self.entries.get(id as usize) else { return };
         let mask = self.table.len() - 1;
         let free = (slot(hash)..).take(PROBES).find(|slot| self.table[slot & mask].1 == 0);
         if let Some(slot) = free {

@@ -3,7 +3,7 @@
 use super::Event;
 use super::charset::{Transcoder, not_utf8};
 use super::names::Names;
-use super::scanner::Scanner;
+use super::scanner::{Kind, Scanner};
 use super::tag::{Attribute, Declaration};
 use crate::{Error, Limits};
 
@@ -45,6 +45,20 @@ impl<'a> Reader<'a> {
                 Ok(self.scanner.event(kind, rest))
             }
             Ok(None) => Ok(Event::Eof),
+            Err(error) => Err(*error),
+        }
+    }
+
+    /// The kind of the next token and the document from it on, for whoever takes the event from the
+    /// scanner without moving it.
+    #[inline(always)]
+    pub(crate) fn pull(&mut self) -> Result<(Kind, &'a str), Error> {
+        let rest = &self.document[self.at..];
+        match self.scanner.advance(rest, true) {
+            Ok(found) => {
+                self.at += self.scanner.token.used;
+                Ok((found.unwrap_or(Kind::Eof), rest))
+            }
             Err(error) => Err(*error),
         }
     }
@@ -131,6 +145,20 @@ impl Stream {
             self.at += used;
             (event, &self.scanner)
         }))
+    }
+
+    /// As [`Reader::pull`]; `None` if another block is needed.
+    #[inline(always)]
+    pub(crate) fn pull(&mut self) -> Result<Option<(Kind, &str, &Scanner)>, Error> {
+        let rest = &self.text[self.at..];
+        match self.scanner.advance(rest, self.ended) {
+            Ok(None) => Ok(None),
+            Ok(Some(kind)) => {
+                self.at += self.scanner.token.used;
+                Ok(Some((kind, rest, &self.scanner)))
+            }
+            Err(error) => Err(*error),
+        }
     }
 
     /// The scanner below.

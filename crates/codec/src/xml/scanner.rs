@@ -36,7 +36,7 @@ enum Place {
 /// What a token is. Events are made of it at the last moment: handing them through calls would
 /// copy them each time, which costs more than finding them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Declaration,
     Doctype,
     Start,
@@ -278,20 +278,30 @@ impl Scanner {
         }
     }
 
+    /// The start tag just found.
+    #[inline(always)]
+    pub(crate) fn start_tag<'a>(&self, input: &'a str) -> Start<'a> {
+        let Token { begin, middle, end, name, .. } = self.token;
+        let prefix = if middle == begin { "" } else { &input[begin + 1..middle] };
+        Start { name, prefix, tag: &input[begin..end] }
+    }
+
+    /// The character data just found, which stands for itself.
+    #[inline(always)]
+    pub(crate) fn plain_text<'a>(&self, input: &'a str) -> &'a str {
+        &input[self.token.begin..self.token.end]
+    }
+
     /// Makes the event of the token just found. Always in line: see [`Kind`].
     #[inline(always)]
-    pub(super) fn event<'a>(&self, kind: Kind, input: &'a str) -> Event<'a> {
+    pub(crate) fn event<'a>(&self, kind: Kind, input: &'a str) -> Event<'a> {
         let Token { begin, middle, end, name, .. } = self.token;
-        let span = &input[begin..end];
         match kind {
-            Kind::Plain => Event::Text(Cow::Borrowed(span)),
+            Kind::Plain => Event::Text(Cow::Borrowed(self.plain_text(input))),
             Kind::End => Event::End { name },
-            Kind::Start => {
-                let prefix = if middle == begin { "" } else { &input[begin + 1..middle] };
-                Event::Start(Start { name, prefix, tag: span })
-            }
+            Kind::Start => Event::Start(self.start_tag(input)),
             Kind::Eof => Event::Eof,
-            _ => self.rare(kind, middle.wrapping_sub(begin), span),
+            _ => self.rare(kind, middle.wrapping_sub(begin), &input[begin..end]),
         }
     }
 
@@ -332,9 +342,7 @@ impl Scanner {
                 Place::Content => self.content(input, self.lead)?,
                 _ => self.outside(input, ended)?,
             };
-            let Some(kind) = found else {
-                return self.incomplete(input, ended).map(|()| None);
-            };
+            let Some(kind) = found else { return self.incomplete(input, ended).map(|()| None) };
             let Token { used, begin, end, .. } = self.token;
             if kind == Kind::Text && is_empty(&input[begin..end]) {
                 self.lead = used;
@@ -535,9 +543,7 @@ impl Scanner {
                     if CDATA.starts_with(rest) {
                         return Ok(None);
                     }
-                    let Some(section) = rest.strip_prefix(CDATA) else {
-                        break;
-                    };
+                    let Some(section) = rest.strip_prefix(CDATA) else { break };
                     let Some(len) = memmem::find(section.as_bytes(), b"]]>") else {
                         return Ok(None);
                     };
@@ -588,9 +594,7 @@ impl Scanner {
 
     fn comment(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 4..];
-        let Some(len) = memmem::find(inside.as_bytes(), b"--") else {
-            return Ok(None);
-        };
+        let Some(len) = memmem::find(inside.as_bytes(), b"--") else { return Ok(None) };
         match inside.as_bytes().get(len + 2) {
             None => Ok(None),
             Some(b'>') => {
@@ -603,9 +607,7 @@ impl Scanner {
 
     fn pi(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 2..];
-        let Some(len) = memmem::find(inside.as_bytes(), b"?>") else {
-            return Ok(None);
-        };
+        let Some(len) = memmem::find(inside.as_bytes(), b"?>") else { return Ok(None) };
         let inside = &inside[..len];
         let end = name_end(inside.as_bytes(), 0);
         let begin = space_end(inside.as_bytes(), end);

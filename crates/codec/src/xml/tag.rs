@@ -100,9 +100,7 @@ impl Scanner {
         let bytes = input.as_bytes();
         let came = usize::from(self.ended);
         let guess = self.shapes.get(self.written as usize).map_or(NO_GUESS, |it| it.tag[came]);
-        let Some((qname, mut at)) = self.qname(input, from + 1, guess)? else {
-            return Ok(None);
-        };
+        let Some((qname, mut at)) = self.qname(input, from + 1, guess)? else { return Ok(None) };
         if qname != guess
             && let Some(shape) = self.shapes.get_mut(self.written as usize)
         {
@@ -151,9 +149,7 @@ impl Scanner {
     ) -> Result<Option<(u32, usize)>, Fail> {
         let bytes = input.as_bytes();
         let guess = self.shapes[before as usize].attribute;
-        let Some((qname, name_end)) = self.qname(input, at, guess)? else {
-            return Ok(None);
-        };
+        let Some((qname, name_end)) = self.qname(input, at, guess)? else { return Ok(None) };
         if qname != guess {
             self.shapes[before as usize].attribute = qname;
         }
@@ -176,9 +172,7 @@ impl Scanner {
             Some(_) => return Err(self.malformed(begin, "an attribute's value without quotes")),
         };
         begin += 1;
-        let Some((end, plain)) = self.value(input, begin, quote)? else {
-            return Ok(None);
-        };
+        let Some((end, plain)) = self.value(input, begin, quote)? else { return Ok(None) };
         let QName { local, bare, prefix, .. } = self.qname[qname as usize];
         let mut name = UNKNOWN;
         if prefix == PREFIX_NONE && bare != UNKNOWN {
@@ -231,9 +225,7 @@ impl Scanner {
                 Some(byte) if *byte == quote => return Ok(Some((at, plain))),
                 Some(b'<') => return Err(self.malformed(at, "'<' in an attribute's value")),
                 Some(b'&') => {
-                    let Some((end, what)) = self.reference(input, at)? else {
-                        return Ok(None);
-                    };
+                    let Some((end, what)) = self.reference(input, at)? else { return Ok(None) };
                     if what == Reference::General {
                         let what = "a reference to an entity in an attribute's value: entities \
                                     are not expanded";
@@ -412,25 +404,25 @@ impl Scanner {
         // Namespaces in XML 1.0, productions 7 to 11: at most one colon, with a name on each side.
         let colon = memchr(b':', text.as_bytes());
         let (prefix, local) = colon.map_or(("", text), |at| (&text[..at], &text[at + 1..]));
-        let prefixed = local.len() < text.len();
-        if !is_nc_name(local) || (prefixed && !is_nc_name(prefix)) {
-            return Err(self.malformed(at, format!("'{}' is not a name", short(text))));
-        }
         let local_at = offset(text.len() - local.len());
-        let prefix_id = self.prefix(prefix)?;
+        // A name that was met with another prefix was looked at then.
+        let known = self.prefixes.find(0, prefix).filter(|_| local_at != 1);
+        let uri = known.map_or(UNBOUND, |id| self.bound[id as usize]);
+        let name = if uri == UNBOUND { None } else { self.names.names.find(uri, local) };
+        let (prefix_id, uri, name) = match (known, name) {
+            (Some(prefix), Some(name)) => (prefix, uri, NameId::of(name)),
+            _ if is_nc_name(local) && (local_at == 0 || is_nc_name(prefix)) => {
+                (self.prefix(prefix)?, UNBOUND, UNKNOWN)
+            }
+            _ => return Err(self.malformed(at, format!("'{}' is not a name", short(text)))),
+        };
         let declares = match (prefix, local) {
             ("", "xmlns") => Some(PREFIX_NONE),
             ("xmlns", local) => Some(self.prefix(local)?),
             _ => None,
         };
-        let entry = QName {
-            prefix: prefix_id,
-            local: local_at,
-            declares,
-            uri: UNBOUND,
-            name: UNKNOWN,
-            bare: UNKNOWN,
-        };
+        let entry =
+            QName { prefix: prefix_id, local: local_at, declares, uri, name, bare: UNKNOWN };
         let id = self.qnames.intern_new(0, text)?;
         self.qname.push(entry);
         self.shapes.push(Shape::of(text));
