@@ -12,9 +12,12 @@ use codec::Settings;
 use longwire_bench::machine::describe;
 use longwire_bench::markdown::{Document, Table};
 
+const SUBJECT_COUNT: usize = 6;
 /// What is measured: name, codec, level.
-const SUBJECTS: [(&str, &str, i8); 4] = [
+const SUBJECTS: [(&str, &str, i8); SUBJECT_COUNT] = [
+    ("xmill:1", "xmill", 1),
     ("xmill:5", "xmill", 5),
+    ("xmill:7", "xmill", 7),
     ("xmill:9", "xmill", 9),
     ("zstd:9", "zstd", 9),
     ("zstd:19", "zstd", 19),
@@ -65,7 +68,7 @@ struct Sum {
 }
 
 /// Messages, their bytes, those of xz, and what each subject made of them.
-type Groups<'a> = BTreeMap<&'a str, (usize, usize, usize, [Sum; 4])>;
+type Groups<'a> = BTreeMap<&'a str, (usize, usize, usize, [Sum; SUBJECT_COUNT])>;
 
 fn main() -> Result<()> {
     let mut cli = Cli::parse();
@@ -154,8 +157,8 @@ fn xz_bytes(file: &Path) -> Result<usize> {
 }
 
 /// Adds sizes and median times; subjects take turns, so that a slow moment hits all alike.
-fn measure(message: &[u8], sums: &mut [Sum; 4]) -> Result<()> {
-    let mut times = [const { (Vec::new(), Vec::new()) }; 4];
+fn measure(message: &[u8], sums: &mut [Sum; SUBJECT_COUNT]) -> Result<()> {
+    let mut times = [const { (Vec::new(), Vec::new()) }; SUBJECT_COUNT];
     let begin = Instant::now();
     for round in 0..15 {
         if round >= 3 && begin.elapsed() > MESSAGE_TIME {

@@ -74,17 +74,6 @@ impl Guesses {
     }
 }
 
-impl Guesses {
-    /// Notes where what followed stands now; of a sure guess that missed, only that.
-    #[inline(always)]
-    pub(super) fn note_place(&mut self, hash: u32, place: u32, hit: bool) {
-        let guess = &mut self.all[(hash >> self.shift) as usize];
-        let check = hash as u16;
-        let sure = if guess.check == check && hit { (guess.sure + 1).min(15) } else { 1 };
-        *guess = Guess { value: place, check, sure };
-    }
-}
-
 /// Values by what came before them.
 pub(super) struct Followers {
     all: Vec<(u32, Span)>,

@@ -21,19 +21,24 @@
 //! # Ok::<(), longwire_codec::Error>(())
 //! ```
 
+mod back;
 mod guesses;
+mod method;
 mod model;
 mod nibbles;
+mod outline;
 mod pieces;
 mod range;
+mod split;
 mod stream;
 mod strong;
 #[cfg(test)]
 mod tests;
-mod vocabulary;
 
 pub(crate) use stream::Xmill;
 pub use stream::{decode, encode};
+
+const NAME: &str = "xmill";
 
 /// Most bytes by which a message of one block can grow.
 pub const GROWTH_BYTES: usize = 16;

@@ -7,52 +7,25 @@
 
 use super::guesses::{Chance, Followers, Guesses, Span};
 use super::nibbles::Nibbles;
-use super::pieces::{Item, Piece, Pieces, Place, hash_bytes, join, next_item};
+use super::outline::{Broken, END, NEW, Outline, PIECE, SPELLED, TEXT};
+use super::pieces::{Item, Pieces, Place, hash_bytes, join, next_item};
 use super::range::Coder;
 use super::strong::{CONTEXTS, Situation, Strong};
-use super::vocabulary::{Vocabulary, is_letter, word_len};
 
-/// Open elements that are followed; deeper ones are coded as if they were siblings.
-const DEPTH: usize = 256;
 /// Containers: values of one path share one; others of the same hash take its place.
 const CONTAINERS: usize = 1 << 10;
-/// Symbols of structure before the pieces.
-const NEW: usize = 0;
-const END: usize = 1;
-const TEXT: usize = 2;
-const PIECE: usize = 3;
-/// The container of new pieces.
-const SPELLED: u32 = 1;
 /// Bytes of a container after which it is decided whether mixing contexts pays there.
 const TRIAL_BYTES: i32 = 256;
 /// Bytes that then go without, before it is tried again.
 const PLAIN_BYTES: i32 = 4096;
-/// Kinds of places of numbers of words, and of symbols.
-const WORD_PLACE: usize = 61;
+/// Kind of place of symbols.
 const SYMBOL_PLACE: usize = 62;
-
-/// Why decoding stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Broken {
-    /// An element is closed that is not open.
-    Unopened,
-    /// A piece that does not exist.
-    Unknown,
-    /// More bytes than the block has.
-    Overlong,
-    /// An item of no bytes where only some can stand.
-    Empty,
-}
 
 /// Values of one path.
 #[derive(Clone, Copy)]
 struct Container {
     key: u32,
     last: Span,
-    /// Whether the last words were guessed, the newest in the lowest bit.
-    guessed: [u8; 2],
-    /// Whether they were of the vocabulary.
-    known: u8,
     /// Whether the last value begins as a number does.
     numeric: bool,
     chances: [Chance; 5],
@@ -67,8 +40,6 @@ impl Container {
     const FREE: Self = Self {
         key: 0,
         last: Span { at: 0, len: 0, hash: 0 },
-        guessed: [u8::MAX; 2],
-        known: 0,
         numeric: false,
         chances: [Chance(30_000); 5],
         trial: TRIAL_BYTES,
@@ -103,11 +74,6 @@ impl Container {
     }
 }
 
-struct Frame {
-    number: u16,
-    name: u32,
-}
-
 /// All that was learned from a stream.
 pub(super) struct Model {
     /// The document from `base` on.
@@ -116,16 +82,14 @@ pub(super) struct Model {
     at: usize,
     /// Bytes that were dropped before `text`.
     base: u32,
-    place: Place,
-    stack: Vec<Frame>,
-    pieces: Pieces,
+    outline: Outline,
     /// The last symbols of structure, newest first.
     symbols: [u32; 6],
     orders: [Guesses; 3],
     chances: Vec<Chance>,
     nibbles: Nibbles,
-    /// In place of the halves of bytes, for values.
-    strong: Option<Strong>,
+    /// For values, where mixing pays.
+    strong: Strong,
     containers: Vec<Container>,
     /// Values by the one before in their container, and by the one before in the document.
     after: Followers,
@@ -133,49 +97,41 @@ pub(super) struct Model {
     /// The last value of all.
     latest: Span,
     derived: Vec<u8>,
-    words: [Guesses; 2],
-    vocabulary: Vocabulary,
-    word_chances: Vec<Chance>,
     ends: [Chance; 2],
-    /// Key of the attribute that a piece opened.
-    attribute: u32,
 }
 
 impl Model {
     /// Bytes of the tables for 2^`log` bytes, at most.
-    pub(super) fn table_bytes(log: u32, is_strong: bool) -> usize {
+    pub(super) fn table_bytes(log: u32) -> usize {
         const FIXED: usize = 1 << 18;
         let small = 1 << log.saturating_sub(5).clamp(8, 14);
         let slots = 1 << log.saturating_sub(3).clamp(10, 15);
-        let strong = if is_strong { Strong::table_bytes(log) } else { 0 };
-        strong + FIXED + Pieces::MOST_BYTES + slots * 32 + small * (3 * 8 + 16 + 2 * 2 * 8 + 8)
+        Strong::table_bytes(log)
+            + FIXED
+            + Outline::table_bytes(log)
+            + slots * 32
+            + small * (3 * 8 + 16)
     }
 
     /// Tables for about 2^`log` bytes.
-    pub(super) fn new(log: u32, is_strong: bool) -> Self {
+    pub(super) fn new(log: u32) -> Self {
         let small = log.saturating_sub(5).clamp(8, 14);
         Self {
             text: Vec::new(),
             at: 0,
             base: 0,
-            place: Place::Content,
-            stack: Vec::new(),
-            pieces: Pieces::new(),
+            outline: Outline::new(log),
             symbols: [0; 6],
             orders: [Guesses::new(small), Guesses::new(small), Guesses::new(small)],
             chances: vec![Chance(40_000); 3 * 2 * 16],
-            strong: is_strong.then(|| Strong::new(log)),
+            strong: Strong::new(log),
             nibbles: Nibbles::new(log.saturating_sub(3).clamp(10, 15)),
             containers: vec![Container::FREE; CONTAINERS],
             after: Followers::new(small),
             previous: 0,
             latest: Span::default(),
             derived: Vec::new(),
-            words: [Guesses::new(small + 1), Guesses::new(small + 1)],
-            vocabulary: Vocabulary::new(small),
-            word_chances: vec![Chance(16_000); 3 * 8 * 8],
             ends: [Chance(600); 2],
-            attribute: 0,
         }
     }
 
@@ -183,23 +139,18 @@ impl Model {
     pub(super) fn code<C: Coder>(&mut self, c: &mut C, end: usize) -> Result<(), Broken> {
         while self.at < end {
             let before = self.at;
-            let in_value = self.place;
-            if let Place::Value(mark) = in_value {
-                let len = match next_item(
-                    if C::DECODES { &[] } else { &self.text[self.at..end] },
-                    in_value,
-                ) {
-                    Item::Value(len) | Item::Piece(len) => len,
-                };
-                self.value(c, self.attribute, mark, len, end)?;
-                if self.at < end {
-                    self.place = Place::Tag;
-                }
-            } else {
+            let Place::Value(mark) = self.outline.place else {
                 self.structure(c, end)?;
                 if self.at == before {
                     return Err(Broken::Empty);
                 }
+                continue;
+            };
+            let rest = if C::DECODES { &[] } else { &self.text[before..end] };
+            let (Item::Value(len) | Item::Piece(len)) = next_item(rest, self.outline.place);
+            self.value(c, self.outline.attribute, mark, len, end)?;
+            if self.at < end {
+                self.outline.place = Place::Tag;
             }
         }
         Ok(())
@@ -207,56 +158,41 @@ impl Model {
 
     /// A piece of markup or that text follows, and the text.
     fn structure<C: Coder>(&mut self, c: &mut C, end: usize) -> Result<(), Broken> {
-        let mut item = Item::Piece(0);
-        let mut wanted = 0;
+        let (mut len, mut wanted) = (0, 0);
         if !C::DECODES {
-            item = next_item(&self.text[self.at..end], self.place);
-            wanted = match item {
-                Item::Value(_) => TEXT,
-                Item::Piece(len) => self.symbol_of(&self.text[self.at..self.at + len]),
+            (len, wanted) = match next_item(&self.text[self.at..end], self.outline.place) {
+                Item::Value(len) => (len, TEXT),
+                Item::Piece(len) => {
+                    (len, self.outline.symbol_of(&self.text[self.at..self.at + len]))
+                }
             };
         }
         let mut symbol = self.symbol(c, wanted);
         let start = self.at;
         match symbol {
             TEXT => {
-                let len = if let Item::Value(len) = item { len } else { 0 };
-                let key = self.path();
+                let key = self.outline.path();
                 self.value(c, key, b'<', len, end)?;
             }
             END => {
-                let number = usize::from(self.stack.last().ok_or(Broken::Unopened)?.number);
-                let len = self.pieces.name(number).len() + 3;
+                let name = self.outline.close()?;
                 if C::DECODES {
                     self.text.extend_from_slice(b"</");
-                    self.text.extend_from_slice(self.pieces.name(number));
+                    self.text.extend_from_slice(name);
                     self.text.push(b'>');
                 }
-                self.at += len;
-                self.stack.pop();
-                self.place = Place::Content;
+                self.at += name.len() + 3;
             }
             NEW => {
-                let len = if let Item::Piece(len) = item { len } else { 0 };
                 self.spell(c, SPELLED, b'<', len, end)?;
-                let bytes = &self.text[start..self.at];
-                let (number, piece) = match self.pieces.add(bytes) {
-                    Some(number) => (number, self.pieces.get(number).copied()),
-                    None => (usize::from(u16::MAX), None),
-                };
-                let piece = piece.unwrap_or_else(|| Piece::of(&self.text[start..self.at]));
-                self.follow(number, piece);
-                symbol = number + PIECE;
+                symbol = self.outline.learn(&self.text[start..self.at]);
             }
             _ => {
-                let number = symbol - PIECE;
-                let piece = *self.pieces.get(number).ok_or(Broken::Unknown)?;
-                let len = self.pieces.bytes(number).len();
+                let bytes = self.outline.pass(symbol)?;
                 if C::DECODES {
-                    self.text.extend_from_slice(self.pieces.bytes(number));
+                    self.text.extend_from_slice(bytes);
                 }
-                self.at += len;
-                self.follow(number, piece);
+                self.at += bytes.len();
             }
         }
         if self.at > end {
@@ -267,45 +203,11 @@ impl Model {
         Ok(())
     }
 
-    fn symbol_of(&self, bytes: &[u8]) -> usize {
-        if let Some(frame) = self.stack.last() {
-            let name = self.pieces.name(usize::from(frame.number));
-            if bytes.len() == name.len() + 3
-                && bytes.starts_with(b"</")
-                && &bytes[2..bytes.len() - 1] == name
-                && bytes.ends_with(b">")
-            {
-                return END;
-            }
-        }
-        self.pieces.find(bytes).map_or(NEW, |number| number + PIECE)
-    }
-
-    /// Opens, closes, and says where the document is behind a piece.
-    fn follow(&mut self, number: usize, piece: Piece) {
-        self.place = piece.after;
-        if piece.opens && self.stack.len() < DEPTH {
-            self.stack.push(Frame { number: number as u16, name: piece.name });
-        }
-        if let Place::Value(_) = piece.after {
-            self.attribute = join(piece.tail, self.stack.last().map_or(0, |frame| frame.name));
-        }
-        if piece.closes {
-            self.stack.pop();
-        }
-    }
-
-    /// Key of the container of text here: the names of the element and the one around it.
-    fn path(&self) -> u32 {
-        let mut names = self.stack.iter().rev().map(|frame| frame.name);
-        join(names.next().unwrap_or(0), names.next().unwrap_or(0))
-    }
-
     /// A symbol of structure: guessed from the last ones, else by number.
     fn symbol<C: Coder>(&mut self, c: &mut C, wanted: usize) -> usize {
         let [a, b, d, e, f, g] = self.symbols;
-        let path = self.path();
-        let low = join(a | u32::from(self.place == Place::Tag) << 20, path);
+        let path = self.outline.path();
+        let low = join(a | u32::from(self.outline.place == Place::Tag) << 20, path);
         let middle = join(join(b, d), low);
         let high = join(join(join(e, f), g), middle);
         let hashes = [high, middle, low];
@@ -322,9 +224,10 @@ impl Model {
                 return self.note_symbol(hashes, guess.value as usize);
             }
         }
-        let contexts = [0x77 + u32::from(self.place == Place::Tag), join(a, 0x33), join(low, 0x51)];
+        let contexts =
+            [0x77 + u32::from(self.outline.place == Place::Tag), join(a, 0x33), join(low, 0x51)];
         let mut symbol = 0;
-        let halves = if self.pieces.len() + PIECE <= 256 { 2 } else { 4 };
+        let halves = if self.outline.pieces.len() + PIECE <= 256 { 2 } else { 4 };
         for half in (0..halves).rev() {
             let h = contexts.map(|h| join(h, symbol as u32 | half << 16));
             let nibble = self.nibbles.nibble(c, wanted >> (4 * half) & 15, h, SYMBOL_PLACE * 32);
@@ -460,7 +363,7 @@ impl Model {
         }
     }
 
-    /// Codes bytes one by one, with guesses where a word begins, and the end.
+    /// Codes bytes one by one, and the end.
     fn spell<C: Coder>(
         &mut self,
         c: &mut C,
@@ -481,39 +384,14 @@ impl Model {
         for &byte in &self.text[start.saturating_sub(8)..start] {
             recent = recent << 8 | u64::from(byte);
         }
-        if let Some(strong) = &mut self.strong {
-            strong.follow(above.0, if above.1 > 0 { 1 } else { 0 });
-        }
-        let mut fresh = self.strong.is_none();
-        let mut word_start = start;
+        self.strong.follow(above.0, if above.1 > 0 { 1 } else { 0 });
         loop {
-            if fresh {
-                word_start = self.at;
-                let ended = self.word(c, slot, &words, mark, stop, end)?;
-                for at in word_start..self.at {
-                    let byte = self.text[at];
-                    words.step(byte);
-                    recent = recent << 8 | u64::from(byte);
-                    same = false;
-                }
-                if ended {
-                    return Ok(());
-                }
-                if self.at > word_start {
-                    continue;
-                }
-            }
             let place = self.at - start;
             let over = if place < above.1 { self.text[above.0 + place] } else { 0 };
             let byte = if !C::DECODES && self.at < stop { self.text[self.at] } else { 0 };
             let column = Column { place: place.min(31) as u32, over, same, mark };
-            let byte = if self.strong.is_some() {
-                self.bits(c, byte, slot, recent, column, &words)
-            } else {
-                self.letter(c, byte, slot, recent, column, &words)
-            };
+            let byte = self.letter(c, byte, slot, recent, column, &words);
             if byte == 0 && !self.ends[usize::from(key == SPELLED)].code(c, self.at < stop) {
-                self.vocabulary.note(&self.text[word_start..self.at], true);
                 return Ok(());
             }
             if C::DECODES {
@@ -525,48 +403,12 @@ impl Model {
             self.at += 1;
             same &= over == byte;
             recent = recent << 8 | u64::from(byte);
-            fresh = words.step(byte) && self.strong.is_none();
-            if fresh {
-                self.vocabulary.note(&self.text[word_start..self.at], false);
-            }
+            words.step(byte);
         }
     }
 
     /// One byte of a value in the light of those before it and above it.
-    #[inline(always)]
     fn letter<C: Coder>(
-        &mut self,
-        c: &mut C,
-        byte: u8,
-        slot: usize,
-        recent: u64,
-        column: Column,
-        words: &Words,
-    ) -> u8 {
-        let Container { key, numeric, trial, .. } = self.containers[slot];
-        let (one, two) = (recent as u32 & 0xFF, recent as u32 & 0xFFFF);
-        let Column { place, over, same, .. } = column;
-        let byte = if key == SPELLED {
-            let high = join(recent as u32, 3);
-            self.nibbles.byte(c, byte, [one, join(two, 7), high], 63)
-        } else if trial < 0 {
-            let low = if numeric { place * 8 + words.digits.min(7) } else { one };
-            self.nibbles.plain_byte(c, byte, join(key, low))
-        } else if numeric {
-            let low = join(key, place * 8 + words.digits.min(7));
-            let middle = join(key, place * 512 + u32::from(over) * 2 + u32::from(same));
-            let high = join(join(words.now, words.last), key);
-            self.nibbles.byte(c, byte, [low, middle, high], key as usize % 28)
-        } else {
-            let contexts = [join(one, key), join(two, 7), join(words.now, 9)];
-            self.nibbles.byte(c, byte, contexts, 28 + key as usize % 28)
-        };
-        self.containers[slot].tried(self.nibbles.take_gain());
-        byte
-    }
-
-    /// As [`Model::letter`], bit by bit.
-    fn bits<C: Coder>(
         &mut self,
         c: &mut C,
         byte: u8,
@@ -578,7 +420,10 @@ impl Model {
         let Container { key, numeric, trial, .. } = self.containers[slot];
         let Column { place, over, same, mark } = column;
         if trial < 0 {
-            return self.letter(c, byte, slot, recent, column, words);
+            self.containers[slot].tried(0);
+            let digits = place * 8 + words.digits.min(7);
+            let low = if numeric { digits } else { recent as u32 & 0xFF };
+            return self.nibbles.plain_byte(c, byte, join(key, low));
         }
         let above = join(key, place * 512 + u32::from(over) * 2 + u32::from(same));
         let last = |bytes: u32| (recent << (64 - 8 * bytes) >> (64 - 8 * bytes)) as u32;
@@ -605,109 +450,11 @@ impl Model {
         let (at, text) = (self.at, &self.text[..]);
         let trial = self.containers[slot].is_on_trial();
         let situation = Situation { text, at, mark, contexts, recent, trial, kind };
-        let Some(strong) = &mut self.strong else { return byte };
-        let byte = strong.byte(c, byte, &situation);
+        let byte = self.strong.byte(c, byte, &situation);
         if key != SPELLED {
-            self.containers[slot].tried(strong.take_gain());
+            self.containers[slot].tried(self.strong.take_gain());
         }
         byte
-    }
-
-    /// A word with what follows it: as it was after the last words, or one of the vocabulary; says
-    /// whether the value ended with it.
-    fn word<C: Coder>(
-        &mut self,
-        c: &mut C,
-        slot: usize,
-        words: &Words,
-        mark: u8,
-        stop: usize,
-        end: usize,
-    ) -> Result<bool, Broken> {
-        let hashes = [join(words.last, words.before), join(words.last, self.containers[slot].key)];
-        let here = self.base + self.at as u32;
-        let start = self.at;
-        let mut missed = usize::MAX;
-        let mut hit = None;
-        for (order, hash) in hashes.into_iter().enumerate() {
-            let guess = self.words[order].of(hash);
-            let from = guess.value.checked_sub(self.base).unwrap_or(u32::MAX) as usize;
-            let mut right = false;
-            let least = u16::from(self.containers[slot].guessed[order] == 0);
-            if hit.is_none() && guess.sure > least && from < start && from != missed {
-                let mut len = word_len(&self.text[from..start]);
-                let ends = self.text[from..from + len].ends_with(&[mark]);
-                len -= usize::from(ends);
-                if start + len <= end {
-                    let same = !C::DECODES
-                        && start + len <= stop
-                        && (!ends || start + len == stop)
-                        && self.text[from..from + len] == self.text[start..start + len];
-                    let container = &mut self.containers[slot];
-                    let guessed = usize::from(container.guessed[order] & 7);
-                    let sure = usize::from(guess.sure.min(7));
-                    right = self.word_chances[(order * 8 + sure) * 8 + guessed].code(c, same);
-                    container.guessed[order] = container.guessed[order] << 1 | u8::from(right);
-                    if right {
-                        if C::DECODES {
-                            self.text.extend_from_within(from..from + len);
-                        }
-                        self.at += len;
-                        hit = Some(ends);
-                    }
-                    missed = from;
-                }
-            }
-            self.words[order].note_place(hash, here, right);
-        }
-        if let Some(ends) = hit {
-            return Ok(ends);
-        }
-        self.known(c, slot, words, stop, end)
-    }
-
-    /// A word of the vocabulary, or none; says whether the value ended with it.
-    fn known<C: Coder>(
-        &mut self,
-        c: &mut C,
-        slot: usize,
-        words: &Words,
-        stop: usize,
-        end: usize,
-    ) -> Result<bool, Broken> {
-        let mut number = None;
-        if !C::DECODES {
-            let rest = &self.text[self.at..stop];
-            let len = word_len(rest);
-            if len == rest.len() {
-                number = self.vocabulary.find(rest, true);
-            }
-            number = number.or_else(|| self.vocabulary.find(&rest[..len], false));
-        }
-        let container = &mut self.containers[slot];
-        let chance = &mut self.word_chances[128 + usize::from(container.known & 63)];
-        let hit = chance.code(c, number.is_some());
-        container.known = container.known << 1 | u8::from(hit);
-        if !hit {
-            return Ok(false);
-        }
-        let wanted = number.unwrap_or(0);
-        let contexts = [0x1234_5678, join(words.last, 0x44), join(words.last, words.before)];
-        let mut number = 0;
-        for half in (0..3).rev() {
-            let h = contexts.map(|h| join(h, number as u32 | half << 16));
-            let nibble = self.nibbles.nibble(c, wanted >> (4 * half) & 15, h, WORD_PLACE * 32);
-            number = number << 4 | nibble;
-        }
-        let (bytes, ends) = self.vocabulary.get(number).ok_or(Broken::Unknown)?;
-        if self.at + bytes.len() > end {
-            return Err(Broken::Overlong);
-        }
-        if C::DECODES {
-            self.text.extend_from_slice(bytes);
-        }
-        self.at += bytes.len();
-        Ok(ends)
     }
 
     /// Bytes that were coded in all, as far as positions are counted.
@@ -726,9 +473,7 @@ impl Model {
         self.text.drain(..drop);
         self.at -= drop;
         self.base += drop as u32;
-        if let Some(strong) = &mut self.strong {
-            strong.forget_places();
-        }
+        self.strong.forget_places();
     }
 }
 
@@ -757,20 +502,19 @@ impl Words {
         Self { now: 0, last: key, before: previous, digits: 0 }
     }
 
-    /// Takes a byte; says whether a word may begin behind it.
+    /// Takes a byte.
     #[inline(always)]
-    fn step(&mut self, byte: u8) -> bool {
+    fn step(&mut self, byte: u8) {
         const K: u32 = 0x2F0B_4C47;
-        if is_letter(byte) {
+        if byte.is_ascii_alphanumeric() || byte >= 0x80 {
             self.digits += 1;
             self.now = (self.now ^ u32::from(byte)).wrapping_add(1).wrapping_mul(K);
-            return false;
+            return;
         }
         self.digits = 0;
         if self.now != 0 {
             (self.before, self.last, self.now) = (self.last, self.now, 0);
         }
         self.last = (self.last ^ u32::from(byte)).wrapping_mul(K).rotate_left(5);
-        true
     }
 }

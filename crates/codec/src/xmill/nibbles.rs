@@ -10,10 +10,9 @@ use super::range::{Coder, SHARE_BITS, Shares};
 
 /// The least share of a symbol; three of them must outlast the rounding of a mix of three.
 const LEAST: u16 = 4;
-/// Times seen are counted up to this.
 /// Times seen above which a slot is not given to another context at once.
 const KEEP: u16 = 2;
-/// ...
+/// Times seen are counted up to this.
 const SEEN_MAX: u16 = 31;
 /// Kinds of places whose weights are learned apart.
 const PLACES: usize = 64;
@@ -84,7 +83,6 @@ pub(super) struct Nibbles {
     /// By place, half and times seen of the two higher models: the weight of the highest, and of
     /// the middle one in what is left, of 65536.
     weights: Vec<[u16; 2]>,
-    gain: i32,
 }
 
 impl Nibbles {
@@ -100,7 +98,6 @@ impl Nibbles {
             shift: 32 - slots_log,
             mask: u32::MAX >> slots_log.saturating_sub(8),
             weights,
-            gain: 0,
         }
     }
 
@@ -130,11 +127,6 @@ impl Nibbles {
         symbol
     }
 
-    /// Sixteenths of bits that mixing saved against the lowest context alone since the last call.
-    pub(super) fn take_gain(&mut self) -> i32 {
-        std::mem::take(&mut self.gain)
-    }
-
     /// Half a byte.
     #[inline(always)]
     pub(super) fn nibble<C: Coder>(
@@ -161,7 +153,6 @@ impl Nibbles {
         }
         let symbol = c.nibble(symbol, &mixed) & 15;
         let [p, q, r, m] = [&low, &middle, &high, &mixed].map(|shares| share(shares, symbol));
-        self.gain += log(m) - log(p);
         // The gradient of the code length: how much better the higher model alone would have been.
         let weight = &mut self.weights[weights];
         weight[0] = learned(weight[0], (r - m) * 4096 / m);

@@ -10,10 +10,9 @@
 const PIECE_BYTES: usize = 256;
 /// White space between tags is a piece up to this length, else a value.
 const SPACE_BYTES: usize = 64;
-/// Distinct pieces of a stream.
-const PIECES: usize = 1 << 14;
-/// Bytes of distinct pieces of a stream.
-const PIECES_BYTES: usize = 1 << 20;
+/// Distinct pieces of a stream, and their bytes, as powers of two; of a smaller window less.
+const PIECES_LOG: u32 = 14;
+const BYTES_LOG: u32 = 20;
 
 /// Where in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,14 +155,20 @@ pub(super) struct Pieces {
     bytes: Vec<u8>,
     /// Open addressing by hash; 0 is free, else the number and 1.
     found: Vec<u16>,
+    most: usize,
+    most_bytes: usize,
 }
 
 impl Pieces {
-    /// What the pieces of a stream may take.
-    pub(super) const MOST_BYTES: usize = PIECES_BYTES + PIECES * (size_of::<Piece>() + 8);
+    /// What the pieces of a window of 2^`log` bytes may take.
+    pub(super) fn table_bytes(log: u32) -> usize {
+        let this = Self::new(log);
+        this.most_bytes + this.most * (size_of::<Piece>() + 8) + (1 << 9)
+    }
 
-    pub(super) fn new() -> Self {
-        Self { all: Vec::new(), bytes: Vec::new(), found: vec![0; 1 << 8] }
+    pub(super) fn new(log: u32) -> Self {
+        let (most, most_bytes) = (1 << (log - 1).min(PIECES_LOG), 1 << log.min(BYTES_LOG));
+        Self { all: Vec::new(), bytes: Vec::new(), found: vec![0; 1 << 8], most, most_bytes }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -205,7 +210,7 @@ impl Pieces {
 
     /// Adds a piece, unless there are enough.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Option<usize> {
-        if self.all.len() == PIECES || self.bytes.len() + bytes.len() > PIECES_BYTES {
+        if self.all.len() == self.most || self.bytes.len() + bytes.len() > self.most_bytes {
             return None;
         }
         if (self.all.len() + 1) * 2 > self.found.len() {

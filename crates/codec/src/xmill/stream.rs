@@ -1,21 +1,14 @@
 //! The frame around the model: blocks that come out whole, and stay what they are where coding does
 //! not pay.
 
-use super::model::{Broken, Model};
-use super::range::{RangeDecoder, RangeEncoder};
+use super::NAME;
+use super::method::{Context, Method};
 use crate::codec::{Decoder, Encoder, Fidelity, Flow, Needs, Options, Properties, Step};
 use crate::settings::drain;
 use crate::{Codec, Error, Limits, Settings, StreamDecoder};
 
-const NAME: &str = "xmill";
 /// First byte of a stream; its lower half is the method.
-const VERSION: u8 = 0xD0;
-/// Method: three distributions over half bytes, mixed.
-const MIXED: u8 = 1;
-/// Method: many contexts, bit by bit.
-const STRONG: u8 = 2;
-/// Levels from here on use it.
-const STRONG_LEVEL: i8 = 8;
+const VERSION: u8 = 0xE0;
 /// Windows as powers of two: what of the document is looked back at.
 const WINDOW_LOG_MIN: u8 = 10;
 const WINDOW_LOG_MAX: u8 = 22;
@@ -26,8 +19,6 @@ const BLOCK_BYTES: usize = 1 << 20;
 const STORED_BYTES: usize = 64 << 10;
 /// More than a byte of such a block can become: some twelve bits of chances and two half bytes.
 const WORST: usize = 64;
-/// Positions are counted up to this; then everything begins anew.
-const TOTAL_BYTES: usize = 3 << 30;
 /// Longest number of the frame: 7 bits a byte.
 const NUMBER_BYTES: usize = 4;
 
@@ -51,12 +42,16 @@ impl Codec for Xmill {
     }
 
     fn encoder_bytes(&self, options: Options) -> usize {
-        let tables = Model::table_bytes(u32::from(options.window_log), true);
-        tables + (3 << options.window_log) + 3 * BLOCK_BYTES
+        let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+        let (method, level) = Method::of_level(options.level);
+        method.table_bytes(window_log, Some(level)) + (3 << window_log) + 8 * BLOCK_BYTES
     }
 
     fn decoder_bytes(&self, options: Options) -> usize {
-        self.encoder_bytes(options)
+        let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+        // The method is in the stream.
+        let tables = Method::Strong.table_bytes(window_log, None);
+        tables + (3 << window_log) + 8 * BLOCK_BYTES
     }
 
     fn stream_encoder(&self, settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
@@ -93,36 +88,11 @@ pub fn decode(coded: &[u8], limits: &Limits) -> Result<Vec<u8>, Error> {
     Settings { limits: *limits, ..Settings::default() }.decode(NAME, coded)
 }
 
-/// What both directions keep between blocks.
-struct Context {
-    window_log: u8,
-    method: u8,
-    model: Model,
-}
-
-impl Context {
-    fn new(method: u8, window_log: u8, limits: &Limits) -> Result<Self, Error> {
-        let tables = Model::table_bytes(u32::from(window_log), method == STRONG);
-        if tables > limits.table_bytes {
-            let what = format!("table_bytes is {}, {tables} are needed", limits.table_bytes);
-            return Err(Error::Limit { codec: NAME, what });
-        }
-        Ok(Self { window_log, method, model: Model::new(u32::from(window_log), method == STRONG) })
-    }
-
-    /// Between blocks: forgets what is behind the window, or all.
-    fn turn(&mut self, stored: bool) {
-        if stored || self.model.total() > TOTAL_BYTES {
-            self.model = Model::new(u32::from(self.window_log), self.method == STRONG);
-        } else if self.model.position() >= 2 << self.window_log {
-            self.model.slide(1 << self.window_log);
-        }
-    }
-}
-
 struct StreamEncoder {
     limits: Limits,
-    method: u8,
+    method: Method,
+    /// Of the general compressor.
+    level: i8,
     window_log: u8,
     context: Option<Context>,
     closed: bool,
@@ -130,9 +100,9 @@ struct StreamEncoder {
 
 impl StreamEncoder {
     fn new(settings: &Settings, window_log: u8) -> Result<Self, Error> {
-        let level = settings.level_of(&PROPERTIES)?;
-        let method = if level >= STRONG_LEVEL { STRONG } else { MIXED };
-        Ok(Self { limits: settings.limits, method, window_log, context: None, closed: false })
+        let (method, level) = Method::of_level(settings.level_of(&PROPERTIES)?);
+        let limits = settings.limits;
+        Ok(Self { limits, method, level, window_log, context: None, closed: false })
     }
 }
 
@@ -153,22 +123,22 @@ impl Encoder for StreamEncoder {
                     let bits = u8::try_from(bits).unwrap_or(u8::MAX);
                     window_log = bits.clamp(WINDOW_LOG_MIN, window_log);
                 }
-                let is_strong = self.method == STRONG;
                 while window_log > WINDOW_LOG_MIN
-                    && Model::table_bytes(u32::from(window_log), is_strong)
+                    && self.method.table_bytes(window_log, Some(self.level))
                         > self.limits.table_bytes
                 {
                     window_log -= 1;
                 }
-                out.extend([VERSION | self.method, window_log]);
-                none.insert(Context::new(self.method, window_log, &self.limits)?)
+                out.extend([VERSION | self.method.number(), window_log]);
+                let level = Some(self.level);
+                none.insert(Context::new(self.method, window_log, level, &self.limits)?)
             }
         };
         let mut rest = block;
         while !rest.is_empty() || last {
             let (now, later) = rest.split_at(rest.len().min(BLOCK_BYTES));
             rest = later;
-            encode_block(context, now, last && rest.is_empty(), out);
+            encode_block(context, now, last && rest.is_empty(), out)?;
             if rest.is_empty() {
                 break;
             }
@@ -177,28 +147,28 @@ impl Encoder for StreamEncoder {
     }
 }
 
-fn encode_block(context: &mut Context, block: &[u8], last: bool, out: &mut Vec<u8>) {
+fn encode_block(
+    context: &mut Context,
+    block: &[u8],
+    last: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
     put_number(block.len() << 1 | usize::from(last), out);
     if block.is_empty() {
-        return;
+        return Ok(());
     }
-    let model = &mut context.model;
-    model.text.extend_from_slice(block);
-    let mut coded = Vec::with_capacity(block.len() / 8 + 64);
-    let mut coder = RangeEncoder::new(&mut coded);
-    let end = model.text.len();
-    let went = model.code(&mut coder, end).is_ok();
-    coder.finish();
     let may_grow = !last && block.len() < STORED_BYTES;
-    let pays = went && (coded.len() < block.len() || may_grow);
-    if pays {
+    let coded = context.encode(block, last)?;
+    let coded = coded.filter(|coded| coded.len() < block.len() || may_grow);
+    let stored = coded.is_none();
+    if let Some(mut coded) = coded {
         put_number(coded.len(), out);
         out.append(&mut coded);
     } else {
         put_number(0, out);
         out.extend_from_slice(block);
     }
-    context.turn(!pays);
+    if last { Ok(()) } else { context.turn(stored) }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "seven bits")]
@@ -279,26 +249,10 @@ impl StreamedDecoder {
         if head.coded == 0 {
             out.extend_from_slice(body);
         } else {
-            let model = &mut context.model;
-            let start = model.text.len();
-            model.text.reserve(head.len);
-            let mut coder = RangeDecoder::new(body);
-            let went = model.code(&mut coder, start + head.len);
-            let what = match went {
-                Ok(()) if coder.is_used_up() => None,
-                Ok(()) => Some("a block of another length than told"),
-                Err(Broken::Unopened) => Some("an element ends that is not open"),
-                Err(Broken::Unknown) => Some("a number of what does not exist"),
-                Err(Broken::Overlong) => Some("a block with more than its length"),
-                Err(Broken::Empty) => Some("nothing where something must stand"),
-            };
-            if let Some(what) = what {
-                return Err(Error::Malformed { codec: NAME, offset, what: what.to_owned() });
-            }
-            out.extend_from_slice(model.text.get(start..).unwrap_or_default());
+            let went = context.decode(body, head.len, head.last, out);
+            went.map_err(|what| Error::Malformed { codec: NAME, offset, what })?;
         }
-        context.turn(head.coded == 0);
-        Ok(())
+        if head.last { Ok(()) } else { context.turn(head.coded == 0) }
     }
 }
 
@@ -313,13 +267,13 @@ impl StreamDecoder for StreamedDecoder {
         }
         if self.context.is_none() {
             let &[first, window_log, ..] = input else { return Ok(Step { used, done: false }) };
-            if ![VERSION | MIXED, VERSION | STRONG].contains(&first) {
+            let Some(method) = Method::numbered(first ^ VERSION) else {
                 return Err(self.malformed(0, "not the first byte of such a stream"));
-            }
+            };
             if !(WINDOW_LOG_MIN..=WINDOW_LOG_MAX).contains(&window_log) {
                 return Err(self.malformed(1, "a window that is not of 2^10 to 2^22 bytes"));
             }
-            self.context = Some(Context::new(first ^ VERSION, window_log, &self.limits)?);
+            self.context = Some(Context::new(method, window_log, None, &self.limits)?);
             used = 2;
         }
         let rest = &input[used..];

@@ -19,6 +19,8 @@ const SEEN_MAX: u32 = 60;
 /// Bits of a chance in a slot, above the times seen.
 const CHANCE_SHIFT: u32 = 10;
 const ONE: i32 = 65_536;
+/// A weight in 1/16384 before anything was learned: three tenths.
+const START: i16 = 4915;
 
 /// A context's node for each prefix of half a byte; in the place of the first a check.
 #[derive(Clone, Copy)]
@@ -48,7 +50,7 @@ pub(super) struct Strong {
     slots: Vec<Slot>,
     shift: u32,
     /// Weights by kind and length of match, and by the number of contexts known.
-    weights: [Vec<[i32; INPUTS]>; 2],
+    weights: [Vec<[i16; INPUTS]>; 2],
     /// Positions by hash of the last bytes.
     places: Vec<u32>,
     follows: usize,
@@ -103,10 +105,7 @@ impl Strong {
         Self {
             slots: vec![Slot([EVEN; 16]); 1 << slots_log],
             shift: 32 - slots_log,
-            weights: [
-                vec![[ONE * 3 / 10; INPUTS]; 4 * 16],
-                vec![[ONE * 3 / 10; INPUTS]; 4 * 16 * 8],
-            ],
+            weights: [vec![[START; INPUTS]; 4 * 16], vec![[START; INPUTS]; 4 * 16 * 8]],
             places: vec![0; 1 << log.clamp(10, 18)],
             follows: 0,
             length: 0,
@@ -203,15 +202,15 @@ impl Strong {
             }
             let top = 1_u32 << (i & 3);
             let node = (top | bits & (top - 1)) as usize;
-            let mut inputs = [0_i32; INPUTS];
+            let mut inputs = [0_i16; INPUTS];
             for (input, &slot) in inputs.iter_mut().zip(&slots) {
                 let entry = self.slots[slot].0[node];
-                let stretched = i32::from(self.stretch[(entry >> 20) as usize]);
+                let stretched = self.stretch[(entry >> 20) as usize];
                 *input = if entry & 0x3FF == 0 { 0 } else { stretched };
             }
             let want = expected.map(|byte| byte >> (7 - i) & 1);
             if let Some(want) = want {
-                let right = i32::from(self.stretch[usize::from(self.right[length as usize] >> 4)]);
+                let right = self.stretch[usize::from(self.right[length as usize] >> 4)];
                 inputs[CONTEXTS] = if want == 1 { right } else { -right };
             }
             let matched = if want.is_some() { 1 + length as usize / 4 } else { 0 };
@@ -267,7 +266,7 @@ impl Strong {
         &mut self,
         c: &mut C,
         bit: bool,
-        inputs: &[i32; INPUTS],
+        inputs: &[i16; INPUTS],
         sets: [usize; 2],
         bits: u32,
         before: u32,
@@ -277,9 +276,10 @@ impl Strong {
             let weights = &self.weights[k][sets[k]];
             let mut sum = 0_i32;
             for i in 0..INPUTS {
-                sum = sum.wrapping_add(inputs[i].wrapping_mul(weights[i]) >> 8);
+                let part = i32::from(inputs[i]).wrapping_mul(i32::from(weights[i]));
+                sum = sum.wrapping_add(part);
             }
-            outs[k] = (sum >> 8).clamp(-2047, 2047);
+            outs[k] = (sum >> 14).clamp(-2047, 2047);
         }
         let mix = (outs[0] + outs[1]) >> 1;
         let row = ((before << 8 | bits).wrapping_mul(0x9E37_79B1) >> 20) as usize;
@@ -296,12 +296,12 @@ impl Strong {
         *entry = (i32::from(*entry) + ((target - i32::from(*entry)) >> 6)).clamp(16, 65_519) as u16;
         for k in 0..2 {
             // In 1/4096, as the step of the gradient.
-            let error = (target - squash(outs[k])) >> 4;
+            let error = ((target - squash(outs[k])) >> 4).wrapping_mul(6) as i16;
             let weights = &mut self.weights[k][sets[k]];
             for i in 0..INPUTS {
-                let step =
-                    inputs[i].wrapping_mul(error).wrapping_mul(6).wrapping_add(1 << 13) >> 14;
-                weights[i] = weights[i].wrapping_add(step);
+                let twice = i32::from(inputs[i] << 1).wrapping_mul(i32::from(error)) >> 16;
+                let step = (twice as i16).wrapping_add(1) >> 1;
+                weights[i] = weights[i].saturating_add(step);
             }
         }
         bit

@@ -5,6 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Limits, Settings};
 
+/// One of each method.
+const LEVELS: [i8; 3] = [1, 5, 9];
+
 fn encoded(document: &[u8]) -> Vec<u8> {
     encoded_at(document, 5)
 }
@@ -49,7 +52,7 @@ fn odd_documents_come_back() {
         "<a>\0</a>",
         "<a>1</a><a>2</a><a>3</a><a>x0003</a><b>4</b><a>x0004</a>",
     ] {
-        for level in [5, 9] {
+        for level in LEVELS {
             let coded = encoded_at(document.as_bytes(), level);
             assert_eq!(decoded(&coded), document.as_bytes(), "{document}");
             assert!(coded.len() <= document.len() + GROWTH_BYTES, "{document}: {}", coded.len());
@@ -58,18 +61,37 @@ fn odd_documents_come_back() {
 }
 
 #[test]
-fn a_table_becomes_small() {
-    let document = table(500);
-    let coded = encoded(document.as_bytes());
-    assert_eq!(decoded(&coded), document.as_bytes());
-    assert!(coded.len() * 20 < document.len(), "{} of {}", coded.len(), document.len());
-    let strong = encoded_at(document.as_bytes(), 9);
-    assert_eq!(decoded(&strong), document.as_bytes());
-    assert!(strong.len() < coded.len());
+fn a_table_becomes_small_and_smaller_with_the_level() {
+    let document = table(2000);
+    let coded = |level| {
+        let coded = encoded_at(document.as_bytes(), level);
+        assert_eq!(decoded(&coded), document.as_bytes());
+        assert!(coded.len() * 20 < document.len(), "{level}: {}", coded.len());
+        coded.len()
+    };
+    let all: Vec<_> = (1..=9).map(coded).collect();
+    assert!(all[4] < all[1] && all[6] < all[4], "{all:?}");
 }
 
 #[test]
-fn large_documents_slide_and_depth_is_no_matter() {
+fn small_windows_slide() {
+    let document = table(2000);
+    let limits = Limits { table_bytes: 2 << 20, ..Limits::default() };
+    for level in LEVELS {
+        let settings = Settings { level: Some(level), limits, ..Settings::default() };
+        let mut encoder = settings.encoder("xmill").unwrap();
+        let mut coded = Vec::new();
+        for block in document.as_bytes().chunks(30_000) {
+            encoder.encode(block, false, &mut coded).unwrap();
+        }
+        encoder.encode(&[], true, &mut coded).unwrap();
+        assert!(coded[1] < 17, "{level}: a window of 2^{}", coded[1]);
+        assert!(settings.decode("xmill", &coded).unwrap() == document.as_bytes(), "{level}");
+    }
+}
+
+#[test]
+fn large_documents_and_depth_are_no_matter() {
     let mut document = table(45_000).into_bytes();
     document.extend(b"<x>".repeat(100_000));
     document.extend(b"</x>".repeat(100_001));
@@ -79,23 +101,34 @@ fn large_documents_slide_and_depth_is_no_matter() {
         (seed >> 56) as u8
     }));
     document.extend(table(400).into_bytes());
-    let coded = encoded(&document);
-    assert!(decoded(&coded) == document);
+    for level in [1, 5] {
+        let coded = encoded_at(&document, level);
+        assert!(decoded(&coded) == document, "level {level}");
+    }
 }
 
 #[test]
 fn bytes_behind_and_missing_bytes_are_refused() {
-    let coded = encoded(table(20).as_bytes());
-    for cut in 0..coded.len() {
-        assert!(decode(&coded[..cut], &Limits::default()).is_err(), "{cut}");
+    for level in LEVELS {
+        let coded = encoded_at(table(20).as_bytes(), level);
+        for cut in 0..coded.len() {
+            assert!(decode(&coded[..cut], &Limits::default()).is_err(), "{level}: {cut}");
+        }
+        let behind = [&coded[..], b"x"].concat();
+        assert!(decode(&behind, &Limits::default()).is_err(), "{level}");
     }
-    let behind = [&coded[..], b"x"].concat();
-    assert!(decode(&behind, &Limits::default()).is_err());
 }
 
 #[test]
 fn limits_hold() {
     let document = table(100);
+    for level in LEVELS {
+        let coded = encoded_at(document.as_bytes(), level);
+        // A small message takes small tables.
+        let limits = Limits { table_bytes: 4 << 20, ..Limits::default() };
+        assert_eq!(encode(document.as_bytes(), Some(level), &limits).unwrap(), coded, "{level}");
+        assert_eq!(decode(&coded, &limits).unwrap(), document.as_bytes(), "{level}");
+    }
     let coded = encoded(document.as_bytes());
     for limits in [
         Limits { output_bytes: 100, ..Limits::default() },
@@ -123,9 +156,9 @@ proptest! {
     #[test]
     fn any_bytes_come_back(
         document in prop::collection::vec(any::<u8>(), 0..3000),
-        strong in any::<bool>(),
+        level in 1_i8..10,
     ) {
-        let coded = encoded_at(&document, if strong { 9 } else { 5 });
+        let coded = encoded_at(&document, level);
         prop_assert!(coded.len() <= document.len() + GROWTH_BYTES);
         prop_assert_eq!(decoded(&coded), document);
     }
@@ -135,14 +168,13 @@ proptest! {
         document in xml(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
         slices in 1_usize..40,
-        strong in any::<bool>(),
+        level in 1_i8..10,
     ) {
         let document = document.as_bytes();
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(document.len() + 1)).collect();
         cuts.extend([0, document.len()]);
         cuts.sort_unstable();
-        let level = Some(if strong { 9 } else { 5 });
-        let mut encoder = Settings { level, ..Settings::default() }.encoder("xmill").unwrap();
+        let mut encoder = Settings { level: Some(level), ..Settings::default() }.encoder("xmill").unwrap();
         let mut decoder = Settings::default().decoder("xmill").unwrap();
         let (mut coded, mut back, mut used) = (Vec::new(), Vec::new(), 0);
         for (i, pair) in cuts.windows(2).enumerate() {
@@ -170,9 +202,8 @@ proptest! {
         at in any::<prop::sample::Index>(),
         kind in 0..4,
         byte in any::<u8>(),
-        strong in any::<bool>(),
+        level in 1_i8..10,
     ) {
-        let level = if strong { 9 } else { 5 };
         let mut coded = encoded_at(document.repeat(3).as_bytes(), level);
         let at = at.index(coded.len());
         match kind {
