@@ -8,7 +8,7 @@
 use super::guesses::{Chance, Followers, Guesses, Span};
 use super::nibbles::Nibbles;
 use super::outline::{Broken, END, NEW, Outline, PIECE, SPELLED, TEXT};
-use super::pieces::{Item, Pieces, Place, hash_bytes, join, next_item};
+use super::pieces::{Item, Place, hash_bytes, join, next_item};
 use super::range::Coder;
 use super::strong::{CONTEXTS, Situation, Strong};
 
@@ -94,6 +94,8 @@ pub(super) struct Model {
     /// Values by the one before in their container, and by the one before in the document.
     after: Followers,
     previous: u32,
+    /// The value before it.
+    earlier: u32,
     /// The last value of all.
     latest: Span,
     derived: Vec<u8>,
@@ -129,6 +131,7 @@ impl Model {
             containers: vec![Container::FREE; CONTAINERS],
             after: Followers::new(small),
             previous: 0,
+            earlier: 0,
             latest: Span::default(),
             derived: Vec::new(),
             ends: [Chance(600); 2],
@@ -356,6 +359,7 @@ impl Model {
         let container = &mut self.containers[slot];
         container.last = span;
         container.numeric = span.len > 0 && matches!(first, b'0'..=b'9' | b'-' | b'+' | b'.');
+        self.earlier = self.previous;
         self.previous = span.hash;
         self.latest = span;
         for context in contexts {
@@ -421,9 +425,9 @@ impl Model {
         let Column { place, over, same, mark } = column;
         if trial < 0 {
             self.containers[slot].tried(0);
-            let digits = place * 8 + words.digits.min(7);
-            let low = if numeric { digits } else { recent as u32 & 0xFF };
-            return self.nibbles.plain_byte(c, byte, join(key, low));
+            let digits = join(key, place * 8 + words.digits.min(7));
+            let low = if numeric { digits } else { join(recent as u32 & 0xFF, key) };
+            return self.strong.plain_byte(c, byte, join(low, 0));
         }
         let above = join(key, place * 512 + u32::from(over) * 2 + u32::from(same));
         let last = |bytes: u32| (recent << (64 - 8 * bytes) >> (64 - 8 * bytes)) as u32;
@@ -434,7 +438,7 @@ impl Model {
                 join(key, place * 8 + digits.min(7)),
                 join(last(2), key),
                 last(3),
-                join(join(key, place), self.previous),
+                join(join(key, place), if place < 3 { self.earlier } else { self.previous }),
                 phrase,
                 join(now, key),
                 above,

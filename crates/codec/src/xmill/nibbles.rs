@@ -111,22 +111,6 @@ impl Nibbles {
         (high << 4 | low) as u8
     }
 
-    /// A byte by one context alone.
-    #[inline(always)]
-    pub(super) fn plain_byte<C: Coder>(&mut self, c: &mut C, byte: u8, h: u32) -> u8 {
-        let high = self.plain(c, usize::from(byte >> 4), h);
-        (high << 4 | self.plain(c, usize::from(byte & 15), salted(h, high, self.mask))) as u8
-    }
-
-    #[inline(always)]
-    fn plain<C: Coder>(&mut self, c: &mut C, symbol: usize, h: u32) -> usize {
-        let slot = (h >> self.shift) as usize;
-        let (shares, _) = self.seen(slot, h, &EVEN);
-        let symbol = c.nibble(symbol, &shares) & 15;
-        self.learn(slot, h, shares, symbol, &PACE[0]);
-        symbol
-    }
-
     /// Half a byte.
     #[inline(always)]
     pub(super) fn nibble<C: Coder>(

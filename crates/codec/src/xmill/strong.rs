@@ -16,6 +16,8 @@ const INPUTS: usize = CONTEXTS + 1;
 const MATCH_BYTES: u32 = 5;
 /// Times seen are counted up to this; then chances move by so much of what is missing.
 const SEEN_MAX: u32 = 60;
+/// The same where one context speaks alone, which is where nothing changes.
+const PLAIN_SEEN_MAX: u32 = 1000;
 /// Bits of a chance in a slot, above the times seen.
 const CHANCE_SHIFT: u32 = 10;
 const ONE: i32 = 65_536;
@@ -63,7 +65,8 @@ pub(super) struct Strong {
     gain: i32,
     /// Of what came last, in 1/65536.
     chance: i32,
-    rates: [i32; SEEN_MAX as usize + 1],
+    /// By times seen, in 1/1024.
+    rates: Vec<i32>,
 }
 
 /// 4096 / (1 + e^-x) at steps of a half from -8 to 8.
@@ -77,6 +80,17 @@ fn squash(x: i32) -> i32 {
     let x = x.clamp(-2047, 2047) + 2048;
     let (step, part) = ((x >> 7) as usize, x & 127);
     (LOGISTIC[step] * (128 - part) + LOGISTIC[(step + 1).min(32)] * part) >> 3
+}
+
+/// Moves the chance of an entry towards what came, the less the more often it was seen.
+#[inline(always)]
+fn learn(entry: &mut u32, bit: bool, rates: &[i32], most: u32) {
+    let seen = *entry & 0x3FF;
+    let chance = *entry >> CHANCE_SHIFT;
+    let target = if bit { (1 << 22) - 1 } else { 0 };
+    let away = (target - chance.cast_signed()) >> 3;
+    let step = (away * rates[seen as usize]) >> 7;
+    *entry = chance.wrapping_add_signed(step) << CHANCE_SHIFT | (seen + 1).min(most);
 }
 
 impl Strong {
@@ -98,10 +112,7 @@ impl Strong {
         for (i, entry) in row.iter_mut().enumerate() {
             *entry = squash((i as i32 - 16) * 128).min(65_535) as u16;
         }
-        let mut rates = [0; SEEN_MAX as usize + 1];
-        for (seen, rate) in rates.iter_mut().enumerate() {
-            *rate = 1024 * 2 / (2 * seen as i32 + 3);
-        }
+        let rates = (0..=PLAIN_SEEN_MAX).map(|seen| 2048 / (2 * seen.cast_signed() + 3)).collect();
         Self {
             slots: vec![Slot([EVEN; 16]); 1 << slots_log],
             shift: 32 - slots_log,
@@ -158,6 +169,25 @@ impl Strong {
     /// Sixteenths of bits saved against the first context alone since the last call.
     pub(super) fn take_gain(&mut self) -> i32 {
         std::mem::take(&mut self.gain)
+    }
+
+    /// Codes a byte in the light of one context alone.
+    pub(super) fn plain_byte<C: Coder>(&mut self, c: &mut C, byte: u8, h: u32) -> u8 {
+        let mut bits = 1_u32;
+        for half in [4, 0] {
+            let low = if half == 4 { 0 } else { bits.wrapping_mul(0x9E37_79B1) };
+            let (slot, _) = self.slot(h ^ low);
+            let mut node = 1;
+            for i in (half..half + 4).rev() {
+                let entry = &mut self.slots[slot].0[node];
+                let chance = (*entry >> 16).clamp(24, 65_536 - 24);
+                let bit = c.bit(byte >> i & 1 == 1, chance);
+                learn(entry, bit, &self.rates, PLAIN_SEEN_MAX);
+                node = (node << 1 | usize::from(bit)) & 15;
+                bits = bits << 1 | u32::from(bit);
+            }
+        }
+        bits as u8
     }
 
     fn predicted(&mut self, s: &Situation) -> Option<u8> {
@@ -229,14 +259,7 @@ impl Strong {
                 self.gain += log(self.chance) - log(alone.max(1));
             }
             for &slot in &slots {
-                let entry = &mut self.slots[slot].0[node];
-                let seen = *entry & 0x3FF;
-                let chance = *entry >> CHANCE_SHIFT;
-                let target = if bit { (1 << 22) - 1 } else { 0 };
-                let away = (target - chance.cast_signed()) >> 3;
-                let step = (away * self.rates[seen as usize]) >> 7;
-                let chance = chance.wrapping_add_signed(step);
-                *entry = chance << CHANCE_SHIFT | (seen + 1).min(SEEN_MAX);
+                learn(&mut self.slots[slot].0[node], bit, &self.rates, SEEN_MAX);
             }
             if let Some(want) = want {
                 let right = &mut self.right[length as usize];

@@ -16,7 +16,6 @@ pub(in crate::xmill) fn put_number(mut number: usize, out: &mut Vec<u8>) {
 }
 
 /// Writes a number of either sign as [`put_number`] does, what is near 0 short.
-#[expect(clippy::cast_possible_truncation, reason = "seven bits")]
 pub(super) fn put_signed(number: i64, out: &mut Vec<u8>) {
     let mut number = (number << 1 ^ number >> 63).cast_unsigned();
     while number >= 0x80 {

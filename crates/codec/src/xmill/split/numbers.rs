@@ -93,10 +93,10 @@ impl<'a> Counted<'a> {
         // Dates have a form of their own, whatever of them all values share.
         for end in [19, 10] {
             let form = first.get(..end).and_then(Form::of);
-            if let Some(form @ (Form::Date | Form::DateTime)) = form {
-                if let Some(this) = Self::with(values, &first[..0], &first[end..], form) {
-                    return Some(this);
-                }
+            if let Some(form @ (Form::Date | Form::DateTime)) = form
+                && let Some(this) = Self::with(values, &first[..0], &first[end..], form)
+            {
+                return Some(this);
             }
         }
         let mut prefix = tail;
