@@ -17,7 +17,7 @@ const SUBJECT_COUNT: usize = 6;
 const SUBJECTS: [(&str, &str, i8); SUBJECT_COUNT] = [
     ("xmill:1", "xmill", 1),
     ("xmill:5", "xmill", 5),
-    ("xmill:7", "xmill", 7),
+    ("xmill:8", "xmill", 8),
     ("xmill:9", "xmill", 9),
     ("zstd:9", "zstd", 9),
     ("zstd:19", "zstd", 19),

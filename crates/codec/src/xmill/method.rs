@@ -36,8 +36,9 @@ impl Method {
             3 => (Self::Split(Back::Zstd), 3),
             4 => (Self::Split(Back::Zstd), 6),
             5 => (Self::Split(Back::Zstd), 9),
-            6 => (Self::Split(Back::Zstd), 15),
-            7 => (Self::Split(Back::Zstd), 19),
+            6 => (Self::Split(Back::Zstd), 13),
+            7 => (Self::Split(Back::Zstd), 16),
+            8 => (Self::Split(Back::Zstd), 19),
             _ => (Self::Strong, 0),
         }
     }

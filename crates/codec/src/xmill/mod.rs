@@ -2,12 +2,11 @@
 //! light of its path, and every byte back as it was.
 //!
 //! H. Liefke and D. Suciu, "XMill: an efficient compressor for XML data" (SIGMOD 2000), had the
-//! idea to group values by path. Here one model walks over the document and learns from it what
-//! follows what: markup from the markup before it, a value from the values of its path, a word from
-//! the words before it, a byte from the bytes around it and those above it in its column. Only what
-//! differs from the guess is written. Input need not be XML; what is not comes back as well, and
-//! a message of at most a mebibyte never grows by
-//! more than [`GROWTH_BYTES`].
+//! idea to group values by path. Levels 1 to 8 do so: the structure in a row, the values of each path
+//! in a column in the form that suits them (numbers, dates, differences, choices, words), all of it
+//! through deflate (level 1) or zstd (from level 2 on). Level 9 is one model that walks over the
+//! document and learns what follows what, a bit at a time. Input need not be XML; what is not comes
+//! back as well, and a message of at most a mebibyte never grows by more than [`GROWTH_BYTES`].
 //!
 //! The format is in `docs/formats/xmill.md`.
 //!

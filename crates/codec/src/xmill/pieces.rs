@@ -6,6 +6,8 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "hashes are cut on purpose")]
 
+use memchr::{memchr, memchr3, memmem};
+
 /// Markup longer than this without a place to cut is cut here; it is hardly XML.
 const PIECE_BYTES: usize = 256;
 /// White space between tags is a piece up to this length, else a value.
@@ -13,6 +15,9 @@ const SPACE_BYTES: usize = 64;
 /// Distinct pieces of a stream, and their bytes, as powers of two; of a smaller window less.
 const PIECES_LOG: u32 = 14;
 const BYTES_LOG: u32 = 20;
+
+/// Places of a table that are looked at for one hash: whoever makes hashes meet gains nothing.
+pub(super) const PROBES: usize = 32;
 
 /// Where in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +48,11 @@ pub(super) fn next_item(rest: &[u8], place: Place) -> Item {
         Place::Content if rest.first() == Some(&b'<') => Item::Piece(markup_len(rest)),
         Place::Content => text_item(rest),
         Place::Value(quote @ (b'"' | b'\'')) => {
-            Item::Value(rest.iter().position(|&byte| byte == quote).unwrap_or(rest.len()))
+            Item::Value(memchr(quote, rest).unwrap_or(rest.len()))
         }
         Place::Value(mark) => {
             let end: &[u8] = if mark == b'-' { b"-->" } else { b"]]>" };
-            Item::Value(rest.windows(3).position(|three| three == end).unwrap_or(rest.len()))
+            Item::Value(memmem::find(rest, end).unwrap_or(rest.len()))
         }
     }
 }
@@ -59,13 +64,13 @@ fn markup_len(rest: &[u8]) -> usize {
         }
     }
     // The first byte may be the quote that ends the value before.
-    let end =
-        rest.iter().skip(1).take(PIECE_BYTES).position(|byte| matches!(byte, b'>' | b'"' | b'\''));
+    let near = rest.get(1..rest.len().min(PIECE_BYTES + 1)).unwrap_or_default();
+    let end = memchr3(b'>', b'"', b'\'', near);
     end.map_or(rest.len().min(PIECE_BYTES), |end| end + 2)
 }
 
 fn text_item(rest: &[u8]) -> Item {
-    let end = rest.iter().position(|&byte| byte == b'<').unwrap_or(rest.len());
+    let end = memchr(b'<', rest).unwrap_or(rest.len());
     let text = &rest[..end];
     let lead = text.iter().position(|&byte| !is_space(byte)).unwrap_or(end);
     if lead > 0 && lead <= SPACE_BYTES && (lead == end || text[..lead].contains(&b'\n')) {
@@ -197,15 +202,10 @@ impl Pieces {
     /// The number of a piece that was added.
     pub(super) fn find(&self, bytes: &[u8]) -> Option<usize> {
         let mask = self.found.len() - 1;
-        let mut at = hash_bytes(bytes) as usize & mask;
-        while self.found[at] != 0 {
-            let number = usize::from(self.found[at]) - 1;
-            if self.bytes(number) == bytes {
-                return Some(number);
-            }
-            at = (at + 1) & mask;
-        }
-        None
+        let first = hash_bytes(bytes) as usize;
+        (first..first + PROBES)
+            .map_while(|at| usize::from(self.found[at & mask]).checked_sub(1))
+            .find(|&number| self.bytes(number) == bytes)
     }
 
     /// Adds a piece, unless there are enough.
@@ -226,12 +226,12 @@ impl Pieces {
         Some(number)
     }
 
+    /// Makes a piece to be found, if there is a place.
     fn enter(&mut self, hash: u32, number: usize) {
-        let mask = self.found.len() - 1;
-        let mut at = hash as usize & mask;
-        while self.found[at] != 0 {
-            at = (at + 1) & mask;
+        let (mask, first) = (self.found.len() - 1, hash as usize);
+        let mut places = (first..first + PROBES).map(|at| at & mask);
+        if let Some(at) = places.find(|&at| self.found[at] == 0) {
+            self.found[at] = number as u16 + 1;
         }
-        self.found[at] = number as u16 + 1;
     }
 }

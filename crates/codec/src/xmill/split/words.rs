@@ -3,7 +3,7 @@
 use super::bytes::{Input, put_number};
 use crate::xmill::nibbles::Nibbles;
 use crate::xmill::outline::Broken;
-use crate::xmill::pieces::{hash_bytes, join};
+use crate::xmill::pieces::{PROBES, hash_bytes, join};
 use crate::xmill::range::{Coder, RangeDecoder, RangeEncoder};
 
 /// Longest word with what follows it.
@@ -44,34 +44,36 @@ impl<'a> Distinct<'a> {
         Self { all: Vec::new(), found: vec![0; 64] }
     }
 
-    /// Where the number of a text is or would be.
-    fn place(&self, text: &[u8]) -> usize {
-        let mask = self.found.len() - 1;
-        let mut at = hash_bytes(text) as usize & mask;
-        while self.found[at] != 0 && self.all[self.found[at] as usize - 1].0 != text {
-            at = (at + 1) & mask;
-        }
-        at
+    /// Where the number of a text is or would be, unless too many have the same hash.
+    fn place(&self, text: &[u8]) -> Option<usize> {
+        let (mask, first) = (self.found.len() - 1, hash_bytes(text) as usize);
+        let is_it = |number: u32| number == 0 || self.all[number as usize - 1].0 == text;
+        (first..first + PROBES).map(|at| at & mask).find(|&at| is_it(self.found[at]))
     }
 
     pub(super) fn number(&mut self, text: &'a [u8]) -> usize {
-        let at = self.place(text);
-        if self.found[at] != 0 {
-            let number = self.found[at] as usize - 1;
-            self.all[number].1 += 1;
-            return number;
+        let place = self.place(text);
+        let found = place.map_or(0, |at| self.found[at]) as usize;
+        if found > 0 {
+            self.all[found - 1].1 += 1;
+            return found - 1;
         }
         let number = self.all.len();
         self.all.push((text, 1));
-        self.found[at] = u32::try_from(number + 1).unwrap_or(0);
+        self.enter(place, number);
         if self.all.len() * 2 > self.found.len() {
             self.found = vec![0; self.found.len() * 4];
-            for (number, &(text, _)) in self.all.iter().enumerate() {
-                let at = self.place(text);
-                self.found[at] = u32::try_from(number + 1).unwrap_or(0);
+            for number in 0..self.all.len() {
+                self.enter(self.place(self.all[number].0), number);
             }
         }
         number
+    }
+
+    fn enter(&mut self, place: Option<usize>, number: usize) {
+        if let (Some(at), Ok(number)) = (place, u32::try_from(number + 1)) {
+            self.found[at] = number;
+        }
     }
 }
 
