@@ -434,18 +434,17 @@ impl Model {
         let Words { now, last: word, before, digits } = *words;
         let phrase = join(now, word);
         let mut contexts: [u32; CONTEXTS] = if numeric {
+            let around = if place < 3 { self.earlier } else { self.previous };
             [
                 join(key, place * 8 + digits.min(7)),
                 join(last(2), key),
-                last(3),
-                join(join(key, place), if place < 3 { self.earlier } else { self.previous }),
-                phrase,
+                join(join(key, place), around),
                 join(now, key),
                 above,
             ]
         } else {
-            let long = if same || place < 8 { above } else { join(phrase, before) };
-            [join(last(1), key), last(2), last(3), last(4), now, phrase, long]
+            let long = if same || place < 8 { above } else { phrase };
+            [join(last(1), key), last(2), last(4), now, long]
         };
         for (i, context) in contexts.iter_mut().enumerate() {
             *context = join(*context, i as u32);

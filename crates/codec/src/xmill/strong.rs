@@ -9,9 +9,9 @@ use super::pieces::join;
 use super::range::Coder;
 
 /// Contexts of a byte.
-pub(super) const CONTEXTS: usize = 7;
+pub(super) const CONTEXTS: usize = 5;
 /// With the byte that followed the last match.
-const INPUTS: usize = CONTEXTS + 1;
+const INPUTS: usize = 8;
 /// Bytes that must agree before a match is followed.
 const MATCH_BYTES: u32 = 5;
 /// Times seen are counted up to this; then chances move by so much of what is missing.

@@ -39,7 +39,9 @@ pub(super) struct Row<'a> {
     by_difference: bool,
     width: usize,
     planes: &'a [u8],
+    /// Numbers in a plane, and how many of them are wanted.
     count: usize,
+    wanted: usize,
     at: usize,
     last: i64,
 }
@@ -53,11 +55,11 @@ impl<'a> Row<'a> {
         }
         let last = input.signed()?;
         let planes = input.take(count.checked_mul(width).ok_or(Broken::Unknown)?)?;
-        Ok(Self { by_difference: mode > 15, width, planes, count, at: 0, last })
+        Ok(Self { by_difference: mode > 15, width, planes, count, wanted: count, at: 0, last })
     }
 
     fn next(&mut self) -> Result<i64, Broken> {
-        if self.at == self.count {
+        if self.at == self.wanted {
             return Err(Broken::Unknown);
         }
         let number = (0..self.width).fold(0_u64, |number, plane| {
@@ -73,7 +75,7 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn is_used_up(&self) -> bool {
-        self.at == self.count
+        self.at == self.wanted
     }
 }
 
@@ -161,7 +163,7 @@ impl<'a> Counter<'a> {
         let form = Form::take(input)?;
         let count = input.number()?;
         let row = match other {
-            Some(row) if count <= row.count => Row { count, ..row },
+            Some(row) if count <= row.wanted => Row { wanted: count, ..row },
             Some(_) => return Err(Broken::Unknown),
             None => Row::of(input, count)?,
         };
