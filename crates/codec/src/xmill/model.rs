@@ -383,7 +383,7 @@ impl Model {
             ((self.containers[slot].last.at - self.base) as usize, bytes.len())
         });
         let mut same = true;
-        let mut words = Words::new(key, self.previous);
+        let mut words = Words { now: 0, last: key, digits: 0 };
         let mut recent = 0;
         for &byte in &self.text[start.saturating_sub(8)..start] {
             recent = recent << 8 | u64::from(byte);
@@ -431,7 +431,7 @@ impl Model {
         }
         let above = join(key, place * 512 + u32::from(over) * 2 + u32::from(same));
         let last = |bytes: u32| (recent << (64 - 8 * bytes) >> (64 - 8 * bytes)) as u32;
-        let Words { now, last: word, before, digits } = *words;
+        let Words { now, last: word, digits } = *words;
         let phrase = join(now, word);
         let mut contexts: [u32; CONTEXTS] = if numeric {
             let around = if place < 3 { self.earlier } else { self.previous };
@@ -491,20 +491,15 @@ struct Column {
     mark: u8,
 }
 
-/// Hashes of the words of a value: the one begun, the last, the one before.
+/// Hashes of the words of a value: the one begun, and the last.
 struct Words {
     now: u32,
     last: u32,
-    before: u32,
     /// Letters since the last other byte.
     digits: u32,
 }
 
 impl Words {
-    fn new(key: u32, previous: u32) -> Self {
-        Self { now: 0, last: key, before: previous, digits: 0 }
-    }
-
     /// Takes a byte.
     #[inline(always)]
     fn step(&mut self, byte: u8) {
@@ -516,7 +511,7 @@ impl Words {
         }
         self.digits = 0;
         if self.now != 0 {
-            (self.before, self.last, self.now) = (self.last, self.now, 0);
+            (self.last, self.now) = (self.now, 0);
         }
         self.last = (self.last ^ u32::from(byte)).wrapping_mul(K).rotate_left(5);
     }
