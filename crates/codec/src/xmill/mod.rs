@@ -2,11 +2,12 @@
 //! light of its path, and every byte back as it was.
 //!
 //! H. Liefke and D. Suciu, "XMill: an efficient compressor for XML data" (SIGMOD 2000), had the
-//! idea to group values by path. Levels 1 to 8 do so: the structure in a row, the values of each path
-//! in a column in the form that suits them (numbers, dates, differences, choices, words), all of it
-//! through deflate (level 1) or zstd (from level 2 on). Level 9 is one model that walks over the
-//! document and learns what follows what, a bit at a time. Input need not be XML; what is not comes
-//! back as well, and a message of at most a mebibyte never grows by more than [`GROWTH_BYTES`].
+//! idea to group values by path. Levels 1 to 8 do so: the structure in a row, the values of each
+//! path in a column in the form that suits them (numbers, dates, differences, choices, words), all
+//! of it through deflate (level 1) or zstd (from level 2 on). Level 9 is one model that walks over
+//! the document and learns what follows what, a bit at a time. Input need not be XML; what is not
+//! comes back as well, and a message of at most a mebibyte never grows by more than
+//! [`GROWTH_BYTES`].
 //!
 //! The format is in `docs/formats/xmill.md`.
 //!

@@ -174,7 +174,8 @@ proptest! {
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(document.len() + 1)).collect();
         cuts.extend([0, document.len()]);
         cuts.sort_unstable();
-        let mut encoder = Settings { level: Some(level), ..Settings::default() }.encoder("xmill").unwrap();
+        let settings = Settings { level: Some(level), ..Settings::default() };
+        let mut encoder = settings.encoder("xmill").unwrap();
         let mut decoder = Settings::default().decoder("xmill").unwrap();
         let (mut coded, mut back, mut used) = (Vec::new(), Vec::new(), 0);
         for (i, pair) in cuts.windows(2).enumerate() {
