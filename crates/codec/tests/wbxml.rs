@@ -324,6 +324,37 @@ fn many_namespaces_are_in_scope_on_both_sides_or_refused() {
 }
 
 #[test]
+fn device_information_is_a_document_of_its_own() {
+    let document = |inside: &str| {
+        format!(
+            "<SyncML xmlns='SYNCML:SYNCML1.1'><SyncBody><Put><Item><Data>{inside}</Data></Item>\
+             </Put></SyncBody></SyncML>"
+        )
+    };
+    let info =
+        "<DevInf xmlns='syncml:devinf'><VerDTD>1.1</VerDTD><x xmlns=''/><Man>a</Man></DevInf>";
+    let named = "<d:DevInf xmlns:d='syncml:devinf'><d:Man/><x xmlns=''/><Data/></d:DevInf>";
+    let unknown = "<Info xmlns='syncml:devinf'/>";
+    for (inside, nested) in [(info, 1), (named, 1), (&format!(" {info}t{info}"), 2), (unknown, 0)] {
+        let document = document(inside);
+        let (_, again) = there_and_back(document.as_bytes(), &Settings::default()).unwrap();
+        assert_eq!(difference(&document, &again, &EXACT), None, "{again}");
+        let stream = encode(document.as_bytes(), &Settings::default(), &Limits::default()).unwrap();
+        // Version 1.3, DevInf 1.1, UTF-8.
+        let heads = stream.windows(4).filter(|window| window == &[3, 0x9f, 0x54, 106]).count();
+        assert_eq!(heads, nested, "{inside}");
+    }
+    // A prefix from outside would be lost in it.
+    let prefixed = document(info).replace("<Data>", "<Data xmlns:p='u'>").replace("<x x", "<p:x x");
+    let (_, again) = there_and_back(prefixed.as_bytes(), &Settings::default()).unwrap();
+    assert_eq!(difference(&prefixed, &again, &EXACT), None, "{again}");
+    let stream = encode(document(info).as_bytes(), &Settings::default(), &Limits::default());
+    let limits = Limits { depth: 6, ..Limits::default() };
+    let error = decode(&stream.unwrap(), &Settings::default(), &limits).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }));
+}
+
+#[test]
 fn hostile_streams_are_refused() {
     let whole = |body: &[u8]| {
         // The table holds "a" and an e with an acute accent.

@@ -499,7 +499,7 @@ impl<'a> Decoder<'a> {
             Some((_, kind)) => *kind,
             None => self.open.last().map_or(Kind::Any, |open| open.opaque),
         };
-        if kind == Kind::Document && self.attribute.is_none() && self.nested(data) {
+        if kind == Kind::Document && self.attribute.is_none() && self.nested(data)? {
             return Ok(());
         }
         let text = kind.decode(data).map_err(|what| self.malformed(what))?;
@@ -508,16 +508,20 @@ impl<'a> Decoder<'a> {
     }
 
     /// Whether the data is a document of its own, which is then written here.
-    fn nested(&mut self, data: &'a [u8]) -> bool {
+    fn nested(&mut self, data: &'a [u8]) -> Result<bool, Error> {
         if self.place.nested >= MAX_NESTED || !matches!(data.first(), Some(0..=3)) {
-            return false;
+            return Ok(false);
         }
         let place = Place {
             default: self.meaning("").unwrap_or("").to_owned(),
             depth: self.place.depth + self.open.len(),
             nested: self.place.nested + 1,
         };
-        document_into(data, None, self.limits, &place, &mut self.out).is_ok()
+        match document_into(data, None, self.limits, &place, &mut self.out) {
+            Ok(()) => Ok(true),
+            Err(error @ Error::Limit { .. }) => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     fn end_pi(&mut self) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use proto::wbxml::{encode_u32, global};
 
 use super::opaque::Kind;
 use super::strings::Strings;
-use super::table::{Code, TokenTable, by_root};
+use super::table::{Code, TokenTable, by_name, by_root};
 use super::{MAX_BINDINGS, NAME, Settings};
 use crate::xml::{Doctype, Event, NameId, Scanner, Start, UriId, to_utf8};
 use crate::{Error, Limits};
@@ -79,9 +79,9 @@ impl<'a> Encoder<'a> {
     }
 
     fn document(&mut self, document: &str) -> Result<Vec<u8>, Error> {
-        let Self { settings, limits, scanner, body } = self;
+        let Self { limits, scanner, body, .. } = self;
         scanner.clear();
-        body.begin(settings, document.len());
+        body.begin(document.len());
         let mut at = 0;
         loop {
             // Without `?`, which would copy the event.
@@ -92,7 +92,7 @@ impl<'a> Encoder<'a> {
             };
             match event {
                 Event::Start(start) => body.start(&start, scanner)?,
-                Event::End { .. } => body.end(),
+                Event::End { .. } => body.end()?,
                 Event::Text(text) => body.content_text(&text)?,
                 Event::Pi { target, data } => body.pi(target, &data)?,
                 Event::Doctype(doctype) => body.doctype(&doctype),
@@ -146,7 +146,10 @@ pub(super) struct Body<'a> {
     pub(super) bytes: Vec<u8>,
     pub(super) strings: Strings,
     pub(super) attribute_page: u8,
-    keep_white_space: bool,
+    settings: Settings<'a>,
+    limits: Limits,
+    /// The document that this one is embedded in.
+    outer: Option<Box<Body<'a>>>,
     chosen: bool,
     tag_page: u8,
     /// What is known of names in the table that was last chosen.
@@ -174,7 +177,9 @@ impl<'a> Body<'a> {
             bytes: Vec::new(),
             strings: Strings::new(settings, limits),
             attribute_page: 0,
-            keep_white_space: settings.keep_white_space,
+            settings: *settings,
+            limits: *limits,
+            outer: None,
             chosen: false,
             tag_page: 0,
             tags: Vec::with_capacity(FIRST_ITEMS),
@@ -191,8 +196,9 @@ impl<'a> Body<'a> {
     }
 
     /// Makes ready for a document.
-    fn begin(&mut self, settings: &Settings<'a>, document_len: usize) {
+    fn begin(&mut self, document_len: usize) {
         self.table = None;
+        self.outer = None;
         self.bytes.clear();
         self.bytes.reserve((document_len / 2).min(FIRST_BYTES));
         self.strings.clear();
@@ -204,8 +210,8 @@ impl<'a> Body<'a> {
         self.default = UriId::NONE;
         self.prefixes.clear();
         self.prefix_texts.clear();
-        self.chosen = settings.table.is_some();
-        if let Some(table) = settings.table {
+        self.chosen = self.settings.table.is_some();
+        if let Some(table) = self.settings.table {
             self.choose(table);
         }
     }
@@ -267,6 +273,9 @@ impl<'a> Body<'a> {
         let name = scanner.names().name(start.name);
         if !self.chosen {
             self.root(name.uri, name.local)?;
+        }
+        if let Some(table) = self.embedded(name.uri, name.local) {
+            self.embed(table);
         }
         let namespaces = self.table.is_some_and(TokenTable::has_namespaces);
         let written = scanner.written();
@@ -456,14 +465,43 @@ impl<'a> Body<'a> {
         self.starts[index].get_or_insert_with(|| table.start_codes(local))
     }
 
-    fn end(&mut self) {
-        let Some(open) = self.open.pop() else { return };
+    /// The table of a document of its own that the element begins: device information in SyncML
+    /// is opaque data there (SyncML Device Information 1.1 §5). Prefixes from outside would be
+    /// lost in it.
+    fn embedded(&self, uri: &str, local: &str) -> Option<&'static TokenTable> {
+        self.open.last().filter(|open| open.opaque == Kind::Document)?;
+        let alone = self.outer.is_none() && self.prefixes.is_empty();
+        let table = self.table.filter(|_| alone)?;
+        match table.tag_code(uri, local) {
+            Some(_) => None,
+            None => by_name(uri, local, table.version()),
+        }
+    }
+
+    fn embed(&mut self, table: &'static TokenTable) {
+        let mut inner = Self::new(&self.settings, &self.limits);
+        inner.default = self.default;
+        inner.chosen = true;
+        inner.choose(table);
+        let outer = std::mem::replace(self, inner);
+        self.outer = Some(Box::new(outer));
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let Some(open) = self.open.pop() else { return Ok(()) };
         if self.bytes[open.tag] & global::HAS_CONTENT != 0 {
             self.bytes.push(global::END);
         }
         self.default = open.default;
         self.prefixes.truncate(open.prefixes);
         self.prefix_texts.truncate(self.prefixes.last().map_or(0, |prefix| prefix.end));
+        if self.open.is_empty()
+            && let Some(outer) = self.outer.take()
+        {
+            let document = std::mem::replace(self, *outer).finish()?;
+            self.opaque(&document)?;
+        }
+        Ok(())
     }
 
     pub(super) fn opaque(&mut self, data: &[u8]) -> Result<(), Error> {
@@ -475,7 +513,7 @@ impl<'a> Body<'a> {
     }
 
     fn content_text(&mut self, text: &str) -> Result<(), Error> {
-        if !self.keep_white_space && text.bytes().all(|byte| b" \t\r\n".contains(&byte)) {
+        if !self.settings.keep_white_space && text.bytes().all(|byte| b" \t\r\n".contains(&byte)) {
             return Ok(());
         }
         self.content();

@@ -286,6 +286,11 @@ impl TokenTable {
         self.uris.get(number)
     }
 
+    /// The last word of its name.
+    pub(super) fn version(&self) -> &str {
+        self.name.rsplit(' ').next().unwrap_or("")
+    }
+
     /// Whether tags are told by namespace and local name, not as written.
     pub(super) fn has_namespaces(&self) -> bool {
         self.uris.len() > 0
@@ -431,6 +436,13 @@ pub(super) fn by_root(
     let named = index().get(URI, uri);
     let both = typed.iter().find(|table| !uri.is_empty() && knows(table));
     both.or_else(|| named.iter().find(knows)).or(typed.first()).copied()
+}
+
+/// The table that knows the name, of the version if there is one.
+pub(super) fn by_name(uri: &str, local: &str, version: &str) -> Option<&'static TokenTable> {
+    let mut known: Vec<&TokenTable> = index().get(URI, uri).to_vec();
+    known.retain(|table| table.tag_code(uri, local).is_some());
+    known.iter().find(|table| table.version() == version).or(known.first()).copied()
 }
 
 /// The table for a public identifier as text.
