@@ -30,7 +30,8 @@ const LARGE_BYTES: usize = 1 << 15;
 /// are, and large ones made by repeating the content of some. Both sides drop white space between
 /// elements and share repeated texts; both decode what libwbxml encoded. In the rows 'one encoder'
 /// an encoder is kept from document to document, as one who encodes many would; libwbxml has no
-/// such thing. The exit status is 1 when a figure misses what is wanted. The peer comes with `apt install libwbxml2-1`.
+/// such thing. The exit status is 1 when a figure misses what is wanted. The peer comes with
+/// `apt install libwbxml2-1`.
 #[derive(Parser)]
 #[command(version)]
 struct Cli {
