@@ -1,6 +1,10 @@
 //! Canonical EXI 1.0 (W3C Recommendation, 7 June 2018): the options that its streams have.
 
-use super::{Alignment, Options, mapping::EXI_URI, schema::XSD};
+use super::{
+    Alignment, Options,
+    mapping::{EXI_URI, representation},
+    schema::XSD,
+};
 
 impl Options {
     /// What these options come to in a stream: canonical ones if `canonical` is set (Canonical EXI
@@ -28,15 +32,7 @@ impl Options {
     }
 }
 
-/// Whether a type is represented so anyway (EXI table 7-1).
+/// Whether a type is represented so anyway.
 fn is_default([uri, local]: &[String; 2], to: &[String; 2]) -> bool {
-    let representation = match local.as_str() {
-        "float" => "double",
-        "anySimpleType" => "string",
-        "base64Binary" | "hexBinary" | "boolean" | "decimal" | "double" | "integer" | "string"
-        | "dateTime" | "time" | "date" | "gYearMonth" | "gYear" | "gMonthDay" | "gDay"
-        | "gMonth" => local,
-        _ => return false,
-    };
-    uri == XSD && to[0] == EXI_URI && to[1] == representation
+    uri == XSD && to[0] == EXI_URI && representation(local) == Some(to[1].as_str())
 }

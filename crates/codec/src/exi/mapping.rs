@@ -4,6 +4,7 @@
 use super::{
     Options,
     grammar::{Coding, Datatype, DateTime, Grammars, QName},
+    schema::XSD,
 };
 
 /// Namespace of EXI's own names.
@@ -49,10 +50,12 @@ fn mapped(datatype: &Datatype, grammars: &Grammars, options: &Options) -> Option
         }
         _ => &datatype.lineage,
     };
+    // The nearest type that has a representation counts, be it the one that it has anyway.
     let map = &options.datatype_map;
-    let to = lineage
-        .iter()
-        .find_map(|name| map.iter().find(|(from, _)| is(name, from)).map(|(_, to)| to))?;
+    let to = lineage.iter().find_map(|name| {
+        let mapped = map.iter().find(|(from, _)| is(name, from)).map(|(_, to)| Some(to));
+        mapped.or_else(|| has_own(name, grammars).then_some(None))
+    })??;
     if to[0] != EXI_URI {
         return None;
     }
@@ -74,6 +77,25 @@ fn mapped(datatype: &Datatype, grammars: &Grammars, options: &Options) -> Option
         "gDay" => Coding::DateTime(DateTime::Day),
         _ => return None,
     })
+}
+
+/// Whether a type is one that has a representation of its own.
+fn has_own(name: &QName, grammars: &Grammars) -> bool {
+    let uri = grammars.uris.get(name.uri as usize).filter(|uri| uri.uri == XSD);
+    let local = uri.and_then(|uri| uri.locals.get(name.local as usize));
+    local.is_some_and(|local| representation(local).is_some())
+}
+
+/// The representation that a type of XML Schema has by itself (EXI table 7-1).
+pub(crate) fn representation(local: &str) -> Option<&str> {
+    match local {
+        "float" => Some("double"),
+        "anySimpleType" => Some("string"),
+        "base64Binary" | "hexBinary" | "boolean" | "decimal" | "double" | "integer" | "string"
+        | "dateTime" | "time" | "date" | "gYearMonth" | "gYear" | "gMonthDay" | "gDay"
+        | "gMonth" => Some(local),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -108,5 +130,28 @@ mod tests {
         assert_eq!(codings("date", "http://www.w3.org/2001/XMLSchema"), (2, 0));
         assert_eq!(codings("a", ""), (0, 1));
         assert_eq!(codings("b", ""), (1, 1));
+    }
+
+    #[test]
+    fn what_has_a_representation_of_its_own_keeps_it() {
+        // EXI §7.4: int has its nearest representation from integer, not from decimal.
+        let limits = Limits::default();
+        let string_for = |from: &str| {
+            let name = |uri: &str, local: &str| [uri.to_owned(), local.to_owned()];
+            let datatype_map = vec![(name(XSD, from), name(EXI_URI, "string"))];
+            let options = Options { datatype_map, ..Options::default() };
+            let grammars = Grammars::built_in(&options, &limits).unwrap();
+            let made = coded(&grammars, &options).unwrap();
+            ["int", "integer", "decimal", "double"].map(|local| {
+                let is = |one: &&Datatype| {
+                    let name = one.lineage.first().unwrap();
+                    grammars.uris[name.uri as usize].locals[name.local as usize] == local
+                };
+                made.iter().find(is).unwrap().coding == Coding::String
+            })
+        };
+        assert_eq!(string_for("decimal"), [false, false, true, false]);
+        assert_eq!(string_for("integer"), [true, true, false, false]);
+        assert_eq!(string_for("anySimpleType"), [false; 4]);
     }
 }

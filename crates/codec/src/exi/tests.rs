@@ -2,6 +2,7 @@
 
 mod canonical;
 mod profile;
+mod schemas;
 
 use std::sync::Arc;
 

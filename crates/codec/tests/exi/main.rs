@@ -9,4 +9,5 @@ mod generated;
 mod infoset;
 mod options;
 mod peer;
+mod peer_options;
 mod round_trip;

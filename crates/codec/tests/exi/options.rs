@@ -8,8 +8,8 @@ use crate::infoset::{Rules, Values};
 pub(crate) fn options(words: &str) -> Options {
     let mut options = Options::default();
     for word in words.split(',').filter(|word| !word.is_empty() && *word != "-") {
-        let (name, number) = word.split_once('=').unwrap_or((word, "0"));
-        let number: u32 = number.parse().expect("a number");
+        let (name, value) = word.split_once('=').unwrap_or((word, "0"));
+        let number: u32 = value.parse().unwrap_or_default();
         match name {
             "bit-packed" => options.alignment = Alignment::BitPacked,
             "byte-packed" => options.alignment = Alignment::BytePacked,
@@ -23,6 +23,14 @@ pub(crate) fn options(words: &str) -> Options {
             "prefixes" => options.preserve.prefixes = true,
             "lexical" => options.preserve.lexical = true,
             "self-contained" => options.self_contained = true,
+            "alone" => options.self_contained_elements.push(expanded(value)),
+            "utc-time" => options.utc_time = true,
+            // The header has them in any case.
+            "profile-values" => {}
+            "string-for" => {
+                let string = expanded("{http://www.w3.org/2009/exi}string");
+                options.datatype_map.push((expanded(value), string));
+            }
             "cookie" => options.cookie = true,
             "options" => options.options_in_header = true,
             "canonical" => options.canonical = true,
@@ -36,6 +44,13 @@ pub(crate) fn options(words: &str) -> Options {
         }
     }
     options
+}
+
+/// `{NAMESPACE}NAME` or `NAME`.
+fn expanded(text: &str) -> [String; 2] {
+    let parts = text.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+    let (uri, local) = parts.unwrap_or(("", text));
+    [uri.to_string(), local.to_string()]
 }
 
 /// What a stream with these options keeps of its document.

@@ -13,7 +13,7 @@ use crate::infoset::difference;
 use crate::options::{kept, options};
 
 /// The other program, asked line by line (`interop/exificient/src/main/java/longwire/Exi.java`).
-struct Peer {
+pub(crate) struct Peer {
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -23,7 +23,7 @@ struct Peer {
 
 impl Peer {
     /// Starts it, if the environment names it.
-    fn start() -> Option<Self> {
+    pub(crate) fn start(folder: &str) -> Option<Self> {
         let command = std::env::var_os("LONGWIRE_EXIFICIENT")?;
         let mut child = Command::new(command)
             .stdin(Stdio::piped())
@@ -31,13 +31,13 @@ impl Peer {
             .spawn()
             .expect("LONGWIRE_EXIFICIENT can be started");
         let (requests, answers) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("exificient");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
         fs::create_dir_all(&folder).unwrap();
         Some(Self { child, requests, answers: BufReader::new(answers), folder })
     }
 
     /// What the verb makes of `input`.
-    fn ask(&mut self, verb: &str, mode: &Mode, schema: &Path, input: &[u8]) -> Answer {
+    pub(crate) fn ask(&mut self, verb: &str, mode: &Mode, schema: &Path, input: &[u8]) -> Answer {
         let (from, to) = (self.folder.join("input"), self.folder.join("output"));
         fs::write(&from, input).unwrap();
         let schema = if mode.has_schema { schema } else { Path::new("-") };
@@ -67,12 +67,12 @@ impl Drop for Peer {
     }
 }
 
-type Answer = Result<Vec<u8>, String>;
+pub(crate) type Answer = Result<Vec<u8>, String>;
 
 /// One way of coding.
-struct Mode {
-    words: String,
-    has_schema: bool,
+pub(crate) struct Mode {
+    pub(crate) words: String,
+    pub(crate) has_schema: bool,
 }
 
 /// Each alignment without a schema, with one, and strictly so; with what may be preserved.
@@ -201,7 +201,7 @@ impl Row {
 
 #[test]
 fn each_reads_what_the_other_writes_and_ours_is_not_longer() {
-    let (Some(mut peer), Some(root)) = (Peer::start(), data::root()) else {
+    let (Some(mut peer), Some(root)) = (Peer::start("exificient"), data::root()) else {
         println!("skipped: LONGWIRE_EXIFICIENT or LONGWIRE_DATA is missing");
         return;
     };

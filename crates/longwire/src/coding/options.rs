@@ -20,7 +20,8 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 #[derive(clap::Args)]
 #[command(next_help_heading = "What both sides have")]
 pub(crate) struct Shared {
-    /// An XML Schema for EXI; what it imports or includes is read from files beside it; may repeat.
+    /// An XML Schema for EXI, or a WSDL with some; what they import or include is read from files
+    /// beside it; may repeat.
     #[arg(long, value_name = "FILE.xsd")]
     pub(crate) schema: Vec<PathBuf>,
     /// Names as tokens of WBXML, for vocabularies without a table of their own.

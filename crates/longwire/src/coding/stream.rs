@@ -35,9 +35,13 @@ pub(crate) struct EncodeArgs {
     /// What the header of an EXI stream has.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "EXI")]
     header: Vec<Header>,
-    /// Order attributes as Canonical EXI does (the rest of it is not built yet).
+    /// Write Canonical EXI: one stream for all documents that mean the same. Add `--header options`
+    /// unless omitOptionsDocument is agreed on.
     #[arg(long, help_heading = "EXI")]
     canonical: bool,
+    /// With --canonical, dates with a zone become those of UTC (utcTime).
+    #[arg(long, requires = "canonical", help_heading = "EXI")]
+    utc_time: bool,
 }
 
 /// Decode stdin with one codec and write what it was to stdout.
@@ -101,6 +105,7 @@ fn encode_stdin(args: &EncodeArgs) -> Result<(), Failure> {
     settings.exi.cookie = args.header.contains(&Header::Cookie);
     settings.exi.options_in_header = args.header.contains(&Header::Options);
     settings.exi.canonical = args.canonical;
+    settings.exi.utc_time = args.utc_time;
     let mut encoder = settings.encoder(codec.name)?;
     let (mut out, mut left) = (Vec::new(), settings.limits.output_bytes);
     let mut sink = stdout().lock();

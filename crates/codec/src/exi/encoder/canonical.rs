@@ -14,7 +14,8 @@ impl Driver {
         alone: bool,
     ) -> Result<(), Fault> {
         let mut sorted: Vec<(&str, u32)> = Vec::new();
-        for declared in scanner.declarations() {
+        // The prefix xml is declared without being so.
+        for declared in scanner.declarations().iter().filter(|one| one.prefix(start) != "xml") {
             sorted.push((declared.prefix(start), self.uri(declared.uri, scanner)));
         }
         if alone {

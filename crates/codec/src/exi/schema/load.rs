@@ -188,7 +188,18 @@ impl Loader<'_, '_> {
         let left = self.sources.bytes_left.checked_sub(bytes.len());
         self.sources.bytes_left =
             left.ok_or_else(|| limit("the schema documents together are over message_bytes"))?;
-        let tree = Tree::read(bytes, self.limits).map_err(|error| located(error, location))?;
+        let trees = Tree::read(bytes, self.limits).map_err(|error| located(error, location))?;
+        let alone = trees.len() == 1;
+        for (tree, at) in trees.into_iter().zip(1..) {
+            // Of several in one document each has a location of its own.
+            let own = format!("{location}#{at}");
+            self.add(if alone { location } else { &own }, tree, relation)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, location: &str, tree: Tree, relation: Relation) -> Result<(), Error> {
+        let limit = |what: &str| Error::Limit { codec: CODEC, what: what.to_owned() };
         let root = tree.node(0);
         let own = root.attribute("targetNamespace").map(|uri| self.sources.texts.intern(uri));
         let (target, chameleon) = match (relation, own) {

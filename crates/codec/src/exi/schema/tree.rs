@@ -79,51 +79,109 @@ struct Scope {
     uri: Box<str>,
 }
 
-/// A document; node 0 is `xs:schema`.
+/// A schema in a document; node 0 is `xs:schema`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
     scopes: Vec<Scope>,
+    /// What is declared around it.
+    outer: Option<u32>,
+}
+
+/// Most schemas in one document; each repeats what is declared around it.
+const SCHEMAS_MAX: usize = 1000;
+
+fn is_schema(reader: &Reader<'_>, start: &Start<'_>) -> bool {
+    let name = reader.names().name(start.name);
+    name.uri == XSD && name.local == "schema"
 }
 
 impl Tree {
-    /// Reads a document.
-    pub(super) fn read(document: &[u8], limits: &Limits) -> Result<Self, Error> {
+    /// Reads a document: a schema, or the schemas that it holds, as the types of a WSDL do.
+    pub(super) fn read(document: &[u8], limits: &Limits) -> Result<Vec<Self>, Error> {
+        let limit = |what: String| Error::Limit { codec: CODEC, what };
         if document.len() > limits.message_bytes {
-            let what =
-                format!("a schema document of {} bytes is over message_bytes", document.len());
-            return Err(Error::Limit { codec: CODEC, what });
+            let bytes = document.len();
+            return Err(limit(format!("a schema document of {bytes} bytes is over message_bytes")));
         }
         let text = crate::xml::to_utf8(document, limits)?;
         let mut reader = Reader::of(&text, limits);
-        let mut tree = Self::default();
+        let mut trees: Vec<Self> = Vec::new();
+        // What is around schemas: its declarations, and the innermost of each open element.
+        let (mut around, mut above) = (Self::default(), Vec::new());
         let mut open: Vec<u32> = Vec::new();
         let mut skipped = 0_usize;
         loop {
             let offset = reader.offset();
             match reader.next()? {
                 Event::Start(_) if skipped > 0 => skipped += 1,
+                Event::Start(start) if open.is_empty() && !is_schema(&reader, &start) => {
+                    let scope = above.last().copied().flatten();
+                    above.push(around.declare(&reader, &start, scope));
+                }
                 Event::Start(start) => {
+                    if open.is_empty() {
+                        if trees.len() == SCHEMAS_MAX {
+                            return Err(limit(format!("over {SCHEMAS_MAX} schemas in a document")));
+                        }
+                        trees.push(around.within(above.last().copied().flatten()));
+                    }
+                    let Some(tree) = trees.last_mut() else { continue };
                     match tree.start(&reader, &start, offset, open.last().copied()) {
                         Some(node) => open.push(node),
                         None => skipped = 1,
                     }
                 }
                 Event::End { .. } if skipped > 0 => skipped -= 1,
+                Event::End { .. } if open.is_empty() => {
+                    above.pop();
+                }
                 Event::End { .. } => {
                     open.pop();
                 }
-                Event::Eof => break,
+                Event::Eof if trees.is_empty() => {
+                    let what = "there is no xs:schema in the document".to_owned();
+                    return Err(Error::Malformed { codec: CODEC, offset: 0, what });
+                }
+                Event::Eof => return Ok(trees),
                 _ => {}
             }
         }
-        match tree.nodes.first() {
-            Some(root) if root.tag == "schema" => Ok(tree),
-            _ => {
-                let what = "the document element is not xs:schema".to_owned();
-                Err(Error::Malformed { codec: CODEC, offset: 0, what })
-            }
+    }
+
+    /// A tree with the declarations that are in scope.
+    fn within(&self, scope: Option<u32>) -> Self {
+        let mut chain = Vec::new();
+        let mut at = scope;
+        while let Some(found) = at.and_then(|at| self.scopes.get(at as usize)) {
+            chain.push(found);
+            at = found.parent;
         }
+        let mut tree = Self::default();
+        for found in chain.into_iter().rev() {
+            tree.outer = tree.scope(tree.outer, &found.prefix, &found.uri);
+        }
+        tree
+    }
+
+    fn scope(&mut self, parent: Option<u32>, prefix: &str, uri: &str) -> Option<u32> {
+        let index = u32::try_from(self.scopes.len()).ok()?;
+        self.scopes.push(Scope { parent, prefix: prefix.into(), uri: uri.into() });
+        Some(index)
+    }
+
+    /// Adds the declarations of an element; the scope inside.
+    fn declare(
+        &mut self,
+        reader: &Reader<'_>,
+        start: &Start<'_>,
+        mut scope: Option<u32>,
+    ) -> Option<u32> {
+        for declaration in reader.declarations() {
+            let (prefix, uri) = (declaration.prefix(start), reader.names().uri(declaration.uri));
+            scope = self.scope(scope, prefix, uri);
+        }
+        scope
     }
 
     /// Enters an element; `None` if it says nothing to grammars.
@@ -136,13 +194,8 @@ impl Tree {
     ) -> Option<u32> {
         let name = reader.names().name(start.name);
         let tag = TAGS.iter().find(|&&tag| tag == name.local).filter(|_| name.uri == XSD)?;
-        let mut scope = parent.and_then(|parent| self.node(parent).scope);
-        for declaration in reader.declarations() {
-            let (prefix, uri) = (declaration.prefix(start), reader.names().uri(declaration.uri));
-            let made = Scope { parent: scope, prefix: prefix.into(), uri: uri.into() };
-            scope = Some(u32::try_from(self.scopes.len()).ok()?);
-            self.scopes.push(made);
-        }
+        let scope = parent.map_or(self.outer, |parent| self.node(parent).scope);
+        let scope = self.declare(reader, start, scope);
         let mut attributes = Vec::new();
         for attribute in reader.attributes() {
             let name = reader.names().name(attribute.name);

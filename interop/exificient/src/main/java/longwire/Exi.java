@@ -22,6 +22,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import javax.xml.namespace.QName;
 import javax.xml.parsers.SAXParserFactory;
 import javax.xml.transform.OutputKeys;
 import javax.xml.transform.Transformer;
@@ -195,6 +196,16 @@ public final class Exi {
             case "prefixes" -> fidelity.setFidelity(FidelityOptions.FEATURE_PREFIX, true);
             case "lexical" -> fidelity.setFidelity(FidelityOptions.FEATURE_LEXICAL_VALUE, true);
             case "self-contained" -> fidelity.setFidelity(FidelityOptions.FEATURE_SC, true);
+            case "alone" -> {
+                QName[] more = {QName.valueOf(parts[1])};
+                factory.setSelfContainedElements(more);
+            }
+            case "canonical" -> header.setOption(EncodingOptions.CANONICAL_EXI);
+            case "utc-time" -> header.setOption(EncodingOptions.UTC_TIME);
+            case "profile-values" -> header.setOption(EncodingOptions.INCLUDE_PROFILE_VALUES);
+            case "string-for" -> factory.setDatatypeRepresentationMap(
+                    new QName[] {QName.valueOf(parts[1])},
+                    new QName[] {new QName("http://www.w3.org/2009/exi", "string")});
             case "fragment" -> factory.setFragment(true);
             case "cookie" -> header.setOption(EncodingOptions.INCLUDE_COOKIE);
             case "options" -> header.setOption(EncodingOptions.INCLUDE_OPTIONS);
