@@ -350,7 +350,9 @@ pub(crate) fn read_date(kind: DateTime, from: &mut Reader, to: &mut Vec<u8>) -> 
         padded(year.unsigned_abs(), 4, to);
     }
     let mut short = Short { bytes: [0; 24], length: 0 };
-    if !matches!(kind, D::Year | D::Time) {
+    if kind == D::DateTime {
+        put_day_and_time(from.bits(9), from.bits(17), to);
+    } else if !matches!(kind, D::Year | D::Time) {
         let month_day = from.bits(9);
         let dashes = match kind {
             D::YearMonth | D::Date | D::DateTime => 1,
@@ -368,28 +370,37 @@ pub(crate) fn read_date(kind: DateTime, from: &mut Reader, to: &mut Vec<u8>) -> 
             short.two(month_day % 32);
         }
     }
-    if kind == D::DateTime {
-        short.push(b'T');
-    }
-    if matches!(kind, D::DateTime | D::Time) {
+    if kind == D::Time {
         let time = from.bits(17);
         short.two(time / 4096);
         short.push(b':');
         short.two(time / 64 % 64);
         short.push(b':');
         short.two(time % 64);
-        if from.bits(1) == 1 {
-            short.push(b'.');
-            short.append(to);
-            short.length = 0;
-            read_fraction(from, to)?;
-        }
+        short.append(to);
+        short.length = 0;
+    }
+    if matches!(kind, D::DateTime | D::Time) && from.bits(1) == 1 {
+        to.push(b'.');
+        read_fraction(from, to)?;
     }
     if from.bits(1) == 1 {
         put_zone(from.bits(11), &mut short);
     }
     short.append(to);
     Ok(())
+}
+
+/// What stands behind the year of dateTime, the usual kind.
+fn put_day_and_time(month_day: u32, time: u32, to: &mut Vec<u8>) {
+    let parts = [month_day / 32, month_day % 32, time / 4096, time / 64 % 64, time % 64];
+    let mut text = *b"-00-00T00:00:00";
+    for (place, part) in text.chunks_exact_mut(3).zip(parts) {
+        // Each is below 64.
+        place[1] = b'0' + (part / 10 % 10) as u8;
+        place[2] = b'0' + (part % 10) as u8;
+    }
+    to.extend_from_slice(&text);
 }
 
 fn put_zone(zone: u32, to: &mut Short) {

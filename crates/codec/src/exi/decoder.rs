@@ -74,6 +74,9 @@ struct Frame {
     type_id: TypeId,
 }
 
+/// There is room for so many learned grammars, and open elements, from the first on.
+const FIRST: usize = 16;
+
 /// What a stream fills.
 #[derive(Debug)]
 struct Tables {
@@ -89,7 +92,8 @@ impl Tables {
     }
 
     fn with(names: Names, values: Values) -> Self {
-        let learned = vec![Learned::default(), Learned::default()];
+        let mut learned = Vec::with_capacity(FIRST * 2);
+        learned.extend([Learned::default(), Learned::default()]);
         Self { names, values, learned, productions: 0 }
     }
 
@@ -152,7 +156,7 @@ impl Core {
             rule: grammars.start,
             name: 0,
             type_id: NONE,
-            stack: Vec::new(),
+            stack: Vec::with_capacity(FIRST),
             scopes: self_contained::Scopes::default(),
             first,
             xsi_type,
@@ -276,7 +280,19 @@ impl Core {
     /// The same as a string.
     #[inline]
     pub(crate) fn str(&self) -> &str {
-        std::str::from_utf8(self.text()).unwrap_or_default()
+        if self.value.is_own() {
+            std::str::from_utf8(self.slice(self.value)).unwrap_or_default()
+        } else {
+            self.tables.values.str(self.value)
+        }
+    }
+
+    /// Has the last event's value looked at, if it was not yet, so that it is a string.
+    #[inline(always)]
+    pub(crate) fn look(&mut self) {
+        if !self.value.is_own() && !self.tables.values.was_looked_at(self.value) {
+            self.tables.values.look();
+        }
     }
 
     /// Appends the last event's value as XML text.

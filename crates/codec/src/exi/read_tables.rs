@@ -390,6 +390,8 @@ impl Locals {
 pub(crate) struct Values {
     /// Of all values.
     pub(crate) text: Text,
+    /// What was looked at of the same, for who wants strings: a value is looked at once.
+    strings: String,
     values: Vec<Value>,
     /// Values of each name by local identifier.
     locals: Vec<Locals>,
@@ -403,6 +405,9 @@ pub(crate) struct Values {
     max_length: usize,
 }
 
+/// There is room for so many values, and names that have some, from the first on.
+const FIRST: usize = 32;
+
 const NO_VALUE: Fault = Fault::Bad("no value has this number");
 
 impl Values {
@@ -410,8 +415,9 @@ impl Values {
         let max = options.value_max_length.map_or(usize::MAX, |max| max as usize);
         Self {
             text: Text::default(),
-            values: Vec::new(),
-            locals: Vec::new(),
+            strings: String::new(),
+            values: Vec::with_capacity(FIRST),
+            locals: Vec::with_capacity(FIRST),
             replaced: Vec::new(),
             local_count: 0,
             dead: 0,
@@ -424,9 +430,31 @@ impl Values {
     /// Bytes the table takes, by estimate.
     pub(crate) fn bytes(&self) -> usize {
         (self.text.len() - self.dead)
+            + self.strings.len()
             + self.values.len() * size_of::<Value>()
             + self.local_count * 4
             + self.locals.len() * size_of::<Locals>()
+    }
+
+    /// Makes a string of what was read since the last time.
+    #[cold]
+    pub(crate) fn look(&mut self) {
+        let new = self.text.since(self.strings.len());
+        self.strings.push_str(std::str::from_utf8(new).unwrap_or_default());
+    }
+
+    /// Whether there is a string that ends there.
+    #[inline]
+    pub(crate) fn was_looked_at(&self, span: Span) -> bool {
+        span.range().end <= self.strings.len()
+    }
+
+    #[inline]
+    pub(crate) fn str(&self, span: Span) -> &str {
+        if self.was_looked_at(span) {
+            return self.strings.get(span.range()).unwrap_or_default();
+        }
+        std::str::from_utf8(self.text.get(span)).unwrap_or_default()
     }
 
     /// Bytes of text that waits to be dropped.
@@ -465,6 +493,9 @@ impl Values {
             self.local_count -= 1;
         }
         self.text.truncate(mark.text);
+        if self.strings.len() > mark.text {
+            self.strings.clear();
+        }
         (self.next, self.dead) = (mark.next, mark.dead);
     }
 
@@ -558,6 +589,7 @@ impl Values {
             value.text = Span::new(begin, kept.len())?.plain(value.text.is_plain());
         }
         self.text = kept;
+        self.strings.clear();
         self.dead = 0;
         Ok(())
     }

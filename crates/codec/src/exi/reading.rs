@@ -19,6 +19,7 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Reading<'_> {
+    #[inline]
     pub(crate) fn read(
         mut self,
         coding: &Coding,

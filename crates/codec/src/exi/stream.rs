@@ -199,6 +199,9 @@ impl<'r> Decoder<'r> {
         if !self.item()? {
             return Ok(None);
         }
+        if let Some(core) = &mut self.core {
+            core.look();
+        }
         let Some(core) = &self.core else { return Ok(None) };
         // Written where it is handed out: to copy an event costs as much as to read one.
         Ok(Some(match core.item {

@@ -1,7 +1,7 @@
-//! Built-in element and fragment grammars as the decoder learns and walks them (EXI §8.4.2, §8.4.3).
+//! Built-in element and fragment grammars as they are learned and walked (EXI §8.4.2, §8.4.3).
 
 use super::{Core, Event, Fault, Item, NO_CODE, Production, Reader, RuleId, UNTYPED, width};
-use crate::exi::built_in::{FRAGMENT, LEARNED, key};
+use crate::exi::built_in::{FRAGMENT, LEARNED, is_content, key};
 
 /// Productions that a rule has before it takes memory of its own.
 const FEW: usize = 4;
@@ -52,6 +52,10 @@ impl Core {
         let count = learned.len();
         let code = from.bits(width(count + self.fixed.more(rule))) as usize;
         if code >= count {
+            // EE of ElementContent is not learned.
+            if code == count && is_content(rule) {
+                return self.leave(from);
+            }
             return self.fixed_event(code - count, from);
         }
         let found = learned[count - 1 - code];
@@ -74,11 +78,9 @@ impl Core {
     #[inline(never)]
     fn fixed_event(&mut self, code: usize, from: &mut Reader) -> Result<(), Fault> {
         let rule = self.rule;
-        let base = self.fixed.base(rule);
         let event = match code {
             0 if rule == FRAGMENT => Event::StartElementAny,
             1 if rule == FRAGMENT => Event::EndDocument,
-            0 if base == 1 => return self.leave(from),
             _ => {
                 let seconds = self.fixed.seconds(rule);
                 let code = from.bits(width(self.fixed.second_count(rule))) as usize;
