@@ -50,6 +50,14 @@ fn fold(value: u64) -> u64 {
 /// as new.
 const PROBES: usize = 64;
 
+/// A table of so many slots doubles when it is full; a smaller one grows fourfold.
+const LARGE_SLOTS: usize = 1 << 14;
+
+/// How long a table gets that is full: in long steps while it is small, for each fills it anew.
+fn grown(slots: usize) -> usize {
+    (slots * if slots < LARGE_SLOTS { 4 } else { 2 }).max(64)
+}
+
 /// Numbers by hash; the caller compares content.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
@@ -99,7 +107,7 @@ impl Index {
 
     #[cold]
     fn grow(&mut self) {
-        let mut slots = vec![(0, 0); (self.slots.len() * 2).max(64)];
+        let mut slots = vec![(0, 0); grown(self.slots.len())];
         for &(hash, number) in self.slots.iter().filter(|slot| slot.1 != 0) {
             Self::put(&mut slots, hash, number);
         }
@@ -182,7 +190,7 @@ impl KeyMap {
     /// Adds a key; where too many collide it is left out and will not be found.
     pub(crate) fn insert(&mut self, key: u64, number: u32) {
         if (self.used + 1) * 2 > self.slots.len() {
-            let mut slots = vec![(0, 0); (self.slots.len() * 2).max(64)];
+            let mut slots = vec![(0, 0); grown(self.slots.len())];
             for &(key, number) in self.slots.iter().filter(|slot| slot.1 != 0) {
                 Self::put(&mut slots, key, number);
             }

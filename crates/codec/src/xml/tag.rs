@@ -406,12 +406,17 @@ impl Scanner {
         let (prefix, local) = colon.map_or(("", text), |at| (&text[..at], &text[at + 1..]));
         let local_at = offset(text.len() - local.len());
         // A name that was met with another prefix was looked at then.
-        let known = self.prefixes.find(0, prefix).filter(|_| local_at != 1);
+        let known = match local_at {
+            0 => Some(PREFIX_NONE),
+            1 => None,
+            _ => self.prefixes.find(0, prefix),
+        };
         let uri = known.map_or(UNBOUND, |id| self.bound[id as usize]);
         let name = if uri == UNBOUND { None } else { self.names.names.find(uri, local) };
         let (prefix_id, uri, name) = match (known, name) {
             (Some(prefix), Some(name)) => (prefix, uri, NameId::of(name)),
-            _ if is_nc_name(local) && (local_at == 0 || is_nc_name(prefix)) => {
+            (Some(PREFIX_NONE), None) if is_nc_name(local) => (PREFIX_NONE, UNBOUND, UNKNOWN),
+            _ if is_nc_name(local) && is_nc_name(prefix) => {
                 (self.prefix(prefix)?, UNBOUND, UNKNOWN)
             }
             _ => return Err(self.malformed(at, format!("'{}' is not a name", short(text)))),
