@@ -4,6 +4,8 @@ mod canonical;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use memchr::memchr;
+
 use super::{
     NAME, Options,
     bits::{Fault, Writer},
@@ -267,7 +269,8 @@ impl Driver {
         scanner: &Scanner,
     ) -> Result<(), Fault> {
         let text = value.trim();
-        let (before, local) = text.split_once(':').unwrap_or(("", text));
+        let colon = memchr(b':', text.as_bytes());
+        let (before, local) = colon.map_or(("", text), |at| (&text[..at], &text[at + 1..]));
         let (uri, local, before) = match scanner.namespace(before) {
             Some(uri) => (self.uri(uri, scanner), local, before),
             None => (0, text, ""),
