@@ -317,7 +317,8 @@ impl Values {
     }
 
     /// A string value of `name`: a hit in the partition of the name or in the global one, or the
-    /// length + 2, and the text by `chars`, which hears whether it is ASCII. Says whether the table grew.
+    /// length + 2, and the text by `chars`, which hears whether it is ASCII. Says whether the table
+    /// grew.
     #[inline(always)]
     pub(crate) fn write(
         &mut self,
