@@ -463,6 +463,65 @@ fn rewritten(document: &str) -> Vec<u8> {
 }
 
 #[test]
+fn indentation_behind_a_line_end_of_two_is_borrowed() {
+    let texts = |document| {
+        let mut reader = Reader::of(document, &Limits::default());
+        let mut found = Vec::new();
+        loop {
+            match reader.next().unwrap() {
+                Event::Text(text) => found.push(text),
+                Event::Eof => return found,
+                _ => {}
+            }
+        }
+    };
+    let found = texts("<a>\r\n  <b/>\r\n\r\n<b/>\r<b/>x\r\n</a>");
+    assert_eq!(found, ["\n  ", "\n\n", "\n", "x\n"]);
+    assert!(matches!(found[0], Cow::Borrowed(_)));
+    assert!(matches!(found[1], Cow::Owned(_)));
+}
+
+#[test]
+fn prefixes_are_looked_up_where_the_last_tag_stands() {
+    let document = "<a xmlns:p='u'><b xmlns='v' xmlns:p='w'/></a>";
+    let mut reader = Reader::of(document, &Limits::default());
+    for [default, prefixed] in [["", "u"], ["v", "w"], ["", "u"]] {
+        reader.next().unwrap();
+        let uri = |prefix| reader.scanner().namespace(prefix).map(|id| reader.names().uri(id));
+        let found = [uri(""), uri("p"), uri("q"), uri("xml"), uri("xmlns")];
+        assert_eq!(found, [Some(default), Some(prefixed), None, Some(XML_URI), None]);
+    }
+}
+
+#[test]
+fn names_are_told_apart_whatever_came_before() {
+    // Guesses are right for the second row, and wrong for the last in all its names.
+    let row = "<r:row a='1' b='2'><r:name>x</r:name><r:names>y</r:names></r:row >";
+    let last = "<r:row b='1' ab='2'><r:names>x</r:names><s:name>y</s:name><r:name/></r:row>";
+    let document = format!("<t xmlns:r='u' xmlns:s='v'>{row}{row}{last}</t>");
+    let found = events(&document).unwrap();
+    let mut starts = found.iter().filter(|event| event.starts_with("start"));
+    let tree = roxmltree::Document::parse(&document).unwrap();
+    for element in tree.descendants().filter(roxmltree::Node::is_element) {
+        let name = element.tag_name();
+        let begin = format!("start {{{}}}{} ", name.namespace().unwrap_or(""), name.name());
+        let values =
+            element.attributes().map(|one| format!(" {{}}{}()={}", one.name(), one.value()));
+        let found = starts.next().unwrap();
+        assert!(
+            found.starts_with(&begin) && found.ends_with(&values.collect::<String>()),
+            "{found}"
+        );
+    }
+    assert!(starts.next().is_none());
+    for wrong in ["<r><a></ab></r>", "<r><ab></a></r>", "<r><a></a><a></b></r>", "<r><a></a\u{e9}>"]
+    {
+        let wrong = format!("{wrong}<!--{:40}-->", "");
+        assert!(refused(&wrong).contains("not that of"), "{wrong}");
+    }
+}
+
+#[test]
 fn what_is_read_and_written_reads_the_same() {
     let again = String::from_utf8(rewritten(SAMPLE)).unwrap();
     let (first, second) = (events(SAMPLE).unwrap(), events(&again).unwrap());
