@@ -159,12 +159,11 @@ impl Coder for RangeDecoder<'_> {
     #[inline(always)]
     fn bit(&mut self, _: bool, chance: u32) -> bool {
         let split = (self.range >> CHANCE_BITS) * u64::from(chance);
+        // By arithmetic: which bit it is cannot be foreseen, so that a branch would stall.
         let bit = self.code < split;
-        if bit {
-            self.narrow(0, split);
-        } else {
-            self.narrow(split, self.range - split);
-        }
+        let other = u64::from(bit).wrapping_sub(1);
+        let size = split ^ (split ^ (self.range - split)) & other;
+        self.narrow(split & other, size);
         bit
     }
 
