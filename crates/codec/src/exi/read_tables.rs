@@ -7,7 +7,7 @@ use super::{
     Options,
     bits::{Fault, Reader, width},
     grammar::{self, Grammars},
-    tables::{MAX_PREFIXES, NONE},
+    tables::{MAX_NAMESPACE_PREFIXES, NONE},
     text::{Span, Text},
 };
 
@@ -274,8 +274,8 @@ impl Names {
         let prefixes = self.uris[uri as usize].prefixes.len();
         let prefix = match from.bits(width(prefixes + 1)) {
             0 => {
-                if prefixes >= MAX_PREFIXES {
-                    return Err(Fault::Limit("1024 prefixes of a namespace"));
+                if prefixes >= MAX_NAMESPACE_PREFIXES {
+                    return Err(Fault::Limit("16384 prefixes of a namespace"));
                 }
                 let length = from.length()?;
                 let text = self.text.read(length, from)?;

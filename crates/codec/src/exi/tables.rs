@@ -3,6 +3,8 @@
 
 mod scopes;
 
+use std::collections::BTreeMap;
+
 use super::{
     Options,
     bits::{Fault, Writer, width},
@@ -13,9 +15,46 @@ use super::{
 /// No number.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Most prefixes that a document declares for one namespace, or has in scope where it is read: they
-/// are looked through one by one.
+/// Most prefixes in scope where a document is read: they are looked through one by one.
 pub(crate) const MAX_PREFIXES: usize = 1024;
+/// Most prefixes that a document declares for one namespace: there are programs that take a new one
+/// for each element.
+pub(crate) const MAX_NAMESPACE_PREFIXES: usize = 1 << 14;
+/// Prefixes of a namespace that are looked through one by one; of more there is a table.
+const FEW_PREFIXES: usize = 8;
+
+/// The prefixes of a namespace, in the order of their numbers.
+#[derive(Clone, Debug, Default)]
+struct Prefixes {
+    list: Vec<Box<str>>,
+    /// Numbers of those behind the first few.
+    further: BTreeMap<Box<str>, u32>,
+}
+
+impl Prefixes {
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    fn find(&self, prefix: &str) -> Option<usize> {
+        let few = self.list.iter().take(FEW_PREFIXES).position(|known| &**known == prefix);
+        few.or_else(|| self.further.get(prefix).map(|at| *at as usize))
+    }
+
+    fn push(&mut self, prefix: &str) {
+        if self.len() >= FEW_PREFIXES {
+            self.further.insert(prefix.into(), small(self.len()));
+        }
+        self.list.push(prefix.into());
+    }
+
+    /// The first `count` of them alone.
+    fn first(&self, count: usize) -> Self {
+        let mut some = Self::default();
+        self.list.iter().take(count).for_each(|prefix| some.push(prefix));
+        some
+    }
+}
 
 /// There is room for so many names and values of the document from the first on.
 const FIRST_NAMES: usize = 64;
@@ -28,7 +67,7 @@ struct Uri {
     id: u32,
     /// Local names in its partition.
     locals: u32,
-    prefixes: Vec<Box<str>>,
+    prefixes: Prefixes,
     /// How many prefixes it has from the start.
     own_prefixes: u32,
 }
@@ -86,9 +125,8 @@ impl Names {
         for uri in &grammars.uris {
             let at = tables.add_uri(&uri.uri);
             tables.enter_uri(at);
-            let prefixes = uri.prefixes.iter().map(|prefix| prefix.as_str().into());
             let entry = &mut tables.uris[at as usize];
-            entry.prefixes.extend(prefixes);
+            uri.prefixes.iter().for_each(|prefix| entry.prefixes.push(prefix));
             entry.own_prefixes = small(entry.prefixes.len());
             tables.bases.push(small(tables.names.len()));
             for local in &uri.locals {
@@ -108,7 +146,7 @@ impl Names {
             text: text.into(),
             id: NONE,
             locals: 0,
-            prefixes: Vec::new(),
+            prefixes: Prefixes::default(),
             own_prefixes: 0,
         });
         self.by_uri.insert(hash(text.as_bytes()), number);
@@ -234,7 +272,7 @@ impl Names {
     /// Prefix of a name (EXI §7.1.7): nothing if there is no choice; 0 if an NS event will tell.
     pub(crate) fn write_prefix(&self, name: u32, prefix: &str, to: &mut Writer) {
         let prefixes = &self.uris[self.get(name).uri as usize].prefixes;
-        let at = prefixes.iter().position(|known| &**known == prefix).unwrap_or(0);
+        let at = prefixes.find(prefix).unwrap_or(0);
         to.bits(small(at), width(prefixes.len()));
     }
 
@@ -248,17 +286,17 @@ impl Names {
         self.write_uri(uri, to);
         let prefixes = &mut self.uris[uri as usize].prefixes;
         let bits = width(prefixes.len() + 1);
-        if let Some(at) = prefixes.iter().position(|known| &**known == prefix) {
+        if let Some(at) = prefixes.find(prefix) {
             to.bits(small(at) + 1, bits);
             return Ok(());
         }
-        if prefixes.len() >= MAX_PREFIXES {
-            return Err(Fault::Limit("1024 prefixes of a namespace"));
+        if prefixes.len() >= MAX_NAMESPACE_PREFIXES {
+            return Err(Fault::Limit("16384 prefixes of a namespace"));
         }
         to.bits(0, bits);
         to.string(prefix, 0);
-        prefixes.push(prefix.into());
-        self.bytes += 24 + prefix.len();
+        prefixes.push(prefix);
+        self.bytes += 2 * (24 + prefix.len());
         Ok(())
     }
 }

@@ -409,6 +409,16 @@ fn self_contained_elements_have_the_grammars_of_a_fragment() {
     }
 }
 
+/// Some programs take a new prefix for each element that they write.
+#[test]
+fn a_namespace_may_have_thousands_of_prefixes() {
+    let element = |at: u32| format!("<p{at}:a xmlns:p{at}=\"u\"/><p{at}:b xmlns:p{at}=\"u\"/>");
+    let xml = format!("<a>{}</a>", (0..5000).map(element).collect::<String>());
+    let preserve = Preserve { prefixes: true, ..Preserve::default() };
+    let options = Options { preserve, ..Options::default() };
+    assert!(round_trip(&xml, &options) == xml);
+}
+
 #[test]
 fn white_space_that_a_strict_schema_has_no_place_for_is_left_out() {
     let xsd = b"<s:schema xmlns:s='http://www.w3.org/2001/XMLSchema'><s:element name='a'>\

@@ -38,7 +38,7 @@ struct OldUri {
     touched: u32,
     id: u32,
     locals: u32,
-    prefixes: Vec<Box<str>>,
+    prefixes: super::Prefixes,
 }
 
 /// Bytes that a name, and a namespace, is counted with.
@@ -108,7 +108,7 @@ impl Names {
         self.bytes += URI_BYTES;
         let at = uri as usize;
         let found = &mut self.uris[at];
-        let own = found.prefixes.get(..found.own_prefixes as usize).unwrap_or_default().to_vec();
+        let own = found.prefixes.first(found.own_prefixes as usize);
         let prefixes = std::mem::replace(&mut found.prefixes, own);
         scope.uris.push(OldUri { uri, touched, id: found.id, locals: found.locals, prefixes });
         (found.id, found.locals) = match self.bases.get(at) {
