@@ -35,6 +35,8 @@ struct Driver {
     held: String,
     /// Whether the last event was a start tag.
     after_start: bool,
+    /// Whether a reference to an entity stands beside the next text.
+    beside_entity: bool,
     depth: usize,
     /// Where `xml:space` was said, and whether to preserve.
     spaces: Vec<(usize, bool)>,
@@ -60,6 +62,7 @@ impl Driver {
             uris: Vec::new(),
             held: String::new(),
             after_start: false,
+            beside_entity: false,
             depth: 0,
             spaces: Vec::new(),
             order: Vec::new(),
@@ -120,7 +123,10 @@ impl Driver {
                 if !preserve.dtd {
                     return Err(Fault::Bad("a reference to an entity: preserve dtd to keep it"));
                 }
+                // White space beside it is part of a text.
+                self.beside_entity = true;
                 self.flush(false)?;
+                self.beside_entity = true;
                 self.walk.strings(Kind::Entity, grammar::Event::EntityReference, &[name])?;
             }
             _ => {}
@@ -329,7 +335,8 @@ impl Driver {
         if self.options.canonical {
             return self.canonical_text(text, simple);
         }
-        let blank = text.bytes().all(super::lexical::is_space);
+        let beside = std::mem::replace(&mut self.beside_entity, false);
+        let blank = !beside && text.bytes().all(super::lexical::is_space);
         if !blank || self.keeps_blank(simple) { self.walk.characters(text) } else { Ok(()) }
     }
 

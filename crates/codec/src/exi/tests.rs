@@ -409,6 +409,14 @@ fn self_contained_elements_have_the_grammars_of_a_fragment() {
     }
 }
 
+#[test]
+fn white_space_beside_a_reference_is_part_of_a_text() {
+    let xml = "<!DOCTYPE a [<!ENTITY e \"x\">]><a> &e; &e;\n<b> </b></a>";
+    let preserve = Preserve { dtd: true, ..Preserve::default() };
+    let options = Options { preserve, ..Options::default() };
+    assert_eq!(round_trip(xml, &options), xml);
+}
+
 /// Some programs take a new prefix for each element that they write.
 #[test]
 fn a_namespace_may_have_thousands_of_prefixes() {
