@@ -86,8 +86,8 @@ pub fn settings<'a>(name: &str, data: &'a [u8]) -> Option<(Settings, &'a [u8])> 
     let [first, second, rest @ ..] = data else { return None };
     let codec = codec::find(name).ok()?.properties();
     let bit = |at: u8| first >> at & 1 == 1;
-    // What the greatest of them needs at least; else its target would see nothing but refusals.
-    let table_bytes = if name == "xmill" { 32 << 20 } else { 1 << 20 };
+    // What the greatest of them needs for small messages; else its target would see only refusals.
+    let table_bytes = if name == "xmill" { 4 << 20 } else { 1 << 20 };
     let limits = Limits { output_bytes: 1 << 20, depth: 64, table_bytes, message_bytes: 1 << 20 };
     let mut settings = Settings { limits, ..Settings::default() };
     settings.level = codec.levels.map(|(least, usual, most)| match second % 4 {
