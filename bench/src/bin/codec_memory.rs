@@ -45,7 +45,8 @@ Examples:
 )]
 struct Cli {
     /// Length of the message, in millions of bytes.
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(10..))]
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(value_parser = clap::value_parser!(u64).range(10..))]
     megabytes: u64,
     /// Only this case.
     #[arg(long, value_name = "CASE")]
