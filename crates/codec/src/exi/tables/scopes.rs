@@ -1,6 +1,6 @@
 //! Tables of self-contained elements (EXI §8.5.4.4.1, SC). Names keep their numbers; what of
-//! them is in the tables begins anew inside, name by name as they are touched, and comes back at the
-//! end.
+//! them is in the tables begins anew inside, name by name as they are touched, and comes back at
+//! the end.
 
 use super::{NONE, Names, small};
 
