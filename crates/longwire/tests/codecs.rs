@@ -170,6 +170,8 @@ fn bad_use_is_one_line_and_status_2() {
         (&["decode", "--codec", "zstd", "--alignment", "compression"], "--alignment makes no"),
         (&["encode", "--codec", "zstd", "--header", "cookie"], "--header makes no sense"),
         (&["encode", "--codec", "zstd", "--dictionary", "x"], "--dictionary makes no sense"),
+        (&["encode", "--codec", "exi", "--canonical", "--header", "cookie"], "leave out one"),
+        (&["encode", "--codec", "exi", "--utc-time"], "--canonical"),
         (&["decode", "--codec", "zstd", "--level", "3"], "unexpected argument '--level'"),
         (&["decode", "--codec", "zstd", "--max-output", "much"], "--max-output"),
         (&["compare"], "FILE"),

@@ -251,7 +251,12 @@ pub(crate) fn check_encoding(
         Given { flag: "--header", given: !header.is_empty(), taken: is_exi },
         Given { flag: "--canonical", given: canonical, taken: is_exi },
     ];
-    check(codec, &taken)
+    check(codec, &taken)?;
+    if canonical && header.contains(&Header::Cookie) {
+        let what = "Canonical EXI has no cookie; leave out one of --canonical and --header cookie";
+        return Err(codec::Error::Option { what: what.to_owned() });
+    }
+    Ok(())
 }
 
 /// A number of bytes, plain or with its unit.
