@@ -98,17 +98,17 @@ pub(crate) fn window_log_for(bytes: usize) -> u32 {
     log.clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
 }
 
-/// Seeks matches in another way than the levels below 10.
-const MOST_LEVEL: i8 = 11;
-/// Seeks none in a dictionary.
+/// Levels that go with a dictionary: below, the library (9.1) ends matches at the border of
+/// dictionary and message even behind their first byte, and has no code for a match of one byte.
+pub(crate) const DICTIONARY_LEVELS: (i8, i8) = (10, 11);
+/// Seeks no matches in a dictionary.
 const FAST_LEVEL: i8 = 1;
 
-/// The stream of `message` for whoever has `dictionary`, read back before it is given: the library
-/// ends matches at the border of dictionary and message, at times behind their first byte, and a
-/// match of one byte comes out as another one.
+/// The stream of `message` for whoever has `dictionary`, at one of [`DICTIONARY_LEVELS`]; read back
+/// before it is given, for the library's use of dictionaries is young.
 pub(crate) fn encode_with(dictionary: &[u8], message: &[u8], level: i8) -> Result<Vec<u8>, Error> {
     let window_log = window_log_for(dictionary.len() + message.len());
-    for level in [level, MOST_LEVEL, FAST_LEVEL] {
+    for level in [level, FAST_LEVEL] {
         let mut coded = Vec::new();
         Compressor::new(level, window_log, dictionary)?.encode(message, false, true, &mut coded)?;
         let mut back = Vec::new();

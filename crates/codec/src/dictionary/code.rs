@@ -4,7 +4,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use proto::varint;
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat, get_error_name};
 
-use crate::brotli::{Decompressor, encode_with};
+use crate::brotli::{DICTIONARY_LEVELS, Decompressor, encode_with};
 use crate::{Error, Limits};
 
 use super::{
@@ -32,7 +32,7 @@ pub enum Method {
     Deflate,
     /// Zstandard; levels 1 to 22.
     Zstd,
-    /// Brotli; levels 0 to 11.
+    /// Brotli; levels 10 and 11.
     Brotli,
     /// Context mixing: smallest by far and slow, some microseconds a byte; no levels. Messages over
     /// 256 KiB, and those that are very regular, go by [`Method::Zstd`].
@@ -52,13 +52,13 @@ impl Method {
         }
     }
 
-    /// Usual level, and the greatest; the least is 0 or 1.
-    fn levels(self) -> (i8, i8) {
+    /// Least, usual and greatest level.
+    fn levels(self) -> (i8, i8, i8) {
         match self {
-            Self::Deflate => (9, 9),
-            Self::Zstd => (19, 22),
-            Self::Brotli => (11, 11),
-            Self::Stored | Self::Mix => (0, 0),
+            Self::Deflate => (0, 9, 9),
+            Self::Zstd => (0, 19, 22),
+            Self::Brotli => (DICTIONARY_LEVELS.0, DICTIONARY_LEVELS.1, DICTIONARY_LEVELS.1),
+            Self::Stored | Self::Mix => (0, 0, 0),
         }
     }
 }
@@ -84,10 +84,11 @@ impl Coder {
         level: Option<i8>,
         limits: &Limits,
     ) -> Result<Self, Error> {
-        let (usual, most) = method.levels();
+        let (least, usual, most) = method.levels();
         let level = level.unwrap_or(usual);
-        if !(0..=most).contains(&level) {
-            let what = format!("level '{level}' with a dictionary: a number from 0 to {most}");
+        if !(least..=most).contains(&level) {
+            let what =
+                format!("level '{level}' with a dictionary: a number from {least} to {most}");
             return Err(Error::Option { what });
         }
         let primed = match method {
@@ -100,7 +101,7 @@ impl Coder {
 
     /// Whether [`Coder::new`] would make the same of this.
     pub(super) fn is(&self, method: Method, level: Option<i8>, limits: &Limits) -> bool {
-        let level = level.unwrap_or(method.levels().0);
+        let level = level.unwrap_or(method.levels().1);
         self.method == method && self.level == level && self.limits == *limits
     }
 
@@ -179,7 +180,7 @@ impl Coder {
 
     fn code(&mut self, method: Method, message: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let dictionary = &self.dictionary;
-        let level = if method == self.method { self.level } else { method.levels().0 };
+        let level = if method == self.method { self.level } else { method.levels().1 };
         match method {
             Method::Stored => Ok(None),
             Method::Deflate => deflate(dictionary.content(), message, level),

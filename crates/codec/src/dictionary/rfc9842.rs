@@ -5,7 +5,7 @@
 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
-use crate::brotli::{Decompressor, encode_with};
+use crate::brotli::{DICTIONARY_LEVELS, Decompressor, encode_with};
 use crate::{Error, Limits};
 
 use super::Id;
@@ -67,8 +67,9 @@ pub fn encode(
     level: Option<i8>,
     limits: &Limits,
 ) -> Result<Vec<u8>, Error> {
+    let (least_brotli, most_brotli) = DICTIONARY_LEVELS;
     let (usual, least, most) = match form {
-        Form::Dcb => (5, 0, 11),
+        Form::Dcb => (least_brotli, least_brotli, most_brotli),
         Form::Dcz => (3, 1, 22),
     };
     let level = level.unwrap_or(usual);

@@ -49,7 +49,7 @@ pub(crate) static DELTA: Whole = Whole {
 };
 
 pub(crate) static DCB: Whole = Whole {
-    properties: &properties("dcb", 12, Some((0, 5, 11)), "dcb streams (RFC 9842)"),
+    properties: &properties("dcb", 12, Some((10, 10, 11)), "dcb streams (RFC 9842)"),
     check,
     encode: |message, settings| rfc9842_encode(Form::Dcb, message, settings),
     decode: |coded, settings| rfc9842_decode(Form::Dcb, coded, settings),
@@ -63,7 +63,7 @@ pub(crate) static DCZ: Whole = Whole {
 };
 
 pub(crate) static BROTLI: Whole = Whole {
-    properties: &properties("brotli-dictionary", 14, Some((0, 11, 11)), FRAME),
+    properties: &properties("brotli-dictionary", 14, Some((10, 11, 11)), FRAME),
     check,
     encode: |message, settings| encode(Method::Brotli, message, settings),
     decode: |coded, settings| decode(Method::Brotli, coded, settings),
