@@ -180,9 +180,10 @@ fn streams_of_http_come_back() {
     use rfc9842::{Form, decode, encode};
     let limits = Limits::default();
     let dictionary = message(3);
-    for form in [Form::Dcb, Form::Dcz] {
+    for (form, least) in [(Form::Dcb, 10), (Form::Dcz, 1)] {
+        assert!(encode(form, &dictionary, b"", Some(least - 1), &limits).is_err());
         for text in [message(4), Vec::new(), message(5).repeat(9000)] {
-            for level in [None, Some(1), Some(11)] {
+            for level in [None, Some(least), Some(11)] {
                 let coded = encode(form, &dictionary, &text, level, &limits).unwrap();
                 assert_eq!(decode(form, &dictionary, &coded, &limits).unwrap(), text);
                 assert!(decode(form, &message(4), &coded, &limits).is_err());
