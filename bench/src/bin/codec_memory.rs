@@ -20,7 +20,7 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// Values that EXI's string tables remember: each row brings new ones, and what is remembered
 /// without a bound grows with the stream by definition (EXI 1.0 §7.3.1).
 const VALUE_PARTITION_CAPACITY: u32 = 10_000;
-/// EXI with the words of its alignments; `exi` alone is bit-packed.
+/// The alignments of EXI, each a case of its own.
 const ALIGNMENTS: [(&str, Alignment); 4] = [
     ("bit-packed", Alignment::BitPacked),
     ("byte-packed", Alignment::BytePacked),
