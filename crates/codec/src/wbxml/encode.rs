@@ -6,7 +6,9 @@ use super::opaque::Kind;
 use super::strings::Strings;
 use super::table::{Code, TokenTable, by_name, by_root};
 use super::{MAX_BINDINGS, NAME, Settings};
-use crate::xml::{Doctype, Event, NameId, Scanner, Start, UriId, to_utf8};
+use crate::xml::{
+    Doctype, Event, Kind as Token, Name, NameId, Scanner, Start, UriId, is_space, to_utf8,
+};
 use crate::{Error, Limits};
 
 /// WBXML 1.3 (§5.4).
@@ -84,25 +86,18 @@ impl<'a> Encoder<'a> {
         body.begin(document.len());
         let mut at = 0;
         loop {
-            // Without `?`, which would copy the event.
-            let (event, used) = match scanner.next(&document[at..], true) {
-                Err(error) => return Err(error),
-                Ok(Some(found)) => found,
-                Ok(None) => return body.finish(),
-            };
-            match event {
-                Event::Start(start) => body.start(&start, scanner)?,
-                Event::End { .. } => body.end()?,
-                Event::Text(text) => body.content_text(&text)?,
-                Event::Pi { target, data } => body.pi(target, &data)?,
-                Event::Doctype(doctype) => body.doctype(&doctype),
-                Event::EntityRef(name) => {
-                    let what = format!("a reference to the entity '{name}', which is not expanded");
-                    return Err(Error::Malformed { codec: NAME, offset: at as u64, what });
-                }
+            let rest = &document[at..];
+            let Some((kind, used)) = scanner.pull(rest, true)? else { return body.finish() };
+            match kind {
+                Token::Start => body.start(&scanner.start_tag(rest), scanner)?,
+                Token::End => body.end()?,
+                Token::Plain => body.content_text(scanner.plain_text(rest))?,
                 // §6.1: removed.
-                Event::Comment(_) | Event::Declaration { .. } => {}
-                Event::Eof => return body.finish(),
+                Token::Comment | Token::Declaration => {}
+                Token::Text | Token::EntityRef | Token::Pi | Token::Doctype => {
+                    body.rare(scanner.event(kind, rest), at)?;
+                }
+                Token::Eof => return body.finish(),
             }
             at += used;
             if body.bytes.len() as u64 > limits.output_bytes {
@@ -225,6 +220,21 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// Events that most documents have few of; `at` is for errors.
+    fn rare(&mut self, event: Event<'_>, at: usize) -> Result<(), Error> {
+        match event {
+            Event::Text(text) => self.content_text(&text)?,
+            Event::Pi { target, data } => self.pi(target, &data)?,
+            Event::Doctype(doctype) => self.doctype(&doctype),
+            Event::EntityRef(name) => {
+                let what = format!("a reference to the entity '{name}', which is not expanded");
+                return Err(Error::Malformed { codec: NAME, offset: at as u64, what });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn doctype(&mut self, doctype: &Doctype<'_>) {
         doctype.public.clone_into(&mut self.doctype.0);
         doctype.system.clone_into(&mut self.doctype.1);
@@ -270,20 +280,20 @@ impl<'a> Body<'a> {
 
     fn start(&mut self, start: &Start<'_>, scanner: &Scanner) -> Result<(), Error> {
         self.content();
-        let name = scanner.names().name(start.name);
         if !self.chosen {
+            let name = scanner.names().name(start.name);
             self.root(name.uri, name.local)?;
         }
-        if let Some(table) = self.embedded(name.uri, name.local) {
+        if let Some(table) = self.embedded(start, scanner) {
             self.embed(table);
         }
         let namespaces = self.table.is_some_and(TokenTable::has_namespaces);
-        let written = scanner.written();
-        let code = self.tag_code(start, written, (name.uri, name.local), namespaces);
+        let code = self.tag_code(start, scanner, namespaces);
         let (outside, prefixes) = (self.default, self.prefixes.len());
         self.enter(start, scanner)?;
         let default = if namespaces {
-            self.declare(start, scanner, name.uri_id, matches!(code, Known::Token(_)))
+            let uri = scanner.names().uri_id(start.name);
+            self.declare(start, scanner, uri, matches!(code, Known::Token(_)))
         } else {
             None
         };
@@ -301,7 +311,7 @@ impl<'a> Body<'a> {
             }
             _ => {
                 let tag = self.bytes.len();
-                self.strings.literal(global::LITERAL, written, &mut self.bytes)?;
+                self.strings.literal(global::LITERAL, scanner.written(), &mut self.bytes)?;
                 tag
             }
         };
@@ -316,13 +326,7 @@ impl<'a> Body<'a> {
     }
 
     #[inline]
-    fn tag_code(
-        &mut self,
-        start: &Start<'_>,
-        written: &str,
-        (uri, local): (&str, &str),
-        namespaces: bool,
-    ) -> Known {
+    fn tag_code(&mut self, start: &Start<'_>, scanner: &Scanner, namespaces: bool) -> Known {
         let Some(table) = self.table else { return Known::Literal };
         let index = start.name.index();
         if index >= self.tags.len() {
@@ -333,8 +337,12 @@ impl<'a> Body<'a> {
         if cached && !matches!(self.tags[index], Known::Unknown) {
             return self.tags[index];
         }
-        let found =
-            if namespaces { table.tag_code(uri, local) } else { table.bare_tag_code(written) };
+        let found = if namespaces {
+            let name = scanner.names().name(start.name);
+            table.tag_code(name.uri, name.local)
+        } else {
+            table.bare_tag_code(scanner.written())
+        };
         let known = found.map_or(Known::Literal, Known::Token);
         if cached {
             self.tags[index] = known;
@@ -468,8 +476,9 @@ impl<'a> Body<'a> {
     /// The table of a document of its own that the element begins: device information in SyncML
     /// is opaque data there (SyncML Device Information 1.1 §5). Prefixes from outside would be
     /// lost in it.
-    fn embedded(&self, uri: &str, local: &str) -> Option<&'static TokenTable> {
+    fn embedded(&self, start: &Start<'_>, scanner: &Scanner) -> Option<&'static TokenTable> {
         self.open.last().filter(|open| open.opaque == Kind::Document)?;
+        let Name { uri, local, .. } = scanner.names().name(start.name);
         let alone = self.outer.is_none() && self.prefixes.is_empty();
         let table = self.table.filter(|_| alone)?;
         match table.tag_code(uri, local) {
@@ -513,7 +522,7 @@ impl<'a> Body<'a> {
     }
 
     fn content_text(&mut self, text: &str) -> Result<(), Error> {
-        if !self.settings.keep_white_space && text.bytes().all(|byte| b" \t\r\n".contains(&byte)) {
+        if !self.settings.keep_white_space && text.bytes().all(is_space) {
             return Ok(());
         }
         self.content();

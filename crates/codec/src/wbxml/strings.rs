@@ -12,7 +12,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 const MIN_TEXT_BYTES: usize = 2;
 
 /// Room that is there at the begin: small documents need no more.
-const FIRST_ITEMS: usize = 64;
+const FIRST_ITEMS: usize = 32;
 
 /// A place in the body that refers to a string.
 #[derive(Debug)]

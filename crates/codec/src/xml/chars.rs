@@ -1,5 +1,7 @@
 //! Classes of characters (XML 1.0, fifth edition, §2.2, §2.3) and searches.
 
+use memchr::memchr_iter;
+
 /// Bytes that are looked at in a step.
 const STEP: usize = 16;
 
@@ -86,7 +88,7 @@ pub(super) fn name_end(bytes: &[u8], at: usize) -> usize {
 
 /// `S`, production 3.
 #[inline]
-pub(super) fn is_space(byte: u8) -> bool {
+pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
@@ -97,6 +99,13 @@ pub(super) fn space_end(bytes: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// Where the first `?>` stands.
+pub(super) fn instruction_end(bytes: &[u8]) -> Option<usize> {
+    // A search for two bytes takes longer to set up than most instructions to read.
+    let mut ends = memchr_iter(b'>', bytes).filter_map(|at| at.checked_sub(1));
+    ends.find(|at| bytes[*at] == b'?')
 }
 
 /// `Char`, production 2.
@@ -140,6 +149,14 @@ pub fn is_nc_name(text: &str) -> bool {
     let bytes = text.as_bytes();
     (bytes.first().is_some_and(start) && bytes.iter().all(plain))
         || (is_name(text) && !text.contains(':'))
+}
+
+/// [`is_nc_name`] of what [`name_end`] found, or of a part of it that has no colon: in ASCII only the
+/// first byte is left to look at.
+pub(super) fn is_nc_part(text: &str) -> bool {
+    let first = text.as_bytes().first();
+    let start = first.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
+    (start && text.is_ascii()) || is_nc_name(text)
 }
 
 /// Whether `text` is a name with at most one colon (Namespaces in XML 1.0, production 7).

@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem;
-
 use super::NAME;
-use super::chars::is_space;
+use super::chars::{instruction_end, is_space};
 use super::scanner::declaration;
 use crate::{Error, Limits};
 
@@ -80,7 +78,7 @@ fn declared(begin: &[u8], ended: bool) -> Result<Option<Charset>, Error> {
     }
     let inside = begin.strip_prefix(b"<?xml").filter(|rest| rest.first().is_some_and(is_space_at));
     let Some(inside) = inside else { return Ok(Some(Charset::Utf8)) };
-    let Some(end) = memmem::find(&inside[..inside.len().min(DECLARATION_BYTES)], b"?>") else {
+    let Some(end) = instruction_end(&inside[..inside.len().min(DECLARATION_BYTES)]) else {
         let more = !ended && inside.len() < DECLARATION_BYTES;
         return Ok((!more).then_some(Charset::Utf8));
     };
@@ -95,8 +93,11 @@ fn is_space_at(byte: &u8) -> bool {
 }
 
 fn named(name: &str) -> Result<Charset, Error> {
+    if name.eq_ignore_ascii_case("utf-8") {
+        return Ok(Charset::Utf8);
+    }
     match name.to_ascii_lowercase().as_str() {
-        "utf-8" | "utf8" => Ok(Charset::Utf8),
+        "utf8" => Ok(Charset::Utf8),
         "us-ascii" | "ascii" => Ok(Charset::Ascii),
         "iso-8859-1" | "latin1" | "iso_8859-1" | "l1" => Ok(Charset::Latin1),
         "windows-1252" | "cp1252" => Ok(Charset::Windows1252),

@@ -30,9 +30,19 @@ pub(super) fn parse(text: &str) -> Option<Result<Parsed<'_>, Refusal>> {
     Some(declaration(&text[..end]).map(|(doctype, entities)| (doctype, entities, end)))
 }
 
-/// `doctypedecl`, production 28.
-fn declaration(text: &str) -> Result<(Doctype<'_>, Entities), Refusal> {
+/// The document type that `text` is, which [`parse`] has taken before.
+pub(super) fn parsed(text: &str) -> Option<Doctype<'_>> {
     let mut cursor = Cursor::new(text);
+    let mut doctype = head(&mut cursor).ok()?;
+    if cursor.eat("[") {
+        // Behind the subset stands white space at most.
+        doctype.subset = text.get(cursor.at()..text.rfind(']')?)?;
+    }
+    Some(doctype)
+}
+
+/// A document type up to its subset.
+fn head<'a>(cursor: &mut Cursor<'a>) -> Result<Doctype<'a>, Refusal> {
     if !cursor.eat("<!DOCTYPE") {
         return Err((0, "markup that is not a comment, a section or DOCTYPE"));
     }
@@ -44,6 +54,13 @@ fn declaration(text: &str) -> Result<(Doctype<'_>, Entities), Refusal> {
         (doctype.public, doctype.system) = cursor.external_id(false)?;
         cursor.space();
     }
+    Ok(doctype)
+}
+
+/// `doctypedecl`, production 28.
+fn declaration(text: &str) -> Result<(Doctype<'_>, Entities), Refusal> {
+    let mut cursor = Cursor::new(text);
+    let mut doctype = head(&mut cursor)?;
     let mut entities = Entities::None;
     if cursor.eat("[") {
         let begin = cursor.at();

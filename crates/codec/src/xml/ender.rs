@@ -109,7 +109,8 @@ impl Ender {
     /// One step in a document type; the `[` and `]` of its subset count as a declaration's do.
     fn doctype(&mut self, bytes: &[u8], depth: u32) -> Option<Mode> {
         let rest = &bytes[self.at..];
-        let marks = rest.iter().position(|byte| b"<>[]\"'".contains(byte));
+        let marks =
+            rest.iter().position(|byte| matches!(byte, b'<' | b'>' | b'[' | b']' | b'"' | b'\''));
         let at = self.skip(rest, marks)?;
         let rest = &bytes[at..];
         let (len, mode) = match rest[0] {

@@ -31,6 +31,7 @@ mod writer;
 
 use std::borrow::Cow;
 
+pub(crate) use chars::is_space;
 pub use chars::{is_nc_name, is_qname, is_text};
 pub use charset::to_utf8;
 pub use doctype::Doctype;

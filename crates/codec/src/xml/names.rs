@@ -15,7 +15,9 @@ const KEPT_BYTES: usize = 1 << 16;
 /// A table of so many slots doubles when it is full; a smaller one grows fourfold.
 const LARGE_SLOTS: usize = 1 << 16;
 /// There is room for so many texts from the first on; most documents need no more.
-pub(super) const FIRST_ENTRIES: usize = 64;
+pub(super) const FIRST_ENTRIES: usize = 32;
+/// Up to so many texts are looked at one by one: a table would take longer to make.
+const FEW: usize = 8;
 
 /// An expanded name (Namespaces in XML 1.0 §2.1): dense, in the order of first use.
 // A whole word: events with smaller fields are copied in pieces that do not match how they were
@@ -76,7 +78,7 @@ pub struct Names {
 
 impl Names {
     pub(super) fn new() -> Self {
-        Self { uris: Interner::default(), names: Interner::of(FIRST_ENTRIES) }
+        Self { uris: Interner::few(), names: Interner::of(FIRST_ENTRIES) }
     }
 
     /// How many expanded names there are: ids are below.
@@ -94,15 +96,20 @@ impl Names {
     /// The name in words; ids of another [`Names`] give an empty name or a wrong one.
     #[must_use]
     pub fn name(&self, id: NameId) -> Name<'_> {
-        let id = u32::try_from(id.0).unwrap_or(u32::MAX);
-        let uri_id = UriId(self.names.seed(id));
-        Name { uri_id, uri: self.uri(uri_id), local: self.names.get(id) }
+        let uri_id = self.uri_id(id);
+        let local = self.names.get(u32::try_from(id.0).unwrap_or(u32::MAX));
+        Name { uri_id, uri: self.uri(uri_id), local }
     }
 
     /// How many namespaces there are: ids are below.
     #[must_use]
     pub fn uri_count(&self) -> usize {
         self.uris.len()
+    }
+
+    /// The number of a name's namespace.
+    pub(crate) fn uri_id(&self, id: NameId) -> UriId {
+        UriId(self.names.seed(u32::try_from(id.0).unwrap_or(u32::MAX)))
     }
 
     /// The namespace's name.
@@ -125,7 +132,8 @@ struct Entry {
 pub(crate) struct Interner {
     arena: String,
     entries: Vec<Entry>,
-    /// Half of the hash, and the number plus one; 0 is free. A power of two, at least half free.
+    /// Half of the hash, and the number plus one; 0 is free. A power of two, at least half free;
+    /// empty where there are only a few texts.
     table: Vec<(u32, u32)>,
     /// What found no place near its slot.
     overflow: BTreeMap<(u32, Box<str>), u32>,
@@ -139,6 +147,15 @@ impl Interner {
             entries: Vec::with_capacity(count),
             table: vec![(0, 0); count * 2],
             overflow: BTreeMap::new(),
+        }
+    }
+
+    /// With room for a few texts.
+    pub(super) fn few() -> Self {
+        Self {
+            arena: String::with_capacity(FEW * 32),
+            entries: Vec::with_capacity(FEW),
+            ..Self::default()
         }
     }
 
@@ -173,30 +190,39 @@ impl Interner {
         })
     }
 
-    fn is(&self, id: u32, seed: u32, text: &str) -> bool {
-        self.entries.get(id as usize).is_some_and(|entry| {
-            let span = entry.start as usize..(entry.start + entry.len) as usize;
-            // Nothing is not compared: vectors that load nothing from nowhere can be very slow.
-            let same = || text.is_empty() || self.arena.as_bytes()[span] == *text.as_bytes();
-            entry.seed == seed && entry.len as usize == text.len() && same()
-        })
+    fn is(&self, entry: &Entry, seed: u32, text: &str) -> bool {
+        let span = entry.start as usize..(entry.start + entry.len) as usize;
+        // Nothing is not compared: vectors that load nothing from nowhere can be very slow.
+        let same = || text.is_empty() || self.arena.as_bytes()[span] == *text.as_bytes();
+        entry.seed == seed && entry.len as usize == text.len() && same()
     }
 
     /// The number of a text met before.
     #[inline]
     pub(crate) fn find(&self, seed: u32, text: &str) -> Option<u32> {
+        if self.entries.is_empty() {
+            return None;
+        }
         self.search(hash(seed, text.as_bytes()), seed, text)
     }
 
+    /// As [`Self::find`], with the text's [`hash`].
     #[inline]
-    fn search(&self, hash: u64, seed: u32, text: &str) -> Option<u32> {
+    pub(super) fn search(&self, hash: u64, seed: u32, text: &str) -> Option<u32> {
+        if self.table.is_empty() {
+            let same = |entry: &Entry| entry.hash == hash && self.is(entry, seed, text);
+            return (0..).zip(&self.entries).find(|(_, entry)| same(entry)).map(|(id, _)| id);
+        }
         let mask = self.table.len().wrapping_sub(1);
         for slot in (slot(hash)..).take(PROBES) {
             let (half, id) = *self.table.get(slot & mask)?;
             if id == 0 {
                 break;
             }
-            if half == upper(hash) && self.is(id - 1, seed, text) {
+            if half == upper(hash)
+                && let Some(entry) = self.entries.get(id as usize - 1)
+                && self.is(entry, seed, text)
+            {
                 return Some(id - 1);
             }
         }
@@ -215,12 +241,8 @@ impl Interner {
         }
     }
 
-    /// The number of a text that [`Interner::find`] did not find.
-    pub(super) fn intern_new(&mut self, seed: u32, text: &str) -> Result<u32, Error> {
-        self.add(hash(seed, text.as_bytes()), seed, text)
-    }
-
-    fn add(&mut self, hash: u64, seed: u32, text: &str) -> Result<u32, Error> {
+    /// The number of a text that [`Interner::search`] did not find.
+    pub(super) fn add(&mut self, hash: u64, seed: u32, text: &str) -> Result<u32, Error> {
         let full = || Error::Limit { codec: NAME, what: "names of 4 GiB".to_owned() };
         let id = u32::try_from(self.entries.len() + 1).map_err(|_| full())? - 1;
         let start = u32::try_from(self.arena.len()).map_err(|_| full())?;
@@ -228,6 +250,9 @@ impl Interner {
         let len = u32::try_from(text.len()).map_err(|_| full())?;
         self.arena.push_str(text);
         self.entries.push(Entry { hash, seed, start, len });
+        if self.table.is_empty() && self.entries.len() <= FEW {
+            return Ok(id);
+        }
         if self.entries.len() * 2 > self.table.len() {
             self.grow();
         } else {
@@ -273,7 +298,7 @@ fn slot(hash: u64) -> usize {
 
 /// Eight bytes at a step through a widening product; quick, not secret: see [`PROBES`].
 #[inline]
-fn hash(seed: u32, bytes: &[u8]) -> u64 {
+pub(super) fn hash(seed: u32, bytes: &[u8]) -> u64 {
     let mut state = u64::from(seed) ^ ((bytes.len() as u64) << 32) ^ 0x243f_6a88_85a3_08d3;
     let mut rest = bytes;
     while let Some((word, behind)) = rest.split_first_chunk::<8>() {
@@ -316,7 +341,7 @@ mod tests {
 
     #[test]
     fn colliding_texts_are_found_in_the_ordered_map() {
-        let mut interner = Interner::default();
+        let mut interner = Interner::of(FIRST_ENTRIES);
         interner.intern(0, "first").unwrap();
         // A table that looks full everywhere sends each text to the map.
         interner.table.fill((0, 1));

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
-use super::chars::{forbidden, is_nc_name, name_end, space_end, text_end};
-use super::doctype::{Entities, parse};
+use super::chars::{forbidden, instruction_end, is_nc_name, name_end, space_end, text_end};
+use super::doctype::{Entities, parse, parsed};
 use super::ender::Ender;
 use super::guess::Shape;
 use super::names::{FIRST_ENTRIES, Interner, NameId, Names, UriId};
@@ -136,15 +136,15 @@ impl Scanner {
             qname: Vec::with_capacity(FIRST_ENTRIES),
             shapes: Vec::with_capacity(FIRST_ENTRIES),
             names: Names::new(),
-            prefixes: Interner::default(),
-            bound: Vec::new(),
+            prefixes: Interner::few(),
+            bound: Vec::with_capacity(FIRST_OPEN),
             undo: Vec::new(),
             open: Vec::with_capacity(FIRST_OPEN),
             attributes: Vec::with_capacity(FIRST_OPEN),
             declarations: Vec::new(),
             serial: 0,
             seen: Vec::with_capacity(FIRST_ENTRIES),
-            declared: Vec::new(),
+            declared: Vec::with_capacity(FIRST_OPEN),
             token: Token { begin: 0, middle: 0, end: 0, name: NameId(0), used: 0 },
             written: 0,
             ended: false,
@@ -278,6 +278,20 @@ impl Scanner {
         }
     }
 
+    /// The kind of the next token and the bytes that it used, for whoever takes the event from the
+    /// scanner without moving it; otherwise as [`Self::next`].
+    #[inline(always)]
+    pub(crate) fn pull(
+        &mut self,
+        input: &str,
+        ended: bool,
+    ) -> Result<Option<(Kind, usize)>, Error> {
+        match self.advance(input, ended) {
+            Ok(found) => Ok(found.map(|kind| (kind, self.token.used))),
+            Err(error) => Err(*error),
+        }
+    }
+
     /// The start tag just found.
     #[inline(always)]
     pub(crate) fn start_tag<'a>(&self, input: &'a str) -> Start<'a> {
@@ -316,10 +330,9 @@ impl Scanner {
                 let data = &data[space_end(data.as_bytes(), 0)..];
                 Event::Pi { target, data: line_ends(data) }
             }
-            Kind::Doctype => match parse(span) {
-                Some(Ok((doctype, ..))) => Event::Doctype(Box::new(doctype)),
-                _ => Event::Eof,
-            },
+            Kind::Doctype => {
+                parsed(span).map_or(Event::Eof, |doctype| Event::Doctype(Box::new(doctype)))
+            }
             Kind::Declaration => declaration(span)
                 .map_or(Event::Eof, |declared| Event::Declaration(Box::new(declared))),
             Kind::Plain | Kind::End | Kind::Start | Kind::Eof => Event::Eof,
@@ -607,7 +620,7 @@ impl Scanner {
 
     fn pi(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 2..];
-        let Some(len) = memmem::find(inside.as_bytes(), b"?>") else { return Ok(None) };
+        let Some(len) = instruction_end(inside.as_bytes()) else { return Ok(None) };
         let inside = &inside[..len];
         let end = name_end(inside.as_bytes(), 0);
         let begin = space_end(inside.as_bytes(), end);
@@ -627,7 +640,7 @@ impl Scanner {
     /// `XMLDecl`, production 23.
     fn declaration(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 5..];
-        let Some(len) = inside.find("?>") else {
+        let Some(len) = instruction_end(inside.as_bytes()) else {
             self.place = Place::Start;
             return Ok(None);
         };
@@ -667,15 +680,16 @@ pub(super) fn declaration(inside: &str) -> Option<XmlDeclaration<'_>> {
 
 /// Takes ` name="value"` off the front.
 fn pseudo<'a>(rest: &mut &'a str, name: &str) -> Option<&'a str> {
-    let spaces = [' ', '\t', '\n', '\r'];
-    let trimmed = rest.trim_start_matches(spaces);
-    if trimmed.len() == rest.len() {
+    let bytes = rest.as_bytes();
+    let begin = space_end(bytes, 0);
+    if begin == 0 || !bytes[begin..].starts_with(name.as_bytes()) {
         return None;
     }
-    let behind = trimmed.strip_prefix(name)?.trim_start_matches(spaces).strip_prefix('=')?;
-    let behind = behind.trim_start_matches(spaces);
-    let quote = behind.chars().next().filter(|char| matches!(char, '"' | '\''))?;
-    let (value, behind) = behind[1..].split_once(quote)?;
-    *rest = behind;
-    Some(value)
+    let equals = space_end(bytes, begin + name.len());
+    let open = space_end(bytes, equals + 1);
+    let quote = *bytes.get(open).filter(|quote| matches!(quote, b'"' | b'\''))?;
+    let value = rest.get(open + 1..).filter(|_| bytes[equals] == b'=')?;
+    let len = memchr(quote, value.as_bytes())?;
+    *rest = &value[len + 1..];
+    Some(&value[..len])
 }

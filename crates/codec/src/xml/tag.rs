@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use memchr::memchr;
 
 use super::Start;
-use super::chars::{is_nc_name, is_space, name_end, space_end, value_end};
+use super::chars::{is_nc_part, is_space, name_end, space_end, value_end};
 use super::guess::{NO_GUESS, Shape};
-use super::names::{NameId, UriId};
+use super::names::{NameId, UriId, hash};
 use super::scanner::{Fail, Found, Kind, Open, Scanner, Token};
 use super::text::{Reference, reference, value};
 
@@ -394,30 +394,23 @@ impl Scanner {
             return Ok(None);
         }
         let text = &input[at..end];
-        match self.qnames.find(0, text) {
+        let hash = hash(0, text.as_bytes());
+        match self.qnames.search(hash, 0, text) {
             Some(id) => Ok(Some((id, end))),
-            None => self.new_qname(text, at).map(|id| Some((id, end))),
+            None => self.new_qname(text, at, hash).map(|id| Some((id, end))),
         }
     }
 
-    fn new_qname(&mut self, text: &str, at: usize) -> Result<u32, Fail> {
+    /// A name that was not met before, which [`name_end`] found.
+    fn new_qname(&mut self, text: &str, at: usize, hash: u64) -> Result<u32, Fail> {
         // Namespaces in XML 1.0, productions 7 to 11: at most one colon, with a name on each side.
         let colon = memchr(b':', text.as_bytes());
         let (prefix, local) = colon.map_or(("", text), |at| (&text[..at], &text[at + 1..]));
         let local_at = offset(text.len() - local.len());
-        // A name that was met with another prefix was looked at then.
-        let known = match local_at {
-            0 => Some(PREFIX_NONE),
-            1 => None,
-            _ => self.prefixes.find(0, prefix),
-        };
-        let uri = known.map_or(UNBOUND, |id| self.bound[id as usize]);
-        let name = if uri == UNBOUND { None } else { self.names.names.find(uri, local) };
-        let (prefix_id, uri, name) = match (known, name) {
-            (Some(prefix), Some(name)) => (prefix, uri, NameId::of(name)),
-            (Some(PREFIX_NONE), None) if is_nc_name(local) => (PREFIX_NONE, UNBOUND, UNKNOWN),
-            _ if is_nc_name(local) && is_nc_name(prefix) => {
-                (self.prefix(prefix)?, UNBOUND, UNKNOWN)
+        let prefix_id = match local_at {
+            0 if is_nc_part(local) => PREFIX_NONE,
+            2.. if is_nc_part(prefix) && !local.contains(':') && is_nc_part(local) => {
+                self.prefix(prefix)?
             }
             _ => return Err(self.malformed(at, format!("'{}' is not a name", short(text)))),
         };
@@ -426,9 +419,15 @@ impl Scanner {
             ("xmlns", local) => Some(self.prefix(local)?),
             _ => None,
         };
-        let entry =
-            QName { prefix: prefix_id, local: local_at, declares, uri, name, bare: UNKNOWN };
-        let id = self.qnames.intern_new(0, text)?;
+        let entry = QName {
+            prefix: prefix_id,
+            local: local_at,
+            declares,
+            uri: UNBOUND,
+            name: UNKNOWN,
+            bare: UNKNOWN,
+        };
+        let id = self.qnames.add(hash, 0, text)?;
         self.qname.push(entry);
         self.shapes.push(Shape::of(text));
         self.check_tables()?;
