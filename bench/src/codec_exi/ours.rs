@@ -1,5 +1,6 @@
 //! Our side of the comparison.
 
+use std::cell::RefCell;
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
@@ -9,12 +10,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use codec::Limits;
 use codec::exi::schema::{Document, Schema};
-use codec::exi::{self, Alignment, Decoder, Grammars, Options};
+use codec::exi::{self, Alignment, Decoder, DocumentEncoder, Grammars, Options};
 
 use super::peer::Done;
 
 /// Our codec, ready for one mode.
 pub(super) struct Ours {
+    /// Kept from one document to the next, as the peer keeps its factory and what that learns.
+    encoder: RefCell<DocumentEncoder>,
     options: Options,
     grammars: Option<Arc<Grammars>>,
     limits: Limits,
@@ -37,7 +40,8 @@ impl Ours {
         }
         let limits = Limits::default();
         let grammars = schema.map(|path| grammars(path, &options, &limits)).transpose()?;
-        Ok(Self { options, grammars, limits })
+        let encoder = DocumentEncoder::new(&options, grammars.clone(), &limits);
+        Ok(Self { encoder: RefCell::new(encoder), options, grammars, limits })
     }
 
     /// A stream of XML.
@@ -45,7 +49,7 @@ impl Ours {
     /// # Errors
     /// When the document is not what the schema says.
     pub(super) fn encode(&self, xml: &[u8]) -> Result<Vec<u8>> {
-        Ok(exi::encode(xml, &self.options, self.grammars.as_ref(), &self.limits)?)
+        Ok(self.encoder.borrow_mut().encode(xml)?)
     }
 
     /// Does the work again and again for this long.

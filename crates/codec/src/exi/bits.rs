@@ -2,15 +2,16 @@
 
 use super::text::{Text, special};
 
-/// What stops a reader inside; the decoder adds the codec's name and the offset.
+/// What stops a reader inside; the decoder adds the codec's name and the offset. Two words, for a
+/// reference to a text is one: so results come back in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The input ends inside an event.
     Short,
     /// Not what EXI allows.
-    Bad(&'static str),
+    Bad(&'static &'static str),
     /// A limit, by name.
-    Limit(&'static str),
+    Limit(&'static &'static str),
 }
 
 /// What characters above 0x7f have set.
@@ -25,7 +26,7 @@ pub(crate) fn width(count: usize) -> u32 {
 }
 
 /// Writes bits, most significant first, or whole bytes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Writer {
     /// Whole bytes.
     pub(crate) out: Vec<u8>,
@@ -247,7 +248,7 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(Fault::Bad("an integer of more than 63 bits"))
+        Err(Fault::Bad(&"an integer of more than 63 bits"))
     }
 
     /// A length in items, which nobody may trust.
@@ -352,7 +353,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-const NO_CHARACTER: Fault = Fault::Bad("not a character of XML");
+const NO_CHARACTER: Fault = Fault::Bad(&"not a character of XML");
 
 fn is_control(byte: u8) -> bool {
     byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')

@@ -181,7 +181,7 @@ impl Inflater {
                 Ok(_) if read > 0 || self.out.len() > made => {}
                 Ok(_) if last => return Err(Fault::Short),
                 Ok(_) => return Ok(false),
-                Err(_) => return Err(Fault::Bad("not a stream of DEFLATE")),
+                Err(_) => return Err(Fault::Bad(&"not a stream of DEFLATE")),
             }
         }
         Ok(true)
@@ -308,7 +308,7 @@ impl Blocks {
                 return Ok(false);
             }
             if !inflater.out.is_empty() {
-                return Err(Fault::Bad("bytes behind the end of a channel"));
+                return Err(Fault::Bad(&"bytes behind the end of a channel"));
             }
             inflater.next();
             if self.channel == self.order.len() {
@@ -327,7 +327,7 @@ impl Blocks {
                 self.wanted = 0;
                 Ok(true)
             }
-            Err(Fault::Short) if !whole && left > self.most => Err(Fault::Limit("message_bytes")),
+            Err(Fault::Short) if !whole && left > self.most => Err(Fault::Limit(&"message_bytes")),
             Err(Fault::Short) if !whole => {
                 // Twice as much the next time: a long value is not read again for each piece.
                 self.wanted = left.saturating_mul(2).saturating_add(1);

@@ -98,7 +98,7 @@ pub(crate) fn deflate(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
         match stream.compress_vec(rest, out, FlushCompress::Finish) {
             Ok(Status::StreamEnd) => return Ok(()),
             Ok(_) => {}
-            Err(_) => return Err(Fault::Bad("deflate refuses to work")),
+            Err(_) => return Err(Fault::Bad(&"deflate refuses to work")),
         }
     }
 }

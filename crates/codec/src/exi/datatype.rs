@@ -145,9 +145,9 @@ pub(crate) fn read_restricted(
             Some(&c) => c,
             None if code == set.len() => {
                 let c = u32::try_from(from.unsigned()?).ok().and_then(char::from_u32);
-                c.filter(|&c| is_xml(c)).ok_or(Fault::Bad("not a character of XML"))?
+                c.filter(|&c| is_xml(c)).ok_or(Fault::Bad(&"not a character of XML"))?
             }
-            None => return Err(Fault::Bad("no character has this number")),
+            None => return Err(Fault::Bad(&"no character has this number")),
         };
         plain &= c >= ' ' && !matches!(c, '&' | '<' | '>' | '"');
         to.push(c.encode_utf8(&mut [0; 4]).as_bytes());
@@ -213,7 +213,7 @@ pub(crate) fn read_digits(
             break;
         }
         if groups.len() * 2 > MAX_DIGITS {
-            return Err(Fault::Limit("digits of a number"));
+            return Err(Fault::Limit(&"digits of a number"));
         }
     }
     let mut limbs: Vec<u64> = vec![0];
@@ -297,7 +297,7 @@ pub(crate) fn read_float(from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Faul
         return Ok(());
     }
     if exponent.abs() >= 1 << 14 {
-        return Err(Fault::Bad("an exponent of more than 14 bits"));
+        return Err(Fault::Bad(&"an exponent of more than 14 bits"));
     }
     if mantissa < 0 {
         to.push(b'-');

@@ -141,7 +141,8 @@ impl Core {
         limits: &Limits,
     ) -> Result<Self, Fault> {
         let tables = Tables::new(&grammars, options)?;
-        let first = u32::try_from(tables.names.count()).map_err(|_| Fault::Limit("table_bytes"))?;
+        let first =
+            u32::try_from(tables.names.count()).map_err(|_| Fault::Limit(&"table_bytes"))?;
         let xsi_type = tables.names.initial(XSI_TYPE);
         Ok(Self {
             datatypes: super::mapping::coded(&grammars, options),
@@ -239,11 +240,11 @@ impl Core {
         let values = &self.tables.values;
         let block = self.plan.as_ref().map_or(0, Plan::bytes);
         if self.tables.bytes() > self.limits.table_bytes {
-            return Err(Fault::Limit("table_bytes"));
+            return Err(Fault::Limit(&"table_bytes"));
         }
         let held = block + queue_bytes + self.scratch.len() + values.dead_bytes();
         if held > self.limits.message_bytes {
-            return Err(Fault::Limit("message_bytes"));
+            return Err(Fault::Limit(&"message_bytes"));
         }
         Ok(())
     }
@@ -368,7 +369,7 @@ impl Core {
             self.tables.values.compact()?;
         }
         if self.tables.bytes() + self.scopes.bytes > self.limits.table_bytes {
-            return Err(Fault::Limit("table_bytes"));
+            return Err(Fault::Limit(&"table_bytes"));
         }
         Ok(())
     }
@@ -438,7 +439,7 @@ impl Core {
     /// A new built-in element grammar.
     fn make_rule(&mut self) -> Result<RuleId, Fault> {
         let at = u32::try_from(self.tables.learned.len()).ok().filter(|&at| at < LEARNED);
-        let at = at.ok_or(Fault::Limit("table_bytes"))?;
+        let at = at.ok_or(Fault::Limit(&"table_bytes"))?;
         self.tables.learned.extend([Learned::default(), Learned::default()]);
         Ok(at | LEARNED)
     }
@@ -461,7 +462,7 @@ impl Core {
         next: RuleId,
     ) -> Result<(), Fault> {
         if self.stack.len() >= self.limits.depth {
-            return Err(Fault::Limit("depth"));
+            return Err(Fault::Limit(&"depth"));
         }
         self.stack.push(Frame { rule: next, name: self.name, type_id: self.type_id });
         (self.rule, self.name, self.type_id) = (rule, name, type_id);
@@ -474,7 +475,7 @@ impl Core {
         if self.stack.len() == self.scopes.floor {
             return self.leave_scope(from);
         }
-        let frame = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
+        let frame = self.stack.pop().ok_or(Fault::Bad(&"an end without an element"))?;
         (self.rule, self.name, self.type_id) = (frame.rule, frame.name, frame.type_id);
         self.say(Item::End)
     }
@@ -774,6 +775,6 @@ fn second(rule: &Rule, from: &mut Reader) -> Result<Production, Fault> {
     }
 }
 
-const NO_CODE: Fault = Fault::Bad("no production has this event code");
+const NO_CODE: Fault = Fault::Bad(&"no production has this event code");
 pub(crate) const XSI_NIL: QName = QName { uri: 2, local: 0 };
 pub(crate) const XSI_TYPE: QName = QName { uri: 2, local: 1 };

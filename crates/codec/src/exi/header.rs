@@ -32,7 +32,7 @@ pub(crate) fn read(from: &mut Reader) -> Result<Start, Fault> {
         return Err(Fault::Short);
     }
     if distinguishing != 0b10 {
-        return Err(Fault::Bad("not an EXI stream: no distinguishing bits"));
+        return Err(Fault::Bad(&"not an EXI stream: no distinguishing bits"));
     }
     let options = from.bits(1) == 1;
     // Preview versions (EXI §5.3) differed in nothing that streams of today show.
@@ -49,7 +49,7 @@ pub(crate) fn read(from: &mut Reader) -> Result<Start, Fault> {
         return Err(Fault::Short);
     }
     if version != 1 {
-        return Err(Fault::Bad("a version of EXI other than 1"));
+        return Err(Fault::Bad(&"a version of EXI other than 1"));
     }
     Ok(Start { cookie, options })
 }

@@ -58,6 +58,12 @@ fn grown(slots: usize) -> usize {
     (slots * if slots < LARGE_SLOTS { 4 } else { 2 }).max(64)
 }
 
+/// Whether a table that has room for `least` in any case is too long to be kept: to empty it must
+/// not take longer than what filled it.
+fn is_roomy(slots: usize, used: usize, least: usize) -> bool {
+    slots > (used * 16).max(least * 8)
+}
+
 /// Numbers by hash; the caller compares content.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
@@ -147,6 +153,16 @@ impl Index {
         self.slots[gap] = (0, 0);
     }
 
+    /// Takes all numbers out. Room that they hardly needed is given back.
+    pub(crate) fn clear(&mut self, least: usize) {
+        if is_roomy(self.slots.len(), self.used, least) {
+            *self = Self::of(least);
+        } else {
+            self.slots.fill((0, 0));
+            self.used = 0;
+        }
+    }
+
     /// Bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.slots.len() * 8
@@ -206,6 +222,16 @@ impl KeyMap {
             slots[at & mask] = (key, number);
         }
         free.is_some()
+    }
+
+    /// Takes all keys out. Room that they hardly needed is given back.
+    pub(crate) fn clear(&mut self, least: usize) {
+        if is_roomy(self.slots.len(), self.used, least) {
+            *self = Self::of(least);
+        } else {
+            self.slots.fill((0, 0));
+            self.used = 0;
+        }
     }
 
     /// Bytes it takes.

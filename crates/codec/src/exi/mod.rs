@@ -1,7 +1,7 @@
 //! Efficient XML Interchange (EXI) 1.0, Second Edition (W3C Recommendation, 11 February 2014).
 //!
-//! [`encode`] and [`decode`] take whole documents, [`Encoder`] and [`Decoder`] blocks of them; with
-//! a schema they walk the [`Grammars`] that [`Schema`] makes.
+//! [`encode`] and [`decode`] take whole documents, [`DocumentEncoder`] many of them, [`Encoder`] and
+//! [`Decoder`] blocks of one; with a schema they walk the [`Grammars`] that [`Schema`] makes.
 //!
 //! ```
 //! use longwire_codec::{Limits, exi};
@@ -37,7 +37,7 @@ mod text;
 mod to_xml;
 mod walk;
 
-pub use encoder::{Encoder, encode};
+pub use encoder::{DocumentEncoder, Encoder, encode};
 pub use grammar::Grammars;
 pub use options::{Alignment, Options, Preserve, Profile, SchemaId};
 pub use schema::Schema;

@@ -86,7 +86,7 @@ fn strict() -> Options {
 }
 
 fn grammars() -> Result<Arc<Grammars>, Fault> {
-    GRAMMARS.clone().ok_or(Fault::Bad("no grammars for options"))
+    GRAMMARS.clone().ok_or(Fault::Bad(&"no grammars for options"))
 }
 
 /// Most datatypes in a map that comes with a stream.
@@ -153,7 +153,7 @@ impl Reading {
                     None => self.from = Some(name),
                 }
                 if options.datatype_map.len() > MAP_ENTRIES {
-                    return Err(Fault::Limit("entries of a datatype map"));
+                    return Err(Fault::Limit(&"entries of a datatype map"));
                 }
             }
             _ if uri != EXI_URI => {}
@@ -179,20 +179,21 @@ impl Reading {
         let name = self.path.pop().unwrap_or_default();
         let parent = self.path.last().map_or("", String::as_str);
         let options = &mut self.options;
-        let number = || self.text.parse().map_err(|_| Fault::Bad("an option that is not a number"));
+        let number =
+            || self.text.parse().map_err(|_| Fault::Bad(&"an option that is not a number"));
         match (parent, name.as_str()) {
             ("uncommon", "valueMaxLength") => options.value_max_length = Some(number()?),
             ("uncommon", "valuePartitionCapacity") => {
                 options.value_partition_capacity = Some(number()?);
             }
             ("uncommon", "p") if std::mem::take(&mut self.is_profile) => {
-                let fault = Fault::Bad("parameters of a profile that are not a decimal");
+                let fault = Fault::Bad(&"parameters of a profile that are not a decimal");
                 options.profile = read_profile(&self.text).ok_or(fault)?;
             }
             ("lesscommon", "blockSize") => {
                 options.block_size = number()?;
                 if options.block_size == 0 {
-                    return Err(Fault::Bad("a block size of 0"));
+                    return Err(Fault::Bad(&"a block size of 0"));
                 }
             }
             ("common", "schemaId") if self.text != "-" || options.schema_id != SchemaId::None => {

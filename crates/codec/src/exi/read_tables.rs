@@ -118,20 +118,20 @@ impl Names {
 
     fn add_uri(&mut self, text: Span) -> Result<u32, Fault> {
         self.uris.push(Uri { text, ..Uri::default() });
-        u32::try_from(self.uris.len() - 1).map_err(|_| Fault::Limit("table_bytes"))
+        u32::try_from(self.uris.len() - 1).map_err(|_| Fault::Limit(&"table_bytes"))
     }
 
     fn add_prefix(&mut self, uri: u32, text: Span) -> Result<u32, Fault> {
         let prefixes = &mut self.uris[uri as usize].prefixes;
         prefixes.push(text);
         self.grown.push(uri);
-        u32::try_from(prefixes.len() - 1).map_err(|_| Fault::Limit("table_bytes"))
+        u32::try_from(prefixes.len() - 1).map_err(|_| Fault::Limit(&"table_bytes"))
     }
 
     fn add_local(&mut self, uri: u32, local: Span) -> Result<u32, Fault> {
-        let number = u32::try_from(self.names.len()).map_err(|_| Fault::Limit("table_bytes"))?;
+        let number = u32::try_from(self.names.len()).map_err(|_| Fault::Limit(&"table_bytes"))?;
         let Uri { text: namespace, locals, .. } = &mut self.uris[uri as usize];
-        let id = u32::try_from(locals.len()).map_err(|_| Fault::Limit("table_bytes"))?;
+        let id = u32::try_from(locals.len()).map_err(|_| Fault::Limit(&"table_bytes"))?;
         locals.push(number);
         let namespace = *namespace;
         self.names.push(Name { uri, id, namespace, local, valid: true, rule: NONE });
@@ -219,7 +219,7 @@ impl Names {
                 self.add_uri(text)
             }
             id if id as usize <= self.uris.len() => Ok(id - 1),
-            _ => Err(Fault::Bad("no namespace has this number")),
+            _ => Err(Fault::Bad(&"no namespace has this number")),
         }
     }
 
@@ -235,7 +235,7 @@ impl Names {
             let locals = &self.uris[uri as usize].locals;
             let id = from.bits(width(locals.len()));
             let name = locals.get(id as usize).copied();
-            return name.ok_or(Fault::Bad("no local name has this number"));
+            return name.ok_or(Fault::Bad(&"no local name has this number"));
         }
         let local = self.text.read(length - 1, from)?;
         let text = self.text.str(local);
@@ -263,7 +263,7 @@ impl Names {
         let prefixes = self.uris[uri as usize].prefixes.len();
         let id = from.bits(width(prefixes));
         if id as usize >= prefixes.max(1) {
-            return Err(Fault::Bad("no prefix has this number"));
+            return Err(Fault::Bad(&"no prefix has this number"));
         }
         Ok(if prefixes == 0 { NONE } else { id })
     }
@@ -275,25 +275,25 @@ impl Names {
         let prefix = match from.bits(width(prefixes + 1)) {
             0 => {
                 if prefixes >= MAX_NAMESPACE_PREFIXES {
-                    return Err(Fault::Limit("16384 prefixes of a namespace"));
+                    return Err(Fault::Limit(&"16384 prefixes of a namespace"));
                 }
                 let length = from.length()?;
                 let text = self.text.read(length, from)?;
                 let prefix = self.add_prefix(uri, text)?;
                 let text = self.prefix(uri, prefix);
                 if !text.is_empty() && !crate::xml::is_nc_name(text) {
-                    return Err(Fault::Bad("a prefix that is not a name"));
+                    return Err(Fault::Bad(&"a prefix that is not a name"));
                 }
                 prefix
             }
             id if id as usize <= prefixes => id - 1,
-            _ => return Err(Fault::Bad("no prefix has this number")),
+            _ => return Err(Fault::Bad(&"no prefix has this number")),
         };
         Ok((uri, prefix))
     }
 }
 
-const NO_NAME: Fault = Fault::Bad("a local name that is not a name");
+const NO_NAME: Fault = Fault::Bad(&"a local name that is not a name");
 
 /// Whether it is a name for sure, as nearly all are.
 fn is_plain_name(text: &[u8]) -> bool {
@@ -408,7 +408,7 @@ pub(crate) struct Values {
 /// There is room for so many values, and names that have some, from the first on.
 const FIRST: usize = 32;
 
-const NO_VALUE: Fault = Fault::Bad("no value has this number");
+const NO_VALUE: Fault = Fault::Bad(&"no value has this number");
 
 impl Values {
     pub(crate) fn new(options: &Options) -> Self {
@@ -545,7 +545,7 @@ impl Values {
         let at = if full {
             self.next
         } else {
-            u32::try_from(self.values.len()).map_err(|_| Fault::Limit("table_bytes"))?
+            u32::try_from(self.values.len()).map_err(|_| Fault::Limit(&"table_bytes"))?
         };
         let name = value.name as usize;
         if name >= self.locals.len() {
@@ -553,7 +553,7 @@ impl Values {
         }
         let locals = &mut self.locals[name];
         if locals.count() >= NONE as usize {
-            return Err(Fault::Limit("table_bytes"));
+            return Err(Fault::Limit(&"table_bytes"));
         }
         locals.push_back(at);
         if full {

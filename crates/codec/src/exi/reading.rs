@@ -42,7 +42,7 @@ impl Reading<'_> {
                 return Err(Fault::Short);
             }
             if to.len() > self.most {
-                return Err(Fault::Limit("output_bytes"));
+                return Err(Fault::Limit(&"output_bytes"));
             }
             if at > 0 {
                 to.push(b' ');
@@ -85,7 +85,7 @@ impl Reading<'_> {
             Coding::Base64 => datatype::read_binary(false, from, to)?,
             Coding::Enumeration { values, .. } => {
                 let at = from.bits(width(values.len())) as usize;
-                let value = values.get(at).ok_or(Fault::Bad("no value has this number"))?;
+                let value = values.get(at).ok_or(Fault::Bad(&"no value has this number"))?;
                 to.extend_from_slice(value.as_bytes());
             }
         }

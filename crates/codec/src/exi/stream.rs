@@ -168,7 +168,7 @@ impl<'r> Decoder<'r> {
         self.before += whole as u64;
         self.at -= whole * 8;
         if block.len() > self.limits.message_bytes.saturating_sub(self.data.len()) {
-            return Err(self.error(Fault::Limit("message_bytes")));
+            return Err(self.error(Fault::Limit(&"message_bytes")));
         }
         self.data.extend_from_slice(block);
         self.last |= last;
@@ -244,7 +244,7 @@ impl<'r> Decoder<'r> {
             let Some(core) = &self.core else { break };
             to_xml.item(core).map_err(|fault| self.error(fault))?;
             if to_xml.out.len() > most {
-                return Err(self.error(Fault::Limit("output_bytes")));
+                return Err(self.error(Fault::Limit(&"output_bytes")));
             }
         }
         self.output_bytes += (to_xml.out.len() - begin) as u64;
@@ -351,10 +351,10 @@ impl<'r> Decoder<'r> {
     }
 }
 
-const BEHIND: Fault = Fault::Bad("bytes behind the end of the document");
+const BEHIND: Fault = Fault::Bad(&"bytes behind the end of the document");
 
 fn text(bytes: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(bytes).map_err(|_| Fault::Bad("not UTF-8"))
+    std::str::from_utf8(bytes).map_err(|_| Fault::Bad(&"not UTF-8"))
 }
 
 fn prefix(core: &Core, uri: u32, prefix: u32) -> Option<&str> {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::{
     Options,
     bits::{Fault, Writer, width},
+    built_in::LEARNED,
     grammar::Grammars,
     index::{Index, hash, hash_and_ascii},
 };
@@ -48,12 +49,27 @@ impl Prefixes {
         self.list.push(prefix.into());
     }
 
+    /// Drops those behind the first `count`, and says how many bytes they were counted with.
+    fn truncate(&mut self, count: usize) -> usize {
+        let dropped = self.list.get(count..).unwrap_or_default();
+        let bytes = dropped.iter().map(|prefix| prefix_bytes(prefix)).sum();
+        if bytes > 0 {
+            *self = self.first(count);
+        }
+        bytes
+    }
+
     /// The first `count` of them alone.
     fn first(&self, count: usize) -> Self {
         let mut some = Self::default();
         self.list.iter().take(count).for_each(|prefix| some.push(prefix));
         some
     }
+}
+
+/// Bytes that a declared prefix is counted with.
+fn prefix_bytes(prefix: &str) -> usize {
+    2 * (24 + prefix.len())
 }
 
 /// There is room for so many names and values of the document from the first on.
@@ -102,6 +118,8 @@ pub(crate) struct Names {
     initial_count: u32,
     /// Entries of the URI partition.
     uri_count: u32,
+    /// Names of which the document has changed something: see [`Names::restart`].
+    changed: Vec<u32>,
     /// Bytes, by estimate.
     pub(crate) bytes: usize,
     scopes: scopes::Scopes,
@@ -131,7 +149,7 @@ impl Names {
             tables.bases.push(small(tables.names.len()));
             for local in &uri.locals {
                 let name = tables.add_name(at, local);
-                tables.enter_local(name);
+                tables.enter(name);
             }
         }
         tables.bytes = 0;
@@ -174,10 +192,52 @@ impl Names {
         number
     }
 
-    fn enter_local(&mut self, name: u32) {
+    fn enter(&mut self, name: u32) {
         let uri = &mut self.uris[self.names[name as usize].uri as usize];
         self.names[name as usize].id = uri.locals;
         uri.locals += 1;
+    }
+
+    fn enter_local(&mut self, name: u32) {
+        self.enter(name);
+        self.changed.push(name);
+    }
+
+    /// Another document: partitions are what they were at the begin. Names keep their numbers, and
+    /// count as tables still.
+    pub(crate) fn restart(&mut self) {
+        for &name in &self.changed {
+            let found = &mut self.names[name as usize];
+            found.values = 0;
+            if name >= self.initial_count {
+                found.id = NONE;
+            }
+            if found.rule & LEARNED != 0 {
+                found.rule = NONE;
+            }
+        }
+        self.changed.clear();
+        for (at, uri) in self.uris.iter_mut().enumerate() {
+            self.bytes -= uri.prefixes.truncate(uri.own_prefixes as usize);
+            (uri.id, uri.locals) = match self.bases.get(at) {
+                Some(base) => {
+                    (small(at), self.bases.get(at + 1).unwrap_or(&self.initial_count) - base)
+                }
+                None => (NONE, 0),
+            };
+        }
+        self.uri_count = small(self.bases.len());
+    }
+
+    /// How many namespaces there are.
+    pub(crate) fn uri_len(&self) -> usize {
+        self.uris.len()
+    }
+
+    /// Sets the rule of a name's element, which was not asked for yet.
+    pub(crate) fn set_rule(&mut self, name: u32, rule: u32) {
+        self.names[name as usize].rule = rule;
+        self.changed.push(name);
     }
 
     /// The number of a namespace.
@@ -206,9 +266,16 @@ impl Names {
         &self.names[name as usize]
     }
 
+    /// The next identifier of a value in the name's partition.
     #[inline]
-    pub(crate) fn get_mut(&mut self, name: u32) -> &mut Name {
-        &mut self.names[name as usize]
+    fn next_value(&mut self, name: u32) -> u32 {
+        let values = &mut self.names[name as usize].values;
+        let next = *values;
+        *values += 1;
+        if next == 0 {
+            self.changed.push(name);
+        }
+        next
     }
 
     /// The local part of a name.
@@ -291,15 +358,20 @@ impl Names {
             return Ok(());
         }
         if prefixes.len() >= MAX_NAMESPACE_PREFIXES {
-            return Err(Fault::Limit("16384 prefixes of a namespace"));
+            return Err(Fault::Limit(&"16384 prefixes of a namespace"));
         }
         to.bits(0, bits);
         to.string(prefix, 0);
         prefixes.push(prefix);
-        self.bytes += 2 * (24 + prefix.len());
+        self.bytes += prefix_bytes(prefix);
         Ok(())
     }
 }
+
+/// Values whose room is kept for the next document.
+const KEPT_VALUES: usize = 1 << 16;
+/// The same in bytes of their text.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// A value in the string table.
 #[derive(Clone, Copy, Debug)]
@@ -342,6 +414,16 @@ impl Values {
             max_length: max,
             locals: options.profile.local_value_partitions,
         }
+    }
+
+    /// Empties the table.
+    pub(crate) fn restart(&mut self) {
+        self.index.clear(FIRST_NAMES);
+        self.values.clear();
+        self.values.shrink_to(KEPT_VALUES);
+        self.text.clear();
+        self.text.shrink_to(KEPT_BYTES);
+        (self.dead, self.next) = (0, 0);
     }
 
     /// Bytes it takes.
@@ -390,14 +472,12 @@ impl Values {
     }
 
     fn enter(&mut self, name: u32, text: &str, hash: u32, names: &mut Names) -> Result<(), Fault> {
-        let too_long = |_| Fault::Limit("table_bytes");
+        let too_long = |_| Fault::Limit(&"table_bytes");
         let begin = u32::try_from(self.text.len()).map_err(too_long)?;
         let length = u32::try_from(text.len()).map_err(too_long)?;
         let mut value = Value { begin, length, hash, name: NONE, local: 0 };
         if self.locals {
-            let values = &mut names.get_mut(name).values;
-            (value.name, value.local) = (name, *values);
-            *values += 1;
+            (value.name, value.local) = (name, names.next_value(name));
         }
         self.text.extend_from_slice(text.as_bytes());
         if self.values.len() < self.capacity as usize {

@@ -1,6 +1,7 @@
 //! Whole streams; those of others are in `tests/`.
 
 mod canonical;
+mod kept;
 mod profile;
 mod schemas;
 

@@ -23,7 +23,7 @@ impl Span {
         let length = end.wrapping_sub(begin) as u64;
         match u32::try_from(begin) {
             Ok(begin) if length <= LENGTH => Ok(Self(u64::from(begin) << 32 | length)),
-            _ => Err(Fault::Limit("table_bytes")),
+            _ => Err(Fault::Limit(&"table_bytes")),
         }
     }
 

@@ -22,7 +22,7 @@ struct Tag {
 impl Tag {
     /// Appends a name to `written`.
     fn new(parts: &[&[u8]], written: &mut Text) -> Result<Self, Fault> {
-        let place = |at| u32::try_from(at).map_err(|_| Fault::Limit("table_bytes"));
+        let place = |at| u32::try_from(at).map_err(|_| Fault::Limit(&"table_bytes"));
         let begin = place(written.len())?;
         let length = place(parts.iter().map(|part| part.len()).sum())?;
         written.push(b"<");
@@ -143,7 +143,7 @@ impl ToXml {
         if let Item::Namespace { uri, prefix, local } = item {
             // Bindings are looked through one by one.
             if self.declared.len() + self.bindings.len() >= MAX_PREFIXES {
-                return Err(Fault::Limit("1024 prefixes in scope"));
+                return Err(Fault::Limit(&"1024 prefixes in scope"));
             }
             self.declared.push((uri, prefix, local));
             return Ok(());
@@ -161,7 +161,7 @@ impl ToXml {
             Item::Comment(text) => {
                 let text = core.slice(text);
                 if text.windows(2).any(|two| two == b"--") || text.ends_with(b"-") {
-                    return Err(Fault::Bad("a comment with two hyphens in it"));
+                    return Err(Fault::Bad(&"a comment with two hyphens in it"));
                 }
                 self.raw(&[b"<!--", text, b"-->"]);
             }
@@ -169,7 +169,7 @@ impl ToXml {
                 let (target, data) = (core.slice(target), core.slice(data));
                 check_name(target, is_nc_name)?;
                 if target.eq_ignore_ascii_case(b"xml") || data.windows(2).any(|two| two == b"?>") {
-                    return Err(Fault::Bad("not a processing instruction"));
+                    return Err(Fault::Bad(&"not a processing instruction"));
                 }
                 let space: &[u8] = if data.is_empty() { b"" } else { b" " };
                 self.raw(&[b"<?", target, space, data, b"?>"]);
@@ -192,7 +192,7 @@ impl ToXml {
         check_name(name, |name| name.splitn(2, ':').all(is_nc_name))?;
         let quote: &[u8] = if system.contains(&b'"') { b"'" } else { b"\"" };
         if public.contains(&b'"') || (system.contains(&b'"') && system.contains(&b'\'')) {
-            return Err(Fault::Bad("an identifier with both quotes"));
+            return Err(Fault::Bad(&"an identifier with both quotes"));
         }
         let begin = self.out.len();
         self.raw(&[b"<!DOCTYPE ", name]);
@@ -208,10 +208,10 @@ impl ToXml {
         // What was read must be no more than a document type.
         let written = [self.out.get(begin..).unwrap_or_default(), b"<a/>"].concat();
         let mut reader = crate::xml::Reader::new(&written, &crate::Limits::default())
-            .map_err(|_| Fault::Bad("not a document type"))?;
+            .map_err(|_| Fault::Bad(&"not a document type"))?;
         match reader.next() {
             Ok(crate::xml::Event::Doctype(_)) if reader.offset() + 4 == written.len() => Ok(()),
-            _ => Err(Fault::Bad("not a document type")),
+            _ => Err(Fault::Bad(&"not a document type")),
         }
     }
 
@@ -226,7 +226,7 @@ impl ToXml {
     #[inline]
     fn end(&mut self) -> Result<(), Fault> {
         let closes = self.stack.len() == self.floor;
-        let tag = self.stack.pop().ok_or(Fault::Bad("an end without an element"))?;
+        let tag = self.stack.pop().ok_or(Fault::Bad(&"an end without an element"))?;
         if self.open {
             self.open = false;
             self.out.extend_from_slice(b"/>");
@@ -499,7 +499,7 @@ fn put_declaration(prefix: &[u8], uri: &[u8], out: &mut Vec<u8>) {
 
 fn check_name(name: &[u8], is: fn(&str) -> bool) -> Result<(), Fault> {
     let valid = std::str::from_utf8(name).is_ok_and(is);
-    if valid { Ok(()) } else { Err(Fault::Bad("not a name")) }
+    if valid { Ok(()) } else { Err(Fault::Bad(&"not a name")) }
 }
 
 /// The prefix that we give to a namespace by its number, in so many self-contained elements.

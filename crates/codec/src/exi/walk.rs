@@ -95,6 +95,8 @@ pub(crate) struct Walk {
     /// How many elements are open in the innermost of them at least; 0 if none is.
     floor: usize,
     pub(crate) to: Writer,
+    /// What is in front of the body.
+    header: Writer,
     /// Whole blocks.
     done: Vec<u8>,
     block: Option<Block>,
@@ -109,6 +111,9 @@ pub(crate) struct Walk {
     form: Form,
     limits: Limits,
 }
+
+/// Learned grammars whose room is kept for the next document.
+const KEPT_RULES: usize = 1 << 12;
 
 /// There is room for so many learned grammars, and open elements, from the first on.
 const FIRST_RULES: usize = 32;
@@ -142,6 +147,7 @@ impl Walk {
             outer_bytes: 0,
             floor: 0,
             to: Writer::new(options.alignment != Alignment::BitPacked),
+            header: Writer::default(),
             done: Vec::new(),
             block: Plan::of(options).map(block),
             bounded: profile::is_bounded(&options.profile),
@@ -160,6 +166,7 @@ impl Walk {
 
     /// The body follows the header, from its last bit or from the next byte on.
     pub(crate) fn begin(&mut self, mut header: Writer, aligned: bool) {
+        self.header = header.clone();
         if aligned {
             header.align();
             self.done = header.out;
@@ -169,6 +176,29 @@ impl Walk {
         } else {
             self.to = header;
         }
+    }
+
+    /// Makes ready for another document behind one that ended well, without elements that are
+    /// self-contained. What is known of names and grammars stays, the rest begins anew.
+    pub(crate) fn restart(&mut self) {
+        self.names.restart();
+        self.values.restart();
+        self.learned.truncate(2);
+        self.learned.fill(0);
+        self.learned.shrink_to(KEPT_RULES);
+        self.found.clear(FIRST_RULES * 2);
+        self.productions = 0;
+        self.rule = self.grammars.start;
+        (self.name, self.type_id) = (0, NONE);
+        self.stack.clear();
+        (self.at_start, self.verbatim) = (false, false);
+        let header = std::mem::take(&mut self.header);
+        self.begin(header, self.options.alignment != Alignment::BitPacked);
+    }
+
+    /// Bytes of what a document leaves to the next one.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.names.bytes + self.known.bytes() + self.paths.len() * size_of::<Option<Path>>()
     }
 
     /// Whether the current rule is learned.
@@ -189,10 +219,11 @@ impl Walk {
             + self.outer_bytes
             + self.known.bytes()
             + self.paths.len() * size_of::<Option<Path>>();
-        if bytes > self.limits.table_bytes || block > self.limits.message_bytes {
-            let what =
-                if block > self.limits.message_bytes { "message_bytes" } else { "table_bytes" };
-            return Err(Fault::Limit(what));
+        if block > self.limits.message_bytes {
+            return Err(Fault::Limit(&"message_bytes"));
+        }
+        if bytes > self.limits.table_bytes {
+            return Err(Fault::Limit(&"table_bytes"));
         }
         Ok(())
     }
@@ -341,7 +372,7 @@ impl Walk {
         let (at, third) = match third {
             Some(third) if rule == FRAGMENT => (third, None),
             Some(third) => (seconds.len(), Some((third, width(last.len())))),
-            None => return Err(Fault::Bad("an event that the options do not preserve")),
+            None => return Err(Fault::Bad(&"an event that the options do not preserve")),
         };
         self.to.bits(count + base, bits);
         self.to.bits(small(at), bits_of_second);
@@ -414,7 +445,7 @@ impl Walk {
             return self.enter(name, if rule == FRAGMENT { rule } else { rule | 1 });
         }
         let path = self.path(Kind::Start, name);
-        let path = path.ok_or(Fault::Bad("the schema does not allow this element here"))?;
+        let path = path.ok_or(Fault::Bad(&"the schema does not allow this element here"))?;
         self.code(&path);
         let next = path.production.next;
         match path.production.event {
@@ -447,7 +478,7 @@ impl Walk {
                 }
                 _ => self.make_rule()?,
             };
-            self.names.get_mut(name).rule = rule;
+            self.names.set_rule(name, rule);
         }
         if rule & LEARNED != 0 {
             return self.push(name, rule, NONE, next);
@@ -461,7 +492,7 @@ impl Walk {
         let at = u32::try_from(self.learned.len()).ok().filter(|&at| at < LEARNED);
         self.learned.extend([0, 0]);
         self.check()?;
-        Ok(at.ok_or(Fault::Limit("table_bytes"))? | LEARNED)
+        Ok(at.ok_or(Fault::Limit(&"table_bytes"))? | LEARNED)
     }
 
     #[inline]
@@ -473,7 +504,7 @@ impl Walk {
         next: RuleId,
     ) -> Result<(), Fault> {
         if self.stack.len() >= self.limits.depth {
-            return Err(Fault::Limit("depth"));
+            return Err(Fault::Limit(&"depth"));
         }
         self.stack.push(Frame { rule: next, name: self.name, type_id: self.type_id });
         (self.rule, self.name, self.type_id) = (rule, name, type_id);
@@ -503,7 +534,7 @@ impl Walk {
                     self.path(Kind::End, 0)
                 }
             };
-            let path = path.ok_or(Fault::Bad("the schema does not let the element end here"))?;
+            let path = path.ok_or(Fault::Bad(&"the schema does not let the element end here"))?;
             self.code(&path);
         }
         if self.stack.len() == self.floor {
@@ -567,7 +598,7 @@ impl Walk {
             return Ok(());
         }
         let path = self.path(Kind::CharactersUntyped, 0);
-        let path = path.ok_or(Fault::Bad("the schema does not allow this text"))?;
+        let path = path.ok_or(Fault::Bad(&"the schema does not allow this text"))?;
         self.code(&path);
         self.rule = path.production.next;
         self.value(name, UNTYPED, text, Typed::Text(text))
@@ -646,7 +677,7 @@ impl Walk {
             if self.names.is_schema_location(name) {
                 return Ok(());
             }
-            return Err(Fault::Bad("the schema does not allow this attribute or its value"));
+            return Err(Fault::Bad(&"the schema does not allow this attribute or its value"));
         };
         self.code(&path);
         if path.production.event == Event::AttributeAnyUntyped {
@@ -716,4 +747,4 @@ impl Walk {
     }
 }
 
-const NOT_ALLOWED: Fault = Fault::Bad("the grammar does not allow this here");
+const NOT_ALLOWED: Fault = Fault::Bad(&"the grammar does not allow this here");

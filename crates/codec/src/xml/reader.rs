@@ -54,13 +54,9 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     pub(crate) fn pull(&mut self) -> Result<(Kind, &'a str), Error> {
         let rest = &self.document[self.at..];
-        match self.scanner.advance(rest, true) {
-            Ok(found) => {
-                self.at += self.scanner.token.used;
-                Ok((found.unwrap_or(Kind::Eof), rest))
-            }
-            Err(error) => Err(*error),
-        }
+        let (kind, used) = self.scanner.pull(rest, true)?.unwrap_or((Kind::Eof, 0));
+        self.at += used;
+        Ok((kind, rest))
     }
 
     /// Bytes of the document that the events so far used.

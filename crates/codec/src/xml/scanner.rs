@@ -410,15 +410,19 @@ impl Scanner {
 
     /// Names are bounded together.
     pub(super) fn check_tables(&self) -> Result<(), Fail> {
-        let bytes = self.qnames.bytes()
-            + self.qname.len() * (size_of::<QName>() + size_of::<Shape>())
-            + self.names.names.bytes()
-            + self.names.uris.bytes()
-            + self.prefixes.bytes();
-        if bytes > self.limits.table_bytes {
+        if self.table_bytes() > self.limits.table_bytes {
             return Err(self.limit(format!("names over table_bytes {}", self.limits.table_bytes)));
         }
         Ok(())
+    }
+
+    /// Bytes that the names of all documents take.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.qnames.bytes()
+            + self.qname.len() * (size_of::<QName>() + size_of::<Shape>())
+            + self.names.names.bytes()
+            + self.names.uris.bytes()
+            + self.prefixes.bytes()
     }
 
     pub(super) fn closed(&mut self, root: bool) {

@@ -7,6 +7,7 @@ mod foreign;
 mod generated;
 #[path = "../infoset/mod.rs"]
 mod infoset;
+mod kept;
 mod options;
 mod peer;
 mod peer_options;

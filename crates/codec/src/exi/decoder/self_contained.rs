@@ -45,7 +45,7 @@ impl Core {
     pub(super) fn self_contained(&mut self, from: &mut Reader) -> Result<(), Fault> {
         if self.plan.is_some() {
             // EXI §5.4: a channel cannot be cut.
-            return Err(Fault::Bad("a self-contained element in channels"));
+            return Err(Fault::Bad(&"a self-contained element in channels"));
         }
         from.align();
         self.sure(from)?;
@@ -99,7 +99,7 @@ impl Core {
         let rule = std::mem::replace(&mut self.rule, frame.rule);
         let ended = match self.event(from) {
             Ok(()) if !matches!(self.item, Item::EndDocument) => {
-                Err(Fault::Bad("a self-contained element goes on behind its end"))
+                Err(Fault::Bad(&"a self-contained element goes on behind its end"))
             }
             other => other,
         };
@@ -126,4 +126,4 @@ impl Core {
     }
 }
 
-const OTHER: Fault = Fault::Bad("a self-contained element begins with another one");
+const OTHER: Fault = Fault::Bad(&"a self-contained element begins with another one");

@@ -50,7 +50,7 @@ impl Walk {
             self.learned_type()?;
         } else {
             let path = self.path(Kind::Type, 0);
-            let path = path.ok_or(Fault::Bad("the schema does not allow xsi:type here"))?;
+            let path = path.ok_or(Fault::Bad(&"the schema does not allow xsi:type here"))?;
             self.code(&path);
             self.rule = path.production.next;
         }
