@@ -188,10 +188,19 @@ impl KeyMap {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, key: u64) -> Option<u32> {
+        let home = Self::home(key);
+        match self.slots.get(home & self.slots.len().wrapping_sub(1)) {
+            Some(&(found, number)) if found == key => number.checked_sub(1),
+            Some((_, 1..)) => self.get_behind(home, key),
+            _ => None,
+        }
+    }
+
+    fn get_behind(&self, home: usize, key: u64) -> Option<u32> {
         let mask = self.slots.len().wrapping_sub(1);
-        for at in (Self::home(key)..).take(PROBES) {
+        for at in (home..).take(PROBES).skip(1) {
             let &(found, number) = self.slots.get(at & mask)?;
             if found == key {
                 return number.checked_sub(1);

@@ -14,8 +14,8 @@ use super::{
     channels::Plan,
     decoder::{UNTYPED, XSI_NIL},
     grammar::{
-        Branch, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId, TypeId,
-        WhiteSpace,
+        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId,
+        TypeId, WhiteSpace,
     },
     index::KeyMap,
     lexical::{self, Form, Typed},
@@ -45,11 +45,27 @@ pub(crate) enum Kind {
     SelfContained,
 }
 
-/// A production with its event code: values and widths of up to three parts.
+/// Values and widths of the parts of an event code.
+type Parts = [(u32, u32); 3];
+
+/// A production with its event code.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     production: Production,
-    parts: [(u32, u32); 3],
+    /// The first part and its width, or all parts as one where nothing is between them.
+    code: (u32, u32),
+    more: [(u32, u32); 2],
+}
+
+impl Path {
+    fn new(production: Production, parts: Parts, aligned: bool) -> Self {
+        let [first, second, third] = parts;
+        if aligned || parts.iter().map(|part| part.1).sum::<u32>() >= u32::BITS {
+            return Self { production, code: first, more: [second, third] };
+        }
+        let join = |to: (u32, u32), part: (u32, u32)| (to.0 << part.1 | part.0, to.1 + part.1);
+        Self { production, code: join(join(first, second), third), more: [(0, 0); 2] }
+    }
 }
 
 /// What goes on after an element.
@@ -85,6 +101,8 @@ pub(crate) struct Walk {
     /// The same: which path.
     known: KeyMap,
     paths: Vec<Option<Path>>,
+    /// By rule: the paths of character data and of the end, + 1.
+    nameless: Vec<[u32; 2]>,
     rule: RuleId,
     name: u32,
     type_id: TypeId,
@@ -139,6 +157,7 @@ impl Walk {
             found: KeyMap::of(if is_learned { FIRST_RULES * 2 } else { 0 }),
             known: KeyMap::default(),
             paths: Vec::new(),
+            nameless: Vec::new(),
             rule: grammars.start,
             name: 0,
             type_id: NONE,
@@ -241,12 +260,35 @@ impl Walk {
     }
 
     /// The production of the current rule, which is not learned, that fits best.
-    #[inline]
+    #[inline(always)]
     fn path(&mut self, kind: Kind, name: u32) -> Option<Path> {
         match self.known.get(self.key(kind, name)) {
             Some(at) => self.paths.get(at as usize).copied().flatten(),
             None => self.new_path(kind, name),
         }
+    }
+
+    /// The same for character data and the end of an element.
+    #[inline(always)]
+    fn nameless_path(&mut self, kind: Kind) -> Option<Path> {
+        let which = usize::from(kind == Kind::End);
+        match self.nameless.get(self.rule as usize).map(|known| known[which]) {
+            Some(at @ 1..) => self.paths.get(at as usize - 1).copied().flatten(),
+            _ => self.new_nameless(kind, which),
+        }
+    }
+
+    #[cold]
+    fn new_nameless(&mut self, kind: Kind, which: usize) -> Option<Path> {
+        let path = self.path(kind, 0);
+        if self.nameless.is_empty() {
+            self.nameless = vec![[0; 2]; self.grammars.rules.len()];
+        }
+        let known = self.known.get(self.key(kind, 0));
+        if let (Some(at), Some(place)) = (known, self.nameless.get_mut(self.rule as usize)) {
+            place[which] = at + 1;
+        }
+        path
     }
 
     #[cold]
@@ -259,17 +301,17 @@ impl Walk {
 
     fn search(&self, kind: Kind, name: u32) -> Option<Path> {
         let rule = self.grammars.rules.get(self.rule as usize)?;
-        let mut best: Option<(u32, Path)> = None;
-        let mut offer = |rank: Option<u32>, path: Path| {
-            if let Some(rank) = rank.filter(|&r| best.is_none_or(|(least, _)| r < least)) {
-                best = Some((rank, path));
+        let mut best: Option<(u32, Production, Parts)> = None;
+        let mut offer = |rank: Option<u32>, production, parts| {
+            if let Some(rank) = rank.filter(|&r| best.is_none_or(|(least, ..)| r < least)) {
+                best = Some((rank, production, parts));
             }
         };
         let Rule { first, second } = rule;
         let bits = width(first.len() + usize::from(!second.is_empty()));
         for (at, &production) in first.iter().enumerate() {
             let parts = [(small(at), bits), (0, 0), (0, 0)];
-            offer(self.rank(production.event, kind, name), Path { production, parts });
+            offer(self.rank(production.event, kind, name), production, parts);
         }
         for (at, branch) in second.iter().enumerate() {
             let escape = [(small(first.len()), bits), (small(at), width(second.len())), (0, 0)];
@@ -281,10 +323,11 @@ impl Walk {
                 let mut parts = escape;
                 parts[2] = (small(third), width(group.len()));
                 let rank = self.rank(production.event, kind, name).map(|rank| rank + 8);
-                offer(rank, Path { production, parts });
+                offer(rank, production, parts);
             }
         }
-        best.map(|(_, path)| path)
+        let aligned = self.options.alignment != Alignment::BitPacked;
+        best.map(|(_, production, parts)| Path::new(production, parts, aligned))
     }
 
     /// How well an event fits: 0 is best.
@@ -319,13 +362,17 @@ impl Walk {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn code(&mut self, path: &Path) {
-        for (value, bits) in path.parts {
-            if bits > 0 {
-                self.to.bits(value, bits);
-            }
+        self.to.bits(path.code.0, path.code.1);
+        if path.more != [(0, 0); 2] {
+            self.more_code(path.more);
         }
+    }
+
+    #[cold]
+    fn more_code(&mut self, parts: [(u32, u32); 2]) {
+        parts.into_iter().for_each(|(value, bits)| self.to.bits(value, bits));
     }
 
     /// The event code of a learned production of the current rule, if it has it.
@@ -526,7 +573,7 @@ impl Walk {
                 self.learn_once(rule, Kind::End, 0)?;
             }
         } else {
-            let path = match self.path(Kind::End, 0) {
+            let path = match self.nameless_path(Kind::End) {
                 Some(path) => Some(path),
                 None => {
                     // Simple content must be there, were it the empty string (EXI §8.5.4.1.3.1).
@@ -591,7 +638,7 @@ impl Walk {
             self.rule |= 1;
             return self.value(name, UNTYPED, text, Typed::Text(text));
         }
-        if let Some(path) = self.path(Kind::Characters, 0)
+        if let Some(path) = self.nameless_path(Kind::Characters)
             && let Event::Characters(datatype) = path.production.event
             && self.typed(&path, name, None, datatype, text)?
         {
@@ -614,22 +661,31 @@ impl Walk {
         text: &str,
     ) -> Result<bool, Fault> {
         let types = self.datatypes.as_ref().unwrap_or(&self.grammars.datatypes);
-        let normal = match types.get(datatype as usize) {
-            Some(found)
-                if !self.options.preserve.lexical
-                    && !self.verbatim
-                    && !lexical::takes_space(&found.coding) =>
-            {
-                lexical::normalise(text, found.white_space)
-            }
-            _ => None,
-        };
+        if datatype == UNTYPED {
+            self.before_value(path, name, attribute);
+            self.value(name, datatype, text, Typed::Text(text))?;
+            return Ok(true);
+        }
+        let Some(found) = types.get(datatype as usize) else { return Ok(false) };
+        let given = self.options.preserve.lexical
+            || self.verbatim
+            || found.white_space == WhiteSpace::Preserve
+            || lexical::takes_space(&found.coding);
+        let normal = if given { None } else { lexical::normalise(text, found.white_space) };
         let text = normal.as_deref().unwrap_or(text);
-        let value = match datatype {
-            UNTYPED => Some(Typed::Text(text)),
+        let value = match &found.coding {
+            Coding::String => Some(Typed::Text(text)),
             _ => lexical::value(types, datatype, text, self.form),
         };
         let Some(value) = value else { return Ok(false) };
+        self.before_value(path, name, attribute);
+        self.value(name, datatype, text, value)?;
+        Ok(true)
+    }
+
+    /// The event of a typed value, and the rule behind it.
+    #[inline(always)]
+    fn before_value(&mut self, path: &Path, name: u32, attribute: Option<&str>) {
         self.code(path);
         if let Some(prefix) = attribute {
             match path.production.event {
@@ -640,8 +696,6 @@ impl Walk {
             self.prefix(name, prefix);
         }
         self.rule = path.production.next;
-        self.value(name, datatype, text, value)?;
-        Ok(true)
     }
 
     /// An attribute other than `xsi:type`.

@@ -19,14 +19,26 @@ pub(crate) enum Form {
 }
 
 /// The value of `text`, or `None` if `datatype` does not allow it.
+#[inline]
 pub(crate) fn value<'a>(
     types: &[Datatype],
     datatype: DatatypeId,
     text: &'a str,
     form: Form,
 ) -> Option<Typed<'a>> {
+    match form {
+        Form::Given => parse(types, datatype, text),
+        Form::Canonical { utc } => canonical_value(types, datatype, text, utc),
+    }
+}
+
+fn canonical_value<'a>(
+    types: &[Datatype],
+    datatype: DatatypeId,
+    text: &'a str,
+    utc: bool,
+) -> Option<Typed<'a>> {
     let value = parse(types, datatype, text)?;
-    let Form::Canonical { utc } = form else { return Some(value) };
     Some(match (value, types.get(datatype as usize).map(|found| &found.coding)) {
         (Typed::Bits(at, _), Some(Coding::Enumeration { values, item })) => {
             let first = first_alike(types, values, *item, at, utc);

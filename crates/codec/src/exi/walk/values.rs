@@ -24,7 +24,11 @@ impl Walk {
         }
         match value {
             Typed::Text(text) => self.write_text(name, datatype, text),
-            other => self.write(name, datatype, other),
+            Typed::List(..) => self.write(name, datatype, value),
+            _ => {
+                datatype::write(&value, &mut self.to);
+                Ok(())
+            }
         }
     }
 
