@@ -84,8 +84,17 @@ impl Writer {
     }
 
     /// Unsigned Integer (EXI §7.1.6).
-    #[inline]
-    pub(crate) fn unsigned(&mut self, mut value: u64) {
+    #[inline(always)]
+    pub(crate) fn unsigned(&mut self, value: u64) {
+        if value < 0x80 {
+            #[expect(clippy::cast_possible_truncation, reason = "below 0x80")]
+            self.byte(value as u8);
+        } else {
+            self.long_unsigned(value);
+        }
+    }
+
+    fn long_unsigned(&mut self, mut value: u64) {
         while value >= 0x80 {
             #[expect(clippy::cast_possible_truncation, reason = "seven bits are wanted")]
             self.byte(value as u8 | 0x80);

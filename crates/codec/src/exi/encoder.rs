@@ -45,6 +45,8 @@ struct Driver {
     /// Attributes of a start tag in their order: name, and number in the tag.
     order: Vec<(u32, usize)>,
     started: bool,
+    /// Whether tags count without prefixes, declarations and elements that are read alone.
+    is_bare: bool,
     /// Elements at the begin that are not of the document: the one around a fragment.
     around: usize,
     /// Whether the last byte is filled.
@@ -56,6 +58,7 @@ impl Driver {
         let alone = alone(&mut walk, options);
         Self {
             walk,
+            is_bare: alone.is_empty() && !options.preserve.prefixes,
             alone,
             options: options.clone(),
             names: Vec::new(),
@@ -77,7 +80,7 @@ impl Driver {
     #[inline(always)]
     fn token(&mut self, kind: xml::Kind, input: &str, scanner: &Scanner) -> Result<bool, Error> {
         let result = match kind {
-            xml::Kind::Start => self.start(&scanner.start_tag(input), scanner),
+            xml::Kind::Start => self.start(input, scanner),
             xml::Kind::End => self.end(),
             xml::Kind::Plain => self.text(scanner.plain_text(input), scanner),
             xml::Kind::Eof => self.eof(),
@@ -181,14 +184,28 @@ impl Driver {
         uri
     }
 
-    fn start(&mut self, start: &Start<'_>, scanner: &Scanner) -> Result<(), Fault> {
+    fn start(&mut self, input: &str, scanner: &Scanner) -> Result<(), Fault> {
         self.flush(false)?;
         self.depth += 1;
-        if self.depth <= self.around {
-            return self.begin();
-        }
         self.begin()?;
-        let name = self.name(start.name, scanner);
+        if self.depth <= self.around {
+            return Ok(());
+        }
+        let name = self.name(scanner.start_name(), scanner);
+        if self.is_bare && scanner.attributes().is_empty() {
+            self.after_start = true;
+            return self.walk.start(name, "");
+        }
+        self.whole_start(name, &scanner.start_tag(input), scanner)
+    }
+
+    /// A start tag of which more counts than its name.
+    fn whole_start(
+        &mut self,
+        name: u32,
+        start: &Start<'_>,
+        scanner: &Scanner,
+    ) -> Result<(), Fault> {
         self.walk.start(name, start.prefix)?;
         let alone = !self.alone.is_empty() && self.alone.binary_search(&name).is_ok();
         if alone {

@@ -371,8 +371,10 @@ fn zone(at: &mut Cursor<'_>) -> Option<Option<u32>> {
 
 /// Digits as an Unsigned integer, less one if `less_one` (EXI §7.1.5).
 pub(crate) fn write_digits(digits: &str, less_one: bool, to: &mut Writer) {
-    if let Ok(value) = digits.parse::<u64>() {
-        return to.unsigned(value - u64::from(less_one));
+    // So many always fit.
+    if digits.len() <= 19 {
+        let add = |sum: u64, digit: u8| sum.wrapping_mul(10).wrapping_add(u64::from(digit & 15));
+        return to.unsigned(digits.bytes().fold(0, add) - u64::from(less_one));
     }
     write_big(digits.bytes().map(|b| b - b'0'), less_one, to);
 }

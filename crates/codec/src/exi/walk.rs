@@ -1,5 +1,7 @@
 //! Walks grammars from events to a stream.
 
+mod learned;
+mod paths;
 mod profile;
 mod self_contained;
 mod types;
@@ -9,20 +11,18 @@ use std::sync::Arc;
 
 use super::{
     Alignment, Options,
-    bits::{Fault, Writer, width},
-    built_in::{FRAGMENT, Fixed, LEARNED, PRODUCTION_BYTES, RULE_BYTES, is_content},
+    bits::{Fault, Writer},
+    built_in::{FRAGMENT, Fixed, LEARNED, PRODUCTION_BYTES, RULE_BYTES},
     channels::Plan,
     decoder::{UNTYPED, XSI_NIL},
-    grammar::{
-        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId,
-        TypeId, WhiteSpace,
-    },
+    grammar::{Coding, Datatype, DatatypeId, Event, Grammars, QName, RuleId, TypeId, WhiteSpace},
     index::KeyMap,
     lexical::{self, Form, Typed},
     mapping,
     tables::{NONE, Names, Values},
 };
 use crate::Limits;
+use paths::Path;
 
 /// What is looked for in a rule; with a name it makes a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,29 +43,6 @@ pub(crate) enum Kind {
     Doctype,
     Entity,
     SelfContained,
-}
-
-/// Values and widths of the parts of an event code.
-type Parts = [(u32, u32); 3];
-
-/// A production with its event code.
-#[derive(Clone, Copy, Debug)]
-struct Path {
-    production: Production,
-    /// The first part and its width, or all parts as one where nothing is between them.
-    code: (u32, u32),
-    more: [(u32, u32); 2],
-}
-
-impl Path {
-    fn new(production: Production, parts: Parts, aligned: bool) -> Self {
-        let [first, second, third] = parts;
-        if aligned || parts.iter().map(|part| part.1).sum::<u32>() >= u32::BITS {
-            return Self { production, code: first, more: [second, third] };
-        }
-        let join = |to: (u32, u32), part: (u32, u32)| (to.0 << part.1 | part.0, to.1 + part.1);
-        Self { production, code: join(join(first, second), third), more: [(0, 0); 2] }
-    }
 }
 
 /// What goes on after an element.
@@ -255,192 +232,6 @@ impl Walk {
             + self.productions * PRODUCTION_BYTES
     }
 
-    fn key(&self, kind: Kind, name: u32) -> u64 {
-        u64::from(self.rule) << 32 | u64::from(name) << 4 | kind as u64
-    }
-
-    /// The production of the current rule, which is not learned, that fits best.
-    #[inline(always)]
-    fn path(&mut self, kind: Kind, name: u32) -> Option<Path> {
-        match self.known.get(self.key(kind, name)) {
-            Some(at) => self.paths.get(at as usize).copied().flatten(),
-            None => self.new_path(kind, name),
-        }
-    }
-
-    /// The same for character data and the end of an element.
-    #[inline(always)]
-    fn nameless_path(&mut self, kind: Kind) -> Option<Path> {
-        let which = usize::from(kind == Kind::End);
-        match self.nameless.get(self.rule as usize).map(|known| known[which]) {
-            Some(at @ 1..) => self.paths.get(at as usize - 1).copied().flatten(),
-            _ => self.new_nameless(kind, which),
-        }
-    }
-
-    #[cold]
-    fn new_nameless(&mut self, kind: Kind, which: usize) -> Option<Path> {
-        let path = self.path(kind, 0);
-        if self.nameless.is_empty() {
-            self.nameless = vec![[0; 2]; self.grammars.rules.len()];
-        }
-        let known = self.known.get(self.key(kind, 0));
-        if let (Some(at), Some(place)) = (known, self.nameless.get_mut(self.rule as usize)) {
-            place[which] = at + 1;
-        }
-        path
-    }
-
-    #[cold]
-    fn new_path(&mut self, kind: Kind, name: u32) -> Option<Path> {
-        let path = self.search(kind, name);
-        self.known.insert(self.key(kind, name), small(self.paths.len()));
-        self.paths.push(path);
-        path
-    }
-
-    fn search(&self, kind: Kind, name: u32) -> Option<Path> {
-        let rule = self.grammars.rules.get(self.rule as usize)?;
-        let mut best: Option<(u32, Production, Parts)> = None;
-        let mut offer = |rank: Option<u32>, production, parts| {
-            if let Some(rank) = rank.filter(|&r| best.is_none_or(|(least, ..)| r < least)) {
-                best = Some((rank, production, parts));
-            }
-        };
-        let Rule { first, second } = rule;
-        let bits = width(first.len() + usize::from(!second.is_empty()));
-        for (at, &production) in first.iter().enumerate() {
-            let parts = [(small(at), bits), (0, 0), (0, 0)];
-            offer(self.rank(production.event, kind, name), production, parts);
-        }
-        for (at, branch) in second.iter().enumerate() {
-            let escape = [(small(first.len()), bits), (small(at), width(second.len())), (0, 0)];
-            let group = match branch {
-                Branch::Leaf(production) => std::slice::from_ref(production),
-                Branch::Group(all) => all,
-            };
-            for (third, &production) in group.iter().enumerate() {
-                let mut parts = escape;
-                parts[2] = (small(third), width(group.len()));
-                let rank = self.rank(production.event, kind, name).map(|rank| rank + 8);
-                offer(rank, production, parts);
-            }
-        }
-        let aligned = self.options.alignment != Alignment::BitPacked;
-        best.map(|(_, production, parts)| Path::new(production, parts, aligned))
-    }
-
-    /// How well an event fits: 0 is best.
-    fn rank(&self, event: Event, kind: Kind, name: u32) -> Option<u32> {
-        let uri = || self.names.uri_of(name);
-        let is = |found| self.names.initial(found) == name;
-        match (kind, event) {
-            (Kind::Start, Event::StartElement(id)) => {
-                is(self.grammars.elements.get(id as usize)?.name).then_some(0)
-            }
-            (Kind::Attribute, Event::Attribute(found, _))
-            | (Kind::AttributeUntyped, Event::AttributeUntyped(found)) => is(found).then_some(0),
-            (Kind::Start, Event::StartElementIn(found))
-            | (Kind::Attribute, Event::AttributeIn(found)) => (uri() == found).then_some(1),
-            (Kind::Start, Event::StartElementAny)
-            | (Kind::Attribute, Event::AttributeAny)
-            | (Kind::AttributeUntyped, Event::AttributeAnyUntyped) => Some(2),
-            (Kind::Characters, Event::Characters(_))
-            | (Kind::CharactersUntyped, Event::CharactersUntyped)
-            | (Kind::End, Event::EndElement)
-            | (Kind::Type, Event::AttributeType)
-            | (Kind::Nil, Event::AttributeNil)
-            | (Kind::StartDocument, Event::StartDocument)
-            | (Kind::EndDocument, Event::EndDocument)
-            | (Kind::Namespace, Event::Namespace)
-            | (Kind::Comment, Event::Comment)
-            | (Kind::Instruction, Event::ProcessingInstruction)
-            | (Kind::Doctype, Event::Doctype)
-            | (Kind::Entity, Event::EntityReference)
-            | (Kind::SelfContained, Event::SelfContained) => Some(0),
-            _ => None,
-        }
-    }
-
-    #[inline(always)]
-    fn code(&mut self, path: &Path) {
-        self.to.bits(path.code.0, path.code.1);
-        if path.more != [(0, 0); 2] {
-            self.more_code(path.more);
-        }
-    }
-
-    #[cold]
-    fn more_code(&mut self, parts: [(u32, u32); 2]) {
-        parts.into_iter().for_each(|(value, bits)| self.to.bits(value, bits));
-    }
-
-    /// The event code of a learned production of the current rule, if it has it.
-    #[inline(always)]
-    fn learned_code(&mut self, kind: Kind, name: u32) -> bool {
-        let Some(at) = self.found.get(self.key(kind, name)) else { return false };
-        let (count, width) = self.first_part();
-        self.to.bits(count - 1 - at, width);
-        true
-    }
-
-    /// How many productions the current learned rule has, and the bits of its codes' first part.
-    #[inline]
-    fn first_part(&self) -> (u32, u32) {
-        let rule = self.rule;
-        let count = self.learned[(rule & !LEARNED) as usize];
-        (count, width(count as usize + self.fixed.others(rule)))
-    }
-
-    /// The event code of a production that a learned rule has from the start.
-    fn fixed_code(&mut self, event: Event) -> Result<(), Fault> {
-        let (count, bits) = self.first_part();
-        let rule = self.rule;
-        let base = small(self.fixed.base(rule));
-        let direct = match event {
-            Event::StartElementAny if rule == FRAGMENT => Some(0),
-            Event::EndDocument if rule == FRAGMENT => Some(1),
-            Event::EndElement if is_content(rule) => Some(0),
-            _ => None,
-        };
-        if let Some(at) = direct {
-            self.to.bits(count + at, bits);
-            return Ok(());
-        }
-        let seconds = self.fixed.seconds(rule);
-        let last = &self.fixed.last;
-        let bits_of_second = width(self.fixed.second_count(rule));
-        if let Some(at) = seconds.iter().position(|&one| one == event) {
-            self.to.bits(count + base, bits);
-            self.to.bits(small(at), bits_of_second);
-            return Ok(());
-        }
-        let third = last.iter().position(|&one| one == event);
-        let (at, third) = match third {
-            Some(third) if rule == FRAGMENT => (third, None),
-            Some(third) => (seconds.len(), Some((third, width(last.len())))),
-            None => return Err(Fault::Bad(&"an event that the options do not preserve")),
-        };
-        self.to.bits(count + base, bits);
-        self.to.bits(small(at), bits_of_second);
-        if let Some((third, bits)) = third {
-            self.to.bits(small(third), bits);
-        }
-        Ok(())
-    }
-
-    fn learn(&mut self, rule: RuleId, kind: Kind, name: u32) -> Result<(), Fault> {
-        if self.bounded && self.counts_only(rule) {
-            return self.check();
-        }
-        let count = &mut self.learned[(rule & !LEARNED) as usize];
-        let key = u64::from(rule) << 32 | u64::from(name) << 4 | kind as u64;
-        self.found.insert(key, *count);
-        *count += 1;
-        self.productions += 1;
-        self.check()
-    }
-
     pub(crate) fn start_document(&mut self) -> Result<(), Fault> {
         let path = self.path(Kind::StartDocument, 0).ok_or(NOT_ALLOWED)?;
         self.code(&path);
@@ -476,20 +267,11 @@ impl Walk {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn start(&mut self, name: u32, prefix: &str) -> Result<(), Fault> {
         self.touch(name);
         if self.is_learned() {
-            if self.bounded && self.leave_learning(Kind::Start, name)? {
-                return self.start(name, prefix);
-            }
-            let rule = self.rule;
-            if !self.learned_code(Kind::Start, name) {
-                self.fixed_code(Event::StartElementAny)?;
-                self.names.write_name(name, &mut self.to);
-                self.learn(rule, Kind::Start, name)?;
-            }
-            self.prefix(name, prefix);
-            return self.enter(name, if rule == FRAGMENT { rule } else { rule | 1 });
+            return self.learned_start(name, prefix);
         }
         let path = self.path(Kind::Start, name);
         let path = path.ok_or(Fault::Bad(&"the schema does not allow this element here"))?;
@@ -502,16 +284,24 @@ impl Walk {
                 let (rule, type_id) = (element.first, element.type_id);
                 self.push(name, rule, type_id, next)
             }
-            event => {
-                if let Event::StartElementIn(_) = event {
-                    self.names.write_local(name, &mut self.to);
-                } else {
-                    self.names.write_name(name, &mut self.to);
-                }
-                self.prefix(name, prefix);
-                self.enter(name, next)
-            }
+            event => self.start_of_any(name, prefix, event, next),
         }
+    }
+
+    fn start_of_any(
+        &mut self,
+        name: u32,
+        prefix: &str,
+        event: Event,
+        next: RuleId,
+    ) -> Result<(), Fault> {
+        if let Event::StartElementIn(_) = event {
+            self.names.write_local(name, &mut self.to);
+        } else {
+            self.names.write_name(name, &mut self.to);
+        }
+        self.prefix(name, prefix);
+        self.enter(name, next)
     }
 
     /// Into an element that no production names by its declaration.
@@ -535,13 +325,6 @@ impl Walk {
         self.push(name, rule, type_id, next)
     }
 
-    fn make_rule(&mut self) -> Result<RuleId, Fault> {
-        let at = u32::try_from(self.learned.len()).ok().filter(|&at| at < LEARNED);
-        self.learned.extend([0, 0]);
-        self.check()?;
-        Ok(at.ok_or(Fault::Limit(&"table_bytes"))? | LEARNED)
-    }
-
     #[inline]
     fn push(
         &mut self,
@@ -559,31 +342,28 @@ impl Walk {
         Ok(())
     }
 
+    #[inline(always)]
     pub(crate) fn end(&mut self) -> Result<(), Fault> {
         if self.is_learned() {
-            if self.bounded && self.leave_learning(Kind::End, 0)? {
-                return self.end();
-            }
-            let rule = self.rule;
-            if is_content(rule) {
-                let (count, bits) = self.first_part();
-                self.to.bits(count, bits);
-            } else if !self.learned_code(Kind::End, 0) {
-                self.fixed_code(Event::EndElement)?;
-                self.learn_once(rule, Kind::End, 0)?;
-            }
-        } else {
-            let path = match self.nameless_path(Kind::End) {
-                Some(path) => Some(path),
-                None => {
-                    // Simple content must be there, were it the empty string (EXI §8.5.4.1.3.1).
-                    self.characters("")?;
-                    self.path(Kind::End, 0)
-                }
-            };
-            let path = path.ok_or(Fault::Bad(&"the schema does not let the element end here"))?;
-            self.code(&path);
+            return self.learned_end();
         }
+        let Some(path) = self.nameless_path(Kind::End) else { return self.end_without_text() };
+        self.code(&path);
+        self.leave_element()
+    }
+
+    /// Simple content must be there, were it the empty string (EXI §8.5.4.1.3.1).
+    #[cold]
+    fn end_without_text(&mut self) -> Result<(), Fault> {
+        self.characters("")?;
+        let path = self.nameless_path(Kind::End);
+        let path = path.ok_or(Fault::Bad(&"the schema does not let the element end here"))?;
+        self.code(&path);
+        self.leave_element()
+    }
+
+    #[inline]
+    fn leave_element(&mut self) -> Result<(), Fault> {
         if self.stack.len() == self.floor {
             self.leave()?;
             return self.leave_scope();
@@ -625,19 +405,10 @@ impl Walk {
     }
 
     pub(crate) fn characters(&mut self, text: &str) -> Result<(), Fault> {
-        let name = self.name;
         if self.is_learned() {
-            if self.bounded && self.leave_learning(Kind::Characters, 0)? {
-                return self.characters(text);
-            }
-            let rule = self.rule;
-            if !self.learned_code(Kind::Characters, 0) {
-                self.fixed_code(Event::CharactersUntyped)?;
-                self.learn_once(rule, Kind::Characters, 0)?;
-            }
-            self.rule |= 1;
-            return self.value(name, UNTYPED, text, Typed::Text(text));
+            return self.learned_characters(text);
         }
+        let name = self.name;
         if let Some(path) = self.nameless_path(Kind::Characters)
             && let Event::Characters(datatype) = path.production.event
             && self.typed(&path, name, None, datatype, text)?
@@ -652,6 +423,7 @@ impl Walk {
     }
 
     /// Writes an event with a typed value, if the value is of the type. `attribute` has the prefix.
+    #[inline(always)]
     fn typed(
         &mut self,
         path: &Path,
@@ -702,17 +474,7 @@ impl Walk {
     pub(crate) fn attribute(&mut self, name: u32, prefix: &str, text: &str) -> Result<(), Fault> {
         self.touch(name);
         if self.is_learned() {
-            if self.bounded && self.leave_learning(Kind::Attribute, name)? {
-                return self.attribute(name, prefix, text);
-            }
-            let rule = self.rule;
-            if !self.learned_code(Kind::Attribute, name) {
-                self.fixed_code(Event::AttributeAny)?;
-                self.names.write_name(name, &mut self.to);
-                self.learn(rule, Kind::Attribute, name)?;
-            }
-            self.prefix(name, prefix);
-            return self.value(name, UNTYPED, text, Typed::Text(text));
+            return self.learned_attribute(name, prefix, text);
         }
         if name == self.names.initial(XSI_NIL) && self.nil(prefix, text)? {
             return Ok(());

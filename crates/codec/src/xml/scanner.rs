@@ -292,6 +292,12 @@ impl Scanner {
         }
     }
 
+    /// The name of the start tag just found.
+    #[inline(always)]
+    pub(crate) fn start_name(&self) -> NameId {
+        self.token.name
+    }
+
     /// The start tag just found.
     #[inline(always)]
     pub(crate) fn start_tag<'a>(&self, input: &'a str) -> Start<'a> {
