@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-use longwire_codec::Options;
+use longwire_codec::{Limits, Options, exi};
 
 /// Counts what is allocated through Rust.
 struct Counting;
@@ -136,4 +136,35 @@ fn brotli_takes_what_the_table_says() {
         assert!((said.0 / 16..=said.0).contains(&encoder), "{at}: {encoder} of {}", said.0);
         assert!(decoder <= said.1, "{at}: {decoder} of {}", said.1);
     }
+}
+
+/// A decoder of EXI that is kept gives back what large documents took, whatever they filled.
+#[test]
+fn a_kept_decoder_stays_small() {
+    let _turn = TURN.lock();
+    let (options, limits) = (exi::Options::default(), Limits::default());
+    let many = |one: &dyn Fn(u32) -> String| {
+        let all: String = (0..30_000).map(one).collect();
+        exi::encode(format!("<r>{all}</r>").as_bytes(), &options, None, &limits).unwrap()
+    };
+    let streams = [
+        many(&|at| format!("<n{at}>{at}</n{at}>")),
+        many(&|at| format!("<n xmlns='urn:{at}'/>")),
+        many(&|at| format!("<a>a{at}</a>")),
+        many(&|at| format!("<b>b{at}</b>")),
+        many(&|at| format!("<c x{at}='1'/>")),
+        many(&|at| format!("<d>{}</d>", at.to_string().repeat(200))),
+    ];
+    let before = held_bytes();
+    let mut decoder = exi::Decoder::new(&options, Box::new(|_| Ok(None)), &limits);
+    for stream in &streams {
+        decoder.decode(stream, &mut Vec::new()).unwrap();
+        decoder.reset();
+    }
+    decoder
+        .decode(&exi::encode(b"<a/>", &options, None, &limits).unwrap(), &mut Vec::new())
+        .unwrap();
+    let held = (held_bytes() - before).unsigned_abs();
+    println!("exi: {held} held");
+    assert!(held < 20 << 20, "{held}");
 }

@@ -86,6 +86,11 @@ impl Plan {
         self.datatypes.clear();
         self.values.clear();
     }
+
+    /// As before the first block.
+    pub(crate) fn reset(&mut self) {
+        *self = Self { block_size: self.block_size, ..Self::default() };
+    }
 }
 
 /// Appends `bytes` as one stream of DEFLATE (RFC 1951).

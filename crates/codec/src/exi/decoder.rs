@@ -17,7 +17,7 @@ use super::{
         Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId,
         TypeId,
     },
-    read_tables::{Names, Values},
+    read_tables::{KEPT_BYTES, KEPT_ITEMS, Names, Values},
     reading::Reading,
     tables::NONE,
     text::{self, Span, Text},
@@ -83,6 +83,8 @@ struct Tables {
     names: Names,
     values: Values,
     learned: Vec<Learned>,
+    /// How many of them there are; those behind are kept for their memory.
+    rules: usize,
     productions: usize,
 }
 
@@ -94,13 +96,23 @@ impl Tables {
     fn with(names: Names, values: Values) -> Self {
         let mut learned = Vec::with_capacity(FIRST * 2);
         learned.extend([Learned::default(), Learned::default()]);
-        Self { names, values, learned, productions: 0 }
+        Self { names, values, learned, rules: 2, productions: 0 }
+    }
+
+    /// As before the first event; some memory is kept.
+    fn reset(&mut self) {
+        self.names.reset();
+        self.values.reset();
+        self.learned.truncate(KEPT_ITEMS);
+        self.learned.shrink_to(KEPT_ITEMS);
+        self.learned.iter_mut().take(self.rules).for_each(Learned::reset);
+        (self.rules, self.productions) = (2, 0);
     }
 
     fn bytes(&self) -> usize {
         self.names.bytes()
             + self.values.bytes()
-            + self.learned.len() * RULE_BYTES
+            + self.rules * RULE_BYTES
             + self.productions * PRODUCTION_BYTES
     }
 }
@@ -165,6 +177,28 @@ impl Core {
             limits: *limits,
             grammars,
         })
+    }
+
+    /// Whether documents with these options are read by this.
+    pub(crate) fn is_for(&self, options: &Options) -> bool {
+        self.options == *options
+    }
+
+    /// As before the first event, whatever was read and however that ended; some memory is kept.
+    pub(crate) fn reset(&mut self) {
+        self.leave_scopes();
+        self.tables.reset();
+        if let Some(plan) = &mut self.plan {
+            plan.reset();
+        }
+        self.scratch.clear();
+        self.scratch.shrink_to(KEPT_BYTES);
+        self.buffer.reset(KEPT_BYTES);
+        self.stack.clear();
+        self.stack.shrink_to(KEPT_ITEMS);
+        (self.item, self.value) = (Item::StartDocument, Span::default());
+        (self.rule, self.name, self.type_id) = (self.grammars.start, 0, NONE);
+        self.events = 0;
     }
 
     /// Reads the values of channel `at` of the block, from `next` on; `whole`: see [`Core::next`].
@@ -427,7 +461,7 @@ impl Core {
                 Some(element) => element,
                 None => self.make_rule()?,
             };
-            self.tables.names.get_mut(name).rule = rule;
+            self.tables.names.set_rule(name, rule);
         }
         let (rule, type_id) = match self.grammars.elements.get(rule as usize) {
             Some(element) if rule & LEARNED == 0 => (element.first, element.type_id),
@@ -438,9 +472,13 @@ impl Core {
 
     /// A new built-in element grammar.
     fn make_rule(&mut self) -> Result<RuleId, Fault> {
-        let at = u32::try_from(self.tables.learned.len()).ok().filter(|&at| at < LEARNED);
+        let tables = &mut self.tables;
+        let at = u32::try_from(tables.rules).ok().filter(|&at| at < LEARNED);
         let at = at.ok_or(Fault::Limit(&"table_bytes"))?;
-        self.tables.learned.extend([Learned::default(), Learned::default()]);
+        tables.rules += 2;
+        if tables.learned.len() < tables.rules {
+            tables.learned.extend([Learned::default(), Learned::default()]);
+        }
         Ok(at | LEARNED)
     }
 

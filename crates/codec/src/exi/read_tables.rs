@@ -64,7 +64,7 @@ pub(crate) struct Name {
 }
 
 /// What was there before an event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mark {
     text: usize,
     uris: usize,
@@ -82,6 +82,10 @@ pub(crate) struct Names {
     bases: Vec<u32>,
     /// Namespaces whose partition of prefixes grew, in order.
     grown: Vec<u32>,
+    /// Names of the schema that have got a learned rule.
+    ruled: Vec<u32>,
+    /// What there was before the first event.
+    initial: Mark,
 }
 
 impl Names {
@@ -105,7 +109,35 @@ impl Names {
                 tables.add_local(at, text)?;
             }
         }
+        tables.initial = tables.mark();
         Ok(tables)
+    }
+
+    /// As before the first event; some memory is kept.
+    pub(crate) fn reset(&mut self) {
+        self.roll_back(self.initial);
+        for name in self.ruled.drain(..) {
+            if let Some(name) = self.names.get_mut(name as usize) {
+                name.rule = NONE;
+            }
+        }
+        self.text.text.shrink_to(self.initial.text + KEPT_BYTES);
+        self.names.shrink_to(self.initial.names + KEPT_ITEMS);
+        for uri in &mut self.uris {
+            uri.locals.shrink_to(uri.locals.len() + KEPT_ITEMS);
+            uri.prefixes.shrink_to(uri.prefixes.len() + KEPT_ITEMS);
+        }
+        self.uris.shrink_to(self.initial.uris + KEPT_ITEMS);
+        self.grown.shrink_to(self.initial.prefixes + KEPT_ITEMS);
+        self.ruled.shrink_to(KEPT_ITEMS);
+    }
+
+    /// The learned rule of an element.
+    pub(crate) fn set_rule(&mut self, name: u32, rule: u32) {
+        if (name as usize) < self.initial.names {
+            self.ruled.push(name);
+        }
+        self.get_mut(name).rule = rule;
     }
 
     /// Bytes they take, by estimate.
@@ -170,8 +202,7 @@ impl Names {
         &self.names[name as usize]
     }
 
-    #[inline]
-    pub(crate) fn get_mut(&mut self, name: u32) -> &mut Name {
+    fn get_mut(&mut self, name: u32) -> &mut Name {
         &mut self.names[name as usize]
     }
 
@@ -293,6 +324,14 @@ impl Names {
     }
 }
 
+/// Bytes that a buffer keeps from one document to the next: documents that are larger take long
+/// enough to pay for their memory.
+pub(crate) const KEPT_BYTES: usize = 4 << 20;
+/// Likewise entries of a table whose entries may be larger.
+pub(crate) const KEPT_ITEMS: usize = 4096;
+/// Likewise entries of a table of which there are many.
+pub(crate) const KEPT_FEW: usize = 64;
+
 const NO_NAME: Fault = Fault::Bad(&"a local name that is not a name");
 
 /// Whether it is a name for sure, as nearly all are.
@@ -378,6 +417,14 @@ impl Locals {
         }
     }
 
+    fn reset(&mut self) {
+        (self.only, self.gone) = (NONE, 0);
+        self.more.clear();
+        if self.more.capacity() > KEPT_FEW {
+            self.more = VecDeque::new();
+        }
+    }
+
     fn pop_front(&mut self) {
         if std::mem::replace(&mut self.only, NONE) == NONE {
             self.more.pop_front();
@@ -395,6 +442,8 @@ pub(crate) struct Values {
     values: Vec<Value>,
     /// Values of each name by local identifier.
     locals: Vec<Locals>,
+    /// How many of them this document has come to; those behind are kept for their memory.
+    named: usize,
     /// Of a bounded table: what was pushed out since the mark, with its place.
     replaced: Vec<(u32, Value)>,
     local_count: usize,
@@ -418,6 +467,7 @@ impl Values {
             strings: String::new(),
             values: Vec::with_capacity(FIRST),
             locals: Vec::with_capacity(FIRST),
+            named: 0,
             replaced: Vec::new(),
             local_count: 0,
             dead: 0,
@@ -433,7 +483,21 @@ impl Values {
             + self.strings.len()
             + self.values.len() * size_of::<Value>()
             + self.local_count * 4
-            + self.locals.len() * size_of::<Locals>()
+            + self.named * size_of::<Locals>()
+    }
+
+    /// As before the first event; some memory is kept.
+    pub(crate) fn reset(&mut self) {
+        self.text.reset(KEPT_BYTES);
+        self.strings.clear();
+        self.strings.shrink_to(KEPT_BYTES);
+        self.values.clear();
+        self.values.shrink_to(KEPT_BYTES / size_of::<Value>());
+        self.locals.iter_mut().take(self.named).for_each(Locals::reset);
+        self.locals.truncate(KEPT_ITEMS);
+        self.locals.shrink_to(KEPT_ITEMS);
+        self.replaced.clear();
+        (self.named, self.local_count, self.dead, self.next) = (0, 0, 0, 0);
     }
 
     /// Makes a string of what was read since the last time.
@@ -548,8 +612,11 @@ impl Values {
             u32::try_from(self.values.len()).map_err(|_| Fault::Limit(&"table_bytes"))?
         };
         let name = value.name as usize;
-        if name >= self.locals.len() {
-            self.locals.resize_with(name + 1, Locals::default);
+        if name >= self.named {
+            self.named = name + 1;
+            if name >= self.locals.len() {
+                self.locals.resize_with(name + 1, Locals::default);
+            }
         }
         let locals = &mut self.locals[name];
         if locals.count() >= NONE as usize {

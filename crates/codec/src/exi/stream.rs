@@ -10,6 +10,7 @@ use super::{
     decoder::{Core, Item},
     grammar::Grammars,
     header,
+    read_tables::KEPT_BYTES,
     to_xml::ToXml,
 };
 use crate::{Error, Limits};
@@ -96,10 +97,33 @@ pub enum Event<'a> {
 ///
 /// Bit- and byte-packed streams are read as they come, in memory that does not depend on their
 /// length but for what they put into tables; of streams of channels, one block is held.
+///
+/// One decoder may be kept for many documents: [`Decoder::reset`] makes it as new but for its memory
+/// and the names of the schema, which for small documents is most of the work. Tables, buffers and
+/// rules beyond some MiB are given back then.
+///
+/// ```
+/// use longwire_codec::{Limits, exi::{self, Decoder}};
+/// let (options, limits) = (exi::Options::default(), Limits::default());
+/// let mut decoder = Decoder::new(&options, Box::new(|_| Ok(None)), &limits);
+/// let mut text = Vec::new();
+/// for document in ["<a>x</a>", "<b>y</b>"] {
+///     let stream = exi::encode(document.as_bytes(), &options, None, &limits)?;
+///     text.clear();
+///     decoder.decode(&stream, &mut text)?;
+///     assert_eq!(text, document.as_bytes());
+/// }
+/// # Ok::<(), longwire_codec::Error>(())
+/// ```
 pub struct Decoder<'r> {
+    /// Those that hold.
     options: Options,
+    /// Those that were agreed on.
+    agreed: Options,
     resolve: Box<Resolve<'r>>,
     limits: Limits,
+    /// Whether the header was read, and `core` is of this document.
+    ready: bool,
     core: Option<Core>,
     data: Vec<u8>,
     /// Position in `data` in bits.
@@ -116,6 +140,8 @@ pub struct Decoder<'r> {
     /// Of a stream of channels.
     blocks: Option<Blocks>,
     to_xml: Option<ToXml>,
+    /// Whether that is of this document.
+    has_text: bool,
     output_bytes: u64,
 }
 
@@ -127,13 +153,16 @@ impl std::fmt::Debug for Decoder<'_> {
 
 impl<'r> Decoder<'r> {
     /// A decoder before its first block. `options` are those agreed on out of band; a header's own
-    /// options replace them. `resolve` is asked once, with the options that hold.
+    /// options replace them. `resolve` is asked once, with the options that hold; of documents that
+    /// follow each other, again when these differ from those before.
     #[must_use]
     pub fn new(options: &Options, resolve: Box<Resolve<'r>>, limits: &Limits) -> Self {
         Self {
             options: options.clone(),
+            agreed: options.clone(),
             resolve,
             limits: *limits,
+            ready: false,
             core: None,
             data: Vec::new(),
             at: 0,
@@ -145,8 +174,51 @@ impl<'r> Decoder<'r> {
             straight: false,
             blocks: None,
             to_xml: None,
+            has_text: false,
             output_bytes: 0,
         }
+    }
+
+    /// Ready for another document, however far and in what state the last one was left. Nothing of
+    /// it has an influence on the next.
+    pub fn reset(&mut self) {
+        self.data.clear();
+        self.data.shrink_to(KEPT_BYTES);
+        if self.options != self.agreed {
+            self.options = self.agreed.clone();
+        }
+        (self.at, self.before, self.wanted, self.output_bytes) = (0, 0, 0, 0);
+        (self.ready, self.last, self.done, self.aligned) = (false, false, false, false);
+        (self.straight, self.blocks, self.has_text) = (false, None, false);
+    }
+
+    /// Decodes a whole stream after a [`Decoder::reset`], and appends its XML text to `out`. Other
+    /// than [`Decoder::text`] it declares namespaces at the root where prefixes are not kept.
+    ///
+    /// # Errors
+    /// As [`Decoder::text`].
+    pub fn decode(&mut self, stream: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        self.reset();
+        self.push(stream, true)?;
+        self.ready()?;
+        let mut to_xml = self.new_text(!self.options.fragment);
+        std::mem::swap(out, &mut to_xml.out);
+        let result = self.run(&mut to_xml);
+        if result.is_ok() {
+            to_xml.finish();
+        }
+        std::mem::swap(out, &mut to_xml.out);
+        self.to_xml = Some(to_xml);
+        result
+    }
+
+    /// A writer of text for a new document.
+    fn new_text(&mut self, whole: bool) -> ToXml {
+        let prefixes = self.options.preserve.prefixes;
+        self.has_text = true;
+        let Some(mut kept) = self.to_xml.take() else { return ToXml::new(prefixes, whole) };
+        kept.reset(prefixes, whole);
+        kept
     }
 
     /// The options that hold: those of the header once that was read.
@@ -192,7 +264,7 @@ impl<'r> Decoder<'r> {
     /// The next event, or `None` if another block is needed or the stream is over.
     ///
     /// # Errors
-    /// What is not EXI, with its offset, and limits. Behind an error the decoder is of no use.
+    /// What is not EXI, with its offset, and limits. Behind an error only [`Decoder::reset`] helps.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "the event borrows from the decoder")]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
@@ -224,9 +296,9 @@ impl<'r> Decoder<'r> {
     /// # Errors
     /// As [`Decoder::next`], and [`Limits::output_bytes`].
     pub fn text(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
-        let mut to_xml = match self.to_xml.take() {
+        let mut to_xml = match self.to_xml.take_if(|_| self.has_text) {
             Some(to_xml) => to_xml,
-            None if self.ready()? => ToXml::new(self.options.preserve.prefixes, false),
+            None if self.ready()? => self.new_text(false),
             None => return Ok(()),
         };
         std::mem::swap(out, &mut to_xml.out);
@@ -253,7 +325,7 @@ impl<'r> Decoder<'r> {
 
     /// Whether the header was read.
     fn ready(&mut self) -> Result<bool, Error> {
-        if self.core.is_some() {
+        if self.ready {
             return Ok(true);
         }
         let mut from = Reader::new(&self.data, self.at, false);
@@ -268,12 +340,19 @@ impl<'r> Decoder<'r> {
         }
         self.at = from.at;
         self.options = options;
-        let grammars = (self.resolve)(&self.options)?;
-        let grammars = grammars.unwrap_or_else(|| built_in::shared(&self.options));
-        let core = Core::new(grammars, &self.options, &self.limits);
-        let core = core.map_err(|fault| self.error(fault))?;
-        self.blocks = core.plan.is_some().then(|| Blocks::new(&self.options, &self.limits));
-        self.core = Some(core);
+        match &mut self.core {
+            Some(core) if core.is_for(&self.options) => core.reset(),
+            core => {
+                *core = None;
+                let grammars = (self.resolve)(&self.options)?;
+                let grammars = grammars.unwrap_or_else(|| built_in::shared(&self.options));
+                let new = Core::new(grammars, &self.options, &self.limits);
+                self.core = Some(new.map_err(|fault| self.error(fault))?);
+            }
+        }
+        let blocks = self.core.as_ref().is_some_and(|core| core.plan.is_some());
+        self.blocks = blocks.then(|| Blocks::new(&self.options, &self.limits));
+        self.ready = true;
         Ok(true)
     }
 
@@ -299,7 +378,7 @@ impl<'r> Decoder<'r> {
     /// The same where not all is there, or where events come in blocks.
     #[inline(never)]
     fn item_of_block(&mut self) -> Result<bool, Error> {
-        if self.done || (self.core.is_none() && !self.ready()?) {
+        if self.done || !self.ready()? {
             return Ok(false);
         }
         let Some(core) = &mut self.core else { return Ok(false) };
@@ -407,14 +486,9 @@ pub fn decode_with(
     limits: &Limits,
 ) -> Result<Vec<u8>, Error> {
     let mut decoder = Decoder::new(options, Box::new(|options| resolve(options)), limits);
-    decoder.push(stream, true)?;
-    decoder.ready()?;
-    let (prefixes, fragment) = (decoder.options.preserve.prefixes, decoder.options.fragment);
-    let mut to_xml = ToXml::new(prefixes, !fragment);
-    to_xml.out.reserve(stream.len().saturating_mul(4).min(1 << 20));
-    decoder.run(&mut to_xml)?;
-    to_xml.finish();
-    Ok(to_xml.out)
+    let mut out = Vec::with_capacity(stream.len().saturating_mul(4).min(1 << 20));
+    decoder.decode(stream, &mut out)?;
+    Ok(out)
 }
 
 /// Decodes a whole stream to XML text, with the grammars that its options need.

@@ -2,6 +2,7 @@
 
 mod canonical;
 mod kept;
+mod kept_decoder;
 mod profile;
 mod schemas;
 

@@ -128,6 +128,14 @@ impl Text {
         }
     }
 
+    /// Forgets everything, and the memory too if that is more than `most` bytes.
+    pub(crate) fn reset(&mut self, most: usize) {
+        self.end = 0;
+        if self.bytes.len() > most {
+            self.bytes = Vec::new();
+        }
+    }
+
     pub(crate) fn truncate(&mut self, end: usize) {
         self.end = self.end.min(end);
     }

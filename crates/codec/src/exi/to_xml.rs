@@ -5,6 +5,7 @@ mod self_contained;
 use super::{
     bits::Fault,
     decoder::{Core, Item},
+    read_tables::{KEPT_BYTES, KEPT_ITEMS},
     tables::{MAX_PREFIXES, NONE},
     text::{Text, escape},
 };
@@ -104,6 +105,20 @@ impl ToXml {
             floor: 0,
             carried: Vec::new(),
         }
+    }
+
+    /// As [`ToXml::new`]; some memory is kept.
+    pub(crate) fn reset(&mut self, prefixes: bool, whole: bool) {
+        let Self { mut written, mut cache, mut stack, mut in_scope, .. } =
+            std::mem::replace(self, Self::new(prefixes, whole));
+        written.reset(KEPT_BYTES);
+        cache.clear();
+        cache.shrink_to(KEPT_ITEMS);
+        stack.clear();
+        stack.shrink_to(KEPT_ITEMS);
+        in_scope.clear();
+        in_scope.shrink_to(KEPT_ITEMS);
+        (self.written, self.cache, self.stack, self.in_scope) = (written, cache, stack, in_scope);
     }
 
     /// Writes one item.

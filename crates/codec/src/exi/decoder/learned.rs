@@ -1,7 +1,10 @@
 //! Built-in element and fragment grammars as they are learned and walked (EXI §8.4.2, §8.4.3).
 
 use super::{Core, Event, Fault, Item, NO_CODE, Production, Reader, RuleId, UNTYPED, width};
-use crate::exi::built_in::{FRAGMENT, LEARNED, is_content, key};
+use crate::exi::{
+    built_in::{FRAGMENT, LEARNED, is_content, key},
+    read_tables::KEPT_FEW,
+};
 
 /// Productions that a rule has before it takes memory of its own.
 const FEW: usize = 4;
@@ -21,6 +24,15 @@ pub(super) struct Learned {
 }
 
 impl Learned {
+    pub(super) fn reset(&mut self) {
+        let mut many = std::mem::take(&mut self.many);
+        many.clear();
+        if many.capacity() > KEPT_FEW {
+            many = Vec::new();
+        }
+        *self = Self { many, ..Self::default() };
+    }
+
     #[inline]
     fn found(&self) -> &[u32] {
         if self.many.is_empty() {

@@ -41,6 +41,14 @@ impl Scopes {
 }
 
 impl Core {
+    /// Back to the document's own tables, wherever its reading was left.
+    pub(super) fn leave_scopes(&mut self) {
+        if let Some(outermost) = self.scopes.open.drain(..).next() {
+            self.tables = outermost.tables;
+        }
+        (self.scopes.floor, self.scopes.bytes) = (0, 0);
+    }
+
     /// SC and what must follow: SD and the element once more. All of it, or nothing has changed.
     pub(super) fn self_contained(&mut self, from: &mut Reader) -> Result<(), Fault> {
         if self.plan.is_some() {
