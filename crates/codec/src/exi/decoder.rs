@@ -89,7 +89,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn new(grammars: &Grammars, options: &Options) -> Result<Self, Fault> {
+    fn new(grammars: &Arc<Grammars>, options: &Options) -> Result<Self, Fault> {
         Ok(Self::with(Names::new(grammars)?, Values::new(options)))
     }
 
@@ -376,7 +376,6 @@ impl Core {
         if self.plan.is_none() {
             self.scratch.clear();
         }
-        let scratch = self.scratch.len();
         if whole {
             self.tables.values.forget();
             return match self.event(from) {
@@ -385,6 +384,7 @@ impl Core {
                 other => other,
             };
         }
+        let scratch = self.scratch.len();
         let (names, values) = (self.tables.names.mark(), self.tables.values.mark());
         match self.event(from) {
             Err(fault) if from.over() || fault == Fault::Short => {

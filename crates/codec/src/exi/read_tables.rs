@@ -1,7 +1,7 @@
 //! String tables as the decoder has them (EXI §7.3): only ever appended to, so that what an event
 //! that turned out incomplete has added can be taken back.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     Options,
@@ -11,41 +11,12 @@ use super::{
     text::{Span, Text},
 };
 
-/// Text of names, checked once and looked at often.
-#[derive(Clone, Debug, Default)]
-struct Words {
-    text: String,
-    buffer: Text,
-}
-
-impl Words {
-    #[inline]
-    fn str(&self, span: Span) -> &str {
-        self.text.get(span.range()).unwrap_or_default()
-    }
-
-    fn add(&mut self, text: &str) -> Result<Span, Fault> {
-        let begin = self.text.len();
-        self.text.push_str(text);
-        Span::new(begin, self.text.len())
-    }
-
-    /// Appends `count` characters.
-    fn read(&mut self, count: usize, from: &mut Reader) -> Result<Span, Fault> {
-        self.buffer.truncate(0);
-        from.chars(count, &mut self.buffer)?;
-        let begin = self.text.len();
-        self.text.push_str(std::str::from_utf8(self.buffer.since(0)).unwrap_or_default());
-        Span::new(begin, self.text.len())
-    }
-}
-
 #[derive(Clone, Debug, Default)]
 struct Uri {
-    text: Span,
+    text: String,
     /// Numbers of its names.
     locals: Vec<u32>,
-    prefixes: Vec<Span>,
+    prefixes: Vec<String>,
 }
 
 /// A name in the table.
@@ -55,8 +26,6 @@ pub(crate) struct Name {
     pub(crate) uri: u32,
     /// Compact identifier in the namespace.
     pub(crate) id: u32,
-    namespace: Span,
-    local: Span,
     /// Whether it can be the name of an element or attribute.
     valid: bool,
     /// The rule of its global element grammar, or [`NONE`] if that was not asked for yet.
@@ -66,7 +35,7 @@ pub(crate) struct Name {
 /// What was there before an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mark {
-    text: usize,
+    bytes: usize,
     uris: usize,
     names: usize,
     /// Where the last prefix went.
@@ -76,9 +45,15 @@ pub(crate) struct Mark {
 /// Names (EXI §7.3.1, §7.3.2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    text: Words,
+    /// Have the names of the schema, which come first.
+    grammars: Arc<Grammars>,
     uris: Vec<Uri>,
     names: Vec<Name>,
+    /// The names behind those of the schema as text, and strings of earlier documents behind them.
+    locals: Vec<String>,
+    /// Bytes of all texts that are not of the schema.
+    bytes: usize,
+    buffer: Text,
     bases: Vec<u32>,
     /// Namespaces whose partition of prefixes grew, in order.
     grown: Vec<u32>,
@@ -89,24 +64,19 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new(grammars: &Grammars) -> Result<Self, Fault> {
-        let mut tables = Self::default();
+    pub(crate) fn new(grammars: &Arc<Grammars>) -> Result<Self, Fault> {
+        let mut tables = Self { grammars: grammars.clone(), ..Self::default() };
         let names: usize = grammars.uris.iter().map(|uri| uri.locals.len()).sum();
-        let bytes = |uri: &grammar::Uri| uri.locals.iter().map(String::len).sum::<usize>();
-        tables.text.text.reserve(grammars.uris.iter().map(bytes).sum::<usize>() + 256);
         tables.names.reserve(names + 16);
         for uri in &grammars.uris {
-            let text = tables.text.add(&uri.uri)?;
-            let at = tables.add_uri(text)?;
+            let at = tables.add_uri(uri.uri.clone())?;
             for prefix in &uri.prefixes {
-                let text = tables.text.add(prefix)?;
-                tables.add_prefix(at, text)?;
+                tables.add_prefix(at, prefix.clone())?;
             }
             tables.bases.push(u32::try_from(tables.names.len()).unwrap_or(NONE));
             tables.uris[at as usize].locals.reserve(uri.locals.len());
-            for local in &uri.locals {
-                let text = tables.text.add(local)?;
-                tables.add_local(at, text)?;
+            for _ in &uri.locals {
+                tables.add_local(at, true)?;
             }
         }
         tables.initial = tables.mark();
@@ -115,13 +85,21 @@ impl Names {
 
     /// As before the first event; some memory is kept.
     pub(crate) fn reset(&mut self) {
+        let added = self.names.len() - self.initial.names;
+        for local in self.locals.iter_mut().take(added) {
+            if local.capacity() > KEPT_FEW {
+                *local = String::new();
+            }
+        }
+        self.locals.truncate(KEPT_ITEMS);
+        self.locals.shrink_to(KEPT_ITEMS);
+        self.buffer.reset(KEPT_BYTES);
         self.roll_back(self.initial);
         for name in self.ruled.drain(..) {
             if let Some(name) = self.names.get_mut(name as usize) {
                 name.rule = NONE;
             }
         }
-        self.text.text.shrink_to(self.initial.text + KEPT_BYTES);
         self.names.shrink_to(self.initial.names + KEPT_ITEMS);
         for uri in &mut self.uris {
             uri.locals.shrink_to(uri.locals.len() + KEPT_ITEMS);
@@ -142,37 +120,45 @@ impl Names {
 
     /// Bytes they take, by estimate.
     pub(crate) fn bytes(&self) -> usize {
-        self.text.text.len()
+        self.bytes
             + self.uris.len() * 96
             + self.names.len() * size_of::<Name>()
-            + self.grown.len() * 12
+            + (self.names.len() - self.initial.names) * size_of::<String>()
+            + self.grown.len() * 32
     }
 
-    fn add_uri(&mut self, text: Span) -> Result<u32, Fault> {
+    /// Reads so many characters to the buffer.
+    fn text(&mut self, count: usize, from: &mut Reader) -> Result<&str, Fault> {
+        self.buffer.truncate(0);
+        from.chars(count, &mut self.buffer)?;
+        self.bytes += self.buffer.len();
+        Ok(std::str::from_utf8(self.buffer.since(0)).unwrap_or_default())
+    }
+
+    fn add_uri(&mut self, text: String) -> Result<u32, Fault> {
         self.uris.push(Uri { text, ..Uri::default() });
         u32::try_from(self.uris.len() - 1).map_err(|_| Fault::Limit(&"table_bytes"))
     }
 
-    fn add_prefix(&mut self, uri: u32, text: Span) -> Result<u32, Fault> {
+    fn add_prefix(&mut self, uri: u32, text: String) -> Result<u32, Fault> {
         let prefixes = &mut self.uris[uri as usize].prefixes;
         prefixes.push(text);
         self.grown.push(uri);
         u32::try_from(prefixes.len() - 1).map_err(|_| Fault::Limit(&"table_bytes"))
     }
 
-    fn add_local(&mut self, uri: u32, local: Span) -> Result<u32, Fault> {
+    fn add_local(&mut self, uri: u32, valid: bool) -> Result<u32, Fault> {
         let number = u32::try_from(self.names.len()).map_err(|_| Fault::Limit(&"table_bytes"))?;
-        let Uri { text: namespace, locals, .. } = &mut self.uris[uri as usize];
+        let locals = &mut self.uris[uri as usize].locals;
         let id = u32::try_from(locals.len()).map_err(|_| Fault::Limit(&"table_bytes"))?;
         locals.push(number);
-        let namespace = *namespace;
-        self.names.push(Name { uri, id, namespace, local, valid: true, rule: NONE });
+        self.names.push(Name { uri, id, valid, rule: NONE });
         Ok(number)
     }
 
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            text: self.text.text.len(),
+            bytes: self.bytes,
             uris: self.uris.len(),
             names: self.names.len(),
             prefixes: self.grown.len(),
@@ -188,7 +174,7 @@ impl Names {
             self.uris[name.uri as usize].locals.pop();
         }
         self.uris.truncate(mark.uris);
-        self.text.text.truncate(mark.text);
+        self.bytes = mark.bytes;
     }
 
     /// The number of a name of the schema.
@@ -212,30 +198,43 @@ impl Names {
 
     #[inline]
     pub(crate) fn local(&self, name: u32) -> &str {
-        self.text.str(self.get(name).local)
+        self.local_of(name, self.get(name))
+    }
+
+    #[inline]
+    fn local_of(&self, name: u32, entry: &Name) -> &str {
+        let local = match (name as usize).checked_sub(self.initial.names) {
+            Some(added) => self.locals.get(added),
+            None => {
+                let uri = self.grammars.uris.get(entry.uri as usize);
+                uri.and_then(|uri| uri.locals.get(entry.id as usize))
+            }
+        };
+        local.map_or("", String::as_str)
     }
 
     /// Namespace, local name, and the number of the namespace.
     #[inline]
     pub(crate) fn words(&self, name: u32) -> (&str, &str, u32) {
-        let name = self.get(name);
-        (self.text.str(name.namespace), self.text.str(name.local), name.uri)
+        let entry = self.get(name);
+        (self.uri(entry.uri), self.local_of(name, entry), entry.uri)
     }
 
+    #[inline]
     pub(crate) fn uri(&self, uri: u32) -> &str {
-        self.text.str(self.uris[uri as usize].text)
+        &self.uris[uri as usize].text
     }
 
     /// A prefix by its compact identifier.
     pub(crate) fn prefix(&self, uri: u32, prefix: u32) -> &str {
         let prefixes = &self.uris[uri as usize].prefixes;
-        prefixes.get(prefix as usize).map_or("", |&span| self.text.str(span))
+        prefixes.get(prefix as usize).map_or("", String::as_str)
     }
 
     /// A name of the schema (of the first `names`) by a prefix that any declaration has bound and a
     /// local name.
     pub(crate) fn by_prefix(&self, prefix: &str, local: &str, names: u32) -> Option<u32> {
-        let bound = |uri: &Uri| uri.prefixes.iter().any(|&span| self.text.str(span) == prefix);
+        let bound = |uri: &Uri| uri.prefixes.iter().any(|text| text == prefix);
         let uri = self.uris.iter().rposition(bound)?;
         let locals = self.uris[uri].locals.iter().copied().filter(|&name| name < names);
         locals.into_iter().find(|&name| self.local(name) == local)
@@ -246,7 +245,7 @@ impl Names {
         match from.bits(width(self.uris.len() + 1)) {
             0 => {
                 let length = from.length()?;
-                let text = self.text.read(length, from)?;
+                let text = self.text(length, from)?.to_owned();
                 self.add_uri(text)
             }
             id if id as usize <= self.uris.len() => Ok(id - 1),
@@ -268,12 +267,17 @@ impl Names {
             let name = locals.get(id as usize).copied();
             return name.ok_or(Fault::Bad(&"no local name has this number"));
         }
-        let local = self.text.read(length - 1, from)?;
-        let text = self.text.str(local);
-        let valid = is_plain_name(text.as_bytes()) || crate::xml::is_nc_name(text);
-        let name = self.add_local(uri, local)?;
-        self.get_mut(name).valid = valid;
-        Ok(name)
+        let added = self.names.len() - self.initial.names;
+        // One of an earlier document has the memory.
+        let mut local = self.locals.get_mut(added).map(std::mem::take).unwrap_or_default();
+        local.clear();
+        local.push_str(self.text(length - 1, from)?);
+        let valid = is_plain_name(local.as_bytes()) || crate::xml::is_nc_name(&local);
+        match self.locals.get_mut(added) {
+            Some(place) => *place = local,
+            None => self.locals.push(local),
+        }
+        self.add_local(uri, valid)
     }
 
     /// Namespace and local name (EXI §7.1.7), no prefix.
@@ -309,7 +313,7 @@ impl Names {
                     return Err(Fault::Limit(&"16384 prefixes of a namespace"));
                 }
                 let length = from.length()?;
-                let text = self.text.read(length, from)?;
+                let text = self.text(length, from)?.to_owned();
                 let prefix = self.add_prefix(uri, text)?;
                 let text = self.prefix(uri, prefix);
                 if !text.is_empty() && !crate::xml::is_nc_name(text) {

@@ -268,11 +268,8 @@ impl<'r> Decoder<'r> {
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "the event borrows from the decoder")]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
-        if !self.item()? {
+        if !self.item(true)? {
             return Ok(None);
-        }
-        if let Some(core) = &mut self.core {
-            core.look();
         }
         let Some(core) = &self.core else { return Ok(None) };
         // Written where it is handed out: to copy an event costs as much as to read one.
@@ -312,7 +309,7 @@ impl<'r> Decoder<'r> {
         let begin = to_xml.out.len();
         let left = self.limits.output_bytes.saturating_sub(self.output_bytes);
         let most = begin.saturating_add(usize::try_from(left).unwrap_or(usize::MAX));
-        while self.item()? {
+        while self.item(false)? {
             let Some(core) = &self.core else { break };
             to_xml.item(core).map_err(|fault| self.error(fault))?;
             if to_xml.out.len() > most {
@@ -356,21 +353,26 @@ impl<'r> Decoder<'r> {
         Ok(true)
     }
 
-    /// Brings the next event to [`Core::item`], if it is there.
+    /// Brings the next event to [`Core::item`], if it is there. `look`: its value is to be a string.
     #[inline(always)]
-    fn item(&mut self) -> Result<bool, Error> {
+    fn item(&mut self, look: bool) -> Result<bool, Error> {
         let Some(core) = self.core.as_mut().filter(|_| self.straight) else {
-            return self.item_of_block();
+            let found = self.item_of_block();
+            if let Some(core) = self.core.as_mut().filter(|_| look) {
+                core.look();
+            }
+            return found;
         };
         let mut from = Reader::new(&self.data, self.at, self.aligned);
         let found = core.next_of_whole(&mut from);
-        let ended = matches!(core.item, Item::EndDocument);
-        match found {
-            Ok(()) => self.at = from.at,
-            Err(fault) => return Err(self.error(fault)),
+        if let Err(fault) = found {
+            return Err(self.error(fault));
         }
-        if ended {
-            self.finish()?;
+        self.at = from.at;
+        match core.item {
+            Item::Characters | Item::Attribute { .. } if look => core.look(),
+            Item::EndDocument => self.finish()?,
+            _ => {}
         }
         Ok(true)
     }

@@ -108,7 +108,8 @@ fn what_was_read_before_has_no_influence() {
 fn elements_that_can_be_read_alone_leave_nothing() {
     let limits = Limits::default();
     let options = Options { self_contained: true, ..Options::default() };
-    let alone = Options { self_contained_elements: vec![["", "b"].map(str::to_owned)], ..options.clone() };
+    let alone =
+        Options { self_contained_elements: vec![["", "b"].map(str::to_owned)], ..options.clone() };
     let xml = b"<a><b><c>x</c><b><c>x</c></b></b><c>x</c></a>";
     let stream = encode(xml, &alone, None, &limits).unwrap();
     let mut kept = Decoder::new(&options, Box::new(|_| Ok(None)), &limits);
