@@ -12,10 +12,10 @@ use super::{
     bits::{Fault, Reader, width},
     built_in::{FRAGMENT, Fixed, LEARNED, PRODUCTION_BYTES, RULE_BYTES, is_content, key},
     channels::Plan,
+    codes::{Codes, Kind},
     datatype,
     grammar::{
-        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, Rule, RuleId,
-        TypeId,
+        Branch, Coding, Datatype, DatatypeId, Event, Grammars, Production, QName, RuleId, TypeId,
     },
     read_tables::{KEPT_BYTES, KEPT_ITEMS, Names, Values},
     reading::Reading,
@@ -121,6 +121,7 @@ impl Tables {
 #[derive(Debug)]
 pub(crate) struct Core {
     grammars: Arc<Grammars>,
+    codes: Arc<Codes>,
     /// Datatypes as the options have them coded, where that differs from the schema's.
     datatypes: Option<Vec<Datatype>>,
     options: Options,
@@ -157,6 +158,7 @@ impl Core {
             u32::try_from(tables.names.count()).map_err(|_| Fault::Limit(&"table_bytes"))?;
         let xsi_type = tables.names.initial(XSI_TYPE);
         Ok(Self {
+            codes: grammars.codes.get(&grammars),
             datatypes: super::mapping::coded(&grammars, options),
             options: options.clone(),
             fixed: Fixed::new(options),
@@ -413,20 +415,44 @@ impl Core {
         if self.rule & LEARNED != 0 {
             return self.learned_event(from);
         }
-        let production = self.production(from)?;
-        self.apply_now(production, from)
+        let Some(&head) = self.codes.head(self.rule) else { return Err(NO_CODE) };
+        let code = from.bits(head.bits);
+        if code >= head.count {
+            return self.second_event(from);
+        }
+        let Some(&row) = self.codes.row(head, code) else { return Err(NO_CODE) };
+        match row.kind {
+            Kind::Start => {
+                let prefix = self.prefix(row.name, from)?;
+                self.sure(from)?;
+                self.push(row.name, row.what, row.type_id, row.next)?;
+                self.say(Item::Start { name: row.name, prefix })
+            }
+            Kind::End => self.leave(from),
+            Kind::Characters => self.characters(row.what, row.next, from),
+            Kind::Attribute => self.attribute(row.name, row.what, row.next, from),
+            Kind::Other => self.other_event(code, from),
+        }
     }
 
-    /// Reads an event code of a rule that is not learned (EXI §6.2).
-    #[inline(always)]
-    fn production(&self, from: &mut Reader) -> Result<Production, Fault> {
+    /// An event that is not frequent, by the first part of its code.
+    #[inline(never)]
+    fn other_event(&mut self, code: u32, from: &mut Reader) -> Result<(), Fault> {
         let rule = self.grammars.rules.get(self.rule as usize).ok_or(NO_CODE)?;
-        let more = usize::from(!rule.second.is_empty());
-        let code = from.bits(width(rule.first.len() + more)) as usize;
-        if let Some(production) = rule.first.get(code) {
-            return Ok(*production);
-        }
-        second(rule, from)
+        let production = *rule.first.get(code as usize).ok_or(NO_CODE)?;
+        self.apply(production, from)
+    }
+
+    /// The second and third part of an event code (EXI §6.2).
+    #[inline(never)]
+    fn second_event(&mut self, from: &mut Reader) -> Result<(), Fault> {
+        let rule = self.grammars.rules.get(self.rule as usize).ok_or(NO_CODE)?;
+        let code = from.bits(width(rule.second.len())) as usize;
+        let production = match rule.second.get(code).ok_or(NO_CODE)? {
+            Branch::Leaf(production) => *production,
+            Branch::Group(all) => *all.get(from.bits(width(all.len())) as usize).ok_or(NO_CODE)?,
+        };
+        self.apply(production, from)
     }
 
     /// Before anything changes that cannot be taken back.
@@ -491,7 +517,7 @@ impl Core {
         self.grammars.global_elements.get(&self.initial(name)?).copied()
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(
         &mut self,
         name: u32,
@@ -507,7 +533,7 @@ impl Core {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, from: &mut Reader) -> Result<(), Fault> {
         self.sure(from)?;
         if self.stack.len() == self.scopes.floor {
@@ -521,11 +547,6 @@ impl Core {
     /// What a production means, where that is not asked for often.
     #[inline(never)]
     fn apply(&mut self, production: Production, from: &mut Reader) -> Result<(), Fault> {
-        self.apply_now(production, from)
-    }
-
-    #[inline(always)]
-    fn apply_now(&mut self, production: Production, from: &mut Reader) -> Result<(), Fault> {
         let Production { event, next } = production;
         match event {
             Event::StartDocument => {
@@ -636,7 +657,7 @@ impl Core {
         self.say(Item::Attribute { name, prefix })
     }
 
-    #[inline]
+    #[inline(always)]
     fn characters(
         &mut self,
         datatype: DatatypeId,
@@ -800,16 +821,6 @@ impl Core {
             }
         }
         Ok(())
-    }
-}
-
-/// The second and third part of an event code.
-#[inline(never)]
-fn second(rule: &Rule, from: &mut Reader) -> Result<Production, Fault> {
-    let code = from.bits(width(rule.second.len())) as usize;
-    match rule.second.get(code).ok_or(NO_CODE)? {
-        Branch::Leaf(production) => Ok(*production),
-        Branch::Group(all) => all.get(from.bits(width(all.len())) as usize).copied().ok_or(NO_CODE),
     }
 }
 

@@ -4,7 +4,12 @@
 //! What a stream learns itself, built-in element grammars, is not here.
 
 // order: these maps are looked up, and written sorted.
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+use super::codes::Codes;
 
 /// Index of a rule in [`Grammars::rules`].
 pub type RuleId = u32;
@@ -245,4 +250,32 @@ pub struct Grammars {
     pub start: RuleId,
     /// Hash of the schema, so that two sides know that they mean the same.
     pub hash: [u8; 32],
+    /// For decoders.
+    pub(crate) codes: Made,
 }
+
+/// What the first decoder makes of the grammars, which change no more then.
+#[derive(Debug, Default)]
+pub(crate) struct Made(OnceLock<Arc<Codes>>);
+
+impl Made {
+    pub(crate) fn get(&self, grammars: &Grammars) -> Arc<Codes> {
+        self.0.get_or_init(|| Arc::new(Codes::new(grammars))).clone()
+    }
+}
+
+// A copy may be changed before it is used.
+impl Clone for Made {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+// It says nothing that the grammars do not say.
+impl PartialEq for Made {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Made {}

@@ -16,6 +16,7 @@ mod blocks;
 mod built_in;
 mod canonical;
 mod channels;
+mod codes;
 mod datatype;
 mod decoder;
 mod encoder;

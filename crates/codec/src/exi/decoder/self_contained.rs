@@ -102,6 +102,7 @@ impl Core {
     }
 
     /// The end of a self-contained element: EE and ED. All of it, or nothing has changed.
+    #[inline(never)]
     pub(super) fn leave_scope(&mut self, from: &mut Reader) -> Result<(), Fault> {
         let frame = *self.stack.last().ok_or(OTHER)?;
         let rule = std::mem::replace(&mut self.rule, frame.rule);
