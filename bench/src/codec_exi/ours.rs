@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use codec::Limits;
 use codec::exi::schema::{Document, Schema};
-use codec::exi::{self, Alignment, Decoder, DocumentEncoder, Grammars, Options};
+use codec::exi::{Alignment, Decoder, DocumentEncoder, Grammars, Options};
 
 use super::peer::Done;
 
@@ -58,7 +58,8 @@ impl Ours {
     /// When it fails.
     pub(super) fn repeat(&self, verb: &str, input: &[u8], time: Duration) -> Result<Done> {
         // As the peer, whose reader and output are one for all rounds too.
-        let resolve = Box::new(|_: &Options| Ok(self.grammars.clone()));
+        let grammars = self.grammars.clone();
+        let resolve = Box::new(move |_: &Options| Ok(grammars.clone()));
         let mut decoder = Decoder::new(&self.options, resolve, &self.limits);
         let mut text = Vec::new();
         let (begin, mut rounds) = (Instant::now(), 0);
