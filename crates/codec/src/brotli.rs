@@ -220,6 +220,8 @@ pub(crate) struct Decompressor {
     window_log_max: u32,
     begun: bool,
     ended: bool,
+    /// Bytes used of the stream.
+    offset: u64,
 }
 
 impl Decompressor {
@@ -236,12 +238,17 @@ impl Decompressor {
             );
             state.large_window = false;
         }
-        Self { state, window_log_max, begun: false, ended: false }
+        Self { state, window_log_max, begun: false, ended: false, offset: 0 }
     }
 
     /// Whether the stream has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// Bytes that it has used, up to an error if there was one.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// Decodes some of `input` into `room`: bytes used and made.
@@ -265,6 +272,7 @@ impl Decompressor {
             &mut 0,
             &mut self.state,
         );
+        self.offset += used as u64;
         match result {
             BrotliResult::ResultFailure => Err(corrupt("not a brotli stream")),
             BrotliResult::ResultSuccess => {
@@ -343,12 +351,12 @@ impl StreamDecoder for Decompressor {
         out.resize(from + STEP_BYTES, 0);
         let step = self.step(input, out.get_mut(from..).unwrap_or_default());
         out.truncate(from + step.as_ref().map_or(0, |step| step.1));
-        let (used, made) = step?;
+        let (used, made) = step.map_err(|error| error.at(self.offset))?;
         if self.ended && used < input.len() {
-            return Err(corrupt("bytes behind the end"));
+            return Err(corrupt("bytes behind the end").at(self.offset));
         }
         if last && !self.ended && (used, made) == (0, 0) {
-            return Err(corrupt("the stream ends too early"));
+            return Err(corrupt("the stream ends too early").at(self.offset));
         }
         Ok(Step { used, done: self.ended && last })
     }

@@ -5,7 +5,8 @@ use std::fmt;
 /// Why a block or an option was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The peer's bytes are not what the codec produces, or end too early, or go on too long.
+    /// A block of the peer is not what the codec produces, or ends too early, or goes on too long;
+    /// in a stream that is [`Error::Malformed`].
     Corrupt {
         /// Which codec.
         codec: &'static str,
@@ -41,6 +42,21 @@ pub enum Error {
         /// What was refused.
         what: String,
     },
+}
+
+impl Error {
+    /// The same with the place: what is wrong with a block becomes what is wrong with a stream,
+    /// `offset` bytes behind its begin.
+    pub(crate) fn at(self, offset: u64) -> Self {
+        match self {
+            Self::Corrupt { codec, what } => Self::Malformed { codec, offset, what },
+            Self::Length { codec, declared } => {
+                let what = format!("what follows does not decode to its declared {declared} bytes");
+                Self::Malformed { codec, offset, what }
+            }
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Error {

@@ -19,6 +19,17 @@ fn refused(code: usize) -> Error {
     Error::Limit { codec: NAME, what: get_error_name(code).to_owned() }
 }
 
+/// What a decoder's `code` says: a window over the one that was granted is a limit, else damage.
+pub(crate) fn failed(codec: &'static str, code: usize) -> Error {
+    /// `ZSTD_error_frameParameter_windowTooLarge` of zstd_errors.h; codes are returned negative.
+    const WINDOW_TOO_LARGE: usize = 16;
+    let what = get_error_name(code).to_owned();
+    match code.wrapping_neg() {
+        WINDOW_TOO_LARGE => Error::Limit { codec, what: what + ": table_bytes is less" },
+        _ => Error::Corrupt { codec, what },
+    }
+}
+
 fn no_memory() -> Error {
     Error::Limit { codec: NAME, what: "no memory for a context".to_owned() }
 }
@@ -57,10 +68,10 @@ impl StreamDecoder for FrameDecoder {
         let at = out.len();
         let mut source = InBuffer::around(input);
         let mut output = OutBuffer::around_pos(out, at);
-        let hint = self.context.decompress_stream(&mut output, &mut source).map_err(|code| {
-            let what = get_error_name(code).to_owned();
-            Error::Corrupt { codec: NAME, what }
-        })?;
+        let hint = self
+            .context
+            .decompress_stream(&mut output, &mut source)
+            .map_err(|code| failed(NAME, code))?;
         self.between = hint == 0;
         Ok(Step { used: source.pos, done: self.between && last && source.pos == input.len() })
     }

@@ -19,7 +19,7 @@ pub(crate) fn encoder(settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
 }
 
 pub(crate) fn decoder(_: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
-    Ok(Box::new(GzipDecoder { context: None, gzip: false }))
+    Ok(Box::new(GzipDecoder { context: None, gzip: false, offset: 0 }))
 }
 
 struct GzipEncoder {
@@ -55,11 +55,12 @@ struct GzipDecoder {
     /// Of the member that is under way, or of the one that just ended.
     context: Option<Decompress>,
     gzip: bool,
+    /// Bytes used of the stream.
+    offset: u64,
 }
 
 impl StreamDecoder for GzipDecoder {
     fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error> {
-        let corrupt = |what: String| Error::Corrupt { codec: NAME, what };
         out.reserve(STEP_BYTES);
         let mut used = 0;
         loop {
@@ -76,16 +77,19 @@ impl StreamDecoder for GzipDecoder {
                 }
             };
             let before = context.total_in();
-            let status = context
-                .decompress_vec(rest, out, FlushDecompress::None)
-                .map_err(|error| corrupt(error.to_string()))?;
-            used += progress(before, context.total_in()).min(rest.len());
+            let status = context.decompress_vec(rest, out, FlushDecompress::None);
+            let now = progress(before, context.total_in()).min(rest.len());
+            used += now;
+            self.offset += now as u64;
+            let malformed =
+                |what: String| Error::Malformed { codec: NAME, offset: self.offset, what };
+            let status = status.map_err(|error| malformed(error.to_string()))?;
             match (status, input.get(used)) {
                 (Status::StreamEnd, None) => return Ok(Step { used, done: last }),
                 // Members may follow one another (RFC 1952 §2.2).
                 (Status::StreamEnd, Some(&GZIP_ID1)) if self.gzip => self.context = None,
                 (Status::StreamEnd, Some(_)) => {
-                    return Err(corrupt("bytes behind the end".to_owned()));
+                    return Err(malformed("bytes behind the end".to_owned()));
                 }
                 _ => return Ok(Step { used, done: false }),
             }

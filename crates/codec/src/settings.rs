@@ -48,7 +48,7 @@ impl Settings {
         let inner = codec.stream_decoder(self)?;
         let (codec, limits) = (codec.name(), self.limits);
         let left = limits.output_bytes;
-        Ok(Box::new(Bounded { codec, inner, left, limits, held: Vec::new() }))
+        Ok(Box::new(Bounded { codec, inner, left, limits, held: Vec::new(), at: 0, used: 0 }))
     }
 
     /// Encodes a whole message.
@@ -108,6 +108,11 @@ struct Bounded {
     left: u64,
     limits: Limits,
     held: Vec<u8>,
+    /// So much of what is held is done with. It goes when it is half: moving the rest for each of
+    /// many short parts would take the square of the time.
+    at: usize,
+    /// Bytes of the stream that are done with.
+    used: u64,
 }
 
 impl Bounded {
@@ -117,7 +122,9 @@ impl Bounded {
 
     fn step(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error> {
         let before = out.len();
-        let step = self.inner.decode(input, last, out)?;
+        // Where a decoder does not say where, the error is in what it was given.
+        let step = self.inner.decode(input, last, out).map_err(|error| error.at(self.used))?;
+        self.used += step.used as u64;
         let made = out.len() - before;
         self.left = self.left.checked_sub(made as u64).ok_or_else(|| {
             out.truncate(before);
@@ -126,14 +133,19 @@ impl Bounded {
         })?;
         if last && !step.done && step.used == 0 && made == 0 {
             let what = "the input ends early".to_owned();
-            return Err(Error::Corrupt { codec: self.codec, what });
+            let offset = self.used + input.len() as u64;
+            return Err(Error::Malformed { codec: self.codec, offset, what });
         }
         Ok(step)
     }
 
     fn hold(&mut self, input: &[u8]) -> Result<(), Error> {
+        if self.at * 2 >= self.held.len() {
+            self.held.drain(..self.at);
+            self.at = 0;
+        }
         let most = self.limits.message_bytes;
-        if input.len() > most.saturating_sub(self.held.len()) {
+        if input.len() > most.saturating_sub(self.held.len() - self.at) {
             return Err(self.limit(format!("a part is longer than the {most} of message_bytes")));
         }
         self.held.extend_from_slice(input);
@@ -144,7 +156,7 @@ impl Bounded {
 impl StreamDecoder for Bounded {
     fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error> {
         let before = out.len();
-        if self.held.is_empty() {
+        if self.held.len() == self.at {
             let step = self.step(input, last, out)?;
             let is_part = step.used == 0 && out.len() == before && !step.done;
             if !is_part {
@@ -154,10 +166,10 @@ impl StreamDecoder for Bounded {
             return Ok(Step { used: input.len(), done: false });
         }
         self.hold(input)?;
-        let mut held = std::mem::take(&mut self.held);
+        let held = std::mem::take(&mut self.held);
         loop {
-            let step = self.step(&held, last, out)?;
-            held.drain(..step.used);
+            let step = self.step(held.get(self.at..).unwrap_or_default(), last, out)?;
+            self.at += step.used;
             if step.done || step.used == 0 || out.len() > before {
                 self.held = held;
                 return Ok(Step { used: input.len(), done: step.done });

@@ -191,7 +191,7 @@ fn bad_input_is_one_line_and_status_1() {
     let coded = run(&["encode", "--codec", "zstd"], &message()).stdout;
     let cut = &coded[..coded.len() - 1];
     let cases: &[(&[&str], &[u8], &str)] = &[
-        (&["decode", "--codec", "zstd"], b"not zstd", "zstd: corrupt input"),
+        (&["decode", "--codec", "zstd"], b"not zstd", "zstd: at byte 0: "),
         (&["decode", "--codec", "zstd"], cut, "the input ends early"),
         (&["decode", "--codec", "deflate"], b"", "the input ends early"),
         (&["decode", "--codec", "zstd", "--max-output", "100 B"], &coded, "output_bytes"),

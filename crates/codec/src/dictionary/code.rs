@@ -151,29 +151,35 @@ impl Coder {
             rest = tail;
             Some(head)
         };
-        let first = take(1).and_then(<[u8]>::first).ok_or_else(|| corrupt("nothing there"))?;
+        let end = coded.len() as u64;
+        let corrupt = |offset: u64, what: &str| corrupt(what).at(offset);
+        let first = take(1).and_then(<[u8]>::first).ok_or_else(|| corrupt(0, "nothing there"))?;
         let method = Method::ALL.into_iter().find(|method| VERSION | method.number() == *first);
-        let method = method.ok_or_else(|| corrupt(format!("unknown first byte {first:#04x}")))?;
-        let short = take(8).ok_or_else(|| corrupt("ends in the name of the dictionary"))?;
+        let method =
+            method.ok_or_else(|| corrupt(0, &format!("unknown first byte {first:#04x}")))?;
+        let short = take(8).ok_or_else(|| corrupt(end, "ends in the name of the dictionary"))?;
         if *short != self.dictionary.id().short() {
             let id = self.dictionary.id();
-            return Err(corrupt(format!("made with another dictionary than {id}")));
+            return Err(corrupt(1, &format!("made with another dictionary than {id}")));
         }
-        let len = varint::decode(&mut rest, "length").map_err(|e| corrupt(e.to_string()))?;
+        let len = varint::decode(&mut rest, "length").map_err(|e| corrupt(9, &e.to_string()))?;
         let most = self.limits.output_bytes.min(self.limits.message_bytes as u64);
         if len > most {
             let what = format!("message of {len} bytes, over the {most} allowed");
             return Err(Error::Limit { codec: NAME, what });
         }
-        let len = usize::try_from(len).map_err(|_| corrupt("length"))?;
+        let len = usize::try_from(len).map_err(|_| corrupt(9, "length"))?;
         let (given, code) =
-            rest.split_at_checked(CHECK_BYTES).ok_or_else(|| corrupt("too short"))?;
-        let message = self.read(method, code, len)?;
+            rest.split_at_checked(CHECK_BYTES).ok_or_else(|| corrupt(end, "too short"))?;
+        // The libraries do not say where in the code they failed.
+        let begin = end - code.len() as u64;
+        let message = self.read(method, code, len).map_err(|error| error.at(begin))?;
         if message.len() != len {
-            return Err(Error::Length { codec: NAME, declared: len });
+            return Err(Error::Length { codec: NAME, declared: len }.at(begin));
         }
         if check(&message) != *given {
-            return Err(corrupt("the message is not the one that was coded"));
+            let what = "the message is not the one that was coded";
+            return Err(corrupt(begin - CHECK_BYTES as u64, what));
         }
         Ok(message)
     }

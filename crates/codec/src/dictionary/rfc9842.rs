@@ -6,6 +6,7 @@
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
 use crate::brotli::{DICTIONARY_LEVELS, Decompressor, encode_with};
+use crate::frames::failed;
 use crate::{Error, Limits};
 
 use super::Id;
@@ -107,18 +108,22 @@ pub fn decode(
 ) -> Result<Vec<u8>, Error> {
     check_len(form, "dictionary", dictionary, limits)?;
     let magic = form.magic();
-    let rest = coded.strip_prefix(magic).ok_or_else(|| form.corrupt("another first bytes"))?;
+    let rest =
+        coded.strip_prefix(magic).ok_or_else(|| form.corrupt("another first bytes").at(0))?;
     let Some((hash, stream)) = rest.split_at_checked(HASH_BYTES) else {
-        return Err(form.corrupt("ends in the name of the dictionary"));
+        let what = "ends in the name of the dictionary";
+        return Err(form.corrupt(what).at(coded.len() as u64));
     };
     let id = Id::of(dictionary);
     if *hash != id.0 {
-        return Err(form.corrupt(format!("made with another dictionary than {id}")));
+        let what = format!("made with another dictionary than {id}");
+        return Err(form.corrupt(what).at(magic.len() as u64));
     }
     let mut out = Vec::new();
+    let begin = (magic.len() + HASH_BYTES) as u64;
     match form {
-        Form::Dcb => decode_brotli(dictionary, stream, limits, &mut out)?,
-        Form::Dcz => decode_zstd(dictionary, stream, limits, &mut out)?,
+        Form::Dcb => decode_brotli(dictionary, (stream, begin), limits, &mut out)?,
+        Form::Dcz => decode_zstd(dictionary, (stream, begin), limits, &mut out)?,
     }
     Ok(out)
 }
@@ -135,9 +140,10 @@ fn room(form: Form, made: usize, limits: &Limits) -> Result<usize, Error> {
     }
 }
 
+/// `begin` is where the stream begins behind the head.
 fn decode_brotli(
     dictionary: &[u8],
-    stream: &[u8],
+    (stream, begin): (&[u8], u64),
     limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
@@ -150,19 +156,20 @@ fn decode_brotli(
         out.resize(from + room(form, from, limits)?, 0);
         let input = stream.get(at..).unwrap_or_default();
         let step = context.step(input, out.get_mut(from..).unwrap_or_default());
-        let (used, made) = step.inspect_err(|_| out.truncate(from))?;
+        let step = step.inspect_err(|_| out.truncate(from));
+        let (used, made) = step.map_err(|error| error.at(begin + context.offset()))?;
         out.truncate(from + made);
         at += used;
         if context.has_ended() {
             break;
         }
         if (used, made) == (0, 0) {
-            return Err(form.corrupt("the stream ends too early"));
+            return Err(form.corrupt("the stream ends too early").at(begin + at as u64));
         }
     }
     room(form, out.len(), limits)?;
     if at < stream.len() {
-        return Err(form.corrupt("bytes behind the end"));
+        return Err(form.corrupt("bytes behind the end").at(begin + at as u64));
     }
     Ok(())
 }
@@ -202,7 +209,7 @@ fn encode_zstd(
 
 fn decode_zstd(
     dictionary: &[u8],
-    stream: &[u8],
+    (stream, begin): (&[u8], u64),
     limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
@@ -222,7 +229,7 @@ fn decode_zstd(
         let mut output = OutBuffer::around(&mut step);
         let hint = context
             .decompress_stream(&mut output, &mut input)
-            .map_err(|code| form.corrupt(get_error_name(code)))?;
+            .map_err(|code| failed(form.name(), code).at(begin + before as u64))?;
         out.extend_from_slice(&step);
         if hint == 0 && input.pos == stream.len() {
             break;
@@ -231,7 +238,7 @@ fn decode_zstd(
             // A prefix is for one frame (zstd manual); here it is for each.
             context.ref_prefix(dictionary).map_err(refused)?;
         } else if input.pos == before && step.is_empty() {
-            return Err(form.corrupt("the stream ends too early"));
+            return Err(form.corrupt("the stream ends too early").at(begin + before as u64));
         }
     }
     room(form, out.len(), limits).map(|_| ())

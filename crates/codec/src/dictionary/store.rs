@@ -82,8 +82,10 @@ impl Store {
         let head = [&MAGIC[..], &[VERSION]].concat();
         let mut rest = bytes
             .strip_prefix(&head[..])
-            .ok_or_else(|| corrupt(format!("not a file of dictionaries of version {VERSION}")))?;
-        let wrong = |error: proto::Error| corrupt(error.to_string());
+            .ok_or_else(|| corrupt(format!("not a file of dictionaries of version {VERSION}")))
+            .map_err(|error| error.at(0))?;
+        let place = |rest: &[u8]| (bytes.len() - rest.len()) as u64;
+        let wrong = |error: proto::Error| corrupt(error.to_string()).at(head.len() as u64);
         let count = varint::decode(&mut rest, "number of entries").map_err(wrong)?;
         if count > MAX_ENTRIES {
             return Err(over(format!("{count} entries, limit {MAX_ENTRIES}")));
@@ -91,12 +93,14 @@ impl Store {
         let mut entries = Vec::new();
         let mut left = limits.table_bytes;
         for _ in 0..count {
-            let entry = decode_entry(&mut rest, left, limits)?;
+            let offset = place(rest);
+            let entry = decode_entry(&mut rest, left, limits).map_err(|error| error.at(offset))?;
             left -= entry.dictionary.content().len();
             entries.push(entry);
         }
         if !rest.is_empty() {
-            return Err(corrupt(format!("{} bytes behind the end", rest.len())));
+            let what = format!("{} bytes behind the end", rest.len());
+            return Err(corrupt(what).at(place(rest)));
         }
         Ok(Self { entries })
     }
