@@ -363,7 +363,7 @@ impl Driver {
             return self.canonical_text(text, simple);
         }
         let beside = std::mem::replace(&mut self.beside_entity, false);
-        let blank = !beside && text.bytes().all(super::lexical::is_space);
+        let blank = !beside && super::lexical::is_blank(text.as_bytes());
         if !blank || self.keeps_blank(simple) { self.walk.characters(text) } else { Ok(()) }
     }
 
@@ -548,8 +548,8 @@ impl Parts {
         let mut at = 0;
         loop {
             let rest = &document[at..];
-            let (kind, used) = scanner.pull(rest, true)?.unwrap_or((xml::Kind::Eof, 0));
-            at += used;
+            let kind = scanner.pull_whole(rest).map_err(|error| *error)?;
+            at += scanner.used();
             if driver.token(kind, rest, scanner)? {
                 break;
             }

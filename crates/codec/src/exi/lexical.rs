@@ -53,6 +53,18 @@ pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
+/// Whether all is white space. Most of it are the blanks of indentation.
+#[inline]
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+    if bytes.first().is_some_and(|&first| !is_space(first)) {
+        return false;
+    }
+    let (eights, rest) = bytes.as_chunks::<8>();
+    let blank = |eight: &[u8; 8]| *eight == [b' '; 8] || eight.iter().all(|&byte| is_space(byte));
+    // From the end, where texts that begin with a line feed differ.
+    rest.iter().all(|&byte| is_space(byte)) && eights.iter().rev().all(blank)
+}
+
 fn trim(text: &str) -> &str {
     let bytes = text.as_bytes();
     match (bytes.first(), bytes.last()) {

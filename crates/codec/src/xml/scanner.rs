@@ -292,6 +292,44 @@ impl Scanner {
         }
     }
 
+    /// The kind of the next token of an input that is whole; [`Self::used`] are its bytes. Nearly
+    /// all tokens are tags and text of the content, which take the short way.
+    #[inline(always)]
+    pub(crate) fn pull_whole(&mut self, input: &str) -> Result<Kind, Box<Error>> {
+        if self.place == Place::Content && !self.empty && self.lead == 0 {
+            let found = match input.as_bytes() {
+                [] | [b'<', b'!' | b'?', ..] => None,
+                [b'<', b'/', ..] => self.end(input, 0)?,
+                [b'<', ..] => self.start(input, 0)?,
+                _ => self.text(input, 0)?,
+            };
+            let Token { begin, end, used, .. } = self.token;
+            let is_event = |kind: &Kind| *kind != Kind::Text || !is_empty(&input[begin..end]);
+            if let Some(kind) = found.filter(is_event) {
+                self.settle(input, used)?;
+                return Ok(kind);
+            }
+        }
+        Ok(self.advance(input, true)?.unwrap_or(Kind::Eof))
+    }
+
+    /// Goes on behind a token, whose characters are checked.
+    #[inline(always)]
+    fn settle(&mut self, input: &str, used: usize) -> Result<(), Fail> {
+        if used > self.checked {
+            self.check(input, used)?;
+        }
+        self.checked -= used;
+        self.offset += used as u64;
+        Ok(())
+    }
+
+    /// Bytes of the input up to the next token.
+    #[inline(always)]
+    pub(crate) fn used(&self) -> usize {
+        self.token.used
+    }
+
     /// The name of the start tag just found.
     #[inline(always)]
     pub(crate) fn start_name(&self) -> NameId {
@@ -368,11 +406,7 @@ impl Scanner {
                 self.ender = None;
                 continue;
             }
-            if used > self.checked {
-                self.check(input, used)?;
-            }
-            self.checked -= used;
-            self.offset += used as u64;
+            self.settle(input, used)?;
             self.lead = 0;
             self.ender = None;
             return Ok(Some(kind));
