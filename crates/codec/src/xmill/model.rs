@@ -141,6 +141,9 @@ impl Model {
     /// Codes from where it is up to `end`, an index into `text`.
     pub(super) fn code<C: Coder>(&mut self, c: &mut C, end: usize) -> Result<(), Broken> {
         while self.at < end {
+            if c.is_beyond() {
+                return Err(Broken::Short);
+            }
             let before = self.at;
             let Place::Value(mark) = self.outline.place else {
                 self.structure(c, end)?;
@@ -401,6 +404,10 @@ impl Model {
             if C::DECODES {
                 if self.at >= end {
                     return Err(Broken::Overlong);
+                }
+                // Zeros behind the end would go on for long: what is foreseen costs next to nothing.
+                if c.is_beyond() {
+                    return Err(Broken::Short);
                 }
                 self.text.push(byte);
             }

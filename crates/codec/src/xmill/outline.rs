@@ -30,6 +30,8 @@ pub(super) enum Broken {
     Empty,
     /// Bytes that nothing asked for.
     Unused,
+    /// Fewer bytes than what they stand for takes.
+    Short,
 }
 
 impl Broken {
@@ -40,6 +42,7 @@ impl Broken {
             Self::Unknown => "a number of what does not exist",
             Self::Overlong => "a block with more than its length",
             Self::Empty => "nothing where something must stand",
+            Self::Short => "a block whose bytes are used up early",
             Self::Unused => "values that nothing asked for",
         };
         told.to_owned()

@@ -20,8 +20,21 @@ pub(super) trait Coder {
     /// A bit that is set with `chance` of 65536, which is neither 0 nor all.
     fn bit(&mut self, bit: bool, chance: u32) -> bool;
 
+    /// A bit as [`Self::bit`] has it, of which a caller has a guess before it has the chance: what
+    /// follows from the bit can then begin before it is known.
+    #[inline(always)]
+    fn guessed_bit(&mut self, bit: bool, chance: u32, _guess: bool) -> bool {
+        self.bit(bit, chance)
+    }
+
     /// A symbol below 16.
     fn nibble(&mut self, symbol: usize, shares: &Shares) -> usize;
+
+    /// Whether more was read than an encoder would have written.
+    #[inline(always)]
+    fn is_beyond(&self) -> bool {
+        false
+    }
 }
 
 /// Writes behind what `out` already has.
@@ -44,9 +57,15 @@ impl<'a> RangeEncoder<'a> {
         }
         (self.low, self.range) = (low, size);
         if size < 1 << 32 {
-            self.out.extend_from_slice(&low.to_be_bytes()[..4]);
-            (self.low, self.range) = (low << 32, size << 32);
+            self.shift();
         }
+    }
+
+    /// Apart from the rest, for what is foreseen well needs four bytes seldom.
+    #[inline(never)]
+    fn shift(&mut self) {
+        self.out.extend_from_slice(&self.low.to_be_bytes()[..4]);
+        (self.low, self.range) = (self.low << 32, self.range << 32);
     }
 
     #[cold]
@@ -82,12 +101,9 @@ impl Coder for RangeEncoder<'_> {
 
     #[inline(always)]
     fn bit(&mut self, bit: bool, chance: u32) -> bool {
-        let split = (self.range >> CHANCE_BITS) * u64::from(chance);
-        if bit {
-            self.narrow(0, split);
-        } else {
-            self.narrow(split, self.range - split);
-        }
+        let split = (self.range >> CHANCE_BITS).wrapping_mul(u64::from(chance));
+        let other = u64::from(bit).wrapping_sub(1);
+        self.narrow(split & other, split ^ (split ^ self.range.wrapping_sub(split)) & other);
         bit
     }
 
@@ -108,17 +124,19 @@ pub(super) struct RangeDecoder<'a> {
     at: usize,
     code: u64,
     range: u64,
+    /// What a guess was if it was right. A compiler does not know that it is the guess itself and
+    /// must not put what was read in its place, which comes later.
+    right: [bool; 2],
 }
 
 impl<'a> RangeDecoder<'a> {
     pub(super) fn new(input: &'a [u8]) -> Self {
-        let mut this = Self { input, at: 0, code: 0, range: u64::MAX };
+        let mut this = Self { input, at: 0, code: 0, range: u64::MAX, right: [false, true] };
         let high = this.four();
         this.code = high << 32 | this.four();
         this
     }
 
-    #[inline(always)]
     fn four(&mut self) -> u64 {
         let at = self.at;
         self.at += 4;
@@ -134,17 +152,18 @@ impl<'a> RangeDecoder<'a> {
 
     #[inline(always)]
     fn narrow(&mut self, start: u64, size: u64) {
-        self.code -= start;
+        self.code = self.code.wrapping_sub(start);
         self.range = size;
         if size < 1 << 32 {
-            self.code = self.code << 32 | self.four();
-            self.range = size << 32;
+            self.shift();
         }
     }
 
-    /// Whether more was read than an encoder would have written.
-    pub(super) fn is_beyond(&self) -> bool {
-        self.at > self.input.len() + AHEAD_BYTES
+    /// Apart from the rest, as in the encoder.
+    #[inline(never)]
+    fn shift(&mut self) {
+        self.code = self.code << 32 | self.four();
+        self.range <<= 32;
     }
 
     /// Whether all of the input was needed.
@@ -158,13 +177,21 @@ impl Coder for RangeDecoder<'_> {
 
     #[inline(always)]
     fn bit(&mut self, _: bool, chance: u32) -> bool {
-        let split = (self.range >> CHANCE_BITS) * u64::from(chance);
+        let split = (self.range >> CHANCE_BITS).wrapping_mul(u64::from(chance));
         // By arithmetic: which bit it is cannot be foreseen, so that a branch would stall.
         let bit = self.code < split;
         let other = u64::from(bit).wrapping_sub(1);
-        let size = split ^ (split ^ (self.range - split)) & other;
+        let size = split ^ (split ^ self.range.wrapping_sub(split)) & other;
         self.narrow(split & other, size);
         bit
+    }
+
+    #[inline(always)]
+    fn guessed_bit(&mut self, _: bool, chance: u32, guess: bool) -> bool {
+        // Good guesses are right so often that here a branch, which the processor foresees, is
+        // better than to wait for the bit.
+        let bit = self.bit(false, chance);
+        if bit == guess { self.right[usize::from(guess)] } else { opposite(guess) }
     }
 
     #[inline(always)]
@@ -182,6 +209,18 @@ impl Coder for RangeDecoder<'_> {
         self.narrow(start, end - start);
         symbol
     }
+
+    #[inline(always)]
+    fn is_beyond(&self) -> bool {
+        self.at > self.input.len() + AHEAD_BYTES
+    }
+}
+
+/// What a guess was not, apart from the rest so that a branch leads here.
+#[cold]
+#[inline(never)]
+fn opposite(guess: bool) -> bool {
+    !guess
 }
 
 #[cfg(test)]

@@ -10,6 +10,10 @@ use super::range::Coder;
 
 /// Contexts of a byte.
 pub(super) const CONTEXTS: usize = 5;
+/// Sets of weights: four kinds of place, each with up to sixteen lengths of match, or with up to
+/// sixteen numbers of known contexts and eight bits.
+const MATCH_SETS: usize = 4 * 16;
+const KNOWN_SETS: usize = 4 * 16 * 8;
 /// With the byte that followed the last match.
 const INPUTS: usize = 8;
 /// Bytes that must agree before a match is followed.
@@ -20,6 +24,8 @@ const SEEN_MAX: u32 = 60;
 const PLAIN_SEEN_MAX: u32 = 1000;
 /// Bits of a chance in a slot, above the times seen.
 const CHANCE_SHIFT: u32 = 10;
+/// Rows of final chances, as a power of two.
+const REFINED_LOG: u32 = 12;
 const ONE: i32 = 65_536;
 /// A weight in 1/16384 before anything was learned: three tenths.
 const START: i16 = 4915;
@@ -52,22 +58,28 @@ pub(super) struct Strong {
     slots: Vec<Slot>,
     shift: u32,
     /// Weights by kind and length of match, and by the number of contexts known.
-    weights: [Vec<[i16; INPUTS]>; 2],
+    by_match: Box<[[i16; INPUTS]; MATCH_SETS]>,
+    by_known: Box<[[i16; INPUTS]; KNOWN_SETS]>,
     /// Positions by hash of the last bytes.
     places: Vec<u32>,
     follows: usize,
     length: u32,
     /// Chances that the bit of the match is right, by length.
-    right: [u16; 64],
+    right: [u16; 32],
     /// Final chances by the bits so far and the byte before, in steps of the mix.
-    refined: Vec<[u16; 33]>,
-    stretch: Vec<i16>,
+    refined: Box<[[u16; 33]; 1 << REFINED_LOG]>,
+    stretch: Box<[i16; 4096]>,
     gain: i32,
     /// Of what came last, in 1/65536.
     chance: i32,
     /// By times seen, in 1/1024.
-    rates: Vec<i32>,
+    rates: Box<Rates>,
+    /// Of what was read before it was needed, so that the memory has it near by then.
+    ahead: u32,
 }
+
+/// As many as times can be counted: an index of ten bits needs no check.
+type Rates = [i32; 1 << CHANCE_SHIFT];
 
 /// 4096 / (1 + e^-x) at steps of a half from -8 to 8.
 const LOGISTIC: [i32; 33] = [
@@ -75,28 +87,43 @@ const LOGISTIC: [i32; 33] = [
     3608, 3785, 3902, 3976, 4022, 4051, 4069, 4079, 4086, 4090, 4093, 4094, 4095,
 ];
 
-/// Of 65536, for a number of which 256 are one.
+/// Shares of 65536 for numbers from -2048 on, of which 256 are one.
+static SQUASHED: [u16; 4096] = {
+    let mut squashed = [0; 4096];
+    let mut x = 0;
+    while x < 4096 {
+        let at = if x == 0 { 1 } else { x };
+        let (step, part) = (at >> 7, (at & 127) as i32);
+        squashed[x] = ((LOGISTIC[step] * (128 - part) + LOGISTIC[step + 1] * part) >> 3) as u16;
+        x += 1;
+    }
+    squashed
+};
+
+/// Of 65536, for a number of which 256 are one, from -2048 up to 2047.
+#[inline(always)]
 fn squash(x: i32) -> i32 {
-    let x = x.clamp(-2047, 2047) + 2048;
-    let (step, part) = ((x >> 7) as usize, x & 127);
-    (LOGISTIC[step] * (128 - part) + LOGISTIC[(step + 1).min(32)] * part) >> 3
+    i32::from(SQUASHED[x.wrapping_add(2048) as usize & 4095])
 }
 
-/// Moves the chance of an entry towards what came, the less the more often it was seen.
+/// Moves the chance of an entry towards what came, the less the more often it was seen, which is
+/// at most `most`, a number below 2^10.
 #[inline(always)]
-fn learn(entry: &mut u32, bit: bool, rates: &[i32], most: u32) {
+fn learn(entry: &mut u32, bit: bool, rates: &Rates, most: u32) {
     let seen = *entry & 0x3FF;
-    let chance = *entry >> CHANCE_SHIFT;
-    let target = if bit { (1 << 22) - 1 } else { 0 };
-    let away = (target - chance.cast_signed()) >> 3;
-    let step = (away * rates[seen as usize]) >> 7;
-    *entry = chance.wrapping_add_signed(step) << CHANCE_SHIFT | (seen + 1).min(most);
+    let chance = (*entry >> CHANCE_SHIFT).cast_signed();
+    let target = i32::from(bit).wrapping_neg() & ((1 << 22) - 1);
+    let away = target.wrapping_sub(chance) >> 3;
+    let step = away.wrapping_mul(rates[seen as usize]) >> 7;
+    // The chance stays between 0 and the target, so that nothing is carried out of its bits.
+    let step = step.cast_unsigned() << CHANCE_SHIFT;
+    *entry = entry.wrapping_add(step).wrapping_add((seen + 1).min(most)).wrapping_sub(seen);
 }
 
 impl Strong {
     pub(super) fn new(log: u32) -> Self {
         let slots_log = log.saturating_sub(1).clamp(11, 17);
-        let mut stretch = vec![0; 4096];
+        let mut stretch = Box::new([0; 4096]);
         let mut from = 0;
         for x in -2047..2048_i16 {
             let to = (squash(i32::from(x)) >> 4) as usize;
@@ -110,22 +137,24 @@ impl Strong {
         }
         let mut row = [0; 33];
         for (i, entry) in row.iter_mut().enumerate() {
-            *entry = squash((i as i32 - 16) * 128).min(65_535) as u16;
+            *entry = squash(((i as i32 - 16) * 128).clamp(-2047, 2047)) as u16;
         }
-        let rates = (0..=PLAIN_SEEN_MAX).map(|seen| 2048 / (2 * seen.cast_signed() + 3)).collect();
+        let rates = std::array::from_fn(|seen| 2048 / (2 * seen as i32 + 3));
         Self {
             slots: vec![Slot([EVEN; 16]); 1 << slots_log],
             shift: 32 - slots_log,
-            weights: [vec![[START; INPUTS]; 4 * 16], vec![[START; INPUTS]; 4 * 16 * 8]],
+            by_match: Box::new([[START; INPUTS]; MATCH_SETS]),
+            by_known: Box::new([[START; INPUTS]; KNOWN_SETS]),
             places: vec![0; 1 << log.clamp(10, 18)],
             follows: 0,
             length: 0,
-            right: [50_000; 64],
-            refined: vec![row; 1 << 12],
+            right: [50_000; 32],
+            refined: Box::new([row; 1 << REFINED_LOG]),
             stretch,
             gain: 0,
             chance: ONE / 2,
-            rates,
+            rates: Box::new(rates),
+            ahead: 0,
         }
     }
 
@@ -175,7 +204,7 @@ impl Strong {
     pub(super) fn plain_byte<C: Coder>(&mut self, c: &mut C, byte: u8, h: u32) -> u8 {
         let mut bits = 1_u32;
         for half in [4, 0] {
-            let low = if half == 4 { 0 } else { bits.wrapping_mul(0x9E37_79B1) };
+            let low = if half == 4 { 0 } else { lower_half(bits) };
             let (slot, _) = self.slot(h ^ low);
             let mut node = 1;
             for i in (half..half + 4).rev() {
@@ -216,14 +245,14 @@ impl Strong {
     pub(super) fn byte<C: Coder>(&mut self, c: &mut C, byte: u8, s: &Situation) -> u8 {
         let predicted = self.predicted(s);
         let mut expected = predicted.map(u32::from);
-        let length = if expected.is_some() { self.length.min(31) } else { 0 };
+        let length = if expected.is_some() { self.length.min(31) as usize } else { 0 };
         let mut slots = [0; CONTEXTS];
         let mut known = 0;
         let mut bits = 1_u32;
         for i in 0..8 {
             if i & 3 == 0 {
                 known = 0;
-                let low = if i == 0 { 0 } else { bits.wrapping_mul(0x9E37_79B1) };
+                let low = if i == 0 { 0 } else { lower_half(bits) };
                 for (slot, h) in slots.iter_mut().zip(s.contexts) {
                     let (at, found) = self.slot(h ^ low);
                     *slot = at;
@@ -234,25 +263,30 @@ impl Strong {
             let node = (top | bits & (top - 1)) as usize;
             let mut inputs = [0_i16; INPUTS];
             for (input, &slot) in inputs.iter_mut().zip(&slots) {
-                let entry = self.slots[slot].0[node];
-                let stretched = self.stretch[(entry >> 20) as usize];
-                *input = if entry & 0x3FF == 0 { 0 } else { stretched };
+                let entry = self.slots[slot].0[node & 15];
+                let known = i16::from(entry & 0x3FF != 0).wrapping_neg();
+                *input = self.stretch[(entry >> 20) as usize] & known;
+            }
+            let row = refined_row(s.recent as u32 & 0xFF, bits);
+            self.ahead ^= u32::from(self.refined[row][0] ^ self.refined[row][32]);
+            if C::DECODES {
+                match (i, expected) {
+                    (0, Some(byte)) => self.read_ahead(&s.contexts, 16 | byte >> 4),
+                    (3, None) => {
+                        self.read_ahead(&s.contexts, bits << 1);
+                        self.read_ahead(&s.contexts, bits << 1 | 1);
+                    }
+                    _ => {}
+                }
             }
             let want = expected.map(|byte| byte >> (7 - i) & 1);
             if let Some(want) = want {
-                let right = self.stretch[usize::from(self.right[length as usize] >> 4)];
+                let right = self.stretch[usize::from(self.right[length] >> 4)];
                 inputs[CONTEXTS] = if want == 1 { right } else { -right };
             }
-            let matched = if want.is_some() { 1 + length as usize / 4 } else { 0 };
+            let matched = if want.is_some() { 1 + length / 4 } else { 0 };
             let sets = [s.kind * 16 + matched, (s.kind * 16 + known) * 8 + i];
-            let bit = self.mixed(
-                c,
-                byte >> (7 - i) & 1 == 1,
-                &inputs,
-                sets,
-                bits,
-                s.recent as u32 & 0xFF,
-            );
+            let bit = self.mixed(c, byte >> (7 - i) & 1 == 1, &inputs, sets, row, want);
             if s.trial {
                 let alone = (self.slots[slots[0]].0[node] >> 16).max(1).cast_signed();
                 let alone = if bit { alone } else { ONE - alone };
@@ -262,11 +296,11 @@ impl Strong {
                 learn(&mut self.slots[slot].0[node], bit, &self.rates, SEEN_MAX);
             }
             if let Some(want) = want {
-                let right = &mut self.right[length as usize];
+                let right = &mut self.right[length];
                 if (want == 1) == bit {
-                    *right += (65_400 - *right) >> 6;
+                    *right = right.wrapping_add(65_400_u16.wrapping_sub(*right) >> 6);
                 } else {
-                    *right -= (*right - 100) >> 5;
+                    *right = right.wrapping_sub(right.wrapping_sub(100) >> 5);
                     expected = None;
                 }
             }
@@ -284,6 +318,15 @@ impl Strong {
         byte
     }
 
+    /// Reads the slots of a lower half that may come.
+    #[inline(always)]
+    fn read_ahead(&mut self, contexts: &[u32; CONTEXTS], bits: u32) {
+        let low = lower_half(bits);
+        for h in contexts {
+            self.ahead ^= self.slots[((h ^ low) >> self.shift) as usize].0[0];
+        }
+    }
+
     #[inline(always)]
     fn mixed<C: Coder>(
         &mut self,
@@ -291,42 +334,63 @@ impl Strong {
         bit: bool,
         inputs: &[i16; INPUTS],
         sets: [usize; 2],
-        bits: u32,
-        before: u32,
+        row: usize,
+        want: Option<u32>,
     ) -> bool {
-        let mut outs = [0; 2];
-        for k in 0..2 {
-            let weights = &self.weights[k][sets[k]];
-            let mut sum = 0_i32;
-            for i in 0..INPUTS {
-                let part = i32::from(inputs[i]).wrapping_mul(i32::from(weights[i]));
-                sum = sum.wrapping_add(part);
+        let by_match = &mut self.by_match[sets[0] % MATCH_SETS];
+        let by_known = &mut self.by_known[sets[1] % KNOWN_SETS];
+        let outs = [weighed(inputs, by_match), weighed(inputs, by_known)];
+        let mix = outs[0].wrapping_add(outs[1]) >> 1;
+        let place = mix.wrapping_add(2048);
+        let (step, part) = ((place >> 7) as usize & 31, place & 127);
+        let row = &mut self.refined[row % (1 << REFINED_LOG)];
+        let (left, right) = (i32::from(row[step]), i32::from(row[step + 1]));
+        let refined = left.wrapping_mul(128 - part).wrapping_add(right.wrapping_mul(part)) >> 7;
+        let chance = (squash(mix).wrapping_add(refined) >> 1).clamp(24, 65_536 - 24);
+        let bit = match want {
+            Some(want) => c.guessed_bit(bit, chance as u32, want == 1),
+            None => {
+                let sum = inputs.iter().fold(0_i16, |sum, input| sum.wrapping_add(*input));
+                c.guessed_bit(bit, chance as u32, sum > 0)
             }
-            outs[k] = (sum >> 14).clamp(-2047, 2047);
-        }
-        let mix = (outs[0] + outs[1]) >> 1;
-        let row = ((before << 8 | bits).wrapping_mul(0x9E37_79B1) >> 20) as usize;
-        let place = mix + 2048;
-        let (step, part) = ((place >> 7) as usize, place & 127);
-        let row = &mut self.refined[row];
-        let (left, right) = (i32::from(row[step]), i32::from(row[(step + 1).min(32)]));
-        let refined = (left * (128 - part) + right * part) >> 7;
-        let chance = ((squash(mix) + refined) >> 1).clamp(24, 65_536 - 24);
-        let bit = c.bit(bit, chance as u32);
+        };
         self.chance = if bit { chance } else { ONE - chance };
-        let target = if bit { 65_535 } else { 0 };
+        let target = i32::from(bit).wrapping_neg() & 65_535;
         let entry = &mut row[step + usize::from(part >= 64)];
-        *entry = (i32::from(*entry) + ((target - i32::from(*entry)) >> 6)).clamp(16, 65_519) as u16;
-        for k in 0..2 {
+        let refined = i32::from(*entry);
+        let refined = refined.wrapping_add(target.wrapping_sub(refined) >> 6);
+        *entry = refined.clamp(16, 65_519) as u16;
+        for (weights, out) in [by_match, by_known].into_iter().zip(outs) {
             // In 1/4096, as the step of the gradient.
-            let error = ((target - squash(outs[k])) >> 4).wrapping_mul(6) as i16;
-            let weights = &mut self.weights[k][sets[k]];
-            for i in 0..INPUTS {
-                let twice = i32::from(inputs[i] << 1).wrapping_mul(i32::from(error)) >> 16;
+            let error = (target.wrapping_sub(squash(out)) >> 4).wrapping_mul(6) as i16;
+            for (weight, input) in weights.iter_mut().zip(inputs) {
+                let twice = i32::from(input << 1).wrapping_mul(i32::from(error)) >> 16;
                 let step = (twice as i16).wrapping_add(1) >> 1;
-                weights[i] = weights[i].saturating_add(step);
+                *weight = weight.saturating_add(step);
             }
         }
         bit
     }
+}
+
+/// What the contexts of the lower half of a byte differ in, by its bits so far.
+#[inline(always)]
+fn lower_half(bits: u32) -> u32 {
+    bits.wrapping_mul(0x9E37_79B1)
+}
+
+/// The row of final chances by the byte before and the bits so far.
+#[inline(always)]
+fn refined_row(before: u32, bits: u32) -> usize {
+    ((before << 8 | bits).wrapping_mul(0x9E37_79B1) >> (32 - REFINED_LOG)) as usize
+}
+
+/// What the inputs say together, in the range of [`squash`].
+#[inline(always)]
+fn weighed(inputs: &[i16; INPUTS], weights: &[i16; INPUTS]) -> i32 {
+    let mut sum = 0_i32;
+    for (input, weight) in inputs.iter().zip(weights) {
+        sum = sum.wrapping_add(i32::from(*input).wrapping_mul(i32::from(*weight)));
+    }
+    (sum >> 14).clamp(-2047, 2047)
 }

@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use super::model::Model;
+use super::range::{RangeDecoder, RangeEncoder};
 use super::*;
 use crate::{Limits, Settings};
 
@@ -218,4 +220,38 @@ proptest! {
             prop_assert!(out.len() <= 1 << 16);
         }
     }
+}
+
+/// The model takes time for what comes out of it, so that a block must not go on when its bytes are
+/// used up.
+#[test]
+fn a_block_whose_bytes_are_used_up_is_refused_at_once() {
+    for len in [0, 1, 2, 8, 40] {
+        for byte in [0, 0x5A, 0xFF] {
+            let coded = vec![byte; len];
+            let mut model = Model::new(20);
+            let went = model.code(&mut RangeDecoder::new(&coded), 1 << 20);
+            let made = model.position();
+            // A bit costs a two-thousandth of a bit at least, and the coder reads ahead.
+            let most = (len + 16) * 8 * 2000 / 8;
+            assert!(went.is_err() && made < most, "{len} of {byte:#x}: {went:?}, {made}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_cut_short_makes_no_more_than_its_bytes_say() {
+    let document = table(3000);
+    let mut coded = Vec::new();
+    let (mut model, end) = (Model::new(17), document.len());
+    model.text.extend_from_slice(document.as_bytes());
+    let mut coder = RangeEncoder::new(&mut coded);
+    model.code(&mut coder, end).unwrap();
+    coder.finish();
+    let cut = coded.len() / 10;
+    let mut model = Model::new(17);
+    assert!(model.code(&mut RangeDecoder::new(&coded[..cut]), end).is_err());
+    assert!(model.position() < end / 2, "{} of {end}", model.position());
+    let same = model.text.iter().zip(document.as_bytes()).take_while(|(a, b)| a == b).count();
+    assert!(same > 1000, "{same}");
 }
