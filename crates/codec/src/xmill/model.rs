@@ -405,7 +405,7 @@ impl Model {
                 if self.at >= end {
                     return Err(Broken::Overlong);
                 }
-                // Zeros behind the end would go on for long: what is foreseen costs next to nothing.
+                // Zeros behind the end would go on for long: what is expected costs nearly nothing.
                 if c.is_beyond() {
                     return Err(Broken::Short);
                 }

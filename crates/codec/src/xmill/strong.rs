@@ -270,14 +270,7 @@ impl Strong {
             let row = refined_row(s.recent as u32 & 0xFF, bits);
             self.ahead ^= u32::from(self.refined[row][0] ^ self.refined[row][32]);
             if C::DECODES {
-                match (i, expected) {
-                    (0, Some(byte)) => self.read_ahead(&s.contexts, 16 | byte >> 4),
-                    (3, None) => {
-                        self.read_ahead(&s.contexts, bits << 1);
-                        self.read_ahead(&s.contexts, bits << 1 | 1);
-                    }
-                    _ => {}
-                }
+                self.read_ahead(&s.contexts, i, bits, expected);
             }
             let want = expected.map(|byte| byte >> (7 - i) & 1);
             if let Some(want) = want {
@@ -318,12 +311,23 @@ impl Strong {
         byte
     }
 
-    /// Reads the slots of a lower half that may come.
+    /// Reads the slots of the lower half: of the one that is expected, or, once there are only two,
+    /// of both that may come.
     #[inline(always)]
-    fn read_ahead(&mut self, contexts: &[u32; CONTEXTS], bits: u32) {
-        let low = lower_half(bits);
-        for h in contexts {
-            self.ahead ^= self.slots[((h ^ low) >> self.shift) as usize].0[0];
+    fn read_ahead(&mut self, contexts: &[u32; CONTEXTS], i: usize, bits: u32, byte: Option<u32>) {
+        let mut read = |bits| {
+            for h in contexts {
+                let slot = (h ^ lower_half(bits)) >> self.shift;
+                self.ahead ^= self.slots[slot as usize].0[0];
+            }
+        };
+        match (i, byte) {
+            (0, Some(byte)) => read(16 | byte >> 4),
+            (3, None) => {
+                read(bits << 1);
+                read(bits << 1 | 1);
+            }
+            _ => {}
         }
     }
 

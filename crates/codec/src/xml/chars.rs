@@ -151,8 +151,8 @@ pub fn is_nc_name(text: &str) -> bool {
         || (is_name(text) && !text.contains(':'))
 }
 
-/// [`is_nc_name`] of what [`name_end`] found, or of a part of it that has no colon: in ASCII only the
-/// first byte is left to look at.
+/// [`is_nc_name`] of what [`name_end`] found, or of a part of it that has no colon: in ASCII only
+/// the first byte is left to look at.
 pub(super) fn is_nc_part(text: &str) -> bool {
     let first = text.as_bytes().first();
     let start = first.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');
