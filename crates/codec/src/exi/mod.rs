@@ -1,7 +1,7 @@
 //! Efficient XML Interchange (EXI) 1.0, Second Edition (W3C Recommendation, 11 February 2014).
 //!
-//! [`encode`] and [`decode`] take whole documents, [`DocumentEncoder`] many of them, [`Encoder`] and
-//! [`Decoder`] blocks of one; with a schema they walk the [`Grammars`] that [`Schema`] makes.
+//! [`encode`] and [`decode`] take whole documents, [`DocumentEncoder`] many of them, [`Encoder`]
+//! and [`Decoder`] blocks of one; with a schema they walk the [`Grammars`] that [`Schema`] makes.
 //!
 //! ```
 //! use longwire_codec::{Limits, exi};
