@@ -87,7 +87,7 @@ impl<'a> Encoder<'a> {
         let mut at = 0;
         loop {
             let rest = &document[at..];
-            let Some((kind, used)) = scanner.pull(rest, true)? else { return body.finish() };
+            let kind = scanner.pull_whole(rest).map_err(|error| *error)?;
             match kind {
                 Token::Start => body.start(&scanner.start_tag(rest), scanner)?,
                 Token::End => body.end()?,
@@ -99,7 +99,7 @@ impl<'a> Encoder<'a> {
                 }
                 Token::Eof => return body.finish(),
             }
-            at += used;
+            at += scanner.used();
             if body.bytes.len() as u64 > limits.output_bytes {
                 let what = format!("output over output_bytes {}", limits.output_bytes);
                 return Err(Error::Limit { codec: NAME, what });
