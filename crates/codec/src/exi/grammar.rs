@@ -4,10 +4,8 @@
 //! What a stream learns itself, built-in element grammars, is not here.
 
 // order: these maps are looked up, and written sorted.
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use super::codes::Codes;
 

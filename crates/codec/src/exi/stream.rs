@@ -98,9 +98,9 @@ pub enum Event<'a> {
 /// Bit- and byte-packed streams are read as they come, in memory that does not depend on their
 /// length but for what they put into tables; of streams of channels, one block is held.
 ///
-/// One decoder may be kept for many documents: [`Decoder::reset`] makes it as new but for its memory
-/// and the names of the schema, which for small documents is most of the work. Tables, buffers and
-/// rules beyond some MiB are given back then.
+/// One decoder may be kept for many documents: [`Decoder::reset`] makes it as new but for its
+/// memory and the names of the schema, which for small documents is most of the work. Tables,
+/// buffers and rules beyond some MiB are given back then.
 ///
 /// ```
 /// use longwire_codec::{Limits, exi::{self, Decoder}};
@@ -353,7 +353,8 @@ impl<'r> Decoder<'r> {
         Ok(true)
     }
 
-    /// Brings the next event to [`Core::item`], if it is there. `look`: its value is to be a string.
+    /// Brings the next event to [`Core::item`], if it is there. `look`: its value is to be a
+    /// string.
     #[inline(always)]
     fn item(&mut self, look: bool) -> Result<bool, Error> {
         let Some(core) = self.core.as_mut().filter(|_| self.straight) else {

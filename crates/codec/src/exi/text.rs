@@ -188,6 +188,14 @@ pub(crate) fn special(word: u64) -> u64 {
     (low | quote | angle) & (ONES << 7)
 }
 
+/// Whether XML has a short text as it is.
+pub(crate) fn is_plain(text: &[u8]) -> bool {
+    let (eights, rest) = text.as_chunks::<8>();
+    let mut last = [b' '; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    eights.iter().chain([&last]).all(|eight| special(u64::from_be_bytes(*eight)) == 0)
+}
+
 /// Appends text, or the value of an attribute, with references where XML wants them.
 pub(crate) fn escape(text: &[u8], attribute: bool, out: &mut Vec<u8>) {
     let mut rest = text;
@@ -248,6 +256,16 @@ mod tests {
                 let seen = special(u64::from_be_bytes(word)) != 0;
                 assert_eq!(seen, SPECIAL[usize::from(byte)], "{byte}");
             }
+        }
+    }
+
+    #[test]
+    fn short_texts_are_plain_or_not() {
+        for text in ["", "a", "eight by", "more than eight", "é and Ø, é and Ø"] {
+            assert!(is_plain(text.as_bytes()), "{text}");
+        }
+        for text in ["<", "a&", "eight b\n", "more than \t", "é\"", "é<é<é<é<é"] {
+            assert!(!is_plain(text.as_bytes()), "{text}");
         }
     }
 
