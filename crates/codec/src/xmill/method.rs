@@ -43,6 +43,11 @@ impl Method {
         }
     }
 
+    /// What a first block is coded with too, to see which is shorter: fast enough to cost little.
+    pub(super) fn other(self) -> Option<(Self, i8)> {
+        (self == Self::Strong).then_some((Self::Split(Back::Zstd), 9))
+    }
+
     /// Its number in the first byte of a stream.
     pub(super) fn number(self) -> u8 {
         match self {

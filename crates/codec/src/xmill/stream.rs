@@ -19,6 +19,9 @@ const BLOCK_BYTES: usize = 1 << 20;
 const STORED_BYTES: usize = 64 << 10;
 /// More than a byte of such a block can become: some twelve bits of chances and two half bytes.
 const WORST: usize = 64;
+/// A first block of at least so many bytes is coded in columns too where the method is another: in
+/// less there is no room for rows long enough.
+const COMPARED_BYTES: usize = 4 << 10;
 /// Longest number of the frame: 7 bits a byte.
 const NUMBER_BYTES: usize = 4;
 
@@ -44,7 +47,12 @@ impl Codec for Xmill {
     fn encoder_bytes(&self, options: Options) -> usize {
         let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
         let (method, level) = Method::of_level(options.level);
-        method.table_bytes(window_log, Some(level)) + (3 << window_log) + 8 * BLOCK_BYTES
+        let other = method.other().map_or(0, |(other, level)| {
+            // Beside it for the first block.
+            other.table_bytes(window_log, Some(level))
+        });
+        let tables = method.table_bytes(window_log, Some(level)) + other;
+        tables + (3 << window_log) + 8 * BLOCK_BYTES
     }
 
     fn decoder_bytes(&self, options: Options) -> usize {
@@ -104,6 +112,48 @@ impl StreamEncoder {
         let limits = settings.limits;
         Ok(Self { limits, method, level, window_log, context: None, closed: false })
     }
+
+    /// Codes the first block of `bytes`, after which `last` says that nothing follows; gives the
+    /// context for the others.
+    fn begin(&self, bytes: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Context, Error> {
+        let (block, last_block) = (first_block(bytes), last && bytes.len() <= BLOCK_BYTES);
+        let mut window_log = self.window_log;
+        if last {
+            // The whole is known: small messages take small tables.
+            let bits = usize::BITS - bytes.len().leading_zeros();
+            let bits = u8::try_from(bits).unwrap_or(u8::MAX);
+            window_log = bits.clamp(WINDOW_LOG_MIN, window_log);
+        }
+        let limit = self.limits.table_bytes;
+        while window_log > WINDOW_LOG_MIN
+            && self.method.table_bytes(window_log, Some(self.level)) > limit
+        {
+            window_log -= 1;
+        }
+        let with = |method: Method, level: i8| {
+            let mut coded = vec![VERSION | method.number(), window_log];
+            let mut context = Context::new(method, window_log, Some(level), &self.limits)?;
+            encode_block(&mut context, block, last_block, &mut coded)?;
+            Ok::<_, Error>((coded, context))
+        };
+        let (mut coded, mut context) = with(self.method, self.level)?;
+        // Where every value follows from the one before, columns are shorter than any guess.
+        if let Some((method, level)) = self.method.other()
+            && block.len() >= COMPARED_BYTES
+            && method.table_bytes(window_log, Some(level)) <= limit
+        {
+            let other = with(method, level)?;
+            if other.0.len() < coded.len() {
+                (coded, context) = other;
+            }
+        }
+        out.append(&mut coded);
+        Ok(context)
+    }
+}
+
+fn first_block(bytes: &[u8]) -> &[u8] {
+    bytes.get(..BLOCK_BYTES).unwrap_or(bytes)
 }
 
 impl Encoder for StreamEncoder {
@@ -113,35 +163,24 @@ impl Encoder for StreamEncoder {
             return Err(Error::Option { what });
         }
         self.closed = last;
+        if block.is_empty() && !last {
+            return Ok(());
+        }
+        let (mut rest, mut ended) = (block, false);
         let context = match &mut self.context {
             Some(context) => context,
-            none => {
-                let mut window_log = self.window_log;
-                if last {
-                    // The whole is known: small messages take small tables.
-                    let bits = usize::BITS - block.len().leading_zeros();
-                    let bits = u8::try_from(bits).unwrap_or(u8::MAX);
-                    window_log = bits.clamp(WINDOW_LOG_MIN, window_log);
-                }
-                while window_log > WINDOW_LOG_MIN
-                    && self.method.table_bytes(window_log, Some(self.level))
-                        > self.limits.table_bytes
-                {
-                    window_log -= 1;
-                }
-                out.extend([VERSION | self.method.number(), window_log]);
-                let level = Some(self.level);
-                none.insert(Context::new(self.method, window_log, level, &self.limits)?)
+            None => {
+                let context = self.begin(block, last, out)?;
+                rest = &block[first_block(block).len()..];
+                ended = rest.is_empty();
+                self.context.insert(context)
             }
         };
-        let mut rest = block;
-        while !rest.is_empty() || last {
+        while !ended {
             let (now, later) = rest.split_at(rest.len().min(BLOCK_BYTES));
             rest = later;
-            encode_block(context, now, last && rest.is_empty(), out)?;
-            if rest.is_empty() {
-                break;
-            }
+            ended = rest.is_empty();
+            encode_block(context, now, last && ended, out)?;
         }
         Ok(())
     }
