@@ -186,6 +186,33 @@ fn bad_use_is_one_line_and_status_2() {
     }
 }
 
+/// EXI Profile §4: the parameters shape the stream, and its header says them.
+#[test]
+fn parameters_of_the_exi_profile_are_options() {
+    let row = |at| format!("<row{at} kind='a'><name>ALPHA</name></row{at}>");
+    let message = format!("<rows>{}</rows>", (0..9).map(row).collect::<String>());
+    let with = |options: &[&str]| {
+        let arguments = [&["encode", "--codec", "exi", "--header", "options"], options].concat();
+        let coded = run(&arguments, message.as_bytes());
+        assert!(coded.status.success(), "{}", error(&coded));
+        // The header says it: reading takes no options.
+        let decoded = run(&["decode", "--codec", "exi"], &coded.stdout);
+        assert!(decoded.status.success(), "{}", error(&decoded));
+        assert_eq!(String::from_utf8(decoded.stdout).unwrap(), message.replace('\'', "\""));
+        coded.stdout
+    };
+    let plain = with(&[]);
+    for (option, value) in [
+        ("--profile-local-value-partitions", "false"),
+        ("--profile-built-in-element-grammars", "2"),
+        ("--profile-built-in-productions", "2"),
+    ] {
+        assert!(with(&[option, value]) != plain, "{option}");
+        let refused = run(&["encode", "--codec", "zstd", option, value], b"");
+        assert_eq!(refused.status.code(), Some(2), "{option}: {}", error(&refused));
+    }
+}
+
 #[test]
 fn bad_input_is_one_line_and_status_1() {
     let coded = run(&["encode", "--codec", "zstd"], &message()).stdout;

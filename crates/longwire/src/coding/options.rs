@@ -44,7 +44,7 @@ pub(crate) struct ExiOptions {
     strict: bool,
     /// What is kept besides elements, attributes and their values.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    preserve: Vec<Kept>,
+    preserve: Vec<Preserved>,
     /// The stream may have elements that can be read alone; those named, as {NAMESPACE}ELEMENT or
     /// ELEMENT, are made such.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = element,
@@ -65,6 +65,18 @@ pub(crate) struct ExiOptions {
     /// Most values that are remembered (default: any).
     #[arg(long, value_name = "N")]
     value_partition_capacity: Option<u32>,
+    /// Whether values are remembered by their names too: localValuePartitions of the EXI Profile
+    /// (default: true).
+    #[arg(long, value_name = "BOOL")]
+    profile_local_value_partitions: Option<bool>,
+    /// Most grammars of elements that are learned: maximumNumberOfBuiltInElementGrammars of the EXI
+    /// Profile (default: any).
+    #[arg(long, value_name = "N")]
+    profile_built_in_element_grammars: Option<u32>,
+    /// Most productions that are learned: maximumNumberOfBuiltInProductions of the EXI Profile
+    /// (default: any).
+    #[arg(long, value_name = "N")]
+    profile_built_in_productions: Option<u32>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -76,7 +88,7 @@ enum AlignmentName {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kept {
+enum Preserved {
     Comments,
     Pis,
     Dtd,
@@ -208,6 +220,12 @@ impl ExiOptions {
             ("--block-size", self.block_size.is_some()),
             ("--value-max-length", self.value_max_length.is_some()),
             ("--value-partition-capacity", self.value_partition_capacity.is_some()),
+            ("--profile-local-value-partitions", self.profile_local_value_partitions.is_some()),
+            (
+                "--profile-built-in-element-grammars",
+                self.profile_built_in_element_grammars.is_some(),
+            ),
+            ("--profile-built-in-productions", self.profile_built_in_productions.is_some()),
         ];
         check(codec, &options.map(|(flag, given)| Given { flag, given, taken }))
     }
@@ -222,11 +240,11 @@ impl ExiOptions {
         };
         options.strict = self.strict;
         options.preserve = exi::Preserve {
-            comments: kept(Kept::Comments),
-            pis: kept(Kept::Pis),
-            dtd: kept(Kept::Dtd),
-            prefixes: kept(Kept::Prefixes),
-            lexical: kept(Kept::Lexical),
+            comments: kept(Preserved::Comments),
+            pis: kept(Preserved::Pis),
+            dtd: kept(Preserved::Dtd),
+            prefixes: kept(Preserved::Prefixes),
+            lexical: kept(Preserved::Lexical),
         };
         options.self_contained = self.self_contained.is_some();
         options.self_contained_elements = self.self_contained.clone().unwrap_or_default();
@@ -235,6 +253,11 @@ impl ExiOptions {
         options.block_size = self.block_size.unwrap_or(options.block_size);
         options.value_max_length = self.value_max_length;
         options.value_partition_capacity = self.value_partition_capacity;
+        options.profile = exi::Profile {
+            local_value_partitions: self.profile_local_value_partitions.unwrap_or(true),
+            built_in_grammars_max: self.profile_built_in_element_grammars,
+            built_in_productions_max: self.profile_built_in_productions,
+        };
     }
 }
 
