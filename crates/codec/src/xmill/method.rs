@@ -43,9 +43,9 @@ impl Method {
         }
     }
 
-    /// What a first block is coded with too, to see which is shorter: fast enough to cost little.
+    /// What a first block is coded with too, to see which is shorter: the level below.
     pub(super) fn other(self) -> Option<(Self, i8)> {
-        (self == Self::Strong).then_some((Self::Split(Back::Zstd), 9))
+        (self == Self::Strong).then_some((Self::Split(Back::Zstd), 19))
     }
 
     /// Its number in the first byte of a stream.

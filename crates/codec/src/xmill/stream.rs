@@ -143,7 +143,9 @@ impl StreamEncoder {
             && method.table_bytes(window_log, Some(level)) <= limit
         {
             let other = with(method, level)?;
-            if other.0.len() < coded.len() {
+            // A model is only beginning to learn in the first of many blocks.
+            let most = if last_block { coded.len() } else { coded.len() / 8 * 7 };
+            if other.0.len() < most {
                 (coded, context) = other;
             }
         }
