@@ -126,7 +126,7 @@ pub fn to_utf8<'a>(document: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, 
     let wide = matches!(charset, Charset::Utf16Le | Charset::Utf16Be);
     if charset == Charset::Utf8 || (!wide && bytes.is_ascii()) {
         let text = std::str::from_utf8(bytes).map_err(|error| not_utf8(mark as u64, &error))?;
-        return Ok(Cow::Borrowed(text));
+        return one_mark(text, mark).map(|()| Cow::Borrowed(text));
     }
     if document.len() > limits.message_bytes / 3 {
         let what = format!("a document to convert over message_bytes {}", limits.message_bytes);
@@ -135,7 +135,15 @@ pub fn to_utf8<'a>(document: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, 
     let mut text = String::with_capacity(bytes.len());
     let mut transcoder = Transcoder { charset: Some(charset), held: Vec::new(), used: mark as u64 };
     transcoder.push(bytes, true, &mut text)?;
-    Ok(Cow::Owned(text))
+    one_mark(&text, mark).map(|()| Cow::Owned(text))
+}
+
+/// Behind a byte order mark another is text, which the scanner would take for the mark.
+fn one_mark(text: &str, mark: usize) -> Result<(), Error> {
+    if mark > 0 && text.starts_with('\u{feff}') {
+        return Err(malformed(mark as u64, "text outside the root element"));
+    }
+    Ok(())
 }
 
 /// Makes UTF-8 of a document that comes in blocks, cut anywhere.

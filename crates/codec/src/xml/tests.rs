@@ -47,6 +47,13 @@ fn refused(document: &str) -> String {
 }
 
 #[test]
+fn a_second_byte_order_mark_is_text() {
+    assert_eq!(refused("\u{feff}\u{feff}<a/>"), "3: text outside the root element");
+    let wide: Vec<u8> = "\u{feff}\u{feff}<a/>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(to_utf8(&wide, &Limits::default()).is_err());
+}
+
+#[test]
 fn a_document_with_everything() {
     let document = "\u{feff}<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\n\
         <!-- c\r\n --><!DOCTYPE a PUBLIC '-//X//Y' \"s'y\" [<!ENTITY e \"x>]\">\
