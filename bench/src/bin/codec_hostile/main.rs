@@ -24,8 +24,8 @@ use subjects::{Direction, Subject};
 /// The section of a document that `--markdown` keeps.
 const SECTION: &str = "codec_hostile";
 /// What a byte in and out may cost at length 8n by what it costs at n: linear is 1, n^1.5 2.8,
-/// quadratic 8. What fits into a cache at n and not at 8n costs decoders of gigabytes a second twice
-/// as much.
+/// quadratic 8. What fits into a cache at n and not at 8n costs a decoder of gigabytes a second
+/// twice as much.
 const MAX_GROWTH: f64 = 2.5;
 /// The same from 4n to 8n, quadratic being 2: windows that have yet to fill make short inputs
 /// cheap, and at their size that ends. Both must be passed to be a fault.
