@@ -197,14 +197,18 @@ impl Case<'_> {
             let cost = timed.seconds / (bytes.len() + timed.made).max(1) as f64;
             (timed, cost)
         };
-        let mut costs = Vec::new();
+        let (mut costs, mut refused) = (Vec::new(), Vec::new());
         let mut last = None;
         for bytes in lengths.iter().flatten() {
             let (timed, cost) = cost(bytes);
             costs.push((timed.seconds, cost));
             self.sum.outcome(name, &timed.result);
+            refused.push(timed.result.is_err());
             last = Some(timed);
         }
+        // What came out before a refusal is not counted: what is taken is not compared with that.
+        let alike = refused.iter().all(|one| *one == refused[3]);
+        let is_growing = |costs: &[_]| alike && is_growing(costs);
         for _ in 0..3 {
             if is_growing(&costs) {
                 // Somebody else's work may have been in between.
