@@ -468,3 +468,13 @@ mod generated {
         }
     }
 }
+
+#[test]
+fn a_limit_is_named_where_only_the_type_is_not() {
+    let (settings, limits) =
+        (Settings::default(), Limits { output_bytes: 64, ..Limits::default() });
+    let long = [&b"\x03\x01\x6a\0\x45"[..], &[0x05; 100], b"\x01"].concat();
+    assert!(decode(&long, &settings, &Limits::default()).is_ok());
+    let error = decode(&long, &settings, &limits).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
+}

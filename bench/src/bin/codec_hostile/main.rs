@@ -224,7 +224,7 @@ impl Case<'_> {
             name,
             bytes: long.len(),
             cost: costs[3].0 * 1e6 / (long.len() + timed.made).max(LEAST_BYTES) as f64,
-            growth: growth(&costs),
+            growth: if alike { growth(&costs) } else { 0.0 },
             is_growing: !self.cli.quick && is_growing(&costs),
         };
         self.sum.add(&line, &figures);

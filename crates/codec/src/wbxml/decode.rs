@@ -71,12 +71,19 @@ fn document_into(
         }
         // The number says only that the type has none: what fits is taken.
         (None, PublicId::Known(1)) => {
-            let first = attempt(None);
-            if first.is_ok() || matches!(first, Err(Error::Limit { .. })) {
-                return first;
+            let mut refusal = match attempt(None) {
+                Err(error @ Error::Malformed { .. }) => error,
+                other => return other,
+            };
+            for table in by_number(1) {
+                match attempt(Some(table)) {
+                    Ok(()) => return Ok(()),
+                    // A table that fits but for a limit says more than none that fits.
+                    Err(error @ Error::Limit { .. }) => refusal = error,
+                    Err(_) => {}
+                }
             }
-            let fits = by_number(1).any(|table| attempt(Some(table)).is_ok());
-            if fits { Ok(()) } else { first }
+            Err(refusal)
         }
         (None, PublicId::Known(number)) => attempt(by_number(number).next()),
     }
