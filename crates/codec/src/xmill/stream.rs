@@ -125,9 +125,8 @@ impl StreamEncoder {
             window_log = bits.clamp(WINDOW_LOG_MIN, window_log);
         }
         let limit = self.limits.table_bytes;
-        while window_log > WINDOW_LOG_MIN
-            && self.method.table_bytes(window_log, Some(self.level)) > limit
-        {
+        let own = |window_log: u8| self.method.table_bytes(window_log, Some(self.level));
+        while window_log > WINDOW_LOG_MIN && own(window_log) > limit {
             window_log -= 1;
         }
         let with = |method: Method, level: i8| {
@@ -137,10 +136,11 @@ impl StreamEncoder {
             Ok::<_, Error>((coded, context))
         };
         let (mut coded, mut context) = with(self.method, self.level)?;
-        // Where every value follows from the one before, columns are shorter than any guess.
+        // Where every value follows from the one before, columns are shorter than any guess. The
+        // tables of both are there until it is known.
         if let Some((method, level)) = self.method.other()
             && block.len() >= COMPARED_BYTES
-            && method.table_bytes(window_log, Some(level)) <= limit
+            && own(window_log) + method.table_bytes(window_log, Some(level)) <= limit
         {
             let other = with(method, level)?;
             // A model is only beginning to learn in the first of many blocks.

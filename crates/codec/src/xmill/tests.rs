@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::method::Method;
 use super::model::Model;
 use super::range::{RangeDecoder, RangeEncoder};
 use super::*;
@@ -138,6 +139,23 @@ fn limits_hold() {
         Limits { table_bytes: 100, ..Limits::default() },
     ] {
         assert!(matches!(decode(&coded, &limits), Err(crate::Error::Limit { .. })));
+    }
+}
+
+#[test]
+fn two_ways_at_once_are_within_the_limit_together() {
+    let document = table(2000);
+    let coded = encoded_at(document.as_bytes(), 9);
+    let (strong, level) = Method::of_level(9);
+    let (columns, lower) = strong.other().unwrap();
+    assert_eq!(coded[0] & 15, columns.number(), "columns suit it better");
+    let tables = |method: Method, level| method.table_bytes(coded[1], Some(level));
+    let both = tables(strong, level) + tables(columns, lower);
+    for (table_bytes, method) in [(both, columns), (both - 1, strong)] {
+        let limits = Limits { table_bytes, ..Limits::default() };
+        let coded = encode(document.as_bytes(), Some(9), &limits).unwrap();
+        assert_eq!(coded[0] & 15, method.number());
+        assert_eq!(decode(&coded, &limits).unwrap(), document.as_bytes());
     }
 }
 
