@@ -20,13 +20,6 @@ pub(super) trait Coder {
     /// A bit that is set with `chance` of 65536, which is neither 0 nor all.
     fn bit(&mut self, bit: bool, chance: u32) -> bool;
 
-    /// A bit as [`Self::bit`] has it, of which a caller has a guess before it has the chance: what
-    /// follows from the bit can then begin before it is known.
-    #[inline(always)]
-    fn guessed_bit(&mut self, bit: bool, chance: u32, _guess: bool) -> bool {
-        self.bit(bit, chance)
-    }
-
     /// A symbol below 16.
     fn nibble(&mut self, symbol: usize, shares: &Shares) -> usize;
 
@@ -124,14 +117,11 @@ pub(super) struct RangeDecoder<'a> {
     at: usize,
     code: u64,
     range: u64,
-    /// What a guess was if it was right. A compiler does not know that it is the guess itself and
-    /// must not put what was read in its place, which comes later.
-    right: [bool; 2],
 }
 
 impl<'a> RangeDecoder<'a> {
     pub(super) fn new(input: &'a [u8]) -> Self {
-        let mut this = Self { input, at: 0, code: 0, range: u64::MAX, right: [false, true] };
+        let mut this = Self { input, at: 0, code: 0, range: u64::MAX };
         let high = this.four();
         this.code = high << 32 | this.four();
         this
@@ -178,20 +168,13 @@ impl Coder for RangeDecoder<'_> {
     #[inline(always)]
     fn bit(&mut self, _: bool, chance: u32) -> bool {
         let split = (self.range >> CHANCE_BITS).wrapping_mul(u64::from(chance));
-        // By arithmetic: which bit it is cannot be foreseen, so that a branch would stall.
+        // By arithmetic, also where a bit is expected: a branch taken wrongly throws away what was
+        // begun behind it, slots that are on their way from the memory with it.
         let bit = self.code < split;
         let other = u64::from(bit).wrapping_sub(1);
         let size = split ^ (split ^ self.range.wrapping_sub(split)) & other;
         self.narrow(split & other, size);
         bit
-    }
-
-    #[inline(always)]
-    fn guessed_bit(&mut self, _: bool, chance: u32, guess: bool) -> bool {
-        // Good guesses are right so often that here a branch, which the processor foresees, is
-        // better than to wait for the bit.
-        let bit = self.bit(false, chance);
-        if bit == guess { self.right[usize::from(guess)] } else { opposite(guess) }
     }
 
     #[inline(always)]
@@ -214,13 +197,6 @@ impl Coder for RangeDecoder<'_> {
     fn is_beyond(&self) -> bool {
         self.at > self.input.len() + AHEAD_BYTES
     }
-}
-
-/// What a guess was not, apart from the rest so that a branch leads here.
-#[cold]
-#[inline(never)]
-fn opposite(guess: bool) -> bool {
-    !guess
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "hashes and shares are cut on purpose")]
 
+use std::hint::black_box;
+
 use super::nibbles::log;
 use super::pieces::join;
 use super::range::Coder;
@@ -18,6 +20,8 @@ const KNOWN_SETS: usize = 4 * 16 * 8;
 const INPUTS: usize = 8;
 /// Bytes that must agree before a match is followed.
 const MATCH_BYTES: u32 = 5;
+/// A place's bits of the position, which is below two windows and a block; those above are a check.
+const PLACE_MASK: usize = (1 << 24) - 1;
 /// Times seen are counted up to this; then chances move by so much of what is missing.
 const SEEN_MAX: u32 = 60;
 /// The same where one context speaks alone, which is where nothing changes.
@@ -60,7 +64,7 @@ pub(super) struct Strong {
     /// Weights by kind and length of match, and by the number of contexts known.
     by_match: Box<[[i16; INPUTS]; MATCH_SETS]>,
     by_known: Box<[[i16; INPUTS]; KNOWN_SETS]>,
-    /// Positions by hash of the last bytes.
+    /// Positions by hash of the last bytes, of which each has the upper bits too.
     places: Vec<u32>,
     follows: usize,
     length: u32,
@@ -74,8 +78,6 @@ pub(super) struct Strong {
     chance: i32,
     /// By times seen, in 1/1024.
     rates: Box<Rates>,
-    /// Of what was read before it was needed, so that the memory has it near by then.
-    ahead: u32,
 }
 
 /// As many as times can be counted: an index of ten bits needs no check.
@@ -154,7 +156,6 @@ impl Strong {
             gain: 0,
             chance: ONE / 2,
             rates: Box::new(rates),
-            ahead: 0,
         }
     }
 
@@ -220,19 +221,19 @@ impl Strong {
     }
 
     fn predicted(&mut self, s: &Situation) -> Option<u8> {
-        let hash = join(s.recent as u32, (s.recent >> 32) as u32 & 0xFF) as usize;
+        let hash = join(s.recent as u32, (s.recent >> 32) as u32 & 0xFF);
         let mask = self.places.len() - 1;
-        if self.length == 0 {
-            let place = self.places[hash & mask] as usize;
-            if place > 0 && place < s.at {
-                let agree = s.text[..place].iter().rev().zip(s.text[..s.at].iter().rev());
-                let agree = agree.take(32).take_while(|(a, b)| a == b).count() as u32;
-                if agree >= MATCH_BYTES {
-                    self.follow(place, agree);
-                }
+        let place = &mut self.places[hash as usize & mask];
+        // With a check, so that the text is seldom looked at in vain.
+        let (before, check) = (*place as usize & PLACE_MASK, hash & !PLACE_MASK as u32);
+        let same = (*place ^ check) as usize <= PLACE_MASK;
+        *place = check | (s.at & PLACE_MASK) as u32;
+        if self.length == 0 && same && before > 0 && before < s.at {
+            let agree = agreeing(&s.text[..before], &s.text[..s.at]);
+            if agree >= MATCH_BYTES {
+                self.follow(before, agree);
             }
         }
-        self.places[hash & mask] = s.at as u32;
         if self.length == 0 || self.follows >= s.at {
             self.length = 0;
             return None;
@@ -249,6 +250,11 @@ impl Strong {
         let mut slots = [0; CONTEXTS];
         let mut known = 0;
         let mut bits = 1_u32;
+        if C::DECODES
+            && let Some(byte) = expected
+        {
+            self.read_ahead(&s.contexts, lower_half(16 | byte >> 4));
+        }
         for i in 0..8 {
             if i & 3 == 0 {
                 known = 0;
@@ -268,18 +274,18 @@ impl Strong {
                 *input = self.stretch[(entry >> 20) as usize] & known;
             }
             let row = refined_row(s.recent as u32 & 0xFF, bits);
-            self.ahead ^= u32::from(self.refined[row][0] ^ self.refined[row][32]);
-            if C::DECODES {
-                self.read_ahead(&s.contexts, i, bits, expected);
-            }
+            // Where in it is known only when all is mixed.
+            black_box(self.refined[row][0] ^ self.refined[row][32]);
             let want = expected.map(|byte| byte >> (7 - i) & 1);
             if let Some(want) = want {
                 let right = self.stretch[usize::from(self.right[length] >> 4)];
-                inputs[CONTEXTS] = if want == 1 { right } else { -right };
+                // By arithmetic: which bit it is cannot be foreseen.
+                let sign = want as i16 - 1;
+                inputs[CONTEXTS] = (right ^ sign).wrapping_sub(sign);
             }
             let matched = if want.is_some() { 1 + length / 4 } else { 0 };
             let sets = [s.kind * 16 + matched, (s.kind * 16 + known) * 8 + i];
-            let bit = self.mixed(c, byte >> (7 - i) & 1 == 1, &inputs, sets, row, want);
+            let bit = self.mixed(c, byte >> (7 - i) & 1 == 1, &inputs, sets, row);
             if s.trial {
                 let alone = (self.slots[slots[0]].0[node] >> 16).max(1).cast_signed();
                 let alone = if bit { alone } else { ONE - alone };
@@ -311,24 +317,12 @@ impl Strong {
         byte
     }
 
-    /// Reads the slots of the lower half: of the one that is expected, or, once there are only two,
-    /// of both that may come.
+    /// Reads the slots of the lower half that is expected, so that they are near by then: a decoder
+    /// cannot begin with them before it has the upper half.
     #[inline(always)]
-    fn read_ahead(&mut self, contexts: &[u32; CONTEXTS], i: usize, bits: u32, byte: Option<u32>) {
-        let mut read = |bits| {
-            for h in contexts {
-                let slot = (h ^ lower_half(bits)) >> self.shift;
-                self.ahead ^= self.slots[slot as usize].0[0];
-            }
-        };
-        match (i, byte) {
-            (0, Some(byte)) => read(16 | byte >> 4),
-            (3, None) => {
-                read(bits << 1);
-                read(bits << 1 | 1);
-            }
-            _ => {}
-        }
+    fn read_ahead(&self, contexts: &[u32; CONTEXTS], low: u32) {
+        let read = |all, h: &u32| all | self.slots[((h ^ low) >> self.shift) as usize].0[0];
+        black_box(contexts.iter().fold(0, read));
     }
 
     #[inline(always)]
@@ -339,7 +333,6 @@ impl Strong {
         inputs: &[i16; INPUTS],
         sets: [usize; 2],
         row: usize,
-        want: Option<u32>,
     ) -> bool {
         let by_match = &mut self.by_match[sets[0] % MATCH_SETS];
         let by_known = &mut self.by_known[sets[1] % KNOWN_SETS];
@@ -351,13 +344,7 @@ impl Strong {
         let (left, right) = (i32::from(row[step]), i32::from(row[step + 1]));
         let refined = left.wrapping_mul(128 - part).wrapping_add(right.wrapping_mul(part)) >> 7;
         let chance = (squash(mix).wrapping_add(refined) >> 1).clamp(24, 65_536 - 24);
-        let bit = match want {
-            Some(want) => c.guessed_bit(bit, chance as u32, want == 1),
-            None => {
-                let sum = inputs.iter().fold(0_i16, |sum, input| sum.wrapping_add(*input));
-                c.guessed_bit(bit, chance as u32, sum > 0)
-            }
-        };
+        let bit = c.bit(bit, chance as u32);
         self.chance = if bit { chance } else { ONE - chance };
         let target = i32::from(bit).wrapping_neg() & 65_535;
         let entry = &mut row[step + usize::from(part >= 64)];
@@ -375,6 +362,28 @@ impl Strong {
         }
         bit
     }
+}
+
+/// How many of the last 32 bytes of two texts are the same.
+#[inline(always)]
+fn agreeing(a: &[u8], b: &[u8]) -> u32 {
+    let mut agree = 0;
+    while agree < 32 {
+        let last = |text: &[u8]| {
+            let text = &text[..text.len().saturating_sub(agree as usize)];
+            text.last_chunk::<8>().map(|last| u64::from_le_bytes(*last))
+        };
+        let (Some(x), Some(y)) = (last(a), last(b)) else {
+            let rest = a.iter().rev().zip(b.iter().rev()).skip(agree as usize);
+            return agree + rest.take_while(|(x, y)| x == y).count() as u32;
+        };
+        let same = (x ^ y).leading_zeros() / 8;
+        agree += same;
+        if same < 8 {
+            break;
+        }
+    }
+    agree
 }
 
 /// What the contexts of the lower half of a byte differ in, by its bits so far.
