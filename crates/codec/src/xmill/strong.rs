@@ -21,7 +21,7 @@ const INPUTS: usize = 8;
 /// Bytes that must agree before a match is followed.
 const MATCH_BYTES: u32 = 5;
 /// A place's bits of the position, which is below two windows and a block; those above are a check.
-const PLACE_MASK: usize = (1 << 24) - 1;
+const PLACE_MASK: u32 = (1 << 24) - 1;
 /// Times seen are counted up to this; then chances move by so much of what is missing.
 const SEEN_MAX: u32 = 60;
 /// The same where one context speaks alone, which is where nothing changes.
@@ -221,19 +221,22 @@ impl Strong {
     }
 
     fn predicted(&mut self, s: &Situation) -> Option<u8> {
-        let hash = join(s.recent as u32, (s.recent >> 32) as u32 & 0xFF);
-        let mask = self.places.len() - 1;
-        let place = &mut self.places[hash as usize & mask];
+        let hash = place_hash(s.recent);
+        let at = hash as usize & (self.places.len() - 1);
         // With a check, so that the text is seldom looked at in vain.
-        let (before, check) = (*place as usize & PLACE_MASK, hash & !PLACE_MASK as u32);
-        let same = (*place ^ check) as usize <= PLACE_MASK;
-        *place = check | (s.at & PLACE_MASK) as u32;
-        if self.length == 0 && same && before > 0 && before < s.at {
-            let agree = agreeing(&s.text[..before], &s.text[..s.at]);
-            if agree >= MATCH_BYTES {
-                self.follow(before, agree);
+        let check = hash & !PLACE_MASK;
+        if self.length == 0 {
+            // Nobody waits for the memory here while a match goes on.
+            let place = self.places[at];
+            let before = (place & PLACE_MASK) as usize;
+            if place & !PLACE_MASK == check && before > 0 && before < s.at {
+                let agree = agreeing(&s.text[..before], &s.text[..s.at]);
+                if agree >= MATCH_BYTES {
+                    self.follow(before, agree);
+                }
             }
         }
+        self.places[at] = check | s.at as u32 & PLACE_MASK;
         if self.length == 0 || self.follows >= s.at {
             self.length = 0;
             return None;
@@ -362,6 +365,12 @@ impl Strong {
         }
         bit
     }
+}
+
+/// Of the last [`MATCH_BYTES`] bytes.
+#[inline(always)]
+fn place_hash(recent: u64) -> u32 {
+    join(recent as u32, (recent >> 32) as u32 & 0xFF)
 }
 
 /// How many of the last 32 bytes of two texts are the same.
