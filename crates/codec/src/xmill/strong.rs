@@ -4,7 +4,7 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "hashes and shares are cut on purpose")]
 
-use std::hint::black_box;
+use prefetch_index::prefetch_index;
 
 use super::nibbles::log;
 use super::pieces::join;
@@ -253,11 +253,6 @@ impl Strong {
         let mut slots = [0; CONTEXTS];
         let mut known = 0;
         let mut bits = 1_u32;
-        if C::DECODES
-            && let Some(byte) = expected
-        {
-            self.read_ahead(&s.contexts, lower_half(16 | byte >> 4));
-        }
         for i in 0..8 {
             if i & 3 == 0 {
                 known = 0;
@@ -276,9 +271,10 @@ impl Strong {
                 let known = i16::from(entry & 0x3FF != 0).wrapping_neg();
                 *input = self.stretch[(entry >> 20) as usize] & known;
             }
+            if C::DECODES {
+                self.look_ahead(&s.contexts, i, bits, expected);
+            }
             let row = refined_row(s.recent as u32 & 0xFF, bits);
-            // Where in it is known only when all is mixed.
-            black_box(self.refined[row][0] ^ self.refined[row][32]);
             let want = expected.map(|byte| byte >> (7 - i) & 1);
             if let Some(want) = want {
                 let right = self.stretch[usize::from(self.right[length] >> 4)];
@@ -320,12 +316,23 @@ impl Strong {
         byte
     }
 
-    /// Reads the slots of the lower half that is expected, so that they are near by then: a decoder
-    /// cannot begin with them before it has the upper half.
+    /// Has the slots of the lower half brought near: a decoder cannot ask for them before it has
+    /// the upper half. Of the one that is expected, or, once there are only two, of both.
     #[inline(always)]
-    fn read_ahead(&self, contexts: &[u32; CONTEXTS], low: u32) {
-        let read = |all, h: &u32| all | self.slots[((h ^ low) >> self.shift) as usize].0[0];
-        black_box(contexts.iter().fold(0, read));
+    fn look_ahead(&self, contexts: &[u32; CONTEXTS], i: usize, bits: u32, byte: Option<u32>) {
+        let bring = |bits| {
+            for h in contexts {
+                prefetch_index(&self.slots, ((h ^ lower_half(bits)) >> self.shift) as usize);
+            }
+        };
+        match (i, byte) {
+            (0, Some(byte)) => bring(16 | byte >> 4),
+            (3, None) => {
+                bring(bits << 1);
+                bring(bits << 1 | 1);
+            }
+            _ => {}
+        }
     }
 
     #[inline(always)]
