@@ -47,7 +47,7 @@ const MIB: f64 = 1_048_576.0;
 /// entities, things never closed, streams cut and overwritten behind any part of their head) at
 /// lengths n, 2n, 4n and 8n, whole and in blocks of 1000 bytes. Time is processor time, memory is
 /// what is allocated at most beyond the input, and the growth of the resident set. The exit status
-/// is 1 if a byte's time grows to more than 2.5 times from n to 8n and still grows from 4n on, more
+/// is 1 if a byte's time grows to more than 2.5 times from n to 8n and goes on growing up to 32n, more
 /// memory is taken than the limits say, an error has no offset where it should, or anything panics.
 #[derive(Parser)]
 #[command(
@@ -122,11 +122,11 @@ impl Sum {
     }
 
     fn add(&mut self, line: &Line<'_>, figures: &Figures) {
-        let Line { name, cost, growth, is_growing, .. } = *line;
+        let Line { name, cost, growth, is_growing, allowed_bytes, .. } = *line;
         self.figures.allocated = self.figures.allocated.max(figures.allocated);
         self.figures.resident = self.figures.resident.max(figures.resident);
         let taken = figures.allocated.max(figures.resident);
-        if taken > self.allowed_bytes {
+        if taken > allowed_bytes {
             self.faults.push(format!("{name}: {:.1} MiB", taken as f64 / MIB));
         }
         if is_growing {
@@ -225,7 +225,13 @@ impl Case<'_> {
             bytes: long.len(),
             cost: costs[3].0 * 1e6 / (long.len() + timed.made).max(LEAST_BYTES) as f64,
             growth: if alike { growth(&costs) } else { 0.0 },
-            is_growing: !self.cli.quick && is_growing(&costs),
+            is_growing: !self.cli.quick
+                && is_growing(&costs)
+                && goes_on(costs[3].1, refused[3], |times| {
+                    let (timed, cost) = cost(&input(self.shortest * times)?);
+                    Some((cost, timed.result.is_err()))
+                }),
+            allowed_bytes: subject.allowed_bytes(long.len()),
         };
         self.sum.add(&line, &figures);
         if self.cli.each {
@@ -242,6 +248,7 @@ struct Line<'a> {
     cost: f64,
     growth: f64,
     is_growing: bool,
+    allowed_bytes: usize,
 }
 
 impl Line<'_> {
@@ -266,6 +273,18 @@ fn growth(costs: &[(f64, f64)]) -> f64 {
         [(_, first), .., (seconds, last)] if *seconds >= LEAST_GROWTH_S => last / first,
         _ => 0.0,
     }
+}
+
+/// Whether what a byte costs grows on behind 8n, where another method may have begun or a window was
+/// still to fill. `cost` gives it at a multiple of n, and whether the input was refused.
+fn goes_on(cost: f64, refused: bool, further: impl Fn(usize) -> Option<(f64, bool)>) -> bool {
+    let mut before = cost;
+    [16, 32].into_iter().all(|times| {
+        let Some((cost, refused_too)) = further(times) else { return false };
+        let grown = refused_too == refused && cost > before * MAX_LAST_GROWTH;
+        before = cost;
+        grown
+    })
 }
 
 fn is_growing(costs: &[(f64, f64)]) -> bool {
@@ -309,7 +328,7 @@ fn measure(cli: &Cli) -> Result<bool> {
         };
         let shortest = subject.shortest(longest_s, (least, most));
         for &direction in subject.directions() {
-            let sum = Sum { allowed_bytes: subject.allowed_bytes(), ..Sum::default() };
+            let sum = Sum { allowed_bytes: subject.allowed_bytes(0), ..Sum::default() };
             let mut case = Case { cli, subject, direction, shortest, sum };
             let name = format!("{} {}", subject.name, direction.word());
             let _ = writeln!(stderr(), "{name}: {shortest} bytes and more");

@@ -15,6 +15,8 @@ pub(crate) const LIMITS: Limits =
     Limits { output_bytes: 4 << 20, depth: 256, table_bytes: 8 << 20, message_bytes: 4 << 20 };
 /// For what takes any depth: more than any stack that is recursed on would bear.
 const ANY_DEPTH: usize = 1 << 20;
+/// What an open level may take where nothing bounds the depth.
+const LEVEL_BYTES: usize = 64;
 /// Blocks that streams are cut into.
 const BLOCK_BYTES: usize = 1000;
 
@@ -54,9 +56,10 @@ impl Subject {
         self.codec.is_some_and(|codec| codec.properties().flow != Flow::Whole)
     }
 
-    /// The most memory that it may take: twice the limits, for what grows by doubling is there
-    /// twice while it is copied, and contexts, which go by the level and not by the input.
-    pub(crate) fn allowed_bytes(&self) -> usize {
+    /// The most memory that it may take for an input: twice the limits, for what grows by doubling is
+    /// there twice while it is copied, and contexts, which go by the level and not by the input.
+    /// Where nothing bounds the depth, each byte may open a level.
+    pub(crate) fn allowed_bytes(&self, input_bytes: usize) -> usize {
         let Limits { output_bytes, table_bytes, message_bytes, .. } = self.settings.limits;
         let output_bytes = usize::try_from(output_bytes).unwrap_or(usize::MAX);
         let context_bytes = match self.name.split_once(':') {
@@ -65,7 +68,8 @@ impl Subject {
             Some(("zstd", "19")) => 96 << 20,
             _ => 8 << 20,
         };
-        2 * (output_bytes + table_bytes + message_bytes) + context_bytes
+        let level_bytes = if self.settings.limits.depth == ANY_DEPTH { LEVEL_BYTES } else { 0 };
+        2 * (output_bytes + table_bytes + message_bytes) + context_bytes + level_bytes * input_bytes
     }
 
     /// Directions that there are.
