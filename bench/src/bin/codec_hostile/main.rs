@@ -47,8 +47,9 @@ const MIB: f64 = 1_048_576.0;
 /// entities, things never closed, streams cut and overwritten behind any part of their head) at
 /// lengths n, 2n, 4n and 8n, whole and in blocks of 1000 bytes. Time is processor time, memory is
 /// what is allocated at most beyond the input, and the growth of the resident set. The exit status
-/// is 1 if a byte's time grows to more than 2.5 times from n to 8n and goes on growing up to 32n, more
-/// memory is taken than the limits say, an error has no offset where it should, or anything panics.
+/// is 1 if a byte's time grows to more than 2.5 times from n to 8n and goes on growing up to 32n,
+/// more memory is taken than the limits say, an error has no offset where it should, or anything
+/// panics.
 #[derive(Parser)]
 #[command(
     version,
@@ -275,8 +276,8 @@ fn growth(costs: &[(f64, f64)]) -> f64 {
     }
 }
 
-/// Whether what a byte costs grows on behind 8n, where another method may have begun or a window was
-/// still to fill. `cost` gives it at a multiple of n, and whether the input was refused.
+/// Whether what a byte costs grows on behind 8n, where another method may have begun or a window
+/// was still to fill. `further` gives it at a multiple of n, and whether the input was refused.
 fn goes_on(cost: f64, refused: bool, further: impl Fn(usize) -> Option<(f64, bool)>) -> bool {
     let mut before = cost;
     [16, 32].into_iter().all(|times| {

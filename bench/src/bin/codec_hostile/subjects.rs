@@ -56,8 +56,8 @@ impl Subject {
         self.codec.is_some_and(|codec| codec.properties().flow != Flow::Whole)
     }
 
-    /// The most memory that it may take for an input: twice the limits, for what grows by doubling is
-    /// there twice while it is copied, and contexts, which go by the level and not by the input.
+    /// The most memory that it may take for an input: twice the limits, for what grows by doubling
+    /// is there twice while it is copied, and contexts, which go by the level and not by the input.
     /// Where nothing bounds the depth, each byte may open a level.
     pub(crate) fn allowed_bytes(&self, input_bytes: usize) -> usize {
         let Limits { output_bytes, table_bytes, message_bytes, .. } = self.settings.limits;
