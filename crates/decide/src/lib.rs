@@ -3,8 +3,19 @@
 //! The crate knows nothing of codecs: an [`Arm`] is the caller's index. Everything is a function of
 //! its arguments, so a choice can be replayed.
 
+pub mod arm;
+pub mod estimate;
+pub mod head;
+pub mod learned;
+pub mod models;
+pub mod nam;
+pub mod network;
+pub mod outcome;
+pub mod regression;
 #[cfg(test)]
 mod tests;
+
+pub use arm::Arm;
 
 /// Bodies up to this many bytes share a packet with their head: coding them saves no packet.
 pub const ONE_PACKET_BYTES: u64 = 1200;
@@ -12,10 +23,6 @@ pub const ONE_PACKET_BYTES: u64 = 1200;
 pub const SHORT_BODY_BYTES: u64 = 1 << 20;
 /// A trial that leaves more than this share of the bytes is not worth decoding.
 const WORTHWHILE_PER_CENT: usize = 95;
-
-/// One of the caller's options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arm(pub usize);
 
 /// How to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,67 @@
+//! The arms: what a message can go in, and what is expected of each before it was seen at work.
+
+/// One of the caller's options: an index into what it gave at the start. The first leaves bytes
+/// alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arm(pub usize);
+
+impl Arm {
+    /// The arm that leaves bytes alone.
+    pub const IDENTITY: Self = Self(0);
+}
+
+/// Speed of one direction of a codec on one processor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Seconds whatever the length.
+    pub fixed_s: f64,
+    /// Seconds for each decoded byte.
+    pub per_byte_s: f64,
+}
+
+impl Speed {
+    /// No time at all.
+    pub const NONE: Self = Self { fixed_s: 0.0, per_byte_s: 0.0 };
+
+    /// Seconds for so many decoded bytes.
+    #[must_use]
+    pub fn seconds(&self, bytes: f64) -> f64 {
+        self.fixed_s + self.per_byte_s * bytes
+    }
+}
+
+/// What is expected of an arm before it was seen at work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prior {
+    /// Coefficients of the logarithm of the share that is left; see [`size_features`].
+    pub size: [f64; 4],
+    /// Bytes that it adds to a message that does not compress at all.
+    pub overhead_bytes: f64,
+    /// Encoding, as measured at the start of the process that encodes.
+    pub encode: Speed,
+    /// Decoding, as measured at the start of the process that decodes.
+    pub decode: Speed,
+}
+
+impl Prior {
+    /// Of the arm that leaves bytes alone.
+    pub const IDENTITY: Self =
+        Self { size: [0.0; 4], overhead_bytes: 0.0, encode: Speed::NONE, decode: Speed::NONE };
+}
+
+/// Features of the logarithm of the share that is left of a message: 1, `l`, `l·L`, `L`, where `l`
+/// is the logarithm of the share that a fast coder leaves of the head, and `L` that of how many
+/// heads the message is long. The product matters: what compresses well does so the better the
+/// longer it is.
+#[must_use]
+pub fn size_features(bytes: f64, head_share: f64) -> [f64; 4] {
+    let little = head_share.clamp(0.01, 1.0).ln();
+    let long = (bytes / crate::head::HEAD_BYTES as f64).max(1.0).ln();
+    [1.0, little, little * long, long]
+}
+
+/// Features of the logarithm of a time over what the prior expects.
+#[must_use]
+pub fn time_features(bytes: f64, share: f64) -> [f64; 3] {
+    [1.0, ((bytes + 500.0) / 10_000.0).ln(), share.clamp(1e-4, 2.0).ln()]
+}

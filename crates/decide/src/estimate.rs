@@ -1,0 +1,251 @@
+//! What is known of the path to the peer: rate, round trip, loss and queueing, each with how sure
+//! that is.
+//!
+//! Two sources: the transport's own counters ([`Transport`], Linux's TCP_INFO), and what the peer
+//! tells of each message ([`Receipt`]). All durations are differences on one clock, so that an
+//! offset between the clocks of the two never enters.
+
+use std::time::Duration;
+
+use crate::network::Path;
+
+/// Round trips remembered; the least of them is the path's own.
+const ROUND_TRIPS: usize = 8;
+/// Round trips after which a longer path is believed though none was short.
+const BELIEVED_ROUND_TRIPS: usize = 3;
+/// Of what loss told before, so much is left after each packet.
+const LOSS_FORGETTING: f64 = 0.998;
+/// Loss before anything is known: one packet in a thousand, with the weight of few.
+const LOSS_PRIOR: (f64, f64) = (0.02, 20.0);
+/// A rate this many times off, twice in the same direction, is another link.
+const JUMP: f64 = 1.6;
+/// Share of a new rate that enters the mean of logarithms.
+const RATE_GAIN: f64 = 0.3;
+/// A train of fewer packets tells no rate: the first packet is not in its time.
+const SHORTEST_TRAIN_PACKETS: f64 = 4.0;
+
+/// Counters of the transport, at a moment; those that count up since its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Transport {
+    /// Smoothed round trip (tcpi_rtt).
+    pub rtt: Duration,
+    /// Least round trip of late (tcpi_min_rtt).
+    pub min_rtt: Duration,
+    /// Bytes a second that were delivered (tcpi_delivery_rate), and whether the sender had more to
+    /// send then: else it is only a lower bound.
+    pub delivered_bytes_per_s: u64,
+    /// Whether `delivered_bytes_per_s` was held back by the sender (tcpi_delivery_rate_app_limited).
+    pub app_limited: bool,
+    /// Segments with data sent, counted up (tcpi_data_segs_out).
+    pub segments_out: u32,
+    /// Segments sent again, counted up (tcpi_total_retrans).
+    pub retransmitted: u32,
+    /// Duplicates that the peer told of (tcpi_dsack_dups): sent again without need.
+    pub duplicates: u32,
+    /// Congestion window in segments (tcpi_snd_cwnd).
+    pub window_segments: u32,
+    /// Payload of a segment in bytes (tcpi_snd_mss).
+    pub segment_bytes: u32,
+    /// Bytes not yet acknowledged or not yet sent.
+    pub backlog_bytes: u64,
+}
+
+/// What the peer tells of a message that it received.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Receipt {
+    /// Bytes that came behind the first piece.
+    pub bytes: u64,
+    /// Time from the first piece to the last.
+    pub spread: Duration,
+    /// Whether they left without a pause: the sender always had the next ready.
+    pub unbroken: bool,
+}
+
+/// A figure and how many observations, by weight, stand behind it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// The estimate.
+    pub value: f64,
+    /// 0: nobody has measured.
+    pub weight: f64,
+}
+
+/// Estimates of one carrier's path in one direction. State is constant in size.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    /// Mean of the rates' logarithms.
+    ln_rate: f64,
+    rate_weight: f64,
+    /// The last rate that was far off, as a logarithm's difference.
+    off: Option<f64>,
+    round_trips: [f64; ROUND_TRIPS],
+    round_trip_count: usize,
+    queueing_s: f64,
+    lost: f64,
+    arrived: f64,
+    last: Option<Transport>,
+    cap_bps: Option<f64>,
+    /// Counts up when the path turned out to be another.
+    jumps: u32,
+}
+
+impl Estimate {
+    /// Nothing measured: `rate_bps` and `rtt` are what to expect; `cap_bps` is the operator's bound.
+    #[must_use]
+    pub fn new(rate_bps: f64, rtt: Duration, cap_bps: Option<f64>) -> Self {
+        Self {
+            ln_rate: rate_bps.max(1.0).ln(),
+            rate_weight: 0.0,
+            off: None,
+            round_trips: [rtt.as_secs_f64(); ROUND_TRIPS],
+            round_trip_count: 0,
+            queueing_s: 0.0,
+            lost: LOSS_PRIOR.0,
+            arrived: LOSS_PRIOR.1,
+            last: None,
+            cap_bps,
+            jumps: 0,
+        }
+    }
+
+    /// Bit/s.
+    #[must_use]
+    pub fn rate_bps(&self) -> Figure {
+        let rate = self.ln_rate.exp();
+        let value = self.cap_bps.map_or(rate, |cap| rate.min(cap));
+        Figure { value, weight: self.rate_weight }
+    }
+
+    /// Round trip without queueing, in seconds.
+    #[must_use]
+    pub fn rtt_s(&self) -> Figure {
+        let known = self.round_trip_count.clamp(1, ROUND_TRIPS);
+        let least = self.round_trips[..known].iter().copied().fold(f64::INFINITY, f64::min);
+        Figure { value: least, weight: self.round_trip_count as f64 }
+    }
+
+    /// Share of packets lost.
+    #[must_use]
+    pub fn loss(&self) -> Figure {
+        let all = self.lost + self.arrived;
+        Figure { value: self.lost / all, weight: all - LOSS_PRIOR.0 - LOSS_PRIOR.1 }
+    }
+
+    /// Seconds that packets waited in queues of late.
+    #[must_use]
+    pub fn queueing_s(&self) -> f64 {
+        self.queueing_s
+    }
+
+    /// How often the path turned out to be another than before; who learns from its times forgets
+    /// when this counts up.
+    #[must_use]
+    pub fn jumps(&self) -> u32 {
+        self.jumps
+    }
+
+    /// The path as the models take it.
+    #[must_use]
+    pub fn path(&self) -> Path {
+        let last = self.last.unwrap_or_default();
+        let or = |value: u32, otherwise: f64| {
+            if value > 0 { f64::from(value) } else { otherwise }
+        };
+        Path {
+            rate_bps: self.rate_bps().value,
+            rtt_s: self.rtt_s().value,
+            loss: self.loss().value,
+            segment_bytes: or(last.segment_bytes, 1448.0),
+            header_bytes: 52.0,
+            start_window: or(last.window_segments, 10.0),
+            most_window: 1e6,
+            timeout_s: (self.rtt_s().value + 0.2).max(0.2),
+            backlog_bytes: last.backlog_bytes as f64,
+        }
+        .bounded()
+    }
+
+    /// Takes the transport's counters, of one connection in order.
+    pub fn transport(&mut self, now: Transport) {
+        let before = self.last.replace(now);
+        let rtt = now.rtt.as_secs_f64();
+        if rtt > 0.0 {
+            self.round_trip(rtt.min(now.min_rtt.max(Duration::from_micros(1)).as_secs_f64().max(
+                // A kernel remembers the least for minutes: a path that got longer shows in the mean.
+                rtt / JUMP,
+            )));
+            self.queueing_s = (rtt - self.rtt_s().value).max(0.0);
+        }
+        if let Some(before) = before.filter(|before| before.segments_out <= now.segments_out) {
+            self.packets(&before, &now);
+        }
+        if !now.app_limited && now.delivered_bytes_per_s > 0 {
+            self.rate(8.0 * now.delivered_bytes_per_s as f64);
+        }
+    }
+
+    /// A new connection on the same path: its counters begin again.
+    pub fn reconnected(&mut self) {
+        self.last = None;
+    }
+
+    /// Takes what the peer tells of a message.
+    pub fn receipt(&mut self, receipt: &Receipt) {
+        let path = self.path();
+        let packet = path.segment_bytes + path.header_bytes;
+        let packets = (receipt.bytes as f64 / path.segment_bytes).ceil();
+        let seconds = receipt.spread.as_secs_f64();
+        if receipt.unbroken && packets >= SHORTEST_TRAIN_PACKETS && seconds > 0.0 {
+            self.rate(8.0 * packets * packet / seconds);
+        }
+    }
+
+    fn round_trip(&mut self, seconds: f64) {
+        let least = self.rtt_s().value;
+        let at = self.round_trip_count % ROUND_TRIPS;
+        self.round_trips[at] = seconds;
+        self.round_trip_count += 1;
+        let recent = (1..=BELIEVED_ROUND_TRIPS.min(self.round_trip_count))
+            .map(|back| self.round_trips[(self.round_trip_count - back) % ROUND_TRIPS]);
+        let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+        recent.for_each(|one| (low, high) = (low.min(one), high.max(one)));
+        let moved = low > least * JUMP || high * JUMP < least;
+        if self.round_trip_count > BELIEVED_ROUND_TRIPS && moved {
+            self.round_trips = [low; ROUND_TRIPS];
+            self.jumps += 1;
+        }
+    }
+
+    fn packets(&mut self, before: &Transport, now: &Transport) {
+        let sent = f64::from(now.segments_out - before.segments_out);
+        if sent == 0.0 {
+            return;
+        }
+        let again = now.retransmitted.saturating_sub(before.retransmitted);
+        let needless = now.duplicates.saturating_sub(before.duplicates);
+        let lost = f64::from(again.saturating_sub(needless)).min(sent);
+        let kept = LOSS_FORGETTING.powf(sent);
+        self.lost = LOSS_PRIOR.0 + (self.lost - LOSS_PRIOR.0) * kept + lost;
+        self.arrived = LOSS_PRIOR.1 + (self.arrived - LOSS_PRIOR.1) * kept + sent - lost;
+    }
+
+    fn rate(&mut self, bps: f64) {
+        if !bps.is_finite() || bps < 1.0 {
+            return;
+        }
+        let off = bps.ln() - self.ln_rate;
+        let far = off.abs() > JUMP.ln();
+        let again = self.off.take().is_some_and(|before| before.signum() == off.signum());
+        if self.rate_weight == 0.0 || (far && again) {
+            self.jumps += u32::from(self.rate_weight > 0.0);
+            self.ln_rate += off;
+            self.rate_weight = 1.0;
+        } else if far {
+            // It may be one that was disturbed: the next decides.
+            self.off = Some(off);
+        } else {
+            self.ln_rate += off * RATE_GAIN.max(1.0 / (self.rate_weight + 1.0));
+            self.rate_weight = self.rate_weight * (1.0 - RATE_GAIN) + 1.0;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Sizes and times of encodings, learned for each class of messages.
+
+use std::collections::BTreeMap;
+
+use crate::arm::{Arm, Prior, size_features, time_features};
+use crate::regression::{Prediction, Recursive};
+
+/// Classes that are known at once; beyond it the one longest unused goes.
+const MOST_CLASSES: usize = 256;
+/// What an observation of sizes and times weighs after the next one.
+const FORGETTING: f64 = 0.995;
+/// How far the prior's coefficients of sizes may be off, for an arm that nobody has seen.
+const SIZE_SPREAD: [f64; 4] = [0.5, 0.4, 0.15, 0.15];
+/// The same for a class, of an arm that other classes have taught.
+const CLASS_SIZE_SPREAD: [f64; 4] = [0.35, 0.3, 0.1, 0.1];
+/// Scatter of the logarithm of sizes within a class.
+const SIZE_DEVIATION: f64 = 0.12;
+/// How far coefficients of times may be off.
+const TIME_SPREAD: [f64; 3] = [0.7, 0.15, 0.2];
+/// Scatter of the logarithm of times.
+const TIME_DEVIATION: f64 = 0.25;
+/// A time below this is none that a clock tells.
+const LEAST_S: f64 = 1e-7;
+
+/// The regressions of one arm.
+#[derive(Clone, Debug)]
+struct Model {
+    size: Recursive<4>,
+    encode: Recursive<3>,
+    decode: Recursive<3>,
+}
+
+impl Model {
+    fn of(prior: &Prior) -> Self {
+        let time = || Recursive::new([0.0; 3], TIME_SPREAD, TIME_DEVIATION, FORGETTING);
+        Self {
+            size: Recursive::new(prior.size, SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
+            encode: time(),
+            decode: time(),
+        }
+    }
+
+    /// For a class that is new: what other classes have taught.
+    fn for_class(&self) -> Self {
+        let size = *self.size.coefficients();
+        let time = |of: &Recursive<3>| {
+            Recursive::new(*of.coefficients(), TIME_SPREAD, TIME_DEVIATION, FORGETTING)
+        };
+        Self {
+            size: Recursive::new(size, CLASS_SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
+            encode: time(&self.encode),
+            decode: time(&self.decode),
+        }
+    }
+}
+
+/// A class of messages: those alike enough to be told by one model (service, operation, content
+/// type, direction).
+#[derive(Clone, Debug)]
+struct Class {
+    arms: Vec<Model>,
+    used: u64,
+}
+
+/// What is expected of an arm for a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// Encoded bytes.
+    pub bytes: f64,
+    /// Deviation of the logarithm of `bytes`.
+    pub deviation: f64,
+    /// Seconds to encode.
+    pub encode_s: f64,
+    /// Seconds to decode.
+    pub decode_s: f64,
+}
+
+/// What is known of a message before anything is encoded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Subject {
+    /// Class.
+    pub class: u64,
+    /// Bytes, or those to expect where the end is not known.
+    pub bytes: f64,
+    /// Of [`crate::head::share_left`].
+    pub head_share: f64,
+}
+
+/// What an encoding turned out to be; what is not known is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Encoded bytes.
+    pub bytes: f64,
+    /// Seconds to encode.
+    pub encode_s: Option<f64>,
+    /// Seconds to decode, as the peer tells.
+    pub decode_s: Option<f64>,
+}
+
+/// Models of all arms for all classes.
+#[derive(Clone, Debug)]
+pub struct Models {
+    priors: Vec<Prior>,
+    /// Of all classes together.
+    arms: Vec<Model>,
+    classes: BTreeMap<u64, Class>,
+    clock: u64,
+}
+
+impl Models {
+    /// Models that know the priors; the first arm leaves bytes alone.
+    #[must_use]
+    pub fn new(priors: Vec<Prior>) -> Self {
+        let arms = priors.iter().map(Model::of).collect();
+        Self { priors, arms, classes: BTreeMap::new(), clock: 0 }
+    }
+
+    /// Number of arms.
+    #[must_use]
+    pub fn arms(&self) -> usize {
+        self.priors.len()
+    }
+
+    /// Classes known now.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Most bytes of memory that the models take, whatever comes.
+    #[must_use]
+    pub fn most_bytes(&self) -> usize {
+        (MOST_CLASSES + 1) * (self.arms() * size_of::<Model>() + size_of::<Class>() + 16)
+    }
+
+    /// What to expect of `arm` for a message.
+    #[must_use]
+    pub fn expect(&self, subject: &Subject, arm: Arm) -> Option<Expected> {
+        let prior = self.priors.get(arm.0)?;
+        if arm == Arm::IDENTITY {
+            return Some(Expected {
+                bytes: subject.bytes,
+                deviation: 0.0,
+                encode_s: 0.0,
+                decode_s: 0.0,
+            });
+        }
+        let class = self.classes.get(&subject.class).map(|class| &class.arms);
+        let model = class.unwrap_or(&self.arms).get(arm.0)?;
+        let Prediction { mean, deviation } =
+            model.size.predict(&size_features(subject.bytes, subject.head_share));
+        let share = mean.clamp(-9.0, 0.5).exp();
+        let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
+        let features = time_features(subject.bytes, share);
+        let seconds = |speed: &crate::arm::Speed, model: &Recursive<3>| {
+            let off = model.predict(&features).mean.clamp(-6.0, 6.0).exp();
+            speed.seconds(subject.bytes).max(LEAST_S) * off
+        };
+        Some(Expected {
+            bytes,
+            deviation,
+            encode_s: seconds(&prior.encode, &model.encode),
+            decode_s: seconds(&prior.decode, &model.decode),
+        })
+    }
+
+    /// Learns what an encoding of a message turned out to be.
+    pub fn observe(&mut self, subject: &Subject, arm: Arm, seen: &Seen) {
+        let Some(&prior) = self.priors.get(arm.0).filter(|_| arm != Arm::IDENTITY) else { return };
+        if seen.bytes < 1.0 || subject.bytes < 1.0 {
+            return;
+        }
+        self.clock += 1;
+        self.class(subject.class);
+        let share = (seen.bytes - prior.overhead_bytes).max(1.0) / subject.bytes;
+        let sizes = size_features(subject.bytes, subject.head_share);
+        let times = time_features(subject.bytes, share);
+        let off = |seconds: Option<f64>, speed: &crate::arm::Speed| {
+            seconds.map(|s| (s.max(LEAST_S) / speed.seconds(subject.bytes).max(LEAST_S)).ln())
+        };
+        let (encode, decode) =
+            (off(seen.encode_s, &prior.encode), off(seen.decode_s, &prior.decode));
+        let class = self.classes.get_mut(&subject.class).map(|class| &mut class.arms);
+        for models in class.into_iter().chain([&mut self.arms]) {
+            let Some(model) = models.get_mut(arm.0) else { continue };
+            model.size.observe(&sizes, share.ln());
+            encode.into_iter().for_each(|off| model.encode.observe(&times, off));
+            decode.into_iter().for_each(|off| model.decode.observe(&times, off));
+        }
+    }
+
+    /// Makes a class, or notes that it was used.
+    fn class(&mut self, class: u64) {
+        if !self.classes.contains_key(&class) && self.classes.len() >= MOST_CLASSES {
+            let oldest = self.classes.iter().min_by_key(|(_, class)| class.used);
+            if let Some(oldest) = oldest.map(|(&oldest, _)| oldest) {
+                self.classes.remove(&oldest);
+            }
+        }
+        let arms = &self.arms;
+        let fresh = || Class { arms: arms.iter().map(Model::for_class).collect(), used: 0 };
+        self.classes.entry(class).or_insert_with(fresh).used = self.clock;
+    }
+}

@@ -1,0 +1,71 @@
+//! Models of the network: how long bytes take from the first to leave to the last to arrive.
+//!
+//! Each is a function of the [`Path`] alone, so that estimates, however they were had, and models
+//! can be put together freely. Times are in seconds.
+
+mod corrected;
+mod no_loss;
+mod pftk;
+mod rate_aware;
+#[cfg(test)]
+mod tests;
+
+pub use corrected::Corrected;
+pub use no_loss::NoLoss;
+pub use pftk::Pftk;
+pub use rate_aware::RateAware;
+
+/// What the transport is known to see of the path, one way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// Bit/s of the narrowest link.
+    pub rate_bps: f64,
+    /// Round trip without queueing, in seconds.
+    pub rtt_s: f64,
+    /// Share of packets lost, 0 to 1.
+    pub loss: f64,
+    /// Payload bytes of a packet.
+    pub segment_bytes: f64,
+    /// Header bytes of a packet below the payload.
+    pub header_bytes: f64,
+    /// Packets that may leave at once now.
+    pub start_window: f64,
+    /// Most packets under way: the receiver's or the sender's buffer.
+    pub most_window: f64,
+    /// Shortest timeout of the transport, in seconds.
+    pub timeout_s: f64,
+    /// Bytes queued before ours.
+    pub backlog_bytes: f64,
+}
+
+impl Path {
+    /// Packets that hold so many bytes, at least one.
+    fn packets(&self, bytes: f64) -> f64 {
+        (bytes / self.segment_bytes).ceil().max(1.0)
+    }
+
+    /// Bounds that keep a model's arithmetic finite, whatever was estimated.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        let within = |value: f64, low: f64, high: f64, otherwise: f64| {
+            if value.is_finite() { value.clamp(low, high) } else { otherwise }
+        };
+        Self {
+            rate_bps: within(self.rate_bps, 10.0, 1e12, 1e12),
+            rtt_s: within(self.rtt_s, 1e-6, 600.0, 1.0),
+            loss: within(self.loss, 0.0, 0.9, 0.0),
+            segment_bytes: within(self.segment_bytes, 64.0, 65_536.0, 1448.0),
+            header_bytes: within(self.header_bytes, 0.0, 256.0, 52.0),
+            start_window: within(self.start_window, 1.0, 1e6, 10.0),
+            most_window: within(self.most_window, 1.0, 1e6, 1e6),
+            timeout_s: within(self.timeout_s, 0.01, 120.0, 0.2),
+            backlog_bytes: within(self.backlog_bytes, 0.0, 1e12, 0.0),
+        }
+    }
+}
+
+/// A model of the network.
+pub trait NetworkModel {
+    /// Seconds that `bytes` of payload take.
+    fn seconds(&self, path: &Path, bytes: f64) -> f64;
+}

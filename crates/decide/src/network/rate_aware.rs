@@ -1,0 +1,61 @@
+//! The model that knows the link's rate: what ours starts from before it has measured.
+
+use super::{NetworkModel, Path, Pftk};
+
+/// Loss above which a transfer is held back by timeouts more than by its window.
+const MUCH_LOSS: f64 = 0.02;
+/// PFTK is of Reno; what runs today (SACK, tail loss probes) does somewhat better.
+const BETTER_THAN_RENO: f64 = 1.3;
+/// Slow start cannot take more rounds than this before any link is full.
+const MOST_ROUNDS: u32 = 24;
+
+/// Slow start, serialization at the rate, the window that loss leaves to CUBIC, and what the loss of
+/// a transfer's last packets costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateAware;
+
+impl RateAware {
+    /// Bit/s of payload and headers that the transport sustains.
+    #[must_use]
+    pub fn sustained_bps(path: &Path) -> f64 {
+        let packet_bits = 8.0 * (path.segment_bytes + path.header_bytes);
+        let mut rate = path.rate_bps * (1.0 - path.loss);
+        rate = rate.min(path.most_window / path.rtt_s * packet_bits);
+        if path.loss > 0.0 {
+            // Mean window of CUBIC (RFC 9438 §5.1), never below that of Reno.
+            let reno = (1.5 / path.loss).sqrt();
+            let cubic = 1.054 * (path.rtt_s / path.loss).powf(0.75);
+            rate = rate.min(reno.max(cubic) / path.rtt_s * packet_bits);
+        }
+        if path.loss > MUCH_LOSS {
+            rate = rate.min(BETTER_THAN_RENO * Pftk::packets_per_second(path) * packet_bits);
+        }
+        rate.max(1.0)
+    }
+}
+
+impl NetworkModel for RateAware {
+    fn seconds(&self, path: &Path, bytes: f64) -> f64 {
+        let packets = path.packets(bytes);
+        let wire_bits = 8.0 * (bytes.max(1.0) + packets * path.header_bytes);
+        let rate = Self::sustained_bps(path);
+        let packet_bits = 8.0 * (path.segment_bytes + path.header_bytes);
+        let (mut window, mut left, mut waits) = (path.start_window, packets, 0.0);
+        // A round whose packets take less time than the round trip leaves the link idle for the rest.
+        for _ in 0..MOST_ROUNDS {
+            let sending = window.min(left) * packet_bits / rate;
+            if left <= window || window * packet_bits / rate >= path.rtt_s {
+                break;
+            }
+            waits += path.rtt_s - sending;
+            left -= window;
+            window *= 2.0;
+        }
+        let p = path.loss;
+        // The last packets have nobody behind them whose arrival would tell of their loss.
+        let last = 1.0 - (1.0 - p).powf(packets.min(3.0));
+        let tail = last * (2.0 * path.rtt_s + 0.1) + 1.3 * p * (path.rtt_s + 0.2) / (1.0 - p);
+        let queued = 8.0 * path.backlog_bytes / path.rate_bps;
+        waits + wire_bits / rate + path.rtt_s / 2.0 + tail + queued
+    }
+}

@@ -1,0 +1,94 @@
+use super::*;
+
+fn path(rate_bps: f64, rtt_s: f64, loss: f64) -> Path {
+    Path {
+        rate_bps,
+        rtt_s,
+        loss,
+        segment_bytes: 1448.0,
+        header_bytes: 52.0,
+        start_window: 10.0,
+        most_window: 44.0,
+        timeout_s: 0.2,
+        backlog_bytes: 0.0,
+    }
+}
+
+#[test]
+fn without_loss_a_round_trip_doubles_the_window() {
+    let seconds = |bytes| NoLoss.seconds(&path(1e8, 0.1, 0.0), bytes);
+    assert!((seconds(1.0) - 0.1).abs() < 1e-9, "one packet is one round trip, not none");
+    assert!((seconds(1448.0 * 3.0) - 0.2).abs() < 1e-9);
+    assert!((seconds(1448.0 * 4.0) - 0.3).abs() < 1e-9);
+    // 2^6 + 44 − 1 = 107 packets in slow start, then 44 a round trip.
+    assert!((seconds(1448.0 * 107.0) - 0.7).abs() < 1e-9);
+    assert!((seconds(1448.0 * 108.0) - 0.8).abs() < 1e-9, "no jump but the next round");
+    assert!((seconds(1448.0 * (107.0 + 88.0)) - 0.9).abs() < 1e-9);
+}
+
+#[test]
+fn equation_4_in_packets_a_second_with_its_reciprocal() {
+    // By hand: RTT·sqrt(2·2·0.01/3) = 0.0115470; 3·sqrt(3·2·0.01/8) = 0.2598; times p·(1+32p²)
+    // = 0.0100320; T0 0.2: 0.000521... → 1/(0.0115470+0.00052127) = 82.87
+    let found = Pftk::packets_per_second(&path(1e8, 0.1, 0.01));
+    assert!((found - 82.87).abs() < 0.05, "{found}");
+    let found = Pftk::packets_per_second(&path(1e8, 0.1, 0.0));
+    assert!((found - 440.0).abs() < 1e-6, "by the window alone: {found}");
+    let seconds = Pftk.seconds(&path(1e8, 0.1, 0.01), 1_448_000.0);
+    assert!((seconds - 1000.0 / 82.87).abs() < 0.05, "{seconds}");
+}
+
+#[test]
+fn the_rate_bounds_what_the_published_models_promise() {
+    let t1 = path(1.5e6, 0.09, 0.0);
+    let megabyte = 1e6;
+    assert!(NoLoss.seconds(&t1, megabyte) < 2.0, "over 4 Mbit/s out of a line of 1.5");
+    let ours = RateAware.seconds(&t1, megabyte);
+    assert!((5.4..6.2).contains(&ours), "{ours}");
+}
+
+#[test]
+fn one_packet_over_satcom_takes_the_delay_and_its_serialization() {
+    let satcom = path(250_000.0, 1.1, 0.0);
+    let seconds = RateAware.seconds(&satcom, 600.0);
+    assert!((seconds - (0.55 + 8.0 * 652.0 / 250_000.0)).abs() < 1e-9, "{seconds}");
+    let queued = Path { backlog_bytes: 25_000.0, ..satcom };
+    assert!((RateAware.seconds(&queued, 600.0) - seconds - 0.8).abs() < 1e-9);
+}
+
+#[test]
+fn slow_start_counts_where_the_pipe_is_long() {
+    let wifi = path(2e6, 0.2, 0.0);
+    let twenty = RateAware.seconds(&wifi, 20_000.0);
+    // 14 packets: 10, then a wait for the first acknowledgements, then 4.
+    let wait = 0.2 - 10.0 * 8.0 * 1500.0 / 2e6;
+    let sent = 8.0 * (20_000.0 + 14.0 * 52.0) / 2e6;
+    assert!((twenty - (wait + sent + 0.1)).abs() < 1e-9, "{twenty}");
+    let warm = Path { start_window: 40.0, ..wifi };
+    assert!((RateAware.seconds(&warm, 20_000.0) - (sent + 0.1)).abs() < 1e-9);
+}
+
+#[test]
+fn more_bytes_never_take_less_time_and_absurd_paths_stay_finite() {
+    let bad = [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300];
+    let mut paths = vec![path(2e6, 0.2, 0.05), path(9600.0, 0.2, 0.01), path(1e9, 0.0003, 0.0)];
+    for value in bad {
+        paths.push(path(value, 0.2, 0.0).bounded());
+        paths.push(path(2e6, value, 0.0).bounded());
+        paths.push(path(2e6, 0.2, value).bounded());
+        paths.push(Path { segment_bytes: value, ..path(2e6, 0.2, 0.1) }.bounded());
+        paths.push(Path { start_window: value, most_window: value, ..paths[0] }.bounded());
+        paths.push(Path { backlog_bytes: value, timeout_s: value, ..paths[0] }.bounded());
+    }
+    for path in paths {
+        let models: [&dyn NetworkModel; 3] = [&NoLoss, &Pftk, &RateAware];
+        for model in models {
+            let mut before = 0.0;
+            for bytes in [0.0, 1.0, 1448.0, 1e4, 1e5, 1e6, 1e8] {
+                let seconds = model.seconds(&path, bytes);
+                assert!(seconds.is_finite() && seconds >= before * 0.999, "{path:?} {bytes}");
+                before = seconds;
+            }
+        }
+    }
+}

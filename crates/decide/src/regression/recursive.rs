@@ -1,0 +1,134 @@
+//! Recursive least squares with exponential forgetting.
+
+/// A residual is taken for at most this many standard deviations: one stall of the machine must not
+/// undo what a hundred messages taught.
+const MOST_DEVIATIONS: f64 = 5.0;
+/// Observations before residuals are cut: the deviation is not known before.
+const FEW: f64 = 4.0;
+
+/// What a regression says of a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// The expected value.
+    pub mean: f64,
+    /// Its standard deviation: that of the observations and that of the coefficients.
+    pub deviation: f64,
+}
+
+/// A linear regression over `N` features that forgets: of an observation `k` steps ago
+/// `forgetting^k` is left.
+///
+/// The covariance is bounded by its trace, so that a feature that never varies does not make it grow
+/// without end ("covariance wind-up").
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recursive<const N: usize> {
+    coefficients: [f64; N],
+    covariance: [[f64; N]; N],
+    forgetting: f64,
+    /// Variance of the residuals.
+    variance: f64,
+    /// Observations, as far as they are not forgotten.
+    weight: f64,
+    /// Bound of the covariance's trace.
+    trace: f64,
+}
+
+impl<const N: usize> Recursive<N> {
+    /// A regression that expects `coefficients`, each off by about `spread`, and observations that
+    /// scatter by `deviation`.
+    #[must_use]
+    pub fn new(coefficients: [f64; N], spread: [f64; N], deviation: f64, forgetting: f64) -> Self {
+        let variance = deviation * deviation;
+        let mut covariance = [[0.0; N]; N];
+        let mut trace = 0.0;
+        for (at, spread) in spread.iter().enumerate() {
+            // In units of the observations' variance.
+            covariance[at][at] = spread * spread / variance;
+            trace += covariance[at][at];
+        }
+        Self { coefficients, covariance, forgetting, variance, weight: 0.0, trace }
+    }
+
+    /// The coefficients as they are.
+    #[must_use]
+    pub fn coefficients(&self) -> &[f64; N] {
+        &self.coefficients
+    }
+
+    /// Observations that count, at most `1 / (1 − forgetting)`.
+    #[must_use]
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// The value to be expected at `features`.
+    #[must_use]
+    pub fn predict(&self, features: &[f64; N]) -> Prediction {
+        let gain = self.times(features);
+        let own = dot(features, &gain).max(0.0);
+        Prediction {
+            mean: dot(&self.coefficients, features),
+            deviation: (self.variance * (1.0 + own)).sqrt(),
+        }
+    }
+
+    /// Learns a value. What is not a number is left out.
+    pub fn observe(&mut self, features: &[f64; N], value: f64) {
+        if !value.is_finite() || features.iter().any(|feature| !feature.is_finite()) {
+            return;
+        }
+        let along = self.times(features);
+        let own = dot(features, &along).max(0.0);
+        let residual = value - dot(&self.coefficients, features);
+        let bound = MOST_DEVIATIONS * (self.variance * (1.0 + own)).sqrt();
+        let known = self.weight >= FEW;
+        let residual = if known { residual.clamp(-bound, bound) } else { residual };
+        let scale = 1.0 / (self.forgetting + own);
+        for (coefficient, along) in self.coefficients.iter_mut().zip(&along) {
+            *coefficient += along * scale * residual;
+        }
+        self.shrink(&along, scale);
+        self.weight = self.weight * self.forgetting + 1.0;
+        // A residual from unsure coefficients says less of the observations' own scatter.
+        let scatter = residual * residual / (1.0 + own);
+        self.variance += (scatter - self.variance) / (self.weight + FEW);
+        self.variance = self.variance.max(f64::EPSILON);
+    }
+
+    fn shrink(&mut self, along: &[f64; N], scale: f64) {
+        let mut trace = 0.0;
+        for row in 0..N {
+            for column in 0..N {
+                let entry = &mut self.covariance[row][column];
+                *entry = (*entry - along[row] * along[column] * scale) / self.forgetting;
+            }
+            trace += self.covariance[row][row];
+        }
+        if trace > self.trace {
+            let factor = self.trace / trace;
+            self.covariance.iter_mut().flatten().for_each(|entry| *entry *= factor);
+        }
+    }
+
+    /// Expects the coefficients to have moved: they are as unsure as at the start, in proportion
+    /// `share` of that.
+    pub fn doubt(&mut self, share: f64) {
+        let most = self.trace * share / f64::from(u32::try_from(N).unwrap_or(u32::MAX).max(1));
+        for at in 0..N {
+            self.covariance[at][at] = self.covariance[at][at].max(most);
+        }
+        self.weight *= 1.0 - share.clamp(0.0, 1.0);
+    }
+
+    fn times(&self, features: &[f64; N]) -> [f64; N] {
+        let mut product = [0.0; N];
+        for (entry, row) in product.iter_mut().zip(&self.covariance) {
+            *entry = dot(row, features);
+        }
+        product
+    }
+}
+
+fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}

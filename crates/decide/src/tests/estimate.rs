@@ -1,0 +1,157 @@
+use std::time::Duration;
+
+use crate::estimate::{Estimate, Receipt, Transport};
+use crate::head::{HEAD_BYTES, share_left};
+
+fn fresh() -> Estimate {
+    Estimate::new(1e6, Duration::from_millis(200), None)
+}
+
+fn train(rate_bps: f64, packets: u64) -> Receipt {
+    let bytes = packets * 1448;
+    let spread = Duration::from_secs_f64(8.0 * (packets * 1500) as f64 / rate_bps);
+    Receipt { bytes, spread, unbroken: true }
+}
+
+fn counters(rtt_ms: u64, segments_out: u32, retransmitted: u32) -> Transport {
+    Transport {
+        rtt: Duration::from_millis(rtt_ms),
+        min_rtt: Duration::from_millis(rtt_ms),
+        segments_out,
+        retransmitted,
+        window_segments: 10,
+        segment_bytes: 1448,
+        app_limited: true,
+        ..Transport::default()
+    }
+}
+
+#[test]
+fn a_train_tells_the_rate_and_a_short_or_broken_one_does_not() {
+    let mut estimate = fresh();
+    assert_eq!(estimate.rate_bps().weight, 0.0);
+    estimate.receipt(&train(9600.0, 2));
+    estimate.receipt(&Receipt { unbroken: false, ..train(9600.0, 40) });
+    assert_eq!(estimate.rate_bps().weight, 0.0);
+    estimate.receipt(&train(250_000.0, 20));
+    let found = estimate.rate_bps();
+    assert!((found.value / 250_000.0 - 1.0).abs() < 0.01 && found.weight == 1.0, "{found:?}");
+}
+
+#[test]
+fn a_disturbed_train_moves_little_and_a_new_link_is_noticed_with_the_second() {
+    let mut estimate = fresh();
+    (0..20).for_each(|_| estimate.receipt(&train(2e6, 20)));
+    estimate.receipt(&train(300_000.0, 20));
+    assert!((estimate.rate_bps().value / 2e6 - 1.0).abs() < 0.05);
+    estimate.receipt(&train(2.2e6, 20));
+    assert_eq!(estimate.jumps(), 0);
+    (0..2).for_each(|_| estimate.receipt(&train(250_000.0, 20)));
+    assert!((estimate.rate_bps().value / 250_000.0 - 1.0).abs() < 0.05);
+    assert_eq!(estimate.jumps(), 1);
+}
+
+#[test]
+fn a_rate_that_the_sender_held_back_is_not_the_links() {
+    let mut estimate = fresh();
+    estimate.transport(Transport { delivered_bytes_per_s: 100, ..counters(200, 10, 0) });
+    assert_eq!(estimate.rate_bps().weight, 0.0);
+    estimate.transport(Transport {
+        delivered_bytes_per_s: 250_000,
+        app_limited: false,
+        ..counters(200, 10, 0)
+    });
+    assert!((estimate.rate_bps().value - 2e6).abs() < 1.0);
+}
+
+#[test]
+fn the_operators_cap_holds_whatever_is_measured() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(200), Some(64_000.0));
+    assert!(estimate.path().rate_bps <= 64_000.0);
+    (0..9).for_each(|_| estimate.receipt(&train(5e6, 40)));
+    assert!(estimate.path().rate_bps <= 64_000.0);
+}
+
+#[test]
+fn loss_is_found_and_duplicates_are_none() {
+    let mut estimate = fresh();
+    for at in 0..200 {
+        let mut now = counters(200, at * 50, at * 5);
+        now.duplicates = at * 3;
+        estimate.transport(now);
+    }
+    let loss = estimate.loss();
+    assert!((loss.value - 0.04).abs() < 0.005, "{loss:?}");
+    // Another connection begins at nought: nothing is made of the difference.
+    estimate.reconnected();
+    estimate.transport(counters(200, 3, 0));
+    assert!((estimate.loss().value - 0.04).abs() < 0.005);
+}
+
+#[test]
+fn a_longer_path_is_believed_after_three() {
+    let mut estimate = fresh();
+    (0..10).for_each(|at| estimate.transport(counters(20, at, 0)));
+    assert!((estimate.rtt_s().value - 0.02).abs() < 1e-6, "{:?}", estimate.rtt_s());
+    (0..3).for_each(|at| estimate.transport(counters(1100, 12 + at, 0)));
+    assert!(estimate.rtt_s().value > 0.6, "{:?}", estimate.rtt_s());
+    assert_eq!(estimate.jumps(), 1);
+}
+
+#[test]
+fn a_queue_is_not_a_longer_path() {
+    let mut estimate = fresh();
+    (0..10).for_each(|at| estimate.transport(counters(20, at, 0)));
+    estimate.transport(Transport { rtt: Duration::from_millis(90), ..counters(20, 11, 0) });
+    assert!(estimate.queueing_s() > 0.05, "{}", estimate.queueing_s());
+    assert!(estimate.rtt_s().value < 0.03);
+}
+
+#[test]
+fn absurd_counters_leave_a_usable_path() {
+    let mut estimate = Estimate::new(f64::NAN, Duration::MAX, Some(0.0));
+    let absurd = Transport {
+        rtt: Duration::MAX,
+        min_rtt: Duration::ZERO,
+        delivered_bytes_per_s: u64::MAX,
+        app_limited: false,
+        segments_out: u32::MAX,
+        retransmitted: u32::MAX,
+        duplicates: 1,
+        window_segments: u32::MAX,
+        segment_bytes: u32::MAX,
+        backlog_bytes: u64::MAX,
+    };
+    for counters in [absurd, Transport::default(), absurd] {
+        estimate.transport(counters);
+        estimate.receipt(&Receipt {
+            bytes: u64::MAX,
+            spread: Duration::from_nanos(1),
+            unbroken: true,
+        });
+        estimate.receipt(&Receipt { bytes: 0, spread: Duration::MAX, unbroken: true });
+        let path = estimate.path();
+        assert!(path.rate_bps.is_finite() && path.rate_bps > 0.0, "{path:?}");
+        assert!(path.rtt_s > 0.0 && path.rtt_s <= 600.0 && path.loss < 1.0, "{path:?}");
+    }
+}
+
+#[test]
+fn the_head_tells_text_from_noise() {
+    let soap = b"<ns:item><ns:name>alpha</ns:name><ns:value>1</ns:value></ns:item>".repeat(80);
+    let mut state = 1_u32;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    })
+    .take(HEAD_BYTES)
+    .collect();
+    assert!(share_left(&soap) < 0.1, "{}", share_left(&soap));
+    assert!(share_left(&noise) > 0.95, "{}", share_left(&noise));
+    let words = b"The quick brown fox jumps over a lazy dog while it rains in the north".to_vec();
+    assert!((0.4..0.8).contains(&share_left(&words)), "{}", share_left(&words));
+    assert_eq!(share_left(b""), 1.0);
+    for short in [&b"a"[..], b"ab", b"abc", b"abcd", &[0; 5000]] {
+        assert!((0.0..=1.0).contains(&share_left(short)));
+    }
+}

@@ -1,0 +1,230 @@
+use crate::Arm;
+use crate::arm::{Prior, Speed};
+use crate::learned::{Learned, Objective};
+use crate::models::{Models, Seen, Subject};
+use crate::nam::Nam;
+use crate::network::Path;
+use crate::outcome::{Parts, Split};
+
+fn path(rate_bps: f64, rtt_s: f64) -> Path {
+    Path {
+        rate_bps,
+        rtt_s,
+        loss: 0.0,
+        segment_bytes: 1448.0,
+        header_bytes: 52.0,
+        start_window: 10.0,
+        most_window: 1e6,
+        timeout_s: 0.2,
+        backlog_bytes: 0.0,
+    }
+}
+
+fn speed(bytes_per_s: f64) -> Speed {
+    Speed { fixed_s: 2e-5, per_byte_s: 1.0 / bytes_per_s }
+}
+
+/// Nothing, a fast one and a strong one.
+fn priors() -> Vec<Prior> {
+    let coded = |share: f64, encode: f64, decode: f64| Prior {
+        size: [share.ln(), 0.9, 0.0, -0.02],
+        overhead_bytes: 12.0,
+        encode: speed(encode),
+        decode: speed(decode),
+    };
+    vec![Prior::IDENTITY, coded(0.7, 300e6, 800e6), coded(0.4, 2e6, 400e6)]
+}
+
+fn xml(bytes: f64) -> Subject {
+    Subject { class: 7, bytes, head_share: 0.2 }
+}
+
+fn chosen(learned: &mut Learned, subject: &Subject, path: &Path, objective: Objective) -> Arm {
+    learned.choose(subject, path, objective, |_| true).chosen.arm
+}
+
+#[test]
+fn the_slower_the_link_the_stronger_the_coding() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let mut of =
+        |rate: f64| chosen(&mut learned, &xml(50_000.0), &path(rate, 0.02), Objective::Time);
+    assert_eq!(of(9_600.0), Arm(2));
+    assert_eq!(of(250e3), Arm(2));
+    assert_eq!(of(100e6), Arm(1));
+    assert_eq!(of(100e9), Arm(0));
+}
+
+#[test]
+fn what_does_not_compress_is_left_alone_once_that_was_seen() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let noise = Subject { class: 9, bytes: 50_000.0, head_share: 1.0 };
+    for arm in [Arm(1), Arm(2)] {
+        for _ in 0..8 {
+            let seen = Seen { bytes: 50_030.0, encode_s: Some(0.001), decode_s: None };
+            learned.observe_encoding(&noise, arm, &seen);
+        }
+    }
+    let decision = learned.choose(&noise, &path(9_600.0, 0.2), Objective::Time, |_| true);
+    assert_eq!(decision.chosen.arm, Arm::IDENTITY, "{decision:?}");
+}
+
+#[test]
+fn a_class_that_compresses_otherwise_than_expected_is_learned_in_a_few() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let subject = xml(30_000.0);
+    for _ in 0..5 {
+        let seen = Seen { bytes: 600.0, encode_s: Some(0.004), decode_s: Some(0.0001) };
+        learned.observe_encoding(&subject, Arm(1), &seen);
+    }
+    let found = learned.models().expect(&subject, Arm(1)).unwrap();
+    assert!((found.bytes / 600.0 - 1.0).abs() < 0.1, "{found:?}");
+    assert!((found.encode_s / 0.004 - 1.0).abs() < 0.2, "{found:?}");
+    assert!(found.deviation < 0.3, "{found:?}");
+}
+
+#[test]
+fn forbidden_arms_are_never_chosen_nor_tried() {
+    let mut learned = Learned::new(Models::new(priors()));
+    for _ in 0..50 {
+        let decision =
+            learned
+                .choose(&xml(50_000.0), &path(9600.0, 0.2), Objective::Bytes, |arm| arm != Arm(2));
+        assert_eq!(decision.chosen.arm, Arm(1));
+        assert_ne!(decision.shadow, Some(Arm(2)));
+        assert!(decision.candidates.iter().all(|candidate| candidate.arm != Arm(2)));
+    }
+    let none = learned.choose(&xml(50_000.0), &path(9600.0, 0.2), Objective::Bytes, |_| false);
+    assert_eq!(none.chosen.arm, Arm::IDENTITY);
+}
+
+#[test]
+fn objectives_differ_where_they_must() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let (subject, fast) = (xml(400_000.0), path(1e9, 0.001));
+    assert_eq!(chosen(&mut learned, &subject, &fast, Objective::Time), Arm(1));
+    assert_eq!(chosen(&mut learned, &subject, &fast, Objective::Bytes), Arm(2));
+    assert_eq!(chosen(&mut learned, &subject, &fast, Objective::Deadline(10.0)), Arm(2));
+    assert_eq!(chosen(&mut learned, &subject, &fast, Objective::Deadline(0.05)), Arm(1));
+    assert_eq!(
+        chosen(&mut learned, &subject, &fast, Objective::Deadline(0.0)),
+        Arm(1),
+        "what cannot be in time is as soon as possible"
+    );
+}
+
+#[test]
+fn near_equals_do_not_flap() {
+    let alike = |share: f64| Prior {
+        size: [share.ln(), 0.0, 0.0, 0.0],
+        overhead_bytes: 0.0,
+        encode: speed(500e6),
+        decode: speed(500e6),
+    };
+    let mut learned = Learned::new(Models::new(vec![Prior::IDENTITY, alike(0.2), alike(0.201)]));
+    let mut changes = 0;
+    let mut before = None;
+    for at in 0..100_u32 {
+        for (arm, off) in [(Arm(1), at * 7 % 5), (Arm(2), (at * 7 + 3) % 5)] {
+            let off = f64::from(off) * 10.0;
+            let seen = Seen { bytes: 10_000.0 + off, encode_s: None, decode_s: None };
+            learned.observe_encoding(&xml(50_000.0), arm, &seen);
+        }
+        let now = chosen(&mut learned, &xml(50_000.0), &path(1e6, 0.1), Objective::Time);
+        changes += u32::from(before.replace(now).is_some_and(|before| before != now));
+    }
+    assert!(changes <= 1, "{changes}");
+}
+
+#[test]
+fn encodings_that_nobody_sends_take_a_tenth_of_the_time_at_most() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let (mut messages_s, mut shadows_s) = (0.0, 0.0);
+    for _ in 0..300 {
+        let decision = learned.choose(&xml(50_000.0), &path(50e6, 0.02), Objective::Time, |_| true);
+        messages_s += decision.chosen.total_s();
+        if let Some(arm) = decision.shadow {
+            let shadow = decision.candidates.iter().find(|candidate| candidate.arm == arm);
+            shadows_s += shadow.map_or(0.0, |shadow| shadow.expected.encode_s);
+        }
+    }
+    assert!(shadows_s <= 0.1 * messages_s, "{shadows_s} of {messages_s}");
+}
+
+#[test]
+fn the_network_is_learned_and_forgotten_when_the_path_changes() {
+    use crate::network::{NetworkModel, RateAware};
+    let mut learned = Learned::new(Models::new(priors()));
+    let path = path(2e6, 0.2);
+    for bytes in [2e3, 2e4, 2e5, 2e3, 2e4, 2e5, 2e3, 2e4, 2e5] {
+        learned.observe_network(&path, bytes, 2.0 * RateAware.seconds(&path, bytes));
+    }
+    let ratio =
+        |learned: &Learned| learned.network().seconds(&path, 2e4) / RateAware.seconds(&path, 2e4);
+    assert!((ratio(&learned) - 2.0).abs() < 0.15, "{}", ratio(&learned));
+    learned.path_changed();
+    learned.observe_network(&path, 2e4, RateAware.seconds(&path, 2e4));
+    learned.observe_network(&path, 2e4, RateAware.seconds(&path, 2e4));
+    assert!((ratio(&learned) - 1.0).abs() < 0.2, "{}", ratio(&learned));
+    learned.observe_network(&path, 2e4, f64::NAN);
+    learned.observe_network(&path, 0.0, 0.0);
+    assert!(ratio(&learned).is_finite());
+}
+
+#[test]
+fn a_bad_surprise_asks_for_another_arm_if_that_pays() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let (subject, path) = (xml(50_000.0), path(250_000.0, 1.1));
+    let decision = learned.choose(&subject, &path, Objective::Time, |arm| arm != Arm(2));
+    assert_eq!(decision.chosen.arm, Arm(1));
+    assert_eq!(learned.again(&decision, &path, &[Arm(1)], decision.chosen.expected.bytes), None);
+    let decision = learned.choose(&subject, &path, Objective::Time, |_| true);
+    let tried = [decision.chosen.arm];
+    assert_eq!(learned.again(&decision, &path, &tried, 45_000.0), Some(Arm(1)));
+}
+
+#[test]
+fn state_is_bounded_however_many_classes_come() {
+    let mut learned = Learned::new(Models::new(priors()));
+    for class in 0..5_000 {
+        let subject = Subject { class, bytes: 10_000.0, head_share: 0.3 };
+        learned.observe_encoding(&subject, Arm(1), &Seen { bytes: 2_000.0, ..Seen::default() });
+        learned.choose(&subject, &path(2e6, 0.2), Objective::Time, |_| true);
+    }
+    assert!(learned.models().most_bytes() < 1 << 20, "{}", learned.models().most_bytes());
+    assert!(learned.models().classes() <= 256);
+}
+
+#[test]
+fn nam_leaves_a_packet_alone_and_takes_what_it_has_seen_to_pay() {
+    let mut nam = Nam::new(3);
+    let t1 = Path { most_window: 44.0, ..path(1.5e6, 0.09) };
+    assert_eq!(nam.choose(&t1, 50_000.0, |_| true).arm, Arm::IDENTITY, "nothing seen yet");
+    for bytes in [900.0, 46_000.0, 3.5e6, 25.9e6] {
+        let zip = Seen {
+            bytes: bytes * 0.15,
+            encode_s: Some(bytes * 5e-8),
+            decode_s: Some(bytes * 2e-8),
+        };
+        let xmill = Seen {
+            bytes: bytes * 0.12,
+            encode_s: Some(bytes * 1.1e-7),
+            decode_s: Some(bytes * 5e-8),
+        };
+        nam.observe(Arm(1), bytes, &zip);
+        nam.observe(Arm(2), bytes, &xmill);
+    }
+    assert_eq!(nam.choose(&t1, 1_000.0, |_| true).arm, Arm::IDENTITY);
+    assert_ne!(nam.choose(&t1, 2e6, |_| true).arm, Arm::IDENTITY);
+    assert_eq!(nam.choose(&t1, 2e6, |arm| arm == Arm(1)).arm, Arm(1));
+    let lan = Path { most_window: 44.0, ..path(4e8, 0.0003) };
+    assert_eq!(nam.choose(&lan, 46_000.0, |_| true).arm, Arm::IDENTITY);
+}
+
+#[test]
+fn the_four_parts_of_an_error_add_up_to_it() {
+    let expected = Parts { encode_s: 0.1, network_s: 1.0, decode_s: 0.05, bytes: 1000.0 };
+    let actual = Parts { encode_s: 0.15, network_s: 1.7, decode_s: 0.04, bytes: 1500.0 };
+    let split = Split::new(&expected, &actual, 1.4);
+    assert!((split.total_s() - (actual.total_s() - expected.total_s())).abs() < 1e-12);
+    assert!((split.size_s - 0.4).abs() < 1e-12 && (split.network_s - 0.3).abs() < 1e-12);
+}
