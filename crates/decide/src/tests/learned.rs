@@ -47,7 +47,7 @@ fn chosen(learned: &mut Learned, subject: &Subject, path: &Path, objective: Obje
 fn the_slower_the_link_the_stronger_the_coding() {
     let mut learned = Learned::new(Models::new(priors()));
     let mut of =
-        |rate: f64| chosen(&mut learned, &xml(50_000.0), &path(rate, 0.02), Objective::Time);
+        |rate: f64| chosen(&mut learned, &xml(50_000.0), &path(rate, 1e-6), Objective::Time);
     assert_eq!(of(9_600.0), Arm(2));
     assert_eq!(of(250e3), Arm(2));
     assert_eq!(of(100e6), Arm(1));
