@@ -8,6 +8,7 @@
 
 mod carriers;
 mod clients;
+pub mod decision;
 mod origins;
 mod party;
 mod pipe;
