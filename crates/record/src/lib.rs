@@ -3,6 +3,7 @@
 pub mod benchmark;
 pub mod calendar;
 pub mod campaign;
+pub mod decision;
 pub mod demo;
 pub mod event;
 pub mod fidelity;

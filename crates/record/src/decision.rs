@@ -1,0 +1,214 @@
+//! What was decided about a body, with what was expected of each encoding, and what came of it: the
+//! facts that history is made of.
+//!
+//! Seconds and bytes; every number is finite.
+
+use serde::{Deserialize, Serialize};
+
+/// Which body of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// Edge to gateway.
+    Request,
+    /// Gateway to edge.
+    Response,
+}
+
+impl Direction {
+    /// As it is printed and stored.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+        }
+    }
+}
+
+/// Parts of a body's time, and its length on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Parts {
+    /// Encoded bytes.
+    pub bytes: u64,
+    /// Encoding.
+    pub encode_s: f64,
+    /// The network.
+    pub network_s: f64,
+    /// Decoding.
+    pub decode_s: f64,
+}
+
+impl Parts {
+    /// All of it, in seconds.
+    #[must_use]
+    pub fn total_s(&self) -> f64 {
+        self.encode_s + self.network_s + self.decode_s
+    }
+}
+
+/// An encoding that was allowed, and what it would give.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// `zstd:3` and the like.
+    pub encoding: String,
+    /// What was expected of it.
+    #[serde(flatten)]
+    pub expected: Parts,
+}
+
+/// An encoding that was not allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forbidden {
+    /// `zstd:3` and the like.
+    pub encoding: String,
+    /// Why, in a few words.
+    pub why: String,
+}
+
+/// A figure and how many observations, by weight, stand behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The estimate.
+    pub value: f64,
+    /// 0: nobody has measured.
+    pub weight: f64,
+}
+
+/// What was believed of the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Bit/s.
+    pub rate_bps: Figure,
+    /// Round trip without queueing.
+    pub rtt_s: Figure,
+    /// Share of packets lost.
+    pub loss: Figure,
+    /// What packets waited in queues of late.
+    pub queueing_s: f64,
+}
+
+/// The choice for one body, with what it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Scheme and authority, or the pattern of the service.
+    pub service: String,
+    /// Class of the message, hexadecimal.
+    pub class: String,
+    /// Media type without parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// Bytes of the body, known or expected.
+    pub body_bytes: u64,
+    /// Share that a fast coder leaves of the body's head.
+    pub head_share: f64,
+    /// `time`, `bytes` or `deadline 2 s`.
+    pub objective: String,
+    /// What was expected of the encoding chosen.
+    pub expected: Parts,
+    /// Every encoding that was allowed.
+    pub candidates: Vec<Candidate>,
+    /// Those that were not.
+    pub forbidden: Vec<Forbidden>,
+    /// What was believed of the link.
+    pub link: Link,
+    /// Another encoding, tried beside it to learn from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<String>,
+}
+
+/// Where the difference between what was measured and what was expected comes from, in seconds. The
+/// four add up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Split {
+    /// Encoding took longer: on the sender's side.
+    pub encode_s: f64,
+    /// Decoding took longer: on the receiver's side.
+    pub decode_s: f64,
+    /// The network took longer for the bytes that there were.
+    pub network_s: f64,
+    /// There were more bytes.
+    pub size_s: f64,
+}
+
+/// What came of a decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The encoding that the body went in.
+    pub encoding: String,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// What had been expected of it.
+    pub expected: Parts,
+    /// What was measured.
+    pub actual: Parts,
+    /// Their difference.
+    pub split: Split,
+}
+
+/// The network is not taken for more than so many times off, either way: one outage says little of
+/// what other encodings would have met.
+const MOST_NETWORK_RATIO: f64 = 100.0;
+
+impl Outcome {
+    /// Seconds that another encoding would have taken, as far as can be told: its own expected times
+    /// and bytes, on a network as much slower or faster as it turned out to be.
+    #[must_use]
+    pub fn hindsight_s(&self, other: &Parts) -> f64 {
+        let modelled = self.actual.network_s - self.split.network_s;
+        let ratio = if modelled > 0.0 { self.actual.network_s / modelled } else { 1.0 };
+        let ratio = ratio.clamp(1.0 / MOST_NETWORK_RATIO, MOST_NETWORK_RATIO);
+        other.encode_s + other.network_s * ratio + other.decode_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(bytes: u64, encode_s: f64, network_s: f64, decode_s: f64) -> Parts {
+        Parts { bytes, encode_s, network_s, decode_s }
+    }
+
+    #[test]
+    fn hindsight_knows_how_slow_the_network_was() {
+        // 2 s for the bytes that there were, where the model says 1 s.
+        let outcome = Outcome {
+            encoding: "zstd:3".into(),
+            body_bytes: 10_000,
+            expected: parts(2000, 0.1, 0.8, 0.1),
+            actual: parts(2500, 0.1, 2.0, 0.1),
+            split: Split { network_s: 1.0, size_s: 0.2, ..Split::default() },
+        };
+        let plain = outcome.hindsight_s(&parts(10_000, 0.0, 4.0, 0.0));
+        assert!((plain - 8.0).abs() < 1e-9, "{plain}");
+        let odd = Outcome { split: Split { network_s: 5.0, ..Split::default() }, ..outcome };
+        assert!((odd.hindsight_s(&parts(1, 1.0, 1.0, 1.0)) - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn facts_come_back_from_their_text() {
+        let decision = Decision {
+            service: "http://tracks.example".into(),
+            class: "00000000000000ff".into(),
+            content_type: None,
+            body_bytes: 10_000,
+            head_share: 0.25,
+            objective: "time".into(),
+            expected: parts(2000, 0.1, 0.8, 0.1),
+            candidates: vec![Candidate {
+                encoding: "identity".into(),
+                expected: parts(10_000, 0.0, 4.0, 0.0),
+            }],
+            forbidden: vec![Forbidden {
+                encoding: "xmill:9".into(),
+                why: "the peer does not decode it".into(),
+            }],
+            link: Link { rate_bps: Figure { value: 2e6, weight: 3.0 }, ..Link::default() },
+            shadow: None,
+        };
+        let text = serde_json::to_string(&decision).unwrap();
+        assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), decision);
+        assert!(text.contains(r#""encoding":"identity","bytes":10000"#), "{text}");
+    }
+}
