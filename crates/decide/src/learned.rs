@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::arm::Arm;
-use crate::models::{Expected, Models, Seen, Subject};
+use crate::models::{Models, Subject};
 use crate::network::{Corrected, NetworkModel, Path};
+use crate::policy::{Candidate, Decision, Objective, Observation, Policy, Request};
 
 /// A gain below this share of the message's time is not worth a coding, nor another than the last
 /// one, nor another try: predictions are not that good, and codecs that are warm are faster.
@@ -20,48 +21,6 @@ const OPTIMISM: f64 = 1.5;
 const KNOWN_DEVIATION: f64 = 0.08;
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
-
-/// What an operator wants of a service.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Objective {
-    /// The soonest.
-    #[default]
-    Time,
-    /// The fewest bytes.
-    Bytes,
-    /// The fewest bytes among what arrives within so many seconds; else the soonest.
-    Deadline(f64),
-}
-
-/// An arm with what it would give.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
-    /// The arm.
-    pub arm: Arm,
-    /// Bytes and seconds of the codec.
-    pub expected: Expected,
-    /// Seconds on the network for those bytes.
-    pub network_s: f64,
-}
-
-impl Candidate {
-    /// Seconds in all.
-    #[must_use]
-    pub fn total_s(&self) -> f64 {
-        self.expected.encode_s + self.network_s + self.expected.decode_s
-    }
-}
-
-/// What a message goes in, and what else there was.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
-    /// What was chosen.
-    pub chosen: Candidate,
-    /// All that were allowed, by arm: what would have been.
-    pub candidates: Vec<Candidate>,
-    /// An arm to encode the message with beside it, off its way, to learn from.
-    pub shadow: Option<Arm>,
-}
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -92,40 +51,17 @@ impl Learned {
         &self.network
     }
 
-    /// Chooses among the arms for which `allowed` says so; that which leaves bytes alone always is.
-    pub fn choose(
-        &mut self,
-        subject: &Subject,
-        path: &Path,
-        objective: Objective,
-        allowed: impl Fn(Arm) -> bool,
-    ) -> Decision {
-        let arms = (0..self.models.arms()).map(Arm);
-        let arms = arms.filter(|&arm| arm == Arm::IDENTITY || allowed(arm));
-        let candidates: Vec<Candidate> =
-            arms.filter_map(|arm| self.candidate(subject, path, arm)).collect();
-        let best = self.best(subject.class, &candidates, objective);
-        let Some(chosen) = best else {
-            return Self::alone(subject, self.network.seconds(path, subject.bytes));
-        };
-        self.remember(subject.class, chosen.arm);
-        let shadow = self.shadow(&chosen, path, &candidates);
-        Decision { chosen, candidates, shadow }
-    }
-
-    fn alone(subject: &Subject, network_s: f64) -> Decision {
-        let expected =
-            Expected { bytes: subject.bytes, deviation: 0.0, encode_s: 0.0, decode_s: 0.0 };
-        let chosen = Candidate { arm: Arm::IDENTITY, expected, network_s };
-        Decision { chosen, candidates: vec![chosen], shadow: None }
-    }
-
     fn candidate(&self, subject: &Subject, path: &Path, arm: Arm) -> Option<Candidate> {
         let expected = self.models.expect(subject, arm)?;
         Some(Candidate { arm, expected, network_s: self.network.seconds(path, expected.bytes) })
     }
 
-    fn best(&self, class: u64, all: &[Candidate], objective: Objective) -> Option<Candidate> {
+    fn best(
+        &self,
+        class: u64,
+        all: &[Candidate],
+        objective: Objective,
+    ) -> Option<(Candidate, &'static str)> {
         let cost = |candidate: &Candidate| match objective {
             Objective::Bytes => candidate.expected.bytes,
             Objective::Deadline(seconds) if all.iter().any(|one| one.total_s() <= seconds) => {
@@ -142,7 +78,13 @@ impl Learned {
         let last = last.and_then(|last| all.iter().find(|candidate| candidate.arm == *last));
         let plain = all.iter().find(|candidate| candidate.arm == Arm::IDENTITY);
         let near = |one: &&Candidate| cost(one) <= cost(best) * (1.0 + WORTHWHILE);
-        Some(*plain.into_iter().chain(last).find(near).unwrap_or(best))
+        if let Some(plain) = plain.filter(near) {
+            return Some((*plain, "no coding gains enough"));
+        }
+        match last.filter(near) {
+            Some(last) if last.arm != best.arm => Some((*last, "as before: others gain little")),
+            _ => Some((*best, objective.reason())),
+        }
     }
 
     fn remember(&mut self, class: u64, arm: Arm) {
@@ -172,17 +114,25 @@ impl Learned {
         self.shadow_s -= cost;
         Some(arm)
     }
+}
 
-    /// Another arm that is worth encoding a message with, now that `tried` is known to give
-    /// `bytes`: one whose gain, as far as it can be expected, pays for its own time.
-    #[must_use]
-    pub fn again(
-        &self,
-        decision: &Decision,
-        path: &Path,
-        tried: &[Arm],
-        bytes: f64,
-    ) -> Option<Arm> {
+impl Policy for Learned {
+    fn choose(&mut self, request: &Request<'_>) -> Decision {
+        let &Request { subject, path, objective, .. } = request;
+        let open = request.open(self.models.arms());
+        let candidates: Vec<_> =
+            open.filter_map(|arm| self.candidate(subject, path, arm)).collect();
+        let Some((chosen, reason)) = self.best(subject.class, &candidates, objective) else {
+            let network_s = self.network.seconds(path, subject.bytes);
+            let chosen = Candidate::identity(subject.bytes, network_s);
+            return Decision { chosen, candidates, shadow: None, reason: "no arm" };
+        };
+        self.remember(subject.class, chosen.arm);
+        let shadow = self.shadow(&chosen, path, &candidates);
+        Decision { chosen, candidates, shadow, reason }
+    }
+
+    fn again(&self, decision: &Decision, path: &Path, tried: &[Arm], bytes: f64) -> Option<Arm> {
         let decode_s = decision.chosen.expected.decode_s;
         let now_s = self.network.seconds(path, bytes) + decode_s;
         let gain = |candidate: &Candidate| now_s - candidate.total_s();
@@ -191,18 +141,17 @@ impl Learned {
         (gain(best) > WORTHWHILE * now_s).then_some(best.arm)
     }
 
-    /// Learns what an encoding turned out to be, sent or not.
-    pub fn observe_encoding(&mut self, subject: &Subject, arm: Arm, seen: &Seen) {
-        self.models.observe(subject, arm, seen);
+    fn observe(&mut self, observation: &Observation<'_>) {
+        match *observation {
+            Observation::Encoding { subject, arm, seen } => self.models.observe(subject, arm, seen),
+            Observation::Network { path, bytes, seconds } => {
+                self.network.observe(path, bytes, seconds);
+            }
+            Observation::PathChanged => self.network.doubt(),
+        }
     }
 
-    /// Learns what the network took.
-    pub fn observe_network(&mut self, path: &Path, bytes: f64, seconds: f64) {
-        self.network.observe(path, bytes, seconds);
-    }
-
-    /// The path turned out to be another.
-    pub fn path_changed(&mut self) {
-        self.network.doubt();
+    fn state_bytes(&self) -> usize {
+        size_of::<Self>() + self.models.most_bytes() + MOST_CLASSES * size_of::<(u64, Arm)>() * 2
     }
 }

@@ -5,15 +5,18 @@
 
 pub mod arm;
 pub mod estimate;
+pub mod fixed;
 pub mod head;
 pub mod learned;
 pub mod models;
 pub mod nam;
 pub mod network;
 pub mod outcome;
+pub mod policy;
 pub mod regression;
 #[cfg(test)]
 mod tests;
+pub mod triage;
 
 pub use arm::Arm;
 
@@ -79,7 +82,7 @@ impl Policy {
             alone("a tunnel")
         } else if facts.coded {
             alone("coded by its sender")
-        } else if facts.content_type.is_some_and(is_compressed_type) {
+        } else if facts.content_type.is_some_and(triage::is_compressed_type) {
             alone("a compressed media type")
         } else {
             match facts.body_bytes {
@@ -96,21 +99,5 @@ impl Policy {
     #[must_use]
     pub fn observe(&self, plain_bytes: usize, coded_bytes: usize) -> bool {
         coded_bytes * 100 <= plain_bytes * WORTHWHILE_PER_CENT
-    }
-}
-
-/// Media types whose formats compress inside.
-fn is_compressed_type(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let (top, sub) = essence.split_once('/').unwrap_or((&essence, ""));
-    match top {
-        "audio" | "video" => true,
-        "image" => !matches!(sub, "svg+xml" | "bmp" | "x-ms-bmp" | "tiff" | "x-icon"),
-        "font" => matches!(sub, "woff" | "woff2"),
-        "application" => matches!(
-            sub,
-            "zip" | "gzip" | "zstd" | "x-7z-compressed" | "x-bzip2" | "x-xz" | "x-rar-compressed"
-        ),
-        _ => false,
     }
 }

@@ -75,6 +75,14 @@ pub struct Expected {
     pub decode_s: f64,
 }
 
+impl Expected {
+    /// Of bytes that are left alone.
+    #[must_use]
+    pub fn unchanged(bytes: f64) -> Self {
+        Self { bytes, deviation: 0.0, encode_s: 0.0, decode_s: 0.0 }
+    }
+}
+
 /// What is known of a message before anything is encoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Subject {
@@ -138,12 +146,7 @@ impl Models {
     pub fn expect(&self, subject: &Subject, arm: Arm) -> Option<Expected> {
         let prior = self.priors.get(arm.0)?;
         if arm == Arm::IDENTITY {
-            return Some(Expected {
-                bytes: subject.bytes,
-                deviation: 0.0,
-                encode_s: 0.0,
-                decode_s: 0.0,
-            });
+            return Some(Expected::unchanged(subject.bytes));
         }
         let class = self.classes.get(&subject.class).map(|class| &class.arms);
         let model = class.unwrap_or(&self.arms).get(arm.0)?;

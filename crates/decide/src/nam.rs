@@ -2,13 +2,18 @@
 //! there was loss before, the least sum of three times, and nothing below a packet.
 
 use crate::arm::Arm;
-use crate::learned::Candidate;
 use crate::models::{Expected, Seen};
 use crate::network::{NetworkModel, NoLoss, Path, Pftk};
+use crate::policy::{Candidate, Decision, Observation, Policy, Request};
 use crate::regression::Cubic;
 
 /// Bytes in a megabyte, the unit of the regressions.
 const MEGABYTE: f64 = 1e6;
+
+/// The window of the paper's hosts in packets: 64 KB.
+const PUBLISHED_WINDOW: f64 = 44.0;
+/// Samples that make a profile.
+const PROFILE_SAMPLES: f64 = 32.0;
 
 /// The regressions of one compression.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,32 +49,25 @@ impl Nam {
         }
     }
 
-    /// Chooses for a message of so many bytes.
-    #[must_use]
-    pub fn choose(&self, path: &Path, bytes: f64, allowed: impl Fn(Arm) -> bool) -> Candidate {
-        let plain = Expected { bytes, deviation: 0.0, encode_s: 0.0, decode_s: 0.0 };
-        let identity = Candidate {
-            arm: Arm::IDENTITY,
-            expected: plain,
-            network_s: Self::network_s(path, bytes),
+    fn candidate(&self, path: &Path, arm: Arm, bytes: f64) -> Option<Candidate> {
+        let expected = match arm {
+            Arm::IDENTITY => Expected::unchanged(bytes),
+            Arm(at) => self.arms.get(at)?.expect(bytes)?,
         };
-        if bytes <= path.segment_bytes {
-            return identity;
-        }
-        let coded = self.arms.iter().enumerate().skip(1).filter(|(at, _)| allowed(Arm(*at)));
-        coded
-            .filter_map(|(at, regressions)| {
-                let expected = regressions.expect(bytes)?;
-                let network_s = Self::network_s(path, expected.bytes);
-                Some(Candidate { arm: Arm(at), expected, network_s })
-            })
-            .chain([identity])
-            .min_by(|a, b| a.total_s().total_cmp(&b.total_s()))
-            .unwrap_or(identity)
+        Some(Candidate { arm, expected, network_s: Self::network_s(path, expected.bytes) })
+    }
+
+    /// Its profiles were made off line. On line the compression that was seen least is tried beside
+    /// messages until it was seen often enough.
+    fn shadow(&self, request: &Request<'_>, chosen: Arm) -> Option<Arm> {
+        let samples = |arm: &Arm| self.arms.get(arm.0).map_or(0.0, Regressions::samples);
+        let open = request.open(self.arms.len()).skip(1);
+        let least = open.min_by(|a, b| samples(a).total_cmp(&samples(b)))?;
+        (least != chosen && samples(&least) < PROFILE_SAMPLES).then_some(least)
     }
 
     /// Learns what a compression of `bytes` turned out to be.
-    pub fn observe(&mut self, arm: Arm, bytes: f64, seen: &Seen) {
+    fn learn(&mut self, arm: Arm, bytes: f64, seen: &Seen) {
         let Some(regressions) = self.arms.get_mut(arm.0) else { return };
         let size = bytes / MEGABYTE;
         regressions.megabytes.observe(size, seen.bytes / MEGABYTE);
@@ -78,7 +76,44 @@ impl Nam {
     }
 }
 
+impl Policy for Nam {
+    /// The objective is time, whatever is asked for.
+    fn choose(&mut self, request: &Request<'_>) -> Decision {
+        let bytes = request.subject.bytes;
+        let path = Path { most_window: PUBLISHED_WINDOW, ..*request.path };
+        let identity = Candidate::identity(bytes, Self::network_s(&path, bytes));
+        if bytes <= path.segment_bytes {
+            let reason = "within a packet";
+            return Decision { chosen: identity, candidates: vec![identity], shadow: None, reason };
+        }
+        let open = request.open(self.arms.len());
+        let candidates: Vec<_> = open.filter_map(|arm| self.candidate(&path, arm, bytes)).collect();
+        let chosen = candidates.iter().min_by(|a, b| a.total_s().total_cmp(&b.total_s()));
+        let chosen = chosen.copied().unwrap_or(identity);
+        let shadow = self.shadow(request, chosen.arm);
+        Decision { chosen, candidates, shadow, reason: "the least sum of three times" }
+    }
+
+    fn again(&self, _: &Decision, _: &Path, _: &[Arm], _: f64) -> Option<Arm> {
+        None
+    }
+
+    fn observe(&mut self, observation: &Observation<'_>) {
+        if let Observation::Encoding { subject, arm, seen } = *observation {
+            self.learn(arm, subject.bytes, seen);
+        }
+    }
+
+    fn state_bytes(&self) -> usize {
+        size_of::<Self>() + self.arms.len() * size_of::<Regressions>()
+    }
+}
+
 impl Regressions {
+    fn samples(&self) -> f64 {
+        self.megabytes.samples()
+    }
+
     /// Polynomials go below zero between their samples; a message is a byte long at least and takes
     /// no time at least.
     fn expect(&self, bytes: f64) -> Option<Expected> {
@@ -87,7 +122,8 @@ impl Regressions {
             bytes: (self.megabytes.predict(size)? * MEGABYTE).max(1.0),
             deviation: 0.0,
             encode_s: self.encode_s.predict(size)?.max(0.0),
-            decode_s: self.decode_s.predict(size)?.max(0.0),
+            // A client that has sent no profile yet: nothing is known to be held against it.
+            decode_s: self.decode_s.predict(size).unwrap_or(0.0).max(0.0),
         })
     }
 }

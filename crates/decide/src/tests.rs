@@ -1,3 +1,4 @@
 mod estimate;
 mod fixed;
 mod learned;
+mod triage;

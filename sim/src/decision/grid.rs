@@ -5,9 +5,11 @@ use std::time::Duration;
 use decide::Arm;
 use decide::arm::Prior;
 use decide::estimate::{Estimate, Receipt, Transport};
-use decide::learned::{Learned, Objective};
+use decide::fixed::Fixed;
+use decide::learned::Learned;
 use decide::models::{Models, Seen, Subject};
 use decide::nam::Nam;
+use decide::policy::{Objective, Observation, Policy, Request};
 
 use super::{Connection, Network, Workload};
 use crate::Random;
@@ -19,13 +21,23 @@ const PAUSE_S: f64 = 1.0;
 
 /// Who chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Policy {
+pub enum Chooser {
     /// Always the same arm.
     Fixed(usize),
     /// NAM as published.
     Nam,
     /// Ours.
     Ours,
+}
+
+impl Chooser {
+    fn policy(self, priors: &[Prior]) -> Box<dyn Policy> {
+        match self {
+            Self::Fixed(arm) => Box::new(Fixed(Arm(arm))),
+            Self::Nam => Box::new(Nam::new(priors.len())),
+            Self::Ours => Box::new(Learned::new(Models::new(priors.to_vec()))),
+        }
+    }
 }
 
 /// What a cell is.
@@ -57,12 +69,10 @@ pub struct Outcome {
 /// Runs a cell with a seed. The network's dice depend on the seed and the message's place alone, as
 /// far as they can: policies meet the same weather.
 #[must_use]
-pub fn run(cell: &Cell<'_>, policy: Policy, seed: u64) -> Vec<Outcome> {
+pub fn run(cell: &Cell<'_>, chooser: Chooser, seed: u64) -> Vec<Outcome> {
     let first = cell.networks.first().copied().unwrap_or(super::NETWORKS[0]);
     let mut connection = Connection::new(first);
-    let arms = cell.workload.arms.len();
-    let mut learned = Learned::new(Models::new(cell.priors.to_vec()));
-    let mut nam = Nam::new(arms);
+    let mut policy = chooser.policy(cell.priors);
     let mut estimate = Estimate::new(1e6, Duration::from_millis(100), None);
     let mut jumps = 0;
     let mut outcomes = Vec::with_capacity(cell.messages);
@@ -74,57 +84,46 @@ pub fn run(cell: &Cell<'_>, policy: Policy, seed: u64) -> Vec<Outcome> {
         let message = &cell.workload.messages[place];
         let subject = Subject { class: 1, bytes: message.bytes, head_share: message.head_share };
         let path = estimate.path();
-        let decision = match policy {
-            Policy::Ours => Some(learned.choose(&subject, &path, Objective::Time, |_| true)),
-            _ => None,
-        };
-        let arm = match policy {
-            Policy::Fixed(arm) => Arm(arm),
-            Policy::Nam => {
-                let seen = decide::network::Path { most_window: 44.0, ..path };
-                nam.choose(&seen, message.bytes, |_| true).arm
-            }
-            Policy::Ours => decision.as_ref().map_or(Arm::IDENTITY, |found| found.chosen.arm),
-        };
+        let (objective, allowed) = (Objective::Time, &|_| true);
+        let decision =
+            policy.choose(&Request { subject: &subject, path: &path, objective, allowed });
+        let arm = decision.chosen.arm;
         let coded = message.coded[arm.0];
-        let scatter =
-            |random: &mut Random| 1.0 + TIME_SCATTER * (random.below(2001) as f64 / 1000.0 - 1.0);
-        let encode_s = coded.encode_s * cell.slower * scatter(&mut random);
-        let decode_s = coded.decode_s * cell.slower * scatter(&mut random);
+        let seen = seen(&coded, cell.slower, &mut random);
         let transfer = connection.send(coded.bytes, &mut random);
-        let seconds = encode_s + transfer.seconds + decode_s;
-        outcomes.push(Outcome { message: place, arm: arm.0, seconds });
+        let codec_s = seen.encode_s.unwrap_or(0.0) + seen.decode_s.unwrap_or(0.0);
+        outcomes.push(Outcome { message: place, arm: arm.0, seconds: codec_s + transfer.seconds });
         observe_path(&mut estimate, &connection, &transfer, coded.bytes);
-        if policy == Policy::Ours {
-            if std::mem::replace(&mut jumps, estimate.jumps()) != estimate.jumps() {
-                learned.path_changed();
-            }
-            learned.observe_network(&path, coded.bytes, transfer.seconds);
-            let shadow = decision.and_then(|found| found.shadow);
-            for one in [Some(arm), shadow].into_iter().flatten() {
-                let coded = message.coded[one.0];
-                let seen = Seen {
-                    bytes: coded.bytes,
-                    encode_s: Some(coded.encode_s * cell.slower * scatter(&mut random)),
-                    decode_s: (one == arm).then_some(decode_s),
-                };
-                learned.observe_encoding(&subject, one, &seen);
-            }
+        if std::mem::replace(&mut jumps, estimate.jumps()) != estimate.jumps() {
+            policy.observe(&Observation::PathChanged);
         }
-        if policy == Policy::Nam {
-            // Its profiles were made off line, with every compression of every message.
-            for (at, coded) in message.coded.iter().enumerate().skip(1) {
-                let seen = Seen {
-                    bytes: coded.bytes,
-                    encode_s: Some(coded.encode_s * cell.slower * scatter(&mut random)),
-                    decode_s: Some(coded.decode_s * cell.slower * scatter(&mut random)),
-                };
-                nam.observe(Arm(at), message.bytes, &seen);
-            }
+        policy.observe(&Observation::Network {
+            path: &path,
+            bytes: coded.bytes,
+            seconds: transfer.seconds,
+        });
+        policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
+        if let Some(arm) = decision.shadow {
+            let seen = Seen {
+                decode_s: None,
+                ..self::seen(&message.coded[arm.0], cell.slower, &mut random)
+            };
+            policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
         }
         connection.idle(PAUSE_S);
     }
     outcomes
+}
+
+fn seen(coded: &super::Coded, slower: f64, random: &mut Random) -> Seen {
+    let mut scattered = |seconds: f64| {
+        Some(seconds * slower * (1.0 + TIME_SCATTER * (random.below(2001) as f64 / 1000.0 - 1.0)))
+    };
+    Seen {
+        bytes: coded.bytes,
+        encode_s: scattered(coded.encode_s),
+        decode_s: scattered(coded.decode_s),
+    }
 }
 
 fn observe_path(
@@ -169,10 +168,10 @@ pub struct Regret {
 /// Judges a policy in a cell: the oracle takes for each message the arm with the least mean over one
 /// half of the seeds, and is charged its mean over the other half.
 #[must_use]
-pub fn judge(cell: &Cell<'_>, policy: Policy, seeds: u64, warm_up: usize) -> Regret {
+pub fn judge(cell: &Cell<'_>, policy: Chooser, seeds: u64, warm_up: usize) -> Regret {
     let arms = cell.workload.arms.len();
     let fixed: Vec<Vec<Vec<Outcome>>> = (0..arms)
-        .map(|arm| (0..seeds).map(|seed| run(cell, Policy::Fixed(arm), seed)).collect())
+        .map(|arm| (0..seeds).map(|seed| run(cell, Chooser::Fixed(arm), seed)).collect())
         .collect();
     let messages = cell.workload.messages.len();
     let mean = |arm: usize, message: usize, odd: u64| {

@@ -8,7 +8,7 @@ mod grid;
 mod tcp;
 mod workload;
 
-pub use grid::{Cell, Outcome, Policy, Regret, judge, run};
+pub use grid::{Cell, Chooser, Outcome, Regret, judge, run};
 pub use tcp::{Connection, Network, Transfer};
 pub use workload::{Coded, Message, Workload};
 

@@ -1,10 +1,12 @@
 use crate::Arm;
 use crate::arm::{Prior, Speed};
-use crate::learned::{Learned, Objective};
+use crate::fixed::Fixed;
+use crate::learned::Learned;
 use crate::models::{Models, Seen, Subject};
 use crate::nam::Nam;
 use crate::network::Path;
 use crate::outcome::{Parts, Split};
+use crate::policy::{Decision, Objective, Observation, Policy, Request};
 
 fn path(rate_bps: f64, rtt_s: f64) -> Path {
     Path {
@@ -39,8 +41,26 @@ fn xml(bytes: f64) -> Subject {
     Subject { class: 7, bytes, head_share: 0.2 }
 }
 
-fn chosen(learned: &mut Learned, subject: &Subject, path: &Path, objective: Objective) -> Arm {
-    learned.choose(subject, path, objective, |_| true).chosen.arm
+fn ask(
+    policy: &mut dyn Policy,
+    subject: &Subject,
+    path: &Path,
+    objective: Objective,
+    allowed: impl Fn(Arm) -> bool,
+) -> Decision {
+    policy.choose(&Request { subject, path, objective, allowed: &allowed })
+}
+
+fn chosen(policy: &mut dyn Policy, subject: &Subject, path: &Path, objective: Objective) -> Arm {
+    ask(policy, subject, path, objective, |_| true).chosen.arm
+}
+
+fn took(policy: &mut dyn Policy, path: &Path, bytes: f64, seconds: f64) {
+    policy.observe(&Observation::Network { path, bytes, seconds });
+}
+
+fn learn(policy: &mut dyn Policy, subject: &Subject, arm: Arm, seen: Seen) {
+    policy.observe(&Observation::Encoding { subject, arm, seen: &seen });
 }
 
 #[test]
@@ -61,10 +81,10 @@ fn what_does_not_compress_is_left_alone_once_that_was_seen() {
     for arm in [Arm(1), Arm(2)] {
         for _ in 0..8 {
             let seen = Seen { bytes: 50_030.0, encode_s: Some(0.001), decode_s: None };
-            learned.observe_encoding(&noise, arm, &seen);
+            learn(&mut learned, &noise, arm, seen);
         }
     }
-    let decision = learned.choose(&noise, &path(9_600.0, 0.2), Objective::Time, |_| true);
+    let decision = ask(&mut learned, &noise, &path(9_600.0, 0.2), Objective::Time, |_| true);
     assert_eq!(decision.chosen.arm, Arm::IDENTITY, "{decision:?}");
 }
 
@@ -74,7 +94,7 @@ fn a_class_that_compresses_otherwise_than_expected_is_learned_in_a_few() {
     let subject = xml(30_000.0);
     for _ in 0..5 {
         let seen = Seen { bytes: 600.0, encode_s: Some(0.004), decode_s: Some(0.0001) };
-        learned.observe_encoding(&subject, Arm(1), &seen);
+        learn(&mut learned, &subject, Arm(1), seen);
     }
     let found = learned.models().expect(&subject, Arm(1)).unwrap();
     assert!((found.bytes / 600.0 - 1.0).abs() < 0.1, "{found:?}");
@@ -87,13 +107,14 @@ fn forbidden_arms_are_never_chosen_nor_tried() {
     let mut learned = Learned::new(Models::new(priors()));
     for _ in 0..50 {
         let decision =
-            learned
-                .choose(&xml(50_000.0), &path(9600.0, 0.2), Objective::Bytes, |arm| arm != Arm(2));
+            ask(&mut learned, &xml(50_000.0), &path(9600.0, 0.2), Objective::Bytes, |arm| {
+                arm != Arm(2)
+            });
         assert_eq!(decision.chosen.arm, Arm(1));
         assert_ne!(decision.shadow, Some(Arm(2)));
         assert!(decision.candidates.iter().all(|candidate| candidate.arm != Arm(2)));
     }
-    let none = learned.choose(&xml(50_000.0), &path(9600.0, 0.2), Objective::Bytes, |_| false);
+    let none = ask(&mut learned, &xml(50_000.0), &path(9600.0, 0.2), Objective::Bytes, |_| false);
     assert_eq!(none.chosen.arm, Arm::IDENTITY);
 }
 
@@ -127,7 +148,7 @@ fn near_equals_do_not_flap() {
         for (arm, off) in [(Arm(1), at * 7 % 5), (Arm(2), (at * 7 + 3) % 5)] {
             let off = f64::from(off) * 10.0;
             let seen = Seen { bytes: 10_000.0 + off, encode_s: None, decode_s: None };
-            learned.observe_encoding(&xml(50_000.0), arm, &seen);
+            learn(&mut learned, &xml(50_000.0), arm, seen);
         }
         let now = chosen(&mut learned, &xml(50_000.0), &path(1e6, 0.1), Objective::Time);
         changes += u32::from(before.replace(now).is_some_and(|before| before != now));
@@ -140,7 +161,8 @@ fn encodings_that_nobody_sends_take_a_tenth_of_the_time_at_most() {
     let mut learned = Learned::new(Models::new(priors()));
     let (mut messages_s, mut shadows_s) = (0.0, 0.0);
     for _ in 0..300 {
-        let decision = learned.choose(&xml(50_000.0), &path(50e6, 0.02), Objective::Time, |_| true);
+        let decision =
+            ask(&mut learned, &xml(50_000.0), &path(50e6, 0.02), Objective::Time, |_| true);
         messages_s += decision.chosen.total_s();
         if let Some(arm) = decision.shadow {
             let shadow = decision.candidates.iter().find(|candidate| candidate.arm == arm);
@@ -156,17 +178,17 @@ fn the_network_is_learned_and_forgotten_when_the_path_changes() {
     let mut learned = Learned::new(Models::new(priors()));
     let path = path(2e6, 0.2);
     for bytes in [2e3, 2e4, 2e5, 2e3, 2e4, 2e5, 2e3, 2e4, 2e5] {
-        learned.observe_network(&path, bytes, 2.0 * RateAware.seconds(&path, bytes));
+        took(&mut learned, &path, bytes, 2.0 * RateAware.seconds(&path, bytes));
     }
     let ratio =
         |learned: &Learned| learned.network().seconds(&path, 2e4) / RateAware.seconds(&path, 2e4);
     assert!((ratio(&learned) - 2.0).abs() < 0.15, "{}", ratio(&learned));
-    learned.path_changed();
-    learned.observe_network(&path, 2e4, RateAware.seconds(&path, 2e4));
-    learned.observe_network(&path, 2e4, RateAware.seconds(&path, 2e4));
+    learned.observe(&Observation::PathChanged);
+    took(&mut learned, &path, 2e4, RateAware.seconds(&path, 2e4));
+    took(&mut learned, &path, 2e4, RateAware.seconds(&path, 2e4));
     assert!((ratio(&learned) - 1.0).abs() < 0.2, "{}", ratio(&learned));
-    learned.observe_network(&path, 2e4, f64::NAN);
-    learned.observe_network(&path, 0.0, 0.0);
+    took(&mut learned, &path, 2e4, f64::NAN);
+    took(&mut learned, &path, 0.0, 0.0);
     assert!(ratio(&learned).is_finite());
 }
 
@@ -174,10 +196,10 @@ fn the_network_is_learned_and_forgotten_when_the_path_changes() {
 fn a_bad_surprise_asks_for_another_arm_if_that_pays() {
     let mut learned = Learned::new(Models::new(priors()));
     let (subject, path) = (xml(50_000.0), path(250_000.0, 1.1));
-    let decision = learned.choose(&subject, &path, Objective::Time, |arm| arm != Arm(2));
+    let decision = ask(&mut learned, &subject, &path, Objective::Time, |arm| arm != Arm(2));
     assert_eq!(decision.chosen.arm, Arm(1));
     assert_eq!(learned.again(&decision, &path, &[Arm(1)], decision.chosen.expected.bytes), None);
-    let decision = learned.choose(&subject, &path, Objective::Time, |_| true);
+    let decision = ask(&mut learned, &subject, &path, Objective::Time, |_| true);
     let tried = [decision.chosen.arm];
     assert_eq!(learned.again(&decision, &path, &tried, 45_000.0), Some(Arm(1)));
 }
@@ -187,8 +209,9 @@ fn state_is_bounded_however_many_classes_come() {
     let mut learned = Learned::new(Models::new(priors()));
     for class in 0..5_000 {
         let subject = Subject { class, bytes: 10_000.0, head_share: 0.3 };
-        learned.observe_encoding(&subject, Arm(1), &Seen { bytes: 2_000.0, ..Seen::default() });
-        learned.choose(&subject, &path(2e6, 0.2), Objective::Time, |_| true);
+        let seen = Seen { bytes: 2_000.0, ..Seen::default() };
+        learn(&mut learned, &subject, Arm(1), seen);
+        ask(&mut learned, &subject, &path(2e6, 0.2), Objective::Time, |_| true);
     }
     assert!(learned.models().most_bytes() < 1 << 20, "{}", learned.models().most_bytes());
     assert!(learned.models().classes() <= 256);
@@ -197,8 +220,13 @@ fn state_is_bounded_however_many_classes_come() {
 #[test]
 fn nam_leaves_a_packet_alone_and_takes_what_it_has_seen_to_pay() {
     let mut nam = Nam::new(3);
+    let plain = |bytes| Subject { class: 1, bytes, head_share: 0.3 };
     let t1 = Path { most_window: 44.0, ..path(1.5e6, 0.09) };
-    assert_eq!(nam.choose(&t1, 50_000.0, |_| true).arm, Arm::IDENTITY, "nothing seen yet");
+    assert_eq!(
+        ask(&mut nam, &plain(50_000.0), &t1, Objective::Time, |_| true).chosen.arm,
+        Arm::IDENTITY,
+        "nothing seen yet"
+    );
     for bytes in [900.0, 46_000.0, 3.5e6, 25.9e6] {
         let zip = Seen {
             bytes: bytes * 0.15,
@@ -210,14 +238,26 @@ fn nam_leaves_a_packet_alone_and_takes_what_it_has_seen_to_pay() {
             encode_s: Some(bytes * 1.1e-7),
             decode_s: Some(bytes * 5e-8),
         };
-        nam.observe(Arm(1), bytes, &zip);
-        nam.observe(Arm(2), bytes, &xmill);
+        learn(&mut nam, &plain(bytes), Arm(1), zip);
+        learn(&mut nam, &plain(bytes), Arm(2), xmill);
     }
-    assert_eq!(nam.choose(&t1, 1_000.0, |_| true).arm, Arm::IDENTITY);
-    assert_ne!(nam.choose(&t1, 2e6, |_| true).arm, Arm::IDENTITY);
-    assert_eq!(nam.choose(&t1, 2e6, |arm| arm == Arm(1)).arm, Arm(1));
+    assert_eq!(
+        ask(&mut nam, &plain(1_000.0), &t1, Objective::Time, |_| true).chosen.arm,
+        Arm::IDENTITY
+    );
+    assert_ne!(
+        ask(&mut nam, &plain(2e6), &t1, Objective::Time, |_| true).chosen.arm,
+        Arm::IDENTITY
+    );
+    assert_eq!(
+        ask(&mut nam, &plain(2e6), &t1, Objective::Time, |arm| arm == Arm(1)).chosen.arm,
+        Arm(1)
+    );
     let lan = Path { most_window: 44.0, ..path(4e8, 0.0003) };
-    assert_eq!(nam.choose(&lan, 46_000.0, |_| true).arm, Arm::IDENTITY);
+    assert_eq!(
+        ask(&mut nam, &plain(46_000.0), &lan, Objective::Time, |_| true).chosen.arm,
+        Arm::IDENTITY
+    );
 }
 
 #[test]
@@ -227,4 +267,33 @@ fn the_four_parts_of_an_error_add_up_to_it() {
     let split = Split::new(&expected, &actual, 1.4);
     assert!((split.total_s() - (actual.total_s() - expected.total_s())).abs() < 1e-12);
     assert!((split.size_s - 0.4).abs() < 1e-12 && (split.network_s - 0.3).abs() < 1e-12);
+}
+
+#[test]
+fn nam_tries_beside_messages_what_it_has_seen_least_until_it_has_a_profile() {
+    let mut nam = Nam::new(3);
+    let (subject, path) = (xml(50_000.0), path(1e6, 0.1));
+    let mut tried = [0; 3];
+    for _ in 0..200 {
+        let Some(arm) = ask(&mut nam, &subject, &path, Objective::Time, |_| true).shadow else {
+            continue;
+        };
+        tried[arm.0] += 1;
+        let seen = Seen { bytes: 60_000.0, encode_s: Some(0.01), decode_s: None };
+        learn(&mut nam, &subject, arm, seen);
+    }
+    assert_eq!(tried, [0, 32, 32]);
+    assert_eq!(chosen(&mut nam, &subject, &path, Objective::Time), Arm::IDENTITY);
+}
+
+#[test]
+fn a_fixed_policy_is_obeyed_whatever_comes_but_where_it_may_not_be() {
+    let mut fixed = Fixed(Arm(7));
+    for bytes in [1.0, 1e7] {
+        let decision = ask(&mut fixed, &xml(bytes), &path(1e9, 0.1), Objective::Time, |_| true);
+        assert_eq!((decision.chosen.arm, decision.reason), (Arm(7), "fixed"));
+        assert_eq!((fixed.again(&decision, &path(1e4, 0.1), &[Arm(7)], bytes)), None);
+    }
+    let decision = ask(&mut fixed, &xml(1e4), &path(1e9, 0.1), Objective::Time, |_| false);
+    assert_eq!(decision.chosen.arm, Arm::IDENTITY);
 }

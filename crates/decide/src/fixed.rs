@@ -1,0 +1,32 @@
+//! Always the same arm.
+
+use crate::arm::Arm;
+use crate::network::{NetworkModel, Path, RateAware};
+use crate::policy::{Candidate, Decision, Observation, Policy, Request};
+
+/// Takes its arm whatever the message, and bytes as they are where that may not be taken. It
+/// expects the message's own length: it weighs nothing, so it knows no better.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed(pub Arm);
+
+impl Policy for Fixed {
+    fn choose(&mut self, request: &Request<'_>) -> Decision {
+        let taken = self.0 == Arm::IDENTITY || (request.allowed)(self.0);
+        let bytes = request.subject.bytes;
+        let plain = Candidate::identity(bytes, RateAware.seconds(request.path, bytes));
+        let arm = if taken { self.0 } else { Arm::IDENTITY };
+        let chosen = Candidate { arm, ..plain };
+        let reason = if taken { "fixed" } else { "fixed to what may not be taken" };
+        Decision { chosen, candidates: vec![chosen], shadow: None, reason }
+    }
+
+    fn again(&self, _: &Decision, _: &Path, _: &[Arm], _: f64) -> Option<Arm> {
+        None
+    }
+
+    fn observe(&mut self, _: &Observation<'_>) {}
+
+    fn state_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}

@@ -1,0 +1,131 @@
+//! What every policy is asked and told: one interface, so that policies can be compared on the same
+//! traffic.
+
+use std::fmt::Debug;
+
+use crate::arm::Arm;
+use crate::models::{Expected, Seen, Subject};
+use crate::network::Path;
+
+/// What an operator wants of a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Objective {
+    /// The soonest.
+    #[default]
+    Time,
+    /// The fewest bytes.
+    Bytes,
+    /// The fewest bytes among what arrives within so many seconds; else the soonest.
+    Deadline(f64),
+}
+
+impl Objective {
+    /// Why the best was taken, for a person.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Time => "expected to arrive soonest",
+            Self::Bytes => "expected to take the fewest bytes",
+            Self::Deadline(_) => "expected to take the fewest bytes in time",
+        }
+    }
+}
+
+/// What a message is to be chosen an arm for.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The message.
+    pub subject: &'a Subject,
+    /// The path that it will take.
+    pub path: &'a Path,
+    /// What is wanted.
+    pub objective: Objective,
+    /// Which arms may be taken: the peer decodes them, memory holds them, the operator does not
+    /// forbid them. The arm that leaves bytes alone may always be.
+    pub allowed: &'a dyn Fn(Arm) -> bool,
+}
+
+impl Request<'_> {
+    /// Of so many arms, those that may be taken.
+    pub fn open(&self, arms: usize) -> impl Iterator<Item = Arm> {
+        (0..arms).map(Arm).filter(|&arm| arm == Arm::IDENTITY || (self.allowed)(arm))
+    }
+}
+
+/// An arm with what it would give.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// The arm.
+    pub arm: Arm,
+    /// Bytes and seconds of the codec.
+    pub expected: Expected,
+    /// Seconds on the network for those bytes.
+    pub network_s: f64,
+}
+
+impl Candidate {
+    /// The message as it is.
+    #[must_use]
+    pub fn identity(bytes: f64, network_s: f64) -> Self {
+        Self { arm: Arm::IDENTITY, expected: Expected::unchanged(bytes), network_s }
+    }
+
+    /// Seconds in all.
+    #[must_use]
+    pub fn total_s(&self) -> f64 {
+        self.expected.encode_s + self.network_s + self.expected.decode_s
+    }
+}
+
+/// What a message goes in, and what else there was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// What was chosen.
+    pub chosen: Candidate,
+    /// All that were weighed, by arm: what would have been.
+    pub candidates: Vec<Candidate>,
+    /// An arm to encode the message with beside it, off its way, to learn from.
+    pub shadow: Option<Arm>,
+    /// In a few words, for a person.
+    pub reason: &'static str,
+}
+
+/// What there is to learn from.
+#[derive(Clone, Copy, Debug)]
+pub enum Observation<'a> {
+    /// What an encoding of a message turned out to be, sent or not.
+    Encoding {
+        /// The message.
+        subject: &'a Subject,
+        /// What it was encoded in.
+        arm: Arm,
+        /// What came of it.
+        seen: &'a Seen,
+    },
+    /// What the network took.
+    Network {
+        /// The path as it looked when the message was chosen for.
+        path: &'a Path,
+        /// Bytes that went.
+        bytes: f64,
+        /// Seconds from the first to leave to the last to arrive.
+        seconds: f64,
+    },
+    /// The path turned out to be another.
+    PathChanged,
+}
+
+/// Who chooses.
+pub trait Policy: Debug + Send {
+    /// Chooses an arm for a message.
+    fn choose(&mut self, request: &Request<'_>) -> Decision;
+
+    /// Another arm that is worth encoding the message with before it goes, now that all of `tried`
+    /// were and the best of them gave `bytes`.
+    fn again(&self, decision: &Decision, path: &Path, tried: &[Arm], bytes: f64) -> Option<Arm>;
+
+    /// Learns.
+    fn observe(&mut self, observation: &Observation<'_>);
+
+    /// Most bytes of memory that it takes, whatever comes.
+    fn state_bytes(&self) -> usize;
+}
