@@ -15,8 +15,24 @@ pub(crate) fn event(event: &Event) {
         Fact::Started { exchange, method, target } => {
             tracing::debug!(event = "started", exchange, method, target, "exchange started");
         }
-        Fact::Chosen { exchange, encoding, reason } => {
+        Fact::Chosen { exchange, encoding, reason, .. } => {
             tracing::debug!(event = "chosen", exchange, encoding, reason, "encoding chosen");
+        }
+        Fact::Outcome { exchange, outcome, .. } => {
+            let (encoding, bytes) = (&outcome.encoding, outcome.actual.bytes);
+            let (expected_s, actual_s) = (outcome.expected.total_s(), outcome.actual.total_s());
+            tracing::debug!(
+                event = "outcome",
+                exchange,
+                encoding,
+                bytes,
+                expected_s,
+                actual_s,
+                "half arrived"
+            );
+        }
+        Fact::Ignored { what, reason } => {
+            tracing::warn!(event = "ignored", what, reason, "ignored");
         }
         Fact::Finished {
             exchange,

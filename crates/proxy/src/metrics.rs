@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use record::decision::Split;
 use record::event::Fact;
 use relay::{CarrierId, Load};
 
@@ -18,6 +19,12 @@ struct Totals {
     failed: BTreeMap<String, u64>,
     encodings: BTreeMap<String, u64>,
     limits: BTreeMap<String, u64>,
+    ignored: BTreeMap<String, u64>,
+    outcomes: u64,
+    expected_s: f64,
+    actual_s: f64,
+    /// Sum of what each part of an expectation was off by, whichever way.
+    errors_s: Split,
     sent_body_bytes: u64,
     sent_wire_bytes: u64,
     received_body_bytes: u64,
@@ -85,6 +92,19 @@ impl Metrics {
             Fact::Failed { cause, .. } => {
                 *totals.failed.entry(cause.clone()).or_default() += 1;
             }
+            Fact::Outcome { outcome, .. } => {
+                totals.outcomes += 1;
+                totals.expected_s += outcome.expected.total_s();
+                totals.actual_s += outcome.actual.total_s();
+                let split = &outcome.split;
+                totals.errors_s.encode_s += split.encode_s.abs();
+                totals.errors_s.decode_s += split.decode_s.abs();
+                totals.errors_s.network_s += split.network_s.abs();
+                totals.errors_s.size_s += split.size_s.abs();
+            }
+            Fact::Ignored { what, .. } => {
+                *totals.ignored.entry(what.clone()).or_default() += 1;
+            }
             Fact::LimitReached { limit, .. } => {
                 *totals.limits.entry(limit.clone()).or_default() += 1;
             }
@@ -129,6 +149,7 @@ impl Metrics {
             ("direct_requests_total", "Requests that went without a gateway.", totals.direct),
             ("carriers_up_total", "Carriers that said HELLO.", totals.carriers_up),
             ("carriers_down_total", "Carriers that ended.", totals.carriers_down),
+            ("outcomes_total", "Choices whose outcome is known.", totals.outcomes),
         ];
         for (name, help, value) in plain {
             family(text, name, "counter", help);
@@ -138,6 +159,7 @@ impl Metrics {
             ("exchanges_failed_total", "Exchanges that failed.", "cause", &totals.failed),
             ("encodings_chosen_total", "Choices of encoding.", "encoding", &totals.encodings),
             ("limits_reached_total", "Bounds that were reached.", "limit", &totals.limits),
+            ("ignored_total", "What peers said and was not used.", "what", &totals.ignored),
         ];
         for (name, help, label, values) in labelled {
             family(text, name, "counter", help);
@@ -166,6 +188,7 @@ impl Metrics {
         }
         family(text, "codec_seconds_total", "counter", "Processor time of codecs.");
         sample(text, "codec_seconds_total", &[], totals.codec_s);
+        render_outcomes(text, &totals);
     }
 
     fn render_carriers(&self, text: &mut String) {
@@ -184,6 +207,28 @@ impl Metrics {
         family(text, name, "counter", "Segments of carriers sent again.");
         sample(text, name, &[], retransmits);
     }
+}
+
+fn render_outcomes(text: &mut String, totals: &Totals) {
+    let name = "message_seconds_total";
+    family(
+        text,
+        name,
+        "counter",
+        "Time of messages whose outcome is known, expected and measured.",
+    );
+    sample(text, name, &[("kind", "expected")], totals.expected_s);
+    sample(text, name, &[("kind", "actual")], totals.actual_s);
+    let name = "prediction_error_seconds_total";
+    family(text, name, "counter", "What expectations were off by, whichever way, by part.");
+    let errors = &totals.errors_s;
+    let parts = [
+        ("encode", errors.encode_s),
+        ("decode", errors.decode_s),
+        ("network", errors.network_s),
+        ("size", errors.size_s),
+    ];
+    parts.iter().for_each(|(part, seconds)| sample(text, name, &[("part", part)], seconds));
 }
 
 /// Takes a carrier off the list when dropped.
@@ -222,6 +267,8 @@ fn escape(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use record::decision::{Direction, Outcome, Parts};
+
     use super::*;
 
     #[test]
@@ -236,9 +283,23 @@ mod tests {
         metrics.observe(&failed("forbidden"));
         metrics.observe(&failed("forbidden"));
         metrics.observe(&failed("odd \"name\""));
+        let parts = |network_s| Parts { network_s, ..Parts::default() };
+        metrics.observe(&Fact::Outcome {
+            exchange: String::new(),
+            direction: Direction::Response,
+            outcome: Outcome {
+                encoding: "zstd:3".to_owned(),
+                body_bytes: 1,
+                expected: parts(1.0),
+                actual: parts(0.75),
+                split: Split { network_s: -0.25, ..Split::default() },
+            },
+        });
         let text = metrics.render(Load { exchanges: 3, ..Load::default() });
         assert!(text.contains("longwire_exchanges_failed_total{cause=\"forbidden\"} 2\n"));
         assert!(text.contains("{cause=\"odd \\\"name\\\"\"} 1\n"), "{text}");
+        assert!(text.contains("longwire_message_seconds_total{kind=\"actual\"} 0.75\n"));
+        assert!(text.contains("prediction_error_seconds_total{part=\"network\"} 0.25\n"));
         assert!(text.contains("# TYPE longwire_open_exchanges gauge\n"));
         assert!(text.contains("longwire_open_exchanges 3\n"));
     }

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::decision::{Decision, Direction, Outcome};
+
 /// One fact, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
@@ -45,9 +47,31 @@ pub enum Fact {
     Chosen {
         /// 128-bit id, hexadecimal.
         exchange: String,
+        /// Which half.
+        direction: Direction,
         /// `zstd:3` and the like.
         encoding: String,
         /// Why, in a few words.
+        reason: String,
+        /// What was known and expected, where models were asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decision: Option<Box<Decision>>,
+    },
+    /// What came of a choice: the peer has told that the half is received and decoded.
+    Outcome {
+        /// 128-bit id, hexadecimal.
+        exchange: String,
+        /// Which half.
+        direction: Direction,
+        /// What was expected, what was measured, and the difference.
+        #[serde(flatten)]
+        outcome: Outcome,
+    },
+    /// What a peer said was not used.
+    Ignored {
+        /// What it was.
+        what: String,
+        /// Why, in one line.
         reason: String,
     },
     /// An exchange ended well.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::bhttp;
 use proto::stream::{Frame, Role};
+use record::decision::Direction;
 use record::event::Fact;
 
 use crate::Relay;
@@ -156,7 +157,12 @@ impl Relay {
 
     fn chosen(&mut self, now: Duration, id: ExchangeId, options: codec::Options, reason: &str) {
         let (encoding, reason) = (options.label(), reason.to_owned());
-        self.event(now, Fact::Chosen { exchange: id.to_string(), encoding, reason });
+        let direction = match self.config.role {
+            Role::Edge => Direction::Request,
+            Role::Gateway => Direction::Response,
+        };
+        let exchange = id.to_string();
+        self.event(now, Fact::Chosen { exchange, direction, encoding, reason, decision: None });
     }
 
     /// Orders a block's encoding, or passes it on as it is.
