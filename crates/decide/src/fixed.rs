@@ -3,6 +3,7 @@
 use crate::arm::Arm;
 use crate::network::{NetworkModel, Path, RateAware};
 use crate::policy::{Candidate, Decision, Observation, Policy, Request};
+use crate::state::Error;
 
 /// Takes its arm whatever the message, and bytes as they are where that may not be taken. It
 /// expects the message's own length: it weighs nothing, so it knows no better.
@@ -28,5 +29,12 @@ impl Policy for Fixed {
 
     fn state_bytes(&self) -> usize {
         size_of::<Self>()
+    }
+
+    /// It has learned nothing.
+    fn save(&self, _: &[&str], _: &mut Vec<u8>) {}
+
+    fn restore(&mut self, _: &[&str], bytes: &[u8]) -> Result<(), Error> {
+        if bytes.is_empty() { Ok(()) } else { Err(Error::Trailing(bytes.len())) }
     }
 }

@@ -7,6 +7,7 @@ use crate::arm::Arm;
 use crate::models::{Models, Subject};
 use crate::network::{Corrected, NetworkModel, Path};
 use crate::policy::{Candidate, Decision, Objective, Observation, Policy, Request};
+use crate::state::{self, Error, Kind, Reader, State, Writer};
 
 /// A gain below this share of the message's time is not worth a coding, nor another than the last
 /// one, nor another try: predictions are not that good, and codecs that are warm are faster.
@@ -148,10 +149,53 @@ impl Policy for Learned {
                 self.network.observe(path, bytes, seconds);
             }
             Observation::PathChanged => self.network.doubt(),
+            Observation::Speed { arm, encode, decode } => {
+                self.models.calibrate(arm, encode, decode);
+            }
         }
     }
 
     fn state_bytes(&self) -> usize {
         size_of::<Self>() + self.models.most_bytes() + MOST_CLASSES * size_of::<(u64, Arm)>() * 2
+    }
+
+    fn save(&self, arms: &[&str], out: &mut Vec<u8>) {
+        state::save(Kind::Learned, arms, self.models.arms(), self, out);
+    }
+
+    fn restore(&mut self, arms: &[&str], bytes: &[u8]) -> Result<(), Error> {
+        state::restore(Kind::Learned, arms, self.models.arms(), self, bytes)
+    }
+}
+
+/// What a class had last keeps a choice steady across a restart.
+impl State for Learned {
+    fn write(&self, to: &mut Writer<'_>) {
+        self.network.write(to);
+        self.models.write(to);
+        to.count(self.last.len());
+        for (&class, arm) in &self.last {
+            to.u64(class);
+            to.count(arm.0);
+        }
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        self.network = Corrected::default();
+        self.network.read(from)?;
+        self.models.read(from)?;
+        self.last.clear();
+        let mut before = None;
+        for _ in 0..from.count("number of last arms", MOST_CLASSES)? {
+            let class = from.u64()?;
+            if before.is_some_and(|before| before >= class) {
+                return Err(Error::Damaged("its last arms are out of order"));
+            }
+            before = Some(class);
+            if let Some(arm) = from.arm()? {
+                self.last.insert(class, arm);
+            }
+        }
+        Ok(())
     }
 }

@@ -14,6 +14,7 @@ pub mod network;
 pub mod outcome;
 pub mod policy;
 pub mod regression;
+pub mod state;
 #[cfg(test)]
 mod tests;
 pub mod triage;

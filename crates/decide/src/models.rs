@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::arm::{Arm, Prior, size_features, time_features};
+use crate::arm::{Arm, Prior, Speed, size_features, time_features};
 use crate::regression::{Prediction, Recursive};
+use crate::state::{Error, Reader, State, Writer};
 
 /// Classes that are known at once; beyond it the one longest unused goes.
 const MOST_CLASSES: usize = 256;
@@ -155,7 +156,7 @@ impl Models {
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
         let features = time_features(subject.bytes, share);
-        let seconds = |speed: &crate::arm::Speed, model: &Recursive<3>| {
+        let seconds = |speed: &Speed, model: &Recursive<3>| {
             let off = model.predict(&features).mean.clamp(-6.0, 6.0).exp();
             speed.seconds(subject.bytes).max(LEAST_S) * off
         };
@@ -178,7 +179,7 @@ impl Models {
         let share = (seen.bytes - prior.overhead_bytes).max(1.0) / subject.bytes;
         let sizes = size_features(subject.bytes, subject.head_share);
         let times = time_features(subject.bytes, share);
-        let off = |seconds: Option<f64>, speed: &crate::arm::Speed| {
+        let off = |seconds: Option<f64>, speed: &Speed| {
             seconds.map(|s| (s.max(LEAST_S) / speed.seconds(subject.bytes).max(LEAST_S)).ln())
         };
         let (encode, decode) =
@@ -192,6 +193,16 @@ impl Models {
         }
     }
 
+    /// Takes the speeds of an arm as they were measured on this processor, where no message has told.
+    pub fn calibrate(&mut self, arm: Arm, encode: Option<Speed>, decode: Option<Speed>) {
+        let (Some(prior), Some(model)) = (self.priors.get_mut(arm.0), self.arms.get(arm.0)) else {
+            return;
+        };
+        let untold = |times: &Recursive<3>| times.weight() == 0.0;
+        prior.encode = encode.filter(|_| untold(&model.encode)).unwrap_or(prior.encode);
+        prior.decode = decode.filter(|_| untold(&model.decode)).unwrap_or(prior.decode);
+    }
+
     /// Makes a class, or notes that it was used.
     fn class(&mut self, class: u64) {
         if !self.classes.contains_key(&class) && self.classes.len() >= MOST_CLASSES {
@@ -203,5 +214,82 @@ impl Models {
         let arms = &self.arms;
         let fresh = || Class { arms: arms.iter().map(Model::for_class).collect(), used: 0 };
         self.classes.entry(class).or_insert_with(fresh).used = self.clock;
+    }
+}
+
+impl State for Model {
+    fn write(&self, to: &mut Writer<'_>) {
+        self.size.write(to);
+        self.encode.write(to);
+        self.decode.write(to);
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        self.size.read(from)?;
+        self.encode.read(from)?;
+        self.decode.read(from)
+    }
+}
+
+/// Of each arm the speeds that its times are measured against, and its models; then the classes in
+/// ascending order, each with the models of all arms.
+impl State for Models {
+    fn write(&self, to: &mut Writer<'_>) {
+        for (prior, model) in self.priors.iter().zip(&self.arms) {
+            to.speed(&prior.encode);
+            to.speed(&prior.decode);
+            model.write(to);
+        }
+        to.u64(self.clock);
+        to.count(self.classes.len());
+        for (&id, class) in &self.classes {
+            to.u64(id);
+            to.u64(class.used);
+            class.arms.iter().for_each(|model| model.write(to));
+        }
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        let arms = from.arms();
+        for &arm in &arms {
+            let (encode, decode) = (from.speed()?, from.speed()?);
+            let mut skipped = (Prior::IDENTITY, Model::of(&Prior::IDENTITY));
+            let own =
+                arm.and_then(|Arm(at)| Some((self.priors.get_mut(at)?, self.arms.get_mut(at)?)));
+            let (prior, model) = own.unwrap_or((&mut skipped.0, &mut skipped.1));
+            *model = Model::of(prior);
+            model.read(from)?;
+            // Where nobody has seen a time, what was measured at this start knows better.
+            if model.encode.weight() > 0.0 {
+                prior.encode = encode;
+            }
+            if model.decode.weight() > 0.0 {
+                prior.decode = decode;
+            }
+        }
+        self.clock = from.clock()?;
+        self.read_classes(from, &arms)
+    }
+}
+
+impl Models {
+    fn read_classes(&mut self, from: &mut Reader<'_>, arms: &[Option<Arm>]) -> Result<(), Error> {
+        self.classes.clear();
+        let mut before = None;
+        for _ in 0..from.count("number of classes", MOST_CLASSES)? {
+            let (id, used) = (from.u64()?, from.u64()?);
+            if before.is_some_and(|before| before >= id) || used > self.clock {
+                return Err(Error::Damaged("its classes are out of order"));
+            }
+            before = Some(id);
+            let mut class = Class { arms: self.arms.iter().map(Model::for_class).collect(), used };
+            for arm in arms {
+                let mut skipped = Model::of(&Prior::IDENTITY).for_class();
+                let model = arm.and_then(|arm| class.arms.get_mut(arm.0));
+                model.unwrap_or(&mut skipped).read(from)?;
+            }
+            self.classes.insert(id, class);
+        }
+        Ok(())
     }
 }

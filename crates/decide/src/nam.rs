@@ -6,6 +6,7 @@ use crate::models::{Expected, Seen};
 use crate::network::{NetworkModel, NoLoss, Path, Pftk};
 use crate::policy::{Candidate, Decision, Observation, Policy, Request};
 use crate::regression::Cubic;
+use crate::state::{self, Error, Kind, Reader, State, Writer};
 
 /// Bytes in a megabyte, the unit of the regressions.
 const MEGABYTE: f64 = 1e6;
@@ -107,6 +108,14 @@ impl Policy for Nam {
     fn state_bytes(&self) -> usize {
         size_of::<Self>() + self.arms.len() * size_of::<Regressions>()
     }
+
+    fn save(&self, arms: &[&str], out: &mut Vec<u8>) {
+        state::save(Kind::Nam, arms, self.arms.len(), self, out);
+    }
+
+    fn restore(&mut self, arms: &[&str], bytes: &[u8]) -> Result<(), Error> {
+        state::restore(Kind::Nam, arms, self.arms.len(), self, bytes)
+    }
 }
 
 impl Regressions {
@@ -125,5 +134,27 @@ impl Regressions {
             // A client that has sent no profile yet: nothing is known to be held against it.
             decode_s: self.decode_s.predict(size).unwrap_or(0.0).max(0.0),
         })
+    }
+}
+
+impl State for Nam {
+    fn write(&self, to: &mut Writer<'_>) {
+        for regressions in &self.arms {
+            regressions.megabytes.write(to);
+            regressions.encode_s.write(to);
+            regressions.decode_s.write(to);
+        }
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        for arm in from.arms() {
+            let mut skipped = Regressions::default();
+            let own = arm.and_then(|arm| self.arms.get_mut(arm.0));
+            let place = own.unwrap_or(&mut skipped);
+            place.megabytes.read(from)?;
+            place.encode_s.read(from)?;
+            place.decode_s.read(from)?;
+        }
+        Ok(())
     }
 }

@@ -3,9 +3,10 @@
 
 use std::fmt::Debug;
 
-use crate::arm::Arm;
+use crate::arm::{Arm, Speed};
 use crate::models::{Expected, Seen, Subject};
 use crate::network::Path;
+use crate::state::Error;
 
 /// What an operator wants of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -112,6 +113,16 @@ pub enum Observation<'a> {
     },
     /// The path turned out to be another.
     PathChanged,
+    /// How fast an arm's codec was in a trial on this processor: where no message has told, it is
+    /// believed in place of the prior.
+    Speed {
+        /// The arm.
+        arm: Arm,
+        /// Encoding.
+        encode: Option<Speed>,
+        /// Decoding.
+        decode: Option<Speed>,
+    },
 }
 
 /// Who chooses.
@@ -128,4 +139,14 @@ pub trait Policy: Debug + Send {
 
     /// Most bytes of memory that it takes, whatever comes.
     fn state_bytes(&self) -> usize;
+
+    /// Appends what was learned; `arms` are the names of all its arms, each at its index.
+    fn save(&self, arms: &[&str], out: &mut Vec<u8>);
+
+    /// Takes what was saved, by this policy over these or other arms; after an error it is as it
+    /// was.
+    ///
+    /// # Errors
+    /// [`state::Error`](crate::state::Error) for what is no state of this policy.
+    fn restore(&mut self, arms: &[&str], bytes: &[u8]) -> Result<(), Error>;
 }

@@ -1,4 +1,5 @@
 mod estimate;
 mod fixed;
 mod learned;
+mod state;
 mod triage;

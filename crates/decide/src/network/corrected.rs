@@ -2,6 +2,7 @@
 
 use super::{NetworkModel, Path, RateAware};
 use crate::regression::Recursive;
+use crate::state::{Error, Reader, State, Writer};
 
 /// What a measured time weighs after the next one.
 const FORGETTING: f64 = 0.97;
@@ -56,5 +57,15 @@ impl NetworkModel for Corrected {
         let ratio = self.ratio.predict(&features(bytes)).mean;
         let most = MOST_RATIO.ln();
         RateAware.seconds(path, bytes) * ratio.clamp(-most, most).exp()
+    }
+}
+
+impl State for Corrected {
+    fn write(&self, to: &mut Writer<'_>) {
+        self.ratio.write(to);
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        self.ratio.read(from)
     }
 }

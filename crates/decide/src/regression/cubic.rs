@@ -1,5 +1,7 @@
 //! Cubic regression as NAM has it (NAM §2.1, its Figure 2): sums of powers, which add up.
 
+use crate::state::{Error, Reader, State, Writer};
+
 /// Coefficients of a cubic polynomial.
 const TERMS: usize = 4;
 /// Sums of powers 0 to 6.
@@ -92,5 +94,24 @@ impl Cubic {
             coefficients[at] = (rows[at][terms] - known) / rows[at][at];
         }
         Some(coefficients)
+    }
+}
+
+/// Most that a sum can be in a state: a billion samples of a gigabyte, to the sixth power.
+const MOST_SUM: f64 = 1e27;
+
+impl State for Cubic {
+    fn write(&self, to: &mut Writer<'_>) {
+        self.powers.iter().chain(&self.products).for_each(|&sum| to.f64(sum));
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        for sum in &mut self.powers {
+            *sum = from.f64("a sum of powers", 0.0..=MOST_SUM)?;
+        }
+        for sum in &mut self.products {
+            *sum = from.f64("a sum of products", 0.0..=MOST_SUM)?;
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! Recursive least squares with exponential forgetting.
 
+use crate::state::{Error, Reader, State, Writer};
+
 /// A residual is taken for at most this many standard deviations: one stall of the machine must not
 /// undo what a hundred messages taught.
 const MOST_DEVIATIONS: f64 = 5.0;
@@ -131,4 +133,64 @@ impl<const N: usize> Recursive<N> {
 
 fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Most that a coefficient, or the variance of residuals, can be in a state.
+const MOST_FIGURE: f64 = 1e6;
+/// Share of its trace by which a covariance may be off one that has no negative direction: rounding.
+const ROUNDING: f64 = 1e-6;
+
+/// Coefficients, the covariance's upper triangle (it is symmetric), variance and weight. What the
+/// program says of it (forgetting, bound of the trace) is the program's.
+impl<const N: usize> State for Recursive<N> {
+    fn write(&self, to: &mut Writer<'_>) {
+        self.coefficients.iter().for_each(|&figure| to.f64(figure));
+        for (row, entries) in self.covariance.iter().enumerate() {
+            entries[row..].iter().for_each(|&figure| to.f64(figure));
+        }
+        to.f64(self.variance);
+        to.f64(self.weight);
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        for figure in &mut self.coefficients {
+            *figure = from.f64("a coefficient", -MOST_FIGURE..=MOST_FIGURE)?;
+        }
+        // Doubt may double it for a while.
+        let most = 2.0 * self.trace;
+        for row in 0..N {
+            for column in row..N {
+                let least = if row == column { 0.0 } else { -most };
+                let figure = from.f64("a covariance", least..=most)?;
+                self.covariance[row][column] = figure;
+                self.covariance[column][row] = figure;
+            }
+        }
+        if !is_covariance(self.covariance, ROUNDING * self.trace) {
+            return Err(Error::Damaged("a covariance with a negative direction"));
+        }
+        self.variance = from.f64("a variance", f64::EPSILON..=MOST_FIGURE)?;
+        self.weight = from.f64("a weight", 0.0..=1.0 / (1.0 - self.forgetting) + 1.0)?;
+        Ok(())
+    }
+}
+
+/// Whether a symmetric matrix, with a little added to its diagonal, has no negative direction
+/// (Cholesky): learning with another would go astray without end.
+fn is_covariance<const N: usize>(mut matrix: [[f64; N]; N], little: f64) -> bool {
+    for (at, row) in matrix.iter_mut().enumerate() {
+        row[at] += little;
+    }
+    for at in 0..N {
+        let pivot = matrix[at][at];
+        if pivot <= 0.0 {
+            return false;
+        }
+        let above = matrix[at];
+        for row in &mut matrix[at + 1..] {
+            let factor = row[at] / pivot;
+            row.iter_mut().zip(above).for_each(|(entry, of)| *entry -= factor * of);
+        }
+    }
+    true
 }
