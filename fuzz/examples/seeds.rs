@@ -1,5 +1,5 @@
 //! Seeds for the fuzz targets of the codecs: messages made here and, where it is, real data, and
-//! what each codec makes of them.
+//! what each codec makes of them; and for that of what policies have learned.
 //!
 //! `scripts/fuzz` calls it with the folder that has one folder per target.
 
@@ -11,6 +11,12 @@ use std::io::{Error, Result};
 use std::path::{Path, PathBuf};
 
 use codec::{CODECS, Codec, Needs};
+use decide::Arm;
+use decide::arm::{Prior, Speed};
+use decide::learned::Learned;
+use decide::models::{Models, Seen, Subject};
+use decide::nam::Nam;
+use decide::policy::{Observation, Policy};
 
 /// Files of real data that become seeds: each kind a few, as the fuzzer does the rest.
 const MAX_FILES: usize = 60;
@@ -39,6 +45,7 @@ fn main() -> Result<()> {
         b"to be, or not to be, to be, or not to be".to_vec(),
     ];
     let data = std::env::var("LONGWIRE_DATA").unwrap_or("../shared/data".to_owned());
+    learned(&folder)?;
     println!("schema: {} schemas", schemas(Path::new(&data), &folder)?);
     let before = messages.len();
     collect(Path::new(&data), &["xml"], &mut messages);
@@ -49,6 +56,31 @@ fn main() -> Result<()> {
         println!("{}: {taken} messages and their streams", codec.name());
         if taken == 0 {
             return Err(Error::other("its target would see nothing but refusals"));
+        }
+    }
+    Ok(())
+}
+
+/// Writes what policies save, fresh and taught: chance does not find a head that fits its length.
+fn learned(folder: &Path) -> Result<()> {
+    let folder = folder.join("decide_state");
+    fs::create_dir_all(&folder)?;
+    let speed = Speed { fixed_s: 2e-5, per_byte_s: 1e-8 };
+    let prior =
+        Prior { size: [-0.5, 0.9, 0.0, 0.0], overhead_bytes: 12.0, encode: speed, decode: speed };
+    let policies: [(&str, Box<dyn Policy>); 2] = [
+        ("learned", Box::new(Learned::new(Models::new(vec![Prior::IDENTITY, prior, prior])))),
+        ("nam", Box::new(Nam::new(3))),
+    ];
+    for (name, mut policy) in policies {
+        for taught in 0..4_u32 {
+            let mut bytes = Vec::new();
+            policy.save(&["identity", "deflate:6", "zstd:3"], &mut bytes);
+            fs::write(folder.join(format!("seed-{name}-{taught}")), bytes)?;
+            let subject = Subject { class: taught.into(), bytes: 5e4, head_share: 0.3 };
+            let arm = Arm(1 + taught as usize % 2);
+            let seen = Seen { bytes: 9e3, encode_s: Some(1e-3), decode_s: Some(1e-4) };
+            policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
         }
     }
     Ok(())
