@@ -85,6 +85,9 @@ fn configure(args: Args) -> Result<EdgeConfig, proxy::Error> {
         codec_threads: common.codec_threads,
         codec_memory: common.codec_memory,
         body_memory: common.body_memory,
+        store: common.store,
+        history_rows: None,
+        history_size: None,
     };
     EdgeConfig::resolve(flags.over(file.edge), &file.services)
 }

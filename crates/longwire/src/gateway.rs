@@ -86,6 +86,9 @@ fn configure(args: Args) -> Result<GatewayConfig, proxy::Error> {
         codec_threads: common.codec_threads,
         codec_memory: common.codec_memory,
         body_memory: common.body_memory,
+        store: common.store,
+        history_rows: None,
+        history_size: None,
     };
     GatewayConfig::resolve(flags.over(file.gateway), &file.services)
 }

@@ -5,8 +5,10 @@ mod coding;
 mod demo;
 mod doctor;
 mod edge;
+mod explain;
 mod fetch;
 mod gateway;
+mod history;
 mod keygen;
 mod lab;
 mod serve;
@@ -35,8 +37,10 @@ enum Command {
     Doctor(doctor::Args),
     Edge(Box<edge::Args>),
     Encode(Box<coding::stream::EncodeArgs>),
+    Explain(explain::Args),
     Fetch(fetch::Args),
     Gateway(Box<gateway::Args>),
+    History(history::Args),
     Keygen(keygen::Args),
     Lab(lab::Args),
     Serve(serve::Args),
@@ -73,8 +77,10 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
         Command::Edge(args) => edge::run(*args),
         Command::Encode(args) => coding::stream::encode(*args),
+        Command::Explain(args) => explain::run(&args),
         Command::Fetch(args) => fetch::run(args),
         Command::Gateway(args) => gateway::run(*args),
+        Command::History(args) => history::run(&args),
         Command::Keygen(args) => keygen::run(args),
         Command::Lab(args) => lab::run(args),
         Command::Serve(args) => serve::run(args),

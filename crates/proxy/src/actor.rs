@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::mailbox::{Bell, Mailbox, Port};
 use crate::metrics::Metrics;
+use crate::store::Store;
 use crate::workers::Workers;
 
 /// Inputs from carriers and workers that wait for the actor; beyond it they wait with them.
@@ -81,6 +82,7 @@ pub(crate) struct Actor<S> {
     surroundings: S,
     workers: Workers,
     metrics: Arc<Metrics>,
+    store: Option<Store>,
     handle: Handle,
     inbox: Inbox,
     mailboxes: BTreeMap<ExchangeId, Arc<Mailbox>>,
@@ -109,6 +111,7 @@ impl<S: Surroundings> Actor<S> {
         config: relay::Config,
         threads: usize,
         metrics: Arc<Metrics>,
+        store: Option<Store>,
         surroundings: S,
         (handle, inbox): (Handle, Inbox),
     ) -> Self {
@@ -119,6 +122,7 @@ impl<S: Surroundings> Actor<S> {
             surroundings,
             workers: Workers::start(threads, &handle),
             metrics,
+            store,
             handle,
             inbox,
             mailboxes: BTreeMap::new(),
@@ -231,6 +235,9 @@ impl<S: Surroundings> Actor<S> {
             Output::Event(event) => {
                 crate::log::event(&event);
                 self.metrics.observe(&event.fact);
+                if let Some(store) = &mut self.store {
+                    store.observe(event.fact);
+                }
             }
         }
     }

@@ -26,6 +26,7 @@ mod origin;
 mod pattern;
 mod run;
 mod socket;
+pub mod store;
 mod tls;
 mod upstream;
 mod workers;

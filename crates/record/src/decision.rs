@@ -146,6 +146,25 @@ pub struct Outcome {
     pub split: Split,
 }
 
+/// A decision as history has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When it was made, seconds since 1970.
+    pub unix_s: f64,
+    /// 128-bit id, hexadecimal.
+    pub exchange: String,
+    /// Which body.
+    pub direction: Direction,
+    /// `zstd:3` and the like.
+    pub encoding: String,
+    /// Why, in a few words.
+    pub reason: String,
+    /// What was known and expected; none where no model was asked.
+    pub decision: Option<Decision>,
+    /// What came of it; none until the peer has told.
+    pub outcome: Option<Outcome>,
+}
+
 /// The network is not taken for more than so many times off, either way: one outage says little of
 /// what other encodings would have met.
 const MOST_NETWORK_RATIO: f64 = 100.0;

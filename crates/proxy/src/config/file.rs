@@ -90,6 +90,12 @@ section! {
         codec_memory: Size,
         /// Memory for bodies from the gateway.
         body_memory: Size,
+        /// Directory of the history; none: nothing is kept.
+        store: PathBuf,
+        /// Most decisions in the history.
+        history_rows: u64,
+        /// Most bytes of their facts.
+        history_size: Size,
     }
 }
 
@@ -132,6 +138,12 @@ section! {
         codec_memory: Size,
         /// Memory for bodies from edges.
         body_memory: Size,
+        /// Directory of the history; none: nothing is kept.
+        store: PathBuf,
+        /// Most decisions in the history.
+        history_rows: u64,
+        /// Most bytes of their facts.
+        history_size: Size,
     }
 }
 

@@ -8,7 +8,7 @@ mod units;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use crate::keys::Identity;
 use crate::origin::{Resolve, SystemResolver};
 use crate::pattern::Pattern;
 use crate::socket;
+use crate::store::Place;
 use crate::upstream::Upstream;
 
 /// Bound on open exchanges that a setting may ask for.
@@ -79,6 +80,8 @@ pub struct EdgeConfig {
     pub codec_threads: usize,
     /// First match first.
     pub services: Vec<Service>,
+    /// Where what is learned is kept, and the history.
+    pub store: Option<Place>,
     /// For the relay; its instance is drawn at the start.
     pub relay: relay::Config,
 }
@@ -104,6 +107,8 @@ pub struct GatewayConfig {
     pub codec_threads: usize,
     /// First match first.
     pub services: Vec<Service>,
+    /// Where what is learned is kept, and the history.
+    pub store: Option<Place>,
     /// For the relay; its instance is drawn at the start.
     pub relay: relay::Config,
     /// Names to addresses.
@@ -124,6 +129,11 @@ impl EdgeConfig {
         if fallback == Some(Fallback::Direct) && edge.gateway.is_none() {
             return Err(caller("fallback 'direct' needs a gateway to fall back from: give one"));
         }
+        if edge.store.is_some() && edge.gateway.is_none() {
+            return Err(caller(
+                "a store needs a gateway: without one nothing is decided or learned",
+            ));
+        }
         check_carrier(edge.carrier.as_deref())?;
         check_congestion(edge.congestion.as_deref())?;
         let mut relay = relay::Config::new(relay::Role::Edge, crate::random_instance()?);
@@ -143,6 +153,7 @@ impl EdgeConfig {
             max_connections: count("max_connections", edge.max_connections, MAX_EXCHANGES)?
                 .unwrap_or(1024),
             codec_threads: threads(edge.codec_threads)?,
+            store: store(edge.store, edge.history_rows, edge.history_size)?,
             services: services.iter().map(service).collect::<Result<_, _>>()?,
             relay,
         })
@@ -185,6 +196,7 @@ impl GatewayConfig {
             response_timeout: gateway.response_timeout.map_or(ORIGIN_TIMEOUT, |period| period.0),
             max_carriers: count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?.unwrap_or(64),
             codec_threads: threads(gateway.codec_threads)?,
+            store: store(gateway.store, gateway.history_rows, gateway.history_size)?,
             services: services.iter().map(service).collect::<Result<_, _>>()?,
             relay,
             resolver: Arc::new(SystemResolver),
@@ -236,6 +248,27 @@ fn count(name: &str, value: Option<usize>, most: usize) -> Result<Option<usize>,
 fn threads(value: Option<usize>) -> Result<usize, Error> {
     let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     Ok(count("codec_threads", value, MAX_THREADS)?.unwrap_or(available))
+}
+
+fn store(
+    directory: Option<PathBuf>,
+    rows: Option<u64>,
+    size: Option<Size>,
+) -> Result<Option<Place>, Error> {
+    let Some(directory) = directory else {
+        let needs = "needs a store to be kept in: give 'store' or --store DIR";
+        return match (rows, size) {
+            (None, None) => Ok(None),
+            (Some(_), _) => Err(caller(format!("history_rows {needs}"))),
+            (None, Some(_)) => Err(caller(format!("history_size {needs}"))),
+        };
+    };
+    if directory.as_os_str().is_empty() {
+        return Err(caller("store is empty: give a directory, or leave it out"));
+    }
+    let history_rows = rows.unwrap_or(Place::HISTORY_ROWS);
+    let history_bytes = size.map_or(Place::HISTORY_BYTES, |size| size.0);
+    Ok(Some(Place { directory, history_rows, history_bytes }))
 }
 
 fn address(name: &str, text: &str) -> Result<SocketAddr, Error> {

@@ -49,6 +49,11 @@ fn the_documented_defaults_are_the_defaults() {
     let text = documented();
     let settings = parse(&text);
     let least = edge("[edge]\nlisten = '127.0.0.1:0'").unwrap();
+    let kept = "[edge]\nlisten = '127.0.0.1:0'\ngateway = '127.0.0.1:1'\nstore = 'kept'";
+    let place = edge(kept).unwrap().store.unwrap();
+    let bounds = (Some(place.history_rows), Some(Size(place.history_bytes)));
+    assert_eq!((settings.edge.history_rows, settings.edge.history_size), bounds);
+    assert_eq!((settings.gateway.history_rows, settings.gateway.history_size), bounds);
     let said = settings.edge;
     assert_eq!(said.connect_timeout, Some(Period(least.relay.connect_timeout)));
     assert_eq!(said.response_timeout, Some(Period(least.response_timeout)));
@@ -112,6 +117,10 @@ fn values_of_an_edge_are_refused_with_what_is_allowed() {
         ("max_exchanges = 0", "from 1 to"),
         ("codec_threads = 1000", "from 1 to"),
         ("upstream = 'tracks'", "a URL like"),
+        ("history_rows = 10", "needs a store"),
+        ("history_size = '1 MB'", "needs a store"),
+        ("store = 'kept'", "a store needs a gateway"),
+        ("gateway = '127.0.0.1:1'\nstore = ''", "give a directory"),
     ] {
         let listen = if text.is_empty() || text.starts_with("listen") {
             ""

@@ -27,6 +27,7 @@ use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Reach, SystemResolver};
 use crate::run::{self, Running};
+use crate::store::Store;
 use crate::{Error, pseudonym};
 
 use exchange::Exchanges;
@@ -48,10 +49,11 @@ pub struct Edge {
     admin: Option<TcpListener>,
     local: SocketAddr,
     local_admin: Option<SocketAddr>,
+    store: Option<Store>,
 }
 
 impl Edge {
-    /// Binds the listeners; a port in use is the caller's error.
+    /// Opens the store and binds the listeners; a port in use is the caller's error.
     pub async fn bind(config: EdgeConfig) -> Result<Self, Error> {
         let listener = run::bind("listen", config.listen).await?;
         let admin = match config.admin {
@@ -62,7 +64,8 @@ impl Edge {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
         let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
-        Ok(Self { config, listener, admin, local, local_admin })
+        let store = config.store.as_ref().map(Store::open).transpose()?;
+        Ok(Self { config, listener, admin, local, local_admin, store })
     }
 
     /// Where clients may connect.
@@ -102,6 +105,7 @@ impl Edge {
                 config.relay,
                 config.codec_threads,
                 Arc::clone(&metrics),
+                self.store,
                 Dialling { carriers: dialler, gateway },
                 (handle.clone(), inbox),
             );

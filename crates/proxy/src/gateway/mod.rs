@@ -17,6 +17,7 @@ use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Reach};
 use crate::run::{self, Running};
+use crate::store::Store;
 use crate::{Error, pseudonym};
 
 use exchange::Origins;
@@ -28,10 +29,11 @@ pub struct Gateway {
     admin: Option<TcpListener>,
     local: SocketAddr,
     local_admin: Option<SocketAddr>,
+    store: Option<Store>,
 }
 
 impl Gateway {
-    /// Binds the listeners; a port in use is the caller's error.
+    /// Opens the store and binds the listeners; a port in use is the caller's error.
     pub async fn bind(config: GatewayConfig) -> Result<Self, Error> {
         let listener = run::bind("listen", config.listen).await?;
         let admin = match config.admin {
@@ -42,7 +44,8 @@ impl Gateway {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
         let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
-        Ok(Self { config, listener, admin, local, local_admin })
+        let store = config.store.as_ref().map(Store::open).transpose()?;
+        Ok(Self { config, listener, admin, local, local_admin, store })
     }
 
     /// Where edges may connect.
@@ -84,6 +87,7 @@ impl Gateway {
             config.relay,
             config.codec_threads,
             Arc::clone(&metrics),
+            self.store,
             Serving { origins },
             (handle.clone(), inbox),
         );

@@ -1,0 +1,204 @@
+//! `longwire explain`: why a body went as it did, and what would have been better.
+
+use std::fmt::Write as _;
+use std::io::{Write as _, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use proxy::store::History;
+use record::calendar;
+use record::decision::{Candidate, Decision, Entry, Link, Outcome};
+use serde_json::json;
+
+use crate::history::{printable, seconds, signed, whole};
+use crate::side;
+
+/// Bodies that are explained at once: the two of an exchange.
+const MAX_BODIES: u32 = 2;
+
+/// Explain the decisions of one exchange: why each body went in its encoding.
+///
+/// For each body: what every encoding was expected to take and why some were not allowed, what was
+/// believed of the link and on how many measurements that rests, what was measured, where the
+/// difference comes from, and what the other encodings would have taken on the network as it turned
+/// out to be (their own times and sizes remain as expected).
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire history --store edge/store
+  longwire explain --store edge/store 5f3a9c0000000000000000000000002a
+  longwire explain --store edge/store 5f3a9c0000000000000000000000002a --json")]
+pub(crate) struct Args {
+    /// The exchange's id, as longwire history and the log print it, or its beginning.
+    #[arg(value_name = "ID", value_parser = id)]
+    id: String,
+    /// What --store names for the edge or gateway.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    store: PathBuf,
+    /// Print an array of objects instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+fn id(text: &str) -> Result<String, String> {
+    let hexadecimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if hexadecimal && text.len() <= 32 {
+        return Ok(text.to_ascii_lowercase());
+    }
+    Err("an id is up to 32 hexadecimal digits: longwire history lists them".to_owned())
+}
+
+/// Prints the explanation.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let entries = match find(args) {
+        Ok(entries) => entries,
+        Err(error) => return side::finish(Err(error)),
+    };
+    let text = if args.json {
+        let all: Vec<_> = entries.iter().map(object).collect();
+        serde_json::to_string_pretty(&all)? + "\n"
+    } else {
+        let mut text = String::new();
+        entries.iter().try_for_each(|entry| explain(entry, &mut text))?;
+        text
+    };
+    stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn find(args: &Args) -> Result<Vec<Entry>, proxy::Error> {
+    let wrong = |what: &str| Err(proxy::Error::Caller(format!("'{}' {what}", args.id)));
+    let mut entries = History::open(&args.store)?.of_exchange(&args.id, MAX_BODIES + 1)?;
+    let same = |entry: &Entry| entries.first().is_some_and(|one| one.exchange == entry.exchange);
+    if entries.is_empty() {
+        return wrong("is in no decision that is kept: longwire history lists them");
+    }
+    if !entries.iter().all(same) {
+        return wrong("begins the ids of several exchanges: give more of it");
+    }
+    entries.sort_by_key(|entry| entry.direction);
+    Ok(entries)
+}
+
+/// Everything known, and what the candidates would have taken.
+fn object(entry: &Entry) -> serde_json::Value {
+    let hindsight =
+        entry.decision.as_ref().zip(entry.outcome.as_ref()).map(|(decision, outcome)| {
+            let one = |candidate: &Candidate| {
+                let total_s = in_hindsight(candidate, &entry.encoding, outcome);
+                json!({ "encoding": candidate.encoding, "total_s": total_s })
+            };
+            decision.candidates.iter().map(one).collect::<Vec<_>>()
+        });
+    json!({ "decided": entry, "hindsight": hindsight })
+}
+
+/// Of the one that was taken, what was measured.
+fn in_hindsight(candidate: &Candidate, taken: &str, outcome: &Outcome) -> f64 {
+    if candidate.encoding == taken {
+        return outcome.actual.total_s();
+    }
+    outcome.hindsight_s(&candidate.expected)
+}
+
+fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
+    let (when, of) = (calendar::utc(whole(entry.unix_s)), entry.direction.name());
+    writeln!(text, "{of} of {}, {when} UTC", entry.exchange)?;
+    writeln!(text, "  chosen: {}: {}", entry.encoding, printable(&entry.reason))?;
+    let Some(decision) = &entry.decision else {
+        return writeln!(text, "  No model was asked.\n");
+    };
+    let kind = decision.content_type.as_deref().unwrap_or("no content type");
+    let (service, kind) = (printable(&decision.service), printable(kind));
+    writeln!(text, "  service {service}, {} bytes, {kind}", decision.body_bytes)?;
+    let share = 100.0 * decision.head_share;
+    writeln!(
+        text,
+        "  a fast coder leaves {share:.0} % of its beginning; class {}",
+        decision.class
+    )?;
+    writeln!(text, "  objective: {}", decision.objective)?;
+    link(&decision.link, text)?;
+    candidates(entry, decision, text)?;
+    for forbidden in &decision.forbidden {
+        let (encoding, why) = (printable(&forbidden.encoding), printable(&forbidden.why));
+        writeln!(text, "    {encoding:<12} not allowed: {why}")?;
+    }
+    if let Some(shadow) = &decision.shadow {
+        writeln!(text, "  tried beside it, to learn from: {}", printable(shadow))?;
+    }
+    match &entry.outcome {
+        Some(outcome) => came(outcome, decision, &entry.encoding, text),
+        None => writeln!(text, "  What came of it the peer has not told.\n"),
+    }
+}
+
+fn link(link: &Link, text: &mut String) -> std::fmt::Result {
+    let told = |weight: f64| match weight {
+        0.0 => "nobody has measured".to_owned(),
+        weight => format!("weight of {weight:.1} measurements"),
+    };
+    let (rate, rtt, loss) = (&link.rate_bps, &link.rtt_s, &link.loss);
+    writeln!(text, "  the link as it was believed to be:")?;
+    writeln!(text, "    rate       {:.0} kbit/s ({})", rate.value / 1e3, told(rate.weight))?;
+    writeln!(text, "    round trip {} ({})", seconds(rtt.value), told(rtt.weight))?;
+    writeln!(text, "    loss       {:.2} % ({})", 100.0 * loss.value, told(loss.weight))?;
+    writeln!(text, "    queueing   {}", seconds(link.queueing_s))
+}
+
+fn candidates(entry: &Entry, decision: &Decision, text: &mut String) -> std::fmt::Result {
+    writeln!(text, "  what was expected of each, the best first:")?;
+    write!(text, "    {:<12} {:>10} {:>9} {:>9}", "encoding", "bytes", "encode", "network")?;
+    write!(text, " {:>9} {:>9}", "decode", "in all")?;
+    let outcome = entry.outcome.as_ref();
+    writeln!(text, "{}", if outcome.is_some() { "  in hindsight" } else { "" })?;
+    let mut all: Vec<&Candidate> = decision.candidates.iter().collect();
+    all.sort_by(|a, b| a.expected.total_s().total_cmp(&b.expected.total_s()));
+    for candidate in all {
+        let expected = &candidate.expected;
+        let times = [expected.encode_s, expected.network_s, expected.decode_s, expected.total_s()];
+        write!(text, "    {:<12} {:>10}", printable(&candidate.encoding), expected.bytes)?;
+        times.iter().try_for_each(|time| write!(text, " {:>9}", seconds(*time)))?;
+        if let Some(outcome) = outcome {
+            let would = seconds(in_hindsight(candidate, &entry.encoding, outcome));
+            let mark = if candidate.encoding == entry.encoding { " (measured)" } else { "" };
+            write!(text, "  {would:>12}{mark}")?;
+        }
+        writeln!(text)?;
+    }
+    Ok(())
+}
+
+fn came(
+    outcome: &Outcome,
+    decision: &Decision,
+    taken: &str,
+    text: &mut String,
+) -> std::fmt::Result {
+    let (expected, actual, split) = (&outcome.expected, &outcome.actual, &outcome.split);
+    let off = actual.total_s() - expected.total_s();
+    writeln!(text, "  what came of it:")?;
+    write!(text, "    {} bytes became {}, ", outcome.body_bytes, actual.bytes)?;
+    writeln!(text, "expected were {}", expected.bytes)?;
+    write!(text, "    {} in all, expected were ", seconds(actual.total_s()))?;
+    writeln!(text, "{}: off by {}", seconds(expected.total_s()), signed(off))?;
+    for (part, time, share, whose) in [
+        ("encode", Some(actual.encode_s), split.encode_s, "the sender's side"),
+        ("decode", Some(actual.decode_s), split.decode_s, "the receiver's side"),
+        ("network", Some(actual.network_s), split.network_s, "other than the model, for the bytes"),
+        ("size", None, split.size_s, "other bytes than expected"),
+    ] {
+        let time = time.map_or("-".to_owned(), seconds);
+        writeln!(text, "    {part:<8} {time:>9}  of the error {:>9}  ({whose})", signed(share))?;
+    }
+    let others = decision.candidates.iter().filter(|other| other.encoding != taken);
+    let best = others.map(|other| (outcome.hindsight_s(&other.expected), &other.encoding));
+    let best = best.min_by(|a, b| a.0.total_cmp(&b.0));
+    match best.filter(|(would, _)| *would < actual.total_s()) {
+        Some((would, other)) => {
+            let gain = seconds(actual.total_s() - would);
+            writeln!(text, "    In hindsight {} may have been {gain} faster.\n", printable(other))
+        }
+        None => writeln!(text, "    In hindsight no other would have been faster.\n"),
+    }
+}

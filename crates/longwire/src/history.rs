@@ -1,0 +1,171 @@
+//! `longwire history`: what was decided, what was expected and what came of it.
+
+use std::fmt::Write as _;
+use std::io::{Write as _, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use proxy::store::History;
+use record::calendar;
+use record::decision::Entry;
+
+use crate::side;
+
+/// List the last decisions of an edge or gateway that keeps a store, oldest first.
+///
+/// A line for each body that was sent: when, its service, the encoding that was chosen, the time that
+/// was expected and that was measured from its first byte's encoding to its last one's decoding, and
+/// where their difference comes from: encoding, decoding, the network, or another size than expected;
+/// these four add up to it. A dash: the peer has not told yet, or no model was asked. The process that
+/// keeps the store may run meanwhile.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire edge --listen 127.0.0.1:3128 --gateway 127.0.0.1:4300 --store edge/store
+  longwire history --store edge/store --service tracks.example --limit 20
+  longwire history --store edge/store --json | python3 -m json.tool --json-lines
+  longwire explain --store edge/store 5f3a")]
+pub(crate) struct Args {
+    /// What --store names for the edge or gateway.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    store: PathBuf,
+    /// Only services whose name contains this.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    service: String,
+    /// The last so many.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    limit: u32,
+    /// Print an object a line, with all that is known.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the list.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let entries = match read(args) {
+        Ok(entries) => entries,
+        Err(error) => return side::finish(Err(error)),
+    };
+    let mut text = String::new();
+    if args.json {
+        for entry in &entries {
+            writeln!(text, "{}", serde_json::to_string(entry)?)?;
+        }
+    } else {
+        table(&entries, &mut text)?;
+    }
+    stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(args: &Args) -> Result<Vec<Entry>, proxy::Error> {
+    History::open(&args.store)?.last(&args.service, args.limit)
+}
+
+/// Columns after the first four are as wide as their heads.
+const HEADS: [&str; 9] = [
+    "expected",
+    "measured",
+    "off by",
+    "encode",
+    "decode",
+    "network",
+    "size",
+    "bytes in",
+    "bytes out",
+];
+
+fn table(entries: &[Entry], text: &mut String) -> std::fmt::Result {
+    let service = |entry: &Entry| {
+        entry.decision.as_ref().map_or("-".to_owned(), |decision| printable(&decision.service))
+    };
+    let widest = entries.iter().map(|entry| service(entry).len()).max().unwrap_or(0).clamp(7, 40);
+    write!(text, "{:<19} {:<32} {:<8} ", "when (UTC)", "id", "of")?;
+    write!(text, "{:<widest$} {:<10}", "service", "chosen")?;
+    HEADS.iter().try_for_each(|head| write!(text, " {head:>9}"))?;
+    writeln!(text)?;
+    for entry in entries {
+        let when = calendar::utc(whole(entry.unix_s));
+        write!(text, "{when:<19} {:<32} {:<8} ", entry.exchange, entry.direction.name())?;
+        write!(text, "{:<widest$} {:<10}", service(entry), entry.encoding)?;
+        cells(entry).iter().try_for_each(|cell| write!(text, " {cell:>9}"))?;
+        writeln!(text)?;
+    }
+    Ok(())
+}
+
+/// What stands below [`HEADS`].
+fn cells(entry: &Entry) -> [String; 9] {
+    let none = || "-".to_owned();
+    let decision = entry.decision.as_ref();
+    let bytes = decision.map_or_else(none, |decision| decision.body_bytes.to_string());
+    let Some(outcome) = &entry.outcome else {
+        let expected = decision.map_or_else(none, |known| seconds(known.expected.total_s()));
+        let [a, b, c, d, e, f] = std::array::from_fn(|_| none());
+        return [expected, a, b, c, d, e, f, bytes, none()];
+    };
+    let (expected, actual, split) = (&outcome.expected, &outcome.actual, &outcome.split);
+    [
+        seconds(expected.total_s()),
+        seconds(actual.total_s()),
+        signed(actual.total_s() - expected.total_s()),
+        signed(split.encode_s),
+        signed(split.decode_s),
+        signed(split.network_s),
+        signed(split.size_s),
+        outcome.body_bytes.to_string(),
+        actual.bytes.to_string(),
+    ]
+}
+
+/// A time with three figures, in the unit that suits it.
+pub(crate) fn seconds(seconds: f64) -> String {
+    let (value, unit) = match seconds.abs() {
+        1.0.. => (seconds, "s"),
+        1e-3.. => (seconds * 1e3, "ms"),
+        _ => (seconds * 1e6, "us"),
+    };
+    let decimals = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// The same for a difference.
+pub(crate) fn signed(difference: f64) -> String {
+    let sign = if difference > 0.0 { "+" } else { "" };
+    format!("{sign}{}", seconds(difference))
+}
+
+/// What a peer named cannot steer a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Whole seconds since 1970.
+pub(crate) fn whole(unix_s: f64) -> u64 {
+    std::time::Duration::try_from_secs_f64(unix_s).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_figures_and_their_unit() {
+        for (value, expected) in [
+            (0.0, "0.00 us"),
+            (0.000_012_3, "12.3 us"),
+            (0.0123, "12.3 ms"),
+            (0.25, "250 ms"),
+            (1.0, "1.00 s"),
+            (123.4, "123 s"),
+            (-0.002, "-2.00 ms"),
+        ] {
+            assert_eq!(seconds(value), expected);
+        }
+        assert_eq!((signed(0.5), signed(-0.5)), ("+500 ms".to_owned(), "-500 ms".to_owned()));
+    }
+}

@@ -1,0 +1,212 @@
+//! The file: opened, checked, set aside when it is no good.
+
+use std::fs::{self, TryLockError};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ring::digest::{SHA256, digest};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::Place;
+use crate::Error;
+
+/// Changes whenever a reader of the old schema would be wrong about the new one.
+pub(super) const SCHEMA_VERSION: i64 = 1;
+/// "lwst": tells our files from other SQLite databases.
+pub(super) const APPLICATION_ID: i64 = 0x6c77_7374;
+/// The file's name in its directory.
+pub(super) const FILE_NAME: &str = "longwire.sqlite";
+const SCHEMA: &str = include_str!("schema.sql");
+/// Files set aside that are kept; a further one takes the place of the first.
+const MAX_ASIDE: usize = 3;
+/// How long a statement waits for one who reads at the same time.
+pub(super) const READER_PATIENCE: Duration = Duration::from_secs(1);
+/// What the write-ahead log is cut to once its pages are in the file.
+const LOG_BYTES: i64 = 4 << 20;
+/// Most states that are kept, by name; the oldest go.
+const MAX_STATES: i64 = 64;
+
+/// A store's file, open to write.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) connection: Connection,
+    place: Place,
+    /// The directory, locked: a second writer would undo what the first learned.
+    _lock: fs::File,
+}
+
+/// Why a file cannot be gone on with.
+enum Unfit {
+    /// It is no good; the words say why.
+    Bad(String),
+    /// The system refused.
+    System(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Unfit {
+    fn from(error: rusqlite::Error) -> Self {
+        if is_damage(&error) { Self::Bad(error.to_string()) } else { Self::System(error) }
+    }
+}
+
+/// Whether an error says that the file itself is no good.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+impl File {
+    /// Opens the file of a place, or begins one; a bad one is set aside.
+    pub(super) fn open(place: &Place) -> Result<Self, Error> {
+        let directory = &place.directory;
+        let shown = directory.display();
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(Error::system(format!("make {shown}")))?;
+        let lock = lock(directory)?;
+        let path = directory.join(FILE_NAME);
+        let connection = match connect(&path) {
+            Ok(connection) => connection,
+            Err(Unfit::System(error)) => return Err(system(&path, &error)),
+            Err(Unfit::Bad(why)) => begin_anew(&path, &why)?,
+        };
+        Ok(Self { connection, place: place.clone(), _lock: lock })
+    }
+
+    /// Where it is, and its bounds.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Goes on with a new file, for this one turned out to be damaged.
+    pub(super) fn replace(&mut self, why: &str) -> Result<(), Error> {
+        let path = self.place.directory.join(FILE_NAME);
+        // A connection to nothing, so that the old file is closed before it is renamed.
+        self.connection = Connection::open_in_memory().map_err(|error| system(&path, &error))?;
+        self.connection = begin_anew(&path, why)?;
+        Ok(())
+    }
+
+    /// What was last saved under a name; none if it was damaged since.
+    pub(super) fn state(&self, name: &str) -> Option<Vec<u8>> {
+        let select = "SELECT bytes, digest FROM state WHERE name = ?";
+        let found = self.connection.query_row(select, [name], |row| {
+            Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?))
+        });
+        let why = match found.optional() {
+            Ok(None) => return None,
+            Ok(Some((bytes, told))) if digest(&SHA256, &bytes).as_ref() == told => {
+                return Some(bytes);
+            }
+            Ok(Some(_)) => "its digest is another".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(name, why, "what was learned is damaged: beginning without it");
+        None
+    }
+
+    /// Puts a state in place of what has its name.
+    pub(super) fn put_state(&self, name: &str, unix_s: f64, bytes: &[u8]) -> rusqlite::Result<()> {
+        let put = "INSERT OR REPLACE INTO state (name, saved_unix_s, digest, bytes) \
+                   VALUES (?, ?, ?, ?)";
+        let digest = digest(&SHA256, bytes);
+        self.connection.prepare_cached(put)?.execute(params![
+            name,
+            unix_s,
+            digest.as_ref(),
+            bytes
+        ])?;
+        let bound = "DELETE FROM state WHERE name NOT IN \
+                     (SELECT name FROM state ORDER BY saved_unix_s DESC LIMIT ?)";
+        self.connection.prepare_cached(bound)?.execute([MAX_STATES]).map(drop)
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, Unfit> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(READER_PATIENCE)?;
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0))?;
+    match (number("application_id")?, number("user_version")?) {
+        // New, or one whose first transaction did not come to its end.
+        (0, 0) if tables == 0 => {}
+        (APPLICATION_ID, SCHEMA_VERSION) => {
+            let sound: String =
+                connection.pragma_query_value(None, "quick_check", |row| row.get(0))?;
+            if sound != "ok" {
+                return Err(Unfit::Bad(sound));
+            }
+        }
+        (APPLICATION_ID, version) => {
+            let knows = format!("its schema is {version}, this longwire knows {SCHEMA_VERSION}");
+            return Err(Unfit::Bad(knows));
+        }
+        _ => return Err(Unfit::Bad("it is another program's".to_owned())),
+    }
+    // A killed process loses nothing committed; with the power the last commits may go.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    if tables == 0 {
+        let transaction = connection.unchecked_transaction()?;
+        transaction.execute_batch(SCHEMA)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        transaction.commit()?;
+    }
+    Ok(connection)
+}
+
+/// Renames a bad file, and what SQLite has beside it, and begins a new one.
+fn begin_anew(path: &Path, why: &str) -> Result<Connection, Error> {
+    let aside = set_aside(path)
+        .map_err(Error::system(format!("set the unusable {} aside ({why})", path.display())))?;
+    let (path_shown, aside) = (path.display(), aside.display());
+    tracing::warn!(why, %aside, "the store {path_shown} is unusable: set aside, beginning anew");
+    connect(path).map_err(|error| match error {
+        Unfit::System(error) => system(path, &error),
+        Unfit::Bad(why) => {
+            Error::system(format!("begin {}", path.display()))(io::Error::other(why))
+        }
+    })
+}
+
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let name = |number: usize, end: &str| -> PathBuf {
+        path.with_file_name(format!("{FILE_NAME}{end}.aside-{number}"))
+    };
+    let free = (1..=MAX_ASIDE).find(|&number| !name(number, "").exists()).unwrap_or(1);
+    for end in ["", "-wal", "-shm"] {
+        let (from, to) = (path.with_file_name(format!("{FILE_NAME}{end}")), name(free, end));
+        match fs::rename(&from, &to) {
+            // What stood there before belonged to another.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => drop(fs::remove_file(&to)),
+            other => other?,
+        }
+    }
+    Ok(name(free, ""))
+}
+
+/// The lock is on the directory: closing another descriptor of the file would drop SQLite's own.
+fn lock(directory: &Path) -> Result<fs::File, Error> {
+    let shown = directory.display();
+    let file = fs::File::open(directory).map_err(Error::system(format!("open {shown}")))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Caller(format!(
+            "another longwire keeps its store in {shown}: give each side a --store of its own"
+        ))),
+        Err(TryLockError::Error(source)) => Err(Error::system(format!("lock {shown}"))(source)),
+    }
+}
+
+/// The system's refusal, with what may help.
+pub(super) fn system(path: &Path, error: &rusqlite::Error) -> Error {
+    let doing = format!("use the store {}", path.display());
+    Error::System { doing, source: io::Error::other(error.to_string()) }
+}

@@ -1,0 +1,148 @@
+//! What a side keeps on disk, if it is told where: what it has learned, and the history of its
+//! decisions.
+//!
+//! SQLite with a write-ahead log and one thread that writes: whoever hands something in never waits
+//! for a disk. What was committed is there after the process was killed at any moment; with the
+//! power the last moments may go, never the file. One that is damaged, foreign or from the future is
+//! set aside and a new one begun.
+
+mod file;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use record::event::Fact;
+
+pub use read::History;
+
+use crate::Error;
+use file::File;
+use write::{Job, Writer};
+
+/// Facts that wait for the disk. Beyond it they are left out of the history: a disk that stalls must
+/// hold nobody up.
+const MAX_WAITING: usize = 512;
+/// How long the end of the process waits for the disk.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where and how much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Directory of the file; made if it is not there.
+    pub directory: PathBuf,
+    /// Most decisions kept in the history.
+    pub history_rows: u64,
+    /// Most bytes of their facts.
+    pub history_bytes: u64,
+}
+
+impl Place {
+    /// Decisions kept, unless told otherwise: at one a second, a day.
+    pub const HISTORY_ROWS: u64 = 100_000;
+    /// Bytes kept, unless told otherwise.
+    pub const HISTORY_BYTES: u64 = 64 << 20;
+}
+
+/// The name that what the policy has learned is saved under.
+const LEARNED: &str = "policy";
+
+/// An open store, to write to.
+#[derive(Debug)]
+pub struct Store {
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    learned: Option<Vec<u8>>,
+    /// Whether the last fact found no room.
+    overrun: bool,
+}
+
+impl Store {
+    /// Opens a store, or begins one.
+    ///
+    /// # Errors
+    /// [`Error::Caller`] when another process writes to it, [`Error::System`] for a directory that
+    /// cannot be used. A file that is no good is none: it is set aside.
+    pub fn open(place: &Place) -> Result<Self, Error> {
+        let file = File::open(place)?;
+        let learned = file.state(LEARNED);
+        let (jobs, waiting) = mpsc::sync_channel(MAX_WAITING);
+        let mut writer = Writer::new(file);
+        let thread = std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || writer.run(&waiting))
+            .map_err(Error::system("start the thread of the store"))?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), learned, overrun: false })
+    }
+
+    /// What had been learned when the store was opened.
+    pub fn take_learned(&mut self) -> Option<Vec<u8>> {
+        self.learned.take()
+    }
+
+    /// Saves what was learned, in place of what was saved before.
+    pub fn save_learned(&mut self, bytes: Vec<u8>) {
+        self.hand_in(Job::State { unix_s: unix_s(), name: LEARNED, bytes });
+    }
+
+    /// Takes a fact that belongs into the history; others are dropped.
+    pub fn observe(&mut self, fact: Fact) {
+        if matches!(fact, Fact::Chosen { .. } | Fact::Outcome { .. }) {
+            self.hand_in(Job::Fact { unix_s: unix_s(), fact: Box::new(fact) });
+        }
+    }
+
+    fn hand_in(&mut self, job: Job) {
+        let Some(jobs) = &self.jobs else { return };
+        let full = match jobs.try_send(job) {
+            Ok(()) => false,
+            Err(TrySendError::Full(_)) => true,
+            Err(TrySendError::Disconnected(_)) => return,
+        };
+        if full && !self.overrun {
+            tracing::warn!("the store's disk is slow: the history has gaps");
+        }
+        self.overrun = full;
+    }
+
+    /// Waits until all that was handed in is committed; false if something was not, or if that takes
+    /// too long.
+    #[must_use]
+    pub fn flush(&self) -> bool {
+        let (done, committed) = mpsc::sync_channel(1);
+        let Some(jobs) = &self.jobs else { return false };
+        let mut job = Job::Flush(done);
+        let began = Instant::now();
+        while let Err(error) = jobs.try_send(job) {
+            let TrySendError::Full(again) = error else { return false };
+            if began.elapsed() > LAST_PATIENCE {
+                return false;
+            }
+            job = again;
+            // sleep: a bounded queue of std tells nobody when there is room, unless it blocks.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        committed.recv_timeout(LAST_PATIENCE).unwrap_or(false)
+    }
+}
+
+/// What was handed in is committed before the process ends, unless the disk hangs.
+impl Drop for Store {
+    fn drop(&mut self) {
+        let committed = self.flush();
+        self.jobs = None;
+        if let Some(thread) = self.thread.take().filter(|_| committed) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Seconds since 1970.
+fn unix_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}

@@ -1,0 +1,25 @@
+-- What one side of the pair keeps on disk. Times in seconds, sizes in bytes.
+CREATE TABLE state (
+    name TEXT PRIMARY KEY,
+    saved_unix_s REAL NOT NULL,
+    -- SHA-256 of `bytes`: SQLite does not notice a bit that a disk lost.
+    digest BLOB NOT NULL,
+    bytes BLOB NOT NULL
+) STRICT;
+CREATE TABLE history (
+    -- Ascending with time: the oldest go first.
+    id INTEGER PRIMARY KEY,
+    unix_s REAL NOT NULL,
+    exchange TEXT NOT NULL,
+    direction TEXT NOT NULL,
+    service TEXT NOT NULL,
+    class TEXT NOT NULL,
+    encoding TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    -- Of record::decision, in JSON; none where no model was asked.
+    decision TEXT,
+    -- None until the peer has told.
+    outcome TEXT,
+    UNIQUE (exchange, direction)
+) STRICT;
+CREATE INDEX history_of_service ON history (service, id);

@@ -1,0 +1,332 @@
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use record::decision::{Candidate, Decision, Direction, Link, Outcome, Parts, Split};
+use rusqlite::Connection;
+
+use super::file::FILE_NAME;
+use super::*;
+
+/// A directory of its own for each test, gone at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let name = format!("longwire-store-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn place(&self) -> Place {
+        Place { directory: self.0.clone(), history_rows: 1000, history_bytes: 1 << 20 }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join(FILE_NAME)
+    }
+
+    /// Files set aside.
+    fn aside(&self) -> usize {
+        let files = fs::read_dir(&self.0).unwrap().flatten();
+        let name = |file: fs::DirEntry| file.file_name().to_string_lossy().into_owned();
+        files.map(name).filter(|name| name.starts_with("longwire.sqlite.aside-")).count()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn parts(bytes: u64) -> Parts {
+    Parts { bytes, encode_s: 0.01, network_s: 0.5, decode_s: 0.002 }
+}
+
+fn id(number: u64) -> String {
+    format!("{:016x}{number:016x}", 7)
+}
+
+fn chosen(number: u64) -> Fact {
+    let candidate =
+        |encoding: &str, bytes| Candidate { encoding: encoding.to_owned(), expected: parts(bytes) };
+    let decision = Decision {
+        service: format!(
+            "http://{}.example",
+            if number.is_multiple_of(2) { "even" } else { "odd" }
+        ),
+        class: "00000000000000ff".to_owned(),
+        content_type: Some("text/xml".to_owned()),
+        body_bytes: 10_000,
+        head_share: 0.25,
+        objective: "time".to_owned(),
+        expected: parts(2000),
+        candidates: vec![candidate("identity", 10_000), candidate("zstd:3", 2000)],
+        forbidden: Vec::new(),
+        link: Link::default(),
+        shadow: None,
+    };
+    Fact::Chosen {
+        exchange: id(number),
+        direction: Direction::Response,
+        encoding: "zstd:3".to_owned(),
+        reason: "expected to arrive soonest".to_owned(),
+        decision: Some(Box::new(decision)),
+    }
+}
+
+fn outcome(number: u64) -> Fact {
+    let outcome = Outcome {
+        encoding: "zstd:3".to_owned(),
+        body_bytes: 10_000,
+        expected: parts(2000),
+        actual: parts(2500),
+        split: Split::default(),
+    };
+    Fact::Outcome { exchange: id(number), direction: Direction::Response, outcome }
+}
+
+#[test]
+fn what_was_handed_in_is_there_again() {
+    let scratch = Scratch::new("again");
+    let mut store = Store::open(&scratch.place()).unwrap();
+    assert_eq!(store.take_learned(), None);
+    (0..10).for_each(|number| store.observe(chosen(number)));
+    store.observe(outcome(3));
+    store.save_learned(b"first".to_vec());
+    store.save_learned(b"second".to_vec());
+    assert!(store.flush());
+
+    // Beside the writer.
+    let history = History::open(&scratch.0).unwrap();
+    let entries = history.last("", 100).unwrap();
+    let ids: Vec<String> = entries.iter().map(|entry| entry.exchange.clone()).collect();
+    assert_eq!(ids, (0..10).map(id).collect::<Vec<_>>());
+    let Fact::Chosen { decision, .. } = chosen(3) else { unreachable!() };
+    assert_eq!(entries[3].decision, decision.map(|decision| *decision));
+    assert_eq!(entries[3].outcome.as_ref().map(|outcome| outcome.actual.bytes), Some(2500));
+    assert_eq!(entries[4].outcome, None);
+    assert_eq!(history.last("odd", 2).unwrap().len(), 2);
+    assert!(history.last("odd", 99).unwrap().iter().all(|entry| entry.exchange != id(4)));
+    assert_eq!(history.of_exchange(&id(4), 9).unwrap().len(), 1);
+    assert_eq!(history.of_exchange(&id(4)[..20], 99).unwrap().len(), 10);
+    // A name is no pattern.
+    assert!(history.last("%", 9).unwrap().is_empty());
+    assert!(history.of_exchange("_", 9).unwrap().is_empty());
+
+    let refused = Store::open(&scratch.place()).unwrap_err().to_string();
+    assert!(refused.contains("a --store of its own"), "{refused}");
+    drop(store);
+    let mut store = Store::open(&scratch.place()).unwrap();
+    assert_eq!(store.take_learned().as_deref(), Some(&b"second"[..]));
+    assert_eq!(scratch.aside(), 0);
+}
+
+#[test]
+fn the_oldest_go_when_a_bound_is_reached() {
+    for (rows, bytes) in [(100, 1 << 30), (1 << 30, 100_000)] {
+        let scratch = Scratch::new(&format!("bound-{rows}"));
+        let place = Place { history_rows: rows, history_bytes: bytes, ..scratch.place() };
+        let mut store = Store::open(&place).unwrap();
+        let mut most = 0;
+        for number in 0..1000 {
+            store.observe(chosen(number));
+            if number % 50 == 0 {
+                assert!(store.flush());
+                let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
+                most = most.max(entries.len());
+                assert_eq!(entries.last().unwrap().exchange, id(number));
+            }
+        }
+        assert!(store.flush());
+        let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
+        assert!(entries.len() as u64 <= rows && entries.len() > 80, "{}", entries.len());
+        assert!(most < 250, "{most}");
+        let size = fs::metadata(scratch.file()).unwrap().len();
+        assert!(size < 500_000, "{size}");
+        // Those that are left are the last.
+        let first = 1000 - entries.len() as u64;
+        assert!(entries.iter().map(|entry| entry.exchange.clone()).eq((first..1000).map(id)));
+    }
+}
+
+#[test]
+fn a_bad_file_is_set_aside() {
+    type Spoil = fn(&Path);
+    let ways: [(&str, Spoil); 5] = [
+        ("text", |path| fs::write(path, "hello ".repeat(2000)).unwrap()),
+        ("cut", |path| {
+            let bytes = fs::read(path).unwrap();
+            fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+        }),
+        ("damaged", |path| {
+            let mut bytes = fs::read(path).unwrap();
+            bytes[4096..12_288].fill(0x5a);
+            fs::write(path, bytes).unwrap();
+        }),
+        ("future", |path| {
+            let connection = Connection::open(path).unwrap();
+            connection.pragma_update(None, "user_version", 99).unwrap();
+        }),
+        ("foreign", |path| {
+            fs::remove_file(path).unwrap();
+            Connection::open(path).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();
+        }),
+    ];
+    for (name, spoil) in ways {
+        let scratch = Scratch::new(&format!("bad-{name}"));
+        let mut store = Store::open(&scratch.place()).unwrap();
+        (0..100).for_each(|number| store.observe(chosen(number)));
+        store.save_learned(vec![1; 10_000]);
+        drop(store);
+        spoil(&scratch.file());
+        let spoiled = fs::read(scratch.file()).unwrap();
+        for turn in 0..2 {
+            let mut store = Store::open(&scratch.place()).unwrap();
+            let expected = (turn == 1).then(|| b"new".to_vec());
+            assert_eq!((store.take_learned(), scratch.aside()), (expected, 1), "{name}");
+            store.save_learned(b"new".to_vec());
+        }
+        let aside = scratch.0.join(format!("{FILE_NAME}.aside-1"));
+        assert!(fs::read(aside).unwrap() == spoiled, "{name}: kept as it was");
+    }
+}
+
+#[test]
+fn files_set_aside_are_few() {
+    let scratch = Scratch::new("few");
+    for _ in 0..10 {
+        drop(Store::open(&scratch.place()).unwrap());
+        fs::write(scratch.file(), "no database, but long enough to be looked at").unwrap();
+    }
+    assert_eq!(scratch.aside(), 3);
+}
+
+#[test]
+fn a_bit_that_the_disk_lost_is_noticed() {
+    let scratch = Scratch::new("bit");
+    let mut store = Store::open(&scratch.place()).unwrap();
+    store.save_learned(vec![7; 1000]);
+    drop(store);
+    let mut bytes = fs::read(scratch.file()).unwrap();
+    let at = bytes.windows(100).position(|window| window == [7; 100]).unwrap();
+    bytes[at + 500] ^= 1;
+    fs::write(scratch.file(), bytes).unwrap();
+    let mut store = Store::open(&scratch.place()).unwrap();
+    assert_eq!((store.take_learned(), scratch.aside()), (None, 0));
+}
+
+#[test]
+fn a_file_that_is_damaged_at_work_is_replaced() {
+    let scratch = Scratch::new("work");
+    let mut store = Store::open(&scratch.place()).unwrap();
+    (0..200).for_each(|number| store.observe(chosen(number)));
+    assert!(store.flush());
+    // Another one shrinks the log into the file, then the file is overwritten.
+    let other = Connection::open(scratch.file()).unwrap();
+    let _ = other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    drop(other);
+    let length = fs::metadata(scratch.file()).unwrap().len();
+    fs::write(scratch.file(), vec![0x5a; usize::try_from(length).unwrap()]).unwrap();
+    for number in 200..1000 {
+        store.observe(chosen(number));
+        assert!(store.flush());
+    }
+    let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
+    assert!(entries.last().is_some_and(|entry| entry.exchange == id(999)));
+    assert_eq!(scratch.aside(), 1);
+}
+
+#[test]
+fn what_is_no_store_is_not_read() {
+    let scratch = Scratch::new("none");
+    let refused = |expected: &str| {
+        let error = History::open(&scratch.0).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::Caller(_)) && text.contains(expected), "{text}");
+        assert!(!text.contains('\n'), "{text}");
+    };
+    refused("there is no");
+    fs::create_dir_all(&scratch.0).unwrap();
+    fs::write(scratch.file(), "hello ".repeat(2000)).unwrap();
+    refused("is no store of longwire");
+    fs::remove_file(scratch.file()).unwrap();
+    drop(Store::open(&scratch.place()).unwrap());
+    let connection = Connection::open(scratch.file()).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    refused("has schema 99");
+}
+
+/// Tells the process that [`killed_at_any_moment_it_loses_nothing`] starts where to write.
+const CHILD: &str = "LONGWIRE_STORE_CHILD";
+/// Kills: those of `make test`, or as many as this says.
+const KILLS: &str = "LONGWIRE_STORE_KILLS";
+
+/// No test of its own: writes without end, and tells on stdout what is committed.
+#[test]
+fn child_that_writes() {
+    let Some(directory) = std::env::var_os(CHILD) else { return };
+    let place = Place { directory: directory.into(), history_rows: 500, history_bytes: 1 << 20 };
+    let mut store = Store::open(&place).unwrap();
+    let learned = store.take_learned();
+    let first = learned.map_or(0, |bytes| u64::from_le_bytes(bytes[..8].try_into().unwrap()));
+    for number in first + 1.. {
+        store.observe(chosen(number));
+        store.observe(outcome(number));
+        store.save_learned(number.to_le_bytes().repeat(2000));
+        if number % 3 == 0 && store.flush() {
+            println!("\nacknowledged {number}");
+            std::io::stdout().flush().unwrap();
+        }
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_loses_nothing() {
+    let kills = std::env::var(KILLS).map_or(20, |kills| kills.parse::<u32>().unwrap());
+    let scratch = Scratch::new("kill");
+    let mut chance = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut acknowledged = 0;
+    for kill in 0..kills {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "store::tests::child_that_writes", "--nocapture"])
+            .env(CHILD, &scratch.0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // The moment is counted from a random acknowledgement; a few come before any.
+        let (await_lines, pause) = (chance >> 60, Duration::from_micros((chance >> 40) % 20_000));
+        let number = |line: std::io::Result<String>| {
+            line.ok()?.strip_prefix("acknowledged ")?.parse::<u64>().ok()
+        };
+        let mut lines = lines.filter_map(number);
+        let told = lines.by_ref().take(usize::try_from(await_lines).unwrap()).last();
+        // sleep: the moment of the kill is what is tested.
+        std::thread::sleep(pause);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        acknowledged = lines.last().or(told).unwrap_or(acknowledged).max(acknowledged);
+
+        let learned = Store::open(&scratch.place()).unwrap().take_learned().unwrap_or_default();
+        let number = learned.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        assert!(number >= acknowledged, "kill {kill}: {number} of {acknowledged}");
+        assert_eq!(learned, number.to_le_bytes().repeat(if number > 0 { 2000 } else { 0 }));
+        let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
+        let ids: Vec<&str> = entries.iter().map(|entry| entry.exchange.as_str()).collect();
+        let newest = ids.last().map_or(0, |id| u64::from_str_radix(&id[16..], 16).unwrap());
+        assert!(newest >= acknowledged, "kill {kill}: {newest} of {acknowledged}");
+        let expected: Vec<String> = (newest + 1 - ids.len() as u64..=newest).map(id).collect();
+        assert!(ids.iter().eq(&expected), "kill {kill}: the history has gaps");
+        let told = entries.iter().filter(|entry| entry.exchange <= id(acknowledged));
+        assert!(told.clone().all(|entry| entry.outcome.is_some()), "kill {kill}");
+        assert_eq!(scratch.aside(), 0, "kill {kill}");
+    }
+    println!("{kills} kills, {acknowledged} decisions acknowledged, none lost");
+}

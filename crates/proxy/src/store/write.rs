@@ -1,0 +1,223 @@
+//! The thread that writes: takes what has come, commits it at once.
+
+use std::sync::mpsc::{Receiver, SyncSender};
+
+use record::decision::{Decision, Direction, Outcome};
+use record::event::Fact;
+use rusqlite::params;
+
+use super::file::{File, is_damage};
+
+/// Jobs in one transaction, at most: what has come by then is committed.
+const MAX_BATCH: usize = 128;
+/// Largest facts of one decision, in bytes: a few times what all codecs at all levels make.
+const MAX_ROW_BYTES: usize = 64 << 10;
+/// A bound that is reached is undercut by this share, so that it is not reached at each row.
+const SPARE_SHARE: u64 = 16;
+
+/// What the thread is asked for.
+pub(super) enum Job {
+    Fact {
+        unix_s: f64,
+        fact: Box<Fact>,
+    },
+    State {
+        unix_s: f64,
+        name: &'static str,
+        bytes: Vec<u8>,
+    },
+    /// Answer once all before it is written: whether all of it is committed.
+    Flush(SyncSender<bool>),
+}
+
+/// See the module.
+pub(super) struct Writer {
+    file: File,
+    /// Decisions and bytes in the history; `None`: to be counted.
+    held: Option<Held>,
+    /// The last attempt failed, and that was told.
+    failing: bool,
+    /// Something was lost since the last flush.
+    lost: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Held {
+    rows: u64,
+    bytes: u64,
+}
+
+/// Bytes of a row that are counted.
+const ROW_BYTES: &str = "length(exchange) + length(service) + length(reason) \
+                         + ifnull(length(decision), 0) + ifnull(length(outcome), 0) + 100";
+
+impl Writer {
+    pub(super) fn new(file: File) -> Self {
+        Self { file, held: None, failing: false, lost: false }
+    }
+
+    /// Runs until nobody can ask for anything any more.
+    pub(super) fn run(&mut self, jobs: &Receiver<Job>) {
+        let mut batch = Vec::new();
+        while let Ok(first) = jobs.recv() {
+            batch.push(first);
+            batch.extend(jobs.try_iter().take(MAX_BATCH - 1));
+            match self.commit(&batch) {
+                Ok(()) => self.failing = false,
+                Err(error) => self.failed(&error, &batch),
+            }
+            for job in batch.drain(..) {
+                if let Job::Flush(done) = job {
+                    // Who asked may have given up.
+                    let _ = done.try_send(!std::mem::take(&mut self.lost));
+                }
+            }
+        }
+    }
+
+    /// A damaged file is replaced and the batch goes into the new one. Any other failure (a full
+    /// disk) costs the batch: the next may fare better.
+    fn failed(&mut self, error: &rusqlite::Error, batch: &[Job]) {
+        self.held = None;
+        if is_damage(error) {
+            let replaced = self.file.replace(&error.to_string());
+            if replaced.is_ok() && self.commit(batch).is_ok() {
+                return;
+            }
+        }
+        self.lost = true;
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(%error, "the store cannot be written: its history has gaps");
+        }
+    }
+
+    fn commit(&mut self, batch: &[Job]) -> rusqlite::Result<()> {
+        // One who writes owns the connection: no other transaction can be open.
+        let transaction = self.file.connection.unchecked_transaction()?;
+        let mut held = match self.held {
+            Some(held) => held,
+            None => count(&transaction)?,
+        };
+        for job in batch {
+            match job {
+                Job::Fact { unix_s, fact } => put_fact(&transaction, *unix_s, fact, &mut held)?,
+                Job::State { unix_s, name, bytes } => self.file.put_state(name, *unix_s, bytes)?,
+                Job::Flush(_) => {}
+            }
+        }
+        let place = self.file.place();
+        bound(&transaction, place.history_rows, place.history_bytes, &mut held)?;
+        transaction.commit()?;
+        self.held = Some(held);
+        Ok(())
+    }
+}
+
+fn count(connection: &rusqlite::Connection) -> rusqlite::Result<Held> {
+    let select = format!("SELECT count(*), ifnull(sum({ROW_BYTES}), 0) FROM history");
+    connection.query_row(&select, [], |row| Ok(Held { rows: row.get(0)?, bytes: row.get(1)? }))
+}
+
+fn put_fact(
+    connection: &rusqlite::Connection,
+    unix_s: f64,
+    fact: &Fact,
+    held: &mut Held,
+) -> rusqlite::Result<()> {
+    match fact {
+        Fact::Chosen { exchange, direction, encoding, reason, decision } => {
+            let row = Chosen { exchange, direction: *direction, encoding, reason };
+            row.put(connection, unix_s, decision.as_deref(), held)
+        }
+        Fact::Outcome { exchange, direction, outcome } => {
+            put_outcome(connection, exchange, *direction, outcome, held)
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Chosen<'a> {
+    exchange: &'a str,
+    direction: Direction,
+    encoding: &'a str,
+    reason: &'a str,
+}
+
+impl Chosen<'_> {
+    /// A second choice for the same body takes the place of the first.
+    fn put(
+        &self,
+        connection: &rusqlite::Connection,
+        unix_s: f64,
+        decision: Option<&Decision>,
+        held: &mut Held,
+    ) -> rusqlite::Result<()> {
+        let text = decision.map(json);
+        let bytes = text.as_ref().map_or(0, String::len) + self.reason.len() + self.encoding.len();
+        let (service, class) =
+            decision.map_or(("", ""), |decision| (&decision.service, &decision.class));
+        if bytes + service.len() > MAX_ROW_BYTES {
+            return Ok(());
+        }
+        let put = "INSERT OR REPLACE INTO history \
+                   (unix_s, exchange, direction, service, class, encoding, reason, decision) \
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+        connection.prepare_cached(put)?.execute(params![
+            unix_s,
+            self.exchange,
+            self.direction.name(),
+            service,
+            class,
+            self.encoding,
+            self.reason,
+            text
+        ])?;
+        held.rows += 1;
+        held.bytes += (self.exchange.len() + service.len() + bytes + 100) as u64;
+        Ok(())
+    }
+}
+
+fn put_outcome(
+    connection: &rusqlite::Connection,
+    exchange: &str,
+    direction: Direction,
+    outcome: &Outcome,
+    held: &mut Held,
+) -> rusqlite::Result<()> {
+    let text = json(outcome);
+    if text.len() > MAX_ROW_BYTES {
+        return Ok(());
+    }
+    let bytes = text.len() as u64;
+    let put = "UPDATE history SET outcome = ? WHERE exchange = ? AND direction = ?";
+    let rows =
+        connection.prepare_cached(put)?.execute(params![text, exchange, direction.name()])?;
+    held.bytes += bytes * rows as u64;
+    Ok(())
+}
+
+/// Drops the oldest decisions once there are too many, or too large ones. What is held is counted
+/// anew then: while rows come it is only estimated.
+fn bound(
+    connection: &rusqlite::Connection,
+    rows: u64,
+    bytes: u64,
+    held: &mut Held,
+) -> rusqlite::Result<()> {
+    while held.rows > rows || held.bytes > bytes {
+        let over = held.rows.saturating_sub(rows) + rows.min(held.rows) / SPARE_SHARE + 1;
+        let delete = "DELETE FROM history WHERE id IN (SELECT id FROM history ORDER BY id LIMIT ?)";
+        let gone = connection.prepare_cached(delete)?.execute([over])?;
+        *held = count(connection)?;
+        if gone == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    // Maps have texts as keys: nothing of ours fails to be written.
+    serde_json::to_string(value).unwrap_or_default()
+}
