@@ -16,6 +16,8 @@ fn all() -> Vec<Options> {
         "brotli:0",
         "brotli",
         "brotli:11",
+        "xmill:1",
+        "xmill",
     ];
     names.iter().map(|name| Options::of(name).unwrap()).collect()
 }
@@ -91,7 +93,8 @@ fn a_window_that_shrank_still_decodes() {
 #[test]
 fn names_levels_and_windows_are_checked() {
     let message = |text: &str| Options::of(text).unwrap_err().to_string();
-    assert_eq!(message("lzma"), "unknown codec 'lzma': one of identity, deflate, zstd, brotli");
+    let known = "identity, deflate, zstd, brotli, xmill";
+    assert_eq!(message("lzma"), format!("unknown codec 'lzma': one of {known}"));
     assert_eq!(message("zstd:20"), "level '20' of zstd: a number from -7 to 19");
     assert_eq!(message("identity:1"), "identity has no levels: say 'identity'");
     let large = Options { window_log: 27, ..Options::of("zstd").unwrap() };

@@ -138,6 +138,41 @@ fn brotli_takes_what_the_table_says() {
     }
 }
 
+/// So is xmill but for what is inside it.
+#[test]
+fn xmill_takes_what_the_table_says() {
+    let _turn = TURN.lock();
+    let body = text(600_000);
+    for (level, window_log) in [1, 5, 9].into_iter().flat_map(|level| [(level, 15), (level, 20)]) {
+        let options = Options { window_log, ..Options::of(&format!("xmill:{level}")).unwrap() };
+        let codec = options.codec().unwrap();
+        let (mut coded, mut lens) = (Vec::with_capacity(1 << 20), Vec::new());
+        let encoder = peak(|| {
+            let mut encoder = options.encoder().unwrap();
+            for block in body.chunks(65_536) {
+                let before = coded.len();
+                encoder.encode(block, false, &mut coded).unwrap();
+                lens.push(coded.len() - before);
+            }
+        });
+        let (mut rest, mut out) = (&coded[..], Vec::with_capacity(1 << 17));
+        let decoder = peak(|| {
+            let mut decoder = options.decoder().unwrap();
+            for (len, plain) in lens.iter().zip(body.chunks(65_536)) {
+                let (block, tail) = rest.split_at(*len);
+                rest = tail;
+                out.clear();
+                decoder.decode(block, plain.len(), false, &mut out).unwrap();
+            }
+        });
+        let said = (codec.encoder_bytes(options), codec.decoder_bytes(options));
+        let at = options.label();
+        println!("{at} 2^{window_log}: {encoder} of {}, {decoder} of {}", said.0, said.1);
+        assert!(encoder <= said.0, "{at}: {encoder} of {}", said.0);
+        assert!(decoder <= said.1, "{at}: {decoder} of {}", said.1);
+    }
+}
+
 /// A decoder of EXI that is kept gives back what large documents took, whatever they filled.
 #[test]
 fn a_kept_decoder_stays_small() {

@@ -26,7 +26,8 @@ pub(super) enum Method {
 }
 
 impl Method {
-    const ALL: [Self; 3] = [Self::Split(Back::Deflate), Self::Split(Back::Zstd), Self::Strong];
+    pub(super) const ALL: [Self; 3] =
+        [Self::Split(Back::Deflate), Self::Split(Back::Zstd), Self::Strong];
 
     /// What a level stands for, and the level of its general compressor.
     pub(super) fn of_level(level: i8) -> (Self, i8) {

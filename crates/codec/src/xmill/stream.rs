@@ -4,7 +4,6 @@
 use super::NAME;
 use super::method::{Context, Method};
 use crate::codec::{Decoder, Encoder, Fidelity, Flow, Needs, Options, Properties, Step};
-use crate::settings::drain;
 use crate::{Codec, Error, Limits, Settings, StreamDecoder};
 
 /// First byte of a stream; its lower half is the method.
@@ -14,6 +13,8 @@ const WINDOW_LOG_MIN: u8 = 10;
 const WINDOW_LOG_MAX: u8 = 22;
 /// Most bytes of one block before coding.
 const BLOCK_BYTES: usize = 1 << 20;
+/// Of a block of the pair.
+const PAIR_BLOCK_BYTES: usize = proto::stream::MAX_BLOCK_BYTES;
 /// A block shorter than this is stored only if it is the last: beginning anew costs as much time as
 /// some ten thousand bytes.
 const STORED_BYTES: usize = 64 << 10;
@@ -29,7 +30,7 @@ static PROPERTIES: Properties = Properties {
     name: NAME,
     number: 4,
     fidelity: Fidelity::Bytes,
-    flow: Flow::Stream,
+    flow: Flow::Blocks,
     needs: Needs::Nothing,
     levels: Some((1, 5, 9)),
     media: &["text/xml", "application/xml", "*+xml"],
@@ -52,14 +53,12 @@ impl Codec for Xmill {
             other.table_bytes(window_log, Some(level))
         });
         let tables = method.table_bytes(window_log, Some(level)) + other;
-        tables + (3 << window_log) + 8 * BLOCK_BYTES
+        tables + (3 << window_log) + 8 * PAIR_BLOCK_BYTES
     }
 
     fn decoder_bytes(&self, options: Options) -> usize {
         let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
-        // The method is in the stream.
-        let tables = Method::Strong.table_bytes(window_log, None);
-        tables + (3 << window_log) + 8 * BLOCK_BYTES
+        most_table_bytes(window_log) + (3 << window_log) + 8 * PAIR_BLOCK_BYTES
     }
 
     fn stream_encoder(&self, settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
@@ -67,12 +66,7 @@ impl Codec for Xmill {
     }
 
     fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
-        Ok(Box::new(StreamedDecoder {
-            limits: settings.limits,
-            context: None,
-            offset: 0,
-            done: false,
-        }))
+        Ok(Box::new(StreamedDecoder::new(settings.limits)))
     }
 
     fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
@@ -81,8 +75,17 @@ impl Codec for Xmill {
     }
 
     fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error> {
-        Ok(Box::new(BlockDecoder { inner: self.stream_decoder(&options.settings())? }))
+        // The window is in the stream: one that is greater than what was agreed is refused.
+        let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+        let limits = Limits { table_bytes: most_table_bytes(window_log), ..Limits::default() };
+        Ok(Box::new(BlockDecoder { inner: StreamedDecoder::new(limits) }))
     }
+}
+
+/// Bytes of the tables of any decoder: the method is in the stream.
+fn most_table_bytes(window_log: u8) -> usize {
+    let bytes = Method::ALL.map(|method| method.table_bytes(window_log, None));
+    bytes.into_iter().max().unwrap_or(0)
 }
 
 /// Codes a whole message; `level` as in the table of codecs, `None` for the usual one. Errors: a
@@ -277,9 +280,23 @@ struct StreamedDecoder {
     /// Bytes used of the stream.
     offset: u64,
     done: bool,
+    /// Most bytes that may come out of what is at hand, and what of that is left.
+    declared: usize,
+    room: usize,
 }
 
 impl StreamedDecoder {
+    fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            context: None,
+            offset: 0,
+            done: false,
+            declared: usize::MAX,
+            room: usize::MAX,
+        }
+    }
+
     fn malformed(&self, at: usize, what: &str) -> Error {
         Error::Malformed { codec: NAME, offset: self.offset + at as u64, what: what.to_owned() }
     }
@@ -287,6 +304,9 @@ impl StreamedDecoder {
     fn block(&mut self, head: &Head, body: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let offset = self.offset;
         let Some(context) = &mut self.context else { return Ok(()) };
+        let declared = self.declared;
+        let room = self.room.checked_sub(head.len);
+        self.room = room.ok_or(Error::Length { codec: NAME, declared })?;
         if head.coded == 0 {
             out.extend_from_slice(body);
         } else {
@@ -343,7 +363,25 @@ impl StreamDecoder for StreamedDecoder {
 
 /// Blocks of the pair, whose lengths are told.
 struct BlockDecoder {
-    inner: Box<dyn StreamDecoder>,
+    inner: StreamedDecoder,
+}
+
+impl BlockDecoder {
+    fn decode_all(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error> {
+        let mut rest = block;
+        while !rest.is_empty() {
+            let step = self.inner.decode(rest, last, out)?;
+            if step.used == 0 {
+                return Err(self.inner.malformed(rest.len(), "a block that is not whole"));
+            }
+            rest = &rest[step.used..];
+        }
+        if self.inner.done == last {
+            return Ok(());
+        }
+        let what = if last { "the end is missing" } else { "an end before the last block" };
+        Err(self.inner.malformed(0, what))
+    }
 }
 
 impl Decoder for BlockDecoder {
@@ -355,9 +393,12 @@ impl Decoder for BlockDecoder {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let before = out.len();
-        drain(&mut *self.inner, block, last, out)?;
-        if out.len() - before != decoded_len {
+        (self.inner.declared, self.inner.room) = (decoded_len, decoded_len);
+        let went = self.decode_all(block, last, out);
+        let made = out.len() - before;
+        if went.is_err() || made != decoded_len {
             out.truncate(before);
+            went?;
             return Err(Error::Length { codec: NAME, declared: decoded_len });
         }
         Ok(())
