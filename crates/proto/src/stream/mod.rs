@@ -28,9 +28,17 @@
 //! each end of a block that has bytes; a receiver leaves room for one whole block at least. DATA
 //! without bytes only ends a half. INTERIM comes before the response's HEAD, and OUTCOME before
 //! anything else on a flow that a QUERY opened.
+//!
+//! CONTROL of kind 1 is a [`Receipt`]: a half was received and decoded, and how long that took. Kinds
+//! that a receiver does not know are ignored, and nothing waits for a receipt.
+//!
+//! A codec that holds a message back until its end does not fit: each block comes out of its codec
+//! whole, with its decoded length, in one context for all blocks of the half. xmill codes so too, a
+//! column of values for each block; its window is the one of HEAD at most.
 
 mod machine;
 mod packet;
+mod receipt;
 #[cfg(test)]
 mod tests;
 
@@ -39,3 +47,4 @@ pub use packet::{
     Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PAYLOAD_BYTES,
     OutcomeState, VERSION_MAX, VERSION_MIN,
 };
+pub use receipt::Receipt;
