@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use codec::{Decoder, Encoder};
+use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
 use proto::bhttp::{Request, Response};
-use proto::stream::{Abort, Data, Frame, Head as FrameHead, Hello, OutcomeState};
+use proto::stream::{Abort, Data, Frame, Head as FrameHead, Hello, OutcomeState, Receipt};
 use relay::{
     CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Work,
     WorkDirection,
@@ -156,6 +157,22 @@ impl<'a> Life<'a> {
         self.input(Input::Received { carrier: self.carrier, bytes: bytes.into() });
     }
 
+    fn transport(&mut self) -> Transport {
+        let mut number = || u32::try_from(self.number()).unwrap_or(0);
+        Transport {
+            rtt: Duration::from_micros(u64::from(number()) << 12),
+            min_rtt: Duration::from_micros(u64::from(number()) << 10),
+            delivered_bytes_per_s: u64::from(number()) << 16,
+            app_limited: number() % 2 == 0,
+            segments_out: number() << 24,
+            retransmitted: number(),
+            duplicates: number(),
+            window_segments: number(),
+            segment_bytes: number() << 4,
+            backlog_bytes: u64::from(number()) << 8,
+        }
+    }
+
     fn peer_frame(&mut self) {
         let (kind, exchange) = (self.number(), self.exchange().number);
         let end = kind >= 128;
@@ -185,6 +202,13 @@ impl<'a> Life<'a> {
             _ => match self.number() % 4 {
                 0 => Frame::GoAway,
                 1 => Frame::Control(self.number(), self.bytes()),
+                2 => {
+                    let micros = |number: u64| Duration::from_micros(number << 6);
+                    let (bytes, held_up) = (self.number(), end);
+                    let spread = micros(self.number());
+                    let (decode, tail) = (micros(self.number()), micros(self.number()));
+                    Receipt { exchange, bytes, spread, decode, tail, held_up }.frame()
+                }
                 _ => Frame::Ping(self.number()),
             },
         };
@@ -296,6 +320,10 @@ impl<'a> Life<'a> {
                 assert!(known || self.role == Role::Gateway, "an abort of nothing");
                 assert!(self.gone.insert(exchange), "an abort after the end");
             }
+            Output::Measure { carrier } => {
+                let transport = self.transport();
+                self.todo.push(Input::Transport { carrier, transport });
+            }
             Output::Dial { .. }
             | Output::Close { .. }
             | Output::Interim { .. }
@@ -322,7 +350,13 @@ impl<'a> Life<'a> {
 
     fn work(&mut self, work: &Work) -> Input {
         let contexts = self.contexts.entry(work.exchange).or_default();
+        match work.direction {
+            WorkDirection::Encode if work.first => contexts.encoder = None,
+            WorkDirection::Decode if work.first => contexts.decoder = None,
+            _ => {}
+        }
         let result = match work.direction {
+            WorkDirection::Shadow => encode(&mut Contexts::default(), work),
             WorkDirection::Encode => encode(contexts, work),
             WorkDirection::Decode => decode(contexts, work),
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use decide::estimate::Transport;
 use relay::{
     CarrierId, Config, Encoding, ExchangeId, Input, Output, Relay, Role, Work, WorkDirection,
 };
@@ -118,8 +119,8 @@ impl World {
     #[must_use]
     pub fn new(seed: u64, moods: Moods) -> Self {
         let mut random = Random::new(seed);
-        let encodings = ["auto", "auto", "identity", "deflate", "zstd:1"];
-        let at = usize::try_from(random.below(5)).unwrap_or(0);
+        let encodings = ["auto", "auto", "auto", "nam", "identity", "deflate", "zstd:1", "xmill:5"];
+        let at = usize::try_from(random.below(8)).unwrap_or(0);
         let mut world = Self {
             moods,
             now: Duration::ZERO,
@@ -269,15 +270,50 @@ impl World {
             }
             Output::WakeAt(at) => self.nodes[node].wake = Some(at),
             Output::Event(_) => {}
+            Output::Measure { carrier } => self.measure(node, carrier),
             output if role == Role::Edge => self.client_hears(output),
             output => self.origin_hears(node, output),
         }
     }
 
+    /// The transport's counters, as moody as all else.
+    fn measure(&mut self, node: NodeId, carrier: CarrierId) {
+        let random = &mut self.random;
+        if random.once_in(3) {
+            return;
+        }
+        let number = |random: &mut Random, bits: u64| {
+            u32::try_from(random.magnitude(bits)).unwrap_or(u32::MAX)
+        };
+        let transport = Transport {
+            rtt: Duration::from_micros(random.magnitude(22)),
+            min_rtt: Duration::from_micros(random.magnitude(20)),
+            delivered_bytes_per_s: random.magnitude(40),
+            app_limited: random.once_in(2),
+            segments_out: number(random, 20),
+            retransmitted: number(random, 10),
+            duplicates: number(random, 6),
+            window_segments: number(random, 12),
+            segment_bytes: number(random, 14),
+            backlog_bytes: random.magnitude(20),
+        };
+        let input = Input::Transport { carrier, transport };
+        self.at(self.now, What::Tell { node, input });
+    }
+
     fn work(&mut self, node: NodeId, work: &Work) {
         let contexts = &mut self.nodes[node].contexts;
         let mut out = Vec::new();
+        match work.direction {
+            WorkDirection::Encode if work.first => drop(contexts.encoders.remove(&work.exchange)),
+            WorkDirection::Decode if work.first => drop(contexts.decoders.remove(&work.exchange)),
+            _ => {}
+        }
         let result = match work.direction {
+            WorkDirection::Shadow => {
+                let mut encoder = work.options.encoder().expect("options of ours");
+                encoder.encode(&work.bytes, work.last, &mut out)
+            }
             WorkDirection::Encode => contexts
                 .encoders
                 .entry(work.exchange)

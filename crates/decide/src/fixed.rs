@@ -25,6 +25,10 @@ impl Policy for Fixed {
         None
     }
 
+    fn network_s(&self, path: &Path, bytes: f64) -> f64 {
+        RateAware.seconds(path, bytes)
+    }
+
     fn observe(&mut self, _: &Observation<'_>) {}
 
     fn state_bytes(&self) -> usize {

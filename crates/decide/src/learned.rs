@@ -142,6 +142,10 @@ impl Policy for Learned {
         (gain(best) > WORTHWHILE * now_s).then_some(best.arm)
     }
 
+    fn network_s(&self, path: &Path, bytes: f64) -> f64 {
+        self.network.seconds(path, bytes)
+    }
+
     fn observe(&mut self, observation: &Observation<'_>) {
         match *observation {
             Observation::Encoding { subject, arm, seen } => self.models.observe(subject, arm, seen),

@@ -99,6 +99,10 @@ impl Policy for Nam {
         None
     }
 
+    fn network_s(&self, path: &Path, bytes: f64) -> f64 {
+        Self::network_s(&Path { most_window: PUBLISHED_WINDOW, ..*path }, bytes)
+    }
+
     fn observe(&mut self, observation: &Observation<'_>) {
         if let Observation::Encoding { subject, arm, seen } = *observation {
             self.learn(arm, subject.bytes, seen);

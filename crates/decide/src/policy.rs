@@ -134,6 +134,9 @@ pub trait Policy: Debug + Send {
     /// were and the best of them gave `bytes`.
     fn again(&self, decision: &Decision, path: &Path, tried: &[Arm], bytes: f64) -> Option<Arm>;
 
+    /// Seconds that it expects so many bytes to take on the network.
+    fn network_s(&self, path: &Path, bytes: f64) -> f64;
+
     /// Learns.
     fn observe(&mut self, observation: &Observation<'_>);
 

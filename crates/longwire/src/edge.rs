@@ -72,6 +72,7 @@ fn configure(args: Args) -> Result<EdgeConfig, proxy::Error> {
         upstream: args.upstream,
         fallback: args.fallback,
         encoding: common.encoding,
+        rate_cap: common.rate_cap,
         carrier: common.carrier,
         key: common.key,
         peer: common.peer,

@@ -71,6 +71,7 @@ fn configure(args: Args) -> Result<GatewayConfig, proxy::Error> {
         listen: args.listen,
         allow: (!args.allow.is_empty()).then_some(args.allow),
         encoding: common.encoding,
+        rate_cap: common.rate_cap,
         carrier: common.carrier,
         key: common.key,
         peer: common.peer,

@@ -7,16 +7,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use proxy::config::{LogSettings, Period, Settings, Size};
+use proxy::config::{LogSettings, Period, Rate, Settings, Size};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 /// Options of both sides.
 #[derive(clap::Args)]
 pub(crate) struct Common {
-    /// How bodies cross the link: auto, identity, deflate[:1-9], zstd[:-7..19] or brotli[:0-11].
+    /// How bodies cross the link: auto (what is learned decides), nam (the paper's policy), or
+    /// always identity, deflate[:1-9], zstd[:-7..19], brotli[:0-11] or xmill[:1-9].
     #[arg(long, value_name = "NAME[:LEVEL]")]
     pub(crate) encoding: Option<String>,
+    /// Most that the link is believed to carry, like '250 kbit/s': measurements may say less.
+    #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
+    pub(crate) rate_cap: Option<Rate>,
     /// How bytes cross the link: auto or stream (auto is stream, the one there is).
     #[arg(long, value_name = "NAME")]
     pub(crate) carrier: Option<String>,

@@ -4,7 +4,7 @@
 //! credit ([`crate::mailbox`]), bytes for a carrier by the relay's transmit window, work by the
 //! relay's credit and codec memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -49,8 +49,8 @@ pub(crate) struct Handle {
 
 impl Handle {
     /// Edge: opens an exchange.
-    pub(crate) async fn open(&self, head: Head, end: bool) -> Port {
-        let mailbox = Mailbox::opening(head, end, self.bell.clone());
+    pub(crate) async fn open(&self, head: Head, end: bool, service: Option<usize>) -> Port {
+        let mailbox = Mailbox::opening(head, end, service, self.bell.clone());
         let port = mailbox.port(Role::Edge);
         self.send(Message::Open(mailbox)).await;
         port
@@ -89,6 +89,9 @@ pub(crate) struct Actor<S> {
     carriers: BTreeMap<CarrierId, mpsc::UnboundedSender<Bytes>>,
     wake_at: Option<Instant>,
     shutting_down: bool,
+    /// Inputs that follow from outputs: they wait until those are drained. At most one for each
+    /// carrier, since the relay asks for one only so often.
+    following: VecDeque<Input>,
 }
 
 /// What [`Handle`]s send into.
@@ -129,6 +132,7 @@ impl<S: Surroundings> Actor<S> {
             carriers: BTreeMap::new(),
             wake_at: None,
             shutting_down: false,
+            following: VecDeque::new(),
         }
     }
 
@@ -190,10 +194,13 @@ impl<S: Surroundings> Actor<S> {
     }
 
     fn input(&mut self, input: Input) {
-        let now = self.started.elapsed();
-        self.relay.handle_input(now, input);
-        while let Some(output) = self.relay.poll_output() {
-            self.output(output);
+        self.following.push_back(input);
+        while let Some(input) = self.following.pop_front() {
+            let now = self.started.elapsed();
+            self.relay.handle_input(now, input);
+            while let Some(output) = self.relay.poll_output() {
+                self.output(output);
+            }
         }
     }
 
@@ -205,6 +212,11 @@ impl<S: Surroundings> Actor<S> {
                     // Else the carrier has just ended and its CarrierDown is on the way.
                     let _ = queue.send(bytes);
                 }
+            }
+            Output::Measure { carrier } => {
+                let transport = self.metrics.transport(carrier);
+                let input = transport.map(|transport| Input::Transport { carrier, transport });
+                self.following.extend(input);
             }
             // Dropping the queue lets the carrier's task write what is left, then close.
             Output::Close { carrier, reason } => {

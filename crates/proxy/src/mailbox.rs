@@ -45,6 +45,8 @@ struct State {
     rung: bool,
     /// From the local side, not yet seen by the actor.
     head_out: Option<(Head, bool)>,
+    /// Index of the service's settings.
+    service_out: Option<usize>,
     interims_out: VecDeque<u16>,
     data_out: VecDeque<Bytes>,
     end_out: Option<Fields>,
@@ -75,9 +77,10 @@ pub(crate) struct Mailbox {
 
 impl Mailbox {
     /// An exchange that the local side opens (edge): the actor names it later.
-    pub(crate) fn opening(head: Head, end: bool, bell: Bell) -> Arc<Self> {
+    pub(crate) fn opening(head: Head, end: bool, service: Option<usize>, bell: Bell) -> Arc<Self> {
         let state = State {
             head_out: Some((head, end)),
+            service_out: service,
             credit_out: WINDOW_BYTES,
             out_closed: end,
             ..State::default()
@@ -133,6 +136,9 @@ impl Mailbox {
             .extend(state.interims_out.drain(..).map(|status| Input::Interim { exchange, status }));
         if let Some((head, end)) = state.head_out.take() {
             inputs.push(Input::Head { exchange, head, end });
+        }
+        if let Some(service) = state.service_out.take() {
+            inputs.push(Input::Service { exchange, service });
         }
         inputs.extend(state.data_out.drain(..).map(|bytes| Input::Data { exchange, bytes }));
         if let Some(trailers) = state.end_out.take() {
@@ -329,6 +335,11 @@ impl Sender {
             None if state.credit_in > 0 => Poll::Ready(Ok(state.credit_in)),
             None => Poll::Pending,
         }
+    }
+
+    /// Whose settings count; the actor hears of it with what comes next.
+    pub(crate) fn service(&self, service: usize) {
+        self.mailbox.lock().service_out = Some(service);
     }
 
     pub(crate) fn head(&mut self, head: Head, end: bool) {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use decide::estimate::Transport;
 use record::decision::Split;
 use record::event::Fact;
 use relay::{CarrierId, Load};
@@ -123,6 +124,12 @@ impl Metrics {
         CarrierGuard { metrics: Arc::clone(self), carrier }
     }
 
+    /// What the kernel knows of a carrier's connection.
+    pub(crate) fn transport(&self, carrier: CarrierId) -> Option<Transport> {
+        let carriers = self.carriers();
+        socket::tcp_info(&carriers.get(&carrier)?.socket).ok()
+    }
+
     /// The text that a scrape gets.
     pub(crate) fn render(&self, load: Load) -> String {
         let mut text = String::new();
@@ -197,7 +204,7 @@ impl Metrics {
         family(text, name, "gauge", "Smoothed round trip of a carrier, as the kernel has it.");
         for (id, entry) in &*self.carriers() {
             if let Ok(info) = socket::tcp_info(&entry.socket) {
-                retransmits += info.retransmits;
+                retransmits += u64::from(info.retransmitted);
                 let id = id.0.to_string();
                 let labels = [("peer", entry.peer.as_str()), ("carrier", &id)];
                 sample(text, name, &labels, info.rtt.as_secs_f64());
@@ -242,7 +249,7 @@ impl Drop for CarrierGuard {
         let entry = self.metrics.carriers().remove(&self.carrier);
         let info = entry.and_then(|entry| socket::tcp_info(&entry.socket).ok());
         if let Some(info) = info {
-            self.metrics.totals().retransmits += info.retransmits;
+            self.metrics.totals().retransmits += u64::from(info.retransmitted);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
+use decide::estimate::Transport;
 use socket2::{SockRef, TcpKeepalive};
 
 /// Unsent bytes the kernel holds of a carrier: what is urgent overtakes all but these.
@@ -60,21 +61,53 @@ fn set_notsent_lowat(socket: BorrowedFd<'_>) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What the kernel knows of a connection (tcp(7), TCP_INFO).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TcpInfo {
-    /// Smoothed round trip.
-    pub(crate) rtt: Duration,
-    /// Segments sent again since the connection was made.
-    pub(crate) retransmits: u64,
+/// Counters of a connection as the kernel has them, in the layout of linux/tcp.h (`struct
+/// tcp_info`), which only grows at its end: an older kernel leaves the rest zero.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct RawTcpInfo {
+    /// State, ca_state, retransmits, probes, backoff, options, two of window scales, and the bit
+    /// tcpi_delivery_rate_app_limited, the lowest of the last.
+    bytes: [u8; 8],
+    rto: u32,
+    ato: u32,
+    snd_mss: u32,
+    rcv_mss: u32,
+    unacked: u32,
+    /// Sacked, lost, retrans, fackets, then four times and pmtu, rcv_ssthresh.
+    _skipped: [u32; 10],
+    rtt: u32,
+    rttvar: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    advmss: u32,
+    reordering: u32,
+    rcv_rtt: u32,
+    rcv_space: u32,
+    total_retrans: u32,
+    /// Two pacing rates, bytes acked and received.
+    _rates: [u64; 4],
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+    /// Busy, limited by the receiver's window, limited by the sender's buffer.
+    _times: [u64; 3],
+    delivered: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    bytes_retrans: u64,
+    dsack_dups: u32,
+    reord_seen: u32,
 }
 
-/// Asks the kernel.
-pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
-    // SAFETY: tcp_info is plain integers, for which all zeroes is a value.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut len =
-        libc::socklen_t::try_from(size_of::<libc::tcp_info>()).map_err(io::Error::other)?;
+/// What the kernel knows of a connection (tcp(7), TCP_INFO).
+pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
+    let mut info = RawTcpInfo::default();
+    let mut len = libc::socklen_t::try_from(size_of::<RawTcpInfo>()).map_err(io::Error::other)?;
     // SAFETY: the descriptor is borrowed for the call, the pointers are to a structure of `len`
     // bytes and to that length; the kernel writes at most `len` bytes.
     let result = unsafe {
@@ -89,6 +122,52 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    let rtt = Duration::from_micros(u64::from(info.tcpi_rtt));
-    Ok(TcpInfo { rtt, retransmits: u64::from(info.tcpi_total_retrans) })
+    let micros = |value: u32| Duration::from_micros(u64::from(value));
+    let unacknowledged = u64::from(info.unacked) * u64::from(info.snd_mss);
+    Ok(Transport {
+        rtt: micros(info.rtt),
+        min_rtt: micros(info.min_rtt),
+        delivered_bytes_per_s: info.delivery_rate,
+        app_limited: info.bytes[7] & 1 == 1,
+        segments_out: info.data_segs_out,
+        retransmitted: info.total_retrans,
+        duplicates: info.dsack_dups,
+        window_segments: info.snd_cwnd,
+        segment_bytes: info.snd_mss,
+        backlog_bytes: unacknowledged + u64::from(info.notsent_bytes),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn the_kernels_counters_are_read_where_they_are() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let sent = vec![7; 200_000];
+        let reader = std::thread::spawn(move || {
+            let mut all = vec![0; 200_000];
+            server.read_exact(&mut all).unwrap();
+            server.write_all(b"!").unwrap();
+            server
+        });
+        client.write_all(&sent).unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        let info = tcp_info(&client).unwrap();
+        drop(reader.join().unwrap());
+        assert!(info.rtt > Duration::ZERO && info.rtt < Duration::from_secs(1), "{info:?}");
+        assert!(info.min_rtt > Duration::ZERO && info.min_rtt <= info.rtt * 4, "{info:?}");
+        assert!((500..70_000).contains(&info.segment_bytes), "{info:?}");
+        assert!(info.window_segments >= 2 && info.window_segments < 100_000, "{info:?}");
+        // Segments of the loopback are long, and offloading may join some.
+        assert!((1..=400).contains(&info.segments_out), "{info:?}");
+        assert!(info.delivered_bytes_per_s > 100_000, "{info:?}");
+        assert!(info.retransmitted <= info.segments_out && info.duplicates == 0, "{info:?}");
+        assert_eq!(info.backlog_bytes, 0, "{info:?}");
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! Blocks of one exchange and direction go in order through one context. Exchanges take turns, a
 //! block each, so that a short message never waits for the whole of a long one. How much can wait
-//! is the relay's to bound: at most two blocks per exchange and direction are out at once.
+//! is the relay's to bound: at most two blocks per exchange and direction are out at once. Blocks
+//! that only teach have a thread of their own, to which the system gives what others leave.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,8 @@ struct State {
     lanes: BTreeMap<Key, Lane>,
     /// Lanes with blocks and no thread, in turn.
     ready: VecDeque<Key>,
+    /// The same of blocks that only teach.
+    ready_shadows: VecDeque<Key>,
     /// Released while a thread had them.
     released: BTreeSet<Key>,
     stopping: bool,
@@ -43,11 +46,44 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    shadows_changed: Condvar,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Duty {
+    Bodies,
+    Shadows,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self, duty: Duty) -> &Condvar {
+        match duty {
+            Duty::Bodies => &self.changed,
+            Duty::Shadows => &self.shadows_changed,
+        }
+    }
+}
+
+impl State {
+    fn ready(&mut self, duty: Duty) -> &mut VecDeque<Key> {
+        match duty {
+            Duty::Bodies => &mut self.ready,
+            Duty::Shadows => &mut self.ready_shadows,
+        }
+    }
+}
+
+impl Duty {
+    fn of(direction: WorkDirection) -> Self {
+        match direction {
+            WorkDirection::Encode | WorkDirection::Decode => Self::Bodies,
+            WorkDirection::Shadow => Self::Shadows,
+        }
     }
 }
 
@@ -59,12 +95,13 @@ pub(crate) struct Workers {
 impl Workers {
     pub(crate) fn start(threads: usize, handle: &Handle) -> Self {
         let shared = Arc::new(Shared::default());
-        for number in 0..threads.max(1) {
+        for number in 0..=threads.max(1) {
             let (shared, handle) = (Arc::clone(&shared), handle.clone());
+            let duty = if number == 0 { Duty::Shadows } else { Duty::Bodies };
             let name = format!("codec-{number}");
             // A system without a single thread to spare cannot run the runtime either.
             if let Err(error) =
-                std::thread::Builder::new().name(name).spawn(move || work(&shared, &handle))
+                std::thread::Builder::new().name(name).spawn(move || work(&shared, duty, &handle))
             {
                 tracing::error!(%error, "cannot start a codec thread");
             }
@@ -78,8 +115,9 @@ impl Workers {
         let lane = state.lanes.entry(key).or_default();
         lane.blocks.push_back(work);
         if !lane.busy && lane.blocks.len() == 1 {
-            state.ready.push_back(key);
-            self.shared.changed.notify_one();
+            let duty = Duty::of(key.1);
+            state.ready(duty).push_back(key);
+            self.shared.changed(duty).notify_one();
         }
     }
 
@@ -99,13 +137,17 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.shared.lock().stopping = true;
         self.shared.changed.notify_all();
+        self.shared.shadows_changed.notify_all();
     }
 }
 
 /// What each thread does.
-fn work(shared: &Shared, handle: &Handle) {
+fn work(shared: &Shared, duty: Duty, handle: &Handle) {
+    if duty == Duty::Shadows {
+        yield_to_others();
+    }
     let mut buffer = Vec::new();
-    while let Some((work, mut context)) = take(shared) {
+    while let Some((work, mut context)) = take(shared, duty) {
         let before = thread_time();
         let result = run(&work, &mut context, &mut buffer);
         let cpu = thread_time().saturating_sub(before);
@@ -118,19 +160,19 @@ fn work(shared: &Shared, handle: &Handle) {
 }
 
 /// Waits for a block; `None` when the pool stops.
-fn take(shared: &Shared) -> Option<(Work, Option<Context>)> {
+fn take(shared: &Shared, duty: Duty) -> Option<(Work, Option<Context>)> {
     let mut state = shared.lock();
     loop {
         if state.stopping {
             return None;
         }
-        while let Some(key) = state.ready.pop_front() {
+        while let Some(key) = state.ready(duty).pop_front() {
             let Some(lane) = state.lanes.get_mut(&key) else { continue };
             let Some(work) = lane.blocks.pop_front() else { continue };
             lane.busy = true;
             return Some((work, lane.context.take()));
         }
-        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state = shared.changed(duty).wait(state).unwrap_or_else(PoisonError::into_inner);
     }
 }
 
@@ -141,6 +183,10 @@ fn put_back(shared: &Shared, key: Key, context: Option<Context>) {
     }
     let Some(lane) = state.lanes.get_mut(&key) else { return };
     lane.busy = false;
+    if key.1 == WorkDirection::Shadow {
+        state.lanes.remove(&key);
+        return;
+    }
     lane.context = context;
     if !lane.blocks.is_empty() {
         state.ready.push_back(key);
@@ -154,20 +200,35 @@ fn run(
     buffer: &mut Vec<u8>,
 ) -> Result<Bytes, codec::Error> {
     buffer.clear();
-    match context {
+    match context.as_mut().filter(|_| !work.first) {
         Some(Context::Encoder(encoder)) => encoder.encode(&work.bytes, work.last, buffer)?,
         Some(Context::Decoder(decoder)) => {
             decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
         }
-        None => {
-            *context = Some(match work.direction {
-                WorkDirection::Encode => Context::Encoder(work.options.encoder()?),
-                WorkDirection::Decode => Context::Decoder(work.options.decoder()?),
-            });
-            return run(work, context, buffer);
-        }
+        None => match work.direction {
+            WorkDirection::Encode | WorkDirection::Shadow => {
+                let mut encoder = work.options.encoder()?;
+                encoder.encode(&work.bytes, work.last, buffer)?;
+                *context = Some(Context::Encoder(encoder));
+            }
+            WorkDirection::Decode => {
+                let mut decoder = work.options.decoder()?;
+                decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
+                *context = Some(Context::Decoder(decoder));
+            }
+        },
     }
     Ok(Bytes::copy_from_slice(buffer))
+}
+
+/// Asks the system to run the calling thread only where nobody else wants to.
+fn yield_to_others() {
+    const LEAST_URGENT: libc::c_int = 19;
+    // SAFETY: the call takes numbers only; on Linux 0 is the calling thread.
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LEAST_URGENT) };
+    if result != 0 {
+        tracing::debug!(error = %std::io::Error::last_os_error(), "a thread keeps its priority");
+    }
 }
 
 /// Processor time of the calling thread so far.

@@ -195,6 +195,21 @@ pub enum Input {
         /// One line for a person.
         reason: String,
     },
+    /// What is set for the exchange's service counts from here on; after the local side's `Head`,
+    /// before its body.
+    Service {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Index in [`crate::Config::services`].
+        service: usize,
+    },
+    /// Counters of a carrier's transport, asked for with [`Output::Measure`].
+    Transport {
+        /// The carrier.
+        carrier: CarrierId,
+        /// As they are now.
+        transport: decide::estimate::Transport,
+    },
     /// Bytes came from a carrier.
     Received {
         /// The carrier.
@@ -235,10 +250,13 @@ pub enum WorkDirection {
     Encode,
     /// From the carrier.
     Decode,
+    /// As `Encode`, only to see what comes of it: of no urgency. It is always one block, and its
+    /// context is dropped with it, not with [`Output::Release`].
+    Shadow,
 }
 
 /// One block to put through a codec, off the actor's thread. Blocks of one exchange and direction
-/// go in order through one context, which the shell makes with the first and drops with
+/// go in order through one context, which the shell makes with each [`Work::first`] and drops with
 /// [`Output::Release`].
 #[derive(Clone, Debug)]
 pub struct Work {
@@ -248,12 +266,14 @@ pub struct Work {
     pub direction: WorkDirection,
     /// Counts up from 0 per exchange and direction.
     pub block: u64,
-    /// Codec, level and window; constant for an exchange and direction.
+    /// Codec, level and window; constant for a context.
     pub options: codec::Options,
     /// The block.
     pub bytes: Bytes,
     /// Decoded length of the block in bytes: for `Encode` that of `bytes`, for `Decode` the bound.
     pub decoded_len: usize,
+    /// It begins a context; one that there was is dropped.
+    pub first: bool,
     /// No block follows.
     pub last: bool,
 }
@@ -272,6 +292,12 @@ pub enum Output {
         carrier: CarrierId,
         /// The bytes.
         bytes: Bytes,
+    },
+    /// Read the counters of a carrier's transport; answer with [`Input::Transport`], or not at all
+    /// where there are none.
+    Measure {
+        /// The carrier.
+        carrier: CarrierId,
     },
     /// Close a carrier; the relay has forgotten it.
     Close {

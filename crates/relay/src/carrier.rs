@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
+use decide::estimate::Estimate;
 use proto::stream::{self, Frame, Machine};
 
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::receipts::Awaited;
 use crate::turns::Turns;
 
 /// Frames of an answer that is sent again after its carrier broke.
@@ -41,10 +43,25 @@ pub(crate) struct Carrier {
     pub(crate) replays: BTreeMap<u64, Replay>,
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
+    /// What is known of the path.
+    pub(crate) estimate: Estimate,
+    /// [`Estimate::jumps`] that the policy has heard of.
+    pub(crate) jumps: u32,
+    /// When the transport's counters were asked for last.
+    pub(crate) measured_at: Option<Duration>,
+    /// Bytes given to the shell, and bytes that came.
+    pub(crate) transmitted: u64,
+    pub(crate) received: u64,
+    /// Halves that have left, by exchange, whose receipts may come.
+    pub(crate) awaited: BTreeMap<u64, Awaited>,
+    /// The peer has sent a receipt: others will come.
+    pub(crate) sends_receipts: bool,
+    /// How often what the peer said was ignored.
+    pub(crate) ignored: u32,
 }
 
 impl Carrier {
-    pub(crate) fn new(config: &Config, peer: String) -> Self {
+    pub(crate) fn new(config: &Config, peer: String, estimate: Estimate) -> Self {
         let machine = Machine::new(stream::Config {
             role: config.role,
             instance: config.instance,
@@ -62,6 +79,14 @@ impl Carrier {
             exchanges: BTreeSet::new(),
             replays: BTreeMap::new(),
             going_away: false,
+            jumps: estimate.jumps(),
+            estimate,
+            measured_at: None,
+            transmitted: 0,
+            received: 0,
+            awaited: BTreeMap::new(),
+            sends_receipts: false,
+            ignored: 0,
         }
     }
 
@@ -84,14 +109,6 @@ impl Carrier {
         self.turns.remove(number);
     }
 
-    /// Whether the peer decodes a codec with this window.
-    pub(crate) fn can_decode(&self, options: codec::Options) -> bool {
-        options.codec == 0
-            || self.machine.peer().is_some_and(|hello| {
-                hello.codecs.contains(&options.codec) && options.window_log <= hello.max_window_log
-            })
-    }
-
     /// Bytes that may be given to the carrier now.
     pub(crate) fn room_bytes(&self) -> usize {
         TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued)
@@ -106,6 +123,7 @@ impl Carrier {
     }
 
     pub(crate) fn receive(&mut self, now: Duration, bytes: Bytes) {
+        self.received += bytes.len() as u64;
         self.machine.handle_input(now, stream::Input::Received(bytes));
     }
 }

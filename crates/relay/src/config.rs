@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use decide::estimate::Estimate;
 use proto::stream::Role;
+
+use crate::encoding::{Encoding, Service};
 
 /// Body bytes the local side may hand over ahead of the carrier, per exchange: two blocks.
 pub const LOCAL_WINDOW_BYTES: u64 = 128 * 1024;
@@ -30,6 +33,11 @@ pub(crate) const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause while exchanges wait; ten times that while none does.
 pub(crate) const MAX_DIAL_PAUSE: Duration = Duration::from_secs(4);
 
+/// What a link is taken for before anything is known: a slow one, for which the pair is there.
+const FIRST_RATE_BPS: f64 = 1e6;
+/// The same for its round trip.
+const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
+
 /// A relay's settings.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -37,8 +45,12 @@ pub struct Config {
     pub role: Role,
     /// Drawn at random by the shell at every start.
     pub instance: u64,
-    /// Encodings and how to choose among them.
+    /// Encodings and who chooses among them.
     pub encoding: Encoding,
+    /// What is different for some services; [`crate::Input::Service`] names them by index.
+    pub services: Vec<Service>,
+    /// Operator's bound on what the link is believed to carry, in bit/s.
+    pub rate_cap_bps: Option<f64>,
     /// How long an exchange waits for the gateway, at its start or for its outcome; how long a
     /// carrier may take to say HELLO, and how long a gateway that shuts down waits for edges to
     /// close theirs.
@@ -65,53 +77,19 @@ impl Config {
             role,
             instance,
             encoding: Encoding::auto(),
+            services: Vec::new(),
+            rate_cap_bps: None,
             connect_timeout: Duration::from_secs(30),
             retain: Duration::from_secs(120),
             max_exchanges: 256,
-            codec_bytes: 24 << 20,
+            codec_bytes: 32 << 20,
             receive_bytes: 8 << 20,
             retained_bytes: 4 << 20,
         }
     }
-}
 
-/// The policy with the codecs its arms stand for.
-#[derive(Clone, Debug)]
-pub struct Encoding {
-    policy: decide::Policy,
-    arms: Vec<codec::Options>,
-}
-
-impl Encoding {
-    /// Compresses what compresses and is over a packet.
-    #[must_use]
-    pub fn auto() -> Self {
-        let zstd = |level| codec::Options { codec: 2, level, window_log: codec::MAX_WINDOW_LOG };
-        let policy = decide::Policy::Auto {
-            identity: decide::Arm(0),
-            short: decide::Arm(1),
-            streaming: decide::Arm(2),
-        };
-        Self { policy, arms: vec![codec::Options::IDENTITY, zstd(9), zstd(3)] }
-    }
-
-    /// Always the same coding.
-    #[must_use]
-    pub fn fixed(options: codec::Options) -> Self {
-        Self { policy: decide::Policy::Fixed(decide::Arm(0)), arms: vec![options] }
-    }
-
-    /// Reads `auto`, `NAME` or `NAME:LEVEL`.
-    pub fn of(text: &str) -> Result<Self, codec::Error> {
-        if text == "auto" { Ok(Self::auto()) } else { codec::Options::of(text).map(Self::fixed) }
-    }
-
-    pub(crate) fn choose(&self, facts: &decide::Facts<'_>) -> (codec::Options, decide::Choice) {
-        let choice = self.policy.choose(facts);
-        (self.arms.get(choice.arm.0).copied().unwrap_or(codec::Options::IDENTITY), choice)
-    }
-
-    pub(crate) fn observe(&self, plain_bytes: usize, coded_bytes: usize) -> bool {
-        self.policy.observe(plain_bytes, coded_bytes)
+    /// What is believed of a path that nobody has measured.
+    pub(crate) fn estimate(&self) -> Estimate {
+        Estimate::new(FIRST_RATE_BPS, FIRST_ROUND_TRIP, self.rate_cap_bps)
     }
 }

@@ -15,6 +15,9 @@ use crate::config::{MAX_DIAL_PAUSE, MAX_RESENDS, MIN_DIAL_PAUSE};
 use crate::exchange::{Exchange, Stage, Traits};
 use crate::timers::Key;
 
+/// Of a path or SOAPAction so much tells the class.
+const MOST_OPERATION_BYTES: usize = 256;
+
 /// How the edge keeps a carrier to its gateway for new exchanges. One that is going away stays
 /// beside it until its exchanges are over.
 #[derive(Debug, Default)]
@@ -58,6 +61,7 @@ impl Relay {
             return;
         }
         let mut exchange = Exchange::new(id, now, Stage::Waiting, traits(request));
+        exchange.note_target(request);
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&request.fields);
         self.exchanges.insert(id, exchange);
@@ -97,6 +101,7 @@ impl Relay {
             }
             exchange.stage = Stage::Open(id);
             self.timers.set(Key::Exchange(id_waiting), None);
+            self.measure(now, id);
             self.advance_outgoing(now, id_waiting);
         }
     }
@@ -172,6 +177,7 @@ impl Relay {
     fn send_again(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.outgoing.rewind();
+        (exchange.choice, exchange.departure) = (None, None);
         self.wait_again(now, id);
     }
 
@@ -349,6 +355,23 @@ pub(crate) fn traits(request: &bhttp::Request) -> Traits {
 }
 
 impl Exchange {
+    /// Keeps what tells the class of both halves.
+    pub(crate) fn note_target(&mut self, request: &bhttp::Request) {
+        self.target = format!("{}://{}", text(&request.scheme), text(&request.authority));
+        let action = request.fields.iter().find(|(name, _)| name == "soapaction");
+        let path = request.path.split(|byte| *byte == b'?').next().unwrap_or_default();
+        let operation = action.map_or(path, |(_, action)| action);
+        // Numbers differ from one message to the next.
+        let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+        let kept = operation.iter().enumerate().filter(|(at, byte)| {
+            !byte.is_ascii_digit()
+                || at.checked_sub(1).is_none_or(|at| !is_digit(operation.get(at)))
+        });
+        let kept = kept.map(|(_, byte)| if byte.is_ascii_digit() { b'0' } else { *byte });
+        let kept: Vec<u8> = kept.take(MOST_OPERATION_BYTES).collect();
+        self.operation = String::from_utf8_lossy(&kept).into_owned();
+    }
+
     /// Keeps what the choice of a codec goes by.
     pub(crate) fn note_fields(&mut self, fields: &bhttp::Fields) {
         let field = |name: &str| fields.iter().find(|(n, _)| n == name).map(|(_, v)| text(v));

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use crate::api::{CarrierId, ExchangeId};
+use crate::choice::Choice;
 use crate::incoming::Incoming;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
+use crate::receipts::{Arrival, Departure};
 
 /// Where an exchange stands towards its carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,16 @@ pub(crate) struct Exchange {
     pub(crate) traits: Traits,
     pub(crate) outgoing: Outgoing,
     pub(crate) incoming: Incoming,
+    /// What the outgoing half goes in, from its choice until it has left.
+    pub(crate) choice: Option<Box<Choice>>,
+    pub(crate) departure: Option<Departure>,
+    pub(crate) arrival: Arrival,
+    /// Scheme and authority of the request.
+    pub(crate) target: String,
+    /// SOAPAction or path of the request, without what differs from one message to the next.
+    pub(crate) operation: String,
+    /// Index of the service's settings.
+    pub(crate) service: Option<usize>,
     /// Facts of the outgoing head that the choice needs.
     pub(crate) content_type: Option<String>,
     pub(crate) coded: bool,
@@ -85,6 +97,12 @@ impl Exchange {
             traits,
             outgoing: Outgoing::new(),
             incoming: Incoming::new(),
+            choice: None,
+            departure: None,
+            arrival: Arrival::default(),
+            target: String::new(),
+            operation: String::new(),
+            service: None,
             content_type: None,
             coded: false,
             content_length: None,

@@ -57,6 +57,7 @@ impl Relay {
         let method = String::from_utf8_lossy(&request.method).into_owned();
         self.event(now, Fact::Started { exchange: id.to_string(), method, target });
         let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits(&request));
+        exchange.note_target(&request);
         exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
         exchange.incoming.set_head(options, head.end);
         self.exchanges.insert(id, exchange);
@@ -105,6 +106,9 @@ impl Relay {
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&response.fields);
         exchange.traits.expects_continue = false;
+        if let Some(carrier) = exchange.carrier().filter(|_| !end) {
+            self.measure(now, carrier);
+        }
         self.advance_outgoing(now, id);
     }
 

@@ -5,15 +5,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::bhttp;
 use proto::stream::{Frame, Role};
-use record::decision::Direction;
 use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{Cause, CauseKind, ExchangeId, Output, Work, WorkDirection};
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Stage};
 use crate::outgoing::Cut;
 use crate::timers::Key;
+use crate::trial::Encoded;
 
 impl Relay {
     pub(crate) fn local_data(&mut self, now: Duration, id: ExchangeId, bytes: &Bytes) {
@@ -71,6 +71,10 @@ impl Relay {
     pub(crate) fn advance_outgoing(&mut self, now: Duration, id: ExchangeId) {
         loop {
             let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+            if exchange.stage == Stage::Waiting {
+                // What the peer can decode is not known: the choice waits for the carrier.
+                break;
+            }
             if exchange.outgoing.options.is_none() {
                 let can_wait = !exchange.traits.tunnel && !exchange.traits.expects_continue;
                 let due = exchange.outgoing.head_is_due(now) || !can_wait;
@@ -84,107 +88,46 @@ impl Relay {
             self.encode(id, cut);
         }
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let wake_at = exchange.outgoing.wake_at();
+        let wake_at = exchange.outgoing.wake_at().filter(|_| exchange.stage != Stage::Waiting);
         self.timers.set(Key::Block(id), wake_at);
         self.grant_local(id);
         self.offer(id);
     }
 
-    /// Chooses the outgoing half's codec by what is at hand, within the budget of codec memory.
-    fn choose(&mut self, now: Duration, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let (first_block_bytes, whole) = exchange.outgoing.at_hand();
-        let at_hand = whole.then_some(first_block_bytes as u64);
-        let body_bytes = at_hand.or(exchange.content_length);
-        let facts = decide::Facts {
-            content_type: exchange.content_type.as_deref(),
-            coded: exchange.coded,
-            tunnel: exchange.traits.tunnel,
-            first_block_bytes,
-            body_bytes,
-        };
-        let (mut options, choice) = self.config.encoding.choose(&facts);
-        let mut reason = choice.reason;
-        if body_bytes == Some(0) {
-            (options, reason) = (codec::Options::IDENTITY, "no body");
-        }
-        let carrier = exchange.carrier();
-        if !carrier.and_then(|id| self.carriers.get(&id)).is_none_or(|c| c.can_decode(options)) {
-            (options, reason) = (codec::Options::IDENTITY, "the peer cannot decode it");
-        }
-        let (options, bytes) = self.within_budget(now, options, body_bytes);
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        exchange.encoder_bytes += bytes;
-        self.encoder_bytes += bytes;
-        exchange.outgoing.options = Some(options);
-        // Without a block there is nothing to try: the head goes now, later blocks may go uncoded.
-        exchange.outgoing.trial = choice.trial && options.codec != 0;
-        if options.codec == 0 || !choice.trial || first_block_bytes == 0 {
-            exchange.outgoing.settle(options);
-        }
-        if options.codec == 0 || !choice.trial {
-            self.chosen(now, id, options, reason);
-        }
-    }
-
-    /// The same codec with a window that fits the memory left, or identity.
-    fn within_budget(
-        &mut self,
-        now: Duration,
-        options: codec::Options,
-        body_bytes: Option<u64>,
-    ) -> (codec::Options, usize) {
-        let Ok(codec) = options.codec() else { return (codec::Options::IDENTITY, 0) };
-        if options.codec == 0 {
-            return (options, 0);
-        }
-        let left = self.config.codec_bytes.saturating_sub(self.encoder_bytes);
-        let most = (codec::MIN_WINDOW_LOG..options.window_log)
-            .find(|log| body_bytes.is_some_and(|bytes| bytes <= 1 << log))
-            .unwrap_or(options.window_log);
-        for window_log in (codec::MIN_WINDOW_LOG..=most).rev() {
-            let options = codec::Options { window_log, ..options };
-            let bytes = codec.encoder_bytes(options);
-            // A single body may take a quarter of what is left, so that others find room.
-            if bytes <= left / 4 {
-                return (options, bytes);
-            }
-        }
-        let (limit, consequence) = ("codec memory".to_owned(), "body goes uncoded".to_owned());
-        self.event(now, Fact::LimitReached { limit, consequence });
-        (codec::Options::IDENTITY, 0)
-    }
-
-    fn chosen(&mut self, now: Duration, id: ExchangeId, options: codec::Options, reason: &str) {
-        let (encoding, reason) = (options.label(), reason.to_owned());
-        let direction = match self.config.role {
-            Role::Edge => Direction::Request,
-            Role::Gateway => Direction::Response,
-        };
-        let exchange = id.to_string();
-        self.event(now, Fact::Chosen { exchange, direction, encoding, reason, decision: None });
-    }
-
     /// Orders a block's encoding, or passes it on as it is.
     fn encode(&mut self, id: ExchangeId, cut: Cut) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(choice) = &mut exchange.choice else { return };
         let outgoing = &mut exchange.outgoing;
-        let options = outgoing.options.unwrap_or(codec::Options::IDENTITY);
-        let decoded_len = cut.bytes.len();
-        if options.codec == 0 || outgoing.uncoded || decoded_len == 0 {
+        let (is_first, decoded_len) = (choice.begins_half(), cut.bytes.len());
+        let plain = cut.bytes.clone();
+        if choice.options.codec == 0 || outgoing.uncoded || decoded_len == 0 {
+            choice.plain_bytes += decoded_len as u64;
+            choice.coded_bytes += decoded_len as u64;
             outgoing.push_block(cut.bytes, decoded_len, false, cut.end);
-            return;
+        } else {
+            self.order(id, cut.bytes, cut.end, cut.last);
         }
-        let block = outgoing.begin_work(cut.bytes.clone(), cut.end);
+        if is_first {
+            self.shadow(id, &plain);
+        }
+    }
+
+    /// Orders a block's encoding.
+    pub(crate) fn order(&mut self, id: ExchangeId, plain: Bytes, end: bool, last: bool) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(choice) = &mut exchange.choice else { return };
+        let block = exchange.outgoing.begin_work(plain.clone(), end, last);
         exchange.has_contexts = true;
         self.outputs.push_back(Output::Work(Work {
             exchange: id,
             direction: WorkDirection::Encode,
             block,
-            options,
-            bytes: cut.bytes,
-            decoded_len,
-            last: cut.last,
+            options: choice.options,
+            decoded_len: plain.len(),
+            bytes: plain,
+            first: choice.begins(),
+            last,
         }));
     }
 
@@ -192,16 +135,14 @@ impl Relay {
         &mut self,
         now: Duration,
         id: ExchangeId,
-        direction: WorkDirection,
-        block: u64,
+        (direction, block): (WorkDirection, u64),
         result: Result<Bytes, codec::Error>,
         cpu: Duration,
     ) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        exchange.meter.codec += cpu;
         match direction {
-            WorkDirection::Encode => self.encoded(now, id, block, result),
-            WorkDirection::Decode => self.decoded(now, id, block, result),
+            WorkDirection::Encode => self.encoded(now, id, block, result, cpu),
+            WorkDirection::Decode => self.decoded(now, id, block, result, cpu),
+            WorkDirection::Shadow => self.shadow_done(id, result, cpu),
         }
     }
 
@@ -211,46 +152,20 @@ impl Relay {
         id: ExchangeId,
         block: u64,
         result: Result<Bytes, codec::Error>,
+        cpu: Duration,
     ) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let outgoing = &mut exchange.outgoing;
-        let Some((plain, end)) = outgoing.take_work(block) else { return };
-        let coded = match result {
-            Ok(coded) => coded,
+        exchange.meter.codec += cpu;
+        let Some((plain, end, last)) = exchange.outgoing.take_work(block) else { return };
+        match result {
+            Ok(coded) => self.settle_block(now, id, Encoded { plain, coded, end, last, cpu }),
             Err(error) => {
                 let reason = format!("this side's encoder failed: {error}");
                 self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
                 return;
             }
-        };
-        let mut chosen = None;
-        let mut keep = true;
-        if outgoing.trial {
-            outgoing.trial = false;
-            keep = self.config.encoding.observe(plain.len(), coded.len());
-            let options = outgoing.options.unwrap_or(codec::Options::IDENTITY);
-            if keep || outgoing.is_settled() {
-                chosen = Some((options, if keep { "compresses" } else { "does not compress" }));
-            } else {
-                chosen = Some((codec::Options::IDENTITY, "does not compress"));
-            }
-        }
-        if keep {
-            let options = outgoing.options.unwrap_or(codec::Options::IDENTITY);
-            outgoing.settle(options);
-            outgoing.push_block(coded, plain.len(), true, end);
-        } else {
-            if !outgoing.is_settled() {
-                outgoing.settle(codec::Options::IDENTITY);
-            }
-            outgoing.uncoded = true;
-            let plain_len = plain.len();
-            outgoing.push_block(plain, plain_len, false, end);
         }
         self.release_contexts(id);
-        if let Some((options, reason)) = chosen {
-            self.chosen(now, id, options, reason);
-        }
         self.advance_outgoing(now, id);
     }
 
@@ -272,8 +187,10 @@ impl Relay {
         id: ExchangeId,
         block: u64,
         result: Result<Bytes, codec::Error>,
+        cpu: Duration,
     ) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.note_decoded(cpu);
         if !exchange.incoming.working || block + 1 != exchange.incoming.next_block {
             return;
         }
@@ -316,6 +233,7 @@ impl Relay {
                     options: exchange.incoming.options,
                     bytes: block.bytes,
                     decoded_len: block.decoded_len,
+                    first: number == 0,
                     last: block.last,
                 }));
                 break;
@@ -324,6 +242,10 @@ impl Relay {
                 break;
             }
         }
+        let waits = exchange.incoming.waits();
+        exchange.arrival.waits(now, waits);
+        self.acknowledge(now, id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let wants_credit = exchange.incoming.wants_credit();
         let target = if wants_credit { self.credit_target(id) } else { 0 };
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };

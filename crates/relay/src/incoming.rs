@@ -145,6 +145,16 @@ impl Incoming {
         !self.working && (!self.headed || self.ended.is_some() && self.blocks.is_empty())
     }
 
+    /// All of the half is here and decoded.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ended.is_some() && !self.working && self.blocks.is_empty() && self.partial.is_empty()
+    }
+
+    /// Decoded bytes wait for the local side.
+    pub(crate) fn waits(&self) -> bool {
+        !self.decoded.is_empty() && self.local_credit == 0
+    }
+
     pub(crate) fn push_decoded(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             self.decoded.push_back(bytes);

@@ -8,8 +8,10 @@
 
 mod api;
 mod carrier;
+mod choice;
 mod config;
 mod edge;
+mod encoding;
 mod exchange;
 mod gateway;
 mod halves;
@@ -17,24 +19,31 @@ mod incoming;
 mod outcomes;
 mod outgoing;
 mod pump;
+mod receipts;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod trial;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 pub use api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection};
-pub use config::{Config, Encoding, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
+pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
+pub use encoding::{Encoding, Service};
 pub use proto::stream::Role;
 
 use carrier::Carrier;
+use choice::Habits;
+use decide::estimate::Estimate;
+use decide::policy::Policy;
 use exchange::Exchange;
 use outcomes::Outcomes;
 use proto::stream::{Abort, Frame};
 use record::event::{Event, Fact};
 use timers::{Key, Timers};
+use trial::Shadows;
 
 /// One end of the pair.
 #[derive(Debug)]
@@ -59,6 +68,11 @@ pub struct Relay {
     room_freed: bool,
     dialer: edge::Dialer,
     next_number: u64,
+    policy: Box<dyn Policy>,
+    habits: Habits,
+    shadows: Shadows,
+    /// What is known of the paths to peers that are not connected.
+    paths: BTreeMap<String, Estimate>,
 }
 
 /// What a relay holds now, for metrics.
@@ -84,6 +98,10 @@ impl Relay {
             timers.set(Key::Dial, Some(Duration::ZERO));
         }
         Self {
+            policy: config.encoding.policy(),
+            habits: Habits::default(),
+            shadows: Shadows::default(),
+            paths: BTreeMap::new(),
             config,
             outputs: VecDeque::new(),
             timers,
@@ -144,6 +162,12 @@ impl Relay {
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
             Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
+            Input::Service { exchange, service } => {
+                if let Some(exchange) = self.exchanges.get_mut(&exchange) {
+                    exchange.service = Some(service);
+                }
+            }
+            Input::Transport { carrier, transport } => self.transport(carrier, transport),
             Input::CarrierUp { carrier, peer } => self.carrier_up(now, carrier, peer),
             Input::CarrierDown { carrier, reason } => self.carrier_down(now, carrier, &reason),
             Input::Received { carrier, bytes } => {
@@ -159,7 +183,7 @@ impl Relay {
                 self.dirty.insert(carrier);
             }
             Input::Done { exchange, direction, block, result, cpu } => {
-                self.work_done(now, exchange, direction, block, result, cpu);
+                self.work_done(now, exchange, (direction, block), result, cpu);
             }
             // Whoever woke us may have come early: the next instant is told again.
             Input::Wake => self.wake_at = None,
@@ -212,7 +236,8 @@ impl Relay {
     }
 
     fn carrier_up(&mut self, now: Duration, carrier: CarrierId, peer: String) {
-        self.carriers.insert(carrier, Carrier::new(&self.config, peer));
+        let estimate = self.path_of(&peer);
+        self.carriers.insert(carrier, Carrier::new(&self.config, peer, estimate));
         self.timers.set(Key::Carrier(carrier), Some(now + self.config.connect_timeout));
         self.dirty.insert(carrier);
     }
@@ -248,7 +273,9 @@ impl Relay {
         if self.config.role == Role::Edge {
             self.dialer_lost(now, id);
         }
-        let Some(carrier) = carrier else { return };
+        let Some(mut carrier) = carrier else { return };
+        self.keep_path(&carrier.peer, carrier.estimate.clone());
+        self.give_up_receipts(std::mem::take(&mut carrier.awaited).into_values());
         let instance = match self.config.role {
             Role::Edge => Some(self.config.instance),
             Role::Gateway => carrier.peer_instance(),

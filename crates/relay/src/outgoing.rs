@@ -29,6 +29,7 @@ struct InWork {
     number: u64,
     plain: Bytes,
     end: bool,
+    last: bool,
 }
 
 /// See the module.
@@ -39,8 +40,6 @@ pub(crate) struct Outgoing {
     head_sent: bool,
     /// Codec of the body; final once `settled`.
     pub(crate) options: Option<codec::Options>,
-    /// The first block's result may still change the codec.
-    pub(crate) trial: bool,
     settled: bool,
     /// The codec did not pay after the head had named it: the rest goes uncoded.
     pub(crate) uncoded: bool,
@@ -67,7 +66,6 @@ impl Outgoing {
             head: Bytes::new(),
             head_sent: false,
             options: None,
-            trial: false,
             settled: false,
             uncoded: false,
             open: BytesMut::new(),
@@ -143,8 +141,8 @@ impl Outgoing {
     }
 
     /// Bytes at hand and whether they are all: what a choice goes by.
-    pub(crate) fn at_hand(&self) -> (usize, bool) {
-        (self.open.len(), self.ended.is_some() && self.open.len() <= MAX_BLOCK_BYTES)
+    pub(crate) fn at_hand(&self) -> (&[u8], bool) {
+        (&self.open, self.ended.is_some())
     }
 
     /// Whether [`Outgoing::cut`] would give a block.
@@ -173,17 +171,23 @@ impl Outgoing {
     }
 
     /// Notes that a block is being encoded; returns its number.
-    pub(crate) fn begin_work(&mut self, plain: Bytes, end: bool) -> u64 {
+    pub(crate) fn begin_work(&mut self, plain: Bytes, end: bool, last: bool) -> u64 {
         let number = self.next_block;
         self.next_block += 1;
-        self.in_work = Some(InWork { number, plain, end });
+        self.in_work = Some(InWork { number, plain, end, last });
         number
     }
 
-    /// The plain form of the block whose encoding is done, and whether it ends the half.
-    pub(crate) fn take_work(&mut self, number: u64) -> Option<(Bytes, bool)> {
+    /// The plain form of the block whose encoding is done, and whether it ends the half and the
+    /// coding.
+    pub(crate) fn take_work(&mut self, number: u64) -> Option<(Bytes, bool, bool)> {
         let work = self.in_work.take_if(|work| work.number == number)?;
-        Some((work.plain, work.end))
+        Some((work.plain, work.end, work.last))
+    }
+
+    /// No block will be cut any more.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut_end
     }
 
     /// No block is left to encode, or ever will be.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proto::bhttp;
-use proto::stream::{self, Data, Frame, Hello, Role};
+use proto::stream::{self, Data, Frame, Hello, Receipt, Role};
 use record::event::Fact;
 
 use crate::Relay;
@@ -90,6 +90,7 @@ impl Relay {
         let Some(frame) = exchange.outgoing.next_frame(id.number, credit, most) else { return };
         let bytes = encoded_len(&frame);
         exchange.meter.sent_wire_bytes += bytes as u64;
+        let (has_body, finished) = (matches!(frame, Frame::Data(_)), exchange.outgoing.finished);
         if self.config.role == Role::Gateway {
             exchange.log.push(&frame, bytes);
         }
@@ -97,7 +98,13 @@ impl Relay {
             // From here on the request may have been forwarded.
             self.timers.set(Key::Exchange(id), None);
         }
+        if has_body {
+            self.departs(now, carrier, id);
+        }
         self.send(now, carrier, frame);
+        if finished {
+            self.departed(now, carrier, id);
+        }
         self.advance_outgoing(now, id);
         self.settle_if_done(now, id);
         self.offer(id);
@@ -133,6 +140,7 @@ impl Relay {
                 Some(stream::Output::Transmit(bytes)) => {
                     carrier.queued = 0;
                     carrier.in_flight += bytes.len();
+                    carrier.transmitted += bytes.len() as u64;
                     let backlog = carrier.in_flight;
                     self.outputs.push_back(Output::Transmit { carrier: id, bytes });
                     if backlog > MAX_BACKLOG_BYTES {
@@ -172,7 +180,7 @@ impl Relay {
                 Role::Gateway => self.request_head(now, carrier, id(head.exchange), &head),
             },
             Frame::Data(data) if here(data.exchange) => {
-                self.peer_data(now, id(data.exchange), data);
+                self.peer_data(now, carrier, id(data.exchange), data);
             }
             Frame::Trailers(number, trailers) if here(number) => {
                 self.peer_end(now, id(number), trailers);
@@ -192,6 +200,7 @@ impl Relay {
             Frame::Query(number) => self.query(now, carrier, id(number)),
             Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
             Frame::GoAway => self.carrier_going_away(now, carrier),
+            Frame::Control(Receipt::KIND, content) => self.receipt(now, carrier, &content),
             // Frames of exchanges that are over; kinds of control that this version does not use.
             _ => {}
         }
@@ -209,6 +218,7 @@ impl Relay {
         }
         let version = hello.version_max.min(stream::VERSION_MAX);
         self.event(now, Fact::CarrierUp { peer, version });
+        self.measure(now, id);
         if self.shutting_down {
             self.send(now, id, Frame::GoAway);
         }
@@ -218,8 +228,11 @@ impl Relay {
         }
     }
 
-    fn peer_data(&mut self, now: Duration, id: ExchangeId, data: Data) {
+    fn peer_data(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, data: Data) {
+        let received = self.carriers.get(&carrier).map_or(0, |carrier| carrier.received);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let coded = !data.uncoded && exchange.incoming.options.codec != 0;
+        exchange.arrival.note(now, received, data.bytes.len(), coded);
         exchange.meter.received_wire_bytes += data.bytes.len() as u64 + 6;
         if let Err(cause) = exchange.incoming.push(data) {
             self.refuse(now, id, &cause);

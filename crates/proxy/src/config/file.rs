@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::units::{Period, Size};
+use super::units::{Period, Rate, Size};
 use crate::Error;
 
 /// Largest configuration file read, in bytes.
@@ -62,8 +62,10 @@ section! {
         upstream: String,
         /// What to do while the gateway cannot be reached: `none` or `direct`.
         fallback: String,
-        /// `auto` or `NAME[:LEVEL]`.
+        /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
+        /// Most that the link is believed to carry.
+        rate_cap: Rate,
         /// `auto` or `stream`.
         carrier: String,
         /// File of this side's private key.
@@ -106,8 +108,10 @@ section! {
         listen: String,
         /// What edges may reach.
         allow: Vec<String>,
-        /// `auto` or `NAME[:LEVEL]`.
+        /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
+        /// Most that the link is believed to carry.
+        rate_cap: Rate,
         /// `auto` or `stream`.
         carrier: String,
         /// File of this side's private key.
@@ -168,6 +172,12 @@ pub struct ServiceSettings {
     pub fidelity: Option<String>,
     /// Gateway: `identity` asks the origin not to code bodies itself, `pass` leaves that to it.
     pub accept_encoding: Option<String>,
+    /// The only encodings that its bodies may go in: `NAME` or `NAME:LEVEL`.
+    pub encodings: Option<Vec<String>>,
+    /// What is wanted of it: `time`, `bytes` or `deadline`.
+    pub objective: Option<String>,
+    /// With the last: how long a body may take.
+    pub deadline: Option<Period>,
     /// Edge: as in `[edge]`, for this service.
     pub fallback: Option<String>,
     /// Edge: largest body of a request.

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use file::{EdgeSettings, GatewaySettings, LogSettings, ServiceSettings, Settings};
-pub use units::{Period, Size};
+pub use units::{Period, Rate, Size};
+
+use decide::policy::Objective;
 
 use crate::Error;
 use crate::carrier::Security;
@@ -137,7 +139,7 @@ impl EdgeConfig {
         check_carrier(edge.carrier.as_deref())?;
         check_congestion(edge.congestion.as_deref())?;
         let mut relay = relay::Config::new(relay::Role::Edge, crate::random_instance()?);
-        relay.encoding = encoding(edge.encoding.as_deref())?;
+        set_decision(&mut relay, edge.encoding.as_deref(), edge.rate_cap, services)?;
         set(&mut relay.connect_timeout, edge.connect_timeout.map(|period| period.0));
         set(&mut relay.max_exchanges, count("max_exchanges", edge.max_exchanges, MAX_EXCHANGES)?);
         set_memory(&mut relay, edge.codec_memory, edge.body_memory)?;
@@ -180,7 +182,7 @@ impl GatewayConfig {
         }
         let allow = allow.iter().map(|text| Pattern::parse(text));
         let mut relay = relay::Config::new(relay::Role::Gateway, crate::random_instance()?);
-        relay.encoding = encoding(gateway.encoding.as_deref())?;
+        set_decision(&mut relay, gateway.encoding.as_deref(), gateway.rate_cap, services)?;
         set(&mut relay.connect_timeout, gateway.connect_timeout.map(|period| period.0));
         set(&mut relay.retain, gateway.retain.map(|period| period.0));
         set(&mut relay.retained_bytes, bytes("retain_memory", gateway.retain_memory)?);
@@ -323,9 +325,46 @@ fn fallback(text: &str) -> Result<Fallback, Error> {
     }
 }
 
-fn encoding(text: Option<&str>) -> Result<relay::Encoding, Error> {
-    relay::Encoding::of(text.unwrap_or("auto"))
-        .map_err(|error| caller(format!("encoding: {error}")))
+/// What bodies may go in, and what is wanted of each service.
+fn set_decision(
+    relay: &mut relay::Config,
+    encoding: Option<&str>,
+    rate_cap: Option<Rate>,
+    services: &[ServiceSettings],
+) -> Result<(), Error> {
+    relay.encoding = relay::Encoding::of(encoding.unwrap_or("auto"))
+        .map_err(|error| caller(format!("encoding: {error}")))?;
+    relay.rate_cap_bps = rate_cap.map(|rate| rate.0);
+    for settings in services {
+        let wrong = |what: String| caller(format!("service '{}': {what}", settings.pattern));
+        let encodings = settings.encodings.as_ref().map(|names| relay.encoding.select(names));
+        let encodings =
+            encodings.transpose().map_err(|error| wrong(format!("encodings: {error}")))?;
+        let objective = objective(settings).map_err(wrong)?;
+        let name = settings.pattern.clone();
+        relay.services.push(relay::Service { name, objective, encodings });
+    }
+    Ok(())
+}
+
+fn objective(settings: &ServiceSettings) -> Result<Objective, String> {
+    let deadline = settings.deadline.map(|period| period.0);
+    match (settings.objective.as_deref(), deadline) {
+        (None | Some("time"), None) => Ok(Objective::Time),
+        (Some("bytes"), None) => Ok(Objective::Bytes),
+        (None | Some("deadline"), Some(deadline)) => {
+            Ok(Objective::Deadline(deadline.as_secs_f64()))
+        }
+        (Some("deadline"), None) => {
+            Err("objective 'deadline' needs a deadline, like '2 s': give one".to_owned())
+        }
+        (Some(objective @ ("time" | "bytes")), Some(_)) => {
+            Err(format!("a deadline with objective '{objective}': give one of them"))
+        }
+        (Some(objective), _) => {
+            Err(format!("objective '{objective}': one of time, bytes, deadline"))
+        }
+    }
 }
 
 fn check_carrier(text: Option<&str>) -> Result<(), Error> {

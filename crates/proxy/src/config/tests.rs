@@ -42,6 +42,32 @@ fn the_documented_file_holds_every_key_and_resolves() {
     assert_eq!(config.services.len(), 1);
     let config = gateway(&portable).unwrap();
     assert_eq!((config.allow.len(), config.relay.retained_bytes), (2, 4 << 20));
+    assert_eq!(config.relay.rate_cap_bps, Some(250e3));
+    let service = &config.relay.services[0];
+    assert_eq!(service.objective, Objective::Deadline(2.0));
+    assert_eq!(service.encodings.as_ref().map(Vec::len), Some(5), "four levels of zstd and one");
+}
+
+#[test]
+fn what_is_wanted_of_a_service_is_said_once() {
+    let with = |keys: &str| {
+        let listen = "[edge]\nlisten = '127.0.0.1:0'\n[[service]]\nmatch = 'http://a'\n";
+        edge(&format!("{listen}{keys}"))
+    };
+    let objective = |keys: &str| with(keys).map(|config| config.relay.services[0].objective);
+    assert_eq!(objective("").unwrap(), Objective::Time);
+    assert_eq!(objective("objective = 'bytes'").unwrap(), Objective::Bytes);
+    assert_eq!(objective("deadline = '500 ms'").unwrap(), Objective::Deadline(0.5));
+    for (keys, named) in [
+        ("objective = 'deadline'", "needs a deadline"),
+        ("objective = 'time'\ndeadline = '1 s'", "give one of them"),
+        ("objective = 'money'", "one of time, bytes, deadline"),
+        ("encodings = ['zstd:99']", "service 'http://a': encodings"),
+        ("encodings = ['exi']", "unknown codec 'exi'"),
+    ] {
+        let error = with(keys).unwrap_err().to_string();
+        assert!(error.contains(named), "{keys}: {error}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ const SIZES: &[(&str, f64)] = &[
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
 ];
+const RATES: &[(&str, f64)] = &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
 /// Longest duration accepted: a year says that no bound is meant.
 const MAX_SECONDS: f64 = 366.0 * 86_400.0;
 /// Largest size accepted: beyond it a bound bounds nothing.
@@ -26,6 +27,22 @@ pub struct Period(pub Duration);
 /// A size in a configuration, like `"64 KiB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
+
+/// A rate in a configuration, like `"250 kbit/s"`; in bit/s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate(pub f64);
+
+impl Rate {
+    /// Reads a number and one of bit/s, kbit/s, Mbit/s, Gbit/s.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let bps = scaled(text, RATES, "250 kbit/s")?;
+        if (1.0..=MAX_BYTES).contains(&bps) {
+            Ok(Self(bps))
+        } else {
+            Err(format!("'{text}' is not from 1 bit/s to {MAX_BYTES} bit/s"))
+        }
+    }
+}
 
 impl Period {
     /// Reads a number and one of ms, s, min, h.
@@ -73,6 +90,12 @@ impl<'de> Deserialize<'de> for Period {
     }
 }
 
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
@@ -89,6 +112,8 @@ mod tests {
         assert_eq!(Period::parse("1.5min"), Ok(Period(Duration::from_secs(90))));
         assert_eq!(Size::parse("64 KiB"), Ok(Size(65_536)));
         assert_eq!(Size::parse("2 MB"), Ok(Size(2_000_000)));
+        assert_eq!(Rate::parse("9.6 kbit/s"), Ok(Rate(9600.0)));
+        assert!(Rate::parse("0 bit/s").is_err() && Rate::parse("5 kbit").is_err());
         for text in ["", "5", "ms", "-1 s", "1e9 s", "5 parsecs", "1..2 s", "NaN s", "1 kb"] {
             assert!(Period::parse(text).is_err(), "{text}");
             assert!(Size::parse(text).is_err(), "{text}");

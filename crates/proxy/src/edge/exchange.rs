@@ -49,6 +49,8 @@ struct Admitted {
     upgrade: OnUpgrade,
     body: Incoming,
     fallback: Fallback,
+    /// Index of the service's settings.
+    service: Option<usize>,
     /// Largest body, in bytes.
     max_body: Option<u64>,
     /// Held while a tunnel runs, for the connection's task has ended by then.
@@ -103,7 +105,8 @@ impl Exchanges {
         let asked = Asked::new(&parts, self.upstream.as_ref(), body.is_end_stream())?;
         self.check_loop(&parts)?;
         let target = asked.target()?;
-        let service = self.services.iter().find(|service| service.pattern.matches(&target));
+        let index = self.services.iter().position(|service| service.pattern.matches(&target));
+        let service = index.and_then(|index| self.services.get(index));
         let fallback = service.and_then(|service| service.fallback).unwrap_or(self.fallback);
         let max_body = service.and_then(|service| service.max_body);
         if let (Some(most), Some(len)) = (max_body, fields::content_length(&parts.headers))
@@ -112,7 +115,8 @@ impl Exchanges {
             return Err(too_large(most));
         }
         let version = parts.version;
-        Ok(Admitted { asked, version, upgrade, body, fallback, max_body, alive })
+        let service = index;
+        Ok(Admitted { asked, version, upgrade, body, fallback, service, max_body, alive })
     }
 
     fn check_loop(&self, parts: &Parts) -> Result<(), Refusal> {
@@ -134,7 +138,8 @@ impl Exchanges {
         let head = admitted.asked.head().map_err(Failure::Refused)?;
         let may_tunnel = admitted.asked.may_tunnel();
         let end = admitted.body.is_end_stream() && !may_tunnel;
-        let Port { mut receiver, sender } = pair.open(Head::Request(head), end).await;
+        let Port { mut receiver, sender } =
+            pair.open(Head::Request(head), end, admitted.service).await;
         if end || may_tunnel {
             let arrived = self.final_head(&mut receiver, &Progress::new()).await;
             return match arrived {

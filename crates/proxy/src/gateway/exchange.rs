@@ -129,12 +129,17 @@ impl Origins {
         sender: &Sender,
     ) -> Result<http::Response<OriginBody>, Cause> {
         let target = asked.target()?;
+        let service = self.services.iter().position(|service| service.pattern.matches(&target));
+        if let Some(service) = service {
+            sender.service(service);
+        }
+        let service = service.and_then(|index| self.services.get(index));
         let bodyless = body.is_end_stream();
         let mut message = http::Request::new(body);
         *message.method_mut() = asked.method.clone();
         *message.uri_mut() =
             asked.path.parse().map_err(|_| bad_request(format!("'{}' is no path", asked.path)))?;
-        *message.headers_mut() = self.headers(asked, &target)?;
+        *message.headers_mut() = self.headers(asked, service)?;
         let expects = asked
             .headers
             .get(header::EXPECT)
@@ -159,7 +164,7 @@ impl Origins {
     }
 
     /// The fields that the origin gets.
-    fn headers(&self, asked: &Asked, target: &Target<'_>) -> Result<HeaderMap, Cause> {
+    fn headers(&self, asked: &Asked, service: Option<&Service>) -> Result<HeaderMap, Cause> {
         let mut headers = asked.headers.clone();
         let trailers = fields::tokens(&headers, &header::TE).any(|token| token == "trailers");
         fields::remove_hop_by_hop(&mut headers);
@@ -175,7 +180,6 @@ impl Origins {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
             headers.append(header::CONNECTION, HeaderValue::from_static("te"));
         }
-        let service = self.services.iter().find(|service| service.pattern.matches(target));
         let pass = service.is_some_and(|service| service.pass_accept_encoding);
         if !pass && !headers.contains_key(header::RANGE) && !forbids_identity(&headers) {
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));

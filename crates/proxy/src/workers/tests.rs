@@ -9,6 +9,7 @@ fn id(number: u64) -> ExchangeId {
 
 fn work(exchange: u64, block: u64, name: &str, bytes: &[u8], last: bool) -> Work {
     Work {
+        first: block == 0,
         exchange: id(exchange),
         direction: WorkDirection::Encode,
         block,

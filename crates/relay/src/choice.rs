@@ -1,0 +1,422 @@
+//! What a half goes in: what is known of it, what may be taken, and what the policy says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use codec::Options;
+use decide::Arm;
+use decide::estimate::{Estimate, Figure};
+use decide::models::Subject;
+use decide::network::Path;
+use decide::policy::{Candidate, Decision, Objective, Request};
+use decide::triage::{Message, Triage};
+use proto::stream::Role;
+use record::decision as facts;
+use record::event::Fact;
+
+use crate::Relay;
+use crate::api::ExchangeId;
+use crate::encoding::ANY;
+use crate::exchange::Exchange;
+
+/// Classes whose usual length is remembered.
+const MOST_USUAL: usize = 1024;
+/// Length to expect of a body that does not say, of a class that nobody has seen.
+const UNKNOWN_BYTES: f64 = 65_536.0;
+/// Share that a fast coder may leave of a body of which nothing is at hand yet.
+const UNKNOWN_SHARE: f64 = 0.35;
+/// Share of a new message in what is usual of its class.
+const USUAL_GAIN: f64 = 0.25;
+/// Memory that a single body's codec may take of what is left, so that others find room.
+const MEMORY_SHARE: usize = 4;
+
+/// What a half goes in.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) subject: Subject,
+    pub(crate) path: Path,
+    /// What the policy said; none where it was not asked.
+    pub(crate) decision: Option<Decision>,
+    facts: Option<Box<facts::Decision>>,
+    pub(crate) arm: Arm,
+    pub(crate) options: Options,
+    pub(crate) reason: &'static str,
+    /// The first block's result decides.
+    pub(crate) trying: bool,
+    pub(crate) tried: Vec<Arm>,
+    /// The shortest result of those tried.
+    pub(crate) best: Option<Tried>,
+    /// The next block begins a context.
+    pub(crate) fresh: bool,
+    /// Processor time of encoding what was sent.
+    pub(crate) encode: Duration,
+    pub(crate) plain_bytes: u64,
+    pub(crate) coded_bytes: u64,
+}
+
+/// What came of an encoding that was tried.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    pub(crate) arm: Arm,
+    pub(crate) options: Options,
+    pub(crate) coded: Bytes,
+    pub(crate) cpu: Duration,
+}
+
+/// What is usual of a class.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    bytes: f64,
+    head_share: f64,
+    used: u64,
+}
+
+/// What classes are like, for what a message does not tell of itself.
+#[derive(Debug, Default)]
+pub(crate) struct Habits {
+    classes: BTreeMap<u64, Usual>,
+    clock: u64,
+}
+
+impl Habits {
+    fn get(&self, class: u64) -> (f64, f64) {
+        let usual = self.classes.get(&class);
+        usual.map_or((UNKNOWN_BYTES, UNKNOWN_SHARE), |usual| (usual.bytes, usual.head_share))
+    }
+
+    pub(crate) fn note(&mut self, class: u64, bytes: f64, head_share: f64) {
+        self.clock += 1;
+        if self.classes.len() >= MOST_USUAL && !self.classes.contains_key(&class) {
+            let oldest = self.classes.iter().min_by_key(|(_, usual)| usual.used);
+            if let Some(oldest) = oldest.map(|(&class, _)| class) {
+                self.classes.remove(&oldest);
+            }
+        }
+        let fresh = Usual { bytes, head_share, used: 0 };
+        let usual = self.classes.entry(class).or_insert(fresh);
+        usual.bytes += (bytes - usual.bytes) * USUAL_GAIN;
+        usual.head_share += (head_share - usual.head_share) * USUAL_GAIN;
+        usual.used = self.clock;
+    }
+}
+
+/// Whether an encoding may be taken, and with what window and memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fit {
+    Open { options: Options, bytes: usize },
+    Refused(&'static str),
+}
+
+const SHORT: &str = "codec memory is short";
+
+impl Choice {
+    fn alone(subject: Subject, path: Path, reason: &'static str) -> Self {
+        Self {
+            subject,
+            path,
+            decision: None,
+            facts: None,
+            arm: Arm::IDENTITY,
+            options: Options::IDENTITY,
+            reason,
+            trying: false,
+            tried: Vec::new(),
+            best: None,
+            fresh: true,
+            encode: Duration::ZERO,
+            plain_bytes: 0,
+            coded_bytes: 0,
+        }
+    }
+
+    /// Nothing of the half was encoded or passed on yet.
+    pub(crate) fn begins_half(&self) -> bool {
+        self.plain_bytes == 0 && self.tried.is_empty()
+    }
+
+    /// Whether the next block begins a context; it does so once.
+    pub(crate) fn begins(&mut self) -> bool {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// Bytes that the whole half comes to if all of it goes as the first block did.
+    pub(crate) fn in_all(&self, coded: usize, plain: usize) -> f64 {
+        coded as f64 * (self.subject.bytes / plain.max(1) as f64).max(1.0)
+    }
+
+    /// What was expected of an arm.
+    pub(crate) fn expected(&self, arm: Arm) -> Option<&Candidate> {
+        self.decision.as_ref()?.candidates.iter().find(|candidate| candidate.arm == arm)
+    }
+}
+
+impl Relay {
+    /// Chooses what the outgoing half goes in by what is at hand of it. The head waits no longer if
+    /// nothing is to be tried.
+    pub(crate) fn choose(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let (head, whole) = exchange.outgoing.at_hand();
+        let blind = head.is_empty() && !whole;
+        let body_bytes = if whole { Some(head.len() as u64) } else { exchange.content_length };
+        let message = Message {
+            content_type: exchange.content_type.as_deref(),
+            coded: exchange.coded,
+            tunnel: exchange.traits.tunnel,
+            head,
+            body_bytes,
+        };
+        let (path, link) = self.path(exchange);
+        let class = self.class(exchange);
+        let (usual_bytes, usual_share) = self.habits.get(class);
+        let least = head.len() as f64;
+        let bytes = body_bytes.map_or(usual_bytes, |bytes| bytes as f64).max(least);
+        let choice = match self.config.encoding.triage(&message) {
+            Triage::Alone(reason) => {
+                Choice::alone(Subject { class, bytes, head_share: 1.0 }, path, reason)
+            }
+            Triage::Open { head_share } => {
+                let head_share = if blind { usual_share } else { head_share };
+                let subject = Subject { class, bytes, head_share };
+                self.weigh(
+                    now,
+                    id,
+                    Choice::alone(subject, path, "nothing else may be taken"),
+                    &link,
+                )
+            }
+        };
+        let try_first = choice.arm != Arm::IDENTITY && !blind && !self.config.encoding.is_fixed();
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.outgoing.options = Some(choice.options);
+        let arm = choice.arm;
+        let choice = exchange.choice.insert(Box::new(choice));
+        choice.trying = arm != Arm::IDENTITY && !self.config.encoding.is_fixed();
+        if !try_first {
+            exchange.outgoing.settle(choice.options);
+        }
+        if arm == Arm::IDENTITY || !choice.trying {
+            self.chosen(now, id);
+        }
+    }
+
+    /// Asks the policy.
+    fn weigh(
+        &mut self,
+        now: Duration,
+        id: ExchangeId,
+        mut choice: Choice,
+        link: &facts::Link,
+    ) -> Choice {
+        let Some(exchange) = self.exchanges.get(&id) else { return choice };
+        let fits = self.fits(exchange, &choice.subject);
+        let allowed = |arm: Arm| matches!(fits.get(arm.0), Some(Fit::Open { .. }));
+        let objective = self.service(exchange).map_or(Objective::Time, |service| service.objective);
+        let (subject, path) = (&choice.subject, &choice.path);
+        let request = Request { subject, path, objective, allowed: &allowed };
+        let decision = self.policy.choose(&request);
+        let weighs = !self.config.encoding.is_fixed();
+        choice.facts = weighs
+            .then(|| Box::new(self.facts(exchange, &choice, &decision, &fits, objective, link)));
+        choice.reason = decision.reason;
+        let short = fits.iter().any(|fit| matches!(fit, Fit::Refused(why) if *why == SHORT));
+        if short && !(1..fits.len()).any(|arm| allowed(Arm(arm))) {
+            let (limit, consequence) = ("codec memory".to_owned(), "body goes uncoded".to_owned());
+            self.event(now, Fact::LimitReached { limit, consequence });
+        }
+        let arm = decision.chosen.arm;
+        choice.decision = Some(decision);
+        if let Some(&Fit::Open { options, bytes }) = fits.get(arm.0) {
+            (choice.arm, choice.options) = (arm, options);
+            self.reserve_encoder(id, bytes);
+        }
+        choice
+    }
+
+    /// What of the codec memory an exchange's encoder takes from now on.
+    pub(crate) fn reserve_encoder(&mut self, id: ExchangeId, bytes: usize) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut exchange.encoder_bytes, bytes);
+        self.encoder_bytes = self.encoder_bytes + bytes - before;
+    }
+
+    /// Whether each arm may be taken.
+    pub(crate) fn fits(&self, exchange: &Exchange, subject: &Subject) -> Vec<Fit> {
+        let only = self.service(exchange).and_then(|service| service.encodings.as_deref());
+        let peer = exchange.carrier().and_then(|id| self.carriers.get(&id)?.machine.peer());
+        let media = exchange.content_type.as_deref().unwrap_or(ANY);
+        let media = media.split(';').next().unwrap_or(ANY).trim();
+        let fixed = self.config.encoding.is_fixed();
+        let taken = self.encoder_bytes - exchange.encoder_bytes;
+        let left = self.config.codec_bytes.saturating_sub(taken) / MEMORY_SHARE;
+        let fit = |options: &Options| {
+            let Ok(codec) = options.codec() else { return Fit::Refused("unknown") };
+            if options.codec == 0 {
+                return Fit::Open { options: *options, bytes: 0 };
+            }
+            if only.is_some_and(|only| !only.contains(options)) {
+                return Fit::Refused("not among the service's encodings");
+            }
+            let least = if let Some(peer) = peer {
+                if !peer.codecs.contains(&options.codec) {
+                    return Fit::Refused("the peer cannot decode it");
+                }
+                peer.max_window_log
+            } else {
+                codec::MAX_WINDOW_LOG
+            };
+            if !fixed && !codec.properties().applies_to(media) {
+                return Fit::Refused("not for this media type");
+            }
+            let most = options.window_log.min(least);
+            if most < codec::MIN_WINDOW_LOG {
+                return Fit::Refused("the peer's window is too small");
+            }
+            let most = (codec::MIN_WINDOW_LOG..most)
+                .find(|log| subject.bytes <= f64::from(1_u32 << log))
+                .unwrap_or(most);
+            let sizes = (codec::MIN_WINDOW_LOG..=most).rev().map(|window_log| {
+                let options = Options { window_log, ..*options };
+                (options, codec.encoder_bytes(options))
+            });
+            let fitting = sizes.into_iter().find(|(_, bytes)| *bytes <= left);
+            fitting.map_or(Fit::Refused(SHORT), |(options, bytes)| Fit::Open { options, bytes })
+        };
+        self.config.encoding.arms().iter().map(fit).collect()
+    }
+
+    /// What is set for the exchange's service.
+    fn service(&self, exchange: &Exchange) -> Option<&crate::Service> {
+        self.config.services.get(exchange.service?)
+    }
+
+    pub(crate) fn direction(&self) -> facts::Direction {
+        match self.config.role {
+            Role::Edge => facts::Direction::Request,
+            Role::Gateway => facts::Direction::Response,
+        }
+    }
+
+    /// Those alike enough to be told by one model: service, operation, media type, direction.
+    fn class(&self, exchange: &Exchange) -> u64 {
+        let service = self.service(exchange).map_or(&exchange.target, |service| &service.name);
+        let media = exchange.content_type.as_deref().unwrap_or_default();
+        let media = media.split(';').next().unwrap_or_default().trim();
+        let parts = [service, &exchange.operation, media, self.direction().name()];
+        let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+        // FNV-1a of 64 bits.
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        })
+    }
+
+    /// The path that an exchange's half takes, as the models want it and as it is told.
+    fn path(&self, exchange: &Exchange) -> (Path, facts::Link) {
+        let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
+        let Some(carrier) = carrier else {
+            let estimate = self.config.estimate();
+            return (estimate.path(), link(&estimate));
+        };
+        let mut path = carrier.estimate.path();
+        path.backlog_bytes += carrier.in_flight as f64;
+        (path, link(&carrier.estimate))
+    }
+
+    fn facts(
+        &self,
+        exchange: &Exchange,
+        choice: &Choice,
+        decision: &Decision,
+        fits: &[Fit],
+        objective: Objective,
+        link: &facts::Link,
+    ) -> facts::Decision {
+        let arms = self.config.encoding.arms();
+        let label = |arm: usize| arms.get(arm).map_or_else(String::new, |arm| arm.label());
+        let candidates = decision.candidates.iter().map(|candidate| facts::Candidate {
+            encoding: label(candidate.arm.0),
+            expected: parts(candidate),
+        });
+        let forbidden = fits.iter().enumerate().filter_map(|(arm, fit)| match fit {
+            Fit::Refused(why) => {
+                Some(facts::Forbidden { encoding: label(arm), why: (*why).to_owned() })
+            }
+            Fit::Open { .. } => None,
+        });
+        let service = self.service(exchange).map_or(&exchange.target, |service| &service.name);
+        let content_type = exchange.content_type.as_deref();
+        let media =
+            content_type.map(|text| text.split(';').next().unwrap_or(text).trim().to_owned());
+        facts::Decision {
+            service: service.clone(),
+            class: format!("{:016x}", choice.subject.class),
+            content_type: media,
+            body_bytes: whole(choice.subject.bytes),
+            head_share: rounded(choice.subject.head_share),
+            objective: match objective {
+                Objective::Time => "time".to_owned(),
+                Objective::Bytes => "bytes".to_owned(),
+                Objective::Deadline(seconds) => format!("deadline {seconds} s"),
+            },
+            expected: parts(&decision.chosen),
+            candidates: candidates.collect(),
+            forbidden: forbidden.collect(),
+            link: *link,
+            shadow: decision.shadow.map(|arm| label(arm.0)),
+        }
+    }
+
+    /// Tells what the half goes in.
+    pub(crate) fn chosen(&mut self, now: Duration, id: ExchangeId) {
+        let direction = self.direction();
+        let Some(choice) = self.exchanges.get_mut(&id).and_then(|one| one.choice.as_mut()) else {
+            return;
+        };
+        let mut decision = choice.facts.take();
+        if let Some(decision) = &mut decision
+            && let Some(candidate) = choice.expected(choice.arm)
+        {
+            decision.expected = parts(candidate);
+        }
+        let (encoding, reason) = (choice.options.label(), choice.reason.to_owned());
+        let exchange = id.to_string();
+        self.event(now, Fact::Chosen { exchange, direction, encoding, reason, decision });
+    }
+}
+
+fn link(estimate: &Estimate) -> facts::Link {
+    let figure = |figure: Figure| facts::Figure {
+        value: rounded(figure.value),
+        weight: rounded(figure.weight),
+    };
+    facts::Link {
+        rate_bps: figure(estimate.rate_bps()),
+        rtt_s: figure(estimate.rtt_s()),
+        loss: figure(estimate.loss()),
+        queueing_s: rounded(estimate.queueing_s()),
+    }
+}
+
+fn parts(candidate: &Candidate) -> facts::Parts {
+    facts::Parts {
+        bytes: whole(candidate.expected.bytes),
+        encode_s: rounded(candidate.expected.encode_s),
+        network_s: rounded(candidate.network_s),
+        decode_s: rounded(candidate.expected.decode_s),
+    }
+}
+
+/// A length as it is told; it comes from a model and may be anything.
+pub(crate) fn whole(bytes: f64) -> u64 {
+    Duration::try_from_secs_f64(bytes.max(0.0)).map_or(u64::MAX, |bytes| bytes.as_secs())
+}
+
+/// Six digits are more than anybody measures; what is no number is told as none.
+pub(crate) fn rounded(value: f64) -> f64 {
+    if !value.is_finite() || value == 0.0 {
+        return 0.0;
+    }
+    let unit = 10_f64.powf(value.abs().log10().floor() - 5.0);
+    let rounded = (value / unit).round() * unit;
+    if rounded.is_finite() { rounded } else { 0.0 }
+}

@@ -1,0 +1,235 @@
+//! The encodings of the pair, and who chooses among them.
+
+use codec::Options;
+use decide::arm::{Prior, Speed};
+use decide::fixed::Fixed;
+use decide::learned::Learned;
+use decide::models::Models;
+use decide::nam::Nam;
+use decide::policy::{Objective, Policy};
+use decide::triage::{Message, Triage, triage};
+
+/// What is chosen among unless the operator says otherwise.
+const ARMS: [&str; 12] = [
+    "deflate:6",
+    "deflate:9",
+    "zstd:1",
+    "zstd:3",
+    "zstd:9",
+    "zstd:19",
+    "brotli:4",
+    "brotli:5",
+    "brotli:9",
+    "xmill:1",
+    "xmill:5",
+    "xmill:9",
+];
+/// What NAM's paper chose among: Zip and XMill, which had Zip inside.
+const NAM_ARMS: [&str; 2] = ["deflate:6", "xmill:1"];
+/// Most arms, with those that services name: what a choice weighs has to stay little.
+const MOST_ARMS: usize = 32;
+/// A codec that is not for any bytes is no better with a greater window than this, and its decoder
+/// takes eight times as much.
+const MOST_SPECIAL_WINDOW_LOG: u8 = 17;
+
+/// A media type that only codecs for any bytes apply to.
+pub(crate) const ANY: &str = "application/octet-stream";
+
+/// Who chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Learned,
+    Nam,
+    Fixed,
+}
+
+/// The encodings, the first of which leaves bytes alone, and who chooses among them.
+#[derive(Clone, Debug)]
+pub struct Encoding {
+    way: Way,
+    arms: Vec<Options>,
+}
+
+/// What is set for one service.
+#[derive(Clone, Debug, Default)]
+pub struct Service {
+    /// Its name in events: the operator's pattern.
+    pub name: String,
+    /// What is wanted of it.
+    pub objective: Objective,
+    /// The only encodings that it may go in, besides going as it is; all of them where none.
+    pub encodings: Option<Vec<Options>>,
+}
+
+impl Encoding {
+    /// What is learned of the traffic decides.
+    #[must_use]
+    pub fn auto() -> Self {
+        Self { way: Way::Learned, arms: table(&ARMS) }
+    }
+
+    /// NAM as it was published decides.
+    #[must_use]
+    pub fn nam() -> Self {
+        Self { way: Way::Nam, arms: table(&NAM_ARMS) }
+    }
+
+    /// Always the same coding.
+    #[must_use]
+    pub fn fixed(options: Options) -> Self {
+        let mut arms = vec![Options::IDENTITY];
+        arms.extend((options.codec != 0).then_some(options));
+        Self { way: Way::Fixed, arms }
+    }
+
+    /// Reads `auto`, `nam`, `NAME` or `NAME:LEVEL`.
+    pub fn of(text: &str) -> Result<Self, codec::Error> {
+        match text {
+            "auto" => Ok(Self::auto()),
+            "nam" => Ok(Self::nam()),
+            _ => named(text).map(Self::fixed),
+        }
+    }
+
+    /// The encodings by arm.
+    #[must_use]
+    pub fn arms(&self) -> &[Options] {
+        &self.arms
+    }
+
+    /// The encodings that `names` means: `NAME` for a codec's every level in the table, `NAME:LEVEL`
+    /// for one. What is not in the table comes into it, unless the choice is not between several.
+    /// Errors: a name that no codec for blocks has, a level that it has not, too many of them.
+    pub fn select(&mut self, names: &[String]) -> Result<Vec<Options>, codec::Error> {
+        let mut selected = Vec::new();
+        for name in names {
+            let options = named(name)?;
+            let levels = self.arms.iter().filter(|arm| arm.codec == options.codec).copied();
+            let mut meant: Vec<_> =
+                levels.filter(|arm| !name.contains(':') || *arm == options).collect();
+            if meant.is_empty() {
+                meant.push(options);
+                if self.way == Way::Learned {
+                    self.arms.push(options);
+                }
+            }
+            selected.append(&mut meant);
+        }
+        if self.arms.len() > MOST_ARMS {
+            let what = format!("{} encodings in all: at most {MOST_ARMS}", self.arms.len());
+            return Err(codec::Error::Option { what });
+        }
+        Ok(selected)
+    }
+
+    /// A policy that has learned nothing yet.
+    pub(crate) fn policy(&self) -> Box<dyn Policy> {
+        match self.way {
+            Way::Learned => {
+                let priors = self.arms.iter().map(|arm| prior(*arm)).collect();
+                Box::new(Learned::new(Models::new(priors)))
+            }
+            Way::Nam => Box::new(Nam::new(self.arms.len())),
+            Way::Fixed => Box::new(Fixed(decide::Arm(self.arms.len() - 1))),
+        }
+    }
+
+    /// The choice was the operator's.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.way == Way::Fixed
+    }
+
+    /// What need not be weighed. An operator's fixed choice is taken for all that has a body.
+    pub(crate) fn triage(&self, message: &Message<'_>) -> Triage {
+        match (self.way, message.body_bytes) {
+            (Way::Fixed, Some(0)) => Triage::Alone("no body"),
+            (Way::Fixed, _) => Triage::Open { head_share: 1.0 },
+            _ => triage(message),
+        }
+    }
+}
+
+fn table(names: &[&str]) -> Vec<Options> {
+    let coded = names.iter().filter_map(|name| named(name).ok());
+    [Options::IDENTITY].into_iter().chain(coded).collect()
+}
+
+/// Reads `NAME` or `NAME:LEVEL`.
+fn named(name: &str) -> Result<Options, codec::Error> {
+    let options = Options::of(name)?;
+    let any = options.codec()?.properties().applies_to(ANY);
+    let most = if any { codec::MAX_WINDOW_LOG } else { MOST_SPECIAL_WINDOW_LOG };
+    Ok(Options { window_log: options.window_log.min(most), ..options })
+}
+
+/// What is expected of an encoding before it was seen at work: XML on a processor of some years ago.
+/// Columns: codec, level, the logarithm of what is left beyond what a fast coder leaves of the head,
+/// millions of bytes a second that go in and that come out again, µs whatever the length.
+const PRIORS: [(&str, i8, f64, f64, f64, f64); 15] = [
+    ("deflate", 1, 0.0, 90.0, 250.0, 30.0),
+    ("deflate", 6, -0.12, 40.0, 250.0, 40.0),
+    ("deflate", 9, -0.13, 15.0, 250.0, 40.0),
+    ("zstd", -7, 0.4, 500.0, 900.0, 20.0),
+    ("zstd", 1, 0.0, 250.0, 700.0, 30.0),
+    ("zstd", 3, -0.07, 150.0, 700.0, 40.0),
+    ("zstd", 9, -0.16, 40.0, 700.0, 100.0),
+    ("zstd", 19, -0.26, 2.5, 600.0, 500.0),
+    ("brotli", 4, -0.10, 60.0, 300.0, 100.0),
+    ("brotli", 5, -0.20, 35.0, 300.0, 200.0),
+    ("brotli", 9, -0.24, 12.0, 300.0, 300.0),
+    ("brotli", 11, -0.34, 0.6, 250.0, 500.0),
+    ("xmill", 1, -0.15, 25.0, 80.0, 200.0),
+    ("xmill", 5, -0.25, 12.0, 80.0, 400.0),
+    ("xmill", 9, -0.55, 3.0, 5.0, 1500.0),
+];
+
+/// The prior of the nearest level that the table knows.
+fn prior(options: Options) -> Prior {
+    let name = options.codec().map_or("", |codec| codec.name());
+    let far = |level: i8| options.level.abs_diff(level);
+    let rows = PRIORS.iter().filter(|row| row.0 == name);
+    let Some(&(_, _, left, encode, decode, fixed)) = rows.min_by_key(|row| far(row.1)) else {
+        return Prior::IDENTITY;
+    };
+    let speed = |megabytes: f64| Speed { fixed_s: fixed / 1e6, per_byte_s: 1e-6 / megabytes };
+    Prior {
+        size: [left, 1.0, 0.02, -0.1],
+        overhead_bytes: 8.0,
+        encode: speed(encode),
+        decode: speed(decode),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_add_what_they_name_to_what_is_chosen_among() {
+        let mut auto = Encoding::auto();
+        let before = auto.arms().len();
+        let of = |text: &str| Options::of(text).unwrap();
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let zstd = auto.select(&names(&["zstd"])).unwrap();
+        assert_eq!((zstd.len(), auto.arms().len()), (4, before));
+        let some = auto.select(&names(&["brotli:4", "brotli:7"])).unwrap();
+        assert_eq!(some, [of("brotli:4"), of("brotli:7")]);
+        assert_eq!(auto.arms().len(), before + 1);
+        assert!(auto.select(&names(&["lzma"])).is_err());
+        let all =
+            (1..=19).flat_map(|level| [format!("zstd:{level}"), format!("brotli:{}", level % 12)]);
+        assert!(auto.select(&all.collect::<Vec<_>>()).is_err(), "too many");
+    }
+
+    #[test]
+    fn every_arm_is_known_beforehand() {
+        let auto = Encoding::auto();
+        assert_eq!(auto.arms()[0], Options::IDENTITY);
+        assert_eq!(auto.arms().len(), ARMS.len() + 1);
+        for arm in &auto.arms()[1..] {
+            assert_ne!(prior(*arm), Prior::IDENTITY, "{}", arm.label());
+        }
+        assert_eq!(Encoding::nam().arms().len(), 3);
+    }
+}

@@ -1,0 +1,381 @@
+//! How long halves take on their way, and what the link is like: the transport's own counters, and
+//! receipts from the peer.
+//!
+//! A half's time on the network runs from when its first piece of body is given to the carrier to
+//! when its receipt is here, less half a round trip for the receipt's own way, less what the
+//! receiver waited for its decoder at the end. Both ends of that are on this side's clock and the
+//! rest are differences on the peer's, so that an offset between the two never enters.
+
+use std::time::Duration;
+
+use decide::Arm;
+use decide::estimate::{self, Estimate, Transport};
+use decide::models::{Seen, Subject};
+use decide::outcome::{Parts, Split};
+use decide::policy::Observation;
+use proto::stream::Receipt;
+use record::decision as facts;
+use record::event::Fact;
+
+use crate::Relay;
+use crate::api::{CarrierId, ExchangeId, Output};
+use crate::choice::{Choice, rounded, whole};
+use crate::exchange::Exchange;
+
+/// The transport's counters are read no more often than this for each carrier.
+const MEASURE_PAUSE: Duration = Duration::from_millis(10);
+/// Halves of a carrier whose receipt may still come; beyond it the oldest is given up.
+const MOST_AWAITED: usize = 256;
+/// Peers whose path is remembered while they are away.
+const MOST_PATHS: usize = 64;
+/// Halves of fewer bytes on the wire, all uncoded, fit in a packet: nothing is learned from them
+/// that a receipt would be worth.
+const LEAST_RECEIPT_BYTES: u64 = decide::ONE_PACKET_BYTES;
+/// A half whose sender had nothing to send for more than this share of its time tells nothing of
+/// the network.
+const MOST_IDLE_SHARE: f64 = 0.1;
+/// Events about what a carrier's peer said and was ignored: beyond it they are not told.
+const MOST_TOLD: u32 = 16;
+/// A time below this is none that clocks on two machines tell.
+const LEAST_S: f64 = 1e-6;
+
+/// A half on its way out, as this side saw it leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    /// When its first piece of body was given to the carrier.
+    first: Duration,
+    /// Bytes that the carrier had been given before it.
+    before: u64,
+    /// How long it had nothing to send though more was to come.
+    idle: Duration,
+    idle_since: Option<Duration>,
+}
+
+/// A half that has left and whose receipt is not here.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    id: ExchangeId,
+    choice: Box<Choice>,
+    departure: Departure,
+    /// Bytes that the carrier was given from its first piece to its last, others' between included.
+    carried: u64,
+    /// What the network was expected to take for the bytes that there are.
+    network_s: f64,
+    /// What it was encoded in has been learned from.
+    learned: bool,
+}
+
+/// A half on its way in, as this side saw it come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrival {
+    /// When its first piece of body came, and how much the carrier had brought with it.
+    first: Option<(Duration, u64)>,
+    last: Duration,
+    last_received: u64,
+    wire_bytes: u64,
+    coded: bool,
+    decode: Duration,
+    /// How long decoded bytes waited for the local side.
+    waited: Duration,
+    waits_since: Option<Duration>,
+    told: bool,
+}
+
+impl Arrival {
+    /// A piece came, with which the carrier has brought `received` bytes in all.
+    pub(crate) fn note(&mut self, now: Duration, received: u64, len: usize, coded: bool) {
+        self.first.get_or_insert((now, received));
+        (self.last, self.last_received) = (now, received);
+        self.wire_bytes += len as u64;
+        self.coded |= coded && len > 0;
+    }
+
+    /// A block was decoded.
+    pub(crate) fn decoded(&mut self, cpu: Duration) {
+        self.decode += cpu;
+    }
+
+    /// Whether decoded bytes wait for the local side.
+    pub(crate) fn waits(&mut self, now: Duration, waits: bool) {
+        if !waits {
+            let since = self.waits_since.take();
+            self.waited += since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        } else if self.waits_since.is_none() {
+            self.waits_since = Some(now);
+        }
+    }
+
+    /// The receipt, once, where there is something to tell.
+    fn receipt(&mut self, now: Duration, exchange: u64) -> Option<Receipt> {
+        self.waits(now, false);
+        let (first, received) = self.first.filter(|_| !self.told)?;
+        self.told = true;
+        if !self.coded && self.wire_bytes < LEAST_RECEIPT_BYTES {
+            return None;
+        }
+        let spread = self.last.saturating_sub(first);
+        let bytes = self.last_received.saturating_sub(received);
+        Some(Receipt {
+            exchange,
+            bytes,
+            // What came apart took some time, if too little to tell.
+            spread: if bytes > 0 { spread.max(Duration::from_micros(1)) } else { spread },
+            decode: self.decode,
+            tail: now.saturating_sub(self.last),
+            held_up: self.waited > (now.saturating_sub(first)) / 8,
+        })
+    }
+}
+
+impl Relay {
+    /// Asks for the transport's counters, unless they were read just now.
+    pub(crate) fn measure(&mut self, now: Duration, id: CarrierId) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        if carrier.measured_at.is_none_or(|at| now >= at + MEASURE_PAUSE) {
+            carrier.measured_at = Some(now);
+            self.outputs.push_back(Output::Measure { carrier: id });
+        }
+    }
+
+    pub(crate) fn transport(&mut self, id: CarrierId, transport: Transport) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.estimate.transport(transport);
+        self.notice_jump(id);
+    }
+
+    fn notice_jump(&mut self, id: CarrierId) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        if carrier.estimate.jumps() != carrier.jumps {
+            carrier.jumps = carrier.estimate.jumps();
+            self.policy.observe(&Observation::PathChanged);
+        }
+    }
+
+    /// What is known of the path to a peer that connects.
+    pub(crate) fn path_of(&mut self, peer: &str) -> Estimate {
+        let mut estimate = self.paths.remove(peer).unwrap_or_else(|| self.config.estimate());
+        estimate.reconnected();
+        estimate
+    }
+
+    /// Keeps what is known of the path to a peer that is gone.
+    pub(crate) fn keep_path(&mut self, peer: &str, estimate: Estimate) {
+        if self.paths.len() >= MOST_PATHS && !self.paths.contains_key(peer) {
+            self.paths.pop_first();
+        }
+        self.paths.insert(peer.to_owned(), estimate);
+    }
+
+    /// A piece of body is given to the carrier.
+    pub(crate) fn departs(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        let Some(carrier) = self.carriers.get(&carrier) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let departure = exchange.departure.get_or_insert(Departure {
+            first: now,
+            before: carrier.transmitted,
+            idle: Duration::ZERO,
+            idle_since: None,
+        });
+        if let Some(since) = departure.idle_since.take() {
+            departure.idle += now.saturating_sub(since);
+        }
+        if !exchange.outgoing.finished && !exchange.outgoing.is_ready() {
+            departure.idle_since = Some(now);
+        }
+    }
+
+    /// All of a half is with the carrier: its receipt is awaited.
+    pub(crate) fn departed(&mut self, now: Duration, carrier_id: CarrierId, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let (Some(choice), Some(departure)) = (exchange.choice.take(), exchange.departure) else {
+            return;
+        };
+        let Choice { subject, plain_bytes, coded_bytes, .. } = *choice;
+        self.habits.note(subject.class, plain_bytes as f64, subject.head_share);
+        self.shadows.earn(now.saturating_sub(departure.first) + choice.encode);
+        let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
+        let network_s = self.policy.network_s(&choice.path, coded_bytes as f64);
+        let carried =
+            (carrier.transmitted + carrier.queued as u64).saturating_sub(departure.before);
+        let learned = !carrier.sends_receipts;
+        let mut awaited = Awaited { id, choice, departure, carried, network_s, learned: false };
+        if learned {
+            // Who knows whether a receipt comes: this much is known already.
+            awaited.learn(&mut *self.policy, None);
+        }
+        if carrier.awaited.len() >= MOST_AWAITED {
+            let oldest = carrier.awaited.pop_first();
+            oldest.into_iter().for_each(|(_, mut old)| old.learn(&mut *self.policy, None));
+        }
+        carrier.awaited.insert(id.number, awaited);
+    }
+
+    /// Tells the peer of a half that is received and decoded.
+    pub(crate) fn acknowledge(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if !exchange.incoming.is_whole() {
+            return;
+        }
+        let receipt = exchange.arrival.receipt(now, id.number);
+        let carrier = exchange.carrier();
+        if let (Some(receipt), Some(carrier)) = (receipt, carrier) {
+            self.send(now, carrier, receipt.frame());
+        }
+    }
+
+    /// The peer sent a receipt.
+    pub(crate) fn receipt(&mut self, now: Duration, carrier_id: CarrierId, content: &[u8]) {
+        let receipt = match Receipt::decode(content) {
+            Ok(receipt) => receipt,
+            Err(error) => return self.ignore(now, carrier_id, &error.to_string()),
+        };
+        let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
+        // Of a half that nobody remembers there is nothing to learn.
+        let Some(awaited) = carrier.awaited.remove(&receipt.exchange) else { return };
+        carrier.sends_receipts = true;
+        let elapsed = now.saturating_sub(awaited.departure.first);
+        let sent = carrier.transmitted.saturating_sub(awaited.departure.before);
+        if let Err(why) = credible(&receipt, elapsed, sent) {
+            let mut awaited = awaited;
+            awaited.learn(&mut *self.policy, None);
+            return self.ignore(now, carrier_id, why);
+        }
+        self.arrived(now, carrier_id, awaited, &receipt);
+        self.measure(now, carrier_id);
+    }
+
+    /// A half has arrived: what it took is learned and told.
+    fn arrived(
+        &mut self,
+        now: Duration,
+        carrier_id: CarrierId,
+        mut awaited: Awaited,
+        receipt: &Receipt,
+    ) {
+        let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
+        let departure = awaited.departure;
+        let elapsed_s = now.saturating_sub(departure.first).as_secs_f64();
+        let back_s = carrier.estimate.rtt_s().value / 2.0;
+        let network_s = (elapsed_s - receipt.tail.as_secs_f64() - back_s).max(LEAST_S);
+        let idle_s = departure.idle.as_secs_f64();
+        let steady = !receipt.held_up && idle_s <= MOST_IDLE_SHARE * elapsed_s;
+        carrier.estimate.receipt(&estimate::Receipt {
+            bytes: receipt.bytes,
+            spread: receipt.spread,
+            unbroken: steady,
+        });
+        let path = awaited.choice.path;
+        let decode_s =
+            (awaited.choice.arm != Arm::IDENTITY).then_some(receipt.decode.as_secs_f64());
+        awaited.learn(&mut *self.policy, decode_s);
+        if steady {
+            let bytes = awaited.carried as f64;
+            let observation = Observation::Network { path: &path, bytes, seconds: network_s };
+            self.policy.observe(&observation);
+        }
+        self.notice_jump(carrier_id);
+        if let Some(outcome) = awaited.outcome(self.config.encoding.arms(), network_s, receipt) {
+            let (exchange, direction) = (awaited.id.to_string(), self.direction());
+            self.event(now, Fact::Outcome { exchange, direction, outcome });
+        }
+    }
+
+    /// What a peer said is not used, and told if it was not said too often.
+    fn ignore(&mut self, now: Duration, carrier: CarrierId, reason: &str) {
+        let Some(carrier) = self.carriers.get_mut(&carrier) else { return };
+        carrier.ignored = carrier.ignored.saturating_add(1);
+        if carrier.ignored <= MOST_TOLD {
+            let (what, reason) = ("receipt".to_owned(), reason.to_owned());
+            self.event(now, Fact::Ignored { what, reason });
+        }
+    }
+
+    /// The receipts of a carrier that is gone will not come.
+    pub(crate) fn give_up_receipts(&mut self, awaited: impl Iterator<Item = Awaited>) {
+        awaited.for_each(|mut awaited| awaited.learn(&mut *self.policy, None));
+    }
+}
+
+/// Whether a receipt can be true of a half that left `elapsed` ago, since when the carrier was given
+/// `sent` bytes.
+fn credible(receipt: &Receipt, elapsed: Duration, sent: u64) -> Result<(), &'static str> {
+    // The peer's clock may run a little faster.
+    let most = elapsed + elapsed / 64 + Duration::from_millis(1);
+    if receipt.bytes > sent {
+        Err("it tells of more bytes than were sent")
+    } else if receipt.bytes > 0 && receipt.spread.is_zero() {
+        Err("it tells of bytes that came in no time")
+    } else if receipt.spread + receipt.tail > most {
+        Err("it tells of a longer time than has passed")
+    } else if receipt.decode > most {
+        Err("it tells of decoding longer than has passed")
+    } else {
+        Ok(())
+    }
+}
+
+impl Awaited {
+    /// What the half became, for the models; once without and once with the peer's part of it.
+    fn learn(&mut self, policy: &mut dyn decide::policy::Policy, decode_s: Option<f64>) {
+        let again = std::mem::replace(&mut self.learned, true);
+        let choice = &self.choice;
+        if choice.arm == Arm::IDENTITY || choice.decision.is_none() || again && decode_s.is_none() {
+            return;
+        }
+        let subject = Subject { bytes: choice.plain_bytes as f64, ..choice.subject };
+        let encode_s = (!again).then_some(choice.encode.as_secs_f64());
+        let seen = Seen { bytes: choice.coded_bytes as f64, encode_s, decode_s };
+        policy.observe(&Observation::Encoding { subject: &subject, arm: choice.arm, seen: &seen });
+    }
+
+    /// The event's content; none where nothing had been expected.
+    fn outcome(
+        &self,
+        arms: &[codec::Options],
+        network_s: f64,
+        receipt: &Receipt,
+    ) -> Option<facts::Outcome> {
+        let choice = &self.choice;
+        let candidate = choice.expected(choice.arm)?;
+        let expected = Parts {
+            encode_s: candidate.expected.encode_s,
+            network_s: candidate.network_s,
+            decode_s: candidate.expected.decode_s,
+            bytes: candidate.expected.bytes,
+        };
+        let actual = Parts {
+            encode_s: choice.encode.as_secs_f64(),
+            network_s,
+            decode_s: receipt.decode.as_secs_f64(),
+            bytes: choice.coded_bytes as f64,
+        };
+        let split = Split::new(&expected, &actual, self.network_s);
+        let told = |parts: &Parts| facts::Parts {
+            bytes: whole(parts.bytes),
+            encode_s: rounded(parts.encode_s),
+            network_s: rounded(parts.network_s),
+            decode_s: rounded(parts.decode_s),
+        };
+        let arm = arms.get(choice.arm.0)?;
+        Some(facts::Outcome {
+            encoding: arm.label(),
+            body_bytes: choice.plain_bytes,
+            expected: told(&expected),
+            actual: told(&actual),
+            split: facts::Split {
+                encode_s: split.encode_s,
+                decode_s: split.decode_s,
+                network_s: split.network_s,
+                size_s: split.size_s,
+            },
+        })
+    }
+}
+
+impl Exchange {
+    /// A block from the peer was decoded.
+    pub(crate) fn note_decoded(&mut self, cpu: Duration) {
+        self.meter.codec += cpu;
+        self.arrival.decoded(cpu);
+    }
+}

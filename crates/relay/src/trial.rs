@@ -1,0 +1,240 @@
+//! What comes out of the codecs: the first block of a half is tried in more than one where the
+//! first disappoints, and some encodings are made only to learn from.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use codec::Options;
+use decide::Arm;
+use decide::models::{Seen, Subject};
+use decide::policy::Observation;
+
+use crate::Relay;
+use crate::api::{ExchangeId, Output, Work, WorkDirection};
+use crate::choice::{Fit, Tried};
+
+/// Most encodings tried on the first block of a half: each waits for the one before.
+const MOST_TRIES: usize = 3;
+/// Most encodings at once that only teach.
+const MOST_SHADOWS: usize = 2;
+/// Processor time that they may take for each second that halves took to leave.
+const SHADOW_SHARE: f64 = 0.1;
+/// Processor time saved up for them at first, and at most.
+const SHADOW_S: (f64, f64) = (0.02, 1.0);
+
+/// A block that was encoded, and what it was.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) plain: Bytes,
+    pub(crate) coded: Bytes,
+    pub(crate) end: bool,
+    pub(crate) last: bool,
+    pub(crate) cpu: Duration,
+}
+
+/// Encodings that are under way only to teach, and the time that they may take.
+#[derive(Debug)]
+pub(crate) struct Shadows {
+    open: BTreeMap<ExchangeId, Shadow>,
+    left_s: f64,
+}
+
+#[derive(Debug)]
+struct Shadow {
+    subject: Subject,
+    arm: Arm,
+    /// Memory reserved for its encoder.
+    bytes: usize,
+}
+
+impl Default for Shadows {
+    fn default() -> Self {
+        Self { open: BTreeMap::new(), left_s: SHADOW_S.0 }
+    }
+}
+
+impl Shadows {
+    /// A half took so long to leave: a share of it may be spent.
+    pub(crate) fn earn(&mut self, took: Duration) {
+        self.left_s = (self.left_s + SHADOW_SHARE * took.as_secs_f64()).min(SHADOW_S.1);
+    }
+}
+
+impl Relay {
+    /// A block of a half came out of its codec: it goes, or the half goes otherwise.
+    pub(crate) fn settle_block(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(choice) = exchange.choice.as_mut() else { return };
+        if choice.trying {
+            return self.tried(now, id, block);
+        }
+        choice.encode += block.cpu;
+        choice.plain_bytes += block.plain.len() as u64;
+        choice.coded_bytes += block.coded.len() as u64;
+        let is_first = !exchange.outgoing.is_settled();
+        exchange.outgoing.settle(choice.options);
+        exchange.outgoing.push_block(block.coded, block.plain.len(), true, block.end);
+        if is_first {
+            self.chosen(now, id);
+        }
+    }
+
+    /// The first block came out of a codec: what was dropped teaches, what is best goes, or another
+    /// is tried.
+    fn tried(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let settled = exchange.outgoing.is_settled();
+        let Some(choice) = exchange.choice.as_mut() else { return };
+        let plain_len = block.plain.len();
+        let Encoded { coded, cpu, .. } = &block;
+        let this =
+            Tried { arm: choice.arm, options: choice.options, coded: coded.clone(), cpu: *cpu };
+        choice.tried.push(this.arm);
+        let (best, dropped) = match choice.best.take() {
+            Some(best) if best.coded.len() <= this.coded.len() => (best, Some(this)),
+            before => (this, before),
+        };
+        let subject = Subject { bytes: plain_len as f64, ..choice.subject };
+        let bytes = choice.in_all(best.coded.len(), plain_len);
+        let open = choice.decision.as_ref().filter(|_| choice.tried.len() < MOST_TRIES);
+        let next = open
+            .and_then(|decision| self.policy.again(decision, &choice.path, &choice.tried, bytes));
+        if let Some(dropped) = dropped {
+            learn(&mut *self.policy, &subject, &dropped);
+        }
+        let in_vain = best.coded.len() >= plain_len || next == Some(Arm::IDENTITY);
+        if in_vain {
+            learn(&mut *self.policy, &subject, &best);
+            return self.leave_alone(now, id, block);
+        }
+        match next.filter(|_| !settled) {
+            Some(next) => {
+                choice.best = Some(best);
+                if !self.try_in(id, next, &block) {
+                    self.take_best(now, id, block);
+                }
+            }
+            None => {
+                choice.best = Some(best);
+                self.take_best(now, id, block);
+            }
+        }
+    }
+
+    /// Orders the first block's encoding in another arm; `false` where that cannot be had any more.
+    fn try_in(&mut self, id: ExchangeId, arm: Arm, block: &Encoded) -> bool {
+        let Some(exchange) = self.exchanges.get(&id) else { return false };
+        let Some(choice) = &exchange.choice else { return false };
+        let fit = self.fits(exchange, &choice.subject).get(arm.0).copied();
+        let Some(Fit::Open { options, bytes }) = fit else { return false };
+        self.reserve_encoder(id, bytes);
+        self.encode_anew(id, arm, options, block);
+        true
+    }
+
+    fn encode_anew(&mut self, id: ExchangeId, arm: Arm, options: Options, block: &Encoded) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(choice) = exchange.choice.as_mut() else { return };
+        (choice.arm, choice.options, choice.fresh) = (arm, options, true);
+        exchange.outgoing.options = Some(options);
+        let (plain, end, last) = (block.plain.clone(), block.end, block.last);
+        self.order(id, plain, end, last);
+    }
+
+    /// The best of what was tried goes.
+    fn take_best(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(choice) = exchange.choice.as_mut() else { return };
+        let Some(best) = choice.best.take() else { return };
+        choice.trying = false;
+        if best.arm != choice.arm && !exchange.outgoing.is_cut() {
+            // More blocks follow, and the context that they need is gone.
+            return self.encode_anew(id, best.arm, best.options, &block);
+        }
+        (choice.arm, choice.options) = (best.arm, best.options);
+        self.settle_block_as(now, id, Encoded { coded: best.coded, cpu: best.cpu, ..block });
+    }
+
+    fn settle_block_as(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
+        let was_settled = self.exchanges.get(&id).is_some_and(|one| one.outgoing.is_settled());
+        self.settle_block(now, id, block);
+        if was_settled {
+            // The head went before there was a block, and the choice with it was provisional.
+            self.chosen(now, id);
+        }
+    }
+
+    /// The half goes as it is, or the rest of it where the head has gone.
+    fn leave_alone(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(choice) = exchange.choice.as_mut() else { return };
+        (choice.trying, choice.best) = (false, None);
+        (choice.arm, choice.options) = (Arm::IDENTITY, Options::IDENTITY);
+        choice.reason = "does not compress enough";
+        choice.plain_bytes += block.plain.len() as u64;
+        choice.coded_bytes += block.plain.len() as u64;
+        if !exchange.outgoing.is_settled() {
+            exchange.outgoing.settle(Options::IDENTITY);
+        }
+        exchange.outgoing.uncoded = true;
+        let plain_len = block.plain.len();
+        exchange.outgoing.push_block(block.plain, plain_len, false, block.end);
+        self.chosen(now, id);
+    }
+
+    /// Orders an encoding of a half's first block that nobody will send, if there is time, memory
+    /// and something to learn.
+    pub(crate) fn shadow(&mut self, id: ExchangeId, plain: &Bytes) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let Some(choice) = &exchange.choice else { return };
+        let Some(arm) = choice.decision.as_ref().and_then(|decision| decision.shadow) else {
+            return;
+        };
+        let shadows = &self.shadows;
+        let busy = shadows.open.len() >= MOST_SHADOWS || shadows.open.contains_key(&id);
+        if busy || shadows.left_s <= 0.0 || plain.is_empty() {
+            return;
+        }
+        let subject = Subject { bytes: plain.len() as f64, ..choice.subject };
+        let fit = self.fits(exchange, &subject).get(arm.0).copied();
+        let Some(Fit::Open { options, bytes }) = fit else { return };
+        self.encoder_bytes += bytes;
+        self.shadows.open.insert(id, Shadow { subject, arm, bytes });
+        self.outputs.push_back(Output::Work(Work {
+            exchange: id,
+            direction: WorkDirection::Shadow,
+            block: 0,
+            options,
+            bytes: plain.clone(),
+            decoded_len: plain.len(),
+            first: true,
+            last: true,
+        }));
+    }
+
+    pub(crate) fn shadow_done(
+        &mut self,
+        id: ExchangeId,
+        result: Result<Bytes, codec::Error>,
+        cpu: Duration,
+    ) {
+        let Some(Shadow { subject, arm, bytes }) = self.shadows.open.remove(&id) else { return };
+        self.encoder_bytes -= bytes;
+        self.shadows.left_s -= cpu.as_secs_f64();
+        if let Ok(coded) = result {
+            let tried = Tried { arm, options: Options::IDENTITY, coded, cpu };
+            learn(&mut *self.policy, &subject, &tried);
+        }
+    }
+}
+
+/// What an encoding gave that is not sent.
+fn learn(policy: &mut dyn decide::policy::Policy, subject: &Subject, tried: &Tried) {
+    let seen = Seen {
+        bytes: tried.coded.len() as f64,
+        encode_s: Some(tried.cpu.as_secs_f64()),
+        decode_s: None,
+    };
+    policy.observe(&Observation::Encoding { subject, arm: tried.arm, seen: &seen });
+}
