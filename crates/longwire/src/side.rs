@@ -61,7 +61,7 @@ pub(crate) struct Common {
     /// Memory for bodies from the other side, like '8 MiB'.
     #[arg(long, value_name = "SIZE", value_parser = Size::parse)]
     pub(crate) body_memory: Option<Size>,
-    /// Directory to keep the history of decisions in (see longwire history).
+    /// Directory to keep what is learned in, and the history of decisions (see longwire history).
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
     /// What is logged: error, warn, info, debug or trace.

@@ -1,13 +1,17 @@
-//! `longwire history` and `longwire explain` as processes, beside one that writes.
+//! `longwire history` and `longwire explain` as processes, beside one that writes; and what a pair
+//! that is killed still knows.
 
 #![allow(clippy::unwrap_used)] // Tests.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
-use proxy::store::{Place, Store};
+use proxy::store::{History, Place, Store};
 use record::decision::{
-    Candidate, Decision, Direction, Figure, Forbidden, Link, Outcome, Parts, Split,
+    Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts, Split,
 };
 use record::event::Fact;
 
@@ -57,7 +61,7 @@ fn kept(name: &str) -> Kept {
     let directory = std::env::temp_dir().join(format!("longwire-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     let place = Place { directory: directory.clone(), history_rows: 100, history_bytes: 1 << 20 };
-    let mut store = Store::open(&place).unwrap();
+    let mut store = Store::open(&place, "learned").unwrap();
     for (number, service) in [(1, "http://tracks.example"), (2, "http://\u{1b}[31mred.example")] {
         store.observe(Fact::Chosen {
             exchange: format!("{:016x}{number:016x}", 0xabcd),
@@ -162,4 +166,82 @@ fn bad_use_is_one_line_and_status_2() {
     let output = run(&kept, "history", &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("--store"));
+}
+
+/// A process that is ready; killed (SIGKILL) when dropped.
+struct Running(Child, String);
+
+impl Running {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_longwire"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let address = line.strip_prefix("listening on ").unwrap().trim_end().to_owned();
+        Self(child, address)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Fetches tracks so many times through a pair that keeps a store at the gateway, waits until the
+/// history has what came of it, and kills the pair.
+fn fetch(service: &str, store: &Path, times: usize) -> Vec<Entry> {
+    let before = History::open(store).map_or(0, |history| history.last("", 999).unwrap().len());
+    let (allow, store_name) = (format!("http://{service}"), store.to_str().unwrap());
+    let listen = ["--listen", "127.0.0.1:0"];
+    // On loopback nothing would be worth a coding.
+    let slow = ["--rate-cap", "200 kbit/s", "--store", store_name];
+    let gateway = ["gateway", "--allow", &allow];
+    let gateway = Running::start(&[&gateway[..], &listen, &slow].concat());
+    let edge = Running::start(&[&["edge", "--gateway", &gateway.1][..], &listen].concat());
+    for _ in 0..times {
+        let mut stream = TcpStream::connect(&edge.1).unwrap();
+        let request = format!("GET {allow}/rest/xml/10 HTTP/1.1\r\nHost: a\r\n");
+        write!(stream, "{request}Connection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200"));
+    }
+    let patience = Instant::now() + Duration::from_secs(20);
+    loop {
+        let entries = History::open(store).unwrap().last("", 999).unwrap().split_off(before);
+        if entries.len() == times && entries.iter().all(|entry| entry.outcome.is_some()) {
+            return entries;
+        }
+        assert!(Instant::now() < patience, "{entries:#?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_pair_that_is_killed_goes_on_with_what_it_knew() {
+    let store = std::env::temp_dir().join(format!("longwire-killed-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&store);
+    let service = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+    let before = fetch(&service.1, &store, 12);
+    let again = fetch(&service.1, &store, 1);
+    let (first, last, restarted) = (&before[0], &before[11], &again[0]);
+    // What each expected of the encoding that the last went in.
+    let expected = |entry: &Entry| {
+        let candidates = &entry.decision.as_ref().unwrap().candidates;
+        let one = candidates.iter().find(|candidate| candidate.encoding == last.encoding);
+        one.unwrap().expected.bytes as f64
+    };
+    let bytes = last.outcome.as_ref().unwrap().actual.bytes as f64;
+    let off = [first, last, restarted].map(|entry| (expected(entry) / bytes).ln().abs());
+    println!("{}: off by {off:.3?} at first, at last, and killed", last.encoding);
+    assert!(off[2] < 0.05 && off[2] < off[0], "{first:#?} {restarted:#?}");
+    let class = |entry: &Entry| entry.decision.as_ref().map(|known| known.class.clone());
+    assert_eq!(class(restarted), class(last));
+    let _ = std::fs::remove_dir_all(&store);
 }

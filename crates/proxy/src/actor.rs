@@ -6,19 +6,25 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use record::event::Fact;
 use relay::{CarrierId, ExchangeId, Head, Input, Output, Relay, Role};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::mailbox::{Bell, Mailbox, Port};
 use crate::metrics::Metrics;
+use crate::speed;
 use crate::store::Store;
 use crate::workers::Workers;
 
 /// Inputs from carriers and workers that wait for the actor; beyond it they wait with them.
 const MAX_MESSAGES: usize = 256;
+
+/// What was learned is saved this long after the first outcome that is not in it. Until then it can
+/// be learned anew from the history, which is written at once.
+const SAVE_PAUSE: Duration = Duration::from_secs(10);
 
 /// What the actor's surroundings send it.
 pub(crate) enum Message {
@@ -83,6 +89,8 @@ pub(crate) struct Actor<S> {
     workers: Workers,
     metrics: Arc<Metrics>,
     store: Option<Store>,
+    /// When what was learned since is saved.
+    save_at: Option<Instant>,
     handle: Handle,
     inbox: Inbox,
     mailboxes: BTreeMap<ExchangeId, Arc<Mailbox>>,
@@ -118,14 +126,25 @@ impl<S: Surroundings> Actor<S> {
         surroundings: S,
         (handle, inbox): (Handle, Inbox),
     ) -> Self {
+        let (role, fixed) = (config.role, config.encoding.is_fixed());
+        let encodings = config.encoding.arms().to_vec();
+        let mut relay = Relay::new(config);
+        let mut store = store;
+        if let Some(store) = &mut store {
+            restore(&mut relay, store);
+        }
+        if !fixed {
+            speed::start(encodings, handle.clone());
+        }
         Self {
-            role: config.role,
-            relay: Relay::new(config),
+            role,
+            relay,
             started: Instant::now(),
             surroundings,
             workers: Workers::start(threads, &handle),
             metrics,
             store,
+            save_at: None,
             handle,
             inbox,
             mailboxes: BTreeMap::new(),
@@ -140,13 +159,7 @@ impl<S: Surroundings> Actor<S> {
     pub(crate) async fn run(mut self) {
         self.input(Input::Wake);
         while !(self.shutting_down && self.relay.is_idle() && self.mailboxes.is_empty()) {
-            let wake_at = self.wake_at;
-            let timer = async {
-                match wake_at {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let (timer, save) = (until(self.wake_at), until(self.save_at));
             tokio::select! {
                 Some(id) = self.inbox.bells.recv() => self.collect(id),
                 Some(message) = self.inbox.messages.recv() => self.message(message),
@@ -154,6 +167,7 @@ impl<S: Surroundings> Actor<S> {
                     self.wake_at = None;
                     self.input(Input::Wake);
                 }
+                () = save => self.save(),
             }
         }
     }
@@ -248,6 +262,9 @@ impl<S: Surroundings> Actor<S> {
                 crate::log::event(&event);
                 self.metrics.observe(&event.fact);
                 if let Some(store) = &mut self.store {
+                    if matches!(event.fact, Fact::Outcome { .. }) {
+                        self.save_at.get_or_insert_with(|| Instant::now() + SAVE_PAUSE);
+                    }
                     store.observe(event.fact);
                 }
             }
@@ -258,5 +275,44 @@ impl<S: Surroundings> Actor<S> {
         if self.mailboxes.get(&id).is_some_and(|mailbox| mailbox.is_over()) {
             self.mailboxes.remove(&id);
         }
+    }
+}
+
+impl<S> Actor<S> {
+    /// Saves what was learned since it was last saved.
+    fn save(&mut self) {
+        if let (Some(_), Some(store)) = (self.save_at.take(), &mut self.store) {
+            let learned = self.relay.learned();
+            if !learned.is_empty() {
+                store.save_learned(learned);
+            }
+        }
+    }
+}
+
+/// However it ends, what was learned is kept.
+impl<S> Drop for Actor<S> {
+    fn drop(&mut self) {
+        self.save();
+    }
+}
+
+/// Takes up what a store has of an earlier process.
+fn restore(relay: &mut Relay, store: &mut Store) {
+    let learned = store.take_learned();
+    if let Some(Err(error)) = learned.state.map(|state| relay.restore(&state)) {
+        tracing::warn!(%error, "what was learned is not taken up");
+    }
+    for entry in &learned.since {
+        if let (Some(decision), Some(outcome)) = (&entry.decision, &entry.outcome) {
+            relay.learn_from(decision, outcome);
+        }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
     }
 }

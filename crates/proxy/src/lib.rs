@@ -26,6 +26,7 @@ mod origin;
 mod pattern;
 mod run;
 mod socket;
+mod speed;
 pub mod store;
 mod tls;
 mod upstream;

@@ -203,6 +203,16 @@ pub enum Input {
         /// Index in [`crate::Config::services`].
         service: usize,
     },
+    /// How fast an encoding was in a trial on this processor. The peer's is not known before it has
+    /// decoded something: until then it is believed to be such a one.
+    Speed {
+        /// The encoding.
+        options: codec::Options,
+        /// Encoding.
+        encode: decide::arm::Speed,
+        /// Decoding.
+        decode: decide::arm::Speed,
+    },
     /// Counters of a carrier's transport, asked for with [`Output::Measure`].
     Transport {
         /// The carrier.

@@ -134,8 +134,19 @@ impl Encoding {
         }
     }
 
+    /// Who chooses, in a word: what one has learned is of no use to another.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self.way {
+            Way::Learned => "learned",
+            Way::Nam => "nam",
+            Way::Fixed => "fixed",
+        }
+    }
+
     /// The choice was the operator's.
-    pub(crate) fn is_fixed(&self) -> bool {
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
         self.way == Way::Fixed
     }
 

@@ -16,6 +16,7 @@ mod exchange;
 mod gateway;
 mod halves;
 mod incoming;
+mod learned;
 mod outcomes;
 mod outgoing;
 mod pump;
@@ -37,7 +38,7 @@ pub use proto::stream::Role;
 use carrier::Carrier;
 use choice::Habits;
 use decide::estimate::Estimate;
-use decide::policy::Policy;
+use decide::policy::{Observation, Policy};
 use exchange::Exchange;
 use outcomes::Outcomes;
 use proto::stream::{Abort, Frame};
@@ -165,6 +166,13 @@ impl Relay {
             Input::Service { exchange, service } => {
                 if let Some(exchange) = self.exchanges.get_mut(&exchange) {
                     exchange.service = Some(service);
+                }
+            }
+            Input::Speed { options, encode, decode } => {
+                let at = self.config.encoding.arms().iter().position(|arm| *arm == options);
+                if let Some(arm) = at.map(decide::Arm) {
+                    let (encode, decode) = (Some(encode), Some(decode));
+                    self.policy.observe(&Observation::Speed { arm, encode, decode });
                 }
             }
             Input::Transport { carrier, transport } => self.transport(carrier, transport),

@@ -7,6 +7,7 @@ use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 use super::*;
 
 mod hostile;
+mod learned;
 mod recovery;
 
 const CARRIER: CarrierId = CarrierId(0);

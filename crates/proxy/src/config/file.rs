@@ -92,7 +92,7 @@ section! {
         codec_memory: Size,
         /// Memory for bodies from the gateway.
         body_memory: Size,
-        /// Directory of the history; none: nothing is kept.
+        /// Directory of what is learned and of the history; none: nothing is kept.
         store: PathBuf,
         /// Most decisions in the history.
         history_rows: u64,
@@ -142,7 +142,7 @@ section! {
         codec_memory: Size,
         /// Memory for bodies from edges.
         body_memory: Size,
-        /// Directory of the history; none: nothing is kept.
+        /// Directory of what is learned and of the history; none: nothing is kept.
         store: PathBuf,
         /// Most decisions in the history.
         history_rows: u64,

@@ -44,7 +44,8 @@ impl Gateway {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
         let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
-        let store = config.store.as_ref().map(Store::open).transpose()?;
+        let policy = config.relay.encoding.name();
+        let store = config.store.as_ref().map(|place| Store::open(place, policy)).transpose()?;
         Ok(Self { config, listener, admin, local, local_admin, store })
     }
 

@@ -6,10 +6,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use record::decision::Entry;
 use ring::digest::{SHA256, digest};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Place;
+use super::read::{self, COLUMNS};
 use crate::Error;
 
 /// Changes whenever a reader of the old schema would be wrong about the new one.
@@ -27,6 +29,9 @@ pub(super) const READER_PATIENCE: Duration = Duration::from_secs(1);
 const LOG_BYTES: i64 = 4 << 20;
 /// Most states that are kept, by name; the oldest go.
 const MAX_STATES: i64 = 64;
+
+/// Most outcomes that are learned from again at a start.
+const MAX_UNSAVED: usize = 10_000;
 
 /// A store's file, open to write.
 #[derive(Debug)]
@@ -109,7 +114,20 @@ impl File {
         None
     }
 
-    /// Puts a state in place of what has its name.
+    /// Decisions whose outcome came after what was learned was last saved, oldest first.
+    pub(super) fn unsaved(&self) -> Vec<Entry> {
+        let select = format!("SELECT {COLUMNS} FROM history WHERE unsaved ORDER BY id LIMIT ?");
+        let found = self
+            .connection
+            .prepare(&select)
+            .and_then(|mut select| select.query_map([MAX_UNSAVED], read::entry)?.collect());
+        found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the last outcomes cannot be read");
+            Vec::new()
+        })
+    }
+
+    /// Puts a state in place of what has its name; it holds what all outcomes so far have taught.
     pub(super) fn put_state(&self, name: &str, unix_s: f64, bytes: &[u8]) -> rusqlite::Result<()> {
         let put = "INSERT OR REPLACE INTO state (name, saved_unix_s, digest, bytes) \
                    VALUES (?, ?, ?, ?)";
@@ -120,6 +138,8 @@ impl File {
             digest.as_ref(),
             bytes
         ])?;
+        let saved = "UPDATE history SET unsaved = 0 WHERE unsaved";
+        self.connection.prepare_cached(saved)?.execute([])?;
         let bound = "DELETE FROM state WHERE name NOT IN \
                      (SELECT name FROM state ORDER BY saved_unix_s DESC LIMIT ?)";
         self.connection.prepare_cached(bound)?.execute([MAX_STATES]).map(drop)

@@ -3,8 +3,8 @@
 //!
 //! SQLite with a write-ahead log and one thread that writes: whoever hands something in never waits
 //! for a disk. What was committed is there after the process was killed at any moment; with the
-//! power the last moments may go, never the file. One that is damaged, foreign or from the future is
-//! set aside and a new one begun.
+//! power the last moments may go, never the file. One that is damaged, foreign or from the future
+//! is set aside and a new one begun.
 
 mod file;
 mod read;
@@ -17,6 +17,7 @@ use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use record::decision::Entry;
 use record::event::Fact;
 
 pub use read::History;
@@ -25,8 +26,8 @@ use crate::Error;
 use file::File;
 use write::{Job, Writer};
 
-/// Facts that wait for the disk. Beyond it they are left out of the history: a disk that stalls must
-/// hold nobody up.
+/// Facts that wait for the disk. Beyond it they are left out of the history: a disk that stalls
+/// must hold nobody up.
 const MAX_WAITING: usize = 512;
 /// How long the end of the process waits for the disk.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
@@ -49,45 +50,52 @@ impl Place {
     pub const HISTORY_BYTES: u64 = 64 << 20;
 }
 
-/// The name that what the policy has learned is saved under.
-const LEARNED: &str = "policy";
+/// What had been learned when a store was opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Learned {
+    /// As it was last saved.
+    pub state: Option<Vec<u8>>,
+    /// Decisions whose outcome came later, oldest first.
+    pub since: Vec<Entry>,
+}
 
 /// An open store, to write to.
 #[derive(Debug)]
 pub struct Store {
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
-    learned: Option<Vec<u8>>,
+    policy: &'static str,
+    learned: Learned,
     /// Whether the last fact found no room.
     overrun: bool,
 }
 
 impl Store {
-    /// Opens a store, or begins one.
+    /// Opens a store, or begins one; what was learned is that of `policy`.
     ///
     /// # Errors
     /// [`Error::Caller`] when another process writes to it, [`Error::System`] for a directory that
     /// cannot be used. A file that is no good is none: it is set aside.
-    pub fn open(place: &Place) -> Result<Self, Error> {
+    pub fn open(place: &Place, policy: &'static str) -> Result<Self, Error> {
         let file = File::open(place)?;
-        let learned = file.state(LEARNED);
+        let learned = Learned { state: file.state(policy), since: file.unsaved() };
         let (jobs, waiting) = mpsc::sync_channel(MAX_WAITING);
         let mut writer = Writer::new(file);
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || writer.run(&waiting))
             .map_err(Error::system("start the thread of the store"))?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), learned, overrun: false })
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), policy, learned, overrun: false })
     }
 
     /// What had been learned when the store was opened.
-    pub fn take_learned(&mut self) -> Option<Vec<u8>> {
-        self.learned.take()
+    pub fn take_learned(&mut self) -> Learned {
+        std::mem::take(&mut self.learned)
     }
 
-    /// Saves what was learned, in place of what was saved before.
+    /// Saves what was learned from all that was observed so far, in place of what was saved before.
     pub fn save_learned(&mut self, bytes: Vec<u8>) {
-        self.hand_in(Job::State { unix_s: unix_s(), name: LEARNED, bytes });
+        self.hand_in(Job::State { unix_s: unix_s(), name: self.policy, bytes });
     }
 
     /// Takes a fact that belongs into the history; others are dropped.
@@ -110,8 +118,8 @@ impl Store {
         self.overrun = full;
     }
 
-    /// Waits until all that was handed in is committed; false if something was not, or if that takes
-    /// too long.
+    /// Waits until all that was handed in is committed; false if something was not, or if that
+    /// takes too long.
     #[must_use]
     pub fn flush(&self) -> bool {
         let (done, committed) = mpsc::sync_channel(1);

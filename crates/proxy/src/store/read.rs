@@ -86,10 +86,10 @@ impl History {
     }
 }
 
-const COLUMNS: &str = "unix_s, exchange, direction, encoding, reason, decision, outcome";
+pub(super) const COLUMNS: &str = "unix_s, exchange, direction, encoding, reason, decision, outcome";
 
 /// Facts that cannot be read, of a row that a disk has damaged, are shown as not known.
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let direction: String = row.get(2)?;
     let (decision, outcome): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
     Ok(Entry {

@@ -20,6 +20,9 @@ CREATE TABLE history (
     decision TEXT,
     -- None until the peer has told.
     outcome TEXT,
+    -- The outcome came after what was learned was last saved.
+    unsaved INTEGER NOT NULL DEFAULT 0,
     UNIQUE (exchange, direction)
 ) STRICT;
 CREATE INDEX history_of_service ON history (service, id);
+CREATE INDEX history_unsaved ON history (id) WHERE unsaved;

@@ -43,6 +43,10 @@ impl Drop for Scratch {
     }
 }
 
+fn open(place: &Place) -> Store {
+    Store::open(place, "learned").unwrap()
+}
+
 fn parts(bytes: u64) -> Parts {
     Parts { bytes, encode_s: 0.01, network_s: 0.5, decode_s: 0.002 }
 }
@@ -93,8 +97,8 @@ fn outcome(number: u64) -> Fact {
 #[test]
 fn what_was_handed_in_is_there_again() {
     let scratch = Scratch::new("again");
-    let mut store = Store::open(&scratch.place()).unwrap();
-    assert_eq!(store.take_learned(), None);
+    let mut store = open(&scratch.place());
+    assert_eq!(store.take_learned(), Learned::default());
     (0..10).for_each(|number| store.observe(chosen(number)));
     store.observe(outcome(3));
     store.save_learned(b"first".to_vec());
@@ -118,11 +122,25 @@ fn what_was_handed_in_is_there_again() {
     assert!(history.last("%", 9).unwrap().is_empty());
     assert!(history.of_exchange("_", 9).unwrap().is_empty());
 
-    let refused = Store::open(&scratch.place()).unwrap_err().to_string();
+    let refused = Store::open(&scratch.place(), "learned").unwrap_err().to_string();
     assert!(refused.contains("a --store of its own"), "{refused}");
     drop(store);
-    let mut store = Store::open(&scratch.place()).unwrap();
-    assert_eq!(store.take_learned().as_deref(), Some(&b"second"[..]));
+    let mut store = open(&scratch.place());
+    let learned = store.take_learned();
+    assert_eq!((learned.state.as_deref(), learned.since.len()), (Some(&b"second"[..]), 0));
+    // What came after it was saved is there to be learned from, until it is saved again.
+    [5, 4].into_iter().for_each(|number| store.observe(outcome(number)));
+    drop(store);
+    let mut store = open(&scratch.place());
+    let learned = store.take_learned();
+    let since: Vec<String> = learned.since.into_iter().map(|entry| entry.exchange).collect();
+    assert_eq!((learned.state.as_deref(), since), (Some(&b"second"[..]), vec![id(4), id(5)]));
+    store.save_learned(b"third".to_vec());
+    drop(store);
+    assert!(open(&scratch.place()).take_learned().since.is_empty());
+    // Another policy has learned nothing.
+    let mut other = Store::open(&scratch.place(), "nam").unwrap();
+    assert_eq!(other.take_learned(), Learned::default());
     assert_eq!(scratch.aside(), 0);
 }
 
@@ -131,7 +149,7 @@ fn the_oldest_go_when_a_bound_is_reached() {
     for (rows, bytes) in [(100, 1 << 30), (1 << 30, 100_000)] {
         let scratch = Scratch::new(&format!("bound-{rows}"));
         let place = Place { history_rows: rows, history_bytes: bytes, ..scratch.place() };
-        let mut store = Store::open(&place).unwrap();
+        let mut store = open(&place);
         let mut most = 0;
         for number in 0..1000 {
             store.observe(chosen(number));
@@ -179,16 +197,16 @@ fn a_bad_file_is_set_aside() {
     ];
     for (name, spoil) in ways {
         let scratch = Scratch::new(&format!("bad-{name}"));
-        let mut store = Store::open(&scratch.place()).unwrap();
+        let mut store = open(&scratch.place());
         (0..100).for_each(|number| store.observe(chosen(number)));
         store.save_learned(vec![1; 10_000]);
         drop(store);
         spoil(&scratch.file());
         let spoiled = fs::read(scratch.file()).unwrap();
         for turn in 0..2 {
-            let mut store = Store::open(&scratch.place()).unwrap();
+            let mut store = open(&scratch.place());
             let expected = (turn == 1).then(|| b"new".to_vec());
-            assert_eq!((store.take_learned(), scratch.aside()), (expected, 1), "{name}");
+            assert_eq!((store.take_learned().state, scratch.aside()), (expected, 1), "{name}");
             store.save_learned(b"new".to_vec());
         }
         let aside = scratch.0.join(format!("{FILE_NAME}.aside-1"));
@@ -200,7 +218,7 @@ fn a_bad_file_is_set_aside() {
 fn files_set_aside_are_few() {
     let scratch = Scratch::new("few");
     for _ in 0..10 {
-        drop(Store::open(&scratch.place()).unwrap());
+        drop(open(&scratch.place()));
         fs::write(scratch.file(), "no database, but long enough to be looked at").unwrap();
     }
     assert_eq!(scratch.aside(), 3);
@@ -209,21 +227,21 @@ fn files_set_aside_are_few() {
 #[test]
 fn a_bit_that_the_disk_lost_is_noticed() {
     let scratch = Scratch::new("bit");
-    let mut store = Store::open(&scratch.place()).unwrap();
+    let mut store = open(&scratch.place());
     store.save_learned(vec![7; 1000]);
     drop(store);
     let mut bytes = fs::read(scratch.file()).unwrap();
     let at = bytes.windows(100).position(|window| window == [7; 100]).unwrap();
     bytes[at + 500] ^= 1;
     fs::write(scratch.file(), bytes).unwrap();
-    let mut store = Store::open(&scratch.place()).unwrap();
-    assert_eq!((store.take_learned(), scratch.aside()), (None, 0));
+    let mut store = open(&scratch.place());
+    assert_eq!((store.take_learned().state, scratch.aside()), (None, 0));
 }
 
 #[test]
 fn a_file_that_is_damaged_at_work_is_replaced() {
     let scratch = Scratch::new("work");
-    let mut store = Store::open(&scratch.place()).unwrap();
+    let mut store = open(&scratch.place());
     (0..200).for_each(|number| store.observe(chosen(number)));
     assert!(store.flush());
     // Another one shrinks the log into the file, then the file is overwritten.
@@ -255,7 +273,7 @@ fn what_is_no_store_is_not_read() {
     fs::write(scratch.file(), "hello ".repeat(2000)).unwrap();
     refused("is no store of longwire");
     fs::remove_file(scratch.file()).unwrap();
-    drop(Store::open(&scratch.place()).unwrap());
+    drop(open(&scratch.place()));
     let connection = Connection::open(scratch.file()).unwrap();
     connection.pragma_update(None, "user_version", 99).unwrap();
     refused("has schema 99");
@@ -271,18 +289,31 @@ const KILLS: &str = "LONGWIRE_STORE_KILLS";
 fn child_that_writes() {
     let Some(directory) = std::env::var_os(CHILD) else { return };
     let place = Place { directory: directory.into(), history_rows: 500, history_bytes: 1 << 20 };
-    let mut store = Store::open(&place).unwrap();
-    let learned = store.take_learned();
-    let first = learned.map_or(0, |bytes| u64::from_le_bytes(bytes[..8].try_into().unwrap()));
+    let mut store = open(&place);
+    let first = learned(&store.take_learned());
     for number in first + 1.. {
         store.observe(chosen(number));
         store.observe(outcome(number));
-        store.save_learned(number.to_le_bytes().repeat(2000));
-        if number % 3 == 0 && store.flush() {
+        if number.is_multiple_of(7) {
+            store.save_learned(number.to_le_bytes().repeat(2000));
+        }
+        if number.is_multiple_of(3) && store.flush() {
             println!("\nacknowledged {number}");
             std::io::stdout().flush().unwrap();
         }
     }
+}
+
+/// How far a store's learned state reaches with the outcomes since; the child's state is a number
+/// that says so.
+fn learned(found: &Learned) -> u64 {
+    let state = found.state.as_deref().unwrap_or_default();
+    let saved = state.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    assert_eq!(state, saved.to_le_bytes().repeat(if saved > 0 { 2000 } else { 0 }));
+    let since: Vec<&str> = found.since.iter().map(|entry| entry.exchange.as_str()).collect();
+    let reaches = saved + since.len() as u64;
+    assert!(since.iter().eq(&(saved + 1..=reaches).map(id).collect::<Vec<_>>()), "{saved}");
+    reaches
 }
 
 #[test]
@@ -314,10 +345,8 @@ fn killed_at_any_moment_it_loses_nothing() {
         child.wait().unwrap();
         acknowledged = lines.last().or(told).unwrap_or(acknowledged).max(acknowledged);
 
-        let learned = Store::open(&scratch.place()).unwrap().take_learned().unwrap_or_default();
-        let number = learned.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        let number = learned(&open(&scratch.place()).take_learned());
         assert!(number >= acknowledged, "kill {kill}: {number} of {acknowledged}");
-        assert_eq!(learned, number.to_le_bytes().repeat(if number > 0 { 2000 } else { 0 }));
         let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
         let ids: Vec<&str> = entries.iter().map(|entry| entry.exchange.as_str()).collect();
         let newest = ids.last().map_or(0, |id| u64::from_str_radix(&id[16..], 16).unwrap());

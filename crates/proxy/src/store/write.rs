@@ -190,7 +190,7 @@ fn put_outcome(
         return Ok(());
     }
     let bytes = text.len() as u64;
-    let put = "UPDATE history SET outcome = ? WHERE exchange = ? AND direction = ?";
+    let put = "UPDATE history SET outcome = ?, unsaved = 1 WHERE exchange = ? AND direction = ?";
     let rows =
         connection.prepare_cached(put)?.execute(params![text, exchange, direction.name()])?;
     held.bytes += bytes * rows as u64;

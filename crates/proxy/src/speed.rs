@@ -1,0 +1,187 @@
+//! How fast each encoding is on this processor: measured once at the start, on a thread of its own,
+//! so that the first choices rest on more than what some other machine took.
+
+use std::time::{Duration, Instant};
+
+use codec::Options;
+use decide::arm::Speed;
+use relay::Input;
+
+use crate::actor::{Handle, Message};
+use crate::workers::thread_time;
+
+/// Wall time of all encodings together, as long as none is interrupted at its first run.
+const BUDGET: Duration = Duration::from_millis(200);
+/// Bytes of the short message: what there is to begin and to end with.
+const SHORT_BYTES: usize = 2 << 10;
+/// Bytes of the long one: a block.
+const LONG_BYTES: usize = 64 << 10;
+/// Most runs over one message: the least of so many is the codec's own time.
+const MAX_RUNS: u32 = 5;
+/// Seconds a byte below which nothing that touches each byte can be.
+const LEAST_PER_BYTE_S: f64 = 1e-11;
+
+/// Speeds of an encoding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Speeds {
+    pub(crate) encode: Speed,
+    pub(crate) decode: Speed,
+}
+
+/// Measures on a thread of its own, and tells the relay.
+pub(crate) fn start(encodings: Vec<Options>, relay: Handle) {
+    let measured = move || {
+        for (options, speeds) in encodings.iter().zip(measure(&encodings)) {
+            let Some(Speeds { encode, decode }) = speeds else { continue };
+            tracing::debug!(encoding = options.label(), ?encode, ?decode, "speed");
+            relay.send_blocking(Message::Input(Input::Speed { options: *options, encode, decode }));
+        }
+    };
+    let thread = std::thread::Builder::new().name("speed".to_owned());
+    if let Err(error) = thread.spawn(measured) {
+        tracing::warn!(%error, "cannot measure the codecs: believing what is usual");
+    }
+}
+
+/// Measures every encoding, within the budget; `None` for one that was not reached, or that failed.
+pub(crate) fn measure(encodings: &[Options]) -> Vec<Option<Speeds>> {
+    let began = Instant::now();
+    let text = message(LONG_BYTES);
+    let mut all = Vec::with_capacity(encodings.len());
+    for (at, encoding) in encodings.iter().enumerate() {
+        // What an encoding leaves of its share is for the others.
+        let left = BUDGET.saturating_sub(began.elapsed());
+        let share = left / u32::try_from(encodings.len() - at).unwrap_or(u32::MAX);
+        all.push((!left.is_zero()).then(|| speeds(encoding, &text, share)).flatten());
+    }
+    all
+}
+
+fn speeds(encoding: &Options, text: &[u8], budget: Duration) -> Option<Speeds> {
+    let (mut short, mut long) = (Times::default(), Times::default());
+    let began = Instant::now();
+    for _ in 0..MAX_RUNS {
+        short.add(encoding, text.get(..SHORT_BYTES)?)?;
+        long.add(encoding, text)?;
+        if began.elapsed() * 2 > budget {
+            break;
+        }
+    }
+    Some(Speeds {
+        encode: line(short.encode_s, long.encode_s),
+        decode: line(short.decode_s, long.decode_s),
+    })
+}
+
+/// The line through the times of both messages.
+fn line(short_s: f64, long_s: f64) -> Speed {
+    let per_byte_s = (long_s - short_s) / (LONG_BYTES - SHORT_BYTES) as f64;
+    let per_byte_s = per_byte_s.max(LEAST_PER_BYTE_S);
+    Speed { fixed_s: (short_s - per_byte_s * SHORT_BYTES as f64).max(0.0), per_byte_s }
+}
+
+/// The least that each direction took, with the making of its context.
+struct Times {
+    encode_s: f64,
+    decode_s: f64,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { encode_s: f64::INFINITY, decode_s: f64::INFINITY }
+    }
+}
+
+impl Times {
+    fn add(&mut self, encoding: &Options, text: &[u8]) -> Option<()> {
+        let (mut coded, mut plain) = (Vec::new(), Vec::with_capacity(text.len()));
+        let before = thread_time();
+        encoding.encoder().ok()?.encode(text, true, &mut coded).ok()?;
+        let between = thread_time();
+        encoding.decoder().ok()?.decode(&coded, text.len(), true, &mut plain).ok()?;
+        let after = thread_time();
+        self.encode_s = self.encode_s.min(between.saturating_sub(before).as_secs_f64());
+        self.decode_s = self.decode_s.min(after.saturating_sub(between).as_secs_f64());
+        (plain == text).then_some(())
+    }
+}
+
+/// An answer as services give them: records of few fields, some of whose values come again.
+fn message(bytes: usize) -> Vec<u8> {
+    const WORDS: [&str; 8] =
+        ["north", "friendly", "pending", "vessel", "convoy", "final", "request", "supply"];
+    let mut chance = 1_u64;
+    let mut draw = |most: usize| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        usize::try_from(chance >> 33).unwrap_or(0) % most
+    };
+    let mut text = String::from("<?xml version=\"1.0\"?>\n<answer>\n");
+    let mut number = 0;
+    while text.len() < bytes {
+        number += 1 + draw(3);
+        let mut word = || WORDS.get(draw(WORDS.len())).copied().unwrap_or_default();
+        let (one, two, three) = (word(), word(), word());
+        let (price, day) = (draw(1_000_000), 1 + draw(28));
+        text += &format!(
+            "  <record id=\"{number}\">\n    <name>{one} {two}</name>\n    <price>{price}</price>\n\
+             \x20   <date>2026-11-{day:02}</date>\n    <comment>{three} {two}</comment>\n\
+             \x20 </record>\n"
+        );
+    }
+    text.truncate(bytes);
+    text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Options {
+        Options::of(text).unwrap()
+    }
+
+    #[test]
+    fn every_encoding_gets_its_speeds() {
+        let names = ["identity", "deflate:9", "zstd:1", "zstd:19", "brotli:9"];
+        let encodings: Vec<Options> = names.into_iter().map(of).collect();
+        let began = thread_time();
+        let all = measure(&encodings);
+        let took = thread_time() - began;
+        println!("{names:?} in {took:?}: {all:#?}");
+        // Twice the budget: the first run of an encoding is not interrupted.
+        assert!(took < 2 * BUDGET, "{took:?}");
+        let all: Vec<Speeds> = all.into_iter().flatten().collect();
+        // On a machine that stalls, the last may not be reached.
+        assert!(!all.is_empty());
+        for speeds in &all {
+            for speed in [speeds.encode, speeds.decode] {
+                assert!(speed.fixed_s.is_finite() && speed.fixed_s < 1.0, "{speed:?}");
+                assert!((LEAST_PER_BYTE_S..1e-4).contains(&speed.per_byte_s), "{speed:?}");
+            }
+        }
+        if let [_, _, fast, strong, ..] = all[..] {
+            assert!(fast.encode.seconds(5e4) < strong.encode.seconds(5e4));
+        }
+    }
+
+    #[test]
+    fn the_message_compresses_like_one() {
+        let text = message(LONG_BYTES);
+        assert_eq!(text.len(), LONG_BYTES);
+        assert_eq!(&text[..SHORT_BYTES], message(SHORT_BYTES));
+        let mut coded = Vec::new();
+        of("zstd:3").encoder().unwrap().encode(&text, true, &mut coded).unwrap();
+        let share = coded.len() as f64 / LONG_BYTES as f64;
+        assert!((0.05..0.35).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_line_through_two_times() {
+        let speed = line(30e-6, 650e-6);
+        assert!((speed.seconds(SHORT_BYTES as f64) - 30e-6).abs() < 1e-12);
+        assert!((speed.seconds(LONG_BYTES as f64) - 650e-6).abs() < 1e-12);
+        // Noise may turn it.
+        let odd = line(30e-6, 10e-6);
+        assert!(odd.fixed_s > 0.0 && odd.per_byte_s > 0.0);
+    }
+}

@@ -1,0 +1,93 @@
+//! What was learned outlives a relay.
+
+use decide::arm::Speed;
+use record::decision::{Decision, Link, Outcome, Parts, Split};
+
+use super::*;
+
+fn relay() -> Relay {
+    Relay::new(Config::new(Role::Gateway, 7))
+}
+
+fn decision(class: &str) -> Decision {
+    Decision {
+        service: "http://a.example".to_owned(),
+        class: class.to_owned(),
+        content_type: None,
+        body_bytes: 100_000,
+        head_share: 0.25,
+        objective: "time".to_owned(),
+        expected: Parts::default(),
+        candidates: Vec::new(),
+        forbidden: Vec::new(),
+        link: Link::default(),
+        shadow: None,
+    }
+}
+
+fn outcome(encoding: &str, bytes: u64) -> Outcome {
+    let actual = Parts { bytes, encode_s: 0.004, network_s: 0.2, decode_s: 0.001 };
+    Outcome {
+        encoding: encoding.to_owned(),
+        body_bytes: 100_000,
+        expected: Parts::default(),
+        actual,
+        split: Split::default(),
+    }
+}
+
+#[test]
+fn a_new_relay_takes_up_what_another_learned() {
+    let mut first = relay();
+    for at in 0..20 {
+        first.learn_from(&decision("00000000000000aa"), &outcome("zstd:3", 9000 + at));
+    }
+    let learned = first.learned();
+    assert_ne!(learned, relay().learned());
+    let mut second = relay();
+    second.restore(&learned).unwrap();
+    assert_eq!(second.learned(), learned);
+
+    // What came after it was saved is learned from the history.
+    let (last, class) = (outcome("zstd:9", 8000), decision("00000000000000aa"));
+    first.learn_from(&class, &last);
+    second.learn_from(&class, &last);
+    assert_eq!(second.learned(), first.learned());
+}
+
+#[test]
+fn facts_that_fit_nothing_teach_nothing() {
+    let mut relay = relay();
+    let fresh = relay.learned();
+    for (class, encoding) in
+        [("aa", "identity"), ("aa", "lzma:5"), ("no class", "zstd:3"), ("aa", ""), ("", "zstd:3")]
+    {
+        relay.learn_from(&decision(class), &outcome(encoding, 9000));
+    }
+    let absurd = Decision { head_share: f64::NAN, ..decision("aa") };
+    relay.learn_from(&absurd, &outcome("zstd:3", 0));
+    assert_eq!(relay.learned(), fresh);
+    assert!(relay.restore(&fresh[1..]).is_err() && relay.learned() == fresh);
+}
+
+#[test]
+fn speeds_measured_here_are_believed_of_encodings_that_there_are() {
+    let mut relay = relay();
+    let fresh = relay.learned();
+    let speed = Speed { fixed_s: 1e-3, per_byte_s: 1e-6 };
+    let told = |options| Input::Speed { options, encode: speed, decode: speed };
+    let strange = codec::Options { level: -6, ..codec::Options::of("zstd:3").unwrap() };
+    relay.handle_input(Duration::ZERO, told(strange));
+    assert_eq!(relay.learned(), fresh);
+    relay.handle_input(Duration::ZERO, told(codec::Options::of("zstd:3").unwrap()));
+    assert_ne!(relay.learned(), fresh);
+}
+
+#[test]
+fn a_fixed_choice_has_nothing_to_keep() {
+    let mut config = Config::new(Role::Gateway, 7);
+    config.encoding = Encoding::of("zstd:3").unwrap();
+    let mut relay = Relay::new(config);
+    assert!(relay.learned().is_empty());
+    assert!(relay.restore(b"").is_ok() && relay.restore(b"x").is_err());
+}
