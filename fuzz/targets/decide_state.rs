@@ -1,5 +1,5 @@
-//! Any bytes as what a policy has learned: refused without a trace, or a policy that goes on choosing
-//! and learning with numbers.
+//! Any bytes as what a policy has learned: refused without a trace, or a policy that goes on
+//! choosing and learning with numbers.
 #![no_main]
 
 use decide::Arm;

@@ -193,7 +193,7 @@ impl Models {
         }
     }
 
-    /// Takes the speeds of an arm as they were measured on this processor, where no message has told.
+    /// Takes the speeds of an arm as measured on this processor, where no message has told.
     pub fn calibrate(&mut self, arm: Arm, encode: Option<Speed>, decode: Option<Speed>) {
         let (Some(prior), Some(model)) = (self.priors.get_mut(arm.0), self.arms.get(arm.0)) else {
             return;

@@ -13,11 +13,11 @@ use crate::side;
 
 /// List the last decisions of an edge or gateway that keeps a store, oldest first.
 ///
-/// A line for each body that was sent: when, its service, the encoding that was chosen, the time that
-/// was expected and that was measured from its first byte's encoding to its last one's decoding, and
-/// where their difference comes from: encoding, decoding, the network, or another size than expected;
-/// these four add up to it. A dash: the peer has not told yet, or no model was asked. The process that
-/// keeps the store may run meanwhile.
+/// A line for each body that was sent: when, its service, the encoding that was chosen, the time
+/// that was expected and that was measured from its first byte's encoding to its last one's
+/// decoding, and where their difference comes from: encoding, decoding, the network, or another size
+/// than expected; these four add up to it. A dash: the peer has not told yet, or no model was asked.
+/// The process that keeps the store may run meanwhile.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", default_value = "")]
     service: String,
     /// The last so many.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
     /// Print an object a line, with all that is known.
     #[arg(long)]

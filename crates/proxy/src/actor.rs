@@ -24,7 +24,7 @@ const MAX_MESSAGES: usize = 256;
 
 /// What was learned is saved this long after the first outcome that is not in it. Until then it can
 /// be learned anew from the history, which is written at once.
-const SAVE_PAUSE: Duration = Duration::from_secs(10);
+const SAVE_PAUSE: Duration = Duration::from_secs(5);
 
 /// What the actor's surroundings send it.
 pub(crate) enum Message {

@@ -170,8 +170,8 @@ pub struct Entry {
 const MOST_NETWORK_RATIO: f64 = 100.0;
 
 impl Outcome {
-    /// Seconds that another encoding would have taken, as far as can be told: its own expected times
-    /// and bytes, on a network as much slower or faster as it turned out to be.
+    /// Seconds that another encoding would have taken, as far as can be told: its own expected
+    /// times and bytes, on a network as much slower or faster as it turned out to be.
     #[must_use]
     pub fn hindsight_s(&self, other: &Parts) -> f64 {
         let modelled = self.actual.network_s - self.split.network_s;

@@ -85,6 +85,11 @@ impl Habits {
         usual.map_or((UNKNOWN_BYTES, UNKNOWN_SHARE), |usual| (usual.bytes, usual.head_share))
     }
 
+    /// Class, bytes and share of each, by class.
+    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = (u64, f64, f64)> {
+        self.classes.iter().map(|(&class, usual)| (class, usual.bytes, usual.head_share))
+    }
+
     pub(crate) fn note(&mut self, class: u64, bytes: f64, head_share: f64) {
         self.clock += 1;
         if self.classes.len() >= MOST_USUAL && !self.classes.contains_key(&class) {

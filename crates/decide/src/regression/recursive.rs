@@ -20,8 +20,8 @@ pub struct Prediction {
 /// A linear regression over `N` features that forgets: of an observation `k` steps ago
 /// `forgetting^k` is left.
 ///
-/// The covariance is bounded by its trace, so that a feature that never varies does not make it grow
-/// without end ("covariance wind-up").
+/// The covariance is bounded by its trace, so that a feature that never varies does not make it
+/// grow without end ("covariance wind-up").
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recursive<const N: usize> {
     coefficients: [f64; N],
@@ -137,7 +137,7 @@ fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
 
 /// Most that a coefficient, or the variance of residuals, can be in a state.
 const MOST_FIGURE: f64 = 1e6;
-/// Share of its trace by which a covariance may be off one that has no negative direction: rounding.
+/// By this share of its trace a covariance may be off one without a negative direction: rounding.
 const ROUNDING: f64 = 1e-6;
 
 /// Coefficients, the covariance's upper triangle (it is symmetric), variance and weight. What the

@@ -59,15 +59,52 @@ fn a_new_relay_takes_up_what_another_learned() {
 fn facts_that_fit_nothing_teach_nothing() {
     let mut relay = relay();
     let fresh = relay.learned();
-    for (class, encoding) in
-        [("aa", "identity"), ("aa", "lzma:5"), ("no class", "zstd:3"), ("aa", ""), ("", "zstd:3")]
-    {
-        relay.learn_from(&decision(class), &outcome(encoding, 9000));
+    for class in ["no class", "", "-1", "11112222333344445"] {
+        relay.learn_from(&decision(class), &outcome("zstd:3", 9000));
     }
-    let absurd = Decision { head_share: f64::NAN, ..decision("aa") };
-    relay.learn_from(&absurd, &outcome("zstd:3", 0));
+    for head_share in [f64::NAN, f64::INFINITY, -1.0] {
+        let absurd = Decision { head_share, ..decision("aa") };
+        relay.learn_from(&absurd, &outcome("zstd:3", 9000));
+    }
     assert_eq!(relay.learned(), fresh);
     assert!(relay.restore(&fresh[1..]).is_err() && relay.learned() == fresh);
+
+    // Of encodings that there are not, only the lengths of messages are learned.
+    for encoding in ["identity", "lzma:5", ""] {
+        relay.learn_from(&decision("aa"), &outcome(encoding, 9000));
+    }
+    assert_eq!(relay.learned().len(), fresh.len() + 24);
+    let policy = fresh.len() - 4;
+    assert_eq!(relay.learned()[..policy], fresh[..policy]);
+}
+
+#[test]
+fn bytes_that_are_no_state_leave_everything_as_it_was() {
+    let mut taught = relay();
+    for (class, encoding) in [("aa", "zstd:3"), ("ab", "deflate:6"), ("ab", "xmill:5")] {
+        taught.learn_from(&decision(class), &outcome(encoding, 9000));
+    }
+    let learned = taught.learned();
+    let fresh = relay().learned();
+    let mut other = relay();
+    for length in 0..learned.len() {
+        assert!(other.restore(&learned[..length]).is_err(), "{length}");
+    }
+    assert!(other.restore(&[&learned[..], &[0; 24]].concat()).is_err());
+    for (at, value) in [(0, 9), (1, 0xff), (4, 0xff), (5, 77)] {
+        let mut bytes = learned.clone();
+        bytes[at] = value;
+        assert!(other.restore(&bytes).is_err(), "{at}");
+    }
+    for value in [f64::NAN, -1.0, 2.0, f64::INFINITY] {
+        let mut bytes = learned.clone();
+        let last = bytes.len() - 8;
+        bytes[last..].copy_from_slice(&value.to_le_bytes());
+        assert!(other.restore(&bytes).is_err(), "{value}");
+    }
+    assert_eq!(other.learned(), fresh);
+    other.restore(&learned).unwrap();
+    assert_eq!(other.learned(), learned);
 }
 
 #[test]
@@ -89,5 +126,5 @@ fn a_fixed_choice_has_nothing_to_keep() {
     config.encoding = Encoding::of("zstd:3").unwrap();
     let mut relay = Relay::new(config);
     assert!(relay.learned().is_empty());
-    assert!(relay.restore(b"").is_ok() && relay.restore(b"x").is_err());
+    assert!(relay.restore(b"").is_err());
 }
