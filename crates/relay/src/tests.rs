@@ -6,6 +6,7 @@ use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 
 use super::*;
 
+mod decision;
 mod hostile;
 mod learned;
 mod recovery;
