@@ -55,7 +55,7 @@ pub(crate) struct Common {
     /// How long an answer may take to begin while nothing moves, like '120 s'.
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     pub(crate) response_timeout: Option<Period>,
-    /// Memory of all codecs, like '24 MiB'.
+    /// Memory of all codecs, like '32 MiB'.
     #[arg(long, value_name = "SIZE", value_parser = Size::parse)]
     pub(crate) codec_memory: Option<Size>,
     /// Memory for bodies from the other side, like '8 MiB'.
