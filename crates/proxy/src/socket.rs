@@ -76,13 +76,13 @@ struct RawTcpInfo {
     unacked: u32,
     /// Sacked, lost, retrans, fackets, then four times and pmtu, rcv_ssthresh.
     _skipped: [u32; 10],
-    rtt: u32,
-    rttvar: u32,
+    rtt_us: u32,
+    rttvar_us: u32,
     snd_ssthresh: u32,
     snd_cwnd: u32,
     advmss: u32,
     reordering: u32,
-    rcv_rtt: u32,
+    rcv_rtt_us: u32,
     rcv_space: u32,
     total_retrans: u32,
     /// Two pacing rates, bytes acked and received.
@@ -90,10 +90,10 @@ struct RawTcpInfo {
     segs_out: u32,
     segs_in: u32,
     notsent_bytes: u32,
-    min_rtt: u32,
+    min_rtt_us: u32,
     data_segs_in: u32,
     data_segs_out: u32,
-    delivery_rate: u64,
+    delivered_bytes_per_s: u64,
     /// Busy, limited by the receiver's window, limited by the sender's buffer.
     _times: [u64; 3],
     delivered: u32,
@@ -125,9 +125,9 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
     let micros = |value: u32| Duration::from_micros(u64::from(value));
     let unacknowledged = u64::from(info.unacked) * u64::from(info.snd_mss);
     Ok(Transport {
-        rtt: micros(info.rtt),
-        min_rtt: micros(info.min_rtt),
-        delivered_bytes_per_s: info.delivery_rate,
+        rtt: micros(info.rtt_us),
+        min_rtt: micros(info.min_rtt_us),
+        delivered_bytes_per_s: info.delivered_bytes_per_s,
         app_limited: info.bytes[7] & 1 == 1,
         segments_out: info.data_segs_out,
         retransmitted: info.total_retrans,

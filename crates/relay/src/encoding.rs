@@ -97,10 +97,10 @@ impl Encoding {
         &self.arms
     }
 
-    /// The encodings that `names` means: `NAME` for a codec's every level in the table, `NAME:LEVEL`
-    /// for one. What is not in the table comes into it, unless the choice is not between several.
+    /// The encodings that `names` mean: `NAME` for a codec's every level in the table, and
+    /// `NAME:LEVEL` for one. What is not in the table comes into it, unless the choice is not between several.
     /// Errors: a name that no codec for blocks has, a level that it has not, too many of them.
-    pub fn select(&mut self, names: &[String]) -> Result<Vec<Options>, codec::Error> {
+    pub fn meant_by(&mut self, names: &[String]) -> Result<Vec<Options>, codec::Error> {
         let mut selected = Vec::new();
         for name in names {
             let options = named(name)?;
@@ -173,9 +173,9 @@ fn named(name: &str) -> Result<Options, codec::Error> {
     Ok(Options { window_log: options.window_log.min(most), ..options })
 }
 
-/// What is expected of an encoding before it was seen at work: XML on a processor of some years ago.
-/// Columns: codec, level, the logarithm of what is left beyond what a fast coder leaves of the head,
-/// millions of bytes a second that go in and that come out again, µs whatever the length.
+/// What is expected of an encoding before it was seen at work: XML on a processor of some years
+/// ago. Columns: codec, level, the logarithm of what is left beyond what a fast coder leaves of the
+/// head, millions of bytes a second that go in and that come out again, µs whatever the length.
 const PRIORS: [(&str, i8, f64, f64, f64, f64); 15] = [
     ("deflate", 1, 0.0, 90.0, 250.0, 30.0),
     ("deflate", 6, -0.12, 40.0, 250.0, 40.0),
@@ -222,15 +222,15 @@ mod tests {
         let of = |text: &str| Options::of(text).unwrap();
         let names =
             |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let zstd = auto.select(&names(&["zstd"])).unwrap();
+        let zstd = auto.meant_by(&names(&["zstd"])).unwrap();
         assert_eq!((zstd.len(), auto.arms().len()), (4, before));
-        let some = auto.select(&names(&["brotli:4", "brotli:7"])).unwrap();
+        let some = auto.meant_by(&names(&["brotli:4", "brotli:7"])).unwrap();
         assert_eq!(some, [of("brotli:4"), of("brotli:7")]);
         assert_eq!(auto.arms().len(), before + 1);
-        assert!(auto.select(&names(&["lzma"])).is_err());
+        assert!(auto.meant_by(&names(&["lzma"])).is_err());
         let all =
             (1..=19).flat_map(|level| [format!("zstd:{level}"), format!("brotli:{}", level % 12)]);
-        assert!(auto.select(&all.collect::<Vec<_>>()).is_err(), "too many");
+        assert!(auto.meant_by(&all.collect::<Vec<_>>()).is_err(), "too many");
     }
 
     #[test]

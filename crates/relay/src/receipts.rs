@@ -296,8 +296,8 @@ impl Relay {
     }
 }
 
-/// Whether a receipt can be true of a half that left `elapsed` ago, since when the carrier was given
-/// `sent` bytes.
+/// Whether a receipt can be true of a half that left `elapsed` ago, since when the carrier was
+/// given `sent` bytes.
 fn credible(receipt: &Receipt, elapsed: Duration, sent: u64) -> Result<(), &'static str> {
     // The peer's clock may run a little faster.
     let most = elapsed + elapsed / 64 + Duration::from_millis(1);

@@ -29,8 +29,8 @@
 //! without bytes only ends a half. INTERIM comes before the response's HEAD, and OUTCOME before
 //! anything else on a flow that a QUERY opened.
 //!
-//! CONTROL of kind 1 is a [`Receipt`]: a half was received and decoded, and how long that took. Kinds
-//! that a receiver does not know are ignored, and nothing waits for a receipt.
+//! CONTROL of kind 1 is a [`Receipt`]: a half was received and decoded, and how long that took.
+//! Kinds that a receiver does not know are ignored, and nothing waits for a receipt.
 //!
 //! A codec that holds a message back until its end does not fit: each block comes out of its codec
 //! whole, with its decoded length, in one context for all blocks of the half. xmill codes so too, a

@@ -1,9 +1,9 @@
 //! What a receiver tells of a half that it has received and decoded: CONTROL of kind 1.
 //!
 //! The content is a version (one byte, here 1 or 3: bit 1 is a flag), then five integers as in the
-//! frames: exchange, bytes behind the first piece, their spread in µs, processor time of decoding in
-//! µs, and the time from the last piece to the end of decoding in µs. Other versions are for later
-//! and are to be ignored. There is no point in time in it, so that clocks need not agree.
+//! frames: exchange, bytes behind the first piece, and in microseconds their spread, the processor
+//! time of decoding, and the time from the last piece to the end of decoding. Other versions are for
+//! later and are to be ignored. There is no point in time in it, so that clocks need not agree.
 
 use std::time::Duration;
 

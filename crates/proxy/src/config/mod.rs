@@ -337,7 +337,7 @@ fn set_decision(
     relay.rate_cap_bps = rate_cap.map(|rate| rate.0);
     for settings in services {
         let wrong = |what: String| caller(format!("service '{}': {what}", settings.pattern));
-        let encodings = settings.encodings.as_ref().map(|names| relay.encoding.select(names));
+        let encodings = settings.encodings.as_ref().map(|names| relay.encoding.meant_by(names));
         let encodings =
             encodings.transpose().map_err(|error| wrong(format!("encodings: {error}")))?;
         let objective = objective(settings).map_err(wrong)?;

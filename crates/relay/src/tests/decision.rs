@@ -266,7 +266,7 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
 #[test]
 fn what_an_operator_or_a_peer_forbids_is_never_taken() {
     let mut config = auto();
-    let only = config.encoding.select(&["deflate:9".to_owned()]).unwrap();
+    let only = config.encoding.meant_by(&["deflate:9".to_owned()]).unwrap();
     let service = |encodings| Service { encodings: Some(encodings), ..Service::default() };
     config.services = vec![service(only), service(Vec::new())];
     let mut side = Side::new(config);
