@@ -98,8 +98,9 @@ impl Encoding {
     }
 
     /// The encodings that `names` mean: `NAME` for a codec's every level in the table, and
-    /// `NAME:LEVEL` for one. What is not in the table comes into it, unless the choice is not between several.
-    /// Errors: a name that no codec for blocks has, a level that it has not, too many of them.
+    /// `NAME:LEVEL` for one. What is not in the table comes into it, where one among several is
+    /// chosen. Errors: a name that no codec for blocks has, a level that it has not, too many of
+    /// them.
     pub fn meant_by(&mut self, names: &[String]) -> Result<Vec<Options>, codec::Error> {
         let mut selected = Vec::new();
         for name in names {

@@ -2,8 +2,8 @@
 //!
 //! The content is a version (one byte, here 1 or 3: bit 1 is a flag), then five integers as in the
 //! frames: exchange, bytes behind the first piece, and in microseconds their spread, the processor
-//! time of decoding, and the time from the last piece to the end of decoding. Other versions are for
-//! later and are to be ignored. There is no point in time in it, so that clocks need not agree.
+//! time of decoding, and the time from the last piece to the end of decoding. Other versions are
+//! for later and are to be ignored. No point in time is in it, so that clocks need not agree.
 
 use std::time::Duration;
 
