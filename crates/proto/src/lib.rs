@@ -5,12 +5,14 @@
 //! - [`varint`]: the variable-length integers of RFC 9000 §16 that the formats below share.
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
 //! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
+//! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
 
 pub mod bhttp;
 pub mod cbor;
 mod error;
+pub mod profile;
 pub mod stream;
 pub mod varint;
 pub mod wbxml;
