@@ -13,18 +13,39 @@ const STEP_BYTES: usize = 64 << 10;
 const GZIP_ID1: u8 = 0x1f;
 
 pub(crate) fn encoder(settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
-    let level = settings.level.unwrap_or(6).unsigned_abs();
-    let level = Compression::new(u32::from(level));
-    Ok(Box::new(GzipEncoder { context: Compress::new_gzip(level, WINDOW_LOG), closed: false }))
+    let level = settings.level.unwrap_or(6);
+    Ok(Box::new(GzipEncoder { between: FlushCompress::None, ..GzipEncoder::gzip(level) }))
 }
 
 pub(crate) fn decoder(_: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
     Ok(Box::new(GzipDecoder { context: None, gzip: false, offset: 0 }))
 }
 
-struct GzipEncoder {
+pub(crate) struct GzipEncoder {
     context: Compress,
+    /// What is asked for behind each block but the last.
+    between: FlushCompress,
     closed: bool,
+}
+
+impl GzipEncoder {
+    /// A member of gzip whose blocks each come out whole.
+    pub(crate) fn gzip(level: i8) -> Self {
+        Self::of(Compress::new_gzip(compression(level), WINDOW_LOG))
+    }
+
+    /// The same as a stream of zlib.
+    pub(crate) fn zlib(level: i8) -> Self {
+        Self::of(Compress::new(compression(level), true))
+    }
+
+    fn of(context: Compress) -> Self {
+        Self { context, between: FlushCompress::Sync, closed: false }
+    }
+}
+
+fn compression(level: i8) -> Compression {
+    Compression::new(u32::from(level.unsigned_abs()))
 }
 
 impl Encoder for GzipEncoder {
@@ -34,7 +55,7 @@ impl Encoder for GzipEncoder {
             return Err(Error::Option { what });
         }
         self.closed = last;
-        let flush = if last { FlushCompress::Finish } else { FlushCompress::None };
+        let flush = if last { FlushCompress::Finish } else { self.between };
         let mut rest = block;
         loop {
             out.reserve(4096.max(rest.len() / 4));
@@ -44,7 +65,9 @@ impl Encoder for GzipEncoder {
                 .compress_vec(rest, out, flush)
                 .map_err(|error| Error::Limit { codec: NAME, what: error.to_string() })?;
             rest = rest.get(progress(before, self.context.total_in())..).unwrap_or_default();
-            if status == Status::StreamEnd || (!last && rest.is_empty()) {
+            // With room left over and nothing to read, a flush is complete (zlib manual).
+            let flushed = out.len() < out.capacity() || matches!(flush, FlushCompress::None);
+            if status == Status::StreamEnd || (!last && rest.is_empty() && flushed) {
                 return Ok(());
             }
         }

@@ -19,6 +19,7 @@
 mod brotli;
 pub mod cbor;
 mod codec;
+pub mod content;
 mod deflate;
 pub mod dictionary;
 mod error;

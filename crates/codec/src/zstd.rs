@@ -85,8 +85,13 @@ pub(crate) struct ZstdEncoder {
 
 impl ZstdEncoder {
     pub(crate) fn new(options: Options) -> Result<Self, Error> {
+        Self::formed(options, FrameFormat::Magicless)
+    }
+
+    /// A frame of this format whose blocks each come out whole.
+    pub(crate) fn formed(options: Options, format: FrameFormat) -> Result<Self, Error> {
         let parameters = [
-            CParameter::Format(FrameFormat::Magicless),
+            CParameter::Format(format),
             CParameter::CompressionLevel(i32::from(options.level)),
             CParameter::WindowLog(u32::from(options.window_log.max(MIN_WINDOW_LOG))),
             // Else tables are sized for endless input whatever the window: 20 MiB for 32 KiB.
