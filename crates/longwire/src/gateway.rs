@@ -21,6 +21,8 @@ Examples:
   longwire gateway --listen 127.0.0.1:4300 --allow http://127.0.0.1:8080
   longwire gateway --listen 0.0.0.0:4300 --key k/longwire.key --peer edges.pub \\
       --allow 'http://tracks.example:8080/soap' --allow 'https://*.example.org'
+  longwire gateway --listen 127.0.0.1:4300 --allow http://127.0.0.1:8080 \\
+      --plain 127.0.0.1:3129 --plain-upstream http://127.0.0.1:8080
   longwire gateway --config longwire.toml --encoding zstd:9 --admin 127.0.0.1:9100")]
 pub(crate) struct Args {
     /// Address and port for edges; port 0 takes any free one.
@@ -29,6 +31,17 @@ pub(crate) struct Args {
     /// What edges may reach; may be given several times.
     #[arg(long, value_name = "PATTERN")]
     allow: Vec<String>,
+    /// Address for clients that have no edge: an HTTP proxy whose answers go in a coding that the
+    /// client takes; port 0 takes any free one, told in the log.
+    #[arg(long, value_name = "ADDRESS")]
+    plain: Option<String>,
+    /// For those clients a reverse proxy: every request goes to this service.
+    #[arg(long, value_name = "URL")]
+    plain_upstream: Option<String>,
+    /// Let --plain be an address other than loopback: whoever reaches it can ask for all that is
+    /// allowed.
+    #[arg(long)]
+    plain_anywhere: bool,
     /// Edges connected at once, at most; more wait.
     #[arg(long, value_name = "N")]
     max_carriers: Option<usize>,
@@ -54,6 +67,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Ok(gateway) => gateway,
             Err(error) => return side::finish(Err(error)),
         };
+        if let Some(plain) = gateway.plain_addr() {
+            tracing::info!(%plain, "listener for clients without an edge");
+        }
         side::announce(gateway.local_addr(), gateway.admin_addr());
         let second = async {
             again.next().await;
@@ -70,6 +86,9 @@ fn configure(args: Args) -> Result<GatewayConfig, proxy::Error> {
     let flags = GatewaySettings {
         listen: args.listen,
         allow: (!args.allow.is_empty()).then_some(args.allow),
+        plain: args.plain,
+        plain_upstream: args.plain_upstream,
+        plain_anywhere: args.plain_anywhere.then_some(true),
         encoding: common.encoding,
         rate_cap: common.rate_cap,
         carrier: common.carrier,

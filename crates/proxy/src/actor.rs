@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use record::event::Fact;
+use record::event::{Event, Fact};
 use relay::{CarrierId, ExchangeId, Head, Input, Output, Relay, Role};
 use tokio::sync::{mpsc, oneshot};
 
@@ -34,6 +34,8 @@ pub(crate) enum Message {
     Open(Arc<Mailbox>),
     /// A carrier is connected; bytes for it go to `queue`.
     CarrierUp { carrier: CarrierId, peer: String, queue: mpsc::UnboundedSender<Bytes> },
+    /// What happened beside the relay.
+    Fact(Fact),
     /// What is held now?
     Load(oneshot::Sender<relay::Load>),
 }
@@ -191,6 +193,9 @@ impl<S: Surroundings> Actor<S> {
                 self.carriers.insert(carrier, queue);
                 self.input(Input::CarrierUp { carrier, peer });
             }
+            Message::Fact(fact) => {
+                self.event(Event { at_s: self.started.elapsed().as_secs_f64(), fact });
+            }
             // Who asked may have gone.
             Message::Load(answer) => drop(answer.send(self.relay.load())),
         }
@@ -258,16 +263,18 @@ impl<S: Surroundings> Actor<S> {
                 }
             }
             Output::WakeAt(at) => self.wake_at = Some(self.started + at),
-            Output::Event(event) => {
-                crate::log::event(&event);
-                self.metrics.observe(&event.fact);
-                if let Some(store) = &mut self.store {
-                    if matches!(event.fact, Fact::Outcome { .. }) {
-                        self.save_at.get_or_insert_with(|| Instant::now() + SAVE_PAUSE);
-                    }
-                    store.observe(event.fact);
-                }
+            Output::Event(event) => self.event(event),
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        crate::log::event(&event);
+        self.metrics.observe(&event.fact);
+        if let Some(store) = &mut self.store {
+            if matches!(event.fact, Fact::Outcome { .. }) {
+                self.save_at.get_or_insert_with(|| Instant::now() + SAVE_PAUSE);
             }
+            store.observe(event.fact);
         }
     }
 

@@ -7,6 +7,8 @@
 //!   credit reaches;
 //! - the actor takes inputs one at a time and does what the relay says;
 //! - codec work runs on threads of its own.
+//!
+//! A gateway may also answer clients that have no edge beside them (`plain`).
 
 mod actor;
 mod admin;
@@ -16,6 +18,7 @@ pub mod edge;
 mod error;
 mod fields;
 mod flow;
+mod front;
 pub mod gateway;
 pub mod keys;
 mod log;
@@ -24,6 +27,7 @@ mod memory;
 mod metrics;
 mod origin;
 mod pattern;
+mod plain;
 mod run;
 mod socket;
 mod speed;

@@ -89,7 +89,8 @@ impl Config {
     }
 
     /// What is believed of a path that nobody has measured.
-    pub(crate) fn estimate(&self) -> Estimate {
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
         Estimate::new(FIRST_RATE_BPS, FIRST_ROUND_TRIP, self.rate_cap_bps)
     }
 }

@@ -124,7 +124,8 @@ impl Encoding {
     }
 
     /// A policy that has learned nothing yet.
-    pub(crate) fn policy(&self) -> Box<dyn Policy> {
+    #[must_use]
+    pub fn policy(&self) -> Box<dyn Policy> {
         match self.way {
             Way::Learned => {
                 let priors = self.arms.iter().map(|arm| prior(*arm)).collect();
@@ -152,7 +153,8 @@ impl Encoding {
     }
 
     /// What need not be weighed. An operator's fixed choice is taken for all that has a body.
-    pub(crate) fn triage(&self, message: &Message<'_>) -> Triage {
+    #[must_use]
+    pub fn triage(&self, message: &Message<'_>) -> Triage {
         match (self.way, message.body_bytes) {
             (Way::Fixed, Some(0)) => Triage::Alone("no body"),
             (Way::Fixed, _) => Triage::Open { head_share: 1.0 },

@@ -108,6 +108,12 @@ section! {
         listen: String,
         /// What edges may reach.
         allow: Vec<String>,
+        /// Address for clients that have no edge; none: there is no such listener.
+        plain: String,
+        /// For those clients a reverse proxy: as for an edge.
+        plain_upstream: String,
+        /// Lifts the restriction of `plain` to loopback addresses.
+        plain_anywhere: bool,
         /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
         /// Most that the link is believed to carry.

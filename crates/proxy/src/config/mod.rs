@@ -88,6 +88,15 @@ pub struct EdgeConfig {
     pub relay: relay::Config,
 }
 
+/// A gateway's listener for clients that have no edge.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    /// Its address.
+    pub listen: SocketAddr,
+    /// Where every request goes, for a reverse proxy.
+    pub upstream: Option<Upstream>,
+}
+
 /// A gateway, resolved.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
@@ -95,6 +104,8 @@ pub struct GatewayConfig {
     pub listen: SocketAddr,
     /// What edges may reach.
     pub allow: Vec<Pattern>,
+    /// For clients that have no edge.
+    pub plain: Option<Plain>,
     /// How edges are known.
     pub security: Security,
     /// Address for metrics and health.
@@ -174,6 +185,7 @@ impl GatewayConfig {
         }
         check_carrier(gateway.carrier.as_deref())?;
         check_congestion(gateway.congestion.as_deref())?;
+        let plain = plain(&gateway)?;
         let allow = gateway.allow.unwrap_or_default();
         if allow.is_empty() {
             return Err(caller(
@@ -192,6 +204,7 @@ impl GatewayConfig {
         Ok(Self {
             listen,
             allow: allow.collect::<Result<_, _>>().map_err(caller)?,
+            plain,
             security,
             admin: gateway.admin.as_deref().map(admin_address).transpose()?,
             congestion: gateway.congestion,
@@ -286,6 +299,23 @@ fn admin_address(text: &str) -> Result<SocketAddr, Error> {
         return Err(caller(format!("admin '{text}': {what}: give a loopback address")));
     }
     Ok(admin)
+}
+
+fn plain(gateway: &GatewaySettings) -> Result<Option<Plain>, Error> {
+    let Some(text) = &gateway.plain else {
+        return match (&gateway.plain_upstream, gateway.plain_anywhere) {
+            (None, None) => Ok(None),
+            _ => Err(caller("plain_upstream and plain_anywhere need a listener: give 'plain'")),
+        };
+    };
+    let listen = address("plain", text)?;
+    if !listen.ip().to_canonical().is_loopback() && gateway.plain_anywhere != Some(true) {
+        let what = "whoever reaches it can ask for all that edges may";
+        let remedy = "give a loopback address, or 'plain_anywhere = true' (--plain-anywhere)";
+        return Err(caller(format!("plain '{text}': {what}: {remedy}")));
+    }
+    let upstream = gateway.plain_upstream.as_deref().map(Upstream::parse).transpose();
+    Ok(Some(Plain { listen, upstream: upstream.map_err(caller)? }))
 }
 
 fn security(

@@ -49,6 +49,28 @@ fn the_documented_file_holds_every_key_and_resolves() {
 }
 
 #[test]
+fn clients_without_an_edge_are_on_loopback_unless_told_otherwise() {
+    let with = |keys: &str| {
+        let needed = "[gateway]\nlisten = '127.0.0.1:0'\nallow = ['http://a']\n";
+        gateway(&format!("{needed}{keys}")).map(|config| config.plain)
+    };
+    assert!(with("").unwrap().is_none());
+    assert!(with("plain = '[::1]:80'").unwrap().unwrap().upstream.is_none());
+    let anywhere = with("plain = '0.0.0.0:80'\nplain_anywhere = true").unwrap().unwrap();
+    assert_eq!(anywhere.listen.port(), 80);
+    for keys in [
+        "plain = '0.0.0.0:80'",
+        "plain = '0.0.0.0:80'\nplain_anywhere = false",
+        "plain = 'here'",
+        "plain_upstream = 'http://a'",
+        "plain_anywhere = true",
+        "plain = '127.0.0.1:0'\nplain_upstream = 'a'",
+    ] {
+        assert!(matches!(with(keys), Err(Error::Caller(_))), "{keys}");
+    }
+}
+
+#[test]
 fn what_is_wanted_of_a_service_is_said_once() {
     let with = |keys: &str| {
         let listen = "[edge]\nlisten = '127.0.0.1:0'\n[[service]]\nmatch = 'http://a'\n";

@@ -94,6 +94,21 @@ impl Exchanges {
         response.map(|body| ClientBody::new(body, broken))
     }
 
+    /// Scheme and authority that a request is for, and the index of its service's settings, if it
+    /// is one that can be served.
+    pub(crate) fn service(&self, parts: &Parts) -> Option<(String, Option<usize>)> {
+        let asked = Asked::new(parts, self.upstream.as_ref(), true).ok()?;
+        let target = asked.target().ok()?;
+        let index = self.services.iter().position(|service| service.pattern.matches(&target));
+        Some((format!("{}://{}", asked.scheme, asked.authority), index))
+    }
+
+    /// Whether the origin of this service settles codings with the client itself.
+    pub(crate) fn passes_accept_encoding(&self, service: Option<usize>) -> bool {
+        let service = service.and_then(|index| self.services.get(index));
+        service.is_some_and(|service| service.pass_accept_encoding)
+    }
+
     /// Understands a request and finds what is set for its service.
     fn admit(
         &self,

@@ -4,25 +4,20 @@ mod answer;
 mod exchange;
 mod target;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use http::{Request, Response};
+use hyper::body::Incoming;
 use relay::{CarrierId, Head};
-use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
 
 use crate::actor::{self, Actor, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
 use crate::config::EdgeConfig;
+use crate::front::{Answer, Connection, Front};
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Reach, SystemResolver};
@@ -30,17 +25,8 @@ use crate::run::{self, Running};
 use crate::store::Store;
 use crate::{Error, pseudonym};
 
-use exchange::Exchanges;
-
-/// Largest head of a request, in bytes; as much as may cross the link.
-const MAX_HEAD_BYTES: usize = proto::bhttp::MAX_HEAD_BYTES;
-/// Most fields of a request.
-const MAX_FIELDS: usize = proto::bhttp::MAX_FIELDS;
-/// How long a client may take to send a head, or let its connection idle.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Idle time before the kernel asks whether a client is still there.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+pub(crate) use answer::ClientBody;
+pub(crate) use exchange::Exchanges;
 
 /// An edge that is bound and does not serve yet.
 pub struct Edge {
@@ -132,9 +118,9 @@ impl Edge {
         });
         let (closing, closed) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
-        let front = Front { exchanges, closed, alive };
+        let front = Front { answers: exchanges, closed, alive };
         let running = Running {
-            accepting: tokio::spawn(accept(self.listener, front, config.max_connections)),
+            accepting: tokio::spawn(front.accept(self.listener, config.max_connections)),
             actor,
             connections,
             carriers,
@@ -148,72 +134,14 @@ impl Edge {
     }
 }
 
-/// What each client's connection needs.
-#[derive(Clone)]
-struct Front {
-    exchanges: Arc<Exchanges>,
-    closed: watch::Receiver<bool>,
-    alive: mpsc::Sender<()>,
-}
-
-async fn accept(listener: TcpListener, front: Front, most: usize) {
-    let permits = Arc::new(Semaphore::new(most));
-    // With all permits out, clients wait in the listener's backlog.
-    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
-        let stream = loop {
-            match listener.accept().await {
-                Ok((stream, _)) => break stream,
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a client");
-                    tokio::time::sleep(run::ACCEPT_PAUSE).await;
-                }
-            }
-        };
-        let front = front.clone();
-        tokio::spawn(async move {
-            serve(stream, front).await;
-            drop(permit);
-        });
-    }
-}
-
-/// Serves one client's connection to its end.
-async fn serve(stream: TcpStream, front: Front) {
-    let Front { exchanges, mut closed, alive } = front;
-    // Without these options answers are only slower, and the dead stay longer.
-    let _ = stream.set_nodelay(true);
-    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
-    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-    // A second descriptor: hyper owns the first when the connection has to be reset.
-    let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
-    let broken = Arc::new(AtomicBool::new(false));
-    let service = service_fn(|request| {
-        let (exchanges, broken) = (Arc::clone(&exchanges), Arc::clone(&broken));
-        let alive = alive.clone();
-        async move { Ok::<_, Infallible>(exchanges.serve(request, broken, alive).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_header_size(MAX_HEAD_BYTES)
-        .max_headers(MAX_FIELDS)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    let mut connection = std::pin::pin!(connection);
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = async { drop(closed.wait_for(|closed| *closed).await) } => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = result {
-        tracing::debug!(%error, "a client's connection ended");
-        if broken.load(Ordering::Relaxed) {
-            // The client must not take what it has for the whole.
-            let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
-        }
+impl Answer for Exchanges {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        connection: Arc<Connection>,
+    ) -> Response<ClientBody> {
+        let broken = Arc::clone(&connection.broken);
+        self.serve(request, broken, connection.alive.clone()).await
     }
 }
 

@@ -1,4 +1,5 @@
 //! The service side: carriers of edges come in, requests go to origins that the allow list permits.
+//! Clients without an edge may have a listener of their own.
 
 mod exchange;
 
@@ -7,20 +8,26 @@ use std::sync::Arc;
 
 use relay::{CarrierId, Head};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 
-use crate::actor::{self, Actor, Surroundings};
+use crate::actor::{self, Actor, Handle, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
-use crate::config::GatewayConfig;
+use crate::config::{Fallback, GatewayConfig};
+use crate::edge::Exchanges;
+use crate::front::Front;
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Reach};
+use crate::plain::Plain;
 use crate::run::{self, Running};
 use crate::store::Store;
 use crate::{Error, pseudonym};
 
 use exchange::Origins;
+
+/// Most connections of clients without an edge at once; more wait to be accepted.
+const PLAIN_CONNECTIONS: usize = 1024;
 
 /// A gateway that is bound and does not serve yet.
 pub struct Gateway {
@@ -29,6 +36,8 @@ pub struct Gateway {
     admin: Option<TcpListener>,
     local: SocketAddr,
     local_admin: Option<SocketAddr>,
+    plain: Option<TcpListener>,
+    local_plain: Option<SocketAddr>,
     store: Option<Store>,
 }
 
@@ -40,13 +49,18 @@ impl Gateway {
             Some(address) => Some(run::bind("admin", address).await?),
             None => None,
         };
+        let plain = match &config.plain {
+            Some(plain) => Some(run::bind("plain", plain.listen).await?),
+            None => None,
+        };
         let address = |listener: &TcpListener| {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
         let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
         let policy = config.relay.encoding.name();
         let store = config.store.as_ref().map(|place| Store::open(place, policy)).transpose()?;
-        Ok(Self { config, listener, admin, local, local_admin, store })
+        let local_plain = plain.as_ref().map(address).transpose()?;
+        Ok(Self { config, listener, admin, local, local_admin, plain, local_plain, store })
     }
 
     /// Where edges may connect.
@@ -61,6 +75,12 @@ impl Gateway {
         self.local_admin
     }
 
+    /// Where clients without an edge may connect.
+    #[must_use]
+    pub fn plain_addr(&self) -> Option<SocketAddr> {
+        self.local_plain
+    }
+
     /// Serves until `stop`, then finishes what is open; `kill` ends at once.
     pub async fn run(
         self,
@@ -69,14 +89,22 @@ impl Gateway {
     ) -> Result<(), Error> {
         let config = self.config;
         let metrics = Arc::new(Metrics::default());
-        let reach = Reach::new(Arc::clone(&config.resolver), Some(config.allow));
+        let reach = || Reach::new(Arc::clone(&config.resolver), Some(config.allow.clone()));
         let origins = Arc::new(Origins {
-            client: Client::new(reach, config.response_timeout),
-            services: config.services,
+            client: Client::new(reach(), config.response_timeout),
+            services: config.services.clone(),
             pseudonym: pseudonym(config.relay.instance),
         });
         let timeout = config.relay.connect_timeout;
         let (handle, inbox) = actor::channel();
+        let (closing, closed) = watch::channel(false);
+        // Requests of edges are exchanges of the relay: only clients without one are waited for.
+        let (alive, connections) = mpsc::channel(1);
+        let plain = self.plain.map(|listener| {
+            let answers = Arc::new(plain(&config, reach(), handle.clone(), &metrics)?);
+            Ok::<_, Error>((listener, Front { answers, closed, alive }))
+        });
+        let plain = plain.transpose()?;
         let (carriers, ended) = Carriers::new(
             config.security,
             config.congestion,
@@ -96,16 +124,48 @@ impl Gateway {
             let admin = Admin { metrics, handle: Some(handle.clone()), needs_carrier: false };
             tokio::spawn(admin::serve(listener, admin));
         }
-        // Requests are exchanges of the relay: there are no local connections to wait for.
-        let (_, connections) = mpsc::channel(1);
+        let edges = accept(self.listener, carriers, config.max_carriers);
+        let accepting = async move {
+            match plain {
+                Some((listener, front)) => {
+                    tokio::join!(edges, front.accept(listener, PLAIN_CONNECTIONS));
+                }
+                None => edges.await,
+            }
+        };
+        let stop = async {
+            stop.await;
+            // Connections that idle close at once, others behind their answer.
+            let _ = closing.send(true);
+        };
         let running = Running {
-            accepting: tokio::spawn(accept(self.listener, carriers, config.max_carriers)),
+            accepting: tokio::spawn(accepting),
             actor: Some((tokio::spawn(actor.run()), handle)),
             connections,
             carriers: ended,
         };
         running.until(stop, kill).await
     }
+}
+
+/// Who answers clients without an edge.
+fn plain(
+    config: &GatewayConfig,
+    reach: Reach,
+    handle: Handle,
+    metrics: &Arc<Metrics>,
+) -> Result<Plain, Error> {
+    let exchanges = Exchanges {
+        pair: None,
+        direct: Client::new(reach, config.response_timeout),
+        upstream: config.plain.as_ref().and_then(|plain| plain.upstream.clone()),
+        fallback: Fallback::None,
+        services: config.services.clone(),
+        pseudonym: pseudonym(config.relay.instance),
+        response_timeout: config.response_timeout,
+        metrics: Arc::clone(metrics),
+    };
+    Plain::new(exchanges, &config.relay, config.codec_threads, handle)
 }
 
 async fn accept(listener: TcpListener, carriers: Carriers, most: usize) {

@@ -23,6 +23,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Side {
     pub(crate) address: SocketAddr,
     pub(crate) admin: Option<SocketAddr>,
+    /// Of a gateway, for clients without an edge.
+    pub(crate) plain: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     task: Option<JoinHandle<Result<(), longwire_proxy::Error>>>,
 }
@@ -62,7 +64,7 @@ pub(crate) async fn edge_of(config: EdgeConfig) -> Side {
     let (address, admin) = (edge.local_addr(), edge.admin_addr());
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(edge.run(until(stopped), std::future::pending()));
-    Side { address, admin, stop: Some(stop), task: Some(task) }
+    Side { address, admin, plain: None, stop: Some(stop), task: Some(task) }
 }
 
 /// Settings of a gateway that lets every exactly named loopback address through.
@@ -85,9 +87,10 @@ pub(crate) async fn gateway_with(settings: &str, resolver: Arc<dyn Resolve>) -> 
 async fn gateway_of(config: GatewayConfig) -> Side {
     let gateway = Gateway::bind(config).await.unwrap();
     let (address, admin) = (gateway.local_addr(), gateway.admin_addr());
+    let plain = gateway.plain_addr();
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(gateway.run(until(stopped), std::future::pending()));
-    Side { address, admin, stop: Some(stop), task: Some(task) }
+    Side { address, admin, plain, stop: Some(stop), task: Some(task) }
 }
 
 /// An edge that reaches a gateway.

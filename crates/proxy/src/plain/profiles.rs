@@ -1,0 +1,168 @@
+//! What clients tell of themselves, kept under its hash: a client that has told its model once
+//! sends the hash alone.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::HeaderMap;
+use proto::profile::{FIELD, Link, Model, Packet, Profile, decode_field};
+use ring::digest;
+
+/// Models kept; beyond it the one longest unused goes, and its client is asked for it again. With
+/// the most encodings they take less than half a mebibyte.
+const MAX_MODELS: usize = 1024;
+
+/// What a request told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// How fast the client decodes.
+    pub(crate) model: Option<Arc<Model>>,
+    /// Its link as it sees it.
+    pub(crate) link: Option<Link>,
+    /// The client names a model that is not known here: it is to send it.
+    pub(crate) wanted: bool,
+    /// Why what it told is not used.
+    pub(crate) ignored: Option<String>,
+}
+
+struct Known {
+    model: Arc<Model>,
+    used: u64,
+}
+
+#[derive(Default)]
+struct State {
+    known: BTreeMap<[u8; 8], Known>,
+    clock: u64,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Profiles {
+    state: Mutex<State>,
+}
+
+impl Profiles {
+    /// Takes the field off a request: it is for this hop.
+    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Told {
+        let values: Vec<_> = headers.get_all(FIELD).iter().cloned().collect();
+        headers.remove(FIELD);
+        match values.as_slice() {
+            [] => Told::default(),
+            [value] => self.read(decode_field(value.as_bytes())),
+            _ => ignored("the field is there more than once".to_owned()),
+        }
+    }
+
+    /// What a packet tells.
+    pub(crate) fn read(&self, packet: Result<Packet, proto::Error>) -> Told {
+        match packet {
+            Ok(Packet::Profile(profile)) => self.look_up(profile),
+            Ok(Packet::Later { version }) => ignored(format!("version {version} is not known")),
+            Err(error) => ignored(error.to_string()),
+        }
+    }
+
+    fn look_up(&self, profile: Profile) -> Told {
+        let Profile { hash, model, link } = profile;
+        if model.as_ref().is_some_and(|model| hash_of(model) != hash) {
+            return ignored("its hash is another model's".to_owned());
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clock += 1;
+        let used = state.clock;
+        if let Some(known) = state.known.get_mut(&hash) {
+            known.used = used;
+            return Told { model: Some(Arc::clone(&known.model)), link, ..Told::default() };
+        }
+        let Some(model) = model.map(Arc::new) else {
+            return Told { link, wanted: true, ..Told::default() };
+        };
+        if state.known.len() >= MAX_MODELS {
+            let oldest = state.known.iter().min_by_key(|(_, known)| known.used);
+            if let Some(oldest) = oldest.map(|(&hash, _)| hash) {
+                state.known.remove(&oldest);
+            }
+        }
+        state.known.insert(hash, Known { model: Arc::clone(&model), used });
+        Told { model: Some(model), link, ..Told::default() }
+    }
+}
+
+fn ignored(reason: String) -> Told {
+    Told { ignored: Some(reason), ..Told::default() }
+}
+
+/// The name of a model: see [`proto::profile`].
+fn hash_of(model: &Model) -> [u8; 8] {
+    let mut bytes = Vec::new();
+    model.encode(&mut bytes);
+    let whole = digest::digest(&digest::SHA256, &bytes);
+    whole.as_ref().first_chunk().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proto::profile::{Decoding, encode_field};
+
+    use super::*;
+
+    fn model(fixed_s: f32) -> Model {
+        Model { encodings: vec![Decoding { codec: 2, fixed_s, per_byte_s: 0.0 }] }
+    }
+
+    fn tell(profiles: &Profiles, profile: &Profile) -> Told {
+        let mut headers = HeaderMap::new();
+        let value = HeaderValue::from_str(&encode_field(profile)).unwrap();
+        headers.insert(FIELD, value);
+        let told = profiles.take(&mut headers);
+        assert!(headers.is_empty());
+        told
+    }
+
+    #[test]
+    fn a_model_told_once_is_known_by_its_hash() {
+        let profiles = Profiles::default();
+        let hash = hash_of(&model(0.5));
+        let short = Profile { hash, model: None, link: None };
+        let told = tell(&profiles, &short);
+        assert!(told.wanted && told.model.is_none());
+        let whole = Profile { model: Some(model(0.5)), ..short.clone() };
+        let told = tell(&profiles, &whole);
+        assert_eq!((told.wanted, told.model.as_deref()), (false, Some(&model(0.5))));
+        assert_eq!(tell(&profiles, &short).model.as_deref(), Some(&model(0.5)));
+    }
+
+    #[test]
+    fn nobody_puts_a_model_under_the_name_of_another() {
+        let profiles = Profiles::default();
+        let hash = hash_of(&model(0.5));
+        let forged = Profile { hash, model: Some(model(0.25)), link: None };
+        let told = tell(&profiles, &forged);
+        assert!(told.model.is_none() && told.ignored.is_some());
+        assert!(tell(&profiles, &Profile { model: None, ..forged }).wanted);
+    }
+
+    #[test]
+    fn models_are_bounded_and_the_longest_unused_goes() {
+        let profiles = Profiles::default();
+        let first = Profile { hash: hash_of(&model(0.5)), model: None, link: None };
+        let many = |range: std::ops::Range<u32>| {
+            for number in range {
+                let model = Model {
+                    encodings: vec![Decoding { codec: u64::from(number), ..Decoding::default() }],
+                };
+                tell(&profiles, &Profile { hash: hash_of(&model), model: Some(model), link: None });
+            }
+        };
+        tell(&profiles, &Profile { model: Some(model(0.5)), ..first.clone() });
+        many(0..1023);
+        assert!(!tell(&profiles, &first).wanted, "used again");
+        many(1023..1500);
+        assert_eq!(profiles.state.lock().unwrap().known.len(), MAX_MODELS);
+        assert!(!tell(&profiles, &first).wanted);
+        many(1500..3000);
+        assert!(tell(&profiles, &first).wanted);
+    }
+}
