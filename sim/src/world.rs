@@ -296,6 +296,7 @@ impl World {
             window_segments: number(random, 12),
             segment_bytes: number(random, 14),
             backlog_bytes: random.magnitude(20),
+            idle: Duration::from_micros(random.magnitude(24)),
         };
         let input = Input::Transport { carrier, transport };
         self.at(self.now, What::Tell { node, input });

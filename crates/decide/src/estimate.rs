@@ -21,6 +21,20 @@ const LOSS_PRIOR: (f64, f64) = (0.02, 20.0);
 const JUMP: f64 = 1.6;
 /// Share of a new rate that enters the mean of logarithms.
 const RATE_GAIN: f64 = 0.3;
+/// Round trips this much longer than the least mean that packets wait for the link: it is full.
+const FULL: f64 = 1.25;
+/// What clocks and schedulers add to times.
+const CLOCK_S: f64 = 1e-4;
+/// Where a message's serialization does not show, the rate may be this much more than what would
+/// just show. Better too much than too little: what is left alone for it shows the rate, what is
+/// made small for the contrary never does.
+const HOPE: f64 = 4.0;
+/// A message's serialization tells the rate when it is at least this share of the delay.
+const PLAIN_SHARE: f64 = 0.1;
+/// Linux's least timeout beyond the round trip.
+const LEAST_TIMEOUT_S: f64 = 0.2;
+/// Packets that a new connection may send at once (RFC 6928).
+const NEW_WINDOW: f64 = 10.0;
 /// A train of fewer packets tells no rate: the first packet is not in its time.
 const SHORTEST_TRAIN_PACKETS: f64 = 4.0;
 
@@ -48,6 +62,8 @@ pub struct Transport {
     pub segment_bytes: u32,
     /// Bytes not yet acknowledged or not yet sent.
     pub backlog_bytes: u64,
+    /// Time since data was last sent (tcpi_last_data_sent).
+    pub idle: Duration,
 }
 
 /// What the peer tells of a message that it received.
@@ -76,6 +92,8 @@ pub struct Estimate {
     /// Mean of the rates' logarithms.
     ln_rate: f64,
     rate_weight: f64,
+    /// Whether the rate showed itself on this path, or bounds alone are known.
+    shown: bool,
     /// The last rate that was far off, as a logarithm's difference.
     off: Option<f64>,
     round_trips: [f64; ROUND_TRIPS],
@@ -89,6 +107,17 @@ pub struct Estimate {
     jumps: u32,
 }
 
+impl Transport {
+    /// The window that the next data will find: a sender that was idle halves it for every timeout,
+    /// down to that of a new connection (RFC 2861).
+    fn next_window(&self) -> f64 {
+        let window = f64::from(self.window_segments);
+        let timeout = self.rtt.as_secs_f64() + LEAST_TIMEOUT_S;
+        let halvings = (self.idle.as_secs_f64() / timeout).floor();
+        (window * 0.5_f64.powf(halvings)).max(window.min(NEW_WINDOW))
+    }
+}
+
 impl Estimate {
     /// Nothing measured: `rate_bps` and `rtt` are what to expect; `cap_bps` is the operator's bound.
     #[must_use]
@@ -96,6 +125,7 @@ impl Estimate {
         Self {
             ln_rate: rate_bps.max(1.0).ln(),
             rate_weight: 0.0,
+            shown: false,
             off: None,
             round_trips: [rtt.as_secs_f64(); ROUND_TRIPS],
             round_trip_count: 0,
@@ -157,7 +187,7 @@ impl Estimate {
             loss: self.loss().value,
             segment_bytes: or(last.segment_bytes, 1448.0),
             header_bytes: 52.0,
-            start_window: or(last.window_segments, 10.0),
+            start_window: if last.window_segments > 0 { last.next_window() } else { NEW_WINDOW },
             most_window: 1e6,
             timeout_s: (self.rtt_s().value + 0.2).max(0.2),
             backlog_bytes: last.backlog_bytes as f64,
@@ -179,8 +209,33 @@ impl Estimate {
         if let Some(before) = before.filter(|before| before.segments_out <= now.segments_out) {
             self.packets(&before, &now);
         }
-        if !now.app_limited && now.delivered_bytes_per_s > 0 {
-            self.rate(8.0 * now.delivered_bytes_per_s as f64);
+        let path = self.path();
+        let packet = (path.segment_bytes + path.header_bytes) / path.segment_bytes;
+        let bps = 8.0 * packet * now.delivered_bytes_per_s as f64;
+        // What is delivered is what the link can where packets wait for it; else the window or the
+        // sender may have held it back.
+        if !now.app_limited && rtt > FULL * self.rtt_s().value + CLOCK_S {
+            self.exactly(bps);
+        } else {
+            self.at_least(bps);
+        }
+    }
+
+    /// Takes how long a message took, from the first of its bytes to leave to the last to arrive.
+    /// `unbroken` says that it left at once: it was at hand, the window held all of it (see
+    /// [`Transport::window_segments`] before it) and nothing was sent again meanwhile.
+    pub fn took(&mut self, bytes: f64, seconds: f64, unbroken: bool) {
+        let path = self.path();
+        let wire = bytes + (bytes / path.segment_bytes).ceil().max(1.0) * path.header_bytes;
+        let delay = path.rtt_s / 2.0;
+        let least = (PLAIN_SHARE * delay).max(CLOCK_S);
+        if !unbroken || !seconds.is_finite() || seconds <= 0.0 {
+            return;
+        }
+        if seconds - delay > least {
+            self.exactly(8.0 * wire / (seconds - delay));
+        } else {
+            self.at_least(8.0 * wire / least * if self.shown { 1.0 } else { HOPE });
         }
     }
 
@@ -196,7 +251,7 @@ impl Estimate {
         let packets = (receipt.bytes as f64 / path.segment_bytes).ceil();
         let seconds = receipt.spread.as_secs_f64();
         if receipt.unbroken && packets >= SHORTEST_TRAIN_PACKETS && seconds > 0.0 {
-            self.rate(8.0 * packets * packet / seconds);
+            self.exactly(8.0 * packets * packet / seconds);
         }
     }
 
@@ -212,6 +267,7 @@ impl Estimate {
         let moved = low > least * JUMP || high * JUMP < least;
         if self.round_trip_count > BELIEVED_ROUND_TRIPS && moved {
             self.round_trips = [low; ROUND_TRIPS];
+            self.shown = false;
             self.jumps += 1;
         }
     }
@@ -227,6 +283,19 @@ impl Estimate {
         let kept = LOSS_FORGETTING.powf(sent);
         self.lost = LOSS_PRIOR.0 + (self.lost - LOSS_PRIOR.0) * kept + lost;
         self.arrived = LOSS_PRIOR.1 + (self.arrived - LOSS_PRIOR.1) * kept + sent - lost;
+    }
+
+    /// What the link can.
+    fn exactly(&mut self, bps: f64) {
+        self.shown = true;
+        self.rate(bps);
+    }
+
+    /// The link can at least so much.
+    fn at_least(&mut self, bps: f64) {
+        if bps > self.ln_rate.exp() {
+            self.rate(bps);
+        }
     }
 
     fn rate(&mut self, bps: f64) {

@@ -14,7 +14,8 @@ use crate::state::{self, Error, Kind, Reader, State, Writer};
 const WORTHWHILE: f64 = 0.02;
 /// Share of the messages' time that goes into encodings that nobody sends, off their way.
 const SHADOW_SHARE: f64 = 0.1;
-/// Most of that time saved up: a quiet hour must not be followed by a minute of work.
+/// Most of that time saved up, or as long as the message itself takes if that is longer: a quiet
+/// hour must not be followed by a minute of work.
 const MOST_SHADOW_S: f64 = 1.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
 const OPTIMISM: f64 = 1.5;
@@ -97,7 +98,8 @@ impl Learned {
 
     /// The arm that is worth looking at, if there is time for it.
     fn shadow(&mut self, chosen: &Candidate, path: &Path, all: &[Candidate]) -> Option<Arm> {
-        self.shadow_s = (self.shadow_s + SHADOW_SHARE * chosen.total_s()).min(MOST_SHADOW_S);
+        let most_s = chosen.total_s().max(MOST_SHADOW_S);
+        self.shadow_s = (self.shadow_s + SHADOW_SHARE * chosen.total_s()).min(most_s);
         let hope = |candidate: &Candidate| {
             let bytes = candidate.expected.bytes * (-OPTIMISM * candidate.expected.deviation).exp();
             let codec = candidate.expected.encode_s + candidate.expected.decode_s;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arm::{Arm, Prior, Speed, size_features, time_features};
-use crate::regression::{Prediction, Recursive};
+use crate::regression::{MOST_FIGURE, Prediction, Recursive};
 use crate::state::{Error, Reader, State, Writer};
 
 /// Classes that are known at once; beyond it the one longest unused goes.
@@ -60,7 +60,46 @@ impl Model {
 #[derive(Clone, Debug)]
 struct Class {
     arms: Vec<Model>,
+    /// What was expected of sizes when the class was new, by arm.
+    starts: Vec<[f64; 4]>,
+    /// How much otherwise its messages compress than was expected: what one arm showed is to be
+    /// expected of those that nobody has tried.
+    common: Recursive<4>,
     used: u64,
+}
+
+impl Class {
+    fn new(arms: &[Model], used: u64) -> Self {
+        Self {
+            arms: arms.iter().map(Model::for_class).collect(),
+            starts: arms.iter().map(|arm| *arm.size.coefficients()).collect(),
+            common: Recursive::new([0.0; 4], CLASS_SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
+            used,
+        }
+    }
+
+    /// The logarithm of the share that an arm leaves.
+    fn size(&self, arm: usize, features: &[f64; 4]) -> Option<Prediction> {
+        let own = self.arms.get(arm)?.size.predict(features);
+        if self.arms.get(arm)?.size.weight() > 0.0 {
+            return Some(own);
+        }
+        Some(Prediction { mean: own.mean + self.common.predict(features).mean, ..own })
+    }
+
+    fn observe_size(&mut self, arm: usize, features: &[f64; 4], ln_share: f64) {
+        let (Some(model), Some(start)) = (self.arms.get_mut(arm), self.starts.get(arm)) else {
+            return;
+        };
+        if model.size.weight() == 0.0 {
+            let mut expected = *start;
+            expected.iter_mut().zip(self.common.coefficients()).for_each(|(to, more)| *to += more);
+            model.size = Recursive::new(expected, CLASS_SIZE_SPREAD, SIZE_DEVIATION, FORGETTING);
+        }
+        model.size.observe(features, ln_share);
+        let expected: f64 = start.iter().zip(features).map(|(start, of)| start * of).sum();
+        self.common.observe(features, ln_share - expected);
+    }
 }
 
 /// What is expected of an arm for a message.
@@ -139,7 +178,8 @@ impl Models {
     /// Most bytes of memory that the models take, whatever comes.
     #[must_use]
     pub fn most_bytes(&self) -> usize {
-        (MOST_CLASSES + 1) * (self.arms() * size_of::<Model>() + size_of::<Class>() + 16)
+        let arm = size_of::<Model>() + size_of::<[f64; 4]>();
+        (MOST_CLASSES + 1) * (self.arms() * arm + size_of::<Class>() + 16)
     }
 
     /// What to expect of `arm` for a message.
@@ -149,10 +189,11 @@ impl Models {
         if arm == Arm::IDENTITY {
             return Some(Expected::unchanged(subject.bytes));
         }
-        let class = self.classes.get(&subject.class).map(|class| &class.arms);
-        let model = class.unwrap_or(&self.arms).get(arm.0)?;
-        let Prediction { mean, deviation } =
-            model.size.predict(&size_features(subject.bytes, subject.head_share));
+        let sizes = size_features(subject.bytes, subject.head_share);
+        let class = self.classes.get(&subject.class);
+        let model = class.map_or(&self.arms, |class| &class.arms).get(arm.0)?;
+        let size = class.and_then(|class| class.size(arm.0, &sizes));
+        let Prediction { mean, deviation } = size.unwrap_or_else(|| model.size.predict(&sizes));
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
         let features = time_features(subject.bytes, share);
@@ -184,10 +225,15 @@ impl Models {
         };
         let (encode, decode) =
             (off(seen.encode_s, &prior.encode), off(seen.decode_s, &prior.decode));
-        let class = self.classes.get_mut(&subject.class).map(|class| &mut class.arms);
-        for models in class.into_iter().chain([&mut self.arms]) {
-            let Some(model) = models.get_mut(arm.0) else { continue };
+        if let Some(model) = self.arms.get_mut(arm.0) {
             model.size.observe(&sizes, share.ln());
+        }
+        let mut class = self.classes.get_mut(&subject.class);
+        if let Some(class) = &mut class {
+            class.observe_size(arm.0, &sizes, share.ln());
+        }
+        for models in class.map(|class| &mut class.arms).into_iter().chain([&mut self.arms]) {
+            let Some(model) = models.get_mut(arm.0) else { continue };
             encode.into_iter().for_each(|off| model.encode.observe(&times, off));
             decode.into_iter().for_each(|off| model.decode.observe(&times, off));
         }
@@ -212,7 +258,7 @@ impl Models {
             }
         }
         let arms = &self.arms;
-        let fresh = || Class { arms: arms.iter().map(Model::for_class).collect(), used: 0 };
+        let fresh = || Class::new(arms, 0);
         self.classes.entry(class).or_insert_with(fresh).used = self.clock;
     }
 }
@@ -245,7 +291,11 @@ impl State for Models {
         for (&id, class) in &self.classes {
             to.u64(id);
             to.u64(class.used);
-            class.arms.iter().for_each(|model| model.write(to));
+            class.common.write(to);
+            for (model, start) in class.arms.iter().zip(&class.starts) {
+                model.write(to);
+                start.iter().for_each(|&coefficient| to.f64(coefficient));
+            }
         }
     }
 
@@ -282,11 +332,17 @@ impl Models {
                 return Err(Error::Damaged("its classes are out of order"));
             }
             before = Some(id);
-            let mut class = Class { arms: self.arms.iter().map(Model::for_class).collect(), used };
+            let mut class = Class::new(&self.arms, used);
+            class.common.read(from)?;
             for arm in arms {
-                let mut skipped = Model::of(&Prior::IDENTITY).for_class();
-                let model = arm.and_then(|arm| class.arms.get_mut(arm.0));
-                model.unwrap_or(&mut skipped).read(from)?;
+                let mut skipped = (Model::of(&Prior::IDENTITY).for_class(), [0.0; 4]);
+                let own = arm
+                    .and_then(|Arm(at)| Some((class.arms.get_mut(at)?, class.starts.get_mut(at)?)));
+                let (model, start) = own.unwrap_or((&mut skipped.0, &mut skipped.1));
+                model.read(from)?;
+                for coefficient in start {
+                    *coefficient = from.f64("a coefficient", -MOST_FIGURE..=MOST_FIGURE)?;
+                }
             }
             self.classes.insert(id, class);
         }

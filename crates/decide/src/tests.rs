@@ -1,5 +1,5 @@
 mod estimate;
-mod fixed;
 mod learned;
+mod prior;
 mod state;
 mod triage;

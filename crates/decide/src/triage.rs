@@ -60,7 +60,7 @@ pub fn triage(message: &Message<'_>) -> Triage {
 }
 
 /// Media types whose formats compress inside.
-pub(crate) fn is_compressed_type(content_type: &str) -> bool {
+fn is_compressed_type(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let (top, sub) = essence.split_once('/').unwrap_or((&essence, ""));
     match top {

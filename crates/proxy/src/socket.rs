@@ -74,8 +74,11 @@ struct RawTcpInfo {
     snd_mss: u32,
     rcv_mss: u32,
     unacked: u32,
-    /// Sacked, lost, retrans, fackets, then four times and pmtu, rcv_ssthresh.
-    _skipped: [u32; 10],
+    /// Sacked, lost, retrans, fackets.
+    _segments: [u32; 4],
+    last_data_sent_ms: u32,
+    /// Three more times, pmtu, rcv_ssthresh.
+    _skipped: [u32; 5],
     rtt_us: u32,
     rttvar_us: u32,
     snd_ssthresh: u32,
@@ -135,6 +138,7 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
         window_segments: info.snd_cwnd,
         segment_bytes: info.snd_mss,
         backlog_bytes: unacknowledged + u64::from(info.notsent_bytes),
+        idle: Duration::from_millis(u64::from(info.last_data_sent_ms)),
     })
 }
 

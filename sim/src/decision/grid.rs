@@ -1,159 +1,41 @@
-//! One cell of the grid: a network, a processor, a class of messages, a policy.
+//! Cells of the grid, and how far a policy is from the oracle in them.
 
-use std::time::Duration;
+use link::LinkConfig;
 
-use decide::Arm;
-use decide::arm::Prior;
-use decide::estimate::{Estimate, Receipt, Transport};
-use decide::fixed::Fixed;
-use decide::learned::Learned;
-use decide::models::{Models, Seen, Subject};
-use decide::nam::Nam;
-use decide::policy::{Objective, Observation, Policy, Request};
+use super::{Chooser, Outcome, Run, Setting};
 
-use super::{Connection, Network, Workload};
-use crate::Random;
+/// Seeds after which arms are left out that cannot be the best.
+const FEW_SEEDS: u64 = 3;
+/// How far from the best an arm may be then.
+const HOPELESS: f64 = 1.6;
 
-/// Scatter of codec times, as a share, as measured on a quiet machine.
-const TIME_SCATTER: f64 = 0.05;
-/// Seconds between messages.
-const PAUSE_S: f64 = 1.0;
+/// Under loss times scatter: messages shorter than this get more seeds, up to so many times.
+const MANY_BYTES: f64 = 600e3;
+const MOST_TIMES: f64 = 10.0;
 
-/// Who chooses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Chooser {
-    /// Always the same arm.
-    Fixed(usize),
-    /// NAM as published.
-    Nam,
-    /// Ours.
-    Ours,
-}
-
-impl Chooser {
-    fn policy(self, priors: &[Prior]) -> Box<dyn Policy> {
-        match self {
-            Self::Fixed(arm) => Box::new(Fixed(Arm(arm))),
-            Self::Nam => Box::new(Nam::new(priors.len())),
-            Self::Ours => Box::new(Learned::new(Models::new(priors.to_vec()))),
-        }
-    }
-}
-
-/// What a cell is.
-#[derive(Clone, Debug)]
-pub struct Cell<'a> {
-    /// The link; with more than one, it changes to the next in equal parts of the run.
-    pub networks: &'a [Network],
-    /// How many times longer codecs take than where the table was measured.
-    pub slower: f64,
-    /// Messages of the class, in the order of a run, and again.
-    pub workload: &'a Workload,
-    /// What is expected of the arms before anything was seen.
-    pub priors: &'a [Prior],
-    /// Messages in a run.
+/// How long runs are and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Seeds of the policy. The oracle has as many to choose by and as many to be charged by.
+    pub seeds: u64,
+    /// Messages of a run.
     pub messages: usize,
+    /// Messages that are not judged: the policy learns.
+    pub warm_up: usize,
 }
 
-/// A message's way.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
-    /// Which message of the workload.
-    pub message: usize,
-    /// The arm it went in.
-    pub arm: usize,
-    /// Seconds in all.
-    pub seconds: f64,
-}
-
-/// Runs a cell with a seed. The network's dice depend on the seed and the message's place alone, as
-/// far as they can: policies meet the same weather.
-#[must_use]
-pub fn run(cell: &Cell<'_>, chooser: Chooser, seed: u64) -> Vec<Outcome> {
-    let first = cell.networks.first().copied().unwrap_or(super::NETWORKS[0]);
-    let mut connection = Connection::new(first);
-    let mut policy = chooser.policy(cell.priors);
-    let mut estimate = Estimate::new(1e6, Duration::from_millis(100), None);
-    let mut jumps = 0;
-    let mut outcomes = Vec::with_capacity(cell.messages);
-    for at in 0..cell.messages {
-        let part = at * cell.networks.len() / cell.messages;
-        connection.change(cell.networks[part.min(cell.networks.len() - 1)]);
-        let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(at as u64));
-        let place = at % cell.workload.messages.len();
-        let message = &cell.workload.messages[place];
-        let subject = Subject { class: 1, bytes: message.bytes, head_share: message.head_share };
-        let path = estimate.path();
-        let (objective, allowed) = (Objective::Time, &|_| true);
-        let decision =
-            policy.choose(&Request { subject: &subject, path: &path, objective, allowed });
-        let arm = decision.chosen.arm;
-        let coded = message.coded[arm.0];
-        let seen = seen(&coded, cell.slower, &mut random);
-        let transfer = connection.send(coded.bytes, &mut random);
-        let codec_s = seen.encode_s.unwrap_or(0.0) + seen.decode_s.unwrap_or(0.0);
-        outcomes.push(Outcome { message: place, arm: arm.0, seconds: codec_s + transfer.seconds });
-        observe_path(&mut estimate, &connection, &transfer, coded.bytes);
-        if std::mem::replace(&mut jumps, estimate.jumps()) != estimate.jumps() {
-            policy.observe(&Observation::PathChanged);
-        }
-        policy.observe(&Observation::Network {
-            path: &path,
-            bytes: coded.bytes,
-            seconds: transfer.seconds,
-        });
-        policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
-        if let Some(arm) = decision.shadow {
-            let seen = Seen {
-                decode_s: None,
-                ..self::seen(&message.coded[arm.0], cell.slower, &mut random)
-            };
-            policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
-        }
-        connection.idle(PAUSE_S);
-    }
-    outcomes
-}
-
-fn seen(coded: &super::Coded, slower: f64, random: &mut Random) -> Seen {
-    let mut scattered = |seconds: f64| {
-        Some(seconds * slower * (1.0 + TIME_SCATTER * (random.below(2001) as f64 / 1000.0 - 1.0)))
-    };
-    Seen {
-        bytes: coded.bytes,
-        encode_s: scattered(coded.encode_s),
-        decode_s: scattered(coded.decode_s),
-    }
-}
-
-fn observe_path(
-    estimate: &mut Estimate,
-    connection: &Connection,
-    transfer: &super::Transfer,
-    bytes: f64,
-) {
-    let (sent, again) = connection.counters();
-    let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-    let rtt = Duration::from_secs_f64(connection.smoothed_s());
-    estimate.transport(Transport {
-        rtt,
-        min_rtt: rtt,
-        app_limited: true,
-        segments_out: small(sent),
-        retransmitted: small(again),
-        window_segments: small(super::whole(connection.window())),
-        segment_bytes: 1448,
-        ..Transport::default()
-    });
-    estimate.receipt(&Receipt {
-        bytes: super::whole((bytes - 1448.0).max(0.0)),
-        spread: Duration::from_secs_f64(transfer.spread_s.max(0.0)),
-        unbroken: transfer.unbroken,
-    });
+/// What each fixed arm takes on the network: the same for every processor.
+#[derive(Clone, Debug)]
+pub struct FixedRuns {
+    /// By arm, then by seed, the seconds of each judged message.
+    network_s: Vec<Vec<Vec<f64>>>,
+    /// Arms that cannot be the best: they ran with few seeds.
+    hopeless: Vec<bool>,
+    extent: Extent,
 }
 
 /// How far a policy is from the oracle.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Regret {
     /// Mean of time over the oracle's, less one.
     pub relative: f64,
@@ -163,59 +45,216 @@ pub struct Regret {
     pub fixed: f64,
     /// See `fixed`.
     pub fixed_low: f64,
+    /// Against the arm that leaves bytes alone.
+    pub identity: f64,
+    /// The oracle's arm, and the one that the policy took most.
+    pub best_arm: usize,
+    /// See `best_arm`.
+    pub usual_arm: usize,
+    /// Mean seconds of a message of the oracle.
+    pub oracle_s: f64,
+    /// Mean of the absolute logarithm of measured over expected times.
+    pub error: f64,
 }
 
-/// Judges a policy in a cell: the oracle takes for each message the arm with the least mean over one
-/// half of the seeds, and is charged its mean over the other half.
-#[must_use]
-pub fn judge(cell: &Cell<'_>, policy: Chooser, seeds: u64, warm_up: usize) -> Regret {
-    let arms = cell.workload.arms.len();
-    let fixed: Vec<Vec<Vec<Outcome>>> = (0..arms)
-        .map(|arm| (0..seeds).map(|seed| run(cell, Chooser::Fixed(arm), seed)).collect())
-        .collect();
-    let messages = cell.workload.messages.len();
-    let mean = |arm: usize, message: usize, odd: u64| {
-        let (mut sum, mut count) = (0.0, 0.0);
-        for (seed, run) in (0..seeds).zip(&fixed[arm]) {
-            let ours = run.iter().skip(warm_up).filter(|one| one.message == message);
-            for one in ours.filter(|_| seed % 2 == odd) {
-                sum += one.seconds;
-                count += 1.0;
-            }
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0_f64);
+    values.for_each(|value| (sum, count) = (sum + value, count + 1.0));
+    sum / count.max(1.0)
+}
+
+impl FixedRuns {
+    /// Runs every arm that may be the best for one of the processors. Without loss one seed tells
+    /// all: codecs scatter around their means, and those are known.
+    #[must_use]
+    pub fn new(setting: Setting<'_>, link: &LinkConfig, extent: Extent, slower: &[f64]) -> Self {
+        let certain = link.ab.loss == 0.0 && link.ba.loss == 0.0;
+        let bytes = setting.class.messages.iter().map(|message| message.bytes);
+        let more = (MANY_BYTES / bytes.fold(1.0, f64::max)).clamp(1.0, MOST_TIMES);
+        let extent = Extent { seeds: extent.seeds * super::whole(more), ..extent };
+        let seeds = if certain { 1 } else { 2 * extent.seeds };
+        let arms = setting.class.arms.len();
+        let run = |arm: usize, seed: u64| {
+            let mut run = Run::new(setting, Chooser::Fixed(arm), link, seed);
+            let all = (0..extent.messages).map(|place| run.send(place).network_s);
+            all.skip(extent.warm_up).collect::<Vec<f64>>()
+        };
+        let few = FEW_SEEDS.min(seeds);
+        let mut network_s: Vec<Vec<Vec<f64>>> =
+            (0..arms).map(|arm| (0..few).map(|seed| run(arm, seed)).collect()).collect();
+        let this = Self { network_s: network_s.clone(), hopeless: Vec::new(), extent };
+        let hopeless = |arm: usize| {
+            let far = |slower: &f64| {
+                let total = |arm| this.total(&Setting { slower: *slower, ..setting }, arm);
+                let best = (0..arms).map(total).fold(f64::INFINITY, f64::min);
+                total(arm) > HOPELESS * best
+            };
+            slower.iter().all(far)
+        };
+        let hopeless: Vec<bool> = (0..arms).map(hopeless).collect();
+        for arm in (0..arms).filter(|&arm| !hopeless[arm]) {
+            network_s[arm].extend((few..seeds).map(|seed| run(arm, seed)));
         }
-        sum / f64::max(count, 1.0)
+        Self { network_s, hopeless, extent }
+    }
+
+    fn codec_s(setting: &Setting<'_>, arm: usize, message: usize) -> f64 {
+        let coded = &setting.class.messages[message].coded[arm];
+        (coded.encode_s + coded.decode_s) * setting.slower
+    }
+
+    fn message(&self, setting: &Setting<'_>, judged: usize) -> usize {
+        (self.extent.warm_up + judged) % setting.class.messages.len()
+    }
+
+    /// Mean of all seeds and messages.
+    fn total(&self, setting: &Setting<'_>, arm: usize) -> f64 {
+        let seeds = self.network_s[arm].iter();
+        mean(seeds.map(|run| mean(self.seconds(setting, arm, run))))
+    }
+
+    fn seconds<'a>(
+        &'a self,
+        setting: &'a Setting<'_>,
+        arm: usize,
+        run: &'a [f64],
+    ) -> impl Iterator<Item = f64> + 'a {
+        run.iter().enumerate().map(move |(judged, network_s)| {
+            network_s + Self::codec_s(setting, arm, self.message(setting, judged))
+        })
+    }
+
+    /// Arms that are left, with the mean of a part of the seeds for each message of the class.
+    fn means(&self, setting: &Setting<'_>, second: bool) -> Vec<(usize, Vec<f64>)> {
+        let messages = setting.class.messages.len();
+        let runs = self.network_s.iter().enumerate().filter(|&(arm, _)| !self.hopeless[arm]);
+        let mean_of =
+            |arm: usize, runs: &[Vec<f64>], message: usize| {
+                let half = runs.len().div_ceil(2);
+                let part = if second && runs.len() > 1 { &runs[half..] } else { &runs[..half] };
+                let of_message = |(judged, seconds): (usize, f64)| {
+                    (self.message(setting, judged) == message).then_some(seconds)
+                };
+                let all = part.iter();
+                mean(all.flat_map(|run| {
+                    self.seconds(setting, arm, run).enumerate().filter_map(of_message)
+                }))
+            };
+        runs.map(|(arm, runs)| (arm, (0..messages).map(|at| mean_of(arm, runs, at)).collect()))
+            .collect()
+    }
+}
+
+/// Mean relative regret of a fixed arm against the oracle.
+#[must_use]
+pub fn judge_fixed(setting: &Setting<'_>, fixed: &FixedRuns, arm: usize) -> f64 {
+    let first = fixed.means(setting, false);
+    let sum = |(_, means): &(usize, Vec<f64>)| means.iter().sum::<f64>();
+    let best = (0..first.len()).min_by(|&a, &b| sum(&first[a]).total_cmp(&sum(&first[b])));
+    let second = fixed.means(setting, true);
+    let Some((_, oracle)) = best.and_then(|best| second.get(best)) else { return 0.0 };
+    mean(fixed.network_s[arm].iter().flat_map(|run| {
+        let seconds = fixed.seconds(setting, arm, run).enumerate();
+        seconds.map(|(judged, s)| s / oracle[fixed.message(setting, judged)] - 1.0)
+    }))
+}
+
+/// Judges a policy in a cell: the oracle takes the arm with the least mean over some seeds and is
+/// charged its mean over others.
+#[must_use]
+pub fn judge(
+    setting: &Setting<'_>,
+    link: &LinkConfig,
+    fixed: &FixedRuns,
+    chooser: Chooser,
+) -> Regret {
+    let Extent { messages, warm_up, .. } = fixed.extent;
+    let certain = fixed.network_s.iter().all(|runs| runs.len() == 1);
+    let seeds = if certain { FEW_SEEDS } else { fixed.extent.seeds };
+    let (first, second) = (fixed.means(setting, false), fixed.means(setting, true));
+    let sum = |(_, means): &(usize, Vec<f64>)| means.iter().sum::<f64>();
+    let best = (0..first.len()).min_by(|&a, &b| sum(&first[a]).total_cmp(&sum(&first[b])));
+    let Some((best_arm, oracle)) = best.and_then(|best| second.get(best)) else {
+        return Regret::default();
     };
-    let oracle: Vec<f64> = (0..messages)
-        .map(|message| {
-            let best =
-                (0..arms).min_by(|&a, &b| mean(a, message, 0).total_cmp(&mean(b, message, 0)));
-            mean(best.unwrap_or(0), message, 1)
+    // The policy meets the weather that the oracle is charged for.
+    let runs: Vec<Vec<Outcome>> = (seeds..2 * seeds)
+        .map(|seed| {
+            let mut run = Run::new(*setting, chooser, link, seed);
+            let all: Vec<_> = (0..messages).map(|place| run.send(place)).collect();
+            all.into_iter().skip(warm_up).collect()
         })
         .collect();
-    let total = |run: &[Outcome]| run.iter().skip(warm_up).map(|one| one.seconds).sum::<f64>();
-    let all = |runs: &&Vec<Vec<Outcome>>| runs.iter().map(|run| total(run)).sum::<f64>();
-    let best_fixed = fixed.iter().min_by(|a, b| all(a).total_cmp(&all(b)));
-    let (mut relative, mut time, mut ideal, mut count) = (0.0, 0.0, 0.0, 0.0);
-    let mut against = Vec::new();
-    for seed in 0..seeds {
-        let run = run(cell, policy, seed);
-        for one in run.iter().skip(warm_up) {
-            relative += one.seconds / oracle[one.message] - 1.0;
-            time += one.seconds;
-            ideal += oracle[one.message];
-            count += 1.0;
-        }
-        let best = best_fixed.map_or(f64::INFINITY, |runs| total(&runs[super::index(seed)]));
-        against.push(total(&run) / best - 1.0);
-    }
-    let n = against.len() as f64;
-    let fixed_mean = against.iter().sum::<f64>() / n;
-    let variance =
-        against.iter().map(|one| (one - fixed_mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    let all = || runs.iter().flatten();
+    let total = |run: &[Outcome]| run.iter().map(Outcome::seconds).sum::<f64>();
+    let against = |arm: usize, seed: usize, run: &[Outcome]| {
+        let fixed_runs = &fixed.network_s[arm];
+        let theirs = fixed_runs.get(seed + super::index(seeds)).or(fixed_runs.first())?;
+        Some(total(run) / fixed.seconds(setting, arm, theirs).sum::<f64>() - 1.0)
+    };
+    let compared = |arm: usize| {
+        let runs = runs.iter().enumerate();
+        runs.filter_map(|(seed, run)| against(arm, seed, run)).collect::<Vec<f64>>()
+    };
+    let (ratios, identity) = (compared(*best_arm), compared(0));
+    let fixed_mean = mean(ratios.iter().copied());
+    let squares = ratios.iter().map(|one| (one - fixed_mean).powi(2)).sum::<f64>();
+    let n = ratios.len() as f64;
+    let error_of_mean = (squares / (n - 1.0).max(1.0) / n.max(1.0)).sqrt();
+    let arms = 0..setting.class.arms.len();
+    let usual = arms.max_by_key(|&arm| all().filter(|one| one.arm == arm).count());
     Regret {
-        relative: relative / count,
-        weighted: time / ideal - 1.0,
+        relative: mean(all().map(|one| one.seconds() / oracle[one.message] - 1.0)),
+        weighted: all().map(Outcome::seconds).sum::<f64>()
+            / all().map(|one| oracle[one.message]).sum::<f64>()
+            - 1.0,
         fixed: fixed_mean,
-        fixed_low: fixed_mean - 1.96 * (variance / n).sqrt(),
+        fixed_low: fixed_mean - 1.96 * error_of_mean,
+        identity: mean(identity.into_iter()),
+        best_arm: *best_arm,
+        usual_arm: usual.unwrap_or(0),
+        oracle_s: mean(oracle.iter().copied()),
+        error: mean(all().map(|one| (one.seconds() / one.expected_s).ln().abs())),
     }
+}
+
+/// Mean relative regret by message of runs in which the link changes: `each` messages on every
+/// link. The oracle takes for each link the arm with the least mean of those that had it all along.
+#[must_use]
+pub fn drift(
+    setting: &Setting<'_>,
+    links: &[&LinkConfig],
+    each: usize,
+    seeds: u64,
+    chooser: Chooser,
+) -> Vec<f64> {
+    let messages = each * links.len();
+    let run = |chooser: Chooser, seed: u64| -> Vec<f64> {
+        let mut run = Run::new(*setting, chooser, links[0], seed);
+        let mut send = |place: usize| {
+            run.change(links[place / each]);
+            run.send(place).seconds()
+        };
+        (0..messages).map(&mut send).collect()
+    };
+    let arms = setting.class.arms.len();
+    let by_message = |runs: &[Vec<f64>]| -> Vec<f64> {
+        (0..messages).map(|at| mean(runs.iter().map(|run| run[at]))).collect()
+    };
+    let fixed: Vec<(Vec<f64>, Vec<f64>)> = (0..arms)
+        .map(|arm| {
+            let runs = |from: u64| -> Vec<Vec<f64>> {
+                (from..from + seeds).map(|seed| run(Chooser::Fixed(arm), seed)).collect()
+            };
+            (by_message(&runs(0)), by_message(&runs(seeds)))
+        })
+        .collect();
+    let ours: Vec<Vec<f64>> = (seeds..2 * seeds).map(|seed| run(chooser, seed)).collect();
+    let ours = by_message(&ours);
+    let oracle = |part: usize| {
+        let sum = |arm: &usize| fixed[*arm].0[part * each..(part + 1) * each].iter().sum::<f64>();
+        (0..arms).min_by(|a, b| sum(a).total_cmp(&sum(b))).unwrap_or(0)
+    };
+    let best: Vec<usize> = (0..links.len()).map(oracle).collect();
+    (0..messages).map(|at| ours[at] / fixed[best[at / each]].1[at] - 1.0).collect()
 }

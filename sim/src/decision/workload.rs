@@ -1,5 +1,7 @@
 //! Messages with what each encoding makes of them, from a table that was measured.
 
+use std::fmt::Write;
+
 /// A message in one encoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coded {
@@ -49,6 +51,39 @@ impl Workload {
             Some(message) => Err(format!("{} lacks an encoding", message.name)),
             None => Ok(all),
         }
+    }
+
+    /// The table that [`Workload::read`] reads.
+    #[must_use]
+    pub fn write(&self) -> String {
+        let mut table = "message\tbytes\thead\tencoding\tcoded\tencode_s\tdecode_s\n".to_owned();
+        for Message { name, bytes, head_share, coded } in &self.messages {
+            for (arm, coded) in self.arms.iter().zip(coded).skip(1) {
+                let Coded { bytes: left, encode_s, decode_s } = coded;
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    table,
+                    "{name}\t{bytes}\t{head_share:.4}\t{arm}\t{left}\t{encode_s:.3e}\t{decode_s:.3e}"
+                );
+            }
+        }
+        table
+    }
+
+    /// The messages of each class: those whose names are alike up to the first dot.
+    #[must_use]
+    pub fn classes(&self) -> Vec<(String, Self)> {
+        let mut classes: Vec<(String, Self)> = Vec::new();
+        for message in &self.messages {
+            let name = message.name.split('.').next().unwrap_or_default();
+            let at = classes.iter().position(|(class, _)| class == name).unwrap_or_else(|| {
+                let arms = self.arms.clone();
+                classes.push((name.to_owned(), Self { arms, messages: Vec::new() }));
+                classes.len() - 1
+            });
+            classes[at].1.messages.push(message.clone());
+        }
+        classes
     }
 
     fn line(&mut self, line: &str) -> Option<()> {

@@ -34,8 +34,11 @@ impl RateAware {
     }
 }
 
-impl NetworkModel for RateAware {
-    fn seconds(&self, path: &Path, bytes: f64) -> f64 {
+impl RateAware {
+    /// Seconds that come from waiting (round trips of slow start, the delay, what the loss of the
+    /// last packets costs, what is queued already), and seconds of sending at the rate.
+    #[must_use]
+    pub fn parts(path: &Path, bytes: f64) -> (f64, f64) {
         let packets = path.packets(bytes);
         let wire_bits = 8.0 * (bytes.max(1.0) + packets * path.header_bytes);
         let rate = Self::sustained_bps(path);
@@ -56,6 +59,13 @@ impl NetworkModel for RateAware {
         let last = 1.0 - (1.0 - p).powf(packets.min(3.0));
         let tail = last * (2.0 * path.rtt_s + 0.1) + 1.3 * p * (path.rtt_s + 0.2) / (1.0 - p);
         let queued = 8.0 * path.backlog_bytes / path.rate_bps;
-        waits + wire_bits / rate + path.rtt_s / 2.0 + tail + queued
+        (waits + path.rtt_s / 2.0 + tail + queued, wire_bits / rate)
+    }
+}
+
+impl NetworkModel for RateAware {
+    fn seconds(&self, path: &Path, bytes: f64) -> f64 {
+        let (waiting, sending) = Self::parts(path, bytes);
+        waiting + sending
     }
 }

@@ -6,4 +6,5 @@ mod recursive;
 mod tests;
 
 pub use cubic::Cubic;
+pub(crate) use recursive::MOST_FIGURE;
 pub use recursive::{Prediction, Recursive};

@@ -136,7 +136,7 @@ fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
 }
 
 /// Most that a coefficient, or the variance of residuals, can be in a state.
-const MOST_FIGURE: f64 = 1e6;
+pub(crate) const MOST_FIGURE: f64 = 1e6;
 /// By this share of its trace a covariance may be off one without a negative direction: rounding.
 const ROUNDING: f64 = 1e-6;
 

@@ -56,12 +56,15 @@ fn a_rate_that_the_sender_held_back_is_not_the_links() {
     let mut estimate = fresh();
     estimate.transport(Transport { delivered_bytes_per_s: 100, ..counters(200, 10, 0) });
     assert_eq!(estimate.rate_bps().weight, 0.0);
-    estimate.transport(Transport {
-        delivered_bytes_per_s: 250_000,
+    let free = Transport {
+        delivered_bytes_per_s: 100_000,
         app_limited: false,
+        rtt: Duration::from_millis(300),
         ..counters(200, 10, 0)
-    });
-    assert!((estimate.rate_bps().value - 2e6).abs() < 1.0);
+    };
+    estimate.transport(free);
+    let wire = 8e5 * 1500.0 / 1448.0;
+    assert!((estimate.rate_bps().value - wire).abs() < 1.0, "the link is full: {estimate:?}");
 }
 
 #[test]
@@ -121,6 +124,7 @@ fn absurd_counters_leave_a_usable_path() {
         window_segments: u32::MAX,
         segment_bytes: u32::MAX,
         backlog_bytes: u64::MAX,
+        idle: Duration::MAX,
     };
     for counters in [absurd, Transport::default(), absurd] {
         estimate.transport(counters);
@@ -154,4 +158,52 @@ fn the_head_tells_text_from_noise() {
     for short in [&b"a"[..], b"ab", b"abc", b"abcd", &[0; 5000]] {
         assert!((0.0..=1.0).contains(&share_left(short)));
     }
+}
+
+#[test]
+fn a_message_of_one_packet_tells_a_slow_link_by_its_time() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(200), None);
+    let seconds = |rate: f64| 0.1 + 8.0 * 952.0 / rate;
+    (0..3).for_each(|_| estimate.took(900.0, seconds(9_600.0), true));
+    assert!((estimate.rate_bps().value / 9_600.0 - 1.0).abs() < 0.01, "{estimate:?}");
+    estimate.took(900.0, seconds(100.0), false);
+    estimate.took(900.0, f64::NAN, true);
+    estimate.took(900.0, -1.0, true);
+    assert!((estimate.rate_bps().value / 9_600.0 - 1.0).abs() < 0.01, "{estimate:?}");
+}
+
+#[test]
+fn a_message_that_takes_hardly_more_than_the_delay_tells_a_bound_alone() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(1), None);
+    (0..3).for_each(|_| estimate.took(60_000.0, 0.000_5 + 8.0 * 62_184.0 / 1e11, true));
+    assert!(estimate.rate_bps().value > 1e9, "{estimate:?}");
+    (0..3).for_each(|_| estimate.took(900.0, 0.000_5, true));
+    assert!(estimate.rate_bps().value > 1e9, "a short one tells nothing against it");
+}
+
+#[test]
+fn a_window_that_holds_back_is_not_the_links_rate() {
+    let mut estimate = fresh();
+    (0..5).for_each(|_| estimate.receipt(&train(2e6, 20)));
+    for at in 0..9 {
+        // The window's rate over a path of 200 ms without a queue.
+        let slow = Transport { delivered_bytes_per_s: 70_000, ..counters(200, 10 * at, 0) };
+        estimate.transport(slow);
+    }
+    assert!((estimate.rate_bps().value / 2e6 - 1.0).abs() < 0.05, "{estimate:?}");
+}
+
+#[test]
+fn a_window_falls_back_while_the_sender_is_idle() {
+    let mut estimate = fresh();
+    let window = |estimate: &Estimate| estimate.path().start_window;
+    let wide = Transport { window_segments: 80, ..counters(200, 10, 0) };
+    estimate.transport(wide);
+    assert!((window(&estimate) - 80.0).abs() < 1e-9);
+    estimate.transport(Transport { idle: Duration::from_millis(900), ..wide });
+    assert!((window(&estimate) - 20.0).abs() < 1e-9, "two timeouts of 400 ms");
+    estimate.transport(Transport { idle: Duration::MAX, ..wide });
+    assert!((window(&estimate) - 10.0).abs() < 1e-9);
+    estimate.transport(Transport { idle: Duration::MAX, window_segments: 2, ..wide });
+    assert!((window(&estimate) - 2.0).abs() < 1e-9, "what loss made of it stays");
 }

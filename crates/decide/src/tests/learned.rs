@@ -297,3 +297,34 @@ fn a_fixed_policy_is_obeyed_whatever_comes_but_where_it_may_not_be() {
     let decision = ask(&mut fixed, &xml(1e4), &path(1e9, 0.1), Objective::Time, |_| false);
     assert_eq!(decision.chosen.arm, Arm::IDENTITY);
 }
+
+#[test]
+fn what_one_arm_showed_of_a_class_is_expected_of_those_that_nobody_tried() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let subject = xml(200_000.0);
+    let before = learned.models().expect(&subject, Arm(2)).unwrap();
+    let seen = Seen { bytes: 4_000.0, encode_s: Some(0.001), decode_s: None };
+    let plain = learned.models().expect(&subject, Arm(1)).unwrap();
+    (0..3).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
+    let after = learned.models().expect(&subject, Arm(2)).unwrap();
+    let (shown, expected) = (4_000.0 / plain.bytes, after.bytes / before.bytes);
+    assert!(shown < 0.5 && (expected / shown - 1.0).abs() < 0.3, "{shown} {expected}");
+    // Once it was tried, its own figures count.
+    let own = Seen { bytes: before.bytes, ..seen };
+    (0..10).for_each(|_| learn(&mut learned, &subject, Arm(2), own));
+    let found = learned.models().expect(&subject, Arm(2)).unwrap();
+    assert!((found.bytes / before.bytes - 1.0).abs() < 0.1, "{found:?}");
+}
+
+#[test]
+fn what_short_messages_teach_of_waiting_is_not_held_against_long_ones() {
+    use crate::network::{NetworkModel, RateAware};
+    let mut learned = Learned::new(Models::new(priors()));
+    let path = path(100e6, 0.1);
+    for _ in 0..20 {
+        took(&mut learned, &path, 2e3, 2.0 * RateAware.seconds(&path, 2e3));
+    }
+    let ratio = |bytes| learned.network().seconds(&path, bytes) / RateAware.seconds(&path, bytes);
+    assert!((ratio(2e3) - 2.0).abs() < 0.1, "{}", ratio(2e3));
+    assert!(ratio(50e6) < 1.3, "{}", ratio(50e6));
+}

@@ -162,13 +162,14 @@ fn arms_are_told_by_their_names() {
     // Another order, one that is new, one that is gone.
     let names = ["identity", "zstd:3", "brotli:5"];
     let priors = vec![Prior::IDENTITY, prior(0.6, 200e6), prior(0.5, 30e6)];
-    let unseen = Models::new(priors.clone()).expect(&subject(PROBE), Arm(2));
+    let elsewhere = Subject { class: u64::MAX, ..subject(PROBE) };
+    let unseen = Models::new(priors.clone()).expect(&elsewhere, Arm(2));
     let mut other = Learned::new(Models::new(priors));
     other.restore(&names, &bytes).unwrap();
     assert_eq!(other.models().expect(&subject(PROBE), Arm(1)), Some(expected));
     assert_eq!(other.models().classes(), policy.models().classes());
-    // The new one knows what its prior says.
-    let new = other.models().expect(&subject(PROBE), Arm(2)).unwrap();
+    // The new one knows what its prior says, but of classes that others have taught.
+    let new = other.models().expect(&elsewhere, Arm(2)).unwrap();
     assert_eq!(Some(new.bytes), unseen.map(|unseen| unseen.bytes));
 
     // Fewer arms than names: those beyond are nobody's.
