@@ -244,3 +244,21 @@ fn a_trial_of_speed_counts_until_messages_tell() {
     // Of an arm that does not exist nothing is believed.
     restarted.observe(&Observation::Speed { arm: Arm(9), encode: Some(slow), decode: None });
 }
+
+/// Learning with such a covariance would go astray without end.
+#[test]
+fn a_covariance_with_a_negative_direction_is_refused() {
+    let bytes = saved(&fresh());
+    // Behind the head and two coefficients: the upper triangle of two features.
+    let triangle = 4 + ARMS.iter().map(|name| 2 + name.len()).sum::<usize>() + 16;
+    let figure = |at: usize| f64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+    let most = (figure(triangle) * figure(triangle + 16)).sqrt();
+    let with = |together: f64| {
+        let mut bytes = bytes.clone();
+        bytes[triangle + 8..triangle + 16].copy_from_slice(&together.to_le_bytes());
+        fresh().restore(&ARMS, &bytes)
+    };
+    assert_eq!(with(0.99 * most), Ok(()));
+    assert!(matches!(with(1.01 * most), Err(Error::Damaged(_))));
+    assert!(matches!(with(-1.01 * most), Err(Error::Damaged(_))));
+}

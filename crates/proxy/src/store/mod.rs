@@ -29,6 +29,8 @@ use write::{Job, Writer};
 /// Facts that wait for the disk. Beyond it they are left out of the history: a disk that stalls
 /// must hold nobody up.
 const MAX_WAITING: usize = 512;
+/// A disk that stays slow or full is told of once in so long.
+const TOLD_PAUSE: Duration = Duration::from_secs(60);
 /// How long the end of the process waits for the disk.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -66,8 +68,8 @@ pub struct Store {
     thread: Option<JoinHandle<()>>,
     policy: &'static str,
     learned: Learned,
-    /// Whether the last fact found no room.
-    overrun: bool,
+    /// When it was last told that facts find no room.
+    told: Option<Instant>,
 }
 
 impl Store {
@@ -85,7 +87,7 @@ impl Store {
             .name("store".to_owned())
             .spawn(move || writer.run(&waiting))
             .map_err(Error::system("start the thread of the store"))?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), policy, learned, overrun: false })
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), policy, learned, told: None })
     }
 
     /// What had been learned when the store was opened.
@@ -112,10 +114,10 @@ impl Store {
             Err(TrySendError::Full(_)) => true,
             Err(TrySendError::Disconnected(_)) => return,
         };
-        if full && !self.overrun {
+        if full && self.told.is_none_or(|told| told.elapsed() > TOLD_PAUSE) {
+            self.told = Some(Instant::now());
             tracing::warn!("the store's disk is slow: the history has gaps");
         }
-        self.overrun = full;
     }
 
     /// Waits until all that was handed in is committed; false if something was not, or if that

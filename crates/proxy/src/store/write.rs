@@ -1,11 +1,13 @@
 //! The thread that writes: takes what has come, commits it at once.
 
 use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::Instant;
 
 use record::decision::{Decision, Direction, Outcome};
 use record::event::Fact;
 use rusqlite::params;
 
+use super::TOLD_PAUSE;
 use super::file::{File, is_damage};
 
 /// Jobs in one transaction, at most: what has come by then is committed.
@@ -35,8 +37,8 @@ pub(super) struct Writer {
     file: File,
     /// Decisions and bytes in the history; `None`: to be counted.
     held: Option<Held>,
-    /// The last attempt failed, and that was told.
-    failing: bool,
+    /// When a failure was last told.
+    told: Option<Instant>,
     /// Something was lost since the last flush.
     lost: bool,
 }
@@ -53,7 +55,7 @@ const ROW_BYTES: &str = "length(exchange) + length(service) + length(reason) \
 
 impl Writer {
     pub(super) fn new(file: File) -> Self {
-        Self { file, held: None, failing: false, lost: false }
+        Self { file, held: None, told: None, lost: false }
     }
 
     /// Runs until nobody can ask for anything any more.
@@ -62,9 +64,8 @@ impl Writer {
         while let Ok(first) = jobs.recv() {
             batch.push(first);
             batch.extend(jobs.try_iter().take(MAX_BATCH - 1));
-            match self.commit(&batch) {
-                Ok(()) => self.failing = false,
-                Err(error) => self.failed(&error, &batch),
+            if let Err(error) = self.commit(&batch) {
+                self.failed(&error, &batch);
             }
             for job in batch.drain(..) {
                 if let Job::Flush(done) = job {
@@ -86,7 +87,8 @@ impl Writer {
             }
         }
         self.lost = true;
-        if !std::mem::replace(&mut self.failing, true) {
+        if self.told.is_none_or(|told| told.elapsed() > TOLD_PAUSE) {
+            self.told = Some(Instant::now());
             tracing::warn!(%error, "the store cannot be written: its history has gaps");
         }
     }
