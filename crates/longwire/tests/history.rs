@@ -230,6 +230,10 @@ fn a_pair_that_is_killed_goes_on_with_what_it_knew() {
     let service = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
     let before = fetch(&service.1, &store, 12);
     let again = fetch(&service.1, &store, 1);
+    // The outcomes were learned from once and for all, not to be learned from again.
+    let place = Place { directory: store.clone(), history_rows: 999, history_bytes: 1 << 20 };
+    let left = Store::open(&place, "learned").unwrap().take_learned();
+    assert!(left.state.is_some() && left.since.len() == 1, "{}", left.since.len());
     let (first, last, restarted) = (&before[0], &before[11], &again[0]);
     // What each expected of the encoding that the last went in.
     let expected = |entry: &Entry| {

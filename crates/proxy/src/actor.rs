@@ -289,10 +289,7 @@ impl<S> Actor<S> {
     /// Saves what was learned since it was last saved.
     fn save(&mut self) {
         if let (Some(_), Some(store)) = (self.save_at.take(), &mut self.store) {
-            let learned = self.relay.learned();
-            if !learned.is_empty() {
-                store.save_learned(learned);
-            }
+            save(&self.relay, store);
         }
     }
 }
@@ -314,6 +311,17 @@ fn restore(relay: &mut Relay, store: &mut Store) {
         if let (Some(decision), Some(outcome)) = (&entry.decision, &entry.outcome) {
             relay.learn_from(decision, outcome);
         }
+    }
+    // A process that is always killed early must not have ever more to learn again.
+    if !learned.since.is_empty() {
+        save(relay, store);
+    }
+}
+
+fn save(relay: &Relay, store: &mut Store) {
+    let learned = relay.learned();
+    if !learned.is_empty() {
+        store.save_learned(learned);
     }
 }
 

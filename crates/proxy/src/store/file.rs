@@ -116,7 +116,8 @@ impl File {
 
     /// Decisions whose outcome came after what was learned was last saved, oldest first.
     pub(super) fn unsaved(&self) -> Vec<Entry> {
-        let select = format!("SELECT {COLUMNS} FROM history WHERE unsaved ORDER BY id LIMIT ?");
+        let newest = "SELECT * FROM history WHERE unsaved ORDER BY id DESC LIMIT ?";
+        let select = format!("SELECT {COLUMNS} FROM ({newest}) ORDER BY id");
         let found = self
             .connection
             .prepare(&select)
