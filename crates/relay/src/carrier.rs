@@ -8,7 +8,7 @@ use decide::estimate::Estimate;
 use proto::stream::{self, Frame, Machine};
 
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
-use crate::receipts::Awaited;
+use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
 
 /// Frames of an answer that is sent again after its carrier broke.
@@ -49,6 +49,10 @@ pub(crate) struct Carrier {
     pub(crate) jumps: u32,
     /// When the transport's counters were asked for last.
     pub(crate) measured_at: Option<Duration>,
+    /// Segments that the transport has sent again.
+    pub(crate) retransmitted: u32,
+    /// What the next counters decide about.
+    pub(crate) took: Option<Took>,
     /// Bytes given to the shell, and bytes that came.
     pub(crate) transmitted: u64,
     pub(crate) received: u64,
@@ -82,6 +86,8 @@ impl Carrier {
             jumps: estimate.jumps(),
             estimate,
             measured_at: None,
+            retransmitted: 0,
+            took: None,
             transmitted: 0,
             received: 0,
             awaited: BTreeMap::new(),

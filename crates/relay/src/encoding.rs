@@ -1,7 +1,7 @@
 //! The encodings of the pair, and who chooses among them.
 
 use codec::Options;
-use decide::arm::{Prior, Speed};
+use decide::arm::Prior;
 use decide::fixed::Fixed;
 use decide::learned::Learned;
 use decide::models::Models;
@@ -176,42 +176,10 @@ fn named(name: &str) -> Result<Options, codec::Error> {
     Ok(Options { window_log: options.window_log.min(most), ..options })
 }
 
-/// What is expected of an encoding before it was seen at work: XML on a processor of some years
-/// ago. Columns: codec, level, the logarithm of what is left beyond what a fast coder leaves of the
-/// head, millions of bytes a second that go in and that come out again, µs whatever the length.
-const PRIORS: [(&str, i8, f64, f64, f64, f64); 15] = [
-    ("deflate", 1, 0.0, 90.0, 250.0, 30.0),
-    ("deflate", 6, -0.12, 40.0, 250.0, 40.0),
-    ("deflate", 9, -0.13, 15.0, 250.0, 40.0),
-    ("zstd", -7, 0.4, 500.0, 900.0, 20.0),
-    ("zstd", 1, 0.0, 250.0, 700.0, 30.0),
-    ("zstd", 3, -0.07, 150.0, 700.0, 40.0),
-    ("zstd", 9, -0.16, 40.0, 700.0, 100.0),
-    ("zstd", 19, -0.26, 2.5, 600.0, 500.0),
-    ("brotli", 4, -0.10, 60.0, 300.0, 100.0),
-    ("brotli", 5, -0.20, 35.0, 300.0, 200.0),
-    ("brotli", 9, -0.24, 12.0, 300.0, 300.0),
-    ("brotli", 11, -0.34, 0.6, 250.0, 500.0),
-    ("xmill", 1, -0.15, 25.0, 80.0, 200.0),
-    ("xmill", 5, -0.25, 12.0, 80.0, 400.0),
-    ("xmill", 9, -0.55, 3.0, 5.0, 1500.0),
-];
-
-/// The prior of the nearest level that the table knows.
+/// What is expected of an encoding before it was seen at work. One that nothing is known of is not
+/// expected to do anything.
 fn prior(options: Options) -> Prior {
-    let name = options.codec().map_or("", |codec| codec.name());
-    let far = |level: i8| options.level.abs_diff(level);
-    let rows = PRIORS.iter().filter(|row| row.0 == name);
-    let Some(&(_, _, left, encode, decode, fixed)) = rows.min_by_key(|row| far(row.1)) else {
-        return Prior::IDENTITY;
-    };
-    let speed = |megabytes: f64| Speed { fixed_s: fixed / 1e6, per_byte_s: 1e-6 / megabytes };
-    Prior {
-        size: [left, 1.0, 0.02, -0.1],
-        overhead_bytes: 8.0,
-        encode: speed(encode),
-        decode: speed(decode),
-    }
+    decide::prior::of(&options.label()).unwrap_or(Prior::IDENTITY)
 }
 
 #[cfg(test)]

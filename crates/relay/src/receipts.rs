@@ -46,6 +46,8 @@ pub(crate) struct Departure {
     first: Duration,
     /// Bytes that the carrier had been given before it.
     before: u64,
+    /// Segments that the carrier's transport had sent again before it.
+    retransmitted: u32,
     /// How long it had nothing to send though more was to come.
     idle: Duration,
     idle_since: Option<Duration>,
@@ -63,6 +65,15 @@ pub(crate) struct Awaited {
     network_s: f64,
     /// What it was encoded in has been learned from.
     learned: bool,
+}
+
+/// How long a half took that left at once, unless the transport's next counters say that some of it
+/// was sent again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Took {
+    bytes: f64,
+    seconds: f64,
+    retransmitted: u32,
 }
 
 /// A half on its way in, as this side saw it come.
@@ -139,7 +150,12 @@ impl Relay {
 
     pub(crate) fn transport(&mut self, id: CarrierId, transport: Transport) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.retransmitted = transport.retransmitted;
         carrier.estimate.transport(transport);
+        if let Some(Took { bytes, seconds, retransmitted }) = carrier.took.take() {
+            let unbroken = retransmitted == transport.retransmitted;
+            carrier.estimate.took(bytes, seconds, unbroken);
+        }
         self.notice_jump(id);
     }
 
@@ -173,6 +189,7 @@ impl Relay {
         let departure = exchange.departure.get_or_insert(Departure {
             first: now,
             before: carrier.transmitted,
+            retransmitted: carrier.retransmitted,
             idle: Duration::ZERO,
             idle_since: None,
         });
@@ -265,6 +282,12 @@ impl Relay {
             unbroken: steady,
         });
         let path = awaited.choice.path;
+        if steady && awaited.carried as f64 <= path.start_window * path.segment_bytes {
+            let (bytes, retransmitted) = (awaited.carried as f64, departure.retransmitted);
+            carrier.took = Some(Took { bytes, seconds: network_s, retransmitted });
+            // What the counters say now belongs to it.
+            carrier.measured_at = None;
+        }
         let decode_s =
             (awaited.choice.arm != Arm::IDENTITY).then_some(receipt.decode.as_secs_f64());
         awaited.learn(&mut *self.policy, decode_s);
