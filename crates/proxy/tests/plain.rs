@@ -216,20 +216,29 @@ async fn profiles_that_nobody_can_mean_are_ignored_with_an_event() {
 }
 
 #[tokio::test]
-async fn a_soap_header_block_passes_untouched() {
+async fn a_soap_header_block_is_heeded_and_passes_untouched() {
     let origin = Origin::start().await;
-    let (_gateway, plain) = plain("").await;
-    for version in proto::profile::soap::Version::ALL {
-        let (block, envelope) =
-            (proto::profile::soap::encode_block(&profile(1e-9), version), version.namespace());
+    let (gateway, plain) = plain("admin = '127.0.0.1:0'").await;
+    let filler = String::from_utf8(text_like(60_000, 7)).unwrap().replace(['<', '>'], "");
+    let answer = async |block: &str, envelope: &str| {
         let message = format!(
             "<e:Envelope xmlns:e=\"{envelope}\"><e:Header>{block}</e:Header>\
-             <e:Body><get xmlns=\"urn:x\"/></e:Body></e:Envelope>"
+             <e:Body><get xmlns=\"urn:x\">{filler}</get></e:Body></e:Envelope>"
         );
         let fields = "Content-Type: text/xml\r\nAccept-Encoding: gzip\r\n";
         let answer = send(plain, "POST", &origin.url("/echo"), fields, message.as_bytes()).await;
         assert_eq!(decoded(&answer), message.as_bytes());
+        answer.has("content-encoding: gzip")
+    };
+    for version in proto::profile::soap::Version::ALL {
+        let soap = version.namespace();
+        let block = |profile: &Profile| proto::profile::soap::encode_block(profile, version);
+        assert!(answer(&block(&profile(1e-9)), soap).await);
+        // Its decoder is slower than the link.
+        assert!(!answer(&block(&profile(1.2e-4)), soap).await);
+        assert!(answer(&block(&profile(-1.0)), soap).await);
     }
+    eventually(|| metric(&gateway, "longwire_ignored_total{what=\"profile\"} 2")).await;
 }
 
 #[tokio::test]

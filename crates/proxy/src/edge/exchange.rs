@@ -9,7 +9,6 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use proto::bhttp;
@@ -47,7 +46,7 @@ struct Admitted {
     asked: Asked,
     version: http::Version,
     upgrade: OnUpgrade,
-    body: Incoming,
+    body: AnyBody,
     fallback: Fallback,
     /// Index of the service's settings.
     service: Option<usize>,
@@ -68,7 +67,7 @@ impl Exchanges {
     /// Serves one request; what goes wrong before the answer's head becomes an answer of our own.
     pub(crate) async fn serve(
         &self,
-        request: Request<Incoming>,
+        request: Request<AnyBody>,
         broken: Arc<AtomicBool>,
         alive: mpsc::Sender<()>,
     ) -> Response<ClientBody> {
@@ -112,7 +111,7 @@ impl Exchanges {
     /// Understands a request and finds what is set for its service.
     fn admit(
         &self,
-        mut request: Request<Incoming>,
+        mut request: Request<AnyBody>,
         alive: mpsc::Sender<()>,
     ) -> Result<Admitted, Refusal> {
         let upgrade = hyper::upgrade::on(&mut request);
@@ -371,7 +370,7 @@ impl Answer {
 }
 
 /// Resolves only when the request's body stops for a reason of its own.
-async fn until_stopped(pump: &mut Pump<Watched<Incoming>>) -> Stop {
+async fn until_stopped(pump: &mut Pump<Watched<AnyBody>>) -> Stop {
     match pump.run().await {
         Ok(()) | Err(Stop::Ended) => std::future::pending().await,
         Err(stop) => stop,
@@ -379,7 +378,7 @@ async fn until_stopped(pump: &mut Pump<Watched<Incoming>>) -> Stop {
 }
 
 /// Tells the relay that a request's body will not be whole.
-fn stopped(pump: &mut Pump<Watched<Incoming>>, stop: Stop) -> Refusal {
+fn stopped(pump: &mut Pump<Watched<AnyBody>>, stop: Stop) -> Refusal {
     let (kind, reason) = match stop {
         Stop::Ended => (CauseKind::AnsweredEarly, "the exchange is over".to_owned()),
         Stop::Broken(error) => (CauseKind::ClientGone, format!("the client left: {error}")),

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{Request, Response};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use relay::{CarrierId, Head};
 use tokio::net::TcpListener;
@@ -141,6 +142,7 @@ impl Answer for Exchanges {
         connection: Arc<Connection>,
     ) -> Response<ClientBody> {
         let broken = Arc::clone(&connection.broken);
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         self.serve(request, broken, connection.alive.clone()).await
     }
 }

@@ -18,6 +18,7 @@ use crate::flow::{self, AnyBody, Pump, RelayBody, Stop, Watched};
 use crate::mailbox::{Port, Sender};
 use crate::origin::{Client, OriginBody, Request};
 use crate::pattern::Target;
+use crate::plain::Accepted;
 use crate::upstream::host_and_port;
 
 /// How long an origin that ignores Expect is waited for before the body flows anyway (RFC 9110
@@ -181,7 +182,10 @@ impl Origins {
             headers.append(header::CONNECTION, HeaderValue::from_static("te"));
         }
         let pass = service.is_some_and(|service| service.pass_accept_encoding);
-        if !pass && !headers.contains_key(header::RANGE) && !forbids_identity(&headers) {
+        if !pass
+            && !headers.contains_key(header::RANGE)
+            && !Accepted::of(&headers).forbids_identity()
+        {
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         fields::add_via(&mut headers, http::Version::HTTP_11, &self.pseudonym);
@@ -249,47 +253,10 @@ fn response(status: StatusCode, headers: &HeaderMap) -> Head {
     Head::Response(bhttp::Response { status: status.as_u16(), fields })
 }
 
-/// Whether the client takes no answer without a coding (RFC 9110 §12.5.3).
-fn forbids_identity(headers: &HeaderMap) -> bool {
-    let (mut any, mut identity) = (None, None);
-    for token in fields::tokens(headers, &header::ACCEPT_ENCODING) {
-        let (coding, parameters) = token.split_once(';').unwrap_or((&token, ""));
-        let weight = parameters.trim().strip_prefix("q=").map(|q| q.trim().parse::<f32>());
-        let refused = matches!(weight, Some(Ok(weight)) if weight == 0.0);
-        match coding.trim() {
-            "*" => any = Some(refused),
-            "identity" => identity = Some(refused),
-            _ => {}
-        }
-    }
-    identity.or(any).unwrap_or(false)
-}
-
 fn bad_request(reason: String) -> Cause {
     Cause { kind: CauseKind::BadRequest, reason }
 }
 
 fn failed(reason: &str) -> Cause {
     Cause { kind: CauseKind::OriginFailed, reason: reason.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn identity_is_forbidden_only_in_so_many_words() {
-        for (value, expected) in [
-            ("gzip, br", false),
-            ("identity;q=0, gzip", true),
-            ("gzip;q=1.0, *;q=0", true),
-            ("*;q=0.000, identity", false),
-            ("identity; q=0.5", false),
-            ("", false),
-        ] {
-            let value_header = HeaderValue::from_str(value).unwrap();
-            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, value_header)]);
-            assert_eq!(forbids_identity(&headers), expected, "{value}");
-        }
-    }
 }

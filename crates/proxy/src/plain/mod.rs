@@ -11,6 +11,7 @@ mod body;
 mod choice;
 mod head;
 mod profiles;
+mod soap;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -32,10 +33,12 @@ use record::decision::Direction;
 use record::event::Fact;
 use tokio::sync::Semaphore;
 
+pub(crate) use self::accept::Accepted;
 use self::body::{Block, Blocks, Pipe, pipe};
 use self::choice::{Choice, Chooser, Facts};
 use self::head::Asked;
 use self::profiles::{Profiles, Told};
+use self::soap::{Heard, Overheard};
 use crate::actor::{Handle, Message as ToActor};
 use crate::edge::{ClientBody, Exchanges};
 use crate::fields;
@@ -278,20 +281,27 @@ impl Answer for Plain {
         connection: Arc<Connection>,
     ) -> Response<ClientBody> {
         let (mut head, body) = request.into_parts();
-        let told = self.profiles.take(&mut head.headers);
+        let by_field = self.profiles.take(&mut head.headers);
         let asked = Asked::new(&head);
         let (target, service) = self.exchanges.service(&head).unwrap_or_default();
         if !self.exchanges.passes_accept_encoding(service) {
             asked.ask_for_identity(&mut head.headers);
         }
+        let broken = Arc::clone(&connection.broken);
+        let heard = (by_field.is_none() && soap::may_be_soap(&head.headers)).then(Heard::default);
+        let body = match heard.clone() {
+            Some(heard) => Overheard::new(body, heard).map_err(Into::into).boxed_unsync(),
+            None => body.map_err(Into::into).boxed_unsync(),
+        };
+        let request = Request::from_parts(head, body);
+        let serving = self.exchanges.serve(request, Arc::clone(&broken), connection.alive.clone());
+        let (mut parts, body) = serving.await.into_parts();
+        let by_block = || Some(self.profiles.read(heard?.profile()?));
+        let told = by_field.or_else(by_block).unwrap_or_default();
         if let Some(reason) = &told.ignored {
             let (what, reason) = ("profile".to_owned(), reason.clone());
             self.tell(Fact::Ignored { what, reason }).await;
         }
-        let broken = Arc::clone(&connection.broken);
-        let request = Request::from_parts(head, body);
-        let serving = self.exchanges.serve(request, Arc::clone(&broken), connection.alive.clone());
-        let (mut parts, body) = serving.await.into_parts();
         if told.wanted {
             parts.headers.insert(WANTED_FIELD, HeaderValue::from_static("?1"));
         }

@@ -43,14 +43,14 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// Takes the field off a request: it is for this hop.
-    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Told {
+    /// Takes the field off a request: it is for this hop. None where there is no such field.
+    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Option<Told> {
         let values: Vec<_> = headers.get_all(FIELD).iter().cloned().collect();
         headers.remove(FIELD);
         match values.as_slice() {
-            [] => Told::default(),
-            [value] => self.read(decode_field(value.as_bytes())),
-            _ => ignored("the field is there more than once".to_owned()),
+            [] => None,
+            [value] => Some(self.read(decode_field(value.as_bytes()))),
+            _ => Some(ignored("the field is there more than once".to_owned())),
         }
     }
 
@@ -117,8 +117,8 @@ mod tests {
         let value = HeaderValue::from_str(&encode_field(profile)).unwrap();
         headers.insert(FIELD, value);
         let told = profiles.take(&mut headers);
-        assert!(headers.is_empty());
-        told
+        assert!(headers.is_empty() && profiles.take(&mut headers).is_none());
+        told.unwrap()
     }
 
     #[test]
