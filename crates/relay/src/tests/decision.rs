@@ -159,8 +159,8 @@ fn a_receipt_makes_an_outcome_whose_errors_add_up() {
     let decode = Duration::from_micros(300);
     side.hears(Receipt { exchange, decode, tail: decode, ..Receipt::default() }.frame());
     let [outcome] = side.outcomes()[..] else { panic!("{:?}", side.facts) };
-    assert_eq!(outcome.actual.bytes as usize, body_bytes(&frames));
-    assert_eq!(outcome.body_bytes as usize, xml(500).len());
+    assert_eq!(outcome.actual.bytes, body_bytes(&frames) as u64);
+    assert_eq!(outcome.body_bytes, xml(500).len() as u64);
     // Half of the first guess of the round trip is the receipt's own way.
     assert!((outcome.actual.network_s - (0.080 - 0.0003 - 0.050)).abs() < 1e-9, "{outcome:?}");
     let error = outcome.actual.total_s() - outcome.expected.total_s();
@@ -199,7 +199,7 @@ fn what_is_no_receipt_harms_nobody_and_does_not_flood_the_log() {
     let mut side = Side::new(auto());
     side.posts(&xml(500), None);
     for at in 0..1000_u32 {
-        let junk: Vec<u8> = (0..at % 40).map(|byte| (byte * 37 + at) as u8).collect();
+        let junk: Vec<u8> = (0..at % 40).map(|byte| (byte * 37 + at).to_le_bytes()[0]).collect();
         side.hears(Frame::Control(Receipt::KIND, junk.into()));
         // Of exchanges that never were.
         let receipt = Receipt { exchange: 1 << 40, ..Receipt::default() };
@@ -312,7 +312,7 @@ fn a_first_encoding_that_disappoints_is_followed_by_another_in_a_context_of_its_
     let mut state = 1_u32;
     let mut letter = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        b'a' + (state >> 27) as u8 % 26
+        b'a' + state.to_le_bytes()[3] % 26
     };
     let mut tried = 0;
     let mut side = Side::new(auto());
