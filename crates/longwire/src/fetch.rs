@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use record::result::{Exchange, Fetch};
+use services::benchmark::{self, Class, Form};
 use services::client::{Config, Plan, Progress, Target, fetch, url_plan};
 use services::tracks::FILE_COUNT;
 use services::tracks::client::{Api, parse_numbers, plan};
@@ -24,6 +25,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
+    Benchmark(BenchmarkArgs),
     Tracks(TracksArgs),
     Url(UrlArgs),
 }
@@ -44,8 +46,37 @@ struct TracksArgs {
     #[arg(long, value_name = "NAME", value_enum)]
     api: ApiName,
     /// Which of the 22 files, in which order, such as 1,2,5-9 (default: all).
-    #[arg(long, value_name = "LIST", value_parser = numbers)]
+    #[arg(long, value_name = "LIST", value_parser = tracks)]
     tracks: Option<Numbers>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Answers of `longwire serve benchmark` (NAM), over and over.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire fetch benchmark --url http://127.0.0.1:8080 --class medium
+  longwire fetch benchmark --url http://b:8080 --queries 12,20,3 --count 30 --warm-up 20 --json
+  longwire fetch benchmark --url http://b:8080 --form compact --proxy http://127.0.0.1:3128")]
+struct BenchmarkArgs {
+    /// The service, such as http://127.0.0.1:8080.
+    #[arg(long, value_name = "URL", value_parser = target)]
+    url: Target,
+    /// How the answers are written: soap, compact or pretty.
+    #[arg(long, value_name = "NAME", default_value = "soap", value_parser = form)]
+    form: Form,
+    /// Queries by the size of their answers: small, medium, large, huge, or mixed for all but huge.
+    #[arg(long, value_name = "NAME", default_value = "mixed", value_parser = class,
+        conflicts_with = "queries")]
+    class: Class,
+    /// Which of the 22 queries, in which order, such as 12,20,1-5.
+    #[arg(long, value_name = "LIST", value_parser = queries)]
+    queries: Option<Numbers>,
+    /// How many answers in the measured pass, from the first query again when all were asked
+    /// (default: each query once), at most 100000.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    count: Option<u32>,
     #[command(flatten)]
     common: Common,
 }
@@ -123,7 +154,7 @@ impl From<ApiName> for Api {
     }
 }
 
-/// Numbers of tracks (a type of its own: clap takes a bare `Vec` for a repeated option).
+/// Numbers of tracks or queries (a type of its own: clap takes a bare `Vec` for a repeated option).
 #[derive(Clone)]
 struct Numbers(Vec<usize>);
 
@@ -133,6 +164,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         What::Tracks(args) => {
             let numbers = args.tracks.map_or_else(|| (1..=FILE_COUNT).collect(), |list| list.0);
             (plan(&args.url, args.api.into(), &numbers), args.common)
+        }
+        What::Benchmark(args) => {
+            let queries = args.queries.map_or_else(|| args.class.queries().to_vec(), |list| list.0);
+            let count = args.count.map_or(queries.len(), |count| count as usize);
+            (benchmark::client::plan(&args.url, args.form, &queries, count), args.common)
         }
         What::Url(args) => (url_plan(&args.url, args.count as usize), args.common),
     };
@@ -229,8 +265,21 @@ fn target(text: &str) -> Result<Target, services::Error> {
     Target::parse(text)
 }
 
-fn numbers(text: &str) -> Result<Numbers, services::Error> {
-    parse_numbers(text).map(Numbers)
+fn form(name: &str) -> Result<Form, String> {
+    let found = Form::ALL.into_iter().find(|form| form.name() == name);
+    found.ok_or_else(|| format!("one of {}", Form::ALL.map(Form::name).join(", ")))
+}
+
+fn class(name: &str) -> Result<Class, String> {
+    Class::parse(name).ok_or_else(|| format!("one of {}", Class::ALL.map(Class::name).join(", ")))
+}
+
+fn tracks(text: &str) -> Result<Numbers, services::Error> {
+    parse_numbers(text, "track").map(Numbers)
+}
+
+fn queries(text: &str) -> Result<Numbers, services::Error> {
+    parse_numbers(text, "query").map(Numbers)
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

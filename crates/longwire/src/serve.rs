@@ -2,14 +2,14 @@
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use services::server::{Chunking, Compression, Settings, Timeouts};
-use services::tracks::DEFAULT_SEED;
-use services::tracks::server::{Config, Server};
+use services::server::{Chunking, Compression, Server, Settings, Timeouts};
+use services::{benchmark, tracks};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -25,6 +25,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Service {
+    Benchmark(BenchmarkArgs),
     Tracks(TracksArgs),
 }
 
@@ -49,7 +50,39 @@ struct TracksArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     listen: SocketAddr,
     /// Seed of the files: the same seed gives the same files everywhere.
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_SEED)]
+    #[arg(long, value_name = "N", default_value_t = tracks::DEFAULT_SEED)]
+    seed: u64,
+    /// TCP congestion control of the connections, such as cubic (default: the system's).
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    #[command(flatten)]
+    parameters: Parameters,
+}
+
+/// Answers of the 22 TPC-H queries (NAM) as XML and as SOAP 1.1: files of yours, or tables of
+/// chance with the same shapes.
+///
+/// Prints one line, `listening on ADDRESS`, when it is ready; logs go to stderr. SIGTERM and Ctrl-C
+/// end it after the exchanges under way.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  longwire serve benchmark --listen 127.0.0.1:8080
+  curl http://127.0.0.1:8080/q/12/soap
+  interop/tpch-files tpch && longwire serve benchmark --files tpch
+
+docs/parameters.md defines each parameter from --keep-alive-timeout on.
+
+RUST_LOG chooses what is logged (default: info).")]
+struct BenchmarkArgs {
+    /// Address and port to listen at; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
+    listen: SocketAddr,
+    /// Directory with the answers, each q01.soap.xml or the like (default: generated ones).
+    #[arg(long, value_name = "DIR", conflicts_with = "seed")]
+    files: Option<PathBuf>,
+    /// Seed of generated answers: the same seed gives the same everywhere.
+    #[arg(long, value_name = "N", default_value_t = benchmark::DEFAULT_SEED)]
     seed: u64,
     /// TCP congestion control of the connections, such as cubic (default: the system's).
     #[arg(long, value_name = "NAME")]
@@ -152,26 +185,38 @@ impl From<Parameters> for Settings {
 
 /// Runs the command until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Service::Tracks(args) = args.service;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     // Only fails where the process has a subscriber already, which then logs.
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
     let _ = log.with_ansi(stderr().is_terminal()).try_init();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(WORKERS).enable_all().build();
-    runtime.context("cannot start the runtime")?.block_on(serve(args))
+    runtime.context("cannot start the runtime")?.block_on(serve(args.service))
 }
 
-async fn serve(args: TracksArgs) -> anyhow::Result<ExitCode> {
+/// Must be called within a runtime.
+fn bind(service: Service) -> Result<Server, services::Error> {
+    match service {
+        Service::Tracks(args) => {
+            let TracksArgs { listen, seed, congestion, parameters } = args;
+            tracks::server::Config { listen, seed, congestion, settings: parameters.into() }.bind()
+        }
+        Service::Benchmark(args) => {
+            let BenchmarkArgs { listen, files, seed, congestion, parameters } = args;
+            let answers = match files {
+                Some(directory) => benchmark::Answers::of_files(&directory)?,
+                None => benchmark::Answers::generated(seed),
+            };
+            let settings = parameters.into();
+            benchmark::server::Config { listen, answers, congestion, settings }.bind()
+        }
+    }
+}
+
+async fn serve(service: Service) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot await SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot await Ctrl-C")?;
-    let config = Config {
-        listen: args.listen,
-        seed: args.seed,
-        congestion: args.congestion,
-        settings: args.parameters.into(),
-    };
-    let server = match Server::bind(config) {
+    let server = match bind(service) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("longwire: {error}");

@@ -169,6 +169,11 @@ fn bad_use_ends_with_2_and_says_what_to_do() {
         (soap(&["--timeout", "5"]), "550 ms"),
         (soap(&["--budget", "0 s"]), "200 s"),
         (soap(&["--proxy", "proxy:80"]), "http://host:8080"),
+        (vec!["serve", "benchmark", "--files", "no-such-place"], "interop/tpch-files"),
+        (vec!["serve", "benchmark", "--files", "x", "--seed", "1"], "cannot be used"),
+        (vec!["fetch", "benchmark", "--url", &url, "--class", "tiny"], "medium"),
+        (vec!["fetch", "benchmark", "--url", &url, "--form", "json"], "compact"),
+        (vec!["fetch", "benchmark", "--url", &url, "--queries", "23"], "1 to 22"),
         (soap(&["--congestion", "no-such"]), "modprobe"),
     ];
     for (arguments, remedy) in cases {

@@ -8,7 +8,7 @@ use decide::arm::Speed;
 use relay::Input;
 
 use crate::actor::{Handle, Message};
-use crate::workers::thread_time;
+use crate::workers::{Processor, thread_time};
 
 /// Wall time of all encodings together, as long as none is interrupted at its first run.
 const BUDGET: Duration = Duration::from_millis(200);
@@ -30,9 +30,11 @@ pub(crate) struct Speeds {
 
 /// Measures on a thread of its own, and tells the relay.
 pub(crate) fn start(encodings: Vec<Options>, relay: Handle) {
+    let processor = Processor::of_environment();
     let measured = move || {
         for (options, speeds) in encodings.iter().zip(measure(&encodings)) {
             let Some(Speeds { encode, decode }) = speeds else { continue };
+            let [encode, decode] = [encode, decode].map(|speed| processor.speed(speed));
             tracing::debug!(encoding = options.label(), ?encode, ?decode, "speed");
             relay.send_blocking(Message::Input(Input::Speed { options: *options, encode, decode }));
         }

@@ -5,6 +5,8 @@
 //! is the relay's to bound: at most two blocks per exchange and direction are out at once. Blocks
 //! that only teach have a thread of their own, to which the system gives what others leave.
 
+mod processor;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use bytes::Bytes;
 use relay::{ExchangeId, Input, Work, WorkDirection};
 
 use crate::actor::{Handle, Message};
+pub(crate) use processor::Processor;
 
 type Key = (ExchangeId, WorkDirection);
 
@@ -94,15 +97,14 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub(crate) fn start(threads: usize, handle: &Handle) -> Self {
-        let shared = Arc::new(Shared::default());
+        let (shared, processor) = (Arc::new(Shared::default()), Processor::of_environment());
         for number in 0..=threads.max(1) {
             let (shared, handle) = (Arc::clone(&shared), handle.clone());
             let duty = if number == 0 { Duty::Shadows } else { Duty::Bodies };
             let name = format!("codec-{number}");
             // A system without a single thread to spare cannot run the runtime either.
-            if let Err(error) =
-                std::thread::Builder::new().name(name).spawn(move || work(&shared, duty, &handle))
-            {
+            let body = move || work(&shared, duty, processor, &handle);
+            if let Err(error) = std::thread::Builder::new().name(name).spawn(body) {
                 tracing::error!(%error, "cannot start a codec thread");
             }
         }
@@ -142,7 +144,7 @@ impl Drop for Workers {
 }
 
 /// What each thread does.
-fn work(shared: &Shared, duty: Duty, handle: &Handle) {
+fn work(shared: &Shared, duty: Duty, processor: Processor, handle: &Handle) {
     if duty == Duty::Shadows {
         yield_to_others();
     }
@@ -150,7 +152,9 @@ fn work(shared: &Shared, duty: Duty, handle: &Handle) {
     while let Some((work, mut context)) = take(shared, duty) {
         let before = thread_time();
         let result = run(&work, &mut context, &mut buffer);
-        let cpu = thread_time().saturating_sub(before);
+        let time = thread_time().saturating_sub(before);
+        processor.wait(time);
+        let cpu = processor.time(time);
         let Work { exchange, direction, block, .. } = work;
         let done = Input::Done { exchange, direction, block, result, cpu };
         handle.send_blocking(Message::Input(done));

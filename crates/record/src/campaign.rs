@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::decision::Entry;
 use crate::machine::Machine;
 use crate::packets::PacketEvent;
 use crate::result::{Exchange, Lateness, Traffic};
@@ -180,6 +181,10 @@ pub struct Run {
     /// Packets of one exchange, the one whose time is the median of its run's; only of the first
     /// repetition.
     pub flight: Option<Flight>,
+    /// What the gateway decided of the answers, in order, where the plan says something of the
+    /// pair; encodings that were not chosen are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<Entry>,
 }
 
 /// One exchange with what the link carried for it.

@@ -1,22 +1,24 @@
 //! One job: hosts, a server, and one or more runs of a cell's client against it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use record::campaign::{Run, Way};
+use record::decision::Entry;
 use record::result::{Fetch, Lateness};
 
 use super::facts;
-use super::plan::{CellPlan, HOST_SETTINGS, NetworkPlan, Plan, Ready, ServerPlan};
+use super::plan::{CellPlan, HOST_SETTINGS, NetworkPlan, PAIR_SETTINGS, Plan, Ready, ServerPlan};
 use super::server;
 use super::verdict;
-use crate::experiment::pair::{self, Keys};
+use crate::experiment::pair::{self, Choices, Keys};
 use crate::experiment::processes::{self, Handle, Processes, READY, Started};
 use crate::lab::{Lab, Link, LinkReport, LinkSpec};
 use crate::namespace::{CONGESTION_CONTROL, Side, TcpSettings};
+use services::benchmark::Class;
 
 /// Packets recorded of one run; a run of the whole study has up to 30,000.
 const RECORD_PACKETS: usize = 100_000;
@@ -197,7 +199,7 @@ impl Place<'_> {
         let mut command = match &server.command {
             None => {
                 let mut own = self.command(&ground.link, Side::B, self.shared.program);
-                own.args(["serve", "tracks", "--listen", &self.listen()]);
+                own.args(["serve", &server.name, "--listen", &self.listen()]);
                 own
             }
             Some(words) => {
@@ -216,9 +218,8 @@ impl Place<'_> {
     /// The server's settings, defaults included; what the hosts set themselves is no flag, but our
     /// own server is told of the congestion control too.
     fn flags(&self) -> Vec<(String, String)> {
-        let mut all: std::collections::BTreeMap<_, _> =
-            self.server().defaults.iter().cloned().collect();
-        all.extend(self.cell().settings.iter().cloned());
+        let mut all = self.settings();
+        PAIR_SETTINGS.iter().for_each(|name| drop(all.remove(*name)));
         if self.server().command.is_none() {
             all.entry(HOST_SETTINGS[0].to_string()).or_insert(CONGESTION_CONTROL.to_string());
             all.remove(HOST_SETTINGS[1]);
@@ -228,16 +229,33 @@ impl Place<'_> {
         all.into_iter().collect()
     }
 
+    /// Everything in force that the plan names.
+    fn settings(&self) -> BTreeMap<String, String> {
+        let all = self.server().defaults.iter().chain(&self.cell().settings);
+        all.cloned().collect()
+    }
+
+    /// What the plan says of the pair. Its history is kept where a plan says anything.
+    fn choices(&self, scratch: &Path) -> Choices {
+        let mut settings = self.settings();
+        let [policy, processor] = PAIR_SETTINGS.map(|name| settings.remove(name));
+        let store = (policy.is_some() || processor.is_some()).then(|| scratch.join("store"));
+        let encoding = policy.unwrap_or_else(|| pair::ENCODING.to_string());
+        Choices { encoding, slowdown: processor, store }
+    }
+
     fn start_pair(&self, ground: &mut Ground, deadline: Instant) -> Result<(), String> {
         let Shared { keys, processes, program, .. } = self.shared;
+        let (choices, origin) = (self.choices(&ground.scratch), self.origin());
         let host = ground.link.host(Side::B);
         let command = self.command(&ground.link, Side::B, program);
-        let mut gateway = processes.start(pair::gateway(command, keys, host, &self.origin()))?;
+        let mut gateway =
+            processes.start(pair::gateway(command, keys, (host, &origin), &choices))?;
         let ready = gateway.await_ready(deadline, READY);
         ground.servers.push(gateway);
         ready?;
         let command = self.command(&ground.link, Side::A, program);
-        let mut edge = processes.start(pair::edge(command, keys))?;
+        let mut edge = processes.start(pair::edge(command, keys, &choices))?;
         let ready = edge.await_ready(deadline, READY);
         ground.servers.push(edge);
         ready?;
@@ -282,7 +300,33 @@ impl Place<'_> {
         let round_trip = Duration::from_secs_f64(2.0 * self.network().network.delay_s);
         let is_first = run.repetition == 1;
         facts::fill(run, fetch, &record, round_trip, is_first);
+        run.decisions = self.decisions(ground, run.measured.len() + run.warm_up.len())?;
         Ok(())
+    }
+
+    /// What the gateway decided of the answers, in their order, without what it did not choose.
+    fn decisions(&self, ground: &Ground, most: usize) -> Result<Vec<Entry>, String> {
+        let Some(store) = self.choices(&ground.scratch).store else { return Ok(Vec::new()) };
+        if self.cell().way != Way::Longwire {
+            return Ok(Vec::new());
+        }
+        let mut history = self.command(&ground.link, Side::B, self.shared.program);
+        history.args(["history", "--json", "--limit", &most.max(1).to_string(), "--store"]);
+        history.arg(store);
+        let mut history = self.shared.processes.start(history)?;
+        let printed = history.read_all_looking(LOOK_INTERVAL, || ());
+        self.shared.processes.end(&[history.handle]);
+        let lines = printed?;
+        let entries = lines.lines().map(|line| {
+            let mut entry: Entry = serde_json::from_str(line)
+                .map_err(|error| format!("the gateway's history: {error}"))?;
+            if let Some(decision) = &mut entry.decision {
+                decision.candidates.clear();
+                decision.forbidden.clear();
+            }
+            Ok(entry)
+        });
+        entries.collect()
     }
 
     /// Reads what the client prints until it ends or outstays its budget, and meanwhile reads back
@@ -298,7 +342,7 @@ impl Place<'_> {
             _ => self.server().port,
         };
         let handle = client.handle;
-        let limit = self.network().client.budget + GRACE;
+        let limit = self.cell().client.budget + GRACE;
         let begin = Instant::now();
         client.read_all_looking(LOOK_INTERVAL, || {
             if run.congestion_control[1].is_empty() {
@@ -330,12 +374,18 @@ impl Place<'_> {
             }
             return Ok(command);
         }
-        let client = &self.network().client;
+        let client = &self.cell().client;
         let mut command = self.command(&ground.link, Side::A, self.shared.program);
-        let numbers: Vec<String> = client.tracks.iter().map(ToString::to_string).collect();
-        command.args(["fetch", "tracks", "--json", "--api", &self.cell().service]);
-        command.args(["--url", &self.origin(), "--tracks", &numbers.join(",")]);
-        command.args(["--warm-up", &client.warm_up.to_string()]);
+        let service = &self.cell().service;
+        if Class::parse(service).is_some() {
+            command.args(["fetch", "benchmark", "--json", "--class", service]);
+            command.args(["--count", &client.messages.to_string()]);
+        } else {
+            let numbers: Vec<String> = client.tracks.iter().map(ToString::to_string).collect();
+            command.args(["fetch", "tracks", "--json", "--api", service]);
+            command.args(["--tracks", &numbers.join(",")]);
+        }
+        command.args(["--url", &self.origin(), "--warm-up", &client.warm_up.to_string()]);
         command.args(["--congestion", CONGESTION_CONTROL]);
         let milliseconds = |time: Duration| format!("{} ms", time.as_millis());
         command.args(["--timeout", &milliseconds(client.timeout)]);

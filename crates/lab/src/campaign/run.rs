@@ -442,7 +442,7 @@ fn setting(shared: &Shared<'_>, order: &Order, earlier: Option<Setting>) -> Sett
     let (plan, real_time) = (shared.plan, shared.lab.real_time());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let started_unix_s = earlier.as_ref().map_or(now, |setting| setting.started_unix_s);
-    let timeouts = plan.networks.iter().map(|of| of.client.timeout.as_secs_f64());
+    let timeouts = plan.cells.iter().map(|cell| cell.client.timeout.as_secs_f64());
     let defaults = plan.servers.iter().flat_map(|server| {
         let one =
             |(name, value): &(String, String)| (server.name.clone(), name.clone(), value.clone());

@@ -10,7 +10,7 @@ use record::result::{Fetch, Lateness, Traffic};
 use super::forward::Forwarder;
 use super::outside::Outside;
 use super::plan::{Plan, track_number};
-use crate::experiment::pair::{self, Keys};
+use crate::experiment::pair::{self, Choices, Keys};
 use crate::experiment::processes::{Handle, Processes, READY};
 use crate::lab::{Lab, LinkReport};
 use crate::namespace::{CONGESTION_CONTROL, Host, Side};
@@ -129,10 +129,11 @@ impl Place<'_> {
 
     fn start_pair(&self, deadline: Instant, servers: &mut Vec<Handle>) -> Result<(), String> {
         let Shared { keys, processes, .. } = self.shared;
-        let gateway =
-            pair::gateway(self.command(Side::B)?, keys, self.host(Side::B), &self.origin());
+        let (choices, origin) = (Choices::default(), self.origin());
+        let to = (self.host(Side::B), origin.as_str());
+        let gateway = pair::gateway(self.command(Side::B)?, keys, to, &choices);
         self.start(gateway, deadline, servers)?;
-        self.start(pair::edge(self.command(Side::A)?, keys), deadline, servers)?;
+        self.start(pair::edge(self.command(Side::A)?, keys, &choices), deadline, servers)?;
         pair::await_carrier(self.host(Side::A), processes, deadline)
     }
 

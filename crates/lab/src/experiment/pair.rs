@@ -15,8 +15,11 @@ pub(crate) const PROXY_URL: &str = "http://127.0.0.1:3128";
 /// How the sides speak with each other, for the report.
 pub(crate) const CARRIER: &str = "stream over TCP with TLS 1.3, keys made for this run; connected \
                                   before the first fetch, as it is in use";
-/// What the sides are told to encode bodies with.
+/// What the sides are told to encode bodies with, unless a plan says otherwise.
 pub(crate) const ENCODING: &str = "auto";
+/// How many times slower than this machine's the processors of both sides are to seem when they
+/// encode and decode: the proxy reads it.
+const SLOWDOWN_VARIABLE: &str = "LONGWIRE_CODEC_SLOWDOWN";
 const EDGE_PORT: u16 = 3128;
 const EDGE_ADMIN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 3129);
 /// Where the gateway waits for its edge, on host b.
@@ -30,6 +33,23 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Keys {
     edge: PathBuf,
     gateway: PathBuf,
+}
+
+/// What a plan says of the pair.
+#[derive(Clone, Debug)]
+pub(crate) struct Choices {
+    /// What `--encoding` gets.
+    pub(crate) encoding: String,
+    /// How many times slower the processors are.
+    pub(crate) slowdown: Option<String>,
+    /// Where the gateway keeps its history.
+    pub(crate) store: Option<PathBuf>,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Self { encoding: ENCODING.to_string(), slowdown: None, store: None }
+    }
 }
 
 impl Keys {
@@ -50,27 +70,46 @@ impl Keys {
 }
 
 /// The gateway on `host`, for one service.
-pub(crate) fn gateway(mut command: Command, keys: &Keys, host: &Host, origin: &str) -> Command {
+pub(crate) fn gateway(
+    mut command: Command,
+    keys: &Keys,
+    (host, origin): (&Host, &str),
+    choices: &Choices,
+) -> Command {
     let listen = SocketAddr::from((host.address(), GATEWAY_PORT)).to_string();
     command.args(["gateway", "--listen", &listen, "--allow", origin]);
     with_keys(&mut command, &keys.gateway, &keys.edge);
+    if let Some(store) = &choices.store {
+        command.arg("--store").arg(store);
+    }
+    choices.tell(&mut command);
     command
 }
 
 /// The edge of the gateway on host b.
-pub(crate) fn edge(mut command: Command, keys: &Keys) -> Command {
+pub(crate) fn edge(mut command: Command, keys: &Keys, choices: &Choices) -> Command {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, EDGE_PORT)).to_string();
     let gateway = format!("b:{GATEWAY_PORT}");
     command.args(["edge", "--listen", &listen, "--gateway", &gateway]);
     command.args(["--admin", &EDGE_ADMIN.to_string()]);
     with_keys(&mut command, &keys.edge, &keys.gateway);
+    choices.tell(&mut command);
     command
 }
 
 fn with_keys(command: &mut Command, own: &Path, other: &Path) {
     command.arg("--key").arg(own.join("longwire.key"));
     command.arg("--peer").arg(other.join("longwire.pub"));
-    command.args(["--encoding", ENCODING, "--congestion", CONGESTION_CONTROL, "--log", "warn"]);
+    command.args(["--congestion", CONGESTION_CONTROL, "--log", "warn"]);
+}
+
+impl Choices {
+    fn tell(&self, command: &mut Command) {
+        command.args(["--encoding", &self.encoding]);
+        if let Some(factor) = &self.slowdown {
+            command.env(SLOWDOWN_VARIABLE, factor);
+        }
+    }
 }
 
 /// Waits until the edge on `host` says that its gateway is connected.

@@ -14,7 +14,7 @@ use super::{Config, Target, fetch, url_plan};
 use crate::Error;
 use crate::server::Settings;
 use crate::tracks::client::{Api, parse_numbers, plan};
-use crate::tracks::server::{Config as ServerConfig, Server};
+use crate::tracks::server::Config as ServerConfig;
 use crate::tracks::{Catalogue, soap};
 
 fn config() -> Config {
@@ -32,13 +32,9 @@ fn config() -> Config {
 /// The service itself, for as long as the runtime lives.
 fn service() -> Target {
     let listen = (Ipv4Addr::LOCALHOST, 0).into();
-    let server = Server::bind(ServerConfig {
-        listen,
-        seed: 5,
-        congestion: None,
-        settings: Settings::default(),
-    })
-    .unwrap();
+    let server = ServerConfig { listen, seed: 5, congestion: None, settings: Settings::default() }
+        .bind()
+        .unwrap();
     let target = Target::parse(&format!("http://{}", server.address())).unwrap();
     tokio::spawn(server.run(std::future::pending()));
     target
@@ -402,7 +398,9 @@ async fn json_and_soap_answers_are_checked_too() {
     let reason = "because & so".to_owned();
     for (version, api) in [(soap::Version::Soap11, Api::Soap), (soap::Version::Soap12, Api::Soap12)]
     {
-        let fault = soap::Fault { version, code: code.clone(), reason: reason.clone() }.to_xml();
+        let fault =
+            soap::Fault { version, code: code.clone(), reason: reason.clone(), service: "urn:x" }
+                .to_xml();
         let bytes = answer(version.media_type(), "", fault.as_bytes());
         let bytes =
             String::from_utf8(bytes).unwrap().replace("200 OK", "500 Internal Server Error");
@@ -550,13 +548,13 @@ fn urls_are_refused_with_a_remedy() {
 
 #[test]
 fn lists_of_tracks_are_read_or_refused() {
-    assert_eq!(parse_numbers("1,2,5-9"), Ok(vec![1, 2, 5, 6, 7, 8, 9]));
-    assert_eq!(parse_numbers("22, 1 - 2"), Ok(vec![22, 1, 2]));
+    assert_eq!(parse_numbers("1,2,5-9", "track"), Ok(vec![1, 2, 5, 6, 7, 8, 9]));
+    assert_eq!(parse_numbers("22, 1 - 2", "track"), Ok(vec![22, 1, 2]));
     for text in
         ["", ",", "0", "23", "1-23", "5-4", "x", "1,,2", "-", "1-2-3", "99999999999999999999"]
     {
-        let error = parse_numbers(text).unwrap_err();
+        let error = parse_numbers(text, "track").unwrap_err();
         assert!(error.to_string().contains("1 to 22"), "{text}: {error}");
     }
-    assert!(parse_numbers("1-3,2").unwrap_err().to_string().contains("twice"));
+    assert!(parse_numbers("1-3,2", "track").unwrap_err().to_string().contains("twice"));
 }

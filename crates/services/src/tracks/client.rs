@@ -54,15 +54,15 @@ impl Api {
     }
 }
 
-/// Parses a list of numbers and ranges such as `1,2,5-9`; the order is kept.
+/// Parses a list of numbers and ranges of a thing, such as `1,2,5-9` of tracks; the order is kept.
 ///
 /// # Errors
 /// [`Error::Caller`] naming what is not a number from 1 to 22 or comes twice.
-pub fn parse_numbers(text: &str) -> Result<Vec<usize>, Error> {
+pub fn parse_numbers(text: &str, thing: &str) -> Result<Vec<usize>, Error> {
     let refuse = |part: &str| {
         let part: String = part.chars().take(40).collect();
-        let line = format!("'{part}' names no tracks; give numbers from 1 to 22 such as 1,2,5-9");
-        Error::Caller(line)
+        let remedy = "give numbers from 1 to 22 such as 1,2,5-9";
+        Error::Caller(format!("'{part}' names no {thing}; {remedy}"))
     };
     let mut numbers = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -76,7 +76,7 @@ pub fn parse_numbers(text: &str) -> Result<Vec<usize>, Error> {
         }
         for number in first..=last {
             if numbers.contains(&number) {
-                let line = format!("track {number} is listed twice; list it once");
+                let line = format!("{thing} {number} is listed twice; list it once");
                 return Err(Error::Caller(line));
             }
             numbers.push(number);

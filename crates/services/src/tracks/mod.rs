@@ -11,7 +11,7 @@ pub mod soap;
 #[cfg(test)]
 mod tests;
 
-pub use catalogue::{Catalogue, Document};
+pub use catalogue::Catalogue;
 pub use generate::{FILE_COUNT, file_tracks, generate};
 
 /// Namespace of NFFI 1.3 messages (STANAG 5527).

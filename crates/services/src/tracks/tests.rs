@@ -2,9 +2,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::catalogue::{Catalogue, Document};
+use super::catalogue::Catalogue;
 use super::soap::Version;
 use super::{DEFAULT_SEED, FILE_COUNT, NFFI_NAMESPACE, file_tracks, generate};
+use crate::server::Document;
 use crate::xml::{Node, Reader};
 
 #[test]

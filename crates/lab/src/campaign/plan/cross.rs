@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use record::campaign::{Figure, Reference, Way};
 
 use super::file::{self, File, Vary};
-use super::{CELLS_MAX, CellPlan, Choice, CommandPlan, NetworkPlan, ServerPlan};
+use super::{
+    CELLS_MAX, CellPlan, Choice, ClientPlan, CommandPlan, NetworkPlan, PAIR_SETTINGS, SLOWDOWN_MAX,
+    ServerPlan,
+};
 
 /// Result with one line.
 type Result<T> = std::result::Result<T, String>;
@@ -53,6 +56,10 @@ pub(super) fn restrict(file: &mut File) -> Result<()> {
             }
         }
         file.groups.retain(|group| group.services.as_ref().is_none_or(|some| !some.is_empty()));
+    }
+    // Its word counts more than a group's too.
+    for group in &mut file.groups {
+        group.client = quick.client.over(&group.client);
     }
     if let Some(repetitions) = quick.repetitions {
         file.repetitions = repetitions;
@@ -112,6 +119,7 @@ impl Crossing<'_> {
         known("services", services, offered.iter().map(String::as_str).chain(own)).map_err(at)?;
         let ways = group.ways.clone().unwrap_or_else(|| vec![Way::Direct.name().to_string()]);
         known("ways", &ways, Way::ALL.map(Way::name).into_iter()).map_err(at)?;
+        check_pair(&group.settings, &ways).map_err(at)?;
         let all: Vec<String> = self.networks.iter().map(|of| of.network.name.clone()).collect();
         let networks = group.networks.as_ref().unwrap_or(&all);
         known("networks", networks, all.iter().map(String::as_str)).map_err(at)?;
@@ -121,12 +129,14 @@ impl Crossing<'_> {
             if !networks.contains(&of.network.name) {
                 continue;
             }
+            let client = super::client(&group.client.over(&of.client)).map_err(at)?;
             for service in services {
                 for way in ways.iter().filter_map(|way| Way::parse(way)) {
                     for settings in &variants {
                         let place = Place { network, server, service, way };
-                        let repetitions = group.repetitions.unwrap_or(of.repetitions);
-                        cells.push(self.cell(&place, settings, &group.name, repetitions));
+                        let mut cell = self.cell(&place, settings, &group.name, &client);
+                        cell.repetitions = group.repetitions.unwrap_or(of.repetitions);
+                        cells.push(cell);
                     }
                 }
             }
@@ -173,7 +183,13 @@ impl Crossing<'_> {
         Ok(variants)
     }
 
-    fn cell(&self, at: &Place<'_>, settings: &Settings, group: &str, repetitions: u32) -> CellPlan {
+    fn cell(
+        &self,
+        at: &Place<'_>,
+        settings: &Settings,
+        group: &str,
+        client: &ClientPlan,
+    ) -> CellPlan {
         let settings: Vec<(String, String)> = settings.clone().into_iter().collect();
         CellPlan {
             name: self.name(at, &settings),
@@ -183,7 +199,8 @@ impl Crossing<'_> {
             way: at.way,
             settings,
             groups: vec![group.to_string()],
-            repetitions,
+            repetitions: 1,
+            client: client.clone(),
         }
     }
 
@@ -233,6 +250,27 @@ impl Crossing<'_> {
         });
         Ok(figures.collect())
     }
+}
+
+/// Settings of the pair need the pair, and a processor a number.
+fn check_pair(settings: &BTreeMap<String, Vec<String>>, ways: &[String]) -> Result<()> {
+    let [_, processor] = PAIR_SETTINGS;
+    let of_pair = PAIR_SETTINGS.iter().find(|name| settings.contains_key(**name));
+    if let Some(name) = of_pair
+        && ways.iter().any(|way| way != Way::Longwire.name())
+    {
+        let way = Way::Longwire.name();
+        return Err(format!("'{name}' is a setting of the pair: give ways = [\"{way}\"]"));
+    }
+    for value in settings.get(processor).into_iter().flatten() {
+        let factor = value.parse::<f64>().ok().filter(|of| (1.0..=SLOWDOWN_MAX).contains(of));
+        if factor.is_none() {
+            return Err(format!(
+                "{processor} '{value}': how many times slower, from 1 to {SLOWDOWN_MAX}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Where a cell stands, its settings apart.

@@ -1,9 +1,10 @@
 //! How long a run may take, before any has been measured.
 
 use record::campaign::Way;
+use services::benchmark::Class;
 use services::tracks::{Catalogue, DEFAULT_SEED};
 
-use super::{CellPlan, Plan};
+use super::{CellPlan, ClientPlan, PAIR_SETTINGS, Plan};
 
 /// Time to start and end the processes of a run.
 const AROUND_S: f64 = 0.5;
@@ -32,14 +33,13 @@ impl Plan {
         let new_connection = cell.way == Way::NewConnection || setting("chunking");
         let round_trips = if new_connection { 4.0 } else { 1.5 };
         let exchange_s = round_trips * round_trip_s + air_s / (1.0 - loss).max(0.05) + recovery_s;
-        let exchanges = network.client.tracks.len() as f64 + f64::from(network.client.warm_up);
-        (exchange_s * exchanges).min(network.client.budget.as_secs_f64()) + AROUND_S
+        let exchanges = exchanges(&cell.client, &cell.service);
+        (exchange_s * exchanges).min(cell.client.budget.as_secs_f64()) + AROUND_S
     }
 
     /// Expected packets a second of a run of a cell, both ways.
     pub(crate) fn estimate_load(&self, cell: &CellPlan) -> f64 {
-        let client = &self.networks[cell.network].client;
-        let exchanges = client.tracks.len() as f64 + f64::from(client.warm_up);
+        let exchanges = exchanges(&cell.client, &cell.service);
         let data = mean_bytes(&cell.service) * compression(cell) / SEGMENT_BYTES;
         // Two segments for an acknowledgement, a request and its acknowledgement.
         exchanges * (1.5 * data + 2.0) / self.estimate_s(cell)
@@ -77,8 +77,20 @@ impl Plan {
     }
 }
 
-/// Mean size of an answer of our own service.
+/// How much a client of a service asks for.
+fn exchanges(client: &ClientPlan, service: &str) -> f64 {
+    let measured = match Class::parse(service) {
+        Some(_) => f64::from(client.messages),
+        None => client.tracks.len() as f64,
+    };
+    measured + f64::from(client.warm_up)
+}
+
+/// Mean size of an answer of our own services.
 fn mean_bytes(service: &str) -> f64 {
+    if let Some(class) = Class::parse(service) {
+        return class.mean_bytes();
+    }
     use std::sync::OnceLock;
     static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
     let catalogue = CATALOGUE.get_or_init(|| Catalogue::new(DEFAULT_SEED));
@@ -95,6 +107,9 @@ fn mean_bytes(service: &str) -> f64 {
 fn compression(cell: &CellPlan) -> f64 {
     const LEFT: f64 = 0.12;
     let forced = ("compression".to_string(), "forced".to_string());
-    let is_coded = matches!(cell.way, Way::Longwire) || cell.settings.contains(&forced);
+    let [policy, _] = PAIR_SETTINGS.map(String::from);
+    let left_alone = (policy, "identity".to_string());
+    let through_pair = cell.way == Way::Longwire && !cell.settings.contains(&left_alone);
+    let is_coded = through_pair || cell.settings.contains(&forced);
     if is_coded { LEFT } else { 1.0 }
 }

@@ -37,14 +37,28 @@ pub(super) struct File {
     pub(super) advice: BTreeMap<String, String>,
 }
 
-/// How the measuring client asks; a network may say otherwise.
+/// How the measuring client asks; a network may say otherwise, and a group more than that.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Client {
     pub(super) tracks: Option<String>,
+    pub(super) messages: Option<u32>,
     pub(super) warm_up: Option<u32>,
     pub(super) timeout: Option<Time>,
     pub(super) budget: Option<Time>,
+}
+
+impl Client {
+    /// This one's word, and another's where it says nothing.
+    pub(super) fn over(&self, under: &Self) -> Self {
+        Self {
+            tracks: self.tracks.clone().or_else(|| under.tracks.clone()),
+            messages: self.messages.or(under.messages),
+            warm_up: self.warm_up.or(under.warm_up),
+            timeout: self.timeout.or(under.timeout),
+            budget: self.budget.or(under.budget),
+        }
+    }
 }
 
 /// What `--quick` leaves of the plan.
@@ -123,6 +137,8 @@ pub(super) struct Group {
     pub(super) services: Option<Vec<String>>,
     pub(super) ways: Option<Vec<String>>,
     pub(super) repetitions: Option<u32>,
+    #[serde(default)]
+    pub(super) client: Client,
     #[serde(default)]
     pub(super) vary: Vary,
     #[serde(default)]

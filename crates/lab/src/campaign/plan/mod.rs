@@ -16,10 +16,19 @@ use crate::error::{Error, Result};
 pub(crate) use file::Ready;
 use file::{Client as ClientFile, File};
 
-/// The server that needs no command: `longwire serve tracks`.
+/// The server that is meant where none is named.
 pub(crate) const BUILT_IN: &str = "tracks";
+/// The servers that need no command: `longwire serve NAME`.
+const OWN_SERVERS: [&str; 2] = [BUILT_IN, "benchmark"];
 /// Settings that the laboratory sets on the far host, whatever the server.
 pub(crate) const HOST_SETTINGS: [&str; 2] = ["congestion", "initial_window"];
+/// Settings of the pair: what `--encoding` gets, and how many times slower than this machine's the
+/// processors seem when they encode and decode.
+pub(crate) const PAIR_SETTINGS: [&str; 2] = ["policy", "processor"];
+/// Slowest processor.
+const SLOWDOWN_MAX: f64 = 1_000.0;
+/// Most messages of a pass.
+const MESSAGES_MAX: u32 = 100_000;
 /// Largest file read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most cells of one campaign, and most repetitions of a cell.
@@ -52,21 +61,24 @@ pub struct Plan {
     pub(crate) figures: Vec<Figure>,
 }
 
-/// A network with what the ferry needs to emulate it and how it is asked over it.
+/// A network with what the ferry needs to emulate it.
 #[derive(Debug)]
 pub(crate) struct NetworkPlan {
     pub(crate) network: Network,
     pub(crate) config: LinkConfig,
     pub(crate) repetitions: u32,
-    pub(crate) client: ClientPlan,
+    /// How it is asked over it, where a group does not say otherwise.
+    client: ClientFile,
 }
 
 /// How the measuring client asks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ClientPlan {
     /// Numbers of the tracks, in order.
     pub(crate) tracks: Vec<usize>,
-    /// How many of them the first pass fetches.
+    /// How many messages of a benchmark a pass has.
+    pub(crate) messages: u32,
+    /// How many tracks or messages the first pass fetches.
     pub(crate) warm_up: u32,
     pub(crate) timeout: Duration,
     pub(crate) budget: Duration,
@@ -110,6 +122,7 @@ pub(crate) struct CellPlan {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) groups: Vec<String>,
     pub(crate) repetitions: u32,
+    pub(crate) client: ClientPlan,
 }
 
 /// What the command line changes of a plan.
@@ -255,8 +268,12 @@ fn network(
     if !(1..=REPETITIONS_MAX).contains(&repetitions) {
         return Err(at(format!("{repetitions} repetitions: give 1 to {REPETITIONS_MAX}")));
     }
-    let quick = file.quick.as_ref().filter(|_| choice.quick).map(|quick| &quick.client);
-    let client = client(&file.client, &of.client, quick).map_err(at)?;
+    let client = of.client.over(&file.client);
+    let client = match file.quick.as_ref().filter(|_| choice.quick) {
+        Some(quick) => quick.client.over(&client),
+        None => client,
+    };
+    self::client(&client).map_err(at)?;
     let ChannelConfig { rate_bps, loss, .. } = config.ba;
     let network = Network {
         name: of.name.clone(),
@@ -269,29 +286,26 @@ fn network(
     Ok(NetworkPlan { network, config, repetitions, client })
 }
 
-/// The quick form's word counts most, then the network's, then the plan's.
-fn client(
-    plan: &ClientFile,
-    network: &ClientFile,
-    quick: Option<&ClientFile>,
-) -> std::result::Result<ClientPlan, String> {
-    let layers = || quick.into_iter().chain([network, plan]);
-    let tracks = layers().find_map(|layer| layer.tracks.as_deref()).unwrap_or("1-22");
-    let tracks =
-        services::tracks::client::parse_numbers(tracks).map_err(|error| error.to_string())?;
+fn client(of: &ClientFile) -> std::result::Result<ClientPlan, String> {
+    let tracks = of.tracks.as_deref().unwrap_or("1-22");
+    let tracks = services::tracks::client::parse_numbers(tracks, "track")
+        .map_err(|error| error.to_string())?;
     let all = u32::try_from(tracks.len()).unwrap_or(u32::MAX);
-    let warm_up = layers().find_map(|layer| layer.warm_up).unwrap_or(all);
-    if warm_up > all {
-        return Err(format!("warm_up = {warm_up}: give at most {all}, the number of tracks"));
+    if of.messages.is_some_and(|messages| !(1..=MESSAGES_MAX).contains(&messages)) {
+        return Err(format!("messages: give 1 to {MESSAGES_MAX}"));
     }
-    let time = |of: fn(&ClientFile) -> Option<file::Time>| layers().find_map(of);
-    let timeout = time(|layer| layer.timeout).map_or(EXCHANGE_TIMEOUT, |time| time.0);
+    let (all, noun) = of.messages.map_or((all, "tracks"), |messages| (messages, "messages"));
+    let warm_up = of.warm_up.unwrap_or(all);
+    if warm_up > all {
+        return Err(format!("warm_up = {warm_up}: give at most {all}, the number of {noun}"));
+    }
+    let timeout = of.timeout.map_or(EXCHANGE_TIMEOUT, |time| time.0);
     let exchanges = all + warm_up;
-    let budget = time(|layer| layer.budget).map_or(timeout * exchanges, |time| time.0);
+    let budget = of.budget.map_or(timeout * exchanges, |time| time.0);
     if timeout.is_zero() || budget.is_zero() {
         return Err("a time limit of nothing: give timeout and budget above 0 s".to_string());
     }
-    Ok(ClientPlan { tracks, warm_up, timeout, budget })
+    Ok(ClientPlan { tracks, messages: all, warm_up, timeout, budget })
 }
 
 fn servers(file: &File) -> std::result::Result<Vec<ServerPlan>, String> {
@@ -319,7 +333,7 @@ fn servers(file: &File) -> std::result::Result<Vec<ServerPlan>, String> {
 fn server(of: &file::Server) -> std::result::Result<ServerPlan, String> {
     let at = |what: &str| format!("server '{}': {what}", of.name);
     match &of.command {
-        None if of.name != BUILT_IN => {
+        None if !OWN_SERVERS.contains(&of.name.as_str()) => {
             return Err(at("no command: give the one that starts it"));
         }
         Some(command) if command.is_empty() => return Err(at("command is empty")),

@@ -102,17 +102,91 @@ fn a_value_that_is_the_default_is_no_other_cell() {
 #[test]
 fn networks_and_the_quick_form_have_their_own_word() {
     let plan = parse(PLAN).unwrap();
-    let slow = &plan.networks[1];
-    assert_eq!((slow.client.tracks.len(), slow.client.warm_up, slow.repetitions), (3, 1, 3));
-    assert_eq!(slow.network.loss, 0.03);
-    assert_eq!(plan.networks[0].client.warm_up, 3);
-    assert_eq!(plan.networks[0].client.budget, Duration::from_secs(6 * 30));
+    let client = |plan: &Plan, network: &str| {
+        let cell = plan.cells.iter().find(|cell| cell.name.starts_with(network)).unwrap();
+        cell.client.clone()
+    };
+    let slow = client(&plan, "slow/");
+    assert_eq!((slow.tracks.len(), slow.warm_up, plan.networks[1].repetitions), (3, 1, 3));
+    assert_eq!(plan.networks[1].network.loss, 0.03);
+    assert_eq!(client(&plan, "los/").warm_up, 3);
+    assert_eq!(client(&plan, "los/").budget, Duration::from_secs(6 * 30));
     let quick = Choice { quick: true, ..Choice::default() };
     let plan = Plan::parse(PLAN.to_string(), &quick).unwrap();
     assert_eq!(plan.networks.len(), 1);
-    assert_eq!(plan.networks[0].client.tracks, [1]);
+    assert_eq!(client(&plan, "los/").tracks, [1]);
     assert!(plan.cells.iter().all(|cell| cell.repetitions == 2));
     assert!(plan.references.is_empty() && plan.figures.is_empty() && plan.advice.is_empty());
+}
+
+const POLICIES: &str = r#"
+title = "policies"
+[client]
+messages = 30
+warm_up = 20
+[quick]
+client = { messages = 8, warm_up = 4 }
+[[network]]
+name = "los"
+[[server]]
+name = "benchmark"
+services = ["small", "huge"]
+[server.defaults]
+policy = "identity"
+processor = "1"
+[[group]]
+name = "small"
+server = "benchmark"
+services = ["small"]
+ways = ["longwire"]
+vary = "all"
+[group.settings]
+policy = ["identity", "nam", "auto"]
+processor = ["1", "16"]
+[[group]]
+name = "huge"
+server = "benchmark"
+services = ["huge"]
+ways = ["longwire"]
+client = { messages = 10, warm_up = 5 }
+[group.settings]
+policy = ["nam"]
+"#;
+
+#[test]
+fn policies_and_processors_are_crossed_as_settings_of_the_pair() {
+    let plan = parse(POLICIES).unwrap();
+    let mut names: Vec<String> = names(&plan).into_iter().map(str::to_string).collect();
+    names.retain(|name| name.contains("/small/"));
+    let of = |settings: &str| format!("los/benchmark/small/longwire/{settings}");
+    let expected = ["default", "processor=16", "policy=nam", "policy=nam,processor=16"];
+    let expected = expected.into_iter().chain(["policy=auto", "policy=auto,processor=16"]);
+    assert_eq!(names, expected.map(of).collect::<Vec<_>>());
+    let counts = |plan: &Plan, service: &str| {
+        let cell = plan.cells.iter().find(|cell| cell.service == service).unwrap();
+        (cell.client.messages, cell.client.warm_up)
+    };
+    assert_eq!((counts(&plan, "small"), counts(&plan, "huge")), ((30, 20), (10, 5)));
+    let quick = Choice { quick: true, ..Choice::default() };
+    let plan = Plan::parse(POLICIES.to_string(), &quick).unwrap();
+    assert_eq!((counts(&plan, "small"), counts(&plan, "huge")), ((8, 4), (8, 4)));
+    let huge = plan.cells.iter().find(|cell| cell.service == "huge").unwrap();
+    assert!(plan.estimate_s(huge) > 20.0, "21 MB take 80 s");
+}
+
+#[test]
+fn settings_of_the_pair_are_refused_where_they_mean_nothing() {
+    for (old, new, why) in [
+        ("\"16\"", "\"0.5\"", "processor '0.5'"),
+        ("\"16\"", "\"fast\"", "from 1 to 1000"),
+        ("\"small\"]\nways = [\"longwire\"]", "\"small\"]", "setting of the pair"),
+        ("messages = 30", "messages = 0", "1 to 100000"),
+        ("warm_up = 20", "warm_up = 31", "at most 30, the number of messages"),
+        ("\"small\", \"huge\"", "\"small\"", "no 'huge'"),
+    ] {
+        let error = parse(&POLICIES.replacen(old, new, 1)).unwrap_err();
+        assert!(error.contains(why), "{new}: {error}");
+    }
 }
 
 #[test]

@@ -190,6 +190,11 @@ impl Store {
                 let insert = "INSERT INTO packets (run, flight) VALUES (?, ?)";
                 transaction.execute(insert, params![id, json(flight)])?;
             }
+            if !run.decisions.is_empty() {
+                transaction.execute(CREATE_DECISIONS, [])?;
+                let insert = "INSERT INTO decisions (run, list) VALUES (?, ?)";
+                transaction.execute(insert, params![id, json(&run.decisions)])?;
+            }
             transaction.commit()
         })
     }
@@ -202,6 +207,12 @@ impl Store {
         work(&self.connection).map_err(|error| system(&self.path, &error))
     }
 }
+
+/// Made when first needed: results of plans without decisions have no such table.
+const CREATE_DECISIONS: &str = "CREATE TABLE IF NOT EXISTS decisions (
+    run INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    list TEXT NOT NULL
+) STRICT";
 
 fn insert_run(
     transaction: &Transaction<'_>,

@@ -23,6 +23,7 @@ impl Store {
             let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect::<rusqlite::Result<BTreeMap<i64, String>>>()
         })?;
+        let mut decisions = self.read_with(read_decisions)?;
         for stored in self.runs()? {
             let StoredRun { id, cell, mut run, texts } = stored;
             (run.warm_up, run.measured) = exchanges.remove(&id).unwrap_or_default();
@@ -32,6 +33,8 @@ impl Store {
             run.lateness = parse(&self.path, lateness)?;
             let flight = flights.remove(&id);
             run.flight = flight.map(|text| parse(&self.path, &text)).transpose()?;
+            let list = decisions.remove(&id);
+            run.decisions = list.map_or(Ok(Vec::new()), |text| parse(&self.path, &text))?;
             let home = cells.get_mut(cell);
             home.ok_or_else(|| damaged(&self.path, &"a run without its cell"))?.runs.push(run);
         }
@@ -128,6 +131,16 @@ impl StoredRun {
         let texts = [row.get(8)?, row.get(9)?, row.get(10)?];
         Ok(Self { id: row.get(0)?, cell: row.get(1)?, run, texts })
     }
+}
+
+/// By run; none in results without the table.
+fn read_decisions(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, String>> {
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE name = 'decisions'";
+    if connection.query_row(sql, [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(BTreeMap::new());
+    }
+    let mut select = connection.prepare("SELECT run, list FROM decisions")?;
+    select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 fn read_exchanges(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, Passes>> {

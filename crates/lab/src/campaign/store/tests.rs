@@ -1,6 +1,7 @@
 //! What is written is read back; what is not ours is refused.
 
 use record::campaign::{Flight, Share};
+use record::decision::{Direction, Entry};
 use record::packets::{PacketEvent, TcpHeader, Toward};
 use record::result::{Exchange, Lateness, Traffic};
 
@@ -78,6 +79,15 @@ fn run() -> Run {
         congestion_control: ["cubic".to_string(), "bbr".to_string()],
         flagged: Some("late".to_string()),
         flight: Some(flight),
+        decisions: vec![Entry {
+            unix_s: 1.75e9,
+            exchange: "ff".to_string(),
+            direction: Direction::Response,
+            encoding: "zstd:3".to_string(),
+            reason: "least time".to_string(),
+            decision: None,
+            outcome: None,
+        }],
         ..Run::default()
     }
 }

@@ -17,9 +17,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::connection::{End, converse};
+use super::Config;
 use super::site::Site;
-use super::{Config, Server};
+use crate::server::connection::{End, converse};
 use crate::server::{Chunking, Compression, Settings, Timeouts};
 use crate::tracks::soap::{self, Version};
 
@@ -346,7 +346,7 @@ async fn write_timeout_cuts_an_answer_that_nobody_takes() {
 
 #[tokio::test]
 async fn a_cut_answer_ends_with_a_reset() {
-    let server = Server::bind(config(timeouts(|of| of.write = SHORT))).unwrap();
+    let server = config(timeouts(|of| of.write = SHORT)).bind().unwrap();
     let address = server.address();
     let task = tokio::spawn(server.run(std::future::pending()));
     let socket = TcpSocket::new_v4().unwrap();
@@ -378,7 +378,7 @@ async fn poll_timeout_is_how_late_the_others_may_be_noticed() {
 async fn nodelay_is_set_or_left_off_as_asked() {
     for nodelay in [true, false] {
         let settings = Settings { nodelay, ..Settings::default() };
-        let server = Server::bind(config(settings)).unwrap();
+        let server = config(settings).bind().unwrap();
         let address = server.address();
         let accepted = async { server.listener().accept().await.unwrap().0 };
         let (accepted, _client) = tokio::join!(accepted, TcpStream::connect(address));
@@ -391,7 +391,7 @@ async fn nodelay_is_set_or_left_off_as_asked() {
 #[tokio::test]
 async fn settings_out_of_range_are_refused_with_the_range() {
     let refused = |settings: Settings| {
-        let line = Server::bind(config(settings)).unwrap_err().to_string();
+        let line = config(settings).bind().unwrap_err().to_string();
         assert_eq!(line.lines().count(), 1, "{line}");
         line
     };

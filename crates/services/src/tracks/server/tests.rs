@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::site::Site;
-use super::{Config, Server, route};
+use super::{Config, route};
 use crate::Error;
 use crate::server::Settings;
 use crate::tracks::soap::{self, Version};
@@ -34,7 +34,7 @@ fn any_port() -> SocketAddr {
 }
 
 fn start() -> Running {
-    let server = Server::bind(config(any_port())).unwrap();
+    let server = config(any_port()).bind().unwrap();
     let (stop, stopped) = oneshot::channel();
     let address = server.address();
     let task = tokio::spawn(server.run(async move {
@@ -358,21 +358,21 @@ async fn stopping_ends_idle_connections_and_finishes_what_is_under_way() {
 #[tokio::test]
 async fn a_port_in_use_and_a_foreign_address_are_the_callers_fault() {
     let server = start();
-    let taken = Server::bind(config(server.address)).unwrap_err();
+    let taken = config(server.address).bind().unwrap_err();
     let Error::Caller(line) = &taken else { panic!("{taken:?}") };
     assert!(line.contains(&server.address.to_string()) && line.contains("another port"), "{line}");
-    let foreign = Server::bind(config("192.0.2.1:80".parse().unwrap())).unwrap_err();
+    let foreign = config("192.0.2.1:80".parse().unwrap()).bind().unwrap_err();
     assert!(foreign.to_string().contains("an address of this machine"), "{foreign}");
 }
 
 #[tokio::test]
 async fn congestion_control_is_set_and_read_back() {
     let with = |name: &str| Config { congestion: Some(name.into()), ..config(any_port()) };
-    let line = Server::bind(with("no-such")).unwrap_err().to_string();
+    let line = with("no-such").bind().unwrap_err().to_string();
     assert!(line.contains("'no-such'") && line.contains("modprobe"), "{line}");
     assert_eq!(line.lines().count(), 1);
     // Linux has reno built in and lets anybody use it.
-    let server = Server::bind(with("reno")).unwrap();
+    let server = with("reno").bind().unwrap();
     let address = server.address();
     let accepted = async { server.listener().accept().await.unwrap().0 };
     let (accepted, _client) = tokio::join!(accepted, TcpStream::connect(address));

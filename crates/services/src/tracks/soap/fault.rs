@@ -1,7 +1,6 @@
 //! SOAP faults: what they mean and how each version writes them.
 
 use super::{Version, envelope};
-use crate::tracks::SERVICE_NAMESPACE;
 use crate::xml::escape;
 
 /// Why a message was not processed (SOAP 1.1 §4.4.1, SOAP 1.2 part 1 §5.4.6).
@@ -29,6 +28,8 @@ pub struct Fault {
     pub code: Code,
     /// One line for a person.
     pub reason: String,
+    /// Namespace of the service's own elements.
+    pub service: &'static str,
 }
 
 impl Fault {
@@ -91,8 +92,8 @@ impl Fault {
     /// The detail that the WSDL declares, for faults in the body only (SOAP 1.1 §4.4).
     fn refusal(&self) -> Option<String> {
         let Code::Sender { in_body: true } = self.code else { return None };
-        let reason = escaped(&self.reason);
-        Some(format!("<Refusal xmlns=\"{SERVICE_NAMESPACE}\">{reason}</Refusal>"))
+        let (reason, service) = (escaped(&self.reason), self.service);
+        Some(format!("<Refusal xmlns=\"{service}\">{reason}</Refusal>"))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The service's operation `GetTrack` as SOAP 1.1 and SOAP 1.2, document/literal wrapped.
+//! An operation that takes a number, as SOAP 1.1 and SOAP 1.2, document/literal wrapped: `GetTrack`
+//! and its like.
 
 mod fault;
 mod request;
@@ -10,10 +11,34 @@ pub use fault::{Code, Fault};
 pub use request::parse;
 pub use wsdl::wsdl;
 
-use super::SERVICE_NAMESPACE;
+use super::{FILE_COUNT, SERVICE_NAMESPACE};
 
-/// The action of the one operation: `SOAPAction` in SOAP 1.1, `action` in SOAP 1.2.
+/// The one operation of a service: it takes an element `number`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Of the service's own elements.
+    pub namespace: &'static str,
+    /// The element in the body.
+    pub name: &'static str,
+    /// `SOAPAction` in SOAP 1.1, `action` in SOAP 1.2.
+    pub action: &'static str,
+    /// What is numbered, for a person.
+    pub thing: &'static str,
+    /// The greatest number; 1 is the least.
+    pub last: usize,
+}
+
+/// The action of `GetTrack`.
 pub const ACTION: &str = "urn:longwire:tracks:1#GetTrack";
+
+/// The operation of the tracks service.
+pub const GET_TRACK: Operation = Operation {
+    namespace: SERVICE_NAMESPACE,
+    name: "GetTrack",
+    action: ACTION,
+    thing: "track",
+    last: FILE_COUNT,
+};
 
 /// Which SOAP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +75,20 @@ impl Version {
     }
 }
 
-/// A whole request for file `number`, as a measuring client sends it.
+impl Operation {
+    /// A whole request, as a measuring client sends it.
+    #[must_use]
+    pub fn request(&self, version: Version, number: usize) -> String {
+        let Self { namespace, name, .. } = self;
+        let element = format!("<{name} xmlns=\"{namespace}\"><number>{number}</number></{name}>");
+        envelope(version, "", &element)
+    }
+}
+
+/// A whole request for file `number` of the tracks.
 #[must_use]
 pub fn request(version: Version, number: usize) -> String {
-    let operation =
-        format!("<GetTrack xmlns=\"{SERVICE_NAMESPACE}\"><number>{number}</number></GetTrack>");
-    envelope(version, "", &operation)
+    GET_TRACK.request(version, number)
 }
 
 /// A whole answer that carries the `NFFIMessage` element given.

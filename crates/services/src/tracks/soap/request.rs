@@ -1,8 +1,7 @@
 //! Reading a request: envelope, mandatory headers, the one operation.
 
-use super::{Code, Fault, Version};
+use super::{Code, Fault, Operation, Version};
 use crate::Error;
-use crate::tracks::{FILE_COUNT, SERVICE_NAMESPACE};
 use crate::xml::{Attribute, Node, Reader};
 
 /// Longest `number` that is looked at, in characters: white space around it included.
@@ -10,13 +9,17 @@ const MAX_NUMBER_LEN: usize = 64;
 /// Most header blocks that a fault lists as not understood.
 const MAX_LISTED_BLOCKS: usize = 8;
 
-/// Which version `document` speaks and which file (1 to 22) it asks for. `expected` is the version
-/// of its media type: what a message of no known version is answered in.
+/// Which version `document` speaks and which number it asks an operation for. `expected` is the
+/// version of its media type: what a message of no known version is answered in.
 ///
 /// # Errors
 /// The fault to answer with.
-pub fn parse(document: &str, expected: Version) -> Result<(Version, usize), Fault> {
-    let mut parser = Parser { reader: Reader::new(document), version: expected };
+pub fn parse(
+    document: &str,
+    expected: Version,
+    operation: &Operation,
+) -> Result<(Version, usize), Fault> {
+    let mut parser = Parser { reader: Reader::new(document), version: expected, of: *operation };
     parser.open_envelope()?;
     let (mut not_understood, mut child) = (Vec::new(), parser.child()?);
     if child.as_ref().is_some_and(|child| parser.is_soap(child, "Header")) {
@@ -48,6 +51,7 @@ struct Tag {
 struct Parser<'a> {
     reader: Reader<'a>,
     version: Version,
+    of: Operation,
 }
 
 impl Parser<'_> {
@@ -113,24 +117,28 @@ impl Parser<'_> {
     /// Reads the body's content and its end.
     fn operation(&mut self) -> Result<usize, Fault> {
         let Some(operation) = self.child()? else {
-            return Err(self.in_body("the Body is empty; put a GetTrack element there"));
+            let what = format!("the Body is empty; put a {} element there", self.of.name);
+            return Err(self.in_body(&what));
         };
-        if !is_ours(&operation, "GetTrack") {
-            let what =
-                format!("no operation '{}'; the one that exists is GetTrack", operation.name);
+        if !self.is_ours(&operation, self.of.name) {
+            let (name, ours) = (&operation.name, self.of.name);
+            let what = format!("no operation '{name}'; the one that exists is {ours}");
             return Err(self.in_body(&what));
         }
         self.check_encoding(&operation)?;
         let Some(parameter) = self.child()? else {
-            return Err(self.in_body("GetTrack has no number; give one from 1 to 22"));
+            let Operation { name, last, .. } = self.of;
+            return Err(self.in_body(&format!("{name} has no number; give one from 1 to {last}")));
         };
-        if !is_ours(&parameter, "number") {
-            let what = format!("'{}' is no parameter of GetTrack; give number", parameter.name);
+        if !self.is_ours(&parameter, "number") {
+            let (name, ours) = (&parameter.name, self.of.name);
+            let what = format!("'{name}' is no parameter of {ours}; give number");
             return Err(self.in_body(&what));
         }
         let number = self.number()?;
         if self.child()?.is_some() {
-            return Err(self.in_body("GetTrack takes one number and nothing else"));
+            let what = format!("{} takes one number and nothing else", self.of.name);
+            return Err(self.in_body(&what));
         }
         if self.child()?.is_some() {
             return Err(self.in_body("the Body has more than one element; send one at a time"));
@@ -152,6 +160,7 @@ impl Parser<'_> {
     }
 
     fn number(&mut self) -> Result<usize, Fault> {
+        let Operation { thing, last, .. } = self.of;
         let mut text = String::new();
         loop {
             match self.node()? {
@@ -159,13 +168,16 @@ impl Parser<'_> {
                     text.push_str(&more);
                 }
                 Some(Node::End) => break,
-                _ => return Err(self.in_body("number is not a number; give one from 1 to 22")),
+                _ => {
+                    let what = format!("number is not a number; give one from 1 to {last}");
+                    return Err(self.in_body(&what));
+                }
             }
         }
-        let number = text.trim().parse().ok().filter(|number| (1..=FILE_COUNT).contains(number));
+        let number = text.trim().parse().ok().filter(|number| (1..=last).contains(number));
         number.ok_or_else(|| {
             let text = text.trim();
-            self.in_body(&format!("no track '{text}'; the numbers are 1 to {FILE_COUNT}"))
+            self.in_body(&format!("no {thing} '{text}'; the numbers are 1 to {last}"))
         })
     }
 
@@ -240,10 +252,10 @@ impl Parser<'_> {
     }
 
     fn fault(&self, code: Code, reason: String) -> Fault {
-        Fault { version: self.version, code, reason }
+        Fault { version: self.version, code, reason, service: self.of.namespace }
     }
-}
 
-fn is_ours(tag: &Tag, name: &str) -> bool {
-    tag.name == name && tag.namespace.as_deref() == Some(SERVICE_NAMESPACE)
+    fn is_ours(&self, tag: &Tag, name: &str) -> bool {
+        tag.name == name && tag.namespace.as_deref() == Some(self.of.namespace)
+    }
 }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Code, Fault, Version, answer, parse, request, wsdl};
+use super::{Code, Fault, GET_TRACK, Version, answer, request, wsdl};
 use crate::xml::Reader;
 
 const BOTH: [Version; 2] = [Version::Soap11, Version::Soap12];
@@ -15,6 +15,10 @@ fn message(version: Version, header: &str, body: &str) -> String {
 }
 
 const CALL: &str = "<t:GetTrack><t:number>7</t:number></t:GetTrack>";
+
+fn parse(document: &str, expected: Version) -> Result<(Version, usize), Fault> {
+    super::parse(document, expected, &GET_TRACK)
+}
 
 fn refused(version: Version, document: &str) -> Fault {
     match parse(document, version) {

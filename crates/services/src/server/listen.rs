@@ -11,9 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::Site;
 use super::connection::serve;
-use super::site::Site;
-use crate::server::Settings;
 use crate::{Error, socket};
 
 /// Most connections at once; more wait in the listen queue.
@@ -25,42 +24,33 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause after `accept` failed for want of descriptors or memory, which only time gives back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Settings of a server.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Address and port to listen at; port 0 takes any free one.
-    pub listen: SocketAddr,
-    /// Seed of the files.
-    pub seed: u64,
-    /// TCP congestion control; the system's own when none.
-    pub congestion: Option<String>,
-    /// Parameters of each connection and answer.
-    pub settings: Settings,
-}
-
 /// A server that listens.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    site: Arc<Site>,
+    site: Arc<dyn Site>,
     congestion: Option<String>,
 }
 
 impl Server {
-    /// Listens and makes the files. Must be called within a tokio runtime.
+    /// Listens at `address` (port 0 takes any free one) with a TCP congestion control, or the
+    /// system's own. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// [`Error::Caller`] when a setting is out of its range, the address cannot be had or the
     /// congestion control not be set.
-    pub fn bind(config: Config) -> Result<Self, Error> {
-        config.settings.check()?;
-        let listener = listen(&config)?;
+    pub(crate) fn bind(
+        address: SocketAddr,
+        congestion: Option<String>,
+        site: Arc<dyn Site>,
+    ) -> Result<Self, Error> {
+        site.settings().check()?;
+        let listener = listen(address, congestion.as_deref())?;
         let listener = listener.and_then(TcpListener::from_std);
         let named = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = named.map_err(|error| cannot_listen(config.listen, &error))?;
-        let site = Arc::new(Site::new(config.seed, config.settings));
-        Ok(Self { listener, address, site, congestion: config.congestion })
+        let (address, listener) = named.map_err(|error| cannot_listen(address, &error))?;
+        Ok(Self { listener, address, site, congestion })
     }
 
     /// Where it listens, with the real port.
@@ -103,12 +93,12 @@ impl Server {
     }
 
     #[cfg(test)]
-    pub(super) fn listener(&self) -> &TcpListener {
+    pub(crate) fn listener(&self) -> &TcpListener {
         &self.listener
     }
 
-    pub(super) fn prepare(&self, stream: &TcpStream) {
-        if let Err(error) = stream.set_nodelay(self.site.settings.nodelay) {
+    pub(crate) fn prepare(&self, stream: &TcpStream) {
+        if let Err(error) = stream.set_nodelay(self.site.settings().nodelay) {
             tracing::warn!(%error, "TCP_NODELAY not set");
         }
         // Inherited from the listening socket, unless a route says otherwise.
@@ -122,9 +112,12 @@ impl Server {
 }
 
 /// A listening socket. The outer result tells of the congestion control.
-fn listen(config: &Config) -> Result<io::Result<std::net::TcpListener>, Error> {
+fn listen(
+    address: SocketAddr,
+    congestion: Option<&str>,
+) -> Result<io::Result<std::net::TcpListener>, Error> {
     let open = || {
-        let domain = Domain::for_address(config.listen);
+        let domain = Domain::for_address(address);
         let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
@@ -134,10 +127,10 @@ fn listen(config: &Config) -> Result<io::Result<std::net::TcpListener>, Error> {
         Ok(socket) => socket,
         Err(error) => return Ok(Err(error)),
     };
-    if let Some(name) = &config.congestion {
+    if let Some(name) = congestion {
         socket::set_congestion(&socket, name)?;
     }
-    let bound = socket.bind(&config.listen.into()).and_then(|()| socket.listen(LISTEN_BACKLOG));
+    let bound = socket.bind(&address.into()).and_then(|()| socket.listen(LISTEN_BACKLOG));
     Ok(bound.map(|()| socket.into()))
 }
 

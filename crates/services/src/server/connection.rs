@@ -22,11 +22,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::route::{answer, plain, wants_body};
-use super::site::Site;
-use crate::server::{Activity, Chunking, Pieces, Settings, Watch, Watched};
+use super::answer::plain;
+use super::{Activity, Chunking, Pieces, Settings, Site, Watch, Watched};
 
-/// Largest request content, in bytes; a GetTrack message has about 250.
+/// Largest request content, in bytes; a SOAP request has about 250.
 const MAX_REQUEST_BYTES: usize = 64 * 1024;
 /// Least that hyper lets its own buffer be bounded by, in bytes; smaller heads are bounded apart.
 const HYPER_BUFFER_MIN_BYTES: usize = 8192;
@@ -35,7 +34,7 @@ const HYPER_BUFFER_MIN_BYTES: usize = 8192;
 pub(super) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
-    site: Arc<Site>,
+    site: Arc<dyn Site>,
     stopping: watch::Receiver<bool>,
 ) {
     // The same socket once more: hyper owns the other.
@@ -52,7 +51,7 @@ pub(super) async fn serve(
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// As HTTP has it, or at a timeout between answers.
     Clean,
     /// At a timeout while an answer was under way.
@@ -60,22 +59,22 @@ pub(super) enum End {
 }
 
 /// Serves what comes over a stream; at its end the stream is dropped.
-pub(super) async fn converse<S>(
+pub(crate) async fn converse<S>(
     stream: S,
     peer: SocketAddr,
-    site: Arc<Site>,
+    site: Arc<dyn Site>,
     mut stopping: watch::Receiver<bool>,
 ) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (settings, activity) = (site.settings, Arc::new(Activity::new()));
+    let (settings, activity) = (*site.settings(), Arc::new(Activity::new()));
     let mut watch = Watch::new(Arc::clone(&activity), settings.timeouts);
     let watched = Watched::new(stream, settings.tcp_buffer_bytes, Arc::clone(&activity));
     let service_activity = Arc::clone(&activity);
     let service = service_fn(move |request| {
         let (site, activity) = (Arc::clone(&site), Arc::clone(&service_activity));
-        async move { Ok::<_, Infallible>(handle(&site, &activity, peer, request).await) }
+        async move { Ok::<_, Infallible>(handle(&*site, &activity, peer, request).await) }
     });
     let mut connection = pin!(builder(&settings).serve_connection(TokioIo::new(watched), service));
     // An error means that the server is gone: the end as well.
@@ -113,25 +112,25 @@ fn builder(settings: &Settings) -> http1::Builder {
 }
 
 async fn handle(
-    site: &Site,
+    site: &dyn Site,
     activity: &Arc<Activity>,
     peer: SocketAddr,
     request: Request<Incoming>,
 ) -> Response<Pieces> {
     let (parts, body) = request.into_parts();
-    let content = match wants_body(&parts) {
+    let content = match site.wants_body(&parts) {
         true => read(body, activity).await,
         false => Ok(Bytes::new()),
     };
     activity.answers();
     let response = match content {
-        Ok(content) => answer(site, &parts, &content),
+        Ok(content) => site.answer(&parts, &content),
         Err(refusal) => *refusal,
     };
     let (status, method, target) = (response.status().as_u16(), &parts.method, &parts.uri);
     let bytes = response.body().len();
     tracing::info!(%peer, %method, %target, status, bytes, "answered");
-    framed(response, &site.settings, activity)
+    framed(response, site.settings(), activity)
 }
 
 /// The answer with its content in pieces and its end told as the settings say (RFC 9112 §6.3).

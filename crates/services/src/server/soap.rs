@@ -1,4 +1,4 @@
-//! The `/soap` resource: media types and content codings around the SOAP message.
+//! A SOAP resource: media types and content codings around the message.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,26 @@ use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 
-use super::route::{document, plain, with_type};
-use super::site::Site;
+use super::answer::{document, plain, with_type};
+use super::{Compression, Document};
 use crate::http::MediaType;
-use crate::tracks::soap::{ACTION, Code, Fault, Version, parse};
+use crate::tracks::soap::{Code, Fault, Operation, Version, parse};
 
-/// Answers a POST.
-pub(super) fn answer(site: &Site, headers: &HeaderMap, body: &[u8]) -> Response<Bytes> {
+/// Answers a POST with the message that `find` has for a number in a version.
+pub(crate) fn answer<'a>(
+    compression: Compression,
+    (headers, body): (&HeaderMap, &[u8]),
+    operation: &Operation,
+    find: impl FnOnce(usize, Version) -> Result<&'a Document, String>,
+) -> Response<Bytes> {
+    let fault = |version, reason| client_fault(operation, version, reason);
     let media = match media_type(headers) {
         Ok(media) => media,
         Err(refusal) => return *refusal,
     };
     let outcome = decode(body, media.charset.as_deref())
-        .map_err(|reason| client_fault(media.version, reason))
-        .and_then(|text| parse(&text, media.version));
+        .map_err(|reason| fault(media.version, reason))
+        .and_then(|text| parse(&text, media.version, operation));
     match outcome {
         Err(fault) => of_fault(&fault),
         Ok((version, _)) if version != media.version => {
@@ -30,13 +36,14 @@ pub(super) fn answer(site: &Site, headers: &HeaderMap, body: &[u8]) -> Response<
             plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, &line)
         }
         Ok((version, number)) => {
-            if let Some(action) = foreign_action(&media, headers) {
-                let reason = format!("no action '{action}'; the one that exists is {ACTION}");
-                return of_fault(&client_fault(version, reason));
+            let ours = operation.action;
+            if let Some(action) = foreign_action(&media, headers, ours) {
+                let reason = format!("no action '{action}'; the one that exists is {ours}");
+                return of_fault(&fault(version, reason));
             }
-            match site.catalogue.soap(number, version) {
-                Some(message) => document(site, headers, message, content_type(version)),
-                None => of_fault(&client_fault(version, format!("no track {number}"))),
+            match find(number, version) {
+                Ok(message) => document(compression, headers, message, content_type(version)),
+                Err(reason) => of_fault(&fault(version, reason)),
             }
         }
     }
@@ -101,7 +108,7 @@ fn decode<'a>(body: &'a [u8], charset: Option<&str>) -> Result<Cow<'a, str>, Str
 
 /// The action that a request names, unless it is this service's or empty. SOAP 1.1 has it in a
 /// field, quoted (§6.1.1), SOAP 1.2 in the media type (RFC 3902).
-fn foreign_action(media: &Media, headers: &HeaderMap) -> Option<String> {
+fn foreign_action(media: &Media, headers: &HeaderMap, ours: &str) -> Option<String> {
     let action = match media.version {
         Version::Soap11 => {
             let value = headers.get("soapaction").and_then(|value| value.to_str().ok());
@@ -109,11 +116,12 @@ fn foreign_action(media: &Media, headers: &HeaderMap) -> Option<String> {
         }
         Version::Soap12 => media.action.clone(),
     };
-    action.filter(|action| !action.is_empty() && action != ACTION)
+    action.filter(|action| !action.is_empty() && action != ours)
 }
 
-fn client_fault(version: Version, reason: String) -> Fault {
-    Fault { version, code: Code::Sender { in_body: false }, reason }
+fn client_fault(operation: &Operation, version: Version, reason: String) -> Fault {
+    let code = Code::Sender { in_body: false };
+    Fault { version, code, reason, service: operation.namespace }
 }
 
 fn of_fault(fault: &Fault) -> Response<Bytes> {
