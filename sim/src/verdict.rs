@@ -62,7 +62,10 @@ impl World {
             }
             CauseKind::OutcomeUnknown | CauseKind::AnswerLost => (breaks || restarts) && !headed,
             CauseKind::CarrierLost => (breaks || restarts) && headed,
-            CauseKind::Limit => forwarded == 0 || self.tight,
+            // A gateway that took the place of another may have no room for what it is sent again.
+            CauseKind::Limit => {
+                forwarded == 0 || self.tight || (client.is_repeatable() && self.replaced)
+            }
             _ => false,
         };
         assert!(possible, "{cause:?}, headed {headed}, forwarded {forwarded}: {client:?}");
