@@ -25,10 +25,9 @@ const RATE_GAIN: f64 = 0.3;
 const FULL: f64 = 1.25;
 /// What clocks and schedulers add to times.
 const CLOCK_S: f64 = 1e-4;
-/// Where a message's serialization does not show, the rate may be this much more than what would
-/// just show. Better too much than too little: what is left alone for it shows the rate, what is
-/// made small for the contrary never does.
-const HOPE: f64 = 4.0;
+/// Where bounds of the rate alone are known, it may be this much more. Better too much than too
+/// little: what is left alone for it shows the rate, what is made small for the contrary never does.
+const HOPE: f64 = 16.0;
 /// A message's serialization tells the rate when it is at least this share of the delay.
 const PLAIN_SHARE: f64 = 0.1;
 /// Linux's least timeout beyond the round trip.
@@ -110,7 +109,8 @@ pub struct Estimate {
 impl Transport {
     /// The window that the next data will find: a sender that was idle halves it for every timeout,
     /// down to that of a new connection (RFC 2861).
-    fn next_window(&self) -> f64 {
+    #[must_use]
+    pub fn next_window(&self) -> f64 {
         let window = f64::from(self.window_segments);
         let timeout = self.rtt.as_secs_f64() + LEAST_TIMEOUT_S;
         let halvings = (self.idle.as_secs_f64() / timeout).floor();
@@ -223,7 +223,7 @@ impl Estimate {
 
     /// Takes how long a message took, from the first of its bytes to leave to the last to arrive.
     /// `unbroken` says that it left at once: it was at hand, the window held all of it (see
-    /// [`Transport::window_segments`] before it) and nothing was sent again meanwhile.
+    /// [`Transport::next_window`] before it) and nothing was sent again meanwhile.
     pub fn took(&mut self, bytes: f64, seconds: f64, unbroken: bool) {
         let path = self.path();
         let wire = bytes + (bytes / path.segment_bytes).ceil().max(1.0) * path.header_bytes;
@@ -235,7 +235,7 @@ impl Estimate {
         if seconds - delay > least {
             self.exactly(8.0 * wire / (seconds - delay));
         } else {
-            self.at_least(8.0 * wire / least * if self.shown { 1.0 } else { HOPE });
+            self.at_least(8.0 * wire / least);
         }
     }
 
@@ -293,6 +293,7 @@ impl Estimate {
 
     /// The link can at least so much.
     fn at_least(&mut self, bps: f64) {
+        let bps = if self.shown { bps } else { HOPE * bps };
         if bps > self.ln_rate.exp() {
             self.rate(bps);
         }

@@ -18,9 +18,9 @@ const SHADOW_SHARE: f64 = 0.1;
 /// hour must not be followed by a minute of work.
 const MOST_SHADOW_S: f64 = 1.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
-const OPTIMISM: f64 = 1.5;
+const OPTIMISM: f64 = 3.0;
 /// An arm whose sizes are known this well need not be looked at again.
-const KNOWN_DEVIATION: f64 = 0.08;
+const KNOWN_DEVIATION: f64 = 0.15;
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
 
@@ -101,19 +101,26 @@ impl Learned {
         let most_s = chosen.total_s().max(MOST_SHADOW_S);
         self.shadow_s = (self.shadow_s + SHADOW_SHARE * chosen.total_s()).min(most_s);
         let hope = |candidate: &Candidate| {
-            let bytes = candidate.expected.bytes * (-OPTIMISM * candidate.expected.deviation).exp();
-            let codec = candidate.expected.encode_s + candidate.expected.decode_s;
+            let luck = (-OPTIMISM * candidate.expected.deviation).exp();
+            let bytes = candidate.expected.bytes * luck;
+            // What is smaller than expected is made faster too.
+            let codec = (candidate.expected.encode_s + candidate.expected.decode_s) * luck;
             chosen.total_s() - codec - self.network.seconds(path, bytes)
         };
         let worth = |candidate: &&Candidate| {
             candidate.arm != chosen.arm
                 && candidate.arm != Arm::IDENTITY
                 && candidate.expected.deviation > KNOWN_DEVIATION
-                && candidate.expected.encode_s <= self.shadow_s
+                && candidate.expected.encode_s <= most_s
                 && hope(candidate) > WORTHWHILE * chosen.total_s()
         };
-        let found = all.iter().filter(worth).max_by(|a, b| hope(a).total_cmp(&hope(b)))?;
+        let value = |candidate: &Candidate| hope(candidate) / candidate.expected.encode_s;
+        let found = all.iter().filter(worth).max_by(|a, b| value(a).total_cmp(&value(b)))?;
         let (arm, cost) = (found.arm, found.expected.encode_s);
+        // What promises most for its time is saved up for.
+        if cost > self.shadow_s {
+            return None;
+        }
         self.shadow_s -= cost;
         Some(arm)
     }

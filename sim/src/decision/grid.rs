@@ -10,8 +10,8 @@ const FEW_SEEDS: u64 = 3;
 const HOPELESS: f64 = 1.6;
 
 /// Under loss times scatter: messages shorter than this get more seeds, up to so many times.
-const MANY_BYTES: f64 = 600e3;
-const MOST_TIMES: f64 = 10.0;
+const MANY_BYTES: f64 = 200e3;
+const MOST_TIMES: f64 = 6.0;
 
 /// How long runs are and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl FixedRuns {
     /// all: codecs scatter around their means, and those are known.
     #[must_use]
     pub fn new(setting: Setting<'_>, link: &LinkConfig, extent: Extent, slower: &[f64]) -> Self {
-        let certain = link.ab.loss == 0.0 && link.ba.loss == 0.0;
+        let certain = super::certain(link);
         let bytes = setting.class.messages.iter().map(|message| message.bytes);
         let more = (MANY_BYTES / bytes.fold(1.0, f64::max)).clamp(1.0, MOST_TIMES);
         let extent = Extent { seeds: extent.seeds * super::whole(more), ..extent };

@@ -18,8 +18,10 @@ use crate::Random;
 
 /// Scatter of codec times, as a share, as measured on a quiet machine.
 const TIME_SCATTER: f64 = 0.05;
-/// Seconds between messages.
+/// Seconds between messages, and how much more or less where chance has a say: a queue that
+/// overflows makes runs hang on where they began.
 const PAUSE_S: f64 = 1.0;
+const PAUSE_SCATTER_S: f64 = 0.5;
 /// Most encodings of one message before it leaves.
 const MOST_TRIED: usize = 3;
 
@@ -83,6 +85,7 @@ pub struct Run<'a> {
     estimate: Estimate,
     jumps: u32,
     random: Random,
+    certain: bool,
 }
 
 impl<'a> Run<'a> {
@@ -104,6 +107,7 @@ impl<'a> Run<'a> {
             estimate: Estimate::new(1e6, Duration::from_millis(100), None),
             jumps: 0,
             random: Random::new(seed),
+            certain: super::certain(link),
         };
         if chooser == Chooser::Nam {
             setting.profile.messages.iter().for_each(|message| run.profile(message));
@@ -149,7 +153,7 @@ impl<'a> Run<'a> {
         let (codec_s, network_s) = (encode_s + decode_s, transfer.seconds);
         self.transport();
         let after = self.connection.transport();
-        let window = f64::from(before.window_segments) * f64::from(before.segment_bytes);
+        let window = before.next_window() * f64::from(before.segment_bytes);
         let unbroken = coded.bytes <= window && after.retransmitted == before.retransmitted;
         self.estimate.receipt(&Receipt {
             bytes: super::whole((coded.bytes - f64::from(before.segment_bytes)).max(0.0)),
@@ -161,7 +165,8 @@ impl<'a> Run<'a> {
         self.policy.observe(&took);
         self.policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
         self.learn_beside(&decision, &subject, message);
-        self.connection.idle(PAUSE_S);
+        let off = if self.certain { 0.0 } else { self.random.below(2001) as f64 / 1000.0 - 1.0 };
+        self.connection.idle(PAUSE_S + PAUSE_SCATTER_S * off);
         Outcome { message: at, arm: arm.0, codec_s, network_s, expected_s }
     }
 
