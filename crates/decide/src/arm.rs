@@ -54,8 +54,8 @@ const MOST_HEADS: f64 = 16.0;
 
 /// Features of the logarithm of the share that is left of a message: 1, `l`, `l·L`, `L`, where `l`
 /// is the logarithm of the share that a fast coder leaves of the head, and `L` that of how many
-/// heads the message is long, up to a bound. The product matters: what compresses well does so the better the
-/// longer it is.
+/// heads the message is long, up to a bound. The product matters: what compresses well does so the
+/// better the longer it is.
 #[must_use]
 pub fn size_features(bytes: f64, head_share: f64) -> [f64; 4] {
     let little = head_share.clamp(0.01, 1.0).ln();

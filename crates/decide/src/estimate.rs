@@ -26,7 +26,8 @@ const FULL: f64 = 1.25;
 /// What clocks and schedulers add to times.
 const CLOCK_S: f64 = 1e-4;
 /// Where bounds of the rate alone are known, it may be this much more. Better too much than too
-/// little: what is left alone for it shows the rate, what is made small for the contrary never does.
+/// little: what is left alone for it shows the rate, what is made small for the contrary never
+/// does.
 const HOPE: f64 = 16.0;
 /// A message's serialization tells the rate when it is at least this share of the delay.
 const PLAIN_SHARE: f64 = 0.1;
@@ -47,7 +48,8 @@ pub struct Transport {
     /// Bytes a second that were delivered (tcpi_delivery_rate), and whether the sender had more to
     /// send then: else it is only a lower bound.
     pub delivered_bytes_per_s: u64,
-    /// Whether `delivered_bytes_per_s` was held back by the sender (tcpi_delivery_rate_app_limited).
+    /// Whether `delivered_bytes_per_s` was held back by the sender
+    /// (tcpi_delivery_rate_app_limited).
     pub app_limited: bool,
     /// Segments with data sent, counted up (tcpi_data_segs_out).
     pub segments_out: u32,
@@ -119,7 +121,8 @@ impl Transport {
 }
 
 impl Estimate {
-    /// Nothing measured: `rate_bps` and `rtt` are what to expect; `cap_bps` is the operator's bound.
+    /// Nothing measured: `rate_bps` and `rtt` are what to expect; `cap_bps` is the operator's
+    /// bound.
     #[must_use]
     pub fn new(rate_bps: f64, rtt: Duration, cap_bps: Option<f64>) -> Self {
         Self {
@@ -201,7 +204,8 @@ impl Estimate {
         let rtt = now.rtt.as_secs_f64();
         if rtt > 0.0 {
             self.round_trip(rtt.min(now.min_rtt.max(Duration::from_micros(1)).as_secs_f64().max(
-                // A kernel remembers the least for minutes: a path that got longer shows in the mean.
+                // A kernel remembers the least for minutes: a path that got longer shows in the
+                // mean.
                 rtt / JUMP,
             )));
             self.queueing_s = (rtt - self.rtt_s().value).max(0.0);

@@ -12,8 +12,8 @@ const REPETITION_BITS: f64 = 20.0;
 /// Estimates the share of bytes that a fast dictionary coder would leave of `message`, from its
 /// first [`HEAD_BYTES`]: 1 for what does not compress. An empty message gives 1.
 ///
-/// Repetitions of four bytes and more are looked for as LZ77 coders do, what is left is counted with
-/// the entropy of its bytes.
+/// Repetitions of four bytes and more are looked for as LZ77 coders do, what is left is counted
+/// with the entropy of its bytes.
 #[must_use]
 pub fn share_left(message: &[u8]) -> f64 {
     let head = message.get(..HEAD_BYTES).unwrap_or(message);

@@ -1,8 +1,9 @@
-//! The decision in virtual time: policies choose for messages whose sizes and times in each encoding
-//! were measured, over TCP that is simulated packet by packet, and are judged against the oracle.
+//! The decision in virtual time: policies choose for messages whose sizes and times in each
+//! encoding were measured, over TCP that is simulated packet by packet, and are judged against the
+//! oracle.
 //!
-//! What is here is the wide grid and the drift; the truth is the laboratory's, and its figures never
-//! stand in one column with these.
+//! What is here is the wide grid and the drift; the truth is the laboratory's, and its figures
+//! never stand in one column with these.
 
 mod grid;
 mod run;

@@ -63,7 +63,8 @@ impl Workload {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     table,
-                    "{name}\t{bytes}\t{head_share:.4}\t{arm}\t{left}\t{encode_s:.3e}\t{decode_s:.3e}"
+                    "{name}\t{bytes}\t{head_share:.4}\t{arm}\t{left}\t\
+                     {encode_s:.3e}\t{decode_s:.3e}"
                 );
             }
         }

@@ -32,7 +32,7 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
-    /// Runs the grid, links that change, links by chance; ends with status 1 when a bound is missed.
+    /// Runs the grid, links that change, links by chance; status 1 when a bound is missed.
     ///
     /// Example: decision judge table.tsv --json cells.json --markdown docs/studies/nam/simulated.md
     Judge(judge::Arguments),

@@ -122,7 +122,7 @@ fn markdown_of(findings: &Findings, bounds: &[Bound]) -> Result<String> {
         text,
         "TCP is simulated packet by packet (`sim::decision`), sizes and processor times of codecs \
          are measured; times are virtual, no kernel was involved. A cell is a class of messages, a \
-         network and a processor; {} seeds, {} messages each, of which the first {} are not judged. \
+         network and a processor; {} seeds, {} messages each, the first {} of which do not count. \
          The oracle takes for each cell the encoding with the least mean over {} seeds and is \
          charged its mean over as many others. Regret is the mean of time over the oracle's, less \
          one.\n",
@@ -285,7 +285,10 @@ fn json_of(findings: &Findings, bounds: &[Bound]) -> Value {
         let (what, found, most) = (&bound.what, bound.found, bound.most);
         json!({ "bound": what, "found": found, "at_most": most, "kept": bound.kept() })
     };
-    let drift = |drift: &Drift| json!({ "class": drift.class, "slower": drift.slower, "relative": drift.relative });
+    let drift = |drift: &Drift| {
+        let Drift { class, slower, relative } = drift;
+        json!({ "class": class, "slower": slower, "relative": relative })
+    };
     json!({
         "bounds": bounds.iter().map(bound).collect::<Vec<_>>(),
         "grid": cells(&findings.grid),

@@ -2,8 +2,8 @@
 
 use super::{NetworkModel, Path};
 
-/// The no-loss model of the data phase with an initial window of one packet, in the consistent form:
-/// the paper's first branch gives 0 s for one packet and jumps where the second begins.
+/// The no-loss model of the data phase with an initial window of one packet, in the consistent
+/// form: the paper's first branch gives 0 s for one packet and jumps where the second begins.
 ///
 /// It knows no rate of the link: on a slow one it promises far too much.
 #[derive(Clone, Copy, Debug, Default)]

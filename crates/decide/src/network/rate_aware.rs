@@ -9,8 +9,8 @@ const BETTER_THAN_RENO: f64 = 1.3;
 /// Slow start cannot take more rounds than this before any link is full.
 const MOST_ROUNDS: u32 = 24;
 
-/// Slow start, serialization at the rate, the window that loss leaves to CUBIC, and what the loss of
-/// a transfer's last packets costs.
+/// Slow start, serialization at the rate, the window that loss leaves to CUBIC, and what the loss
+/// of a transfer's last packets costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateAware;
 
@@ -44,7 +44,8 @@ impl RateAware {
         let rate = Self::sustained_bps(path);
         let packet_bits = 8.0 * (path.segment_bytes + path.header_bytes);
         let (mut window, mut left, mut waits) = (path.start_window, packets, 0.0);
-        // A round whose packets take less time than the round trip leaves the link idle for the rest.
+        // A round whose packets take less time than the round trip leaves the link idle for the
+        // rest.
         for _ in 0..MOST_ROUNDS {
             let sending = window.min(left) * packet_bits / rate;
             if left <= window || window * packet_bits / rate >= path.rtt_s {

@@ -1,11 +1,11 @@
 //! A TCP connection packet by packet over the project's emulated link: what the decision is judged
 //! by, and knows nothing of.
 //!
-//! One sender as Linux has it: CUBIC with HyStart, selective acknowledgements, loss found by what was
-//! sent later (RACK), a probe for the tail, a timeout of 200 ms at least that is taken back where it
-//! was needless. The connection is kept alive between messages, so that the window and the smoothed
-//! round trip of one are those with which the next begins. Its link is a [`Channel`] each way: loss
-//! behind the queue, delay each way.
+//! One sender as Linux has it: CUBIC with HyStart, selective acknowledgements, loss found by what
+//! was sent later (RACK), a probe for the tail, a timeout of 200 ms at least that is taken back
+//! where it was needless. The connection is kept alive between messages, so that the window and the
+//! smoothed round trip of one are those with which the next begins. Its link is a [`Channel`] each
+//! way: loss behind the queue, delay each way.
 
 mod cubic;
 mod receiver;
@@ -196,8 +196,8 @@ impl Connection {
 
 /// Seconds of a handshake.
 fn rtt_s(link: &LinkConfig) -> f64 {
-    let serialization = |rate: Option<u64>| {
-        rate.map_or(0.0, |rate| 8.0 * f64::from(ACK_BYTES + 8) / rate.max(1) as f64)
+    let serialization = |rate_bps: Option<u64>| {
+        rate_bps.map_or(0.0, |bps| 8.0 * f64::from(ACK_BYTES + 8) / bps.max(1) as f64)
     };
     let both = serialization(link.ab.rate_bps) + serialization(link.ba.rate_bps);
     (link.ab.delay + link.ba.delay).as_secs_f64() + both

@@ -97,7 +97,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// A connection whose handshake took `rtt_s`, to a receiver that takes `credit` segments at once.
+    /// A connection whose handshake took `rtt_s`, to a receiver that takes `credit` segments at
+    /// once.
     pub(super) fn new(rtt_s: f64, credit: f64) -> Self {
         Self {
             cubic: Cubic::new(),
@@ -296,8 +297,8 @@ impl Sender {
         self.arm(now_s);
     }
 
-    /// What the receiver has told: numbers and transmissions that arrived, in order; `echo_s` is when
-    /// that left which made it tell (the timestamps of RFC 7323).
+    /// What the receiver has told: numbers and transmissions that arrived, in order; `echo_s` is
+    /// when that left which made it tell (the timestamps of RFC 7323).
     pub(super) fn acknowledged(
         &mut self,
         now_s: f64,
