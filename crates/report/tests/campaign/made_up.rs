@@ -187,6 +187,7 @@ fn run(network: &Network, bytes: u64, effect: f64, repetition: u32, chance: &mut
         elapsed_s: start_s,
         parallel: 250,
         warm_up: Vec::new(),
+        decisions: Vec::new(),
         measured,
         up: Traffic::default(),
         down: Traffic::default(),
