@@ -4,7 +4,7 @@
 //! Little-endian. A head: version of the format (1 byte), kind of policy (1 byte), number of arms
 //! (1 byte), and of each its name (1 byte of length, UTF-8). Arms are told by their names, so that
 //! another set of them takes what it knows: the rest is skipped. Then the policy's own, each part
-//! written beside its type ([`State`]). Nothing may follow.
+//! written beside its type (`State`). Nothing may follow.
 //!
 //! The bytes come from a disk: every figure has a range and every count a bound, and what is
 //! refused leaves the policy as it was.
