@@ -99,6 +99,30 @@ fn peak(work: impl FnOnce()) -> usize {
     (PEAK_BYTES.load(Ordering::SeqCst) - before).unsigned_abs()
 }
 
+/// The most that an encoder and a decoder hold while `body` goes through them in blocks.
+fn peaks(options: Options, body: &[u8]) -> (usize, usize) {
+    let (mut coded, mut lens) = (Vec::with_capacity(1 << 20), Vec::new());
+    let encoder = peak(|| {
+        let mut encoder = options.encoder().unwrap();
+        for block in body.chunks(65_536) {
+            let before = coded.len();
+            encoder.encode(block, false, &mut coded).unwrap();
+            lens.push(coded.len() - before);
+        }
+    });
+    let (mut rest, mut out) = (&coded[..], Vec::with_capacity(1 << 17));
+    let decoder = peak(|| {
+        let mut decoder = options.decoder().unwrap();
+        for (len, plain) in lens.iter().zip(body.chunks(65_536)) {
+            let (block, tail) = rest.split_at(*len);
+            rest = tail;
+            out.clear();
+            decoder.decode(block, plain.len(), false, &mut out).unwrap();
+        }
+    });
+    (encoder, decoder)
+}
+
 /// So is brotli, which takes much while it works on a block and gives it back.
 #[test]
 fn brotli_takes_what_the_table_says() {
@@ -109,27 +133,7 @@ fn brotli_takes_what_the_table_says() {
         let codec = options.codec().unwrap();
         // Strong levels are slow, and their memory is there from the first blocks on.
         let body = if level > 9 { &body[..200_000] } else { &body[..] };
-        let mut coded = Vec::with_capacity(1 << 20);
-        let mut lens = Vec::new();
-        let encoder = peak(|| {
-            let mut encoder = options.encoder().unwrap();
-            for block in body.chunks(65_536) {
-                let before = coded.len();
-                encoder.encode(block, false, &mut coded).unwrap();
-                lens.push(coded.len() - before);
-            }
-        });
-        let mut rest = &coded[..];
-        let mut out = Vec::with_capacity(1 << 17);
-        let decoder = peak(|| {
-            let mut decoder = options.decoder().unwrap();
-            for (len, plain) in lens.iter().zip(body.chunks(65_536)) {
-                let (block, tail) = rest.split_at(*len);
-                rest = tail;
-                out.clear();
-                decoder.decode(block, plain.len(), false, &mut out).unwrap();
-            }
-        });
+        let (encoder, decoder) = peaks(options, body);
         let said = (codec.encoder_bytes(options), codec.decoder_bytes(options));
         let at = options.label();
         println!("{at} 2^{window_log}: {encoder} of {}, {decoder} of {}", said.0, said.1);
@@ -146,25 +150,7 @@ fn xmill_takes_what_the_table_says() {
     for (level, window_log) in [1, 5, 9].into_iter().flat_map(|level| [(level, 15), (level, 20)]) {
         let options = Options { window_log, ..Options::of(&format!("xmill:{level}")).unwrap() };
         let codec = options.codec().unwrap();
-        let (mut coded, mut lens) = (Vec::with_capacity(1 << 20), Vec::new());
-        let encoder = peak(|| {
-            let mut encoder = options.encoder().unwrap();
-            for block in body.chunks(65_536) {
-                let before = coded.len();
-                encoder.encode(block, false, &mut coded).unwrap();
-                lens.push(coded.len() - before);
-            }
-        });
-        let (mut rest, mut out) = (&coded[..], Vec::with_capacity(1 << 17));
-        let decoder = peak(|| {
-            let mut decoder = options.decoder().unwrap();
-            for (len, plain) in lens.iter().zip(body.chunks(65_536)) {
-                let (block, tail) = rest.split_at(*len);
-                rest = tail;
-                out.clear();
-                decoder.decode(block, plain.len(), false, &mut out).unwrap();
-            }
-        });
+        let (encoder, decoder) = peaks(options, &body);
         let said = (codec.encoder_bytes(options), codec.decoder_bytes(options));
         let at = options.label();
         println!("{at} 2^{window_log}: {encoder} of {}, {decoder} of {}", said.0, said.1);
