@@ -44,9 +44,9 @@ impl Method {
         }
     }
 
-    /// What a first block is coded with too, to see which is shorter: the level below.
-    pub(super) fn other(self) -> Option<(Self, i8)> {
-        (self == Self::Strong).then_some((Self::Split(Back::Zstd), 19))
+    /// What a first block is coded with too, to see which is shorter: levels 4, for a guess, and 8.
+    pub(super) fn other(self) -> Option<(Self, [i8; 2])> {
+        (self == Self::Strong).then_some((Self::Split(Back::Zstd), [6, 19]))
     }
 
     /// Its number in the first byte of a stream.

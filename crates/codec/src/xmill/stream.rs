@@ -23,6 +23,9 @@ const WORST: usize = 64;
 /// A first block of at least so many bytes is coded in columns too where the method is another: in
 /// less there is no room for rows long enough.
 const COMPARED_BYTES: usize = 4 << 10;
+/// Columns that are coded quickly and so are longer by more than one part of so many will not become
+/// the shorter form: thoroughly coded ones are mostly shorter by a fiftieth.
+const NEAR: usize = 10;
 /// Longest number of the frame: 7 bits a byte.
 const NUMBER_BYTES: usize = 4;
 
@@ -48,7 +51,7 @@ impl Codec for Xmill {
     fn encoder_bytes(&self, options: Options) -> usize {
         let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
         let (method, level) = Method::of_level(options.level);
-        let other = method.other().map_or(0, |(other, level)| {
+        let other = method.other().map_or(0, |(other, [_, level])| {
             // Beside it for the first block.
             other.table_bytes(window_log, Some(level))
         });
@@ -141,15 +144,17 @@ impl StreamEncoder {
         let (mut coded, mut context) = with(self.method, self.level)?;
         // Where every value follows from the one before, columns are shorter than any guess. The
         // tables of both are there until it is known.
-        if let Some((method, level)) = self.method.other()
+        if let Some((method, [quick, slow])) = self.method.other()
             && block.len() >= COMPARED_BYTES
-            && own(window_log) + method.table_bytes(window_log, Some(level)) <= limit
+            && own(window_log) + method.table_bytes(window_log, Some(slow)) <= limit
         {
-            let other = with(method, level)?;
             // A model is only beginning to learn in the first of many blocks.
             let most = if last_block { coded.len() } else { coded.len() / 8 * 7 };
-            if other.0.len() < most {
-                (coded, context) = other;
+            if with(method, quick)?.0.len() <= most + most / NEAR {
+                let other = with(method, slow)?;
+                if other.0.len() < most {
+                    (coded, context) = other;
+                }
             }
         }
         out.append(&mut coded);

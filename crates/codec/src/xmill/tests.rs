@@ -147,7 +147,7 @@ fn two_ways_at_once_are_within_the_limit_together() {
     let document = table(2000);
     let coded = encoded_at(document.as_bytes(), 9);
     let (strong, level) = Method::of_level(9);
-    let (columns, lower) = strong.other().unwrap();
+    let (columns, [_, lower]) = strong.other().unwrap();
     assert_eq!(coded[0] & 15, columns.number(), "columns suit it better");
     let tables = |method: Method, level| method.table_bytes(coded[1], Some(level));
     let both = tables(strong, level) + tables(columns, lower);
