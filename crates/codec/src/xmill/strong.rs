@@ -247,6 +247,7 @@ impl Strong {
 
     /// Codes a byte; 0 stands for the end of a value too.
     pub(super) fn byte<C: Coder>(&mut self, c: &mut C, byte: u8, s: &Situation) -> u8 {
+        self.bring(&s.contexts, 0);
         let predicted = self.predicted(s);
         let mut expected = predicted.map(u32::from);
         let length = if expected.is_some() { self.length.min(31) as usize } else { 0 };
@@ -320,18 +321,21 @@ impl Strong {
     /// the upper half. Of the one that is expected, or, once there are only two, of both.
     #[inline(always)]
     fn look_ahead(&self, contexts: &[u32; CONTEXTS], i: usize, bits: u32, byte: Option<u32>) {
-        let bring = |bits| {
-            for h in contexts {
-                prefetch_index(&self.slots, ((h ^ lower_half(bits)) >> self.shift) as usize);
-            }
-        };
         match (i, byte) {
-            (0, Some(byte)) => bring(16 | byte >> 4),
+            (0, Some(byte)) => self.bring(contexts, lower_half(16 | byte >> 4)),
             (3, None) => {
-                bring(bits << 1);
-                bring(bits << 1 | 1);
+                self.bring(contexts, lower_half(bits << 1));
+                self.bring(contexts, lower_half(bits << 1 | 1));
             }
             _ => {}
+        }
+    }
+
+    /// Has the slots of contexts brought near, while there is something else to do.
+    #[inline(always)]
+    fn bring(&self, contexts: &[u32; CONTEXTS], low: u32) {
+        for h in contexts {
+            prefetch_index(&self.slots, ((h ^ low) >> self.shift) as usize);
         }
     }
 
