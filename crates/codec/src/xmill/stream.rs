@@ -23,8 +23,8 @@ const WORST: usize = 64;
 /// A first block of at least so many bytes is coded in columns too where the method is another: in
 /// less there is no room for rows long enough.
 const COMPARED_BYTES: usize = 4 << 10;
-/// Columns that are coded quickly and so are longer by more than one part of so many will not become
-/// the shorter form: thoroughly coded ones are mostly shorter by a fiftieth.
+/// Quickly coded columns that are longer by more than one part in so many hardly become the shorter
+/// form: thoroughly coded ones are mostly shorter than those by a fiftieth.
 const NEAR: usize = 10;
 /// Longest number of the frame: 7 bits a byte.
 const NUMBER_BYTES: usize = 4;
