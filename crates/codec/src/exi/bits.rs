@@ -171,6 +171,8 @@ impl Writer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     data: &'a [u8],
+    /// How many bits there are.
+    end: usize,
     /// Position in bits.
     pub(crate) at: usize,
     aligned: bool,
@@ -178,19 +180,19 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(data: &'a [u8], at: usize, aligned: bool) -> Self {
-        Self { data, at, aligned }
+        Self { data, end: data.len().saturating_mul(8), at, aligned }
     }
 
     /// Whether more was read than there is.
     #[inline]
     pub(crate) fn over(&self) -> bool {
-        self.at > self.data.len() * 8
+        self.at > self.end
     }
 
     /// Bits that are left.
     #[inline]
     pub(crate) fn left(&self) -> usize {
-        (self.data.len() * 8).saturating_sub(self.at)
+        self.end.saturating_sub(self.at)
     }
 
     /// The next 64 bits but for up to seven at the end.

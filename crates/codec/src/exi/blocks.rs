@@ -73,37 +73,33 @@ impl Queue {
         self.words.len() * 4 + self.rare.len() * size_of::<(Item, Span)>()
     }
 
-    /// Brings the next event to [`Core::item`] and its value to [`Core::value`].
+    /// Brings the next event to [`Core::item`], and its value to [`Core::value`].
     #[inline]
     fn pop(&mut self, core: &mut Core) -> bool {
         let Some(&word) = self.words.get(self.next_word) else { return false };
         self.next_word += 1;
         let name = word >> 3;
-        core.item = match word & 7 {
-            kind::START => Item::Start { name, prefix: NONE },
-            kind::START_PREFIXED => Item::Start { name, prefix: self.prefix() },
-            kind::END => Item::End,
-            kind::ATTRIBUTE => self.with_value(Item::Attribute { name, prefix: NONE }, core),
+        let no_value = Span::default();
+        let (item, value) = match word & 7 {
+            kind::START => (Item::Start { name, prefix: NONE }, no_value),
+            kind::START_PREFIXED => (Item::Start { name, prefix: self.prefix() }, no_value),
+            kind::END => (Item::End, no_value),
+            kind::ATTRIBUTE => (Item::Attribute { name, prefix: NONE }, self.value(core)),
             kind::ATTRIBUTE_PREFIXED => {
-                let prefix = self.prefix();
-                self.with_value(Item::Attribute { name, prefix }, core)
+                (Item::Attribute { name, prefix: self.prefix() }, self.value(core))
             }
-            kind::CHARACTERS => self.with_value(Item::Characters, core),
+            kind::CHARACTERS => (Item::Characters, self.value(core)),
             _ => {
                 let Some(&(item, value)) = self.rare.get(self.next_rare) else { return false };
                 self.next_rare += 1;
                 match item {
                     // Its name does not fit into a word.
-                    Item::Attribute { .. } if value == Span::DEFERRED => {
-                        self.with_value(item, core)
-                    }
-                    _ => {
-                        core.value = value;
-                        item
-                    }
+                    Item::Attribute { .. } if value == Span::DEFERRED => (item, self.value(core)),
+                    _ => (item, value),
                 }
             }
         };
+        core.put(item, value);
         true
     }
 
@@ -114,10 +110,9 @@ impl Queue {
     }
 
     #[inline]
-    fn with_value(&mut self, item: Item, core: &mut Core) -> Item {
-        core.value = core.block_value(self.next_value);
+    fn value(&mut self, core: &Core) -> Span {
         self.next_value += 1;
-        item
+        core.block_value(self.next_value - 1)
     }
 
     fn clear(&mut self) {
@@ -370,12 +365,12 @@ impl Blocks {
                 from.at = begin;
                 return Err(fault);
             }
-            self.queue.push(core.item, core.value);
+            self.queue.push(*core.item(), core.value());
             if self.queue.words.len().is_multiple_of(64) {
                 core.check_block(self.queue.bytes())?;
             }
             let full = core.plan.as_ref().is_some_and(Plan::is_full);
-            if full || matches!(core.item, Item::EndDocument) {
+            if full || matches!(core.item(), Item::EndDocument) {
                 return Ok(());
             }
         }

@@ -1,6 +1,8 @@
 //! First parts of event codes (EXI §6.2) as one dense table: which event a code means, with all
 //! that is needed to go on, takes two steps.
 
+use std::sync::Arc;
+
 use super::{
     bits::width,
     grammar::{Event, Grammars, Production, QName, Rule},
@@ -43,9 +45,11 @@ pub(crate) struct Head {
     pub(crate) bits: u32,
 }
 
-/// All rules of some grammars.
+/// All rules of some grammars, and their names.
 #[derive(Debug)]
 pub(crate) struct Codes {
+    /// Namespace and local name, by the number of the name in the tables of a decoder.
+    words: Vec<(Arc<str>, Arc<str>)>,
     heads: Vec<Head>,
     rows: Vec<Row>,
 }
@@ -53,10 +57,11 @@ pub(crate) struct Codes {
 impl Codes {
     pub(crate) fn new(grammars: &Grammars) -> Self {
         let mut bases = Vec::with_capacity(grammars.uris.len());
-        let mut names = 0_usize;
+        let mut words = Vec::new();
         for uri in &grammars.uris {
-            bases.push(names);
-            names += uri.locals.len();
+            bases.push(words.len());
+            let namespace: Arc<str> = uri.uri.as_str().into();
+            words.extend(uri.locals.iter().map(|local| (namespace.clone(), local.as_str().into())));
         }
         let number = |name: QName| {
             let base = bases.get(name.uri as usize)?;
@@ -64,6 +69,7 @@ impl Codes {
         };
         let rows = grammars.rules.iter().map(|rule| rule.first.len()).sum();
         let mut codes = Self {
+            words,
             heads: Vec::with_capacity(grammars.rules.len()),
             rows: Vec::with_capacity(rows),
         };
@@ -81,6 +87,12 @@ impl Codes {
         let more = usize::from(!rule.second.is_empty());
         self.heads.push(Head { begin, count, bits: width(rule.first.len() + more) });
         self.rows.extend(rule.first.iter().map(row));
+    }
+
+    /// Namespace and local name, of a name of the schema.
+    #[inline]
+    pub(crate) fn words(&self, name: u32) -> Option<(&str, &str)> {
+        self.words.get(name as usize).map(|(uri, local)| (&**uri, &**local))
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! From a stream to events.
 
+mod ahead;
 mod learned;
 mod self_contained;
 mod values;
@@ -54,8 +55,10 @@ pub(crate) enum Item {
     /// [`Core::value`]
     Characters,
     Comment(Span),
-    Instruction(Span, Span),
-    Doctype([Span; 4]),
+    /// Target and data, as [`Core::texts`].
+    Instruction(Span),
+    /// Name, public and system identifier and text, as [`Core::texts`].
+    Doctype(Span),
     Entity(Span),
     /// SC; with the element as its own tables have it.
     SelfContained {
@@ -71,6 +74,9 @@ struct Frame {
     name: u32,
     type_id: TypeId,
 }
+
+/// The rule behind the end of a document; no grammar has it.
+const ENDED: RuleId = self_contained::CLOSING - 1;
 
 /// There is room for so many learned grammars, and open elements, from the first on.
 const FIRST: usize = 16;
@@ -125,10 +131,9 @@ pub(crate) struct Core {
     options: Options,
     fixed: Fixed,
     tables: Tables,
-    /// The last event.
-    pub(crate) item: Item,
-    /// Its value, in [`Core::scratch`] or in the string table.
-    pub(crate) value: Span,
+    ahead: ahead::Ahead,
+    /// The value that was read last, in [`Core::scratch`] or in the string table.
+    value: Span,
     /// Texts that are not in the table: of the last event, or of all values of the block.
     scratch: Vec<u8>,
     buffer: Text,
@@ -161,7 +166,7 @@ impl Core {
             options: options.clone(),
             fixed: Fixed::new(options),
             tables,
-            item: Item::StartDocument,
+            ahead: ahead::Ahead::new(),
             value: Span::default(),
             scratch: Vec::new(),
             buffer: Text::default(),
@@ -191,12 +196,13 @@ impl Core {
         if let Some(plan) = &mut self.plan {
             plan.reset();
         }
+        self.ahead.reset();
         self.scratch.clear();
         self.scratch.shrink_to(KEPT_BYTES);
         self.buffer.reset(KEPT_BYTES);
         self.stack.clear();
         self.stack.shrink_to(KEPT_ITEMS);
-        (self.item, self.value) = (Item::StartDocument, Span::default());
+        self.value = Span::default();
         (self.rule, self.name, self.type_id) = (self.grammars.start, 0, NONE);
         self.events = 0;
     }
@@ -210,30 +216,52 @@ impl Core {
         self.scopes.outer()
     }
 
-    /// The text of the last event's value.
-    #[inline]
-    pub(crate) fn text(&self) -> &[u8] {
-        if self.value.is_own() {
-            self.slice(self.value)
-        } else {
-            self.tables.values.text.get(self.value)
-        }
+    /// The last event.
+    #[inline(always)]
+    pub(crate) fn item(&self) -> &Item {
+        &self.ahead.last().0
     }
 
-    /// The same as a string.
+    /// Its value.
+    #[inline(always)]
+    pub(crate) fn value(&self) -> Span {
+        self.ahead.last().1
+    }
+
+    /// The last event is this.
+    #[inline]
+    pub(crate) fn put(&mut self, item: Item, value: Span) {
+        self.ahead.clear();
+        self.ahead.push(item, value);
+        self.ahead.skip();
+    }
+
+    /// The text of a value.
+    #[inline]
+    pub(crate) fn text(&self, value: Span) -> &[u8] {
+        if value.is_own() { self.slice(value) } else { self.tables.values.text.get(value) }
+    }
+
+    /// The text of the last event's value as a string.
     #[inline]
     pub(crate) fn str(&self) -> &str {
-        if self.value.is_own() {
-            std::str::from_utf8(self.slice(self.value)).unwrap_or_default()
-        } else {
-            self.tables.values.str(self.value)
+        let value = self.value();
+        if !value.is_own() {
+            return self.tables.values.str(value);
+        }
+        match self.ahead.str(value) {
+            Some(text) => text,
+            None => std::str::from_utf8(self.slice(value)).unwrap_or_default(),
         }
     }
 
     /// Has the last event's value looked at, if it was not yet, so that it is a string.
     #[inline(always)]
     pub(crate) fn look(&mut self) {
-        if !self.value.is_own() && !self.tables.values.was_looked_at(self.value) {
+        let value = self.value();
+        if value.is_own() {
+            self.ahead.look(value, &self.scratch);
+        } else if !self.tables.values.was_looked_at(value) {
             self.tables.values.look();
         }
     }
@@ -241,9 +269,9 @@ impl Core {
     /// Appends the last event's value as XML text.
     #[inline]
     pub(crate) fn write_text(&self, attribute: bool, out: &mut Vec<u8>) {
-        let span = self.value;
+        let span = self.value();
         if !span.is_plain() {
-            text::escape(self.text(), attribute, out);
+            text::escape(self.text(span), attribute, out);
         } else if span.is_own() {
             out.extend_from_slice(self.slice(span));
         } else {
@@ -256,23 +284,16 @@ impl Core {
         self.scratch.get(span.range()).unwrap_or_default()
     }
 
-    /// The last event is this. Events stay where they are made: to move one through several
+    /// The next event is this. Events stay where they are made: to move one through several
     /// functions would cost more than to read it.
-    #[inline]
+    #[inline(always)]
     fn say(&mut self, item: Item) -> Result<(), Fault> {
-        self.item = item;
+        self.ahead.push(item, self.value);
         Ok(())
-    }
-
-    /// [`Core::next`] where all of the stream is there.
-    #[inline(never)]
-    pub(crate) fn next_of_whole(&mut self, from: &mut Reader) -> Result<(), Fault> {
-        self.next(from, true)
     }
 
     /// The next event, or [`Fault::Short`] and nothing changed.
     /// `whole`: all of the stream is there, and nothing has to be taken back.
-    #[inline(always)]
     pub(crate) fn next(&mut self, from: &mut Reader, whole: bool) -> Result<(), Fault> {
         if self.rule == self_contained::CLOSING {
             self.close_scope();
@@ -284,21 +305,18 @@ impl Core {
         if self.plan.is_none() {
             self.scratch.clear();
         }
-        if whole {
-            self.tables.values.forget();
-            return match self.event(from) {
-                // What was read behind the end was zeros: no reason to complain about it.
-                Err(_) if from.over() => Err(Fault::Short),
-                other => other,
-            };
-        }
+        self.ahead.clear();
         let scratch = self.scratch.len();
         let (names, values) = (self.tables.names.mark(), self.tables.values.mark());
-        match self.event(from) {
+        let result = self.event(from);
+        self.ahead.skip();
+        match result {
             Err(fault) if from.over() || fault == Fault::Short => {
-                self.tables.names.roll_back(names);
-                self.tables.values.roll_back(values);
-                self.scratch.truncate(scratch);
+                if !whole {
+                    self.tables.names.roll_back(names);
+                    self.tables.values.roll_back(values);
+                    self.scratch.truncate(scratch);
+                }
                 Err(Fault::Short)
             }
             other => other,
@@ -367,7 +385,7 @@ impl Core {
         if from.over() { Err(Fault::Short) } else { Ok(()) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefix(&self, name: u32, from: &mut Reader) -> Result<u32, Fault> {
         if !self.options.preserve.prefixes {
             return Ok(NONE);
@@ -461,6 +479,7 @@ impl Core {
             }
             Event::EndDocument => {
                 self.sure(from)?;
+                self.rule = ENDED;
                 self.say(Item::EndDocument)
             }
             Event::StartElement(id) => {
@@ -556,7 +575,7 @@ impl Core {
             return self.type_attribute(next, from);
         }
         let prefix = self.prefix(name, from)?;
-        self.value(name, datatype, from)?;
+        self.read_value(name, datatype, from)?;
         self.sure(from)?;
         self.defer(name, datatype);
         self.rule = next;
@@ -570,7 +589,7 @@ impl Core {
         next: RuleId,
         from: &mut Reader,
     ) -> Result<(), Fault> {
-        self.value(self.name, datatype, from)?;
+        self.read_value(self.name, datatype, from)?;
         self.sure(from)?;
         self.defer(self.name, datatype);
         self.rule = next;
@@ -635,7 +654,7 @@ impl Core {
         };
         self.sure(from)?;
         self.rule = next;
-        let nil = matches!(self.text().trim_ascii(), b"true" | b"1");
+        let nil = matches!(self.text(self.value).trim_ascii(), b"true" | b"1");
         if let Some(found) = self.grammars.types.get(self.type_id as usize).filter(|_| nil) {
             self.rule = found.empty;
         }
@@ -648,12 +667,24 @@ impl Core {
         Span::new(begin, self.scratch.len()).map(Span::own)
     }
 
-    fn string(&mut self, from: &mut Reader) -> Result<Span, Fault> {
+    /// So many strings, with a byte of zero between them, which XML does not have.
+    fn strings(&mut self, count: usize, from: &mut Reader) -> Result<Span, Fault> {
         let begin = self.scratch.len();
-        self.buffer.truncate(0);
-        from.string(&mut self.buffer)?;
-        self.buffer.copy(Span::new(0, self.buffer.len())?, &mut self.scratch);
+        for at in 0..count {
+            if at > 0 {
+                self.scratch.push(0);
+            }
+            self.buffer.truncate(0);
+            from.string(&mut self.buffer)?;
+            self.buffer.copy(Span::new(0, self.buffer.len())?, &mut self.scratch);
+        }
         self.span(begin)
+    }
+
+    /// The texts of an event that has several.
+    pub(crate) fn texts<const N: usize>(&self, span: Span) -> [&[u8]; N] {
+        let mut parts = self.slice(span).split(|&byte| byte == 0);
+        [(); N].map(|()| parts.next().unwrap_or_default())
     }
 
     /// Events that only some preserve.
@@ -663,17 +694,10 @@ impl Core {
                 let (uri, prefix) = self.tables.names.read_declaration(from)?;
                 Item::Namespace { uri, prefix, local: from.bits(1) == 1 }
             }
-            Event::Comment => Item::Comment(self.string(from)?),
-            Event::ProcessingInstruction => {
-                Item::Instruction(self.string(from)?, self.string(from)?)
-            }
-            Event::Doctype => Item::Doctype([
-                self.string(from)?,
-                self.string(from)?,
-                self.string(from)?,
-                self.string(from)?,
-            ]),
-            Event::EntityReference => Item::Entity(self.string(from)?),
+            Event::Comment => Item::Comment(self.strings(1, from)?),
+            Event::ProcessingInstruction => Item::Instruction(self.strings(2, from)?),
+            Event::Doctype => Item::Doctype(self.strings(4, from)?),
+            Event::EntityReference => Item::Entity(self.strings(1, from)?),
             _ => return self.self_contained(from),
         };
         self.sure(from)?;

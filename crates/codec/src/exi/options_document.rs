@@ -120,8 +120,8 @@ pub(crate) fn read(from: &mut Reader, agreed: &Options, limits: &Limits) -> Resu
         Reading { options, path: Vec::new(), text: String::new(), from: None, is_profile: false };
     loop {
         core.next(from, true)?;
-        let text = || String::from_utf8_lossy(core.text()).into_owned();
-        match core.item {
+        let text = || String::from_utf8_lossy(core.text(core.value())).into_owned();
+        match *core.item() {
             Item::Start { name, .. } => {
                 let uri = core.names().uri(core.names().get(name).uri);
                 reading.start(uri, core.names().local(name))?;

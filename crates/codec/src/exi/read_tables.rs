@@ -6,6 +6,7 @@ use std::{collections::VecDeque, sync::Arc};
 use super::{
     Options,
     bits::{Fault, Reader, width},
+    codes::Codes,
     grammar::{self, Grammars},
     tables::{MAX_NAMESPACE_PREFIXES, NONE},
     text::{Span, Text},
@@ -43,10 +44,10 @@ pub(crate) struct Mark {
 }
 
 /// Names (EXI §7.3.1, §7.3.2).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Names {
     /// Have the names of the schema, which come first.
-    grammars: Arc<Grammars>,
+    codes: Arc<Codes>,
     uris: Vec<Uri>,
     names: Vec<Name>,
     /// The names behind those of the schema as text, and strings of earlier documents behind them.
@@ -65,7 +66,18 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new(grammars: &Arc<Grammars>) -> Result<Self, Fault> {
-        let mut tables = Self { grammars: grammars.clone(), ..Self::default() };
+        let mut tables = Self {
+            codes: grammars.codes.get(grammars),
+            uris: Vec::new(),
+            names: Vec::new(),
+            locals: Vec::new(),
+            bytes: 0,
+            buffer: Text::default(),
+            bases: Vec::new(),
+            grown: Vec::new(),
+            ruled: Vec::new(),
+            initial: Mark::default(),
+        };
         let names: usize = grammars.uris.iter().map(|uri| uri.locals.len()).sum();
         tables.names.reserve(names + 16);
         for uri in &grammars.uris {
@@ -198,26 +210,21 @@ impl Names {
 
     #[inline]
     pub(crate) fn local(&self, name: u32) -> &str {
-        self.local_of(name, self.get(name))
+        self.words(name).1
     }
 
+    /// Namespace and local name.
     #[inline]
-    fn local_of(&self, name: u32, entry: &Name) -> &str {
-        let local = match (name as usize).checked_sub(self.initial.names) {
-            Some(added) => self.locals.get(added),
-            None => {
-                let uri = self.grammars.uris.get(entry.uri as usize);
-                uri.and_then(|uri| uri.locals.get(entry.id as usize))
-            }
-        };
-        local.map_or("", String::as_str)
+    pub(crate) fn words(&self, name: u32) -> (&str, &str) {
+        self.codes.words(name).unwrap_or_else(|| self.added_words(name))
     }
 
-    /// Namespace, local name, and the number of the namespace.
+    /// The same of a name that the stream has added.
     #[inline]
-    pub(crate) fn words(&self, name: u32) -> (&str, &str, u32) {
-        let entry = self.get(name);
-        (self.uri(entry.uri), self.local_of(name, entry), entry.uri)
+    fn added_words(&self, name: u32) -> (&str, &str) {
+        let added = (name as usize).checked_sub(self.initial.names);
+        let local = added.and_then(|added| self.locals.get(added));
+        (self.uri(self.get(name).uri), local.map_or("", String::as_str))
     }
 
     #[inline]

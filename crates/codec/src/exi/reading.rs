@@ -33,7 +33,7 @@ impl Reading<'_> {
     }
 
     fn list(&mut self, item: DatatypeId, from: &mut Reader, to: &mut Vec<u8>) -> Result<(), Fault> {
-        let count = from.length()?;
+        let (count, begin) = (from.length()?, to.len());
         let types = self.types;
         let coding = types.get(item as usize).map_or(&Coding::String, |one| &one.coding);
         for at in 0..count {
@@ -41,7 +41,7 @@ impl Reading<'_> {
             if from.over() {
                 return Err(Fault::Short);
             }
-            if to.len() > self.most {
+            if to.len() - begin > self.most {
                 return Err(Fault::Limit(&"output_bytes"));
             }
             if at > 0 {

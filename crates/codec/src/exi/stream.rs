@@ -273,15 +273,15 @@ impl<'r> Decoder<'r> {
         }
         let Some(core) = &self.core else { return Ok(None) };
         // Written where it is handed out: to copy an event costs as much as to read one.
-        Ok(Some(match core.item {
+        Ok(Some(match *core.item() {
             Item::Start { name, prefix: id } => {
-                let (uri, local, number) = core.names().words(name);
-                Event::StartElement { uri, local, prefix: prefix(core, number, id) }
+                let (uri, local) = core.names().words(name);
+                Event::StartElement { uri, local, prefix: prefix(core, name, id) }
             }
             Item::End => Event::EndElement,
             Item::Attribute { name, prefix: id } => {
-                let (uri, local, number) = core.names().words(name);
-                Event::Attribute { uri, local, prefix: prefix(core, number, id), value: core.str() }
+                let (uri, local) = core.names().words(name);
+                Event::Attribute { uri, local, prefix: prefix(core, name, id), value: core.str() }
             }
             Item::Characters => Event::Characters(core.str()),
             _ => return rare(core).map(Some).map_err(|fault| self.error(fault)),
@@ -364,13 +364,16 @@ impl<'r> Decoder<'r> {
             }
             return found;
         };
-        let mut from = Reader::new(&self.data, self.at, self.aligned);
-        let found = core.next_of_whole(&mut from);
-        if let Err(fault) = found {
-            return Err(self.error(fault));
+        if !core.take() {
+            let mut from = Reader::new(&self.data, self.at, self.aligned);
+            let found = core.read_ahead(&mut from);
+            self.at = from.at;
+            if let Err(fault) = found {
+                return Err(self.error(fault));
+            }
+            core.take();
         }
-        self.at = from.at;
-        match core.item {
+        match *core.item() {
             Item::Characters | Item::Attribute { .. } if look => core.look(),
             Item::EndDocument => self.finish()?,
             _ => {}
@@ -388,7 +391,7 @@ impl<'r> Decoder<'r> {
         if core.plan.is_some() {
             return self.queued();
         }
-        self.straight = self.last;
+        self.straight = self.last && core.may_read_ahead();
         if !self.last && self.data.len() < self.at / 8 + self.wanted {
             return Ok(false);
         }
@@ -397,7 +400,7 @@ impl<'r> Decoder<'r> {
             Ok(()) => {
                 self.at = from.at;
                 self.wanted = 0;
-                if matches!(core.item, Item::EndDocument) {
+                if matches!(core.item(), Item::EndDocument) {
                     self.finish()?;
                 }
                 Ok(true)
@@ -426,7 +429,7 @@ impl<'r> Decoder<'r> {
             return Ok(false);
         };
         match blocks.next(core, &self.data, &mut self.at, self.last) {
-            Ok(true) if matches!(core.item, Item::EndDocument) => self.finish().map(|()| true),
+            Ok(true) if matches!(core.item(), Item::EndDocument) => self.finish().map(|()| true),
             Ok(found) => Ok(found),
             Err(fault) => Err(self.error(fault)),
         }
@@ -439,18 +442,20 @@ fn text(bytes: &[u8]) -> Result<&str, Fault> {
     std::str::from_utf8(bytes).map_err(|_| Fault::Bad(&"not UTF-8"))
 }
 
-fn prefix(core: &Core, uri: u32, prefix: u32) -> Option<&str> {
-    (prefix != super::tables::NONE).then(|| core.names().prefix(uri, prefix))
+#[inline(always)]
+fn prefix(core: &Core, name: u32, prefix: u32) -> Option<&str> {
+    let known = prefix != super::tables::NONE;
+    known.then(|| core.names().prefix(core.names().get(name).uri, prefix))
 }
 
 /// An item that is rare, in words.
 #[inline(never)]
 fn rare(core: &Core) -> Result<Event<'_>, Fault> {
-    Ok(match core.item {
+    Ok(match *core.item() {
         Item::StartDocument => Event::StartDocument,
         Item::Type { target, target_prefix, .. } => {
-            let (uri, local, number) = core.names().words(target);
-            Event::Type { uri, local, prefix: prefix(core, number, target_prefix) }
+            let (uri, local) = core.names().words(target);
+            Event::Type { uri, local, prefix: prefix(core, target, target_prefix) }
         }
         Item::Namespace { uri, prefix, local } => Event::Namespace {
             uri: core.names().uri(uri),
@@ -458,16 +463,19 @@ fn rare(core: &Core) -> Result<Event<'_>, Fault> {
             local_element: local,
         },
         Item::Comment(span) => Event::Comment(text(core.slice(span))?),
-        Item::Instruction(target, data) => Event::ProcessingInstruction {
-            target: text(core.slice(target))?,
-            data: text(core.slice(data))?,
-        },
-        Item::Doctype([name, public, system, subset]) => Event::Doctype {
-            name: text(core.slice(name))?,
-            public: text(core.slice(public))?,
-            system: text(core.slice(system))?,
-            text: text(core.slice(subset))?,
-        },
+        Item::Instruction(texts) => {
+            let [target, data] = core.texts(texts);
+            Event::ProcessingInstruction { target: text(target)?, data: text(data)? }
+        }
+        Item::Doctype(texts) => {
+            let [name, public, system, subset] = core.texts(texts);
+            Event::Doctype {
+                name: text(name)?,
+                public: text(public)?,
+                system: text(system)?,
+                text: text(subset)?,
+            }
+        }
         Item::Entity(span) => Event::EntityReference(text(core.slice(span))?),
         Item::SelfContained { .. } => Event::SelfContained,
         Item::EndDocument

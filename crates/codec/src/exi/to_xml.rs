@@ -124,7 +124,7 @@ impl ToXml {
     /// Writes one item.
     #[inline]
     pub(crate) fn item(&mut self, core: &Core) -> Result<(), Fault> {
-        match core.item {
+        match *core.item() {
             Item::Start { name, prefix } => {
                 self.settle(core)?;
                 self.close();
@@ -149,7 +149,7 @@ impl ToXml {
                 core.write_text(true, &mut self.out);
                 self.out.push(b'"');
             }
-            _ => self.rare(core.item, core)?,
+            _ => self.rare(*core.item(), core)?,
         }
         Ok(())
     }
@@ -180,8 +180,8 @@ impl ToXml {
                 }
                 self.raw(&[b"<!--", text, b"-->"]);
             }
-            Item::Instruction(target, data) => {
-                let (target, data) = (core.slice(target), core.slice(data));
+            Item::Instruction(texts) => {
+                let [target, data] = core.texts(texts);
                 check_name(target, is_nc_name)?;
                 if target.eq_ignore_ascii_case(b"xml") || data.windows(2).any(|two| two == b"?>") {
                     return Err(Fault::Bad(&"not a processing instruction"));
@@ -189,7 +189,7 @@ impl ToXml {
                 let space: &[u8] = if data.is_empty() { b"" } else { b" " };
                 self.raw(&[b"<?", target, space, data, b"?>"]);
             }
-            Item::Doctype(parts) => self.doctype(parts.map(|part| core.slice(part)))?,
+            Item::Doctype(texts) => self.doctype(core.texts(texts))?,
             Item::Entity(name) => {
                 check_name(core.slice(name), is_nc_name)?;
                 self.raw(&[b"&", core.slice(name), b";"]);

@@ -90,11 +90,11 @@ impl Core {
     ) -> Result<Item, Fault> {
         self.rule = FRAGMENT_START;
         self.event(from)?;
-        if !matches!(self.item, Item::StartDocument) {
+        if !matches!(self.ahead.newest(), Item::StartDocument) {
             return Err(OTHER);
         }
         self.event(from)?;
-        let Item::Start { name: found, prefix } = self.item else { return Err(OTHER) };
+        let Item::Start { name: found, prefix } = self.ahead.newest() else { return Err(OTHER) };
         let inner = &self.tables.names;
         let same = inner.local(found) == outer.local(name)
             && inner.uri(inner.get(found).uri) == outer.uri(outer.get(name).uri);
@@ -107,7 +107,7 @@ impl Core {
         let frame = *self.stack.last().ok_or(OTHER)?;
         let rule = std::mem::replace(&mut self.rule, frame.rule);
         let ended = match self.event(from) {
-            Ok(()) if !matches!(self.item, Item::EndDocument) => {
+            Ok(()) if !matches!(self.ahead.newest(), Item::EndDocument) => {
                 Err(Fault::Bad(&"a self-contained element goes on behind its end"))
             }
             other => other,

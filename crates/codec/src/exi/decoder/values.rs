@@ -98,7 +98,7 @@ impl Core {
 
     /// Reads a value, or leaves it to its channel.
     #[inline]
-    pub(super) fn value(
+    pub(super) fn read_value(
         &mut self,
         name: u32,
         id: DatatypeId,

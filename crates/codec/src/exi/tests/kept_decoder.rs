@@ -119,3 +119,18 @@ fn elements_that_can_be_read_alone_leave_nothing() {
         assert!(ask(&mut kept, &stream, 1 << 20).0.is_ok());
     }
 }
+
+#[test]
+fn events_before_an_error_are_handed_out_and_the_error_stays() {
+    let xml = documents().pop().unwrap();
+    let stream = encode(xml.as_bytes(), &Options::default(), None, &Limits::default()).unwrap();
+    let new = || Decoder::new(&Options::default(), Box::new(|_| Ok(None)), &Limits::default());
+    for cut in 1..stream.len() {
+        let mut decoder = new();
+        let (_, whole, fault) = ask(&mut decoder, &stream[..cut], cut);
+        let (_, pieces, _) = ask(&mut new(), &stream[..cut], 1);
+        assert_eq!(whole, pieces, "{cut}");
+        assert!(fault.is_some(), "{cut}");
+        assert_eq!(decoder.next().err(), fault, "{cut}");
+    }
+}
