@@ -31,7 +31,6 @@
 //!   elective, safe to forward and no part of a cache key (RFC 7252 §5.4.6), such as 65052 of those
 //!   for experiments (§12.2).
 
-mod base64;
 mod packet;
 pub mod soap;
 #[cfg(test)]

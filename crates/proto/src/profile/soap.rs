@@ -3,10 +3,10 @@
 //! No node has to understand it: one that does not passes over it (SOAP 1.1 §4.2.3, SOAP 1.2 part 1
 //! §5.2.3), and answers as always.
 
-use super::base64;
 use super::packet::{Packet, Profile};
 use super::text::{MAX_TEXT_BYTES, decode_digits};
 use crate::Error;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 /// Namespace of the block.
 pub const NAMESPACE: &str = "https://github.com/longwire/longwire/profile";
@@ -44,7 +44,7 @@ pub fn encode_block(profile: &Profile, version: Version) -> String {
     let envelope = version.namespace();
     let mut text =
         format!("<p:{NAME} xmlns:p=\"{NAMESPACE}\" xmlns:s=\"{envelope}\" s:mustUnderstand=\"0\">");
-    base64::encode(&bytes, &mut text);
+    STANDARD.encode_string(&bytes, &mut text);
     text.push_str("</p:Profile>");
     text
 }

@@ -1,8 +1,14 @@
 //! A profile as a field of HTTP: an item of structured fields (RFC 9651 §3.3.5, byte sequence).
 
-use super::base64;
 use super::packet::{MAX_BYTES, Packet, Profile};
 use crate::Error;
+use base64::{
+    Engine as _, alphabet,
+    engine::{
+        DecodePaddingMode,
+        general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD},
+    },
+};
 
 /// Name of the field of requests.
 pub const FIELD: &str = "longwire-profile";
@@ -17,7 +23,7 @@ pub fn encode_field(profile: &Profile) -> String {
     let mut bytes = Vec::new();
     profile.encode(&mut bytes);
     let mut text = String::from(":");
-    base64::encode(&bytes, &mut text);
+    STANDARD.encode_string(&bytes, &mut text);
     text.push(':');
     text
 }
@@ -42,9 +48,18 @@ pub fn decode_field(value: &[u8]) -> Result<Packet, Error> {
     decode_digits(digits)
 }
 
+/// Padding may be left out, and bits beyond the last byte are ignored: RFC 9651 §4.2.7 asks both of
+/// a reader.
+const READER: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
 /// Reads what is between the colons, or in a header block.
 pub(super) fn decode_digits(digits: &[u8]) -> Result<Packet, Error> {
     let value = digits.len() as u64;
-    let bytes = base64::decode(digits).ok_or(Error::Peer { what: "no base64", value })?;
+    let bytes = READER.decode(digits).map_err(|_| Error::Peer { what: "no base64", value })?;
     Packet::decode(&bytes)
 }
