@@ -450,7 +450,10 @@ pub(crate) struct Values {
     pub(crate) text: Text,
     /// What was looked at of the same, for who wants strings: a value is looked at once.
     strings: String,
-    values: Vec<Value>,
+    /// Where the values are in it, and whose they are: apart, since where they are is asked for in
+    /// no order, and should stay in the cache.
+    spans: Vec<Span>,
+    owners: Vec<u32>,
     /// Values of each name by local identifier.
     locals: Vec<Locals>,
     /// How many of them this document has come to; those behind are kept for their memory.
@@ -476,7 +479,8 @@ impl Values {
         Self {
             text: Text::default(),
             strings: String::new(),
-            values: Vec::with_capacity(FIRST),
+            spans: Vec::with_capacity(FIRST),
+            owners: Vec::with_capacity(FIRST),
             locals: Vec::with_capacity(FIRST),
             named: 0,
             replaced: Vec::new(),
@@ -492,7 +496,7 @@ impl Values {
     pub(crate) fn bytes(&self) -> usize {
         (self.text.len() - self.dead)
             + self.strings.len()
-            + self.values.len() * size_of::<Value>()
+            + self.spans.len() * (size_of::<Span>() + size_of::<u32>())
             + self.local_count * 4
             + self.named * size_of::<Locals>()
     }
@@ -502,8 +506,10 @@ impl Values {
         self.text.reset(KEPT_BYTES);
         self.strings.clear();
         self.strings.shrink_to(KEPT_BYTES);
-        self.values.clear();
-        self.values.shrink_to(KEPT_BYTES / size_of::<Value>());
+        self.spans.clear();
+        self.spans.shrink_to(KEPT_BYTES / size_of::<Span>());
+        self.owners.clear();
+        self.owners.shrink_to(KEPT_BYTES / size_of::<Span>());
         self.locals.iter_mut().take(self.named).for_each(Locals::reset);
         self.locals.truncate(KEPT_ITEMS);
         self.locals.shrink_to(KEPT_ITEMS);
@@ -548,7 +554,7 @@ impl Values {
         self.forget();
         ValueMark {
             text: self.text.len(),
-            values: self.values.len(),
+            values: self.spans.len(),
             next: self.next,
             dead: self.dead,
         }
@@ -556,15 +562,18 @@ impl Values {
 
     /// Takes back what came after `mark`.
     pub(crate) fn roll_back(&mut self, mark: ValueMark) {
-        for (at, value) in self.replaced.drain(..).rev() {
-            let new = std::mem::replace(&mut self.values[at as usize], value);
+        let mut replaced = std::mem::take(&mut self.replaced);
+        for (at, value) in replaced.drain(..).rev() {
+            let new = self.exchange(at, value);
             self.locals[new.name as usize].pop_back();
             let locals = &mut self.locals[value.name as usize];
             locals.push_front(at);
             locals.gone -= 1;
         }
-        for value in self.values.drain(mark.values..).rev() {
-            self.locals[value.name as usize].pop_back();
+        self.replaced = replaced;
+        self.spans.truncate(mark.values);
+        for name in self.owners.drain(mark.values..).rev() {
+            self.locals[name as usize].pop_back();
             self.local_count -= 1;
         }
         self.text.truncate(mark.text);
@@ -587,11 +596,11 @@ impl Values {
             0 => {
                 let locals = self.locals.get(name as usize).ok_or(NO_VALUE)?;
                 let at = locals.get(from.bits(width(locals.count()))).ok_or(NO_VALUE)?;
-                self.values.get(at as usize).map(|value| value.text).ok_or(NO_VALUE)
+                self.spans.get(at as usize).copied().ok_or(NO_VALUE)
             }
             1 => {
-                let at = from.bits(width(self.values.len()));
-                self.values.get(at as usize).map(|value| value.text).ok_or(NO_VALUE)
+                let at = from.bits(width(self.spans.len()));
+                self.spans.get(at as usize).copied().ok_or(NO_VALUE)
             }
             more => {
                 let length = more - 2;
@@ -616,11 +625,11 @@ impl Values {
 
     #[inline]
     fn enter(&mut self, value: Value) -> Result<(), Fault> {
-        let full = self.values.len() >= self.capacity as usize;
+        let full = self.spans.len() >= self.capacity as usize;
         let at = if full {
             self.next
         } else {
-            u32::try_from(self.values.len()).map_err(|_| Fault::Limit(&"table_bytes"))?
+            u32::try_from(self.spans.len()).map_err(|_| Fault::Limit(&"table_bytes"))?
         };
         let name = value.name as usize;
         if name >= self.named {
@@ -637,15 +646,22 @@ impl Values {
         if full {
             self.replace(at, value);
         } else {
-            self.values.push(value);
+            self.spans.push(value.text);
+            self.owners.push(value.name);
             self.local_count += 1;
         }
         Ok(())
     }
 
+    /// Puts a value in the place of another, which is the answer.
+    fn exchange(&mut self, at: u32, new: Value) -> Value {
+        let (text, name) = (&mut self.spans[at as usize], &mut self.owners[at as usize]);
+        Value { text: std::mem::replace(text, new.text), name: std::mem::replace(name, new.name) }
+    }
+
     /// The oldest goes, and its local identifier stays unused (EXI §7.3.3).
     fn replace(&mut self, at: u32, value: Value) {
-        let old = std::mem::replace(&mut self.values[at as usize], value);
+        let old = self.exchange(at, value);
         let locals = &mut self.locals[old.name as usize];
         locals.pop_front();
         locals.gone += 1;
@@ -661,10 +677,10 @@ impl Values {
         }
         let mut kept = Text::default();
         kept.room(self.text.len().saturating_sub(self.dead));
-        for value in &mut self.values {
+        for span in &mut self.spans {
             let begin = kept.len();
-            kept.push(self.text.get(value.text));
-            value.text = Span::new(begin, kept.len())?.plain(value.text.is_plain());
+            kept.push(self.text.get(*span));
+            *span = Span::new(begin, kept.len())?.plain(span.is_plain());
         }
         self.text = kept;
         self.strings.clear();
