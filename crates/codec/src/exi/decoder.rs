@@ -670,6 +670,7 @@ impl Core {
 
     /// So many strings, with a byte of zero between them, which XML does not have.
     fn strings(&mut self, count: usize, from: &mut Reader) -> Result<Span, Fault> {
+        self.ahead.stop();
         let begin = self.scratch.len();
         for at in 0..count {
             if at > 0 {
