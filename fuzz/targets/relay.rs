@@ -11,7 +11,9 @@ use codec::{Decoder, Encoder};
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
 use proto::bhttp::{Request, Response};
-use proto::stream::{Abort, Data, Frame, Head as FrameHead, Hello, OutcomeState, Receipt};
+use proto::stream::{
+    Abort, Data, Frame, Head as FrameHead, Hello, LastWord, OutcomeState, Receipt,
+};
 use relay::{
     CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Work,
     WorkDirection,
@@ -200,7 +202,7 @@ impl<'a> Life<'a> {
             8 => Frame::Outcome(exchange, outcome(self.number())),
             9 => Frame::Trailers(exchange, Vec::new()),
             10 => Frame::Interim(exchange, 100),
-            _ => match self.number() % 4 {
+            _ => match self.number() % 5 {
                 0 => Frame::GoAway,
                 1 => Frame::Control(self.number(), self.bytes()),
                 2 => {
@@ -210,6 +212,7 @@ impl<'a> Life<'a> {
                     let (decode, tail) = (micros(self.number()), micros(self.number()));
                     Receipt { exchange, bytes, spread, decode, tail, held_up }.frame()
                 }
+                3 => LastWord { requests: self.number() % 8 }.frame(),
                 _ => Frame::Ping(self.number()),
             },
         };

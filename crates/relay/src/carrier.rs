@@ -41,6 +41,8 @@ pub(crate) struct Carrier {
     /// Answers to send again, before what else their exchange has to send. At most one for each
     /// flow that a QUERY opened.
     pub(crate) replays: BTreeMap<u64, Replay>,
+    /// Requests that went out (edge) or came while new ones were taken (gateway).
+    pub(crate) requests: u64,
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
     /// What is known of the path.
@@ -82,6 +84,7 @@ impl Carrier {
             turns: Turns::default(),
             exchanges: BTreeSet::new(),
             replays: BTreeMap::new(),
+            requests: 0,
             going_away: false,
             jumps: estimate.jumps(),
             estimate,

@@ -23,6 +23,9 @@ impl Relay {
         id: ExchangeId,
         head: &HeadFrame,
     ) {
+        if let Some(carrier) = self.carriers.get_mut(&carrier).filter(|_| !self.shutting_down) {
+            carrier.requests += 1;
+        }
         let request = match bhttp::Request::decode(&head.head) {
             Ok(request) => request,
             Err(error) => {

@@ -14,6 +14,7 @@ mod edge;
 mod encoding;
 mod exchange;
 mod gateway;
+mod goodbye;
 mod halves;
 mod incoming;
 mod learned;
@@ -313,7 +314,7 @@ impl Relay {
         self.shutting_down = true;
         let carriers: Vec<_> = self.carriers.keys().copied().collect();
         for carrier in carriers {
-            self.send(now, carrier, Frame::GoAway);
+            self.say_goodbye(now, carrier);
         }
         if self.config.role == Role::Gateway {
             self.timers.set(Key::Linger, Some(now + self.config.connect_timeout));
@@ -338,6 +339,7 @@ impl Relay {
     /// Tells the local side that the exchange is over, and forgets it.
     fn fail_local(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
+        let cause = exchange.honest(cause);
         let untouched =
             exchange.stage == exchange::Stage::Waiting && exchange.outgoing.is_untouched();
         self.failed(now, exchange.started, id, &cause);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proto::bhttp;
-use proto::stream::{self, Data, Frame, Hello, Receipt, Role};
+use proto::stream::{self, Data, Frame, Hello, LastWord, Receipt, Role};
 use record::event::Fact;
 
 use crate::Relay;
@@ -97,6 +97,10 @@ impl Relay {
         if matches!(frame, Frame::Head(_)) && self.config.role == Role::Edge {
             // From here on the request may have been forwarded.
             self.timers.set(Key::Exchange(id), None);
+            if let Some(carrier) = self.carriers.get_mut(&carrier) {
+                carrier.requests += 1;
+                exchange.sent_as = carrier.requests;
+            }
         }
         if has_body {
             self.departs(now, carrier, id);
@@ -201,6 +205,7 @@ impl Relay {
             Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
             Frame::GoAway => self.carrier_going_away(now, carrier),
             Frame::Control(Receipt::KIND, content) => self.receipt(now, carrier, &content),
+            Frame::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
             // Frames of exchanges that are over; kinds of control that this version does not use.
             _ => {}
         }
@@ -220,7 +225,7 @@ impl Relay {
         self.event(now, Fact::CarrierUp { peer, version });
         self.measure(now, id);
         if self.shutting_down {
-            self.send(now, id, Frame::GoAway);
+            self.say_goodbye(now, id);
         }
         match self.config.role {
             Role::Edge => self.edge_connected(now, hello.instance),

@@ -244,7 +244,7 @@ impl Relay {
     pub(crate) fn receipt(&mut self, now: Duration, carrier_id: CarrierId, content: &[u8]) {
         let receipt = match Receipt::decode(content) {
             Ok(receipt) => receipt,
-            Err(error) => return self.ignore(now, carrier_id, &error.to_string()),
+            Err(error) => return self.ignore(now, carrier_id, "receipt", &error.to_string()),
         };
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
         // Of a half that nobody remembers there is nothing to learn.
@@ -255,7 +255,7 @@ impl Relay {
         if let Err(why) = credible(&receipt, elapsed, sent) {
             let mut awaited = awaited;
             awaited.learn(&mut *self.policy, None);
-            return self.ignore(now, carrier_id, why);
+            return self.ignore(now, carrier_id, "receipt", why);
         }
         self.arrived(now, carrier_id, awaited, &receipt);
         self.measure(now, carrier_id);
@@ -304,11 +304,11 @@ impl Relay {
     }
 
     /// What a peer said is not used, and told if it was not said too often.
-    fn ignore(&mut self, now: Duration, carrier: CarrierId, reason: &str) {
+    pub(crate) fn ignore(&mut self, now: Duration, carrier: CarrierId, what: &str, reason: &str) {
         let Some(carrier) = self.carriers.get_mut(&carrier) else { return };
         carrier.ignored = carrier.ignored.saturating_add(1);
         if carrier.ignored <= MOST_TOLD {
-            let (what, reason) = ("receipt".to_owned(), reason.to_owned());
+            let (what, reason) = (what.to_owned(), reason.to_owned());
             self.event(now, Fact::Ignored { what, reason });
         }
     }
