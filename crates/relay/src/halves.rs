@@ -52,6 +52,10 @@ impl Relay {
     pub(crate) fn local_credit(&mut self, now: Duration, id: ExchangeId, bytes: u64) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.incoming.add_local_credit(bytes);
+        if exchange.stage == Stage::Detached && exchange.traits.tunnel {
+            // It is not kept for an edge that comes back: its reader has all the time it reads in.
+            self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
+        }
         self.advance_incoming(now, id);
     }
 

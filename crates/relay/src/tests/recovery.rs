@@ -301,6 +301,34 @@ fn a_tunnel_that_came_whole_is_passed_on_though_its_carrier_ends() {
     assert!(relay.is_idle());
 }
 
+#[test]
+fn who_reads_the_rest_of_a_tunnel_slowly_gets_all_of_it() {
+    let to_be_read = || {
+        let (mut relay, mut peer) = gateway();
+        let bytes = Bytes::from(vec![7; 40]);
+        let data = Data { exchange: 5, block_end: Some(40), uncoded: true, end: true, bytes };
+        let frames = [heads("CONNECT", &[], false), Frame::Data(data)];
+        peer.sends(&mut relay, ms(0), CARRIER, &frames);
+        answers(&mut relay, ms(3), b"bye");
+        breaks(&mut relay, ms(4), CARRIER);
+        relay
+    };
+    let mut relay = to_be_read();
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    let mut outputs = Vec::new();
+    for at in 0..40 {
+        relay.handle_input(ms(60_000 * (at + 1)), Input::Credit { exchange, bytes: 1 });
+        outputs = drain(&mut relay);
+        assert!(matches!(outputs[0], Output::Data { .. }), "{at}: {outputs:?}");
+    }
+    assert!(matches!(outputs[1..], [Output::End { .. }]), "{outputs:?}");
+
+    // Who does not read at all is not waited for.
+    let mut relay = to_be_read();
+    relay.handle_input(ms(120_004), Input::Wake);
+    assert_eq!(abort(&drain(&mut relay)).0, CauseKind::CarrierLost);
+}
+
 /// Its head waits for the body as ever, so that the codec is chosen by what there is.
 #[test]
 fn the_answer_to_a_request_that_expected_100_is_as_any() {
