@@ -13,8 +13,8 @@ use crate::Random;
 use crate::carriers::Link;
 use crate::party::Parties;
 
-/// Virtual time by which everything must be over.
-const END_OF_TIME: Duration = Duration::from_secs(4 * 3600);
+/// Virtual time by which everything must be over: some readers take a byte each 0.3 s.
+const END_OF_TIME: Duration = Duration::from_secs(48 * 3600);
 /// Steps after which a world that does not come to rest has a livelock.
 const MAX_STEPS: u64 = 3_000_000;
 
