@@ -188,7 +188,9 @@ impl World {
         let all_told = self.to_start == 0
             && self.parties.clients.values().all(|client| client.fate.is_some())
             && self.nodes.iter().all(|node| !node.alive || node.relay.is_idle());
-        if all_told {
+        // What is encoded only to learn from may outlast all exchanges.
+        let is_done = |what: &What| matches!(what, What::Tell { input: Input::Done { .. }, .. });
+        if all_told && !self.agenda.values().any(is_done) {
             return false;
         }
         let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
