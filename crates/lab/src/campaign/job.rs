@@ -137,7 +137,8 @@ impl Place<'_> {
         let host = ground.link.host(Side::B);
         server::await_quiet(host, self.server().port, Instant::now() + QUIET_PATIENCE)?;
         let seed = self.shared.plan.run_seed(self.cell().network, turn.repetition);
-        match ground.link.renew(seed) {
+        let config = self.network().config.clone();
+        match ground.link.configure(config).and_then(|()| ground.link.renew(seed)) {
             Ok(()) => Ok(ground),
             Err(error) => {
                 self.leave(ground);
@@ -330,7 +331,7 @@ impl Place<'_> {
     }
 
     /// Reads what the client prints until it ends or outstays its budget, and meanwhile reads back
-    /// the congestion control of the far end.
+    /// the congestion control of the far end and changes the link where the plan says so.
     fn watch(
         &self,
         ground: &Ground,
@@ -344,15 +345,21 @@ impl Place<'_> {
         let handle = client.handle;
         let limit = self.cell().client.budget + GRACE;
         let begin = Instant::now();
-        client.read_all_looking(LOOK_INTERVAL, || {
+        let mut changes = self.network().changes.iter().peekable();
+        let mut refused = None;
+        let printed = client.read_all_looking(LOOK_INTERVAL, || {
             if run.congestion_control[1].is_empty() {
                 let found = server::congestion(ground.link.host(Side::B), port);
                 run.congestion_control[1] = found.unwrap_or_default();
             }
+            if let Some((_, config)) = changes.next_if(|(after, _)| begin.elapsed() >= *after) {
+                refused = refused.take().or(ground.link.configure(config.clone()).err());
+            }
             if begin.elapsed() > limit {
                 self.shared.processes.end(&[handle]);
             }
-        })
+        })?;
+        refused.map_or(Ok(printed), |error| Err(error.to_string()))
     }
 
     fn is_own_client(&self) -> bool {

@@ -12,7 +12,7 @@ use record::machine::Machine;
 
 use super::job::{Job, Place, Shared, Turn};
 use super::order::{self, Planned};
-use super::plan::Plan;
+use super::plan::{Expected, Plan};
 use super::store::{Frame, RunKey, Store};
 use super::throttle::Throttle;
 use super::verdict::{self, LATENESS_LIMIT_US};
@@ -189,13 +189,11 @@ impl<'a> Driver<'a> {
         session: Session,
         (most, finished): (usize, BTreeSet<RunKey>),
     ) -> Result<Self> {
-        let queue = VecDeque::from(order::jobs(shared.plan, &finished));
+        let horizon_s = shared.plan.expected_here(most).total_s();
+        let queue = VecDeque::from(order::jobs(shared.plan, &finished, horizon_s));
         // Each job has few events under way: the loop takes them in all the time.
         let (events, inbox) = sync_channel(4 * PARALLEL_MAX);
-        let memory = machine::memory_available_bytes().unwrap_or(4_000_000_000) as f64;
-        // A share of a number of bytes is one.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let memory_left_bytes = (MEMORY_SHARE * memory) as u64;
+        let memory_left_bytes = memory_bytes();
         let tally = Tally { runs: shared.plan.runs(), done: finished.len(), ..Tally::default() };
         let throttle = Throttle::new(most);
         Ok(Self {
@@ -384,6 +382,23 @@ impl Tally {
             longest = longest.max(left_s);
         }
         longest.max(sum / self.active.max(1) as f64)
+    }
+}
+
+/// Memory that runs may take on this machine.
+fn memory_bytes() -> u64 {
+    let memory = machine::memory_available_bytes().unwrap_or(4_000_000_000) as f64;
+    // A share of a number of bytes is one.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let share = (MEMORY_SHARE * memory) as u64;
+    share
+}
+
+impl Plan {
+    /// What all runs are expected to take on this machine, with at most so many side by side.
+    #[must_use]
+    pub fn expected_here(&self, parallel: usize) -> Expected {
+        self.expected(memory_bytes(), parallel.clamp(1, PARALLEL_MAX))
     }
 }
 

@@ -119,6 +119,7 @@ fn network((name, rate_bps, delay_s, loss): &(&str, u64, f64, f64)) -> Network {
         rate_bps: Some(*rate_bps),
         delay_s: *delay_s,
         loss: *loss,
+        changes: Vec::new(),
     }
 }
 

@@ -80,9 +80,20 @@ pub(super) struct Network {
     pub(super) link: Option<String>,
     #[serde(default)]
     pub(super) set: Vec<String>,
+    /// The link becomes others while a client is under way.
+    #[serde(default)]
+    pub(super) then: Vec<Change>,
     pub(super) repetitions: Option<u32>,
     #[serde(default)]
     pub(super) client: Client,
+}
+
+/// From a time after the client's start on the link is another.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    pub(super) after: Time,
+    pub(super) link: String,
 }
 
 #[derive(Debug, Deserialize)]

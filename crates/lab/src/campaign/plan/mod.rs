@@ -13,6 +13,7 @@ use link::{ChannelConfig, LinkConfig};
 use record::campaign::{Advice, Figure, Network, Reference, Way};
 
 use crate::error::{Error, Result};
+pub use estimate::Expected;
 pub(crate) use file::Ready;
 use file::{Client as ClientFile, File};
 
@@ -34,6 +35,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most cells of one campaign, and most repetitions of a cell.
 const CELLS_MAX: usize = 20_000;
 const REPETITIONS_MAX: u32 = 1_000;
+/// Most links that a network becomes one after another.
+const CHANGES_MAX: usize = 100;
 /// How long a server may take to be ready where the plan does not say.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time of one exchange where the plan does not say.
@@ -66,6 +69,8 @@ pub struct Plan {
 pub(crate) struct NetworkPlan {
     pub(crate) network: Network,
     pub(crate) config: LinkConfig,
+    /// What the link becomes, and when after the client's start; in order.
+    pub(crate) changes: Vec<(Duration, LinkConfig)>,
     pub(crate) repetitions: u32,
     /// How it is asked over it, where a group does not say otherwise.
     client: ClientFile,
@@ -263,6 +268,7 @@ fn network(
     let link = of.link.as_ref().unwrap_or(&of.name);
     let mut config = crate::sets::load(link).map_err(|error| at(error.to_string()))?;
     config.apply(&of.set, crate::session::read_trace).map_err(|error| at(error.to_string()))?;
+    let changes = changes(of).map_err(at)?;
     let preset = link::presets().iter().find(|preset| preset.name == link);
     let repetitions = choice.repetitions.or(of.repetitions).unwrap_or(file.repetitions);
     if !(1..=REPETITIONS_MAX).contains(&repetitions) {
@@ -282,8 +288,30 @@ fn network(
         rate_bps,
         delay_s: config.ab.delay.max(config.ba.delay).as_secs_f64(),
         loss,
+        changes: of
+            .then
+            .iter()
+            .map(|then| (then.after.0.as_secs_f64(), then.link.clone()))
+            .collect(),
     };
-    Ok(NetworkPlan { network, config, repetitions, client })
+    Ok(NetworkPlan { network, config, changes, repetitions, client })
+}
+
+fn changes(of: &file::Network) -> std::result::Result<Vec<(Duration, LinkConfig)>, String> {
+    if of.then.len() > CHANGES_MAX {
+        return Err(format!(
+            "{} links one after another: give at most {CHANGES_MAX}",
+            of.then.len()
+        ));
+    }
+    if !of.then.is_sorted_by_key(|then| then.after.0) {
+        return Err("then: give the links in the order of their times".to_string());
+    }
+    let change = |then: &file::Change| {
+        let config = crate::sets::load(&then.link).map_err(|error| error.to_string())?;
+        Ok((then.after.0, config))
+    };
+    of.then.iter().map(change).collect()
 }
 
 fn client(of: &ClientFile) -> std::result::Result<ClientPlan, String> {
