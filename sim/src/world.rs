@@ -314,18 +314,19 @@ impl World {
         }
         let result = match work.direction {
             WorkDirection::Shadow => {
-                let mut encoder = work.options.encoder().expect("options of ours");
+                let mut encoder = work.encoder().expect("options of ours");
                 encoder.encode(&work.bytes, work.last, &mut out)
             }
+            WorkDirection::Keep => work.keep().map(|kept| out.extend_from_slice(&kept)),
             WorkDirection::Encode => contexts
                 .encoders
                 .entry(work.exchange)
-                .or_insert_with(|| work.options.encoder().expect("options of ours"))
+                .or_insert_with(|| work.encoder().expect("options of ours"))
                 .encode(&work.bytes, work.last, &mut out),
             WorkDirection::Decode => contexts
                 .decoders
                 .entry(work.exchange)
-                .or_insert_with(|| work.options.decoder().expect("checked by the relay"))
+                .or_insert_with(|| work.decoder().expect("checked by the relay"))
                 .decode(&work.bytes, work.decoded_len, work.last, &mut out),
         };
         let cpu = Duration::from_micros(self.random.below(3000));

@@ -57,8 +57,14 @@ pub(crate) struct Handle {
 
 impl Handle {
     /// Edge: opens an exchange.
-    pub(crate) async fn open(&self, head: Head, end: bool, service: Option<usize>) -> Port {
-        let mailbox = Mailbox::opening(head, end, service, self.bell.clone());
+    pub(crate) async fn open(
+        &self,
+        head: Head,
+        end: bool,
+        service: Option<usize>,
+        client: String,
+    ) -> Port {
+        let mailbox = Mailbox::opening(head, end, service, client, self.bell.clone());
         let port = mailbox.port(Role::Edge);
         self.send(Message::Open(mailbox)).await;
         port

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use decide::estimate::Estimate;
 use proto::stream::{self, Frame, Machine};
 
+use crate::bases::{Received, Sent};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
@@ -64,6 +65,9 @@ pub(crate) struct Carrier {
     pub(crate) sends_receipts: bool,
     /// How often what the peer said was ignored.
     pub(crate) ignored: u32,
+    /// Messages that both ends hold.
+    pub(crate) sent: Sent,
+    pub(crate) kept: Received,
 }
 
 impl Carrier {
@@ -73,7 +77,10 @@ impl Carrier {
             instance: config.instance,
             initial_credit: INITIAL_CREDIT_BYTES,
             max_exchanges: config.max_exchanges as u64,
-            codecs: codec::block_codecs().map(|codec| codec.number()).collect(),
+            codecs: codec::block_codecs()
+                .map(|codec| codec.number())
+                .chain([codec::Options::DELTA.codec])
+                .collect(),
             max_window_log: codec::MAX_WINDOW_LOG,
         });
         Self {
@@ -96,7 +103,15 @@ impl Carrier {
             awaited: BTreeMap::new(),
             sends_receipts: false,
             ignored: 0,
+            sent: Sent::default(),
+            kept: Received::default(),
         }
+    }
+
+    /// Whether the peer reads deltas, and so knows of bases.
+    pub(crate) fn knows_bases(&self) -> bool {
+        let delta = codec::Options::DELTA.codec;
+        self.machine.peer().is_some_and(|hello| hello.codecs.contains(&delta))
     }
 
     /// Instance of the peer, once it said HELLO.
@@ -114,6 +129,7 @@ impl Carrier {
     /// Nothing is left of an exchange that could be sent.
     pub(crate) fn forget(&mut self, number: u64) {
         self.exchanges.remove(&number);
+        self.sent.forget(number);
         self.replays.remove(&number);
         self.turns.remove(number);
     }

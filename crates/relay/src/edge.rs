@@ -64,6 +64,7 @@ impl Relay {
         exchange.note_target(request);
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&request.fields);
+        exchange.held.set_asker(self.principals.asker(id, &request.fields));
         self.exchanges.insert(id, exchange);
         self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         if self.dialer.current.is_none() {
@@ -169,6 +170,7 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.outgoing.rewind();
         (exchange.choice, exchange.departure) = (None, None);
+        exchange.held.rewind();
         self.wait_again(now, id);
     }
 
@@ -385,5 +387,6 @@ pub(crate) fn codec_of(head: &HeadFrame) -> Result<codec::Options, Cause> {
     let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
     let corrupt =
         |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };
-    options.check().map(|_| options).map_err(corrupt)
+    let known = if options.is_delta() { options.codec() } else { options.check() };
+    known.map(|_| options).map_err(corrupt)
 }

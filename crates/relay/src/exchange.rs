@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
 use crate::choice::Choice;
 use crate::incoming::Incoming;
+use crate::keeping::Held;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
 use crate::receipts::{Arrival, Departure};
@@ -62,6 +63,8 @@ pub(crate) struct Exchange {
     pub(crate) choice: Option<Box<Choice>>,
     pub(crate) departure: Option<Departure>,
     pub(crate) arrival: Arrival,
+    /// What it has to do with messages that both ends hold.
+    pub(crate) held: Held,
     /// Scheme and authority of the request.
     pub(crate) target: String,
     /// SOAPAction or path of the request, without what differs from one message to the next.
@@ -105,6 +108,7 @@ impl Exchange {
             choice: None,
             departure: None,
             arrival: Arrival::default(),
+            held: Held::default(),
             target: String::new(),
             operation: String::new(),
             service: None,

@@ -7,6 +7,7 @@
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
 mod api;
+mod bases;
 mod carrier;
 mod choice;
 mod config;
@@ -17,6 +18,7 @@ mod gateway;
 mod goodbye;
 mod halves;
 mod incoming;
+mod keeping;
 mod learned;
 mod outcomes;
 mod outgoing;
@@ -41,6 +43,7 @@ use choice::Habits;
 use decide::estimate::Estimate;
 use decide::policy::{Observation, Policy};
 use exchange::Exchange;
+use keeping::{Keeps, Principals};
 use outcomes::Outcomes;
 use proto::stream::{Abort, Frame};
 use record::event::{Event, Fact};
@@ -73,6 +76,8 @@ pub struct Relay {
     policy: Box<dyn Policy>,
     habits: Habits,
     shadows: Shadows,
+    keeps: Keeps,
+    principals: Principals,
     /// What is known of the paths to peers that are not connected.
     paths: BTreeMap<String, Estimate>,
 }
@@ -103,6 +108,8 @@ impl Relay {
             policy: config.encoding.policy(),
             habits: Habits::default(),
             shadows: Shadows::default(),
+            keeps: Keeps::default(),
+            principals: Principals::default(),
             paths: BTreeMap::new(),
             config,
             outputs: VecDeque::new(),
@@ -164,6 +171,7 @@ impl Relay {
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
             Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
+            Input::Client { exchange, client } => self.principals.client(exchange, &client),
             Input::Service { exchange, service } => {
                 if let Some(exchange) = self.exchanges.get_mut(&exchange) {
                     exchange.service = Some(service);

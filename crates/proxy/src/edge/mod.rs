@@ -143,7 +143,7 @@ impl Answer for Exchanges {
     ) -> Response<ClientBody> {
         let broken = Arc::clone(&connection.broken);
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        self.serve(request, broken, connection.alive.clone()).await
+        self.serve(request, broken, &connection).await
     }
 }
 
