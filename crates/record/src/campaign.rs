@@ -64,8 +64,18 @@ pub struct Setting {
     pub timeout_s: f64,
     /// A run is repeated when its p99 lateness is above this.
     pub lateness_limit_us: u64,
+    /// A run is repeated when its endpoints waited for a processor for more than this share of it.
+    #[serde(default = "wait_share_max")]
+    pub wait_share_limit: f64,
     /// The settings that cells differ from, by server: (server, setting, value).
     pub defaults: Vec<(String, String, String)>,
+}
+
+/// The share of a run that its endpoints may wait for a processor, unless a plan says otherwise.
+pub const WAIT_SHARE_MAX: f64 = 0.02;
+
+fn wait_share_max() -> f64 {
+    WAIT_SHARE_MAX
 }
 
 /// One emulated link.

@@ -94,7 +94,7 @@ impl Place<'_> {
                 break;
             }
             // Here and not in another job: the server has warmed up meanwhile.
-            if self.server().share && verdict::is_to_be_repeated(&run) {
+            if self.server().share && verdict::is_to_be_repeated(&run, self.shared.plan.limits) {
                 turns.push_back(Turn { attempt: turn.attempt + 1, ..turn });
             }
             done(turn, run);

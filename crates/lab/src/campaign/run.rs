@@ -15,7 +15,7 @@ use super::order::{self, Planned};
 use super::plan::{Expected, Plan};
 use super::store::{Frame, RunKey, Store};
 use super::throttle::Throttle;
-use super::verdict::{self, LATENESS_LIMIT_US};
+use super::verdict;
 use crate::error::{Doing, Error, Result};
 use crate::experiment::live::{Live, clock};
 use crate::experiment::machine;
@@ -296,9 +296,10 @@ impl<'a> Driver<'a> {
     /// Stores a run, or puts it in the queue again when the machine has spoilt it.
     fn keep(&mut self, told: Told) -> Result<()> {
         let Told { cell, turn, mut run } = told;
-        let spoilt = verdict::spoilt(&run);
+        let limits = self.shared.plan.limits;
+        let spoilt = verdict::spoilt(&run, limits);
         self.throttle.observe_end(self.session.begun.elapsed(), spoilt.is_some());
-        if verdict::is_to_be_repeated(&run) {
+        if verdict::is_to_be_repeated(&run, limits) {
             let name = &self.shared.plan.cells[cell].name;
             let why = spoilt.or(run.failure);
             tracing::info!(cell = name, attempt = turn.attempt, why, "a run is done again");
@@ -487,7 +488,8 @@ fn setting(shared: &Shared<'_>, order: &Order, earlier: Option<Setting>) -> Sett
         parallel_peak: earlier.as_ref().map_or(0, |setting| setting.parallel_peak),
         stolen: None,
         timeout_s: timeouts.fold(0.0, f64::max),
-        lateness_limit_us: LATENESS_LIMIT_US,
+        lateness_limit_us: plan.limits.lateness_us,
+        wait_share_limit: plan.limits.wait_share,
         defaults: defaults.collect(),
     }
 }

@@ -1,11 +1,10 @@
-//! What ours chose, message by message.
+//! What was chosen, message by message.
 
 use record::campaign::Run;
 
-use super::data::{OURS, Place, Study};
+use super::data::{Arm, NAM, OURS, Place, Study};
 use super::plot::{Frame, Panels, figure};
 use super::table::class_name;
-use crate::format;
 use crate::svg::{Anchor, LinearScale, Svg};
 
 /// A line of the picture: one encoding.
@@ -24,13 +23,12 @@ struct Shown<'s, 'a> {
 
 /// The section.
 pub(super) fn choices(study: &Study<'_>) -> String {
-    let changing: Vec<Shown<'_, '_>> =
-        shown(study, |place| !place.network.changes.is_empty(), |_| true);
-    let steady = shown(
-        study,
-        |place| place.class == CLASS && place.network.changes.is_empty(),
-        |processor| processor == 1.0 || processor == 16.0,
-    );
+    let changes = |place: &Place<'_>| !place.network.changes.is_empty();
+    let changing = shown(study, |place, _| changes(place));
+    let steady = shown(study, |place, arm| {
+        let one_of = arm.processor == 1.0 || arm.processor == 16.0;
+        !changes(place) && place.class == CLASS && arm.policy == OURS && one_of
+    });
     let mut out = String::new();
     if !changing.is_empty() {
         out += "<h3>Choices while the link changes</h3>\n";
@@ -43,27 +41,21 @@ pub(super) fn choices(study: &Study<'_>) -> String {
     out
 }
 
-/// The first run of ours in each place that is wanted.
+/// The first run of each policy that chooses, where it is wanted.
 fn shown<'s, 'a>(
     study: &'s Study<'a>,
-    wanted: impl Fn(&Place<'_>) -> bool,
-    processor: impl Fn(f64) -> bool,
+    wanted: impl Fn(&Place<'_>, &Arm<'_>) -> bool,
 ) -> Vec<Shown<'s, 'a>> {
-    let arms = study.arms().filter(|(place, arm)| {
-        arm.policy == OURS
-            && place.server != "benchmark"
-            && wanted(place)
-            && processor(arm.processor)
-    });
-    let of_arm = |(place, arm): (&'s Place<'a>, &super::data::Arm<'a>)| {
+    let chosen = |arm: &Arm<'_>| matches!(arm.policy, OURS | NAM);
+    let arms = study
+        .arms()
+        .filter(|(place, arm)| chosen(arm) && place.server != "benchmark" && wanted(place, arm));
+    let of_arm = |(place, arm): (&'s Place<'a>, &Arm<'a>)| {
         let run = arm.cell.good_runs().find(|run| !run.decisions.is_empty())?;
-        let name = &place.network.name;
-        let slower = format::factor(arm.processor);
-        Some(Shown {
-            title: format!("{name}, {}, processor {slower}", class_name(place)),
-            place,
-            run,
-        })
+        let (network, class) = (&place.network.name, class_name(place));
+        let policy = if arm.policy == OURS { "ours" } else { "NAM" };
+        let title = format!("{network}, {class}, processor {}, {policy}", arm.processor);
+        Some(Shown { title, place, run })
     };
     arms.filter_map(of_arm).collect()
 }
@@ -88,7 +80,7 @@ fn picture(all: &[Shown<'_, '_>], columns: usize, by_time: bool) -> String {
         false => "in their order; the first are the warm-up, up to the upright line",
     };
     let caption = format!(
-        "What ours chose for the answers of the first good run, {what}. The larger the mark, the \
+        "What was chosen for the answers of the first good run, {what}. The larger the mark, the \
          longer the answer. Kernel in real time."
     );
     figure(&svg.finish("Choices, message by message"), &caption)

@@ -154,7 +154,7 @@ pub(super) fn figure_5(study: &Study<'_>) -> String {
         let y = LogScale::around(values, frame.bottom, frame.top);
         let x = LogScale::around(processors.iter().copied(), frame.left, frame.right);
         frame.title(&mut svg, &format!("to {name}"));
-        let ticks = processors.iter().map(|one| (x.at(*one), format::factor(*one)));
+        let ticks = processors.iter().map(|one| (x.at(*one), one.to_string()));
         frame.x_axis(&mut svg, &ticks.collect::<Vec<_>>(), "times slower than this machine");
         let ticks = y.ticks().into_iter().map(|tick| (y.at(tick), time(tick)));
         frame.y_axis(&mut svg, &ticks.collect::<Vec<_>>());

@@ -4,7 +4,6 @@
 use super::data::{NAM, NONE, OURS, Place, Study, XMILL, ZIP};
 use super::plot::{Panels, figure};
 use super::table::class_name;
-use crate::format;
 use crate::svg::{Anchor, LinearScale, Mark, Svg};
 
 /// The scale ends here, in per cent, either way.
@@ -68,7 +67,7 @@ fn panels<'s, 'a>(study: &'s Study<'a>) -> Vec<Panel<'s, 'a>> {
         let places: Vec<&Place<'a>> = places().filter(with_policy).collect();
         if let Some(first) = places.first() {
             let name = class_name(first);
-            let title = format!("{name}, processor {} times slower", format::factor(processor));
+            let title = format!("{name}, processor {processor} times slower");
             all.push(Panel { title, places, processor });
         }
     }

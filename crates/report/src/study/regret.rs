@@ -81,8 +81,11 @@ impl Oracle {
             relative.push(mean(&of.collect::<Vec<_>>())?);
             for run in arm.cell.good_runs().filter(|run| is_charged(at)(run)) {
                 let of_run = super::data::means(arm.times(|one| one.seed == run.seed));
-                let sum: f64 = of_run.values().sum();
-                behind.push(sum / half.best_fixed_s - 1.0);
+                let times = half.seconds.keys().map(|name| of_run.get(name.as_str()));
+                // One that lacks a message has no sum.
+                if let Some(sum_s) = times.sum::<Option<f64>>() {
+                    behind.push(sum_s / half.best_fixed_s - 1.0);
+                }
             }
         }
         let (relative, behind_mean) = (mean(&relative)?, mean(&behind)?);

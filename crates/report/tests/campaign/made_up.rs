@@ -344,6 +344,7 @@ fn setting() -> Setting {
         stolen: Some(0.0),
         timeout_s: 300.0,
         lateness_limit_us: 500,
+        wait_share_limit: 0.02,
         defaults: vec![
             default("keep_alive_timeout", "180s"),
             default("send_buffer", "32768B"),

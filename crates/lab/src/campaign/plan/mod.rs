@@ -12,6 +12,7 @@ use std::time::Duration;
 use link::{ChannelConfig, LinkConfig};
 use record::campaign::{Advice, Figure, Network, Reference, Way};
 
+use super::verdict::Limits;
 use crate::error::{Error, Result};
 pub use estimate::Expected;
 pub(crate) use file::Ready;
@@ -35,6 +36,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most cells of one campaign, and most repetitions of a cell.
 const CELLS_MAX: usize = 20_000;
 const REPETITIONS_MAX: u32 = 1_000;
+/// The greatest share of a run that its endpoints may wait: with more, waiting is what is measured.
+const WAIT_MAX: f64 = 0.25;
 /// Most links that a network becomes one after another.
 const CHANGES_MAX: usize = 100;
 /// How long a server may take to be ready where the plan does not say.
@@ -55,6 +58,7 @@ pub struct Plan {
     pub(crate) text: String,
     pub(crate) seed: u64,
     pub(crate) quick: bool,
+    pub(crate) limits: Limits,
     pub(crate) networks: Vec<NetworkPlan>,
     pub(crate) servers: Vec<ServerPlan>,
     pub(crate) commands: Vec<CommandPlan>,
@@ -183,6 +187,7 @@ impl Plan {
             .iter()
             .map(|(network, text)| Advice { network: network.clone(), text: text.clone() });
         let advice = advice.collect();
+        let limits = limits(&file.limits)?;
         let seed = choice.seed.unwrap_or(file.seed);
         let (title, about, quick) = (file.title, file.about.trim().to_string(), choice.quick);
         Ok(Self {
@@ -191,6 +196,7 @@ impl Plan {
             text,
             seed,
             quick,
+            limits,
             networks,
             servers,
             commands,
@@ -249,6 +255,17 @@ impl Plan {
         let repetition = u64::from(repetition).wrapping_mul(REPETITION_STEP);
         self.seed.wrapping_add(network).wrapping_add(repetition)
     }
+}
+
+fn limits(of: &file::Limits) -> std::result::Result<Limits, String> {
+    let usual = Limits::default();
+    let lateness_us = of.lateness.map(|time| time.0.as_micros());
+    let lateness_us = lateness_us.map_or(usual.lateness_us, |us| us.try_into().unwrap_or(u64::MAX));
+    let wait_share = of.wait.unwrap_or(usual.wait_share);
+    if !(0.0..=WAIT_MAX).contains(&wait_share) {
+        return Err(format!("limits: wait = {wait_share}: give a share of 0 to {WAIT_MAX}"));
+    }
+    Ok(Limits { lateness_us, wait_share })
 }
 
 fn networks(file: &File, choice: &Choice) -> std::result::Result<Vec<NetworkPlan>, String> {

@@ -209,6 +209,14 @@ fn runs_of_a_repetition_share_their_seed_within_a_network_only() {
 }
 
 #[test]
+fn a_plan_may_bear_more_of_the_machine_than_usual() {
+    assert_eq!(parse(PLAN).unwrap().limits, Limits::default());
+    let wide = "seed = 7\nlimits = { lateness = \"1.5 ms\", wait = 0.1 }";
+    let plan = parse(&PLAN.replacen("seed = 7", wide, 1)).unwrap();
+    assert_eq!(plan.limits, Limits { lateness_us: 1500, wait_share: 0.1 });
+}
+
+#[test]
 fn a_network_becomes_others_in_the_order_of_their_times() {
     let with = |then: &str| parse(&PLAN.replacen("name = \"los\"", &format!("{LOS}{then}"), 1));
     const LOS: &str = "name = \"los\"\nthen = ";
@@ -274,6 +282,7 @@ fn what_cannot_be_is_refused_in_one_line_that_says_where() {
         message
     };
     let cases = [
+        ("seed = 7", "seed = 7\nlimits = { wait = 0.3 }", "give a share of 0 to 0.25"),
         ("seed = 7", "sede = 7", "3: unknown key 'sede': did you mean 'seed'?"),
         ("[[network]]\nname", "[[network]]\nnam", "unknown key 'nam': did you mean 'name'?"),
         ("timeout = \"30 s\"", "timeout = \"30 parsecs\"", "parsec"),
