@@ -11,7 +11,9 @@ use record::decision::Entry;
 use record::result::{Fetch, Lateness};
 
 use super::facts;
-use super::plan::{CellPlan, HOST_SETTINGS, NetworkPlan, PAIR_SETTINGS, Plan, Ready, ServerPlan};
+use super::plan::{
+    ALL_ENCODINGS, CellPlan, HOST_SETTINGS, NetworkPlan, PAIR_SETTINGS, Plan, Ready, ServerPlan,
+};
 use super::server;
 use super::verdict;
 use crate::experiment::pair::{self, Choices, Keys};
@@ -239,15 +241,24 @@ impl Place<'_> {
     /// What the plan says of the pair. Its history is kept where a plan says anything.
     fn choices(&self, scratch: &Path) -> Choices {
         let mut settings = self.settings();
-        let [policy, processor] = PAIR_SETTINGS.map(|name| settings.remove(name));
+        let [policy, processor, encodings] = PAIR_SETTINGS.map(|name| settings.remove(name));
         let store = (policy.is_some() || processor.is_some()).then(|| scratch.join("store"));
         let encoding = policy.unwrap_or_else(|| pair::ENCODING.to_string());
-        Choices { encoding, slowdown: processor, store }
+        // Other policies have none but their own.
+        let names = encodings.filter(|names| encoding == pair::ENCODING && names != ALL_ENCODINGS);
+        let names = names.map(|names| names.split_whitespace().map(str::to_string).collect());
+        let only = names.map(|names| pair::Only {
+            file: scratch.join("pair.toml"),
+            origin: self.origin(),
+            names,
+        });
+        Choices { encoding, slowdown: processor, store, only }
     }
 
     fn start_pair(&self, ground: &mut Ground, deadline: Instant) -> Result<(), String> {
         let Shared { keys, processes, program, .. } = self.shared;
         let (choices, origin) = (self.choices(&ground.scratch), self.origin());
+        choices.write().map_err(|error| format!("cannot write the pair's settings: {error}"))?;
         let host = ground.link.host(Side::B);
         let command = self.command(&ground.link, Side::B, program);
         let mut gateway =

@@ -8,6 +8,8 @@ use record::decision::Outcome;
 /// The settings that make a campaign a study of policies.
 const POLICY: &str = "policy";
 const PROCESSOR: &str = "processor";
+/// Among which encodings ours chooses.
+const ENCODINGS: &str = "encodings";
 
 /// NAM's three ways of sending, by the names of the pair.
 pub(super) const NONE: &str = "identity";
@@ -29,6 +31,8 @@ pub(super) struct Place<'a> {
     pub(super) network: &'a Network,
     pub(super) server: &'a str,
     pub(super) class: &'a str,
+    /// What ours could choose among, where that is not what it is elsewhere.
+    pub(super) encodings: Option<&'a str>,
     pub(super) arms: Vec<Arm<'a>>,
 }
 
@@ -47,9 +51,10 @@ impl<'a> Study<'a> {
         let mut places: Vec<Place<'a>> = Vec::new();
         for cell in campaign.cells.iter().filter(|cell| cell.way == Way::Longwire) {
             let Some(arm) = arm(campaign, cell) else { continue };
+            let encodings = setting(cell, ENCODINGS);
             let is_it = |place: &Place<'_>| {
-                (place.network.name.as_str(), place.server, place.class)
-                    == (cell.network.as_str(), &cell.server, &cell.service)
+                (place.network.name.as_str(), place.server, place.class, place.encodings)
+                    == (cell.network.as_str(), &cell.server, &cell.service, encodings)
             };
             if let Some(place) = places.iter_mut().find(|place| is_it(place)) {
                 place.arms.push(arm);
@@ -58,7 +63,7 @@ impl<'a> Study<'a> {
             let mut networks = campaign.networks.iter();
             let Some(network) = networks.find(|one| one.name == cell.network) else { continue };
             let (server, class) = (cell.server.as_str(), cell.service.as_str());
-            places.push(Place { network, server, class, arms: vec![arm] });
+            places.push(Place { network, server, class, encodings, arms: vec![arm] });
         }
         places.retain(|place| place.arms.iter().any(|arm| arm.cell.good_runs().next().is_some()));
         (!places.is_empty()).then_some(Self { campaign, places })
@@ -135,17 +140,19 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
+/// A setting that differs from the server's default.
+fn setting<'a>(cell: &'a Cell, name: &str) -> Option<&'a str> {
+    let mut settings = cell.settings.iter();
+    settings.find(|(of, _)| of == name).map(|(_, value)| value.as_str())
+}
+
 fn arm<'a>(campaign: &'a Campaign, cell: &'a Cell) -> Option<Arm<'a>> {
-    let of_cell = |name: &str| {
-        let mut settings = cell.settings.iter();
-        settings.find(|(of, _)| of == name).map(|(_, value)| value.as_str())
-    };
     let of_server = |name: &str| {
         let mut defaults = campaign.setting.defaults.iter();
         let of = defaults.find(|(server, of, _)| *server == cell.server && of == name);
         of.map(|(_, _, value)| value.as_str())
     };
-    let value = |name: &str| of_cell(name).or_else(|| of_server(name));
+    let value = |name: &str| setting(cell, name).or_else(|| of_server(name));
     let policy = value(POLICY)?;
     let processor = value(PROCESSOR).and_then(|factor| factor.parse().ok()).unwrap_or(1.0);
     Some(Arm { policy, processor, cell })

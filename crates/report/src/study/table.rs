@@ -91,12 +91,11 @@ fn key_processor(row: &Row<'_, '_>) -> String {
     row.processor.to_string()
 }
 
-/// The class, with the server where it is not of TPC-H's answers.
+/// The class, with what is different about it.
 pub(super) fn class_name(place: &Place<'_>) -> String {
-    match place.server {
-        "benchmark" => format!("{}, generated", place.class),
-        _ => place.class.to_string(),
-    }
+    let made = if place.server == "benchmark" { ", generated" } else { "" };
+    let among = place.encodings.map_or(String::new(), |names| format!(", encodings: {names}"));
+    format!("{}{made}{among}", place.class)
 }
 
 /// What came out, in a sentence.

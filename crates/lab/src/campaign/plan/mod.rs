@@ -24,9 +24,11 @@ pub(crate) const BUILT_IN: &str = "tracks";
 const OWN_SERVERS: [&str; 2] = [BUILT_IN, "benchmark"];
 /// Settings that the laboratory sets on the far host, whatever the server.
 pub(crate) const HOST_SETTINGS: [&str; 2] = ["congestion", "initial_window"];
-/// Settings of the pair: what `--encoding` gets, and how many times slower than this machine's the
-/// processors seem when they encode and decode.
-pub(crate) const PAIR_SETTINGS: [&str; 2] = ["policy", "processor"];
+/// Settings of the pair: what `--encoding` gets, how many times slower than this machine's the
+/// processors seem when they encode and decode, and what `auto` may choose among.
+pub(crate) const PAIR_SETTINGS: [&str; 3] = ["policy", "processor", "encodings"];
+/// What `encodings` says when `auto` may choose among all that it has.
+pub(crate) const ALL_ENCODINGS: &str = "all";
 /// Slowest processor.
 const SLOWDOWN_MAX: f64 = 1_000.0;
 /// Most messages of a pass.
