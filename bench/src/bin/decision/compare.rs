@@ -94,7 +94,9 @@ fn pair(
         let of_server = defaults.find(|(server, of, _)| *server == cell.server && of == name);
         of_cell.or(of_server.map(|(_, _, value)| value)).map(String::as_str)
     };
-    let Some(policy) = setting("policy").filter(|_| cell.way == Way::Longwire) else {
+    // What tells a message by others is not in the simulator.
+    let alone = cell.settings.iter().all(|(name, _)| name != "encodings");
+    let Some(policy) = setting("policy").filter(|_| alone && cell.way == Way::Longwire) else {
         return Ok(None);
     };
     let chooser = match policy {

@@ -50,7 +50,10 @@ pub(super) fn figure_7(study: &Study<'_>) -> String {
 fn panels<'s, 'a>(study: &'s Study<'a>) -> Vec<Panel<'s, 'a>> {
     let mut all = Vec::new();
     for (rank, class) in ["small", "medium", "large", "huge"].into_iter().enumerate() {
-        let of_class = |place: &&Place<'a>| place.class == class;
+        let of_class = |place: &&Place<'a>| {
+            let usual = place.encodings.is_none() && place.network.changes.is_empty();
+            usual && place.class == class
+        };
         let servers: Vec<&str> = study.places.iter().filter(of_class).map(|of| of.server).collect();
         let Some(server) = servers.iter().find(|name| **name != "benchmark").or(servers.first())
         else {

@@ -118,6 +118,9 @@ fn summary(rows: &[&Row<'_, '_>]) -> String {
     };
     let behind = ours.iter().filter(|one| one.behind_low.is_some_and(|low| low > 0.05)).count();
     let mut parts = Vec::new();
+    if rows.is_empty() {
+        parts.push("No cell counts".to_string());
+    }
     if !ours.is_empty() {
         parts.push(told("Ours", &ours));
         parts.push(format!("surely more than 5 % behind the best fixed encoding: {behind}"));

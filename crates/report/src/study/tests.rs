@@ -8,7 +8,9 @@ use super::chapter;
 use super::data::{NAM, OURS, Study};
 use super::regret::Oracle;
 
-/// Seconds of the messages "a" and "b" with each policy.
+/// The messages with their lengths.
+const MESSAGES: [(&str, u64); 2] = [("query 12", 728), ("query 13", 5035)];
+/// Seconds of both with each policy.
 const POLICIES: [(&str, [f64; 2]); 5] = [
     ("identity", [1.0, 4.0]),
     ("deflate:6", [2.0, 2.0]),
@@ -17,12 +19,12 @@ const POLICIES: [(&str, [f64; 2]); 5] = [
     (OURS, [1.0, 2.2]),
 ];
 
-fn exchange(name: &str, elapsed_s: f64) -> Measured {
+fn exchange((name, body_bytes): (&str, u64), elapsed_s: f64) -> Measured {
     let exchange = Exchange {
         name: name.to_string(),
         start_s: 0.0,
         elapsed_s,
-        body_bytes: 1000,
+        body_bytes,
         status: Some(200),
         error: None,
         censored: false,
@@ -31,7 +33,7 @@ fn exchange(name: &str, elapsed_s: f64) -> Measured {
     Measured { exchange, up: Share::default(), down: Share::default(), flights: 1 }
 }
 
-fn entry(encoding: &str, unix_s: f64) -> Entry {
+fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
     let expected = Parts { bytes: 100, encode_s: 0.1, network_s: 0.8, decode_s: 0.1 };
     let actual = Parts { bytes: 110, encode_s: 0.1, network_s: 1.6, decode_s: 0.1 };
     let split = Split { network_s: 0.7, size_s: 0.1, ..Split::default() };
@@ -39,7 +41,7 @@ fn entry(encoding: &str, unix_s: f64) -> Entry {
         service: "http://b".into(),
         class: "ff".into(),
         content_type: None,
-        body_bytes: 1000,
+        body_bytes,
         head_share: 0.2,
         objective: "time".into(),
         expected,
@@ -55,13 +57,7 @@ fn entry(encoding: &str, unix_s: f64) -> Entry {
         encoding: encoding.into(),
         reason: "least".into(),
         decision: Some(decision),
-        outcome: Some(Outcome {
-            encoding: encoding.into(),
-            body_bytes: 1000,
-            expected,
-            actual,
-            split,
-        }),
+        outcome: Some(Outcome { encoding: encoding.into(), body_bytes, expected, actual, split }),
     }
 }
 
@@ -73,9 +69,13 @@ fn run(repetition: u32, policy: &str, times: [f64; 2]) -> Run {
         repetition,
         attempt: 1,
         seed: u64::from(repetition),
-        measured: vec![exchange("a", slow * times[0]), exchange("b", slow * times[1])],
-        warm_up: vec![exchange("a", 1.0)],
-        decisions: (0..3).map(|at| entry(encoding, f64::from(at))).collect(),
+        measured: [0, 1].map(|at| exchange(MESSAGES[at], slow * times[at])).to_vec(),
+        warm_up: vec![exchange(MESSAGES[0], 1.0)],
+        decisions: [728, 728, 5035]
+            .into_iter()
+            .zip(0..)
+            .map(|(bytes, at)| entry(encoding, f64::from(at), bytes))
+            .collect(),
         ..Run::default()
     }
 }
@@ -88,7 +88,7 @@ fn campaign(runs: u32) -> Campaign {
         rate_bps: Some(1_000_000),
         delay_s: 0.1,
         loss: 0.0,
-        changes: vec![(1.5, "near".to_string())],
+        changes: Vec::new(),
     };
     let cell = |(policy, times): &(&str, [f64; 2])| Cell {
         name: format!("far/tpch/medium/longwire/policy={policy}"),
@@ -120,7 +120,7 @@ fn regret_is_against_the_fastest_of_each_message_in_the_other_runs() {
     let place = &study.places[0];
     let oracle = Oracle::of(place, 1.0).unwrap();
     let of = |policy| oracle.judge(&place.arm(policy, 1.0).unwrap()).unwrap();
-    // "a" as it is, "b" with deflate; and with all messages in one encoding, deflate.
+    // The first as it is, the second with deflate; and with all messages in one encoding, deflate.
     assert!((of(OURS).relative - 0.05).abs() < 1e-9, "{:?}", of(OURS));
     assert!((of(OURS).behind - (3.2 / 4.0 - 1.0)).abs() < 1e-9, "{:?}", of(OURS));
     assert!((of(NAM).relative - 0.5).abs() < 1e-9, "{:?}", of(NAM));
@@ -146,12 +146,18 @@ fn the_chapter_has_its_tables_and_pictures_and_only_for_studies_of_policies() {
         "NAM as published: mean regret 50.0 %",
         "Improvement over fixed encodings",
         "Predicted against actual",
-        "0 %, × 1.80",
-        "Choices while the link changes",
+        "100 %, × 1.80",
+        "Choices on links that stay",
         "Model error by size",
+        "query 12, here</td><td>728</td><td>110</td><td>6.6</td><td>100</td><td>100</td>",
+        "query 12, the paper</td><td>929</td>",
+        "Time of codecs by processor",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    campaign.networks[0].changes = vec![(1.5, "near".to_string())];
+    assert!(chapter(&campaign).contains("Choices while the link changes"));
+    campaign.networks[0].changes.clear();
     // One ended without an outcome, another failed: left out, not fatal.
     campaign.cells[4].runs[0].decisions[2].outcome = None;
     campaign.cells[4].runs[1].measured.clear();
@@ -159,4 +165,20 @@ fn the_chapter_has_its_tables_and_pictures_and_only_for_studies_of_policies() {
     assert!(chapter(&campaign).contains("Ours: mean regret"));
     campaign.cells.iter_mut().for_each(|cell| cell.settings.clear());
     assert_eq!(chapter(&campaign), "");
+}
+
+#[test]
+fn links_for_the_simulator_do_not_count_and_other_encodings_stand_apart() {
+    let mut campaign = campaign(2);
+    campaign.networks[0].loss = 0.2;
+    let text = chapter(&campaign);
+    assert!(text.contains("No cell counts") && text.contains("far *"), "{text}");
+    campaign.networks[0].loss = 0.0;
+    let mut more = campaign.cells[4].clone();
+    more.settings.push(("encodings".to_string(), "all".to_string()));
+    more.runs.iter_mut().for_each(|run| run.measured.clear());
+    campaign.cells.push(more);
+    let text = chapter(&campaign);
+    assert!(text.contains("Ours: mean regret 5.0 % over 1 cell"), "{text}");
+    assert!(text.contains("medium, encodings: all, processor 1"), "{text}");
 }
