@@ -38,6 +38,8 @@ pub(crate) enum Message {
     Fact(Fact),
     /// What is held now?
     Load(oneshot::Sender<relay::Load>),
+    /// What is believed of the carriers' paths?
+    Links(oneshot::Sender<Vec<relay::Link>>),
 }
 
 /// What an actor cannot do itself.
@@ -80,6 +82,13 @@ impl Handle {
         let (sender, answer) = oneshot::channel();
         self.send(Message::Load(sender)).await;
         answer.await.ok()
+    }
+
+    /// What is believed of the carriers' paths; nothing once the actor has ended.
+    pub(crate) async fn links(&self) -> Vec<relay::Link> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Links(sender)).await;
+        answer.await.unwrap_or_default()
     }
 
     /// For threads.
@@ -204,6 +213,7 @@ impl<S: Surroundings> Actor<S> {
             }
             // Who asked may have gone.
             Message::Load(answer) => drop(answer.send(self.relay.load())),
+            Message::Links(answer) => drop(answer.send(self.relay.links())),
         }
     }
 

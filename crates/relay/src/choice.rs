@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use codec::Options;
 use decide::Arm;
-use decide::estimate::{Estimate, Figure};
 use decide::models::Subject;
 use decide::network::Path;
 use decide::policy::{Candidate, Decision, Objective, Request};
@@ -19,6 +18,7 @@ use crate::Relay;
 use crate::api::ExchangeId;
 use crate::encoding::ANY;
 use crate::exchange::Exchange;
+use crate::links::figures;
 
 /// Classes whose usual length is remembered.
 const MOST_USUAL: usize = 1024;
@@ -340,11 +340,11 @@ impl Relay {
         let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
         let Some(carrier) = carrier else {
             let estimate = self.config.estimate();
-            return (estimate.path(), link(&estimate));
+            return (estimate.path(), figures(&estimate));
         };
         let mut path = carrier.estimate.path();
         path.backlog_bytes += carrier.in_flight as f64;
-        (path, link(&carrier.estimate))
+        (path, figures(&carrier.estimate))
     }
 
     fn facts(
@@ -406,19 +406,6 @@ impl Relay {
         let (encoding, reason) = (choice.options.label(), choice.reason.to_owned());
         let exchange = id.to_string();
         self.event(now, Fact::Chosen { exchange, direction, encoding, reason, decision });
-    }
-}
-
-fn link(estimate: &Estimate) -> facts::Link {
-    let figure = |figure: Figure| facts::Figure {
-        value: rounded(figure.value),
-        weight: rounded(figure.weight),
-    };
-    facts::Link {
-        rate_bps: figure(estimate.rate_bps()),
-        rtt_s: figure(estimate.rtt_s()),
-        loss: figure(estimate.loss()),
-        queueing_s: rounded(estimate.queueing_s()),
     }
 }
 

@@ -20,6 +20,7 @@ mod halves;
 mod incoming;
 mod keeping;
 mod learned;
+mod links;
 mod outcomes;
 mod outgoing;
 mod pump;
@@ -36,6 +37,7 @@ use std::time::Duration;
 pub use api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use encoding::{Encoding, Service};
+pub use links::Link;
 pub use proto::stream::Role;
 
 use carrier::Carrier;

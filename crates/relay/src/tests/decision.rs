@@ -300,10 +300,15 @@ fn the_operators_cap_bounds_what_is_believed() {
         segment_bytes: 1448,
         ..Transport::default()
     };
+    assert_eq!(side.relay.links()[0].figures.rtt_s.weight, 0.0, "nothing is measured");
     side.tell(Input::Transport { carrier: CARRIER, transport });
     side.posts(&xml(500), None);
     let link = side.chosen().1.expect("weighed").link;
     assert!((link.rate_bps.value - 9600.0).abs() < 1e-6, "{link:?}");
+    let links = side.relay.links();
+    let [told] = &links[..] else { panic!("{links:?}") };
+    assert_eq!((told.carrier, &told.peer[..], told.figures), (CARRIER, "peer", link));
+    assert_eq!((told.figures.rtt_s.value, told.figures.rtt_s.weight), (0.001, 1.0));
 }
 
 #[test]
