@@ -44,6 +44,15 @@ struct CarrierEntry {
     socket: OwnedFd,
 }
 
+/// Where the bytes of carriers are; while it changes, they get on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnderWay {
+    /// Segments sent, each counted once.
+    segments: u64,
+    /// Bytes that the other side's kernel has not acknowledged.
+    pub(crate) left_bytes: u64,
+}
+
 /// What the process counts.
 #[derive(Default)]
 pub(crate) struct Metrics {
@@ -125,6 +134,20 @@ impl Metrics {
     pub(crate) fn transport(&self, carrier: CarrierId) -> Option<Transport> {
         let carriers = self.carriers();
         socket::tcp_info(&carriers.get(&carrier)?.socket).ok()
+    }
+
+    /// How far the kernel is with what it was given of a carrier, or of all.
+    pub(crate) fn under_way(&self, only: Option<CarrierId>) -> UnderWay {
+        let mut sum = UnderWay::default();
+        for (id, entry) in &*self.carriers() {
+            if only.is_none_or(|only| only == *id)
+                && let Ok(info) = socket::tcp_info(&entry.socket)
+            {
+                sum.segments += u64::from(info.segments_out.saturating_sub(info.retransmitted));
+                sum.left_bytes += info.backlog_bytes;
+            }
+        }
+        sum
     }
 
     /// The text that a scrape gets.

@@ -115,7 +115,7 @@ impl Edge {
             services: config.services,
             pseudonym: name,
             response_timeout: config.response_timeout,
-            metrics,
+            metrics: Arc::clone(&metrics),
         });
         let (closing, closed) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
@@ -125,6 +125,7 @@ impl Edge {
             actor,
             connections,
             carriers,
+            metrics,
         };
         let stop = async {
             stop.await;
