@@ -15,9 +15,9 @@ use crate::metrics::Metrics;
 
 /// How long a shutdown waits for open exchanges.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(30);
-/// How long it then waits for carriers on which nothing moves,
+/// How long it then waits for carriers to end while nothing moves on any of them.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(5);
-/// and for all: what a kernel and a carrier hold takes half a minute at 9.6 kbit/s.
+/// The same though something moves: what carrier and kernel hold takes half a minute at 9.6 kbit/s.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
 /// Pause after an accept failed for want of descriptors or memory: at once it would fail again.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
