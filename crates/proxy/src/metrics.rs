@@ -242,9 +242,12 @@ impl Metrics {
     }
 }
 
+/// A figure of a link.
+type Figure = fn(&Link) -> f64;
+
 /// What the decision goes by: each figure of each carrier's path, and what stands behind it.
 fn render_links(text: &mut String, links: &[Link]) {
-    let gauges: [(&str, &str, fn(&Link) -> f64); 4] = [
+    let gauges: [(&str, &str, Figure); 4] = [
         (
             "link_rate_bits_per_second",
             "Rate of the path to a carrier's peer, as it is believed to be.",
@@ -330,7 +333,7 @@ fn escape(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::decision::{Figure, Link as Figures};
+    use record::decision::{Figure as Told, Link as Figures};
 
     use super::*;
 
@@ -354,7 +357,7 @@ mod tests {
     }
     #[test]
     fn what_is_believed_of_a_link_stands_beside_what_is_behind_it() {
-        let figure = |value, weight| Figure { value, weight };
+        let figure = |value, weight| Told { value, weight };
         let figures = Figures {
             rate_bps: figure(250_000.0, 3.5),
             rtt_s: figure(0.55, 8.0),

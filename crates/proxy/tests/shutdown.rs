@@ -74,7 +74,7 @@ async fn a_gateway_that_ends_waits_for_its_last_bytes_while_they_get_on() {
         let over = stopping.as_ref().is_some_and(tokio::task::JoinHandle::is_finished);
         assert!(!over || body > LEN / 2, "the process would have ended at {body} bytes");
         // sleep: a slow link is what this is about.
-        tokio::time::sleep(Duration::from_millis(400)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
         let _ = stream.write_all(&ping).await;
     }
     assert_eq!(body, LEN);
