@@ -11,7 +11,9 @@ use codec::{Decoder, Encoder};
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
 use proto::bhttp::{Request, Response};
-use proto::stream::{Abort, Data, Frame, Head as FrameHead, Hello, OutcomeState, Receipt};
+use proto::stream::{
+    Abort, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState, Receipt,
+};
 use relay::{
     CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Work,
     WorkDirection,
@@ -139,7 +141,7 @@ impl<'a> Life<'a> {
             instance: PEER,
             initial_credit: 1 + 1024 * self.number(),
             max_exchanges: self.number(),
-            codecs: vec![0, 1, 2],
+            codecs: vec![0, 1, 2, 11],
             max_window_log: 20,
         };
         self.frame(&Frame::Hello(hello));
@@ -184,7 +186,7 @@ impl<'a> Life<'a> {
                     Role::Edge => response(200).encode(&mut head),
                     Role::Gateway => request(end).encode(&mut head),
                 }
-                let codec = self.number() % 3;
+                let codec = [0, 1, 2, 11][usize::from(self.byte().unwrap_or(0)) % 4];
                 let window_log = if codec == 0 { 0 } else { 15 };
                 Frame::Head(FrameHead { exchange, codec, window_log, end, head: head.into() })
             }
@@ -200,7 +202,7 @@ impl<'a> Life<'a> {
             8 => Frame::Outcome(exchange, outcome(self.number())),
             9 => Frame::Trailers(exchange, Vec::new()),
             10 => Frame::Interim(exchange, 100),
-            _ => match self.number() % 4 {
+            _ => match self.number() % 6 {
                 0 => Frame::GoAway,
                 1 => Frame::Control(self.number(), self.bytes()),
                 2 => {
@@ -210,10 +212,22 @@ impl<'a> Life<'a> {
                     let (decode, tail) = (micros(self.number()), micros(self.number()));
                     Receipt { exchange, bytes, spread, decode, tail, held_up }.frame()
                 }
+                3 => LastWord { requests: self.number() % 8 }.frame(),
+                4 => self.keeping(exchange).frame(),
                 _ => Frame::Ping(self.number()),
             },
         };
         self.frame(&frame);
+    }
+
+    fn keeping(&mut self, exchange: u64) -> Keeping {
+        match self.number() % 5 {
+            0 => Keeping::Principal { exchange, principal: self.number() % 3 },
+            1 => Keeping::Keep { exchange, slot: self.number() % Keeping::SLOTS },
+            2 => Keeping::Kept { exchange, id: [self.byte().unwrap_or(0); 8] },
+            3 => Keeping::Missing { exchange },
+            _ => Keeping::Plain { exchange, bytes: self.bytes() },
+        }
     }
 
     fn local_head(&mut self) {
@@ -223,6 +237,8 @@ impl<'a> Life<'a> {
                 let exchange = self.relay.next_exchange();
                 let head = Head::Request(request(end));
                 self.open.insert(exchange, Local { sent_end: end, ..Local::default() });
+                let client = format!("client {}", self.number() % 3);
+                self.input(Input::Client { exchange, client });
                 self.input(Input::Head { exchange, head, end });
             }
             Role::Gateway => {
@@ -358,6 +374,7 @@ impl<'a> Life<'a> {
         }
         let result = match work.direction {
             WorkDirection::Shadow => encode(&mut Contexts::default(), work),
+            WorkDirection::Keep => work.keep().map(Vec::from),
             WorkDirection::Encode => encode(contexts, work),
             WorkDirection::Decode => decode(contexts, work),
         };
@@ -373,7 +390,7 @@ impl<'a> Life<'a> {
 
 fn encode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error> {
     if contexts.encoder.is_none() {
-        contexts.encoder = Some(work.options.encoder()?);
+        contexts.encoder = Some(work.encoder()?);
     }
     let (mut out, encoder) = (Vec::new(), contexts.encoder.as_mut().expect("just made"));
     encoder.encode(&work.bytes, work.last, &mut out).map(|()| out)
@@ -381,7 +398,7 @@ fn encode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error>
 
 fn decode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error> {
     if contexts.decoder.is_none() {
-        contexts.decoder = Some(work.options.decoder()?);
+        contexts.decoder = Some(work.decoder()?);
     }
     let (mut out, decoder) = (Vec::new(), contexts.decoder.as_mut().expect("just made"));
     decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out).map(|()| out)

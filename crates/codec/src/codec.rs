@@ -1,7 +1,12 @@
 //! The trait, the table, and how a codec is named.
 
+use std::sync::Arc;
+
+use proto::stream::MAX_BLOCK_BYTES;
+
 use crate::brotli::Brotli;
 use crate::deflate::Deflate;
+use crate::dictionary::Kept;
 use crate::identity::Identity;
 use crate::settings::{Gathered, Settings};
 use crate::xmill::Xmill;
@@ -227,6 +232,9 @@ impl Options {
     /// No coding.
     pub const IDENTITY: Self = Self { codec: 0, level: 0, window_log: 0 };
 
+    /// The difference from a message that both sides hold: for messages of a single block.
+    pub const DELTA: Self = Self { codec: 11, level: 0, window_log: MIN_WINDOW_LOG };
+
     /// Reads `NAME` or `NAME:LEVEL` of a codec for blocks, with the greatest window.
     pub fn of(text: &str) -> Result<Self, Error> {
         let (name, level) = text.split_once(':').map_or((text, None), |(n, l)| (n, Some(l)));
@@ -281,6 +289,39 @@ impl Options {
     /// A fresh decoding context; options that [`Options::check`] refuses are refused.
     pub fn decoder(self) -> Result<Box<dyn Decoder>, Error> {
         self.check()?.decoder(self)
+    }
+
+    /// Whether it is coded against a message that both sides hold.
+    #[must_use]
+    pub fn is_delta(self) -> bool {
+        self.codec == Self::DELTA.codec
+    }
+
+    /// A fresh encoding context, against `base` where the codec wants one.
+    pub fn encoder_on(self, base: Option<&Arc<Kept>>) -> Result<Box<dyn Encoder>, Error> {
+        if !self.is_delta() {
+            return self.encoder();
+        }
+        self.codec()?.stream_encoder(&Self::on(base))
+    }
+
+    /// A fresh decoding context, against `base` where the codec wants one.
+    pub fn decoder_on(self, base: Option<&Arc<Kept>>) -> Result<Box<dyn Decoder>, Error> {
+        if !self.is_delta() {
+            return self.decoder();
+        }
+        let properties = self.codec()?.properties();
+        let decoder = Self::on(base).decoder(properties.name)?;
+        Ok(Box::new(Gathered::new(properties, decoder)))
+    }
+
+    /// Settings for messages of a block, whatever they say of their length.
+    fn on(base: Option<&Arc<Kept>>) -> Settings {
+        let output_bytes = MAX_BLOCK_BYTES as u64;
+        // An encoded block may be longer than what it stands for.
+        let message_bytes = MAX_BLOCK_BYTES + 1024;
+        let limits = Limits { output_bytes, message_bytes, ..Limits::default() };
+        Settings { dictionary: base.cloned(), limits, ..Settings::default() }
     }
 
     /// As a person writes it: `zstd:3`.

@@ -29,6 +29,7 @@ mod gzip;
 mod identity;
 mod limits;
 pub mod media;
+pub mod secrets;
 mod settings;
 mod table;
 #[cfg(test)]

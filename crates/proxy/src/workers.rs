@@ -84,7 +84,7 @@ impl State {
 impl Duty {
     fn of(direction: WorkDirection) -> Self {
         match direction {
-            WorkDirection::Encode | WorkDirection::Decode => Self::Bodies,
+            WorkDirection::Encode | WorkDirection::Decode | WorkDirection::Keep => Self::Bodies,
             WorkDirection::Shadow => Self::Shadows,
         }
     }
@@ -187,14 +187,14 @@ fn put_back(shared: &Shared, key: Key, context: Option<Context>) {
     }
     let Some(lane) = state.lanes.get_mut(&key) else { return };
     lane.busy = false;
-    if key.1 == WorkDirection::Shadow {
-        state.lanes.remove(&key);
-        return;
-    }
-    lane.context = context;
+    let alone = matches!(key.1, WorkDirection::Shadow | WorkDirection::Keep);
+    lane.context = context.filter(|_| !alone);
     if !lane.blocks.is_empty() {
-        state.ready.push_back(key);
-        shared.changed.notify_one();
+        let duty = Duty::of(key.1);
+        state.ready(duty).push_back(key);
+        shared.changed(duty).notify_one();
+    } else if alone {
+        state.lanes.remove(&key);
     }
 }
 
@@ -210,13 +210,14 @@ fn run(
             decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
         }
         None => match work.direction {
+            WorkDirection::Keep => return work.keep(),
             WorkDirection::Encode | WorkDirection::Shadow => {
-                let mut encoder = work.options.encoder()?;
+                let mut encoder = work.encoder()?;
                 encoder.encode(&work.bytes, work.last, buffer)?;
                 *context = Some(Context::Encoder(encoder));
             }
             WorkDirection::Decode => {
-                let mut decoder = work.options.decoder()?;
+                let mut decoder = work.decoder()?;
                 decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
                 *context = Some(Context::Decoder(decoder));
             }

@@ -1,9 +1,11 @@
 //! What goes into a relay and what comes out: the contract with the shell.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use codec::dictionary::Kept;
 use proto::bhttp;
 use record::event::Event;
 
@@ -195,6 +197,15 @@ pub enum Input {
         /// One line for a person.
         reason: String,
     },
+    /// Edge: who asks, as far as the shell can tell (an address); right before the request's
+    /// `Head`. What two clients send or get is never told by each other's messages, and those of
+    /// whom this is not said have none to be told by.
+    Client {
+        /// The exchange that will be.
+        exchange: ExchangeId,
+        /// Who asks.
+        client: String,
+    },
     /// What is set for the exchange's service counts from here on; after the local side's `Head`,
     /// before its body.
     Service {
@@ -263,6 +274,9 @@ pub enum WorkDirection {
     /// As `Encode`, only to see what comes of it: of no urgency. It is always one block, and its
     /// context is dropped with it, not with [`Output::Release`].
     Shadow,
+    /// No codec and no context: makes of a message what is kept of it, with [`Work::keep`]. There
+    /// may be two for an exchange, in any order, also after its end.
+    Keep,
 }
 
 /// One block to put through a codec, off the actor's thread. Blocks of one exchange and direction
@@ -286,6 +300,34 @@ pub struct Work {
     pub first: bool,
     /// No block follows.
     pub last: bool,
+    /// What a delta is told by.
+    pub base: Option<Arc<Kept>>,
+}
+
+impl Work {
+    /// A context to encode with.
+    ///
+    /// # Errors
+    /// Those of the codec.
+    pub fn encoder(&self) -> Result<Box<dyn codec::Encoder>, codec::Error> {
+        self.options.encoder_on(self.base.as_ref())
+    }
+
+    /// A context to decode with.
+    ///
+    /// # Errors
+    /// Those of the codec.
+    pub fn decoder(&self) -> Result<Box<dyn codec::Decoder>, codec::Error> {
+        self.options.decoder_on(self.base.as_ref())
+    }
+
+    /// What [`WorkDirection::Keep`] asks for.
+    ///
+    /// # Errors
+    /// A message that cannot be read for its secrets.
+    pub fn keep(&self) -> Result<Bytes, codec::Error> {
+        Kept::prepare(&self.bytes).map(Bytes::from)
+    }
 }
 
 /// What a relay wants done, drained by [`crate::Relay::poll_output`].

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use decide::estimate::Estimate;
 use proto::stream::{self, Frame, Machine};
 
+use crate::bases::{Received, Sent};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
@@ -41,6 +42,8 @@ pub(crate) struct Carrier {
     /// Answers to send again, before what else their exchange has to send. At most one for each
     /// flow that a QUERY opened.
     pub(crate) replays: BTreeMap<u64, Replay>,
+    /// Requests that went out (edge) or came while new ones were taken (gateway).
+    pub(crate) requests: u64,
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
     /// What is known of the path.
@@ -62,6 +65,9 @@ pub(crate) struct Carrier {
     pub(crate) sends_receipts: bool,
     /// How often what the peer said was ignored.
     pub(crate) ignored: u32,
+    /// Messages that both ends hold.
+    pub(crate) sent: Sent,
+    pub(crate) kept: Received,
 }
 
 impl Carrier {
@@ -71,7 +77,10 @@ impl Carrier {
             instance: config.instance,
             initial_credit: INITIAL_CREDIT_BYTES,
             max_exchanges: config.max_exchanges as u64,
-            codecs: codec::block_codecs().map(|codec| codec.number()).collect(),
+            codecs: codec::block_codecs()
+                .map(|codec| codec.number())
+                .chain([codec::Options::DELTA.codec])
+                .collect(),
             max_window_log: codec::MAX_WINDOW_LOG,
         });
         Self {
@@ -82,6 +91,7 @@ impl Carrier {
             turns: Turns::default(),
             exchanges: BTreeSet::new(),
             replays: BTreeMap::new(),
+            requests: 0,
             going_away: false,
             jumps: estimate.jumps(),
             estimate,
@@ -93,7 +103,15 @@ impl Carrier {
             awaited: BTreeMap::new(),
             sends_receipts: false,
             ignored: 0,
+            sent: Sent::default(),
+            kept: Received::default(),
         }
+    }
+
+    /// Whether the peer reads deltas, and so knows of bases.
+    pub(crate) fn knows_bases(&self) -> bool {
+        let delta = codec::Options::DELTA.codec;
+        self.machine.peer().is_some_and(|hello| hello.codecs.contains(&delta))
     }
 
     /// Instance of the peer, once it said HELLO.
@@ -111,6 +129,7 @@ impl Carrier {
     /// Nothing is left of an exchange that could be sent.
     pub(crate) fn forget(&mut self, number: u64) {
         self.exchanges.remove(&number);
+        self.sent.forget(number);
         self.replays.remove(&number);
         self.turns.remove(number);
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use codec::Options;
 use decide::Arm;
-use decide::estimate::{Estimate, Figure};
 use decide::models::Subject;
 use decide::network::Path;
 use decide::policy::{Candidate, Decision, Objective, Request};
@@ -19,6 +18,7 @@ use crate::Relay;
 use crate::api::ExchangeId;
 use crate::encoding::ANY;
 use crate::exchange::Exchange;
+use crate::links::figures;
 
 /// Classes whose usual length is remembered.
 const MOST_USUAL: usize = 1024;
@@ -113,6 +113,7 @@ pub(crate) enum Fit {
     Refused(&'static str),
 }
 
+const NO_BASE: &str = "the peer holds no message that it could be told by";
 const SHORT: &str = "codec memory is short";
 
 impl Choice {
@@ -160,6 +161,7 @@ impl Relay {
     /// Chooses what the outgoing half goes in by what is at hand of it. The head waits no longer if
     /// nothing is to be tried.
     pub(crate) fn choose(&mut self, now: Duration, id: ExchangeId) {
+        self.consider_bases(now, id);
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (head, whole) = exchange.outgoing.at_hand();
         let blind = head.is_empty() && !whole;
@@ -273,6 +275,19 @@ impl Relay {
             if !fixed && !codec.properties().applies_to(media) {
                 return Fit::Refused("not for this media type");
             }
+            if options.is_delta() {
+                let Some(base) = &exchange.held.base else { return Fit::Refused(NO_BASE) };
+                let both = whole(subject.bytes).saturating_add(base.kept.content().len() as u64);
+                let log = (codec::MIN_WINDOW_LOG..codec::MAX_WINDOW_LOG)
+                    .find(|log| both <= 1 << log)
+                    .unwrap_or(codec::MAX_WINDOW_LOG);
+                let options = Options { window_log: log, ..*options };
+                let bytes = codec.encoder_bytes(options);
+                return match bytes <= left {
+                    true => Fit::Open { options, bytes },
+                    false => Fit::Refused(SHORT),
+                };
+            }
             let most = options.window_log.min(least);
             if most < codec::MIN_WINDOW_LOG {
                 return Fit::Refused("the peer's window is too small");
@@ -295,6 +310,11 @@ impl Relay {
         self.config.services.get(exchange.service?)
     }
 
+    /// Name of the exchange's service, or its target.
+    pub(crate) fn service_name<'a>(&'a self, exchange: &'a Exchange) -> &'a str {
+        self.service(exchange).map_or(&exchange.target, |service| &service.name)
+    }
+
     pub(crate) fn direction(&self) -> facts::Direction {
         match self.config.role {
             Role::Edge => facts::Direction::Request,
@@ -303,8 +323,8 @@ impl Relay {
     }
 
     /// Those alike enough to be told by one model: service, operation, media type, direction.
-    fn class(&self, exchange: &Exchange) -> u64 {
-        let service = self.service(exchange).map_or(&exchange.target, |service| &service.name);
+    pub(crate) fn class(&self, exchange: &Exchange) -> u64 {
+        let service = self.service_name(exchange);
         let media = exchange.content_type.as_deref().unwrap_or_default();
         let media = media.split(';').next().unwrap_or_default().trim();
         let parts = [service, &exchange.operation, media, self.direction().name()];
@@ -320,11 +340,11 @@ impl Relay {
         let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
         let Some(carrier) = carrier else {
             let estimate = self.config.estimate();
-            return (estimate.path(), link(&estimate));
+            return (estimate.path(), figures(&estimate));
         };
         let mut path = carrier.estimate.path();
         path.backlog_bytes += carrier.in_flight as f64;
-        (path, link(&carrier.estimate))
+        (path, figures(&carrier.estimate))
     }
 
     fn facts(
@@ -348,12 +368,12 @@ impl Relay {
             }
             Fit::Open { .. } => None,
         });
-        let service = self.service(exchange).map_or(&exchange.target, |service| &service.name);
+        let service = self.service_name(exchange).to_owned();
         let content_type = exchange.content_type.as_deref();
         let media =
             content_type.map(|text| text.split(';').next().unwrap_or(text).trim().to_owned());
         facts::Decision {
-            service: service.clone(),
+            service,
             class: format!("{:016x}", choice.subject.class),
             content_type: media,
             body_bytes: whole(choice.subject.bytes),
@@ -386,19 +406,6 @@ impl Relay {
         let (encoding, reason) = (choice.options.label(), choice.reason.to_owned());
         let exchange = id.to_string();
         self.event(now, Fact::Chosen { exchange, direction, encoding, reason, decision });
-    }
-}
-
-fn link(estimate: &Estimate) -> facts::Link {
-    let figure = |figure: Figure| facts::Figure {
-        value: rounded(figure.value),
-        weight: rounded(figure.weight),
-    };
-    facts::Link {
-        rate_bps: figure(estimate.rate_bps()),
-        rtt_s: figure(estimate.rtt_s()),
-        loss: figure(estimate.loss()),
-        queueing_s: rounded(estimate.queueing_s()),
     }
 }
 

@@ -10,7 +10,7 @@ use decide::policy::{Objective, Policy};
 use decide::triage::{Message, Triage, triage};
 
 /// What is chosen among unless the operator says otherwise.
-const ARMS: [&str; 12] = [
+const ARMS: [&str; 13] = [
     "deflate:6",
     "deflate:9",
     "zstd:1",
@@ -23,7 +23,10 @@ const ARMS: [&str; 12] = [
     "xmill:1",
     "xmill:5",
     "xmill:9",
+    DELTA,
 ];
+/// The difference from a message before. Alone it is no choice: somebody has to bring the first.
+const DELTA: &str = "delta";
 /// What NAM's paper chose among: Zip and XMill, which had Zip inside.
 const NAM_ARMS: [&str; 2] = ["deflate:6", "xmill:1"];
 /// Most arms, with those that services name: what a choice weighs has to stay little.
@@ -87,6 +90,9 @@ impl Encoding {
         match text {
             "auto" => Ok(Self::auto()),
             "nam" => Ok(Self::nam()),
+            DELTA => Err(codec::Error::Option {
+                what: "encoding 'delta' is chosen where it fits: say 'auto'".to_owned(),
+            }),
             _ => named(text).map(Self::fixed),
         }
     }
@@ -170,6 +176,9 @@ fn table(names: &[&str]) -> Vec<Options> {
 
 /// Reads `NAME` or `NAME:LEVEL`.
 fn named(name: &str) -> Result<Options, codec::Error> {
+    if name == DELTA {
+        return Ok(Options::DELTA);
+    }
     let options = Options::of(name)?;
     let any = options.codec()?.properties().applies_to(ANY);
     let most = if any { codec::MAX_WINDOW_LOG } else { MOST_SPECIAL_WINDOW_LOG };

@@ -1,5 +1,6 @@
 //! The local side's body on its way to the carrier, and the peer's on its way to the local side.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -52,6 +53,10 @@ impl Relay {
     pub(crate) fn local_credit(&mut self, now: Duration, id: ExchangeId, bytes: u64) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.incoming.add_local_credit(bytes);
+        if exchange.stage == Stage::Detached && exchange.traits.tunnel {
+            // It is not kept for an edge that comes back: its reader has all the time it reads in.
+            self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
+        }
         self.advance_incoming(now, id);
     }
 
@@ -101,6 +106,9 @@ impl Relay {
         let outgoing = &mut exchange.outgoing;
         let (is_first, decoded_len) = (choice.begins_half(), cut.bytes.len());
         let plain = cut.bytes.clone();
+        if is_first && cut.end {
+            exchange.held.note_body(&plain);
+        }
         if choice.options.codec == 0 || outgoing.uncoded || decoded_len == 0 {
             choice.plain_bytes += decoded_len as u64;
             choice.coded_bytes += decoded_len as u64;
@@ -119,6 +127,7 @@ impl Relay {
         let Some(choice) = &mut exchange.choice else { return };
         let block = exchange.outgoing.begin_work(plain.clone(), end, last);
         exchange.has_contexts = true;
+        let base = exchange.held.base.as_ref().filter(|_| choice.options.is_delta());
         self.outputs.push_back(Output::Work(Work {
             exchange: id,
             direction: WorkDirection::Encode,
@@ -128,6 +137,7 @@ impl Relay {
             bytes: plain,
             first: choice.begins(),
             last,
+            base: base.map(|base| Arc::clone(&base.kept)),
         }));
     }
 
@@ -143,6 +153,7 @@ impl Relay {
             WorkDirection::Encode => self.encoded(now, id, block, result, cpu),
             WorkDirection::Decode => self.decoded(now, id, block, result, cpu),
             WorkDirection::Shadow => self.shadow_done(id, result, cpu),
+            WorkDirection::Keep => self.keep_done(now, block, result),
         }
     }
 
@@ -235,6 +246,7 @@ impl Relay {
                     decoded_len: block.decoded_len,
                     first: number == 0,
                     last: block.last,
+                    base: exchange.incoming.base.clone(),
                 }));
                 break;
             }
@@ -293,6 +305,9 @@ impl Relay {
 
     /// No memory came free for a decoder.
     pub(crate) fn decoder_patience_ended(&mut self, now: Duration, id: ExchangeId) {
+        if self.exchanges.get(&id).is_some_and(|exchange| exchange.incoming.is_awaiting_plain()) {
+            return self.plain_patience_ended(now, id);
+        }
         let waited = self.config.connect_timeout.as_secs_f64();
         let reason = format!("no codec memory to decode the body within {waited} s; try later");
         self.undecoded.retain(|other| *other != id);
@@ -321,8 +336,13 @@ impl Relay {
     fn finish(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Exchange { meter, status, started, .. } = *exchange;
-        let log = std::mem::take(&mut exchange.log);
         if self.config.role == Role::Gateway {
+            let mut log = std::mem::take(&mut exchange.log);
+            if let Some(body) = exchange.held.delta().cloned() {
+                // Should it have to be sent again, then by another carrier, without the base.
+                exchange.outgoing.anew(body);
+                log = exchange.outgoing.as_log(id.number);
+            }
             self.note_answer(id, status, log);
         }
         self.event(

@@ -7,6 +7,7 @@
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
 mod api;
+mod bases;
 mod carrier;
 mod choice;
 mod config;
@@ -14,9 +15,12 @@ mod edge;
 mod encoding;
 mod exchange;
 mod gateway;
+mod goodbye;
 mod halves;
 mod incoming;
+mod keeping;
 mod learned;
+mod links;
 mod outcomes;
 mod outgoing;
 mod pump;
@@ -33,6 +37,7 @@ use std::time::Duration;
 pub use api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use encoding::{Encoding, Service};
+pub use links::Link;
 pub use proto::stream::Role;
 
 use carrier::Carrier;
@@ -40,6 +45,7 @@ use choice::Habits;
 use decide::estimate::Estimate;
 use decide::policy::{Observation, Policy};
 use exchange::Exchange;
+use keeping::{Keeps, Principals};
 use outcomes::Outcomes;
 use proto::stream::{Abort, Frame};
 use record::event::{Event, Fact};
@@ -72,6 +78,8 @@ pub struct Relay {
     policy: Box<dyn Policy>,
     habits: Habits,
     shadows: Shadows,
+    keeps: Keeps,
+    principals: Principals,
     /// What is known of the paths to peers that are not connected.
     paths: BTreeMap<String, Estimate>,
 }
@@ -102,6 +110,8 @@ impl Relay {
             policy: config.encoding.policy(),
             habits: Habits::default(),
             shadows: Shadows::default(),
+            keeps: Keeps::default(),
+            principals: Principals::default(),
             paths: BTreeMap::new(),
             config,
             outputs: VecDeque::new(),
@@ -163,6 +173,7 @@ impl Relay {
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
             Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
+            Input::Client { exchange, client } => self.principals.client(exchange, &client),
             Input::Service { exchange, service } => {
                 if let Some(exchange) = self.exchanges.get_mut(&exchange) {
                     exchange.service = Some(service);
@@ -313,7 +324,7 @@ impl Relay {
         self.shutting_down = true;
         let carriers: Vec<_> = self.carriers.keys().copied().collect();
         for carrier in carriers {
-            self.send(now, carrier, Frame::GoAway);
+            self.say_goodbye(now, carrier);
         }
         if self.config.role == Role::Gateway {
             self.timers.set(Key::Linger, Some(now + self.config.connect_timeout));
@@ -338,6 +349,7 @@ impl Relay {
     /// Tells the local side that the exchange is over, and forgets it.
     fn fail_local(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
+        let cause = exchange.honest(cause);
         let untouched =
             exchange.stage == exchange::Stage::Waiting && exchange.outgoing.is_untouched();
         self.failed(now, exchange.started, id, &cause);

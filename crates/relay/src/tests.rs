@@ -6,7 +6,9 @@ use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 
 use super::*;
 
+mod bases;
 mod decision;
+mod goodbye;
 mod hostile;
 mod learned;
 mod recovery;

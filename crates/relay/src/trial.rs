@@ -2,6 +2,7 @@
 //! first disappoints, and some encodings are made only to learn from.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -74,6 +75,7 @@ impl Relay {
         choice.coded_bytes += block.coded.len() as u64;
         let is_first = !exchange.outgoing.is_settled();
         exchange.outgoing.settle(choice.options);
+        exchange.held.settle(choice.options);
         exchange.outgoing.push_block(block.coded, block.plain.len(), true, block.end);
         if is_first {
             self.chosen(now, id);
@@ -199,6 +201,7 @@ impl Relay {
         let subject = Subject { bytes: plain.len() as f64, ..choice.subject };
         let fit = self.fits(exchange, &subject).get(arm.0).copied();
         let Some(Fit::Open { options, bytes }) = fit else { return };
+        let base = exchange.held.base.as_ref().map(|base| Arc::clone(&base.kept));
         self.encoder_bytes += bytes;
         self.shadows.open.insert(id, Shadow { subject, arm, bytes });
         self.outputs.push_back(Output::Work(Work {
@@ -210,6 +213,7 @@ impl Relay {
             decoded_len: plain.len(),
             first: true,
             last: true,
+            base: base.filter(|_| options.is_delta()),
         }));
     }
 

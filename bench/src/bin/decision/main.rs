@@ -1,6 +1,8 @@
 //! The decision judged: what encodings make of messages, measured; and policies in virtual time
-//! against the oracle, over the networks of the papers, other links, and links that change.
+//! against the oracle, over the networks of the papers, other links, and links that change; the
+//! simulator checked against the laboratory.
 
+mod compare;
 mod judge;
 mod measure;
 mod report;
@@ -36,6 +38,10 @@ enum Command {
     ///
     /// Example: decision judge table.tsv --json cells.json --markdown docs/studies/nam/simulated.md
     Judge(judge::Arguments),
+    /// Runs the cells of a campaign in virtual time too, and says how far the two differ.
+    ///
+    /// Example: decision compare results/nam table.tsv --markdown docs/studies/nam/disagreement.md
+    Compare(compare::Arguments),
     /// Prints each message of a run of ours: what was chosen, expected and took, and what the path
     /// looked like; with several networks the link changes after `--each` messages.
     ///
@@ -51,6 +57,7 @@ fn main() -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Judge(arguments) => judge::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
     }
 }
