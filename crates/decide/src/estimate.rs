@@ -282,7 +282,7 @@ impl Estimate {
         let needless = f64::from(now.duplicates.saturating_sub(before.duplicates));
         let kept = LOSS_FORGETTING.powf(sent);
         let counted = (self.lost - LOSS_PRIOR.0) * kept;
-        // That it was needless shows a round trip later: what was counted as lost may not have been.
+        // That it was needless shows a round trip later: what was counted as lost was not.
         let lost = (again.min(sent) - needless).max(-counted);
         self.lost = LOSS_PRIOR.0 + counted + lost;
         self.arrived = LOSS_PRIOR.1 + (self.arrived - LOSS_PRIOR.1) * kept + sent - lost;
