@@ -4,9 +4,11 @@
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use codec::infoset::Vocabulary;
 use codec::{Decoder, Encoder};
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
@@ -15,8 +17,8 @@ use proto::stream::{
     Abort, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState, Receipt,
 };
 use relay::{
-    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Work,
-    WorkDirection,
+    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Service,
+    Work, WorkDirection,
 };
 
 /// Steps of one life; more would only take time.
@@ -24,6 +26,17 @@ const MAX_STEPS: usize = 400;
 /// What the peer calls itself.
 const PEER: u64 = 7;
 const HELD_BYTES_MAX: usize = 64 << 20;
+/// What the peer has: some for blocks, the delta, and those that give an infoset back.
+const CODECS: [u64; 7] = [0, 1, 2, 11, 5, 6, 7];
+
+/// With a service whose infoset is enough, so that such halves are read.
+fn config(role: Role) -> Config {
+    let mut config = Config::new(role, 1);
+    config.encoding.allow_infoset();
+    let infoset = Vocabulary::new(None).ok().map(Arc::new);
+    config.services = vec![Service { infoset, ..Service::default() }];
+    config
+}
 
 fuzz_target!(|data: &[u8]| {
     let Some((&role, script)) = data.split_first() else { return };
@@ -74,7 +87,7 @@ struct Life<'a> {
 impl<'a> Life<'a> {
     fn new(role: Role, script: &'a [u8]) -> Self {
         Self {
-            relay: Relay::new(Config::new(role, 1)),
+            relay: Relay::new(config(role)),
             role,
             now: Duration::ZERO,
             wake_at: None,
@@ -141,7 +154,7 @@ impl<'a> Life<'a> {
             instance: PEER,
             initial_credit: 1 + 1024 * self.number(),
             max_exchanges: self.number(),
-            codecs: vec![0, 1, 2, 11],
+            codecs: CODECS.to_vec(),
             max_window_log: 20,
         };
         self.frame(&Frame::Hello(hello));
@@ -186,7 +199,7 @@ impl<'a> Life<'a> {
                     Role::Edge => response(200).encode(&mut head),
                     Role::Gateway => request(end).encode(&mut head),
                 }
-                let codec = [0, 1, 2, 11][usize::from(self.byte().unwrap_or(0)) % 4];
+                let codec = CODECS[usize::from(self.byte().unwrap_or(0)) % CODECS.len()];
                 let window_log = if codec == 0 { 0 } else { 15 };
                 Frame::Head(FrameHead { exchange, codec, window_log, end, head: head.into() })
             }

@@ -328,6 +328,7 @@ impl Options {
     #[must_use]
     pub fn label(self) -> String {
         match self.codec() {
+            Ok(_) if self == Self::EXI_SCHEMA => "exi-schema".to_owned(),
             Ok(codec) if codec.levels().is_some() => format!("{}:{}", codec.name(), self.level),
             Ok(codec) => codec.name().to_owned(),
             Err(_) => format!("codec {}", self.codec),

@@ -27,6 +27,7 @@ pub mod exi;
 mod frames;
 mod gzip;
 mod identity;
+pub mod infoset;
 mod limits;
 pub mod media;
 pub mod secrets;

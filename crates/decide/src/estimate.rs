@@ -278,14 +278,13 @@ impl Estimate {
 
     fn packets(&mut self, before: &Transport, now: &Transport) {
         let sent = f64::from(now.segments_out - before.segments_out);
-        if sent == 0.0 {
-            return;
-        }
-        let again = now.retransmitted.saturating_sub(before.retransmitted);
-        let needless = now.duplicates.saturating_sub(before.duplicates);
-        let lost = f64::from(again.saturating_sub(needless)).min(sent);
+        let again = f64::from(now.retransmitted.saturating_sub(before.retransmitted));
+        let needless = f64::from(now.duplicates.saturating_sub(before.duplicates));
         let kept = LOSS_FORGETTING.powf(sent);
-        self.lost = LOSS_PRIOR.0 + (self.lost - LOSS_PRIOR.0) * kept + lost;
+        let counted = (self.lost - LOSS_PRIOR.0) * kept;
+        // That it was needless shows a round trip later: what was counted as lost was not.
+        let lost = (again.min(sent) - needless).max(-counted);
+        self.lost = LOSS_PRIOR.0 + counted + lost;
         self.arrived = LOSS_PRIOR.1 + (self.arrived - LOSS_PRIOR.1) * kept + sent - lost;
     }
 

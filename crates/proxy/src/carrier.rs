@@ -236,8 +236,8 @@ impl Carriers {
         reason
     }
 
-    /// Waits for the other side to close as well, as long as the last bytes get on: to close at once
-    /// would reset the connection under them as soon as anything came.
+    /// Waits for the other side to close as well, as long as the last bytes get on: to close at
+    /// once would reset the connection under them as soon as anything came.
     async fn closes(&self, carrier: CarrierId, mut read: Pin<&mut impl Future<Output = String>>) {
         let mut before = self.metrics.under_way(Some(carrier));
         while tokio::time::timeout(CLOSE_PATIENCE, &mut read).await.is_err() {

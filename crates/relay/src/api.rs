@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use codec::dictionary::Kept;
+use codec::infoset::Vocabulary;
 use proto::bhttp;
 use record::event::Event;
 
@@ -302,6 +303,8 @@ pub struct Work {
     pub last: bool,
     /// What a delta is told by.
     pub base: Option<Arc<Kept>>,
+    /// Of a message whose infoset is enough: what it is made of.
+    pub vocabulary: Option<Arc<Vocabulary>>,
 }
 
 impl Work {
@@ -310,7 +313,10 @@ impl Work {
     /// # Errors
     /// Those of the codec.
     pub fn encoder(&self) -> Result<Box<dyn codec::Encoder>, codec::Error> {
-        self.options.encoder_on(self.base.as_ref())
+        match &self.vocabulary {
+            Some(vocabulary) => Ok(vocabulary.encoder(self.options)),
+            None => self.options.encoder_on(self.base.as_ref()),
+        }
     }
 
     /// A context to decode with.
@@ -318,7 +324,10 @@ impl Work {
     /// # Errors
     /// Those of the codec.
     pub fn decoder(&self) -> Result<Box<dyn codec::Decoder>, codec::Error> {
-        self.options.decoder_on(self.base.as_ref())
+        match &self.vocabulary {
+            Some(vocabulary) => Ok(vocabulary.decoder(self.options)),
+            None => self.options.decoder_on(self.base.as_ref()),
+        }
     }
 
     /// What [`WorkDirection::Keep`] asks for.

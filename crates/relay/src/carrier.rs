@@ -9,6 +9,7 @@ use proto::stream::{self, Frame, Machine};
 
 use crate::bases::{Received, Sent};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::infoset::Texts;
 use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
 
@@ -68,6 +69,8 @@ pub(crate) struct Carrier {
     /// Messages that both ends hold.
     pub(crate) sent: Sent,
     pub(crate) kept: Received,
+    /// Halves that went as an infoset, and what the peer could not read of such.
+    pub(crate) texts: Texts,
 }
 
 impl Carrier {
@@ -80,6 +83,7 @@ impl Carrier {
             codecs: codec::block_codecs()
                 .map(|codec| codec.number())
                 .chain([codec::Options::DELTA.codec])
+                .chain(config.infoset_codecs())
                 .collect(),
             max_window_log: codec::MAX_WINDOW_LOG,
         });
@@ -105,6 +109,7 @@ impl Carrier {
             ignored: 0,
             sent: Sent::default(),
             kept: Received::default(),
+            texts: Texts::default(),
         }
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct Choice {
     pub(crate) reason: &'static str,
     /// The first block's result decides.
     pub(crate) trying: bool,
+    /// Its infoset would not come back: every byte has to.
+    pub(crate) exact: bool,
     pub(crate) tried: Vec<Arm>,
     /// The shortest result of those tried.
     pub(crate) best: Option<Tried>,
@@ -61,7 +63,21 @@ pub(crate) struct Tried {
     pub(crate) arm: Arm,
     pub(crate) options: Options,
     pub(crate) coded: Bytes,
+    /// What comes out of it, where that is another text than went in.
+    pub(crate) text: Option<Bytes>,
     pub(crate) cpu: Duration,
+}
+
+impl Tried {
+    /// It would not come back the same, and nothing of it may be sent.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.options.is_infoset() && self.text.is_none()
+    }
+
+    /// What there is to learn from it.
+    pub(crate) fn seen(&self) -> (Arm, usize, Duration) {
+        (self.arm, self.coded.len(), self.cpu)
+    }
 }
 
 /// What is usual of a class.
@@ -114,7 +130,7 @@ pub(crate) enum Fit {
 }
 
 const NO_BASE: &str = "the peer holds no message that it could be told by";
-const SHORT: &str = "codec memory is short";
+pub(crate) const SHORT: &str = "codec memory is short";
 
 impl Choice {
     fn alone(subject: Subject, path: Path, reason: &'static str) -> Self {
@@ -127,6 +143,7 @@ impl Choice {
             options: Options::IDENTITY,
             reason,
             trying: false,
+            exact: false,
             tried: Vec::new(),
             best: None,
             fresh: true,
@@ -162,6 +179,7 @@ impl Relay {
     /// nothing is to be tried.
     pub(crate) fn choose(&mut self, now: Duration, id: ExchangeId) {
         self.consider_bases(now, id);
+        self.consider_infoset(now, id);
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (head, whole) = exchange.outgoing.at_hand();
         let blind = head.is_empty() && !whole;
@@ -275,6 +293,9 @@ impl Relay {
             if !fixed && !codec.properties().applies_to(media) {
                 return Fit::Refused("not for this media type");
             }
+            if options.is_infoset() {
+                return self.fit_infoset(exchange, *options, left);
+            }
             if options.is_delta() {
                 let Some(base) = &exchange.held.base else { return Fit::Refused(NO_BASE) };
                 let both = whole(subject.bytes).saturating_add(base.kept.content().len() as u64);
@@ -306,7 +327,7 @@ impl Relay {
     }
 
     /// What is set for the exchange's service.
-    fn service(&self, exchange: &Exchange) -> Option<&crate::Service> {
+    pub(crate) fn service(&self, exchange: &Exchange) -> Option<&crate::Service> {
         self.config.services.get(exchange.service?)
     }
 

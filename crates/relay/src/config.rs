@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use codec::Options;
 use decide::estimate::Estimate;
 use proto::stream::Role;
 
@@ -93,6 +94,13 @@ impl Config {
             receive_bytes: 8 << 20,
             retained_bytes: 4 << 20,
         }
+    }
+
+    /// Codecs that give an infoset back, where a service allows them.
+    pub(crate) fn infoset_codecs(&self) -> impl Iterator<Item = u64> + use<> {
+        let allowed = self.services.iter().any(|service| service.infoset.is_some());
+        let codecs = [Options::EXI, Options::WBXML, Options::CBOR];
+        codecs.into_iter().map(|options| options.codec).filter(move |_| allowed)
     }
 
     /// What is believed of a path that nobody has measured.

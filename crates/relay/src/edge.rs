@@ -374,6 +374,7 @@ impl Exchange {
             !value.trim().is_empty() && !value.trim().eq_ignore_ascii_case("identity")
         });
         self.content_type = field("content-type");
+        self.exact.note_fields(fields);
         self.content_length = field("content-length").and_then(|value| value.parse().ok());
     }
 }
@@ -387,6 +388,7 @@ pub(crate) fn codec_of(head: &HeadFrame) -> Result<codec::Options, Cause> {
     let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
     let corrupt =
         |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };
-    let known = if options.is_delta() { options.codec() } else { options.check() };
+    let is_special = options.is_delta() || options.is_infoset();
+    let known = if is_special { options.codec() } else { options.check() };
     known.map(|_| options).map_err(corrupt)
 }

@@ -1,6 +1,9 @@
 //! The encodings of the pair, and who chooses among them.
 
+use std::sync::Arc;
+
 use codec::Options;
+use codec::infoset::Vocabulary;
 use decide::arm::Prior;
 use decide::fixed::Fixed;
 use decide::learned::Learned;
@@ -62,6 +65,8 @@ pub struct Service {
     pub objective: Objective,
     /// The only encodings that it may go in, besides going as it is; all of them where none.
     pub encodings: Option<Vec<Options>>,
+    /// What its messages are made of, where their infoset is all that has to come back.
+    pub infoset: Option<Arc<Vocabulary>>,
 }
 
 impl Encoding {
@@ -93,7 +98,22 @@ impl Encoding {
             DELTA => Err(codec::Error::Option {
                 what: "encoding 'delta' is chosen where it fits: say 'auto'".to_owned(),
             }),
-            _ => named(text).map(Self::fixed),
+            _ => match named(text)? {
+                options if options.is_infoset() => Err(codec::Error::Option {
+                    what: format!(
+                        "encoding '{text}' is only for services with fidelity 'infoset': say 'auto'"
+                    ),
+                }),
+                options => Ok(Self::fixed(options)),
+            },
+        }
+    }
+
+    /// Adds what gives an infoset back, for services that allow it: where one among several is
+    /// chosen.
+    pub fn allow_infoset(&mut self) {
+        if self.way == Way::Learned && !self.arms.contains(&Options::EXI) {
+            self.arms.extend(Options::INFOSET);
         }
     }
 
@@ -112,8 +132,8 @@ impl Encoding {
         for name in names {
             let options = named(name)?;
             let levels = self.arms.iter().filter(|arm| arm.codec == options.codec).copied();
-            let mut meant: Vec<_> =
-                levels.filter(|arm| !name.contains(':') || *arm == options).collect();
+            let alone = name.contains(':') || options.is_infoset();
+            let mut meant: Vec<_> = levels.filter(|arm| !alone || *arm == options).collect();
             if meant.is_empty() {
                 meant.push(options);
                 if self.way == Way::Learned {
@@ -179,6 +199,9 @@ fn named(name: &str) -> Result<Options, codec::Error> {
     if name == DELTA {
         return Ok(Options::DELTA);
     }
+    if let Some(options) = Options::INFOSET.into_iter().find(|options| options.label() == name) {
+        return Ok(options);
+    }
     let options = Options::of(name)?;
     let any = options.codec()?.properties().applies_to(ANY);
     let most = if any { codec::MAX_WINDOW_LOG } else { MOST_SPECIAL_WINDOW_LOG };
@@ -208,6 +231,15 @@ mod tests {
         assert_eq!(some, [of("brotli:4"), of("brotli:7")]);
         assert_eq!(auto.arms().len(), before + 1);
         assert!(auto.meant_by(&names(&["lzma"])).is_err());
+        auto.allow_infoset();
+        auto.allow_infoset();
+        assert_eq!(auto.arms().len(), before + 1 + Options::INFOSET.len());
+        for options in Options::INFOSET {
+            let meant = auto.meant_by(&[options.label()]).unwrap();
+            assert_eq!(meant, [options]);
+            assert!(Encoding::of(&options.label()).is_err(), "{}", options.label());
+            assert_ne!(prior(options), Prior::IDENTITY);
+        }
         let all =
             (1..=19).flat_map(|level| [format!("zstd:{level}"), format!("brotli:{}", level % 12)]);
         assert!(auto.meant_by(&all.collect::<Vec<_>>()).is_err(), "too many");

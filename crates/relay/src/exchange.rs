@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
 use crate::choice::Choice;
 use crate::incoming::Incoming;
+use crate::infoset::Exact;
 use crate::keeping::Held;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
@@ -65,6 +66,8 @@ pub(crate) struct Exchange {
     pub(crate) arrival: Arrival,
     /// What it has to do with messages that both ends hold.
     pub(crate) held: Held,
+    /// Why every byte of the outgoing half has to come back.
+    pub(crate) exact: Exact,
     /// Scheme and authority of the request.
     pub(crate) target: String,
     /// SOAPAction or path of the request, without what differs from one message to the next.
@@ -109,6 +112,7 @@ impl Exchange {
             departure: None,
             arrival: Arrival::default(),
             held: Held::default(),
+            exact: Exact::default(),
             target: String::new(),
             operation: String::new(),
             service: None,

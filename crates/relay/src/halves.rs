@@ -123,10 +123,12 @@ impl Relay {
 
     /// Orders a block's encoding.
     pub(crate) fn order(&mut self, id: ExchangeId, plain: Bytes, end: bool, last: bool) {
+        let vocabulary = self.exchanges.get(&id).and_then(|one| self.vocabulary(one)).cloned();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(choice) = &mut exchange.choice else { return };
         let block = exchange.outgoing.begin_work(plain.clone(), end, last);
         exchange.has_contexts = true;
+        let vocabulary = vocabulary.filter(|_| choice.options.is_infoset());
         let base = exchange.held.base.as_ref().filter(|_| choice.options.is_delta());
         self.outputs.push_back(Output::Work(Work {
             exchange: id,
@@ -138,6 +140,7 @@ impl Relay {
             first: choice.begins(),
             last,
             base: base.map(|base| Arc::clone(&base.kept)),
+            vocabulary,
         }));
     }
 
@@ -168,8 +171,10 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.meter.codec += cpu;
         let Some((plain, end, last)) = exchange.outgoing.take_work(block) else { return };
-        match result {
-            Ok(coded) => self.settle_block(now, id, Encoded { plain, coded, end, last, cpu }),
+        match self.faithful(id, &plain, result) {
+            Ok((coded, text)) => {
+                self.settle_block(now, id, Encoded { plain, coded, text, end, last, cpu });
+            }
             Err(error) => {
                 let reason = format!("this side's encoder failed: {error}");
                 self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
@@ -208,6 +213,10 @@ impl Relay {
         exchange.incoming.working = false;
         match result {
             Ok(bytes) => exchange.incoming.push_decoded(bytes),
+            Err(error) if exchange.incoming.vocabulary.is_some() => {
+                let asked = self.ask_text(now, id, &error.to_string());
+                return asked.unwrap_or_else(|cause| self.refuse(now, id, &cause));
+            }
             Err(error) => {
                 let reason = format!("the peer's block cannot be decoded: {error}");
                 self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
@@ -247,6 +256,7 @@ impl Relay {
                     first: number == 0,
                     last: block.last,
                     base: exchange.incoming.base.clone(),
+                    vocabulary: exchange.incoming.vocabulary.clone(),
                 }));
                 break;
             }
@@ -284,7 +294,10 @@ impl Relay {
             return true;
         }
         let options = exchange.incoming.options;
-        let bytes = options.codec().map_or(0, |codec| codec.decoder_bytes(options));
+        let bytes = match options.is_infoset() {
+            true => codec::infoset::MEMORY_BYTES,
+            false => options.codec().map_or(0, |codec| codec.decoder_bytes(options)),
+        };
         if self.decoder_bytes > 0 && self.decoder_bytes + bytes > self.config.codec_bytes {
             return false;
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use codec::dictionary::Kept;
+use codec::infoset::Vocabulary;
 use proto::bhttp;
 use proto::stream::{BLOCK_CREDIT_BYTES, Data, MAX_BLOCK_BYTES};
 
@@ -46,6 +47,10 @@ pub(crate) struct Incoming {
     decoded: VecDeque<Bytes>,
     /// What the delta is told by.
     pub(crate) base: Option<Arc<Kept>>,
+    /// What an infoset is read with.
+    pub(crate) vocabulary: Option<Arc<Vocabulary>>,
+    /// Length of the body that is being read so.
+    reads: Option<usize>,
     /// Length of the body that cannot be read and was asked for as it is.
     awaits_plain: Option<usize>,
     /// The body is to be kept, if it is a single block.
@@ -73,6 +78,8 @@ impl Incoming {
             next_block: 0,
             decoded: VecDeque::new(),
             base: None,
+            vocabulary: None,
+            reads: None,
             awaits_plain: None,
             keeps: false,
             body: None,
@@ -111,9 +118,23 @@ impl Incoming {
         Ok(Some(*id))
     }
 
-    /// The delta cannot be read: its body will come as it is.
+    /// The block that has just come, of a half that goes as an infoset; errors: one that is not
+    /// the whole of it.
+    pub(crate) fn whole_infoset(&self) -> Result<Option<&Bytes>, Cause> {
+        let of_infoset = self.options.is_infoset();
+        let Some(block) = self.blocks.back().filter(|block| of_infoset && !block.uncoded) else {
+            return Ok(None);
+        };
+        if !block.last || self.blocks.len() > 1 || self.next_block > 0 {
+            return Err(corrupt("an infoset that is not the whole of its body".to_owned()));
+        }
+        Ok(Some(&block.bytes))
+    }
+
+    /// What came cannot be read: the body will come as it is.
     pub(crate) fn await_plain(&mut self) {
-        self.awaits_plain = self.blocks.pop_back().map(|block| block.decoded_len);
+        let unread = self.blocks.pop_back().map(|block| block.decoded_len);
+        self.awaits_plain = unread.or(self.reads.take());
     }
 
     pub(crate) fn is_awaiting_plain(&self) -> bool {
@@ -188,6 +209,7 @@ impl Incoming {
             self.consumed += block.credit();
             if !block.uncoded {
                 self.working = true;
+                self.reads = self.vocabulary.is_some().then_some(block.decoded_len);
                 return Some(block);
             }
             self.push_decoded(block.bytes);

@@ -43,16 +43,17 @@ pub(crate) struct Held {
     pub(crate) base: Option<Base>,
     /// Where the peer may keep the outgoing half.
     slot: Option<u64>,
-    /// The outgoing half's body, where it may be kept or has gone as a delta.
+    /// The outgoing half's body, where it may be kept, or has gone as the peer may not read it.
     plain: Option<Bytes>,
-    /// The outgoing half went as a delta.
+    /// The outgoing half went as a delta or an infoset.
     went: bool,
     /// Where the incoming half may be kept.
     incoming: Option<u64>,
 }
 
 impl Held {
-    /// The answer's body, where it has gone as a delta: that alone is of no use on another carrier.
+    /// The half's body, where it has gone as a delta or an infoset: on another carrier that alone
+    /// may be of no use.
     pub(crate) fn delta(&self) -> Option<&Bytes> {
         self.plain.as_ref().filter(|_| self.went)
     }
@@ -66,7 +67,12 @@ impl Held {
 
     /// What the outgoing half goes in is final.
     pub(crate) fn settle(&mut self, options: Options) {
-        self.went = options.is_delta();
+        self.went = options.is_delta() || options.is_infoset();
+    }
+
+    /// The outgoing half's body is another text, which says the same.
+    pub(crate) fn adopt(&mut self, text: &Bytes) {
+        self.plain = Some(text.clone());
     }
 
     pub(crate) fn set_asker(&mut self, asker: Option<Id>) {
@@ -224,8 +230,9 @@ impl Relay {
         let Some(held) = self.exchanges.get(&id).map(|exchange| &exchange.held) else { return };
         let (exchange, slot) = (id.number, held.slot);
         let principal = held.principal.filter(|_| self.config.role == Role::Edge);
-        let delta =
-            held.delta().zip(held.base.as_ref()).map(|(body, base)| (base.slot, body.clone()));
+        let options = self.exchanges.get(&id).and_then(|exchange| exchange.outgoing.options);
+        let base = held.base.as_ref().filter(|_| options.is_some_and(Options::is_delta));
+        let delta = held.delta().zip(base).map(|(body, base)| (base.slot, body.clone()));
         if let (Some((slot, body)), Some(state)) = (delta, self.carriers.get_mut(&carrier)) {
             state.sent.delta(now, exchange, slot, body);
         }
@@ -282,6 +289,7 @@ impl Relay {
             first: true,
             last: true,
             base: None,
+            vocabulary: None,
         }));
         true
     }
@@ -348,11 +356,12 @@ impl Relay {
                     self.ignore(now, carrier, "base", why);
                 }
             }
-            Keeping::Missing { exchange } => {
-                if let Some(bytes) = state.sent.missing(exchange) {
+            Keeping::Missing { exchange } => match state.sent.missing(exchange) {
+                Some(bytes) => {
                     self.send(now, carrier, Keeping::Plain { exchange, bytes }.frame());
                 }
-            }
+                None => self.text_missing(now, carrier, exchange),
+            },
             Keeping::Plain { exchange, bytes } => {
                 let id = id(exchange);
                 let Some(exchange) = self.on_carrier(carrier, id) else { return };
@@ -400,7 +409,7 @@ impl Relay {
     /// A body that had been asked for did not come.
     pub(crate) fn plain_patience_ended(&mut self, now: Duration, id: ExchangeId) {
         let waited = self.config.connect_timeout.as_secs_f64();
-        let reason = format!("a delta without its base, and its body did not come in {waited} s");
+        let reason = format!("a body that cannot be read here did not come as it is in {waited} s");
         self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
     }
 }

@@ -18,6 +18,7 @@ mod gateway;
 mod goodbye;
 mod halves;
 mod incoming;
+mod infoset;
 mod keeping;
 mod learned;
 mod links;

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use proto::bhttp;
-use proto::stream::{Data, Frame, Head, MAX_BLOCK_BYTES};
+use proto::stream::{Data, Frame, Head, MAX_BLOCK_BYTES, Role};
 
 use crate::carrier::encoded_len;
 use crate::config::{BLOCK_PAUSE, LOCAL_WINDOW_BYTES};
+use crate::infoset::with_length;
 use crate::outcomes::Log;
 
 /// Encoded blocks held ahead of the carrier.
@@ -145,6 +146,13 @@ impl Outgoing {
     /// The body ends with trailers.
     pub(crate) fn has_trailers(&self) -> bool {
         self.ended.as_ref().is_some_and(|trailers| !trailers.is_empty())
+    }
+
+    /// The body has another length than the head says.
+    pub(crate) fn set_length(&mut self, role: Role, len: usize) {
+        if let Some(head) = with_length(role, &self.head, len) {
+            self.head = head;
+        }
     }
 
     /// All is to be sent anew, the body as it is.

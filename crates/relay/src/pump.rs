@@ -110,6 +110,7 @@ impl Relay {
         self.send(now, carrier, frame);
         if has_head {
             self.announce_bases(now, carrier, id);
+            self.announce_text(now, carrier, id);
         }
         if finished {
             self.departed(now, carrier, id);
@@ -249,7 +250,7 @@ impl Relay {
         let ends_block = data.block_end.is_some();
         let mut pushed = exchange.incoming.push(data);
         if pushed.is_ok() && ends_block {
-            pushed = self.find_base(now, carrier, id);
+            pushed = self.find_base(now, carrier, id).and_then(|()| self.find_vocabulary(now, id));
         }
         if let Err(cause) = pushed {
             self.refuse(now, id, &cause);

@@ -260,6 +260,7 @@ impl Relay {
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
         // Whatever it says, the half is there.
         carrier.sent.arrived(receipt.exchange);
+        carrier.texts.arrived(receipt.exchange);
         // Of a half that nobody remembers there is nothing to learn.
         let Some(awaited) = carrier.awaited.remove(&receipt.exchange) else { return };
         carrier.sends_receipts = true;

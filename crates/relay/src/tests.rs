@@ -10,6 +10,7 @@ mod bases;
 mod decision;
 mod goodbye;
 mod hostile;
+mod infoset;
 mod learned;
 mod recovery;
 

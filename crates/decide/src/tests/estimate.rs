@@ -91,6 +91,36 @@ fn loss_is_found_and_duplicates_are_none() {
     assert!((estimate.loss().value - 0.04).abs() < 0.005);
 }
 
+/// The peer tells of a duplicate a round trip after it was sent, when the counters may have been
+/// read in between and nothing else is under way.
+#[test]
+fn a_needless_retransmission_that_shows_later_is_no_loss() {
+    let mut estimate = fresh();
+    for at in 1..100 {
+        let now = counters(200, at * 3, at);
+        estimate.transport(Transport { duplicates: at - 1, ..now });
+        estimate.transport(Transport { duplicates: at, ..now });
+    }
+    let loss = estimate.loss();
+    assert!(loss.value < 0.002 && loss.weight > 100.0, "{loss:?}");
+}
+
+/// A network that doubles packets tells of duplicates too: they excuse no loss that is still to
+/// come, nor more than there was.
+#[test]
+fn duplicates_that_nobody_sent_excuse_nothing() {
+    let mut estimate = fresh();
+    for at in 0..100 {
+        estimate.transport(Transport { duplicates: at * 40, ..counters(200, at * 50, 0) });
+    }
+    assert!((0.0..0.001).contains(&estimate.loss().value), "{:?}", estimate.loss());
+    for at in 100..300 {
+        let now = counters(200, at * 50, (at - 99) * 5);
+        estimate.transport(Transport { duplicates: 4000, ..now });
+    }
+    assert!((estimate.loss().value - 0.1).abs() < 0.01, "{:?}", estimate.loss());
+}
+
 #[test]
 fn a_longer_path_is_believed_after_three() {
     let mut estimate = fresh();

@@ -8,7 +8,7 @@
 //! | 1 | PRINCIPAL | exchange, number: on whose behalf the edge asks |
 //! | 2 | KEEP | exchange, slot: the receiver may keep the half in that slot, once it is whole |
 //! | 3 | KEPT | exchange, name of what is kept (8 bytes) |
-//! | 4 | MISSING | exchange: its half names a base that is not held here |
+//! | 4 | MISSING | exchange: its half names a base that is not held, or cannot be read |
 //! | 5 | PLAIN | exchange, the half's body as it is |
 //!
 //! PRINCIPAL and KEEP come between the HEAD and the DATA of their half. A slot that is taken is

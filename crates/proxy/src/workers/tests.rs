@@ -18,6 +18,7 @@ fn work(exchange: u64, block: u64, name: &str, bytes: &[u8], last: bool) -> Work
         decoded_len: bytes.len(),
         last,
         base: None,
+        vocabulary: None,
     }
 }
 
