@@ -304,6 +304,7 @@ impl Core {
         }
         if self.plan.is_none() {
             self.scratch.clear();
+            self.ahead.forget_strings();
         }
         self.ahead.clear();
         let scratch = self.scratch.len();

@@ -45,6 +45,12 @@ impl Ahead {
         (self.count, self.taken) = (0, 0);
     }
 
+    /// The texts that strings were made of are gone.
+    #[inline]
+    pub(super) fn forget_strings(&mut self) {
+        self.strings.clear();
+    }
+
     /// Adds an event.
     #[inline(always)]
     pub(super) fn push(&mut self, item: Item, value: Span) {
@@ -117,7 +123,7 @@ impl Core {
         self.check()?;
         self.tables.values.forget();
         self.scratch.clear();
-        self.ahead.strings.clear();
+        self.ahead.forget_strings();
         self.ahead.clear();
         while self.ahead.count < EVENTS && self.scratch.len() <= BYTES && self.rule != ENDED {
             let begin = from.at;

@@ -92,6 +92,7 @@ impl Core {
             plan.clear();
         }
         self.scratch.clear();
+        self.ahead.forget_strings();
         self.tables.values.compact()?;
         self.check()
     }

@@ -134,3 +134,27 @@ fn events_before_an_error_are_handed_out_and_the_error_stays() {
         assert_eq!(decoder.next().err(), fault, "{cut}");
     }
 }
+
+#[test]
+fn typed_values_are_the_same_in_pieces() {
+    let limits = Limits::default();
+    let document = Document { location: "", bytes: SCHEMA };
+    let schema = Schema::parse(&[document], &mut |_, _| None, &limits).unwrap();
+    let xml = "<s:r xmlns:s='urn:s' c='1.5'><a>1</a><a>2</a><a>34</a><b>v1</b></s:r>";
+    for alignment in ALIGNMENTS {
+        let choice = Options { block_size: 2, ..options(alignment) };
+        let grammars = Arc::new(schema.grammars(&choice, &limits).unwrap());
+        let stream = encode(xml.as_bytes(), &choice, Some(&grammars), &limits).unwrap();
+        let again = grammars.clone();
+        let resolve = Box::new(move |_: &Options| Ok(Some(again.clone())));
+        let mut decoder = Decoder::new(&choice, resolve, &limits);
+        for piece in [1, stream.len()] {
+            let (_, events, fault) = ask(&mut decoder, &stream, piece);
+            assert_eq!(fault, None);
+            let said = events.concat();
+            for text in ["\"1.5\"", "(\"1\")", "(\"2\")", "(\"34\")"] {
+                assert!(said.contains(text), "{alignment:?}, {piece}: {said}");
+            }
+        }
+    }
+}
