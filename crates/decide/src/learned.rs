@@ -12,6 +12,11 @@ use crate::state::{self, Error, Kind, Reader, State, Writer};
 /// A gain below this share of the message's time is not worth a coding, nor another than the last
 /// one, nor another try: predictions are not that good, and codecs that are warm are faster.
 const WORTHWHILE: f64 = 0.02;
+/// A codec that takes less than this share of the message's time costs nothing: what it makes
+/// clearly smaller goes in it, for the link may be slower than it seems, and is shared.
+const NOTHING: f64 = 0.005;
+/// Of a message that is clearly smaller at most so much is left.
+const CLEARLY_SMALLER: f64 = 0.9;
 /// Share of the messages' time that goes into encodings that nobody sends, off their way.
 const SHADOW_SHARE: f64 = 0.1;
 /// Most of that time saved up, or as long as the message itself takes if that is longer: a quiet
@@ -19,8 +24,9 @@ const SHADOW_SHARE: f64 = 0.1;
 const MOST_SHADOW_S: f64 = 1.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
 const OPTIMISM: f64 = 3.0;
-/// An arm whose sizes are known this well need not be looked at again.
-const KNOWN_DEVIATION: f64 = 0.15;
+/// An arm of whose sizes no more than this is unsure need not be looked at again: the rest is the
+/// messages' own scatter, which looking does not take away.
+const KNOWN: f64 = 0.15;
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
 
@@ -81,7 +87,16 @@ impl Learned {
         let plain = all.iter().find(|candidate| candidate.arm == Arm::IDENTITY);
         let near = |one: &&Candidate| cost(one) <= cost(best) * (1.0 + WORTHWHILE);
         if let Some(plain) = plain.filter(near) {
-            return Some((*plain, "no coding gains enough"));
+            let free = |one: &&Candidate| {
+                near(one)
+                    && one.codec_s() < NOTHING * one.total_s()
+                    && one.expected.bytes < CLEARLY_SMALLER * plain.expected.bytes
+            };
+            let small = all.iter().filter(free).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+            return match last.filter(free).or(small) {
+                Some(small) => Some((*small, "smaller, and coding takes no time to speak of")),
+                None => Some((*plain, "no coding gains enough")),
+            };
         }
         match last.filter(near) {
             Some(last) if last.arm != best.arm => Some((*last, "as before: others gain little")),
@@ -101,16 +116,16 @@ impl Learned {
         let most_s = chosen.total_s().max(MOST_SHADOW_S);
         self.shadow_s = (self.shadow_s + SHADOW_SHARE * chosen.total_s()).min(most_s);
         let hope = |candidate: &Candidate| {
-            let luck = (-OPTIMISM * candidate.expected.deviation).exp();
+            let luck = (-OPTIMISM * candidate.expected.unsure).exp();
             let bytes = candidate.expected.bytes * luck;
             // What is smaller than expected is made faster too.
-            let codec = (candidate.expected.encode_s + candidate.expected.decode_s) * luck;
-            chosen.total_s() - codec - self.network.seconds(path, bytes)
+            let codec_s = candidate.codec_s() * luck;
+            chosen.total_s() - codec_s - self.network.seconds(path, bytes)
         };
         let worth = |candidate: &&Candidate| {
             candidate.arm != chosen.arm
                 && candidate.arm != Arm::IDENTITY
-                && candidate.expected.deviation > KNOWN_DEVIATION
+                && candidate.expected.unsure > KNOWN
                 && candidate.expected.encode_s <= most_s
                 && hope(candidate) > WORTHWHILE * chosen.total_s()
         };

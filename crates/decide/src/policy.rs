@@ -70,10 +70,16 @@ impl Candidate {
         Self { arm: Arm::IDENTITY, expected: Expected::unchanged(bytes), network_s }
     }
 
+    /// Seconds of the codec.
+    #[must_use]
+    pub fn codec_s(&self) -> f64 {
+        self.expected.encode_s + self.expected.decode_s
+    }
+
     /// Seconds in all.
     #[must_use]
     pub fn total_s(&self) -> f64 {
-        self.expected.encode_s + self.network_s + self.expected.decode_s
+        self.codec_s() + self.network_s
     }
 }
 

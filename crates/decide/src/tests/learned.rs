@@ -328,3 +328,60 @@ fn what_short_messages_teach_of_waiting_is_not_held_against_long_ones() {
     assert!((ratio(2e3) - 2.0).abs() < 0.1, "{}", ratio(2e3));
     assert!(ratio(50e6) < 1.3, "{}", ratio(50e6));
 }
+
+#[test]
+fn times_that_one_arm_showed_are_expected_of_those_that_nobody_tried() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let subject = xml(200_000.0);
+    let [one, before] = [1, 2].map(|arm| learned.models().expect(&subject, Arm(arm)).unwrap());
+    let (encode_s, decode_s) = (Some(one.encode_s / 4.0), Some(one.decode_s * 3.0));
+    (0..3).for_each(|_| {
+        learn(&mut learned, &subject, Arm(1), Seen { bytes: one.bytes, encode_s, decode_s });
+    });
+    let after = learned.models().expect(&subject, Arm(2)).unwrap();
+    assert!((before.encode_s / after.encode_s / 4.0 - 1.0).abs() < 0.3, "{before:?} {after:?}");
+    assert!((after.decode_s / before.decode_s / 3.0 - 1.0).abs() < 0.3, "{before:?} {after:?}");
+    // Once it was tried, its own figures count; those of its decoder are still the others'.
+    let own = Seen { bytes: before.bytes, encode_s: Some(before.encode_s), decode_s: None };
+    (0..10).for_each(|_| learn(&mut learned, &subject, Arm(2), own));
+    let found = learned.models().expect(&subject, Arm(2)).unwrap();
+    assert!((found.encode_s / before.encode_s - 1.0).abs() < 0.1, "{found:?}");
+    assert!((found.decode_s / before.decode_s / 3.0 - 1.0).abs() < 0.3, "{found:?}");
+}
+
+#[test]
+fn what_is_smaller_goes_where_it_costs_nothing() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let (small, hopeful) = (xml(1300.0), path(20e6, 1.1));
+    let far = ask(&mut learned, &small, &hopeful, Objective::Time, |_| true);
+    assert_ne!(far.chosen.arm, Arm::IDENTITY, "{far:?}");
+    assert_eq!(chosen(&mut learned, &small, &path(4e8, 3e-4), Objective::Time), Arm::IDENTITY);
+    let noise = Subject { class: 8, bytes: 1300.0, head_share: 1.0 };
+    for arm in [Arm(1), Arm(2)] {
+        (0..8).for_each(|_| {
+            learn(&mut learned, &noise, arm, Seen { bytes: 1310.0, ..Seen::default() });
+        });
+    }
+    assert_eq!(chosen(&mut learned, &noise, &hopeful, Objective::Time), Arm::IDENTITY);
+}
+
+#[test]
+fn an_arm_that_is_as_expected_is_looked_at_once() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let subject = xml(50_000.0);
+    let mut looked = 0;
+    for _ in 0..300 {
+        let decision = ask(&mut learned, &subject, &path(50e6, 0.02), Objective::Time, |_| true);
+        let Some(arm) = decision.shadow else { continue };
+        looked += 1;
+        let expected = decision.candidates.iter().find(|one| one.arm == arm).unwrap().expected;
+        let encode_s = Some(expected.encode_s);
+        learn(
+            &mut learned,
+            &subject,
+            arm,
+            Seen { bytes: expected.bytes, encode_s, decode_s: None },
+        );
+    }
+    assert_eq!(looked, 1);
+}
