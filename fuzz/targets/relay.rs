@@ -180,6 +180,7 @@ impl<'a> Life<'a> {
             delivered_bytes_per_s: u64::from(number()) << 16,
             app_limited: number() % 2 == 0,
             segments_out: number() << 24,
+            bytes_out: u64::from(number()) << 30,
             retransmitted: number(),
             duplicates: number(),
             window_segments: number(),

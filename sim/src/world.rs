@@ -293,6 +293,8 @@ impl World {
             delivered_bytes_per_s: random.magnitude(40),
             app_limited: random.once_in(2),
             segments_out: number(random, 20),
+            // A kernel that does not tell.
+            bytes_out: 0,
             retransmitted: number(random, 10),
             duplicates: number(random, 6),
             window_segments: number(random, 12),
