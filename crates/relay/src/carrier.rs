@@ -7,6 +7,7 @@ use bytes::Bytes;
 use decide::estimate::Estimate;
 use proto::stream::{self, Frame, Machine};
 
+use crate::along::Word;
 use crate::bases::{Received, Sent};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::infoset::Texts;
@@ -64,6 +65,8 @@ pub(crate) struct Carrier {
     pub(crate) awaited: BTreeMap<u64, Awaited>,
     /// The peer has sent a receipt: others will come.
     pub(crate) sends_receipts: bool,
+    /// What leaves with the next frame.
+    pub(crate) words: Vec<Word>,
     /// How often what the peer said was ignored.
     pub(crate) ignored: u32,
     /// Messages that both ends hold.
@@ -106,6 +109,7 @@ impl Carrier {
             received: 0,
             awaited: BTreeMap::new(),
             sends_receipts: false,
+            words: Vec::new(),
             ignored: 0,
             sent: Sent::default(),
             kept: Received::default(),

@@ -19,6 +19,7 @@ use proto::stream::{Keeping, MAX_BLOCK_BYTES, Role};
 use record::event::Fact;
 
 use crate::Relay;
+use crate::along::Word;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output, Work, WorkDirection};
 use crate::bases::{Base, Context};
 use crate::config::{MAX_BASE_BYTES, MAX_KEEPS, MAX_PRINCIPALS};
@@ -158,7 +159,7 @@ struct Keep {
 enum Way {
     /// This side's.
     Sent,
-    /// The peer's, for this slot; its receipt waits, so that both go in one packet.
+    /// The peer's, for this slot; its receipt waits, so that both go together.
     Received(u64, Box<Arrival>),
 }
 
@@ -314,14 +315,14 @@ impl Relay {
             Way::Received(slot, mut arrival) => {
                 state.kept.free(slot);
                 if let Some(receipt) = arrival.receipt(now, exchange) {
-                    self.send(now, carrier, receipt.frame());
+                    self.send_along(now, carrier, Word::Receipt(receipt, now));
                 }
                 let Some(kept) = kept else { return };
                 let id = kept.id().short();
                 if let Some(state) = self.carriers.get_mut(&carrier) {
                     state.kept.keep(slot, kept);
                 }
-                self.send(now, carrier, Keeping::Kept { exchange, id }.frame());
+                self.send_along(now, carrier, Word::Kept(Keeping::Kept { exchange, id }));
             }
         }
     }

@@ -6,6 +6,7 @@
 //! **Drain rule.** After every [`Relay::handle_input`] call [`Relay::poll_output`] until it gives
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
+mod along;
 mod api;
 mod bases;
 mod carrier;
@@ -229,6 +230,7 @@ impl Relay {
                     let waited = self.config.connect_timeout.as_secs();
                     self.close_carrier(now, carrier, &format!("no HELLO within {waited} s"));
                 }
+                Key::Words(carrier) => self.send_words(now, carrier),
                 Key::Dial => self.dial(now),
                 Key::Linger => {
                     self.lingered = true;
@@ -284,6 +286,7 @@ impl Relay {
 
     fn carrier_down(&mut self, now: Duration, id: CarrierId, reason: &str) {
         self.timers.set(Key::Carrier(id), None);
+        self.timers.set(Key::Words(id), None);
         self.dirty.remove(&id);
         let carrier = self.carriers.remove(&id);
         if let Some(carrier) = &carrier {

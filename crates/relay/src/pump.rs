@@ -146,6 +146,10 @@ impl Relay {
     /// Takes what the machine has: frames to act on, bytes to transmit, a fault.
     fn drain(&mut self, now: Duration, id: CarrierId) {
         while let Some(carrier) = self.carriers.get_mut(&id) {
+            if carrier.queued > 0 && !carrier.words.is_empty() {
+                self.send_words(now, id);
+                continue;
+            }
             match carrier.machine.poll_output() {
                 Some(stream::Output::Received(frame)) => self.received(now, id, frame),
                 Some(stream::Output::Transmit(bytes)) => {

@@ -18,6 +18,7 @@ use record::decision as facts;
 use record::event::Fact;
 
 use crate::Relay;
+use crate::along::Word;
 use crate::api::{CarrierId, ExchangeId, Output};
 use crate::choice::{Choice, rounded, whole};
 use crate::exchange::Exchange;
@@ -247,7 +248,7 @@ impl Relay {
         let receipt = exchange.arrival.receipt(now, id.number);
         let carrier = exchange.carrier();
         if let (Some(receipt), Some(carrier)) = (receipt, carrier) {
-            self.send(now, carrier, receipt.frame());
+            self.send_along(now, carrier, Word::Receipt(receipt, now));
         }
     }
 

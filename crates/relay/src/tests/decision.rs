@@ -254,12 +254,18 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
     let Work { exchange, direction, block, .. } = work;
     let (result, cpu) = (Ok(xml(100).into()), ms(2));
     relay.handle_input(ms(13), Input::Done { exchange, direction, block, result, cpu });
-    let frames = peer.takes(&drain(&mut relay));
-    let [Frame::Control(Receipt::KIND, content)] = &frames[..] else { panic!("{frames:?}") };
-    let receipt = Receipt::decode(content).unwrap();
-    let expected = Receipt { exchange: 5, decode: ms(2), tail: ms(3), ..Receipt::default() };
-    assert_eq!(receipt, expected);
     relay.handle_input(ms(14), Input::Credit { exchange, bytes: 1 << 20 });
+    assert!(peer.takes(&drain(&mut relay)).is_empty(), "it leaves with the answer");
+    let frames = peer.takes(&answers(&mut relay, ms(30), b"done"));
+    let [Frame::Head(_), Frame::Data(_), Frame::Control(Receipt::KIND, content)] = &frames[..]
+    else {
+        panic!("{frames:?}")
+    };
+    let receipt = Receipt::decode(content).unwrap();
+    // How long it waited for the answer is part of its tail.
+    let expected = Receipt { exchange: 5, decode: ms(2), tail: ms(20), ..Receipt::default() };
+    assert_eq!(receipt, expected);
+    relay.handle_input(ms(9000), Input::Wake);
     assert!(peer.takes(&drain(&mut relay)).is_empty(), "only once");
 }
 
