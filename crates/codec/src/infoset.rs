@@ -46,8 +46,8 @@ const LIMITS: Limits = Limits {
     output_bytes: MAX_BLOCK_BYTES as u64,
     depth: 256,
     table_bytes: 2 << 20,
-    // An encoded block may be longer than what it stands for.
-    message_bytes: MAX_BLOCK_BYTES + 1024,
+    // EXI holds where each value ends beside the values, and short ones are many.
+    message_bytes: 1 << 20,
 };
 
 impl Options {

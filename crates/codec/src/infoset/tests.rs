@@ -62,6 +62,23 @@ fn an_infoset_comes_back_and_a_schema_makes_it_smaller() {
     assert_eq!(plain().name(), None);
 }
 
+/// What is held of each value is more than a value of a byte has.
+#[test]
+fn a_block_of_short_values_comes_back() {
+    let vocabulary = schema(XSD);
+    let attributes: String = ('a'..='z').map(|name| format!(" {name}=''")).collect();
+    for element in ["<a b='1'/>".to_owned(), "<a>1</a>".to_owned(), format!("<a{attributes}/>")] {
+        // What comes back has a declaration too.
+        let count = (MAX_BLOCK_BYTES - 100) / element.len();
+        let message = format!("<r>{}</r>", element.repeat(count));
+        for options in [Options::EXI, Options::EXI_SCHEMA, Options::WBXML] {
+            let (back, len) = through(&vocabulary, options, &message);
+            assert!(same_xml(message.as_bytes(), &back).unwrap(), "{}", options.label());
+            assert!(len < message.len(), "{}: {len}", options.label());
+        }
+    }
+}
+
 #[test]
 fn json_comes_back_with_the_text_of_its_numbers() {
     let message = "{ \"lat\" : 38.0350, \"b\": [1e3, -0, \"\\u00e9\", null], \"lat\": 2 }";
