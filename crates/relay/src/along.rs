@@ -15,8 +15,9 @@ use crate::timers::Key;
 
 /// Words that wait at most: so many are worth a packet.
 const MOST_WAITING: usize = 32;
-/// Longest that a word waits, however long the round trip is believed to be.
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
+/// A word waits for a round trip, but for no less and no longer: services and clients take some
+/// time on the shortest path too, and on the longest what a receipt teaches is wanted.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(2));
 
 /// See the module.
 #[derive(Debug)]
@@ -41,16 +42,18 @@ impl Word {
 }
 
 impl Relay {
-    /// Sends a word with the next frame, or alone after a round trip: what the peer sends in answer
-    /// to anything before that cannot have need of it.
+    /// Sends a word with the next frame, or alone after a round trip: nothing that comes before then
+    /// could have known of it.
     pub(crate) fn send_along(&mut self, now: Duration, id: CarrierId, word: Word) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.words.push(word);
-        if self.shutting_down || carrier.words.len() >= MOST_WAITING {
+        let ends = self.shutting_down || carrier.going_away;
+        if ends || carrier.words.len() >= MOST_WAITING {
             self.send_words(now, id);
         } else if !self.timers.is_set(Key::Words(id)) {
             let round_trip = Duration::try_from_secs_f64(carrier.estimate.rtt_s().value);
-            let patience = round_trip.unwrap_or(MOST_PATIENCE).min(MOST_PATIENCE);
+            let (least, most) = PATIENCE;
+            let patience = round_trip.unwrap_or(most).clamp(least, most);
             self.timers.set(Key::Words(id), Some(now + patience));
         }
     }

@@ -33,6 +33,7 @@ impl Relay {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.going_away = true;
         self.dirty.insert(id);
+        self.send_words(now, id);
         if self.config.role == Role::Edge {
             self.dialer_lost(now, id);
             let unsent = self.unanswered(id).filter(|exchange| !exchange.outgoing.is_head_sent());
