@@ -269,16 +269,22 @@ impl Options {
 
     /// Whether a peer may ask for this: the codec is one for blocks, the window within bounds.
     pub fn check(self) -> Result<&'static dyn Codec, Error> {
-        if self.window_log > MAX_WINDOW_LOG {
-            let what = format!("window 2^{} is over the limit 2^{MAX_WINDOW_LOG}", self.window_log);
-            return Err(Error::Option { what });
-        }
+        self.check_window()?;
         let codec = self.codec()?;
         if codec.properties().flow != Flow::Blocks {
             let what = format!("codec {} is not one for blocks", codec.name());
             return Err(Error::Option { what });
         }
         Ok(codec)
+    }
+
+    /// Refuses a window over the limit.
+    pub fn check_window(self) -> Result<(), Error> {
+        if self.window_log > MAX_WINDOW_LOG {
+            let what = format!("window 2^{} is over the limit 2^{MAX_WINDOW_LOG}", self.window_log);
+            return Err(Error::Option { what });
+        }
+        Ok(())
     }
 
     /// These options as settings of a stream.

@@ -8,9 +8,7 @@
 
 use std::ops::Range;
 
-use memchr::memmem;
-
-use crate::xml::{Event, Reader, Start};
+use crate::xml::{Event, NameId, Reader, Start};
 use crate::{Error, Limits};
 
 const NAME: &str = "secrets";
@@ -37,31 +35,40 @@ const ELEMENTS: [&str; 19] = [
     "proxyauthorization",
     "proxy-authorization",
 ];
-/// Parts of names, of elements, attributes and members, that say so themselves. A token alone need
-/// be none: cameras call each of their profiles so.
-const PARTS: [&str; 13] = [
+/// Parts of names, of elements, attributes and members, that say so themselves, without what words
+/// are joined with. A token alone need be none: cameras call each of their profiles so.
+const PARTS: [&str; 20] = [
     "password",
     "passwd",
     "passphrase",
+    "passcode",
     "secret",
     "credential",
     "cookie",
     "authorization",
     "apikey",
-    "api_key",
+    "privatekey",
     "accesstoken",
-    "access_token",
-    "refresh_token",
-    "id_token",
+    "authtoken",
+    "bearertoken",
+    "idtoken",
+    "refreshtoken",
+    "securitytoken",
+    "sessiontoken",
+    "sessionid",
+    "csrf",
+    "xsrf",
 ];
+/// Names that say so as a whole.
+const WHOLE: [&str; 7] = ["pass", "pwd", "pin", "otp", "jwt", "bearer", "sid"];
+/// The longest text that may be the name of what stands beside it.
+const MOST_NAME_BYTES: usize = 48;
 /// Text with any of these may be a message inside of the message.
 const MARKS: [&str; 6] =
     ["usernametoken", "binarysecuritytoken", "authorization:", "cookie:", "password", "bearer "];
 /// Elements that tell who somebody is.
 const WHO: [&str; 5] =
     ["username", "binarysecuritytoken", "nameid", "nameidentifier", "subjectname"];
-/// A message without any of these names nobody.
-const GUARDS: [&[u8]; 4] = [b"ecurity", b"oken", b"ssertion", b"ignature"];
 
 /// Whether content of this type can be read for its secrets.
 #[must_use]
@@ -88,16 +95,12 @@ pub fn cut(message: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(kept)
 }
 
-/// Whom the message names as its sender, in WS-Security or SAML; empty where nobody. It is a claim:
-/// nothing is verified.
+/// Whom the message names as its sender, in WS-Security or SAML, and what else in it proves that,
+/// such as a password; empty where nothing does. It is a claim: nothing is verified.
 ///
 /// # Errors
 /// What is neither XML in UTF-8 nor JSON; a message that proves an identity without naming it.
 pub fn claims(message: &[u8]) -> Result<Vec<u8>, Error> {
-    // Only what has such a name need be read.
-    if is_text(message) && !GUARDS.iter().any(|mark| memmem::find(message, mark).is_some()) {
-        return Ok(Vec::new());
-    }
     let Found { who, guarded, .. } = find(message)?;
     if guarded && who.is_empty() {
         return Err(unreadable("it does not name whose it is"));
@@ -114,16 +117,23 @@ struct Found {
     guarded: bool,
 }
 
+impl Found {
+    /// What is in the range is secret; whether it tells one sender from another.
+    fn cut(&mut self, message: &[u8], range: Range<usize>, tells: bool) {
+        if tells {
+            self.who.extend_from_slice(message.get(range.clone()).unwrap_or_default());
+            self.who.push(0);
+        }
+        self.cuts.push(range);
+    }
+}
+
 fn unreadable(what: &str) -> Error {
     Error::Corrupt { codec: NAME, what: what.to_owned() }
 }
 
 fn first(message: &[u8]) -> Option<u8> {
     message.iter().copied().find(|byte| !byte.is_ascii_whitespace())
-}
-
-fn is_text(message: &[u8]) -> bool {
-    matches!(first(message), Some(b'<' | b'{' | b'[')) && !message.contains(&0)
 }
 
 fn find(message: &[u8]) -> Result<Found, Error> {
@@ -134,40 +144,123 @@ fn find(message: &[u8]) -> Result<Found, Error> {
     }
 }
 
-fn says_so(name: &str) -> bool {
-    PARTS.iter().any(|part| name.contains(part))
+/// Whether a name says that what it names is secret.
+#[must_use]
+pub fn says_so(name: &str) -> bool {
+    let name = joined(name);
+    WHOLE.contains(&name.as_str()) || has_part(&name)
+}
+
+/// A name in small letters, without what its words are joined with.
+fn joined(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn has_part(joined: &str) -> bool {
+    has_any(joined, &PARTS, const { firsts(&PARTS) })
+}
+
+/// The letters that words begin with, one bit each.
+const fn firsts(words: &[&str]) -> u32 {
+    let (mut letters, mut at) = (0_u32, 0);
+    while at < words.len() {
+        letters |= 1_u32 << (words[at].as_bytes()[0] - b'a');
+        at += 1;
+    }
+    letters
+}
+
+/// Whether a text has any of the words in it, which are in small letters, in whatever case; each
+/// begins with one of `letters`.
+fn has_any(text: &str, words: &[&str], letters: u32) -> bool {
+    let text = text.as_bytes();
+    text.iter().enumerate().any(|(at, byte)| {
+        let letter = byte.to_ascii_lowercase().wrapping_sub(b'a');
+        let begins = |word: &&str| {
+            let found = text.get(at..at + word.len());
+            found.is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        letter < 26 && (letters >> letter) & 1 == 1 && words.iter().any(begins)
+    })
+}
+
+/// What an element or an attribute says by its name.
+#[derive(Clone, Copy)]
+struct Says {
+    /// An element that is cut, which need not tell one sender from another.
+    listed: bool,
+    secret: bool,
+    who: bool,
+}
+
+/// What is known of names; most come again and again.
+#[derive(Default)]
+struct Known(Vec<Option<Says>>);
+
+impl Known {
+    fn says(&mut self, reader: &Reader<'_>, name: NameId) -> Says {
+        let index = name.index();
+        if index >= self.0.len() {
+            self.0.resize(index + 1, None);
+        }
+        let of = |local: &str| {
+            let small = local.to_ascii_lowercase();
+            let (listed, who) = (ELEMENTS.contains(&small.as_str()), WHO.contains(&small.as_str()));
+            Says { listed, secret: says_so(local), who }
+        };
+        match self.0.get_mut(index) {
+            Some(known) => *known.get_or_insert_with(|| of(reader.names().name(name).local)),
+            None => of(reader.names().name(name).local),
+        }
+    }
+
+    fn has_secret(&mut self, reader: &Reader<'_>, start: &Start<'_>) -> bool {
+        reader.attributes().iter().any(|attribute| {
+            self.says(reader, attribute.name).secret || is_marked(attribute.raw(start))
+        })
+    }
+}
+
+/// Refuses a text that may be the name of what stands beside it: that may be anywhere.
+fn check_text(text: &str) -> Result<(), Error> {
+    let text = text.trim();
+    let is_name = text.len() <= MOST_NAME_BYTES && !text.contains(char::is_whitespace);
+    match is_name && has_part(&joined(text)) {
+        true => Err(unreadable("a text that names a secret")),
+        false => Ok(()),
+    }
 }
 
 fn of_xml(message: &[u8]) -> Result<Found, Error> {
     let mut reader = Reader::new(message, &Limits::default())?;
-    let mut found = Found::default();
-    // Where the secret begins that the reader is in, and how many elements are open in it.
-    let mut secret: Option<(usize, usize)> = None;
+    let (mut found, mut known) = (Found::default(), Known::default());
+    // Where the secret begins that the reader is in, how many elements are open in it, and whether
+    // it says by itself who somebody is.
+    let mut secret: Option<(usize, usize, bool)> = None;
     let mut telling = 0_usize;
     loop {
         let begin = reader.offset();
         match reader.next()? {
             Event::Start(start) => {
-                let local = reader.names().name(start.name).local.to_ascii_lowercase();
-                let listed = ELEMENTS.contains(&local.as_str());
-                found.guarded |= listed;
-                if telling > 0 || WHO.contains(&local.as_str()) {
+                let says = known.says(&reader, start.name);
+                found.guarded |= says.listed;
+                if telling > 0 || says.who {
                     telling += 1;
                 }
                 match &mut secret {
-                    Some((_, depth)) => *depth += 1,
-                    None if listed || says_so(&local) || has_secret(&reader, &start) => {
-                        secret = Some((begin, 1));
+                    Some((_, depth, _)) => *depth += 1,
+                    None if says.listed || says.secret || known.has_secret(&reader, &start) => {
+                        secret = Some((begin, 1, !says.listed));
                     }
                     None => {}
                 }
             }
             Event::End { .. } => {
                 telling = telling.saturating_sub(1);
-                if let Some((begin, depth)) = &mut secret {
+                if let Some((begin, depth, tells)) = &mut secret {
                     *depth -= 1;
                     if *depth == 0 {
-                        found.cuts.push(*begin..reader.offset());
+                        found.cut(message, *begin..reader.offset(), *tells);
                         secret = None;
                     }
                 }
@@ -177,12 +270,20 @@ fn of_xml(message: &[u8]) -> Result<Found, Error> {
                     found.who.extend_from_slice(text.trim().as_bytes());
                     found.who.push(0);
                 }
-                if secret.is_none() && is_marked(&text) {
-                    found.cuts.push(begin..reader.offset());
+                if secret.is_none() {
+                    check_text(&text)?;
+                    if is_marked(&text) {
+                        found.cut(message, begin..reader.offset(), true);
+                    }
                 }
             }
-            Event::Comment(text) if secret.is_none() && is_marked(&text) => {
-                found.cuts.push(begin..reader.offset());
+            Event::Comment(text) | Event::Pi { data: text, .. }
+                if secret.is_none() && is_marked(&text) =>
+            {
+                found.cut(message, begin..reader.offset(), false);
+            }
+            Event::Doctype(doctype) if !doctype.subset.is_empty() => {
+                return Err(unreadable("a document type with declarations"));
             }
             Event::Eof => return Ok(found),
             _ => {}
@@ -190,17 +291,8 @@ fn of_xml(message: &[u8]) -> Result<Found, Error> {
     }
 }
 
-fn has_secret(reader: &Reader<'_>, start: &Start<'_>) -> bool {
-    let names = reader.names();
-    reader.attributes().iter().any(|attribute| {
-        let local = names.name(attribute.name).local.to_ascii_lowercase();
-        says_so(&local) || is_marked(attribute.raw(start))
-    })
-}
-
 fn is_marked(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    MARKS.iter().any(|mark| text.contains(mark))
+    has_any(text, &MARKS, const { firsts(&MARKS) })
 }
 
 /// Values of members whose name says so are cut. Of the grammar no more is read than strings and
@@ -223,11 +315,13 @@ fn of_json(message: &[u8]) -> Result<Found, Error> {
             if name.contains('\\') || name == "token" || says_so(&name) {
                 let value = skip_space(message, at);
                 at = value_end(message, value)?;
-                found.cuts.push(value..at);
+                found.cut(message, value..at, true);
             }
         } else {
-            if is_marked(&String::from_utf8_lossy(text)) {
-                found.cuts.push(at..end);
+            let text = String::from_utf8_lossy(text);
+            check_text(&text)?;
+            if is_marked(&text) {
+                found.cut(message, at..end, true);
             }
             at = end;
         }
@@ -361,6 +455,11 @@ mod tests {
             ("<a token='Profile_1'/>", "<a token='Profile_1'/>"),
             ("{\"p\\u0061ssword\": \"HUSH\"}", "{\"p\\u0061ssword\": }"),
             ("{\"head\": \"Bearer HUSH\", \"a\": [1]}", "{\"head\": , \"a\": [1]}"),
+            ("{\"refreshToken\": \"HUSH\", \"a\": 1}", "{\"refreshToken\": , \"a\": 1}"),
+            ("{\"x-csrf-token\": \"HUSH\", \"pwd\": 1}", "{\"x-csrf-token\": , \"pwd\": }"),
+            ("{\"result\": \"pass\"}", "{\"result\": \"pass\"}"),
+            ("<a><session_id>HUSH</session_id><Pin>HUSH</Pin>1</a>", "<a>1</a>"),
+            ("<a><?p password HUSH?>1</a>", "<a>1</a>"),
         ] {
             let cut = String::from_utf8(cut(message.as_bytes()).unwrap()).unwrap();
             assert_eq!(cut, kept, "{message}");
@@ -381,6 +480,10 @@ mod tests {
             latin,
             utf16,
             b"--boundary\r\n<a/>",
+            // What is secret stands beside its name.
+            b"<member><name>password</name><value>HUSH</value></member>",
+            b"[{\"name\": \"x-api-key\", \"value\": \"HUSH\"}]",
+            b"<!DOCTYPE a [<!ENTITY e 'HUSH'>]><a/>",
         ] {
             assert!(cut(message).is_err(), "{}", String::from_utf8_lossy(message));
         }
@@ -398,6 +501,24 @@ mod tests {
         ] {
             assert_eq!(is_readable(media), readable, "{media}");
         }
+    }
+
+    #[test]
+    fn who_proves_another_identity_in_the_body_is_another() {
+        let whose = |message: &str| claims(message.as_bytes()).unwrap();
+        for form in [
+            "{\"token\": \"WHO\", \"q\": 1}",
+            "{\"a\": {\"apiKey\": \"WHO\"}}",
+            "<a><password>WHO</password></a>",
+            "<a><login secret='WHO'/></a>",
+            "<a><SessionID>WHO</SessionID></a>",
+        ] {
+            let [alice, mallory] = ["alice", "mallory"].map(|who| whose(&form.replace("WHO", who)));
+            assert!(alice != mallory && !alice.is_empty(), "{form}");
+            assert_eq!(alice, whose(&form.replace("WHO", "alice")), "{form}");
+        }
+        // A camera's profile is nobody's.
+        assert_eq!(whose("<a token='Profile_1'><ProfileToken>p</ProfileToken></a>"), b"");
     }
 
     proptest! {

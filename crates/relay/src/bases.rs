@@ -20,7 +20,7 @@ const MOST_OF_A_CONTEXT: usize = 4;
 const MOST_UNCONFIRMED_BYTES: usize = 256 << 10;
 /// The same, in messages.
 const MOST_UNCONFIRMED: usize = 64;
-/// Contexts remembered whose messages cannot be kept.
+/// Kinds of messages remembered that cannot be kept.
 const MOST_BARREN: usize = 64;
 
 /// Those whose messages may be told by each other's: one service, one principal.
@@ -75,8 +75,8 @@ pub(crate) struct Sent {
     slots: BTreeMap<u64, Slot>,
     unconfirmed: BTreeMap<u64, Unconfirmed>,
     unconfirmed_bytes: usize,
-    /// Contexts of which a message could not be kept.
-    barren: Vec<Context>,
+    /// Contexts and classes of which a message could not be kept.
+    barren: Vec<(Context, u64)>,
     bytes: usize,
     clock: u64,
 }
@@ -130,7 +130,7 @@ impl Sent {
     /// A slot for the message of an exchange; what was in it is given up. None is free where all
     /// are bound.
     pub(crate) fn give(&mut self, exchange: u64, context: Context, class: u64) -> Option<u64> {
-        if self.barren.contains(&context) {
+        if self.barren.iter().any(|(of, barren)| (of, *barren) == (&context, class)) {
             return None;
         }
         let of_context = self.slots.values().filter(|slot| slot.context == context).count();
@@ -175,11 +175,11 @@ impl Sent {
     ) -> Result<(), &'static str> {
         let found = self.slots.iter_mut().find_map(|(&at, slot)| match &mut slot.state {
             State::Left { exchange: of, here, .. } if *of == exchange => {
-                Some((at, here, &slot.context))
+                Some((at, here, (&slot.context, slot.class)))
             }
             _ => None,
         });
-        let Some((at, here, context)) = found else { return Ok(()) };
+        let Some((at, here, (context, class))) = found else { return Ok(()) };
         if let Some(kept) = kept {
             self.bytes += kept.content().len();
             *here = Some(kept);
@@ -188,7 +188,7 @@ impl Sent {
         if self.barren.len() >= MOST_BARREN {
             self.barren.remove(0);
         }
-        self.barren.push(context.clone());
+        self.barren.push((context.clone(), class));
         self.free(at);
         Ok(())
     }

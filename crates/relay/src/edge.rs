@@ -64,7 +64,7 @@ impl Relay {
         exchange.note_target(request);
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&request.fields);
-        exchange.held.set_asker(self.principals.asker(id, &request.fields));
+        exchange.held.set_asker(self.principals.asker(id, request));
         self.exchanges.insert(id, exchange);
         self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         if self.dialer.current.is_none() {
@@ -389,6 +389,9 @@ pub(crate) fn codec_of(head: &HeadFrame) -> Result<codec::Options, Cause> {
     let corrupt =
         |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };
     let is_special = options.is_delta() || options.is_infoset();
-    let known = if is_special { options.codec() } else { options.check() };
+    let known = match is_special {
+        true => options.check_window().and_then(|()| options.codec()),
+        false => options.check(),
+    };
     known.map(|_| options).map_err(corrupt)
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use codec::dictionary::{Id, Kept};
+use codec::secrets::says_so;
 use codec::{Options, secrets};
 use decide::triage::SHORTEST_BYTES;
 use proto::bhttp;
@@ -27,9 +28,9 @@ use crate::exchange::Exchange;
 use crate::receipts::Arrival;
 use crate::timers::Key;
 
-/// Fields whose name has any of these say who asks. Others may too: then one principal is taken for
-/// several, which costs nothing but bytes.
-const WHO_FIELDS: [&str; 7] = ["auth", "cookie", "token", "key", "session", "secret", "credential"];
+/// Fields and parameters whose name has any of these say who asks. Others may have it too: then one
+/// principal is taken for several, which costs nothing but bytes.
+const WHO_NAMES: [&str; 7] = ["auth", "cookie", "token", "key", "session", "secret", "credential"];
 
 /// What an exchange has to do with messages that both ends hold.
 #[derive(Debug, Default)]
@@ -105,17 +106,17 @@ impl Principals {
 
     /// Who asks, by the shell's word and what the head has to prove it; none where the shell did
     /// not say.
-    pub(crate) fn asker(&mut self, exchange: ExchangeId, fields: &bhttp::Fields) -> Option<Id> {
+    pub(crate) fn asker(&mut self, exchange: ExchangeId, request: &bhttp::Request) -> Option<Id> {
         let (_, client) = self.client.take().filter(|(of, _)| *of == exchange)?;
         let mut all = client.0.to_vec();
-        for (name, value) in fields {
-            let text = name.to_ascii_lowercase();
-            let text = String::from_utf8_lossy(&text);
-            if WHO_FIELDS.iter().any(|part| text.contains(part)) {
-                for part in [name, value] {
-                    all.extend_from_slice(&(part.len() as u64).to_be_bytes());
-                    all.extend_from_slice(part);
-                }
+        let fields = request.fields.iter().map(|(name, value)| (&name[..], &value[..]));
+        let proofs = fields.chain(parameters(&request.path)).filter(|(name, _)| proves(name));
+        let user = request.authority.rsplitn(2, |byte| *byte == b'@').nth(1);
+        let user = user.map(|user| (&b"@"[..], user));
+        for (name, value) in proofs.chain(user) {
+            for part in [name, value] {
+                all.extend_from_slice(&(part.len() as u64).to_be_bytes());
+                all.extend_from_slice(part);
             }
         }
         Some(Id::of(&all))
@@ -138,6 +139,22 @@ impl Principals {
         *used = self.clock;
         *number
     }
+}
+
+/// Whether a field or a parameter of this name may prove who asks.
+fn proves(name: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    // A name with an escape may be any.
+    WHO_NAMES.iter().any(|part| name.contains(part)) || name.contains('%') || says_so(&name)
+}
+
+/// The parameters of a path's query.
+fn parameters(path: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let query = path.splitn(2, |byte| *byte == b'?').nth(1).unwrap_or_default();
+    query.split(|byte| matches!(byte, b'&' | b';')).map(|pair| {
+        let equals = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+        pair.split_at(equals)
+    })
 }
 
 /// Messages that are being made into bases.
@@ -303,10 +320,13 @@ impl Relay {
     ) {
         let Some(Keep { carrier, exchange, way }) = self.keeps.open.remove(&number) else { return };
         let kept = result.ok().and_then(|bytes| Kept::prepared(&bytes)).map(Arc::new);
-        let fits = |kept: &Arc<Kept>| self.base_bytes() + kept.content().len() <= MAX_BASE_BYTES;
-        let kept = kept.filter(|kept| !kept.content().is_empty() && fits(kept));
+        let kept = kept.filter(|kept| !kept.content().is_empty());
+        let bytes = kept.as_ref().map_or(0, |kept| kept.content().len());
+        let has_room = self.base_bytes() + bytes <= MAX_BASE_BYTES;
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
         match way {
+            // The next may find room.
+            Way::Sent if !has_room => state.sent.give_up(exchange),
             Way::Sent => {
                 if let Err(why) = state.sent.kept(exchange, kept) {
                     self.ignore(now, carrier, "base", why);
@@ -317,7 +337,7 @@ impl Relay {
                 if let Some(receipt) = arrival.receipt(now, exchange) {
                     self.send_along(now, carrier, Word::Receipt(receipt, now));
                 }
-                let Some(kept) = kept else { return };
+                let Some(kept) = kept.filter(|_| has_room) else { return };
                 let id = kept.id().short();
                 if let Some(state) = self.carriers.get_mut(&carrier) {
                     state.kept.keep(slot, kept);

@@ -2,11 +2,14 @@
 //! message whose base is gone.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use codec::dictionary::Kept;
 use proto::stream::Keeping;
 use record::event::Fact;
 
 use super::*;
+use crate::keeping::Principals;
 
 /// One of two relays, with what its shell would keep.
 struct End {
@@ -55,6 +58,8 @@ struct Pair {
     todo: VecDeque<(Role, Input)>,
     /// The gateway's bytes are held back.
     held: Option<Vec<(Role, Input)>>,
+    /// There is no room left when a message is to be kept.
+    full: bool,
 }
 
 impl Pair {
@@ -63,9 +68,9 @@ impl Pair {
         let gateway = End::new(Config::new(Role::Gateway, 2));
         let (answer, todo) = (Vec::new(), VecDeque::new());
         let (now, carrier, media) = (ms(0), CarrierId(0), "text/xml");
-        let (sent, pieces, held) = ([0; 2], [0; 2], None);
+        let (sent, pieces, held, full) = ([0; 2], [0; 2], None, false);
         let mut pair =
-            Self { edge, gateway, carrier, now, sent, pieces, answer, media, todo, held };
+            Self { edge, gateway, carrier, now, sent, pieces, answer, media, todo, held, full };
         pair.tell(Role::Edge, Input::Wake);
         pair
     }
@@ -141,9 +146,16 @@ impl Pair {
 
     fn work(&mut self, role: Role, work: &Work) -> Input {
         let mut out = Vec::new();
+        let (carrier, full) = (self.carrier, self.full);
         let end = self.end(role);
         let result = match work.direction {
-            WorkDirection::Keep => work.keep(),
+            WorkDirection::Keep => {
+                if full {
+                    let filler = Arc::new(Kept::new(vec![0; crate::config::MAX_BASE_BYTES]));
+                    end.relay.carriers.get_mut(&carrier).unwrap().kept.keep(0, filler);
+                }
+                work.keep()
+            }
             WorkDirection::Shadow => work
                 .encoder()
                 .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
@@ -292,6 +304,15 @@ fn what_is_kept_is_told_after_a_round_trip_even_if_nothing_follows() {
 }
 
 #[test]
+fn what_is_kept_is_told_before_a_gateway_goes() {
+    let mut pair = Pair::new();
+    pair.asks("a", &[], &track(0, ""), &track(1, ""));
+    let before = pair.pieces[0];
+    pair.tell(Role::Gateway, Input::Shutdown);
+    assert_eq!(pair.pieces[0], before + 1);
+}
+
+#[test]
 fn answers_to_requests_without_a_body_are_told_by_those_before() {
     let mut pair = Pair::new();
     for seed in 0..6 {
@@ -347,6 +368,56 @@ fn principals_never_share_a_base() {
         assert_ne!(pair.gateway.chosen()[before.1], "delta", "{client} {fields:?} {extra}");
     }
     pair.asks(alice.0, &alice.1, &track(60, &alice.2), &track(61, ""));
+    assert_eq!(pair.gateway.chosen().last(), Some(&"delta"));
+}
+
+#[test]
+fn what_a_target_has_to_prove_it_tells_askers_apart() {
+    let asker = |authority: &'static str, path: &'static str| {
+        let mut principals = Principals::default();
+        let exchange = ExchangeId { instance: 1, number: 1 };
+        principals.client(exchange, "10.0.0.1");
+        let Head::Request(mut request) = request("GET", &[]) else { unreachable!() };
+        (request.authority, request.path) = (authority.into(), path.into());
+        principals.asker(exchange, &request).unwrap()
+    };
+    let alice = asker("o", "/a?access_token=1&page=1");
+    assert_eq!(alice, asker("o", "/b?page=2&access_token=1"));
+    let others = [
+        asker("o", "/a?access_token=2&page=1"),
+        asker("o", "/a?page=1"),
+        asker("o", "/a?acc%65ss_token=1"),
+        asker("o", "/a?page=1;api-key=1"),
+        asker("o", "/a?pwd=1"),
+        asker("alice:1@o", "/a"),
+        asker("mallory@o", "/a"),
+    ];
+    for (at, other) in others.iter().enumerate() {
+        assert!(alice != *other && !others[..at].contains(other), "{at}");
+    }
+}
+
+#[test]
+fn a_kind_that_cannot_be_kept_ends_nothing_for_others() {
+    let mut pair = Pair::new();
+    let beside = format!("<a><name>password</name><value>{}</value></a>", "x ".repeat(300));
+    pair.media = "application/xml";
+    pair.asks("a", &[], &track(0, ""), beside.as_bytes());
+    pair.media = "text/xml";
+    pair.warms_up();
+    assert_eq!(pair.gateway.chosen().last(), Some(&"delta"));
+}
+
+#[test]
+fn where_there_was_no_room_once_the_next_is_kept() {
+    let mut pair = Pair::new();
+    pair.full = true;
+    pair.asks("a", &[], &track(0, ""), &track(1, ""));
+    pair.full = false;
+    pair.forgets(Role::Edge);
+    pair.forgets(Role::Gateway);
+    pair.warms_up();
+    assert_eq!(pair.edge.chosen().last(), Some(&"delta"));
     assert_eq!(pair.gateway.chosen().last(), Some(&"delta"));
 }
 
