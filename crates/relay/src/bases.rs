@@ -82,6 +82,14 @@ pub(crate) struct Sent {
 }
 
 impl Slot {
+    /// Whether it is still to become the message of an exchange.
+    fn is_of(&self, exchange: u64) -> bool {
+        match self.state {
+            State::Asked(of) | State::Left { exchange: of, .. } => of == exchange,
+            State::Held(_) => false,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match &self.state {
             State::Held(kept) | State::Left { here: Some(kept), .. } => kept.content().len(),
@@ -133,6 +141,9 @@ impl Sent {
         if self.barren.iter().any(|(of, barren)| (of, *barren) == (&context, class)) {
             return None;
         }
+        // Sent again on the same carrier, it may have had one.
+        let before = self.slots.iter().find(|(_, slot)| slot.is_of(exchange)).map(|(&at, _)| at);
+        before.into_iter().for_each(|at| self.free(at));
         let of_context = self.slots.values().filter(|slot| slot.context == context).count();
         let free = (0..Keeping::SLOTS).find(|slot| !self.slots.contains_key(slot));
         let oldest = || {
@@ -174,7 +185,7 @@ impl Sent {
         kept: Option<Arc<Kept>>,
     ) -> Result<(), &'static str> {
         let found = self.slots.iter_mut().find_map(|(&at, slot)| match &mut slot.state {
-            State::Left { exchange: of, here, .. } if *of == exchange => {
+            State::Left { exchange: of, here, .. } if *of == exchange && here.is_none() => {
                 Some((at, here, (&slot.context, slot.class)))
             }
             _ => None,
@@ -220,6 +231,7 @@ impl Sent {
 
     /// A delta leaves that is told by a slot's message.
     pub(crate) fn delta(&mut self, at: Duration, exchange: u64, slot: u64, plain: Bytes) {
+        self.arrived(exchange);
         self.clock += 1;
         if let Some(slot) = self.slots.get_mut(&slot) {
             slot.users += 1;

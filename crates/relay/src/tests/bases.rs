@@ -9,6 +9,7 @@ use proto::stream::Keeping;
 use record::event::Fact;
 
 use super::*;
+use crate::bases::{Context, Sent};
 use crate::keeping::Principals;
 
 /// One of two relays, with what its shell would keep.
@@ -406,6 +407,31 @@ fn a_kind_that_cannot_be_kept_ends_nothing_for_others() {
     pair.media = "text/xml";
     pair.warms_up();
     assert_eq!(pair.gateway.chosen().last(), Some(&"delta"));
+}
+
+#[test]
+fn what_is_sent_again_on_the_same_carrier_counts_once() {
+    let context = Context { principal: 1, service: "s".to_owned() };
+    let kept = Arc::new(Kept::new(vec![7; 1000]));
+    let mut sent = Sent::default();
+    for _ in 0..100 {
+        let slot = sent.give(5, context.clone(), 1).unwrap();
+        sent.left(slot);
+        sent.kept(5, Some(Arc::clone(&kept))).unwrap();
+        assert_eq!((sent.bytes(), sent.all().count()), (1000, 1));
+    }
+    sent.confirmed(5, kept.id().short()).unwrap();
+    let base = sent.base(&context, 1).unwrap();
+    for _ in 0..100 {
+        assert!(sent.may_send(100 << 10));
+        sent.delta(ms(1), 6, base.slot, vec![0; 100 << 10].into());
+    }
+    sent.arrived(6);
+    // Nothing binds the base any more.
+    for exchange in 10..100 {
+        sent.give(exchange, context.clone(), 1);
+    }
+    assert!(sent.base(&context, 1).is_none());
 }
 
 #[test]
