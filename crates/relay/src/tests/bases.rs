@@ -152,7 +152,7 @@ impl Pair {
         let result = match work.direction {
             WorkDirection::Keep => {
                 if full {
-                    let filler = Arc::new(Kept::new(vec![0; crate::config::MAX_BASE_BYTES]));
+                    let filler = Arc::new(Kept::new(vec![0; config::MAX_BASE_BYTES]));
                     end.relay.carriers.get_mut(&carrier).unwrap().kept.keep(0, filler);
                 }
                 work.keep()
