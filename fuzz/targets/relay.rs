@@ -27,7 +27,7 @@ const MAX_STEPS: usize = 400;
 const PEER: u64 = 7;
 const HELD_BYTES_MAX: usize = 64 << 20;
 /// What the peer has: some for blocks, the delta, and those that give an infoset back.
-const CODECS: [u64; 7] = [0, 1, 2, 11, 5, 6, 7];
+const CODECS: [u64; 8] = [0, 1, 2, 10, 11, 5, 6, 7];
 
 /// With a service whose infoset is enough, so that such halves are read.
 fn config(role: Role) -> Config {
@@ -235,11 +235,16 @@ impl<'a> Life<'a> {
     }
 
     fn keeping(&mut self, exchange: u64) -> Keeping {
-        match self.number() % 5 {
+        let id = [self.byte().unwrap_or(0); 8];
+        match self.number() % 9 {
             0 => Keeping::Principal { exchange, principal: self.number() % 3 },
             1 => Keeping::Keep { exchange, slot: self.number() % Keeping::SLOTS },
-            2 => Keeping::Kept { exchange, id: [self.byte().unwrap_or(0); 8] },
+            2 => Keeping::Kept { exchange, id },
             3 => Keeping::Missing { exchange },
+            4 => Keeping::Offer { id: [id[0]; 32], bytes: self.number() },
+            5 => Keeping::Want { id },
+            6 => Keeping::Part { id, bytes: self.bytes() },
+            7 => Keeping::Held { id },
             _ => Keeping::Plain { exchange, bytes: self.bytes() },
         }
     }
@@ -388,7 +393,9 @@ impl<'a> Life<'a> {
         }
         let result = match work.direction {
             WorkDirection::Shadow => encode(&mut Contexts::default(), work),
-            WorkDirection::Keep => work.keep().map(Vec::from),
+            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
+                work.alone().map(Vec::from)
+            }
             WorkDirection::Encode => encode(contexts, work),
             WorkDirection::Decode => decode(contexts, work),
         };

@@ -297,23 +297,27 @@ impl Options {
         self.check()?.decoder(self)
     }
 
-    /// Whether it is coded against a message that both sides hold.
+    /// With a dictionary that both sides hold: for messages of a single block.
+    pub const DICTIONARY: Self = Self { codec: 10, level: 19, window_log: MIN_WINDOW_LOG };
+
+    /// Whether it is coded with what both sides hold: [`Options::DELTA`], [`Options::DICTIONARY`].
     #[must_use]
-    pub fn is_delta(self) -> bool {
-        self.codec == Self::DELTA.codec
+    pub fn wants_base(self) -> bool {
+        [Self::DELTA.codec, Self::DICTIONARY.codec].contains(&self.codec)
     }
 
     /// A fresh encoding context, against `base` where the codec wants one.
     pub fn encoder_on(self, base: Option<&Arc<Kept>>) -> Result<Box<dyn Encoder>, Error> {
-        if !self.is_delta() {
+        if !self.wants_base() {
             return self.encoder();
         }
-        self.codec()?.stream_encoder(&Self::on(base))
+        let settings = Settings { level: Some(self.level), ..Self::on(base) };
+        self.codec()?.stream_encoder(&settings)
     }
 
     /// A fresh decoding context, against `base` where the codec wants one.
     pub fn decoder_on(self, base: Option<&Arc<Kept>>) -> Result<Box<dyn Decoder>, Error> {
-        if !self.is_delta() {
+        if !self.wants_base() {
             return self.decoder();
         }
         let properties = self.codec()?.properties();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use codec::dictionary::Kept;
+use codec::dictionary::{self, Kept};
 use codec::infoset::Vocabulary;
 use proto::bhttp;
 use record::event::Event;
@@ -275,9 +275,13 @@ pub enum WorkDirection {
     /// As `Encode`, only to see what comes of it: of no urgency. It is always one block, and its
     /// context is dropped with it, not with [`Output::Release`].
     Shadow,
-    /// No codec and no context: makes of a message what is kept of it, with [`Work::keep`]. There
-    /// may be two for an exchange, in any order, also after its end.
+    /// No codec and no context: makes of a message what is kept of it, by [`Work::alone`], as the
+    /// two that follow. There may be two for an exchange, in any order, also after its end.
     Keep,
+    /// Makes a dictionary of samples, which takes long: of no urgency. Of no exchange.
+    Distil,
+    /// Makes ready a dictionary that came. Of no exchange.
+    Unpack,
 }
 
 /// One block to put through a codec, off the actor's thread. Blocks of one exchange and direction
@@ -330,12 +334,19 @@ impl Work {
         }
     }
 
-    /// What [`WorkDirection::Keep`] asks for.
+    /// What [`WorkDirection::Keep`] and those behind it ask for; the bytes themselves for others.
     ///
     /// # Errors
-    /// A message that cannot be read for its secrets.
-    pub fn keep(&self) -> Result<Bytes, codec::Error> {
-        Kept::prepare(&self.bytes).map(Bytes::from)
+    /// A message that cannot be read for its secrets; a dictionary that is none.
+    pub fn alone(&self) -> Result<Bytes, codec::Error> {
+        match self.direction {
+            WorkDirection::Keep => Kept::prepare(&self.bytes).map(Bytes::from),
+            WorkDirection::Distil => {
+                dictionary::distil(&self.bytes, self.base.as_ref()).map(Bytes::from)
+            }
+            WorkDirection::Unpack => dictionary::unpack_parcel(&self.bytes).map(Bytes::from),
+            _ => Ok(self.bytes.clone()),
+        }
     }
 }
 

@@ -13,9 +13,11 @@ use bytes::Bytes;
 use codec::dictionary::Kept;
 use proto::stream::Keeping;
 
-/// Messages of one context that are kept at a time: what repeats resembles the last, and each is
+/// Messages of one class that are kept at a time: what repeats resembles the last, and each is
 /// bound until the receipts of those that were told by it are here.
-const MOST_OF_A_CONTEXT: usize = 4;
+const MOST_OF_A_CLASS: usize = 3;
+/// Messages of one context: services have operations, each a class.
+const MOST_OF_A_CONTEXT: usize = 24;
 /// Bytes of deltas, before their coding, whose receipt is awaited: they may have to be sent again.
 const MOST_UNCONFIRMED_BYTES: usize = 256 << 10;
 /// The same, in messages.
@@ -36,6 +38,8 @@ pub(crate) struct Context {
 #[derive(Clone, Debug)]
 pub(crate) struct Base {
     pub(crate) slot: u64,
+    /// It is of the same class.
+    pub(crate) alike: bool,
     pub(crate) kept: Arc<Kept>,
 }
 
@@ -57,7 +61,8 @@ struct Slot {
     state: State,
     /// Deltas told by it whose receipt is awaited.
     users: usize,
-    /// When it was given out or used.
+    /// When it was given out, and when it was used last.
+    given: u64,
     used: u64,
 }
 
@@ -65,8 +70,17 @@ struct Slot {
 #[derive(Debug)]
 struct Unconfirmed {
     plain: Bytes,
-    slot: u64,
+    by: By,
     at: Duration,
+}
+
+/// What a message was told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The message in a slot.
+    Slot(u64),
+    /// The dictionary of this name.
+    Dictionary([u8; 8]),
 }
 
 /// What this side sent over a carrier.
@@ -125,8 +139,8 @@ impl Sent {
             State::Held(kept) if one.context == *context => Some((slot, one, kept)),
             _ => None,
         });
-        let (slot, _, kept) = held.max_by_key(|(_, one, _)| (one.class == class, one.used))?;
-        Some(Base { slot, kept: Arc::clone(kept) })
+        let (slot, one, kept) = held.max_by_key(|(_, one, _)| (one.class == class, one.given))?;
+        Some(Base { slot, alike: one.class == class, kept: Arc::clone(kept) })
     }
 
     /// Whether a delta of so many bytes may still go before its receipt.
@@ -135,29 +149,44 @@ impl Sent {
             && self.unconfirmed_bytes + bytes <= MOST_UNCONFIRMED_BYTES
     }
 
+    /// Whether a message of this context and class could not be kept.
+    pub(crate) fn is_barren(&self, context: &Context, class: u64) -> bool {
+        self.barren.iter().any(|(of, barren)| (of, *barren) == (context, class))
+    }
+
     /// A slot for the message of an exchange; what was in it is given up. None is free where all
     /// are bound.
     pub(crate) fn give(&mut self, exchange: u64, context: Context, class: u64) -> Option<u64> {
-        if self.barren.iter().any(|(of, barren)| (of, *barren) == (&context, class)) {
+        if self.is_barren(&context, class) {
             return None;
         }
         // Sent again on the same carrier, it may have had one.
         let before = self.slots.iter().find(|(_, slot)| slot.is_of(exchange)).map(|(&at, _)| at);
         before.into_iter().for_each(|at| self.free(at));
-        let of_context = self.slots.values().filter(|slot| slot.context == context).count();
-        let free = (0..Keeping::SLOTS).find(|slot| !self.slots.contains_key(slot));
-        let oldest = || {
-            let idle = self.slots.iter().filter(|(_, slot)| {
-                let bound = slot.users > 0 || matches!(slot.state, State::Asked(_));
-                !bound && (of_context < MOST_OF_A_CONTEXT || slot.context == context)
-            });
-            idle.min_by_key(|(_, slot)| slot.used).map(|(&slot, _)| slot)
+        let count = |only: bool| {
+            let alike = |one: &&Slot| one.context == context && (!only || one.class == class);
+            self.slots.values().filter(alike).count()
         };
-        let slot = free.filter(|_| of_context < MOST_OF_A_CONTEXT).or_else(oldest)?;
+        // Where a class or context has all that it may have, its own oldest goes.
+        let (of_class, of_context) =
+            (count(true) >= MOST_OF_A_CLASS, count(false) >= MOST_OF_A_CONTEXT);
+        let goes = |one: &Slot| {
+            let bound = one.users > 0 || matches!(one.state, State::Asked(_));
+            !bound
+                && (!of_class || one.class == class)
+                && (!(of_class || of_context) || one.context == context)
+        };
+        let oldest = || {
+            let idle = self.slots.iter().filter(|(_, one)| goes(one));
+            idle.min_by_key(|(_, one)| one.used).map(|(&slot, _)| slot)
+        };
+        let free = (0..Keeping::SLOTS).find(|slot| !self.slots.contains_key(slot));
+        let slot = free.filter(|_| !of_class && !of_context).or_else(oldest)?;
         self.clock += 1;
         self.free(slot);
         let state = State::Asked(exchange);
-        self.slots.insert(slot, Slot { context, class, state, users: 0, used: self.clock });
+        let (given, used) = (self.clock, self.clock);
+        self.slots.insert(slot, Slot { context, class, state, users: 0, given, used });
         Some(slot)
     }
 
@@ -229,33 +258,39 @@ impl Sent {
         Err("it keeps another message than was sent")
     }
 
-    /// A delta leaves that is told by a slot's message.
-    pub(crate) fn delta(&mut self, at: Duration, exchange: u64, slot: u64, plain: Bytes) {
+    /// A message leaves that is told by another, or by a dictionary.
+    pub(crate) fn delta(&mut self, at: Duration, exchange: u64, by: By, plain: Bytes) {
         self.arrived(exchange);
         self.clock += 1;
-        if let Some(slot) = self.slots.get_mut(&slot) {
+        if let By::Slot(slot) = by
+            && let Some(slot) = self.slots.get_mut(&slot)
+        {
             slot.users += 1;
             slot.used = self.clock;
         }
         self.unconfirmed_bytes += plain.len();
-        self.unconfirmed.insert(exchange, Unconfirmed { plain, slot, at });
+        self.unconfirmed.insert(exchange, Unconfirmed { plain, by, at });
     }
 
     /// A delta has arrived, or is given up.
     pub(crate) fn arrived(&mut self, exchange: u64) -> Option<Bytes> {
-        let Unconfirmed { plain, slot, .. } = self.unconfirmed.remove(&exchange)?;
+        let Unconfirmed { plain, by, .. } = self.unconfirmed.remove(&exchange)?;
         self.unconfirmed_bytes -= plain.len();
-        if let Some(slot) = self.slots.get_mut(&slot) {
+        if let By::Slot(slot) = by
+            && let Some(slot) = self.slots.get_mut(&slot)
+        {
             slot.users = slot.users.saturating_sub(1);
         }
         Some(plain)
     }
 
     /// The peer could not read a delta: its base is of no use, and its body is to be sent.
-    pub(crate) fn missing(&mut self, exchange: u64) -> Option<Bytes> {
-        let slot = self.unconfirmed.get(&exchange)?.slot;
-        self.free(slot);
-        self.arrived(exchange)
+    pub(crate) fn missing(&mut self, exchange: u64) -> Option<(Bytes, By)> {
+        let by = self.unconfirmed.get(&exchange)?.by;
+        if let By::Slot(slot) = by {
+            self.free(slot);
+        }
+        self.arrived(exchange).zip(Some(by))
     }
 
     /// Deltas that left before `since` are not waited for any more.
@@ -306,5 +341,111 @@ impl Received {
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(principal: u64) -> Context {
+        Context { principal, service: "http://origin".to_owned() }
+    }
+
+    fn kept(text: &str) -> Arc<Kept> {
+        Arc::new(Kept::new(text.as_bytes()))
+    }
+
+    /// A message that both ends hold; its slot.
+    fn holds(sent: &mut Sent, exchange: u64, principal: u64, class: u64) -> u64 {
+        let slot = sent.give(exchange, context(principal), class).unwrap();
+        sent.left(slot);
+        let kept = kept(&format!("message {exchange}"));
+        sent.confirmed(exchange, kept.id().short()).unwrap();
+        sent.kept(exchange, Some(kept)).unwrap();
+        slot
+    }
+
+    fn base(sent: &Sent, principal: u64, class: u64) -> Option<String> {
+        let base = sent.base(&context(principal), class)?;
+        Some(String::from_utf8_lossy(base.kept.content()).into_owned())
+    }
+
+    #[test]
+    fn the_last_of_the_class_is_taken_else_the_last_of_the_service() {
+        let mut sent = Sent::default();
+        assert_eq!(base(&sent, 1, 1), None);
+        holds(&mut sent, 1, 1, 1);
+        holds(&mut sent, 2, 1, 2);
+        assert_eq!(base(&sent, 1, 1).as_deref(), Some("message 1"));
+        assert_eq!(base(&sent, 1, 3).as_deref(), Some("message 2"));
+        assert_eq!(base(&sent, 2, 1), None);
+        // Though the one before is in use.
+        sent.delta(Duration::ZERO, 9, By::Slot(0), Bytes::new());
+        assert_eq!(base(&sent, 1, 3).as_deref(), Some("message 2"));
+        // Nothing is a base before both say so, or if they say different things.
+        let slot = sent.give(3, context(2), 1).unwrap();
+        sent.left(slot);
+        assert_eq!(sent.confirmed(3, [7; 8]), Ok(()));
+        assert_eq!(base(&sent, 2, 1), None);
+        assert!(sent.kept(3, Some(kept("another"))).is_err());
+        assert_eq!(base(&sent, 2, 1), None);
+    }
+
+    #[test]
+    fn one_class_does_not_drive_out_the_others() {
+        let mut sent = Sent::default();
+        for class in 0..10 {
+            holds(&mut sent, class + 1, 1, class);
+        }
+        for exchange in 100..200 {
+            holds(&mut sent, exchange, 1, 0);
+        }
+        assert_eq!(base(&sent, 1, 9).as_deref(), Some("message 10"));
+        assert_eq!(base(&sent, 1, 0).as_deref(), Some("message 199"));
+        // Nor does one context.
+        holds(&mut sent, 300, 2, 0);
+        for exchange in 400..800 {
+            holds(&mut sent, exchange, 1, exchange);
+        }
+        assert_eq!(base(&sent, 2, 0).as_deref(), Some("message 300"));
+        assert!(sent.slots.len() <= 64);
+        assert_eq!(sent.bytes(), sent.all().map(|kept| kept.content().len()).sum::<usize>());
+    }
+
+    #[test]
+    fn what_is_in_use_is_not_given_up() {
+        let mut sent = Sent::default();
+        let slots: Vec<u64> = (1..=3).map(|exchange| holds(&mut sent, exchange, 1, 0)).collect();
+        for (&slot, exchange) in slots.iter().zip(11..) {
+            sent.delta(Duration::ZERO, exchange, By::Slot(slot), Bytes::from_static(b"plain"));
+        }
+        assert_eq!(sent.give(20, context(1), 0), None);
+        assert_eq!(sent.arrived(12).as_deref(), Some(&b"plain"[..]));
+        assert_eq!(sent.give(20, context(1), 0), Some(slots[1]));
+        // One that has not left binds its slot until its exchange is over.
+        assert_eq!(sent.give(21, context(1), 0), None);
+        sent.forget(20);
+        assert_eq!(sent.give(21, context(1), 0), Some(slots[1]));
+        // Who does not tell of deltas binds no more than so much, and not for ever.
+        for exchange in 100..200 {
+            if sent.may_send(8 << 10) {
+                sent.delta(Duration::ZERO, exchange, By::Slot(63), vec![0; 8 << 10].into());
+            }
+        }
+        assert!(!sent.may_send(8 << 10));
+        sent.expire(Duration::from_secs(1));
+        assert!(sent.may_send(8 << 10));
+    }
+
+    #[test]
+    fn a_context_that_cannot_be_kept_is_not_asked_for_again() {
+        let mut sent = Sent::default();
+        let slot = sent.give(1, context(1), 0).unwrap();
+        sent.left(slot);
+        sent.kept(1, None).unwrap();
+        assert!(sent.is_barren(&context(1), 0) && !sent.is_barren(&context(2), 0));
+        assert_eq!(sent.give(2, context(1), 0), None);
+        assert!(sent.give(3, context(2), 0).is_some());
     }
 }

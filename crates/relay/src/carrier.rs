@@ -10,6 +10,7 @@ use proto::stream::{self, Frame, Machine};
 use crate::along::Word;
 use crate::bases::{Received, Sent};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::dictionaries::Shelf;
 use crate::infoset::Texts;
 use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
@@ -74,6 +75,7 @@ pub(crate) struct Carrier {
     pub(crate) kept: Received,
     /// Halves that went as an infoset, and what the peer could not read of such.
     pub(crate) texts: Texts,
+    pub(crate) shelf: Shelf,
 }
 
 impl Carrier {
@@ -85,7 +87,7 @@ impl Carrier {
             max_exchanges: config.max_exchanges as u64,
             codecs: codec::block_codecs()
                 .map(|codec| codec.number())
-                .chain([codec::Options::DELTA.codec])
+                .chain([codec::Options::DELTA.codec, codec::Options::DICTIONARY.codec])
                 .chain(config.infoset_codecs())
                 .collect(),
             max_window_log: codec::MAX_WINDOW_LOG,
@@ -114,13 +116,22 @@ impl Carrier {
             sent: Sent::default(),
             kept: Received::default(),
             texts: Texts::default(),
+            shelf: Shelf::default(),
         }
     }
 
     /// Whether the peer reads deltas, and so knows of bases.
     pub(crate) fn knows_bases(&self) -> bool {
-        let delta = codec::Options::DELTA.codec;
-        self.machine.peer().is_some_and(|hello| hello.codecs.contains(&delta))
+        self.knows(codec::Options::DELTA)
+    }
+
+    /// Whether the peer reads what is told by dictionaries.
+    pub(crate) fn knows_dictionaries(&self) -> bool {
+        self.knows(codec::Options::DICTIONARY)
+    }
+
+    fn knows(&self, options: codec::Options) -> bool {
+        self.machine.peer().is_some_and(|hello| hello.codecs.contains(&options.codec))
     }
 
     /// Instance of the peer, once it said HELLO.

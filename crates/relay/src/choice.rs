@@ -129,7 +129,7 @@ pub(crate) enum Fit {
     Refused(&'static str),
 }
 
-const NO_BASE: &str = "the peer holds no message that it could be told by";
+const NO_BASE: &str = "the peer holds nothing that it could be told by";
 pub(crate) const SHORT: &str = "codec memory is short";
 
 impl Choice {
@@ -296,9 +296,11 @@ impl Relay {
             if options.is_infoset() {
                 return self.fit_infoset(exchange, *options, left);
             }
-            if options.is_delta() {
-                let Some(base) = &exchange.held.base else { return Fit::Refused(NO_BASE) };
-                let both = whole(subject.bytes).saturating_add(base.kept.content().len() as u64);
+            if options.wants_base() {
+                let Some(base) = exchange.held.base_of(*options) else {
+                    return Fit::Refused(NO_BASE);
+                };
+                let both = whole(subject.bytes).saturating_add(base.content().len() as u64);
                 let log = (codec::MIN_WINDOW_LOG..codec::MAX_WINDOW_LOG)
                     .find(|log| both <= 1 << log)
                     .unwrap_or(codec::MAX_WINDOW_LOG);

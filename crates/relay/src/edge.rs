@@ -388,7 +388,7 @@ pub(crate) fn codec_of(head: &HeadFrame) -> Result<codec::Options, Cause> {
     let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
     let corrupt =
         |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };
-    let is_special = options.is_delta() || options.is_infoset();
+    let is_special = options.wants_base() || options.is_infoset();
     let known = match is_special {
         true => options.check_window().and_then(|()| options.codec()),
         false => options.check(),

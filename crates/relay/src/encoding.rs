@@ -13,7 +13,7 @@ use decide::policy::{Objective, Policy};
 use decide::triage::{Message, Triage, triage};
 
 /// What is chosen among unless the operator says otherwise.
-const ARMS: [&str; 13] = [
+const ARMS: [&str; 14] = [
     "deflate:6",
     "deflate:9",
     "zstd:1",
@@ -26,10 +26,9 @@ const ARMS: [&str; 13] = [
     "xmill:1",
     "xmill:5",
     "xmill:9",
-    DELTA,
+    "delta",
+    "zstd-dictionary:19",
 ];
-/// The difference from a message before. Alone it is no choice: somebody has to bring the first.
-const DELTA: &str = "delta";
 /// What NAM's paper chose among: Zip and XMill, which had Zip inside.
 const NAM_ARMS: [&str; 2] = ["deflate:6", "xmill:1"];
 /// Most arms, with those that services name: what a choice weighs has to stay little.
@@ -95,8 +94,9 @@ impl Encoding {
         match text {
             "auto" => Ok(Self::auto()),
             "nam" => Ok(Self::nam()),
-            DELTA => Err(codec::Error::Option {
-                what: "encoding 'delta' is chosen where it fits: say 'auto'".to_owned(),
+            // Alone they are no choice: somebody has to bring the first message.
+            _ if based(text).is_some() => Err(codec::Error::Option {
+                what: format!("encoding '{text}' is chosen where it fits: say 'auto'"),
             }),
             _ => match named(text)? {
                 options if options.is_infoset() => Err(codec::Error::Option {
@@ -194,10 +194,19 @@ fn table(names: &[&str]) -> Vec<Options> {
     [Options::IDENTITY].into_iter().chain(coded).collect()
 }
 
+/// The encodings by what both ends hold.
+fn based(name: &str) -> Option<Options> {
+    match name {
+        "delta" => Some(Options::DELTA),
+        "zstd-dictionary" | "zstd-dictionary:19" => Some(Options::DICTIONARY),
+        _ => None,
+    }
+}
+
 /// Reads `NAME` or `NAME:LEVEL`.
 fn named(name: &str) -> Result<Options, codec::Error> {
-    if name == DELTA {
-        return Ok(Options::DELTA);
+    if let Some(options) = based(name) {
+        return Ok(options);
     }
     if let Some(options) = Options::INFOSET.into_iter().find(|options| options.label() == name) {
         return Ok(options);
@@ -231,6 +240,10 @@ mod tests {
         assert_eq!(some, [of("brotli:4"), of("brotli:7")]);
         assert_eq!(auto.arms().len(), before + 1);
         assert!(auto.meant_by(&names(&["lzma"])).is_err());
+        let based = auto.meant_by(&names(&["delta", "zstd-dictionary"])).unwrap();
+        assert_eq!(based, [Options::DELTA, Options::DICTIONARY]);
+        assert_eq!(auto.arms().len(), before + 1);
+        assert!(Encoding::of("delta").is_err() && Encoding::of("zstd-dictionary:19").is_err());
         auto.allow_infoset();
         auto.allow_infoset();
         assert_eq!(auto.arms().len(), before + 1 + Options::INFOSET.len());

@@ -1,6 +1,5 @@
 //! The local side's body on its way to the carrier, and the peer's on its way to the local side.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -129,7 +128,7 @@ impl Relay {
         let block = exchange.outgoing.begin_work(plain.clone(), end, last);
         exchange.has_contexts = true;
         let vocabulary = vocabulary.filter(|_| choice.options.is_infoset());
-        let base = exchange.held.base.as_ref().filter(|_| choice.options.is_delta());
+        let base = exchange.held.base_of(choice.options);
         self.outputs.push_back(Output::Work(Work {
             exchange: id,
             direction: WorkDirection::Encode,
@@ -139,7 +138,7 @@ impl Relay {
             bytes: plain,
             first: choice.begins(),
             last,
-            base: base.map(|base| Arc::clone(&base.kept)),
+            base,
             vocabulary,
         }));
     }
@@ -157,6 +156,8 @@ impl Relay {
             WorkDirection::Decode => self.decoded(now, id, block, result, cpu),
             WorkDirection::Shadow => self.shadow_done(id, result, cpu),
             WorkDirection::Keep => self.keep_done(now, block, result),
+            WorkDirection::Distil => self.distil_done(now, block, result),
+            WorkDirection::Unpack => self.unpack_done(now, block, result),
         }
     }
 

@@ -22,8 +22,9 @@ use record::event::Fact;
 use crate::Relay;
 use crate::along::Word;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output, Work, WorkDirection};
-use crate::bases::{Base, Context};
+use crate::bases::{Base, By, Context};
 use crate::config::{MAX_BASE_BYTES, MAX_KEEPS, MAX_PRINCIPALS};
+use crate::dictionaries::MOST_SAMPLE_BYTES;
 use crate::exchange::Exchange;
 use crate::receipts::Arrival;
 use crate::timers::Key;
@@ -41,35 +42,59 @@ pub(crate) struct Held {
     principal: Option<u64>,
     /// Where `base` and `slot` are good for anything.
     carrier: Option<CarrierId>,
-    /// What the outgoing half can be told by.
+    /// What the outgoing half can be told by: a message, a dictionary.
     pub(crate) base: Option<Base>,
+    dictionary: Option<Arc<Kept>>,
+    /// Of whose dictionary it may become a part.
+    context: Option<Context>,
     /// Where the peer may keep the outgoing half.
     slot: Option<u64>,
     /// The outgoing half's body, where it may be kept, or has gone as the peer may not read it.
     plain: Option<Bytes>,
-    /// The outgoing half went as a delta or an infoset.
+    /// The outgoing half went by what the carrier's ends hold, or as an infoset.
     went: bool,
+    /// What it was told by.
+    by: Option<By>,
     /// Where the incoming half may be kept.
     incoming: Option<u64>,
 }
 
 impl Held {
-    /// The half's body, where it has gone as a delta or an infoset: on another carrier that alone
-    /// may be of no use.
+    /// The half's body, where it has gone by what the carrier's ends hold, or as an infoset: on
+    /// another carrier that alone may be of no use.
     pub(crate) fn delta(&self) -> Option<&Bytes> {
         self.plain.as_ref().filter(|_| self.went)
     }
 
+    /// What an encoding tells the outgoing half by.
+    pub(crate) fn base_of(&self, options: Options) -> Option<Arc<Kept>> {
+        match options.codec {
+            codec if codec == Options::DELTA.codec => {
+                self.base.as_ref().map(|base| Arc::clone(&base.kept))
+            }
+            codec if codec == Options::DICTIONARY.codec => self.dictionary.clone(),
+            _ => None,
+        }
+    }
+
     /// All of the outgoing half is in this block.
     pub(crate) fn note_body(&mut self, body: &Bytes) {
-        if self.slot.is_some() || self.base.is_some() {
+        let is_told = self.base.is_some() || self.dictionary.is_some();
+        if is_told || self.slot.is_some() || self.context.is_some() {
             self.plain = Some(body.clone());
         }
     }
 
     /// What the outgoing half goes in is final.
     pub(crate) fn settle(&mut self, options: Options) {
-        self.went = options.is_delta() || options.is_infoset();
+        let slot = self.base.as_ref().map(|base| By::Slot(base.slot));
+        let name = self.dictionary.as_ref().map(|kept| By::Dictionary(kept.id().short()));
+        self.by = match options.codec {
+            codec if codec == Options::DELTA.codec => slot,
+            codec if codec == Options::DICTIONARY.codec => name,
+            _ => None,
+        };
+        self.went = options.wants_base() || options.is_infoset();
     }
 
     /// The outgoing half's body is another text, which says the same.
@@ -174,8 +199,8 @@ struct Keep {
 /// Whose message it is.
 #[derive(Debug)]
 enum Way {
-    /// This side's.
-    Sent,
+    /// This side's, of whose dictionary it may become a part.
+    Sent(Option<Context>),
     /// The peer's, for this slot; its receipt waits, so that both go together.
     Received(u64, Box<Arrival>),
 }
@@ -188,7 +213,8 @@ impl Relay {
         let Some(carrier) = exchange.carrier() else { return };
         let arms = self.config.encoding.arms();
         let knows = self.carriers.get(&carrier).is_some_and(crate::carrier::Carrier::knows_bases);
-        if !knows || exchange.traits.tunnel || !arms.contains(&Options::DELTA) {
+        let has_arm = arms.iter().any(|arm| arm.wants_base());
+        if !knows || exchange.traits.tunnel || !has_arm {
             return;
         }
         let (body, whole) = exchange.outgoing.at_hand();
@@ -209,19 +235,47 @@ impl Relay {
         let Some(principal) = exchange.held.principal.filter(|_| alone) else { return };
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (class, service) = (self.class(exchange), self.service_name(exchange).to_owned());
+        let (deltas, dictionaries) = (
+            self.may_go_in(exchange, Options::DELTA),
+            self.may_go_in(exchange, Options::DICTIONARY),
+        );
         let context = Context { principal, service };
         let has_room = self.base_bytes() + bytes <= MAX_BASE_BYTES;
         let patience = 2 * self.config.connect_timeout;
-        let Some(sent) = self.carriers.get_mut(&carrier).map(|carrier| &mut carrier.sent) else {
-            return;
-        };
+        let Some(state) = self.carriers.get_mut(&carrier) else { return };
+        let dictionaries = dictionaries && state.knows_dictionaries();
+        let sent = &mut state.sent;
+        let barren = sent.is_barren(&context, class);
+        let is_sample = dictionaries && bytes <= MOST_SAMPLE_BYTES && !barren;
         sent.expire(now.saturating_sub(patience));
-        let base = sent.base(&context, class).filter(|_| sent.may_send(bytes));
-        let slot = has_room.then(|| sent.give(id.number, context, class)).flatten();
+        let may_send = sent.may_send(bytes);
+        let base = sent.base(&context, class).filter(|_| may_send && deltas);
+        let may_keep = has_room && deltas;
+        let slot = may_keep.then(|| sent.give(id.number, context.clone(), class)).flatten();
+        let dictionary = self.dictionary(carrier, &context).filter(|_| may_send && dictionaries);
+        if is_sample
+            && !base.as_ref().is_some_and(|base| base.alike)
+            && let Some(instance) = self.edge_instance(carrier)
+        {
+            self.dictionaries.missed(instance, &context);
+        }
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             let held = &mut exchange.held;
             (held.carrier, held.base, held.slot) = (Some(carrier), base, slot);
+            (held.dictionary, held.context) = (dictionary, Some(context).filter(|_| is_sample));
         }
+    }
+
+    /// Whether an encoding is among those of the exchange's service.
+    fn may_go_in(&self, exchange: &Exchange, options: Options) -> bool {
+        let only = self.service(exchange).and_then(|service| service.encodings.as_deref());
+        only.unwrap_or(self.config.encoding.arms()).contains(&options)
+    }
+
+    /// The dictionary that a carrier's peer holds for a context.
+    fn dictionary(&self, carrier: CarrierId, context: &Context) -> Option<Arc<Kept>> {
+        let instance = self.edge_instance(carrier)?;
+        self.dictionaries.of(instance, context, &self.carriers.get(&carrier)?.shelf)
     }
 
     /// A half that was made ready for another carrier goes without what that one had.
@@ -248,11 +302,9 @@ impl Relay {
         let Some(held) = self.exchanges.get(&id).map(|exchange| &exchange.held) else { return };
         let (exchange, slot) = (id.number, held.slot);
         let principal = held.principal.filter(|_| self.config.role == Role::Edge);
-        let options = self.exchanges.get(&id).and_then(|exchange| exchange.outgoing.options);
-        let base = held.base.as_ref().filter(|_| options.is_some_and(Options::is_delta));
-        let delta = held.delta().zip(base).map(|(body, base)| (base.slot, body.clone()));
-        if let (Some((slot, body)), Some(state)) = (delta, self.carriers.get_mut(&carrier)) {
-            state.sent.delta(now, exchange, slot, body);
+        let delta = held.delta().cloned().zip(held.by);
+        if let (Some((body, by)), Some(state)) = (delta, self.carriers.get_mut(&carrier)) {
+            state.sent.delta(now, exchange, by, body);
         }
         if let Some(principal) = principal {
             self.send(now, carrier, Keeping::Principal { exchange, principal }.frame());
@@ -265,11 +317,16 @@ impl Relay {
     /// All of a half has been sent: what is kept of it is made.
     pub(crate) fn keep_sent(&mut self, carrier: CarrierId, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let Some(slot) = exchange.held.slot.take() else { return };
+        let (slot, context) = (exchange.held.slot.take(), exchange.held.context.take());
         let Some(body) = exchange.held.plain.clone() else { return };
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
-        state.sent.left(slot);
-        if !self.order_keep(id, body, Keep { carrier, exchange: id.number, way: Way::Sent })
+        match slot {
+            Some(slot) => state.sent.left(slot),
+            None if context.is_none() => return,
+            None => {}
+        }
+        let way = Way::Sent(context);
+        if !self.order_keep(id, body, Keep { carrier, exchange: id.number, way })
             && let Some(state) = self.carriers.get_mut(&carrier)
         {
             state.sent.give_up(id.number);
@@ -326,10 +383,14 @@ impl Relay {
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
         match way {
             // The next may find room.
-            Way::Sent if !has_room => state.sent.give_up(exchange),
-            Way::Sent => {
+            Way::Sent(_) if !has_room => state.sent.give_up(exchange),
+            Way::Sent(context) => {
+                let sample = context.zip(kept.clone());
                 if let Err(why) = state.sent.kept(exchange, kept) {
                     self.ignore(now, carrier, "base", why);
+                }
+                if let Some(((context, kept), instance)) = sample.zip(self.edge_instance(carrier)) {
+                    self.sample(instance, &context, &kept);
                 }
             }
             Way::Received(slot, mut arrival) => {
@@ -378,8 +439,12 @@ impl Relay {
                 }
             }
             Keeping::Missing { exchange } => match state.sent.missing(exchange) {
-                Some(bytes) => {
+                Some((bytes, by)) => {
+                    if let By::Dictionary(id) = by {
+                        state.shelf.lost(id);
+                    }
                     self.send(now, carrier, Keeping::Plain { exchange, bytes }.frame());
+                    self.greet_shelf(now, carrier);
                 }
                 None => self.text_missing(now, carrier, exchange),
             },
@@ -395,6 +460,7 @@ impl Relay {
                     Err(cause) => self.refuse(now, id, &cause),
                 }
             }
+            of_dictionaries => self.shelf(now, carrier, of_dictionaries),
         }
     }
 
@@ -410,11 +476,14 @@ impl Relay {
         id: ExchangeId,
     ) -> Result<(), Cause> {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return Ok(()) };
-        if !exchange.incoming.options.is_delta() || exchange.incoming.is_awaiting_plain() {
+        if !exchange.incoming.options.wants_base() || exchange.incoming.is_awaiting_plain() {
             return Ok(());
         }
         let Some(name) = exchange.incoming.named_base()? else { return Ok(()) };
-        let base = self.carriers.get(&carrier).and_then(|carrier| carrier.kept.find(name));
+        let base = self.carriers.get(&carrier).and_then(|carrier| {
+            let of_peer = |peer| self.dictionaries.find(peer, name);
+            carrier.kept.find(name).or_else(|| carrier.peer_instance().and_then(of_peer))
+        });
         exchange.incoming.base = base.cloned();
         if exchange.incoming.base.is_none() {
             exchange.incoming.await_plain();

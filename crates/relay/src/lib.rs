@@ -12,6 +12,7 @@ mod bases;
 mod carrier;
 mod choice;
 mod config;
+mod dictionaries;
 mod edge;
 mod encoding;
 mod exchange;
@@ -46,6 +47,7 @@ use carrier::Carrier;
 use choice::Habits;
 use decide::estimate::Estimate;
 use decide::policy::{Observation, Policy};
+use dictionaries::Dictionaries;
 use exchange::Exchange;
 use keeping::{Keeps, Principals};
 use outcomes::Outcomes;
@@ -82,6 +84,7 @@ pub struct Relay {
     shadows: Shadows,
     keeps: Keeps,
     principals: Principals,
+    dictionaries: Dictionaries,
     /// What is known of the paths to peers that are not connected.
     paths: BTreeMap<String, Estimate>,
 }
@@ -114,6 +117,7 @@ impl Relay {
             shadows: Shadows::default(),
             keeps: Keeps::default(),
             principals: Principals::default(),
+            dictionaries: Dictionaries::default(),
             paths: BTreeMap::new(),
             config,
             outputs: VecDeque::new(),
@@ -231,6 +235,7 @@ impl Relay {
                     self.close_carrier(now, carrier, &format!("no HELLO within {waited} s"));
                 }
                 Key::Words(carrier) => self.send_words(now, carrier),
+                Key::Shelf(carrier) => self.tend_shelf(now, carrier),
                 Key::Dial => self.dial(now),
                 Key::Linger => {
                     self.lingered = true;
@@ -287,6 +292,7 @@ impl Relay {
     fn carrier_down(&mut self, now: Duration, id: CarrierId, reason: &str) {
         self.timers.set(Key::Carrier(id), None);
         self.timers.set(Key::Words(id), None);
+        self.timers.set(Key::Shelf(id), None);
         self.dirty.remove(&id);
         let carrier = self.carriers.remove(&id);
         if let Some(carrier) = &carrier {

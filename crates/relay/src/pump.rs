@@ -239,6 +239,7 @@ impl Relay {
         if self.shutting_down {
             self.say_goodbye(now, id);
         }
+        self.greet_shelf(now, id);
         match self.config.role {
             Role::Edge => self.edge_connected(now, hello.instance),
             Role::Gateway => self.supersede(now, id, hello.instance),

@@ -2,7 +2,6 @@
 //! first disappoints, and some encodings are made only to learn from.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -216,7 +215,7 @@ impl Relay {
         let subject = Subject { bytes: plain.len() as f64, ..choice.subject };
         let fit = self.fits(exchange, &subject).get(arm.0).copied();
         let Some(Fit::Open { options, bytes }) = fit else { return };
-        let base = exchange.held.base.as_ref().map(|base| Arc::clone(&base.kept));
+        let base = exchange.held.base_of(options);
         let vocabulary = self.vocabulary(exchange).filter(|_| options.is_infoset()).cloned();
         self.encoder_bytes += bytes;
         self.shadows.open.insert(id, Shadow { subject, arm, bytes });
@@ -229,7 +228,7 @@ impl Relay {
             decoded_len: plain.len(),
             first: true,
             last: true,
-            base: base.filter(|_| options.is_delta()),
+            base,
             vocabulary,
         }));
     }

@@ -5,6 +5,7 @@
 mod compare;
 mod judge;
 mod measure;
+mod repeat;
 mod report;
 mod trace;
 
@@ -42,6 +43,11 @@ enum Command {
     ///
     /// Example: decision compare results/nam table.tsv --markdown docs/studies/nam/disagreement.md
     Compare(compare::Arguments),
+    /// Runs messages that repeat through two relays over a virtual link, and prints their bytes
+    /// against gzip and their time against the least that it could be.
+    ///
+    /// Example: decision repeat onvif=soap/onvif tracks=cot/captures --networks satcom,los
+    Repeat(repeat::Arguments),
     /// Prints each message of a run of ours: what was chosen, expected and took, and what the path
     /// looked like; with several networks the link changes after `--each` messages.
     ///
@@ -58,6 +64,7 @@ fn main() -> Result<ExitCode> {
         }
         Command::Judge(arguments) => judge::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Repeat(arguments) => repeat::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
     }
 }

@@ -35,7 +35,12 @@ impl Kept {
     #[must_use]
     pub fn prepared(bytes: &[u8]) -> Option<Self> {
         let (id, content) = bytes.split_first_chunk()?;
-        Some(Self { id: Id(*id), content: content.into(), coders: Mutex::default() })
+        Some(Self::named(Id(*id), content))
+    }
+
+    /// Bytes whose name was made before.
+    pub(super) fn named(id: Id, content: &[u8]) -> Self {
+        Self { id, content: content.into(), coders: Mutex::default() }
     }
 
     /// What it is known by.

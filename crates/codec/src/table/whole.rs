@@ -29,16 +29,16 @@ impl Codec for Whole {
         Ok(Box::new(self.message(self.decode, settings)?))
     }
 
-    /// Deltas are of messages of a block, against another such: see [`Options::DELTA`].
+    /// What the pair codes with a base is of a block, and so is the base: see [`Options::DELTA`].
     fn encoder_bytes(&self, options: Options) -> usize {
-        match options.is_delta() {
+        match options.wants_base() {
             true => Zstd.encoder_bytes(Options { level: 19, ..options }),
             false => Limits::default().message_bytes,
         }
     }
 
     fn decoder_bytes(&self, options: Options) -> usize {
-        match options.is_delta() {
+        match options.wants_base() {
             true => Zstd.decoder_bytes(options),
             false => Limits::default().message_bytes,
         }

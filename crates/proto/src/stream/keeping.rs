@@ -1,7 +1,7 @@
 //! How both ends of a carrier come to hold the same messages, so that the next one can be told by
 //! its difference: CONTROL of kind 3.
 //!
-//! The content is one byte, which of the five it is, and integers as in the frames:
+//! The content is one byte, which of them it is, and integers as in the frames:
 //!
 //! | byte | | behind it |
 //! | --- | --- | --- |
@@ -10,9 +10,17 @@
 //! | 3 | KEPT | exchange, name of what is kept (8 bytes) |
 //! | 4 | MISSING | exchange: its half names a base that is not held, or cannot be read |
 //! | 5 | PLAIN | exchange, the half's body as it is |
+//! | 6 | OFFER | name of a dictionary (32 bytes), bytes of its parcel |
+//! | 7 | WANT | the name's first 8 bytes: send the parcel |
+//! | 8 | PART | the same 8 bytes, the parcel's next bytes |
+//! | 9 | HELD | the same 8 bytes: it is held, and may be used from now on |
 //!
 //! PRINCIPAL and KEEP come between the HEAD and the DATA of their half. A slot that is taken is
 //! given up for the new one. Nobody need keep anything: only KEPT says that it is so.
+//!
+//! A dictionary is offered again on each carrier. Its parcel is its length and a Zstandard frame
+//! without magic number; one is on its way at a time, and the last one offered is the one that PART
+//! goes on with.
 
 use bytes::Bytes;
 
@@ -51,6 +59,30 @@ pub enum Keeping {
         /// The exchange.
         exchange: u64,
     },
+    /// There is a dictionary.
+    Offer {
+        /// Its SHA-256.
+        id: [u8; 32],
+        /// Bytes of its parcel, at most [`Keeping::PARCEL_BYTES`].
+        bytes: u64,
+    },
+    /// The parcel is to be sent.
+    Want {
+        /// First bytes of the dictionary's name.
+        id: [u8; 8],
+    },
+    /// The parcel goes on.
+    Part {
+        /// First bytes of the dictionary's name.
+        id: [u8; 8],
+        /// What comes next of it.
+        bytes: Bytes,
+    },
+    /// The dictionary is held.
+    Held {
+        /// First bytes of its name.
+        id: [u8; 8],
+    },
     /// The body that could not be read, as it is; at most [`MAX_BLOCK_BYTES`].
     Plain {
         /// The exchange.
@@ -65,6 +97,8 @@ impl Keeping {
     pub const KIND: u64 = 3;
     /// Slots of each direction of a carrier.
     pub const SLOTS: u64 = 64;
+    /// Most bytes of a parcel.
+    pub const PARCEL_BYTES: u64 = 20 << 10;
 
     /// The frame.
     #[must_use]
@@ -81,6 +115,16 @@ impl Keeping {
             Self::Kept { exchange, id } => put(3, &[*exchange], id),
             Self::Missing { exchange } => put(4, &[*exchange], &[]),
             Self::Plain { exchange, bytes } => put(5, &[*exchange], bytes),
+            Self::Offer { id, bytes } => {
+                put(6, &[], id);
+                varint::encode(*bytes, &mut content);
+            }
+            Self::Want { id } => put(7, &[], id),
+            Self::Part { id, bytes } => {
+                put(8, &[], id);
+                content.extend_from_slice(bytes);
+            }
+            Self::Held { id } => put(9, &[], id),
         }
         Frame::Control(Self::KIND, content.into())
     }
@@ -89,43 +133,61 @@ impl Keeping {
     /// or a body out of bounds, bytes missing or left over.
     pub fn decode(content: &Bytes) -> Result<Self, Error> {
         let (&which, mut rest) = content.split_first().ok_or(Error::Truncated { what: WHAT })?;
-        let exchange = varint::decode(&mut rest, WHAT)?;
-        let read = match which {
-            1 => Self::Principal { exchange, principal: varint::decode(&mut rest, WHAT)? },
-            2 => {
-                let slot = varint::decode(&mut rest, WHAT)?;
-                if slot >= Self::SLOTS {
-                    let (value, limit) = (slot, Self::SLOTS - 1);
-                    return Err(Error::Limit { what: "a slot", value, limit });
-                }
-                Self::Keep { exchange, slot }
-            }
-            3 => {
-                let id = rest.split_first_chunk().ok_or(Error::Truncated { what: WHAT })?;
-                rest = id.1;
-                Self::Kept { exchange, id: *id.0 }
-            }
-            4 => Self::Missing { exchange },
-            5 => {
-                let (value, limit) = (rest.len() as u64, MAX_BLOCK_BYTES as u64);
-                if value > limit {
-                    return Err(Error::Limit { what: "a body sent again", value, limit });
-                }
-                let bytes = content.slice_ref(rest);
-                rest = &[];
-                Self::Plain { exchange, bytes }
-            }
-            _ => {
-                let value = u64::from(which);
-                return Err(Error::Peer { what: "an unknown frame about bases", value });
-            }
-        };
+        let read = Self::read(which, &mut rest, content)?;
         if !rest.is_empty() {
             let value = rest.len() as u64;
             return Err(Error::Peer { what: "bytes behind a frame about bases:", value });
         }
         Ok(read)
     }
+
+    /// Reads off the front of `rest`, which is a part of `content`.
+    fn read(which: u8, rest: &mut &[u8], content: &Bytes) -> Result<Self, Error> {
+        Ok(match which {
+            1 => Self::Principal { exchange: number(rest)?, principal: number(rest)? },
+            2 => {
+                let (exchange, value) = (number(rest)?, number(rest)?);
+                let slot = within("a slot", value, Self::SLOTS - 1)?;
+                Self::Keep { exchange, slot }
+            }
+            3 => Self::Kept { exchange: number(rest)?, id: name(rest)? },
+            4 => Self::Missing { exchange: number(rest)? },
+            5 => {
+                let exchange = number(rest)?;
+                within("a body sent again", rest.len() as u64, MAX_BLOCK_BYTES as u64)?;
+                Self::Plain { exchange, bytes: content.slice_ref(std::mem::take(rest)) }
+            }
+            6 => {
+                let (id, value) = (name(rest)?, number(rest)?);
+                Self::Offer { id, bytes: within("a parcel", value, Self::PARCEL_BYTES)? }
+            }
+            7 => Self::Want { id: name(rest)? },
+            8 => {
+                let id = name(rest)?;
+                within("a part of a parcel", rest.len() as u64, Self::PARCEL_BYTES)?;
+                Self::Part { id, bytes: content.slice_ref(std::mem::take(rest)) }
+            }
+            9 => Self::Held { id: name(rest)? },
+            _ => {
+                let value = u64::from(which);
+                return Err(Error::Peer { what: "an unknown frame about bases", value });
+            }
+        })
+    }
+}
+
+fn number(rest: &mut &[u8]) -> Result<u64, Error> {
+    varint::decode(rest, WHAT)
+}
+
+fn name<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Error> {
+    let (name, behind) = rest.split_first_chunk().ok_or(Error::Truncated { what: WHAT })?;
+    *rest = behind;
+    Ok(*name)
+}
+
+fn within(what: &'static str, value: u64, limit: u64) -> Result<u64, Error> {
+    if value <= limit { Ok(value) } else { Err(Error::Limit { what, value, limit }) }
 }
 
 #[cfg(test)]
@@ -148,7 +210,9 @@ mod tests {
         let bytes = vec![0; MAX_BLOCK_BYTES + 1].into();
         let plain = content(&Keeping::Plain { exchange: 1, bytes });
         assert!(matches!(Keeping::decode(&plain), Err(Error::Limit { .. })));
-        for which in [0, 6, 255] {
+        let parcel = content(&Keeping::Offer { id: [1; 32], bytes: Keeping::PARCEL_BYTES + 1 });
+        assert!(matches!(Keeping::decode(&parcel), Err(Error::Limit { .. })));
+        for which in [0, 10, 255] {
             assert!(Keeping::decode(&Bytes::from(vec![which, 1, 1])).is_err(), "{which}");
         }
         for keeping in [
@@ -156,6 +220,9 @@ mod tests {
             Keeping::Keep { exchange: 9, slot: 7 },
             Keeping::Kept { exchange: 9, id: [7; 8] },
             Keeping::Missing { exchange: 9 },
+            Keeping::Offer { id: [7; 32], bytes: 7 },
+            Keeping::Want { id: [7; 8] },
+            Keeping::Held { id: [7; 8] },
         ] {
             let whole = content(&keeping);
             for len in 0..whole.len() {
@@ -170,14 +237,19 @@ mod tests {
         #[test]
         fn they_come_back(
             exchange in 0..1_u64 << 62, principal in 0..1_u64 << 62, slot in 0..Keeping::SLOTS,
-            id: [u8; 8], bytes: Vec<u8>, junk: Vec<u8>,
+            id: [u8; 8], name: [u8; 32], bytes: Vec<u8>, junk: Vec<u8>,
         ) {
+            let bytes = Bytes::from(bytes);
             for keeping in [
+                Keeping::Offer { id: name, bytes: slot },
+                Keeping::Want { id },
+                Keeping::Part { id, bytes: bytes.clone() },
+                Keeping::Held { id },
                 Keeping::Principal { exchange, principal },
                 Keeping::Keep { exchange, slot },
                 Keeping::Kept { exchange, id },
                 Keeping::Missing { exchange },
-                Keeping::Plain { exchange, bytes: bytes.into() },
+                Keeping::Plain { exchange, bytes },
             ] {
                 prop_assert_eq!(Keeping::decode(&content(&keeping)).unwrap(), keeping);
             }

@@ -1,6 +1,8 @@
 //! Messages told by those before: what gets smaller, who never meets whom, and what happens to a
 //! message whose base is gone.
 
+mod dictionaries;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -9,7 +11,7 @@ use proto::stream::Keeping;
 use record::event::Fact;
 
 use super::*;
-use crate::bases::{Context, Sent};
+use crate::bases::{By, Context, Sent};
 use crate::keeping::Principals;
 
 /// One of two relays, with what its shell would keep.
@@ -57,6 +59,8 @@ struct Pair {
     answer: Vec<u8>,
     media: &'static str,
     todo: VecDeque<(Role, Input)>,
+    /// Which service's settings count.
+    service: Option<usize>,
     /// The gateway's bytes are held back.
     held: Option<Vec<(Role, Input)>>,
     /// There is no room left when a message is to be kept.
@@ -65,13 +69,30 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let edge = End::new(Config::new(Role::Edge, 1));
-        let gateway = End::new(Config::new(Role::Gateway, 2));
+        Self::with(&Config::new(Role::Edge, 0), None)
+    }
+
+    /// A pair of which both ends have these settings.
+    fn with(config: &Config, service: Option<usize>) -> Self {
+        let end = |role, instance| End::new(Config { role, instance, ..config.clone() });
+        let (edge, gateway) = (end(Role::Edge, 1), end(Role::Gateway, 2));
         let (answer, todo) = (Vec::new(), VecDeque::new());
         let (now, carrier, media) = (ms(0), CarrierId(0), "text/xml");
         let (sent, pieces, held, full) = ([0; 2], [0; 2], None, false);
-        let mut pair =
-            Self { edge, gateway, carrier, now, sent, pieces, answer, media, todo, held, full };
+        let mut pair = Self {
+            edge,
+            gateway,
+            carrier,
+            now,
+            sent,
+            pieces,
+            answer,
+            media,
+            todo,
+            held,
+            service,
+            full,
+        };
         pair.tell(Role::Edge, Input::Wake);
         pair
     }
@@ -141,6 +162,9 @@ impl Pair {
         let bytes = self.answer.clone().into();
         let role = Role::Gateway;
         self.todo.push_back((role, Input::Head { exchange, head, end: false }));
+        if let Some(service) = self.service {
+            self.todo.push_back((role, Input::Service { exchange, service }));
+        }
         self.todo.push_back((role, Input::Data { exchange, bytes }));
         self.todo.push_back((role, Input::End { exchange, trailers: Vec::new() }));
     }
@@ -150,12 +174,12 @@ impl Pair {
         let (carrier, full) = (self.carrier, self.full);
         let end = self.end(role);
         let result = match work.direction {
-            WorkDirection::Keep => {
-                if full {
+            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
+                if full && work.direction == WorkDirection::Keep {
                     let filler = Arc::new(Kept::new(vec![0; config::MAX_BASE_BYTES]));
                     end.relay.carriers.get_mut(&carrier).unwrap().kept.keep(0, filler);
                 }
-                work.keep()
+                work.alone()
             }
             WorkDirection::Shadow => work
                 .encoder()
@@ -214,12 +238,26 @@ impl Pair {
         }
         let end = body.is_empty();
         self.tell(Role::Edge, Input::Head { exchange, head: request(method, &fields), end });
+        if let Some(service) = self.service {
+            self.tell(Role::Edge, Input::Service { exchange, service });
+        }
         self.tell(Role::Edge, Input::Credit { exchange, bytes: 1 << 20 });
         if !end {
             let bytes = Bytes::copy_from_slice(body);
             self.tell(Role::Edge, Input::Data { exchange, bytes });
             self.tell(Role::Edge, Input::End { exchange, trailers: Vec::new() });
         }
+    }
+
+    /// Nothing happens for some seconds; bytes that each side transmitted meanwhile.
+    fn rests(&mut self, seconds: u64) -> [usize; 2] {
+        let before = self.sent;
+        for _ in 0..seconds {
+            self.now += ms(1000);
+            self.tell(Role::Edge, Input::Wake);
+            self.tell(Role::Gateway, Input::Wake);
+        }
+        [self.sent[0] - before[0], self.sent[1] - before[1]]
     }
 
     /// What the receiver of a role's halves holds is gone.
@@ -270,7 +308,7 @@ fn messages_that_repeat_are_told_by_those_before_in_both_directions() {
         panic!("{:?}", pair.edge.facts)
     };
     let why = decision.forbidden.iter().find(|one| one.encoding == "delta").unwrap();
-    assert!(why.why.contains("holds no message"), "{why:?}");
+    assert!(why.why.contains("holds nothing"), "{why:?}");
 }
 
 /// On a link that loses one packet in twenty each packet more is one more that what is behind it
@@ -424,7 +462,7 @@ fn what_is_sent_again_on_the_same_carrier_counts_once() {
     let base = sent.base(&context, 1).unwrap();
     for _ in 0..100 {
         assert!(sent.may_send(100 << 10));
-        sent.delta(ms(1), 6, base.slot, vec![0; 100 << 10].into());
+        sent.delta(ms(1), 6, By::Slot(base.slot), vec![0; 100 << 10].into());
     }
     sent.arrived(6);
     // Nothing binds the base any more.

@@ -165,7 +165,7 @@ impl Pair {
         let mut out = Vec::new();
         let mut bytes = work.bytes.to_vec();
         let result = match work.direction {
-            WorkDirection::Keep => work.keep(),
+            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => work.alone(),
             WorkDirection::Shadow | WorkDirection::Encode => work
                 .encoder()
                 .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
