@@ -42,8 +42,8 @@ impl Word {
 }
 
 impl Relay {
-    /// Sends a word with the next frame, or alone after a round trip: nothing that comes before then
-    /// could have known of it.
+    /// Sends a word with the next frame, or alone after a round trip: nothing that comes before
+    /// that could have known of it.
     pub(crate) fn send_along(&mut self, now: Duration, id: CarrierId, word: Word) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.words.push(word);
