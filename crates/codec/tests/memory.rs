@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Tests.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use longwire_codec::{Limits, Options, exi};
 
@@ -188,4 +188,36 @@ fn a_kept_decoder_stays_small() {
     let held = (held_bytes() - before).unsigned_abs();
     println!("exi: {held} held");
     assert!(held < 20 << 20, "{held}");
+}
+
+/// Texts of a block of channels are held once, also for who wants strings.
+#[test]
+fn a_block_of_values_is_held_once() {
+    let _turn = TURN.lock();
+    let xsd = b"<s:schema xmlns:s='http://www.w3.org/2001/XMLSchema'><s:element name='a'>\
+        <s:simpleType><s:list itemType='s:int'/></s:simpleType></s:element></s:schema>";
+    let limits = Limits::default();
+    let document = exi::schema::Document { location: "", bytes: xsd };
+    let schema = exi::Schema::parse(&[document], &mut |_, _| None, &limits).unwrap();
+    let options =
+        exi::Options { alignment: exi::Alignment::PreCompression, ..exi::Options::default() };
+    let grammars = Arc::new(schema.grammars(&options, &limits).unwrap());
+    // As much as a buffer that grows by doubling has room for.
+    let text = "1234567 ".repeat((8 << 20) / 8 - 1);
+    let xml = format!("<a>{text}1</a>");
+    let stream = exi::encode(xml.as_bytes(), &options, Some(&grammars), &limits).unwrap();
+    let mut length = 0;
+    let held = peak(|| {
+        let resolve = Box::new(|_: &exi::Options| Ok(Some(grammars.clone())));
+        let mut decoder = exi::Decoder::new(&options, resolve, &limits);
+        decoder.push(&stream, true).unwrap();
+        while let Some(event) = decoder.next().unwrap() {
+            if let exi::Event::Characters(text) = event {
+                length += text.len();
+            }
+        }
+    });
+    println!("exi: {held} held for {length}");
+    assert_eq!(length, text.len() + 1);
+    assert!(held < stream.len() + length * 7 / 4, "{held}");
 }

@@ -255,13 +255,24 @@ impl Core {
         }
     }
 
-    /// Has the last event's value looked at, if it was not yet, so that it is a string.
+    /// Has the value of the last event, which was read ahead, looked at, if it was not yet, so that
+    /// it is a string.
     #[inline(always)]
     pub(crate) fn look(&mut self) {
         let value = self.value();
         if value.is_own() {
             self.ahead.look(value, &self.scratch);
         } else if !self.tables.values.was_looked_at(value) {
+            self.tables.values.look();
+        }
+    }
+
+    /// The same of an event that was not read ahead: its own text is looked at where it is, since
+    /// beside it may be those of all the block.
+    #[inline]
+    pub(crate) fn look_in_table(&mut self) {
+        let value = self.value();
+        if !value.is_own() && !self.tables.values.was_looked_at(value) {
             self.tables.values.look();
         }
     }
@@ -304,7 +315,6 @@ impl Core {
         }
         if self.plan.is_none() {
             self.scratch.clear();
-            self.ahead.forget_strings();
         }
         self.ahead.clear();
         let scratch = self.scratch.len();
@@ -670,6 +680,7 @@ impl Core {
 
     /// So many strings, with a byte of zero between them, which XML does not have.
     fn strings(&mut self, count: usize, from: &mut Reader) -> Result<Span, Fault> {
+        self.ahead.stop();
         let begin = self.scratch.len();
         for at in 0..count {
             if at > 0 {

@@ -358,11 +358,11 @@ impl<'r> Decoder<'r> {
     #[inline(always)]
     fn item(&mut self, look: bool) -> Result<bool, Error> {
         let Some(core) = self.core.as_mut().filter(|_| self.straight) else {
-            let found = self.item_of_block();
-            if let Some(core) = self.core.as_mut().filter(|_| look) {
-                core.look();
+            let found = self.item_of_block()?;
+            if let Some(core) = self.core.as_mut().filter(|_| found && look) {
+                core.look_in_table();
             }
-            return found;
+            return Ok(found);
         };
         if !core.take() {
             let mut from = Reader::new(&self.data, self.at, self.aligned);

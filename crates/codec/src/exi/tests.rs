@@ -3,6 +3,7 @@
 mod canonical;
 mod kept;
 mod kept_decoder;
+mod pieces;
 mod profile;
 mod schemas;
 

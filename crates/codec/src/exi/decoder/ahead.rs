@@ -14,6 +14,8 @@ pub(super) struct Ahead {
     events: Box<[(Item, Span); EVENTS]>,
     /// How many there are.
     count: usize,
+    /// How many there may be in this batch.
+    most: usize,
     /// How many of them were handed out.
     taken: usize,
     /// What comes behind them.
@@ -27,6 +29,7 @@ impl Ahead {
         Self {
             events: Box::new([(Item::End, Span::default()); EVENTS]),
             count: 0,
+            most: EVENTS,
             taken: 0,
             fault: None,
             strings: String::new(),
@@ -58,6 +61,11 @@ impl Ahead {
             *place = (item, value);
             self.count += 1;
         }
+    }
+
+    /// The next event is the last of its batch: who writes it may refuse it, and says where.
+    pub(super) fn stop(&mut self) {
+        self.most = 0;
     }
 
     /// Hands out the newest event.
@@ -125,7 +133,11 @@ impl Core {
         self.scratch.clear();
         self.ahead.forget_strings();
         self.ahead.clear();
-        while self.ahead.count < EVENTS && self.scratch.len() <= BYTES && self.rule != ENDED {
+        self.ahead.most = EVENTS;
+        while self.ahead.count < self.ahead.most
+            && self.scratch.len() <= BYTES
+            && self.rule != ENDED
+        {
             let begin = from.at;
             if let Err(fault) = self.event(from) {
                 // What was read behind the end was zeros: no reason to complain about it.

@@ -92,7 +92,6 @@ impl Core {
             plan.clear();
         }
         self.scratch.clear();
-        self.ahead.forget_strings();
         self.tables.values.compact()?;
         self.check()
     }
