@@ -205,7 +205,8 @@ fn a_window_over_the_limit_opens_nothing_whatever_the_codec() {
             let (mut relay, mut peer) = gateway();
             let Frame::Head(head) = head_frame(5, codec.codec, false) else { unreachable!() };
             let head = Frame::Head(stream::Head { window_log, ..head });
-            let data = Frame::Data(Data { uncoded: false, ..block(5, b"123456789") });
+            let block = block(5, b"123456789");
+            let data = Frame::Data(Data { uncoded: false, end: true, ..block });
             let outputs = peer.sends(&mut relay, ms(0), CARRIER, &[head, data]);
             assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]), "{codec:?}");
             assert_eq!((relay.is_idle(), relay.load().codec_bytes), (true, 0), "{window_log}");
