@@ -426,3 +426,28 @@ fn an_arm_that_is_as_expected_is_looked_at_once() {
     }
     assert_eq!(looked, 1);
 }
+
+#[test]
+fn a_length_that_nobody_looked_at_is_not_known() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let [(long, long_bytes), (short, short_bytes)] =
+        [(4.3e6, 200_000.0), (430e3, 30_000.0)].map(|(bytes, coded)| (xml(bytes), coded));
+    let look = |learned: &mut Learned, subject: &Subject, bytes| {
+        learn(learned, subject, Arm(2), Seen { bytes, ..Seen::default() });
+    };
+    let known = |learned: &Learned, subject: &Subject| {
+        learned.models().expect(subject, Arm(2)).unwrap().unsure < 0.15
+    };
+    look(&mut learned, &long, long_bytes);
+    assert!(known(&learned, &long) && !known(&learned, &short));
+    look(&mut learned, &short, short_bytes);
+    assert!(known(&learned, &long) && known(&learned, &short));
+    for _ in 0..3 {
+        look(&mut learned, &long, long_bytes);
+        look(&mut learned, &short, short_bytes);
+    }
+    for (subject, bytes) in [(long, long_bytes), (short, short_bytes)] {
+        let found = learned.models().expect(&subject, Arm(2)).unwrap();
+        assert!((found.bytes / bytes - 1.0).abs() < 0.05, "{found:?}");
+    }
+}
