@@ -33,8 +33,8 @@ impl Speed {
 /// What is expected of an arm before it was seen at work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    /// Coefficients of the logarithm of the share that is left; see [`size_features`], of whose last
-    /// nothing is expected.
+    /// Coefficients of the logarithm of the share that is left; see [`size_features`], of whose
+    /// last nothing is expected.
     pub size: [f64; 4],
     /// Bytes that it adds to a message that does not compress at all.
     pub overhead_bytes: f64,
@@ -50,8 +50,8 @@ impl Prior {
         Self { size: [0.0; 4], overhead_bytes: 0.0, encode: Speed::NONE, decode: Speed::NONE };
 }
 
-/// Heads beyond which nobody knows beforehand how a message compresses for being longer: some codecs
-/// look back no further, and messages that repeat themselves do so for ever.
+/// Heads beyond which nobody knows beforehand how a message compresses for being longer: some
+/// codecs look back no further, and messages that repeat themselves do so for ever.
 const MOST_HEADS: f64 = 16.0;
 /// Times that length from which on it makes no difference.
 const MOST_BEYOND: f64 = 4096.0;
