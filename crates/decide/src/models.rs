@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::arm::{Arm, Prior, Speed, size_features, time_features};
+use crate::arm::{Arm, Prior, SIZE_FEATURES, Speed, size_features, time_features};
 use crate::regression::{MOST_FIGURE, Prediction, Recursive};
 use crate::state::{Error, Reader, State, Writer};
+
+/// Features of sizes, or their coefficients.
+type Sizes = [f64; SIZE_FEATURES];
 
 /// Classes that are known at once; beyond it the one longest unused goes.
 const MOST_CLASSES: usize = 256;
 /// What an observation of sizes and times weighs after the next one.
 const FORGETTING: f64 = 0.995;
 /// How far the prior's coefficients of sizes may be off, for an arm that nobody has seen.
-const SIZE_SPREAD: [f64; 4] = [0.5, 0.4, 0.15, 0.15];
+const SIZE_SPREAD: Sizes = [0.5, 0.4, 0.15, 0.15, 0.1];
 /// The same for a class, of an arm that other classes have taught.
-const CLASS_SIZE_SPREAD: [f64; 4] = [0.35, 0.3, 0.1, 0.1];
+const CLASS_SIZE_SPREAD: Sizes = [0.35, 0.3, 0.1, 0.1, 0.1];
 /// Scatter of the logarithm of sizes within a class.
 const SIZE_DEVIATION: f64 = 0.12;
 /// How far coefficients of times may be off.
@@ -26,13 +29,13 @@ const LEAST_S: f64 = 1e-7;
 /// The regressions of one arm.
 #[derive(Clone, Debug)]
 struct Model {
-    size: Recursive<4>,
+    size: Recursive<SIZE_FEATURES>,
     encode: Recursive<3>,
     decode: Recursive<3>,
 }
 
 /// Regressions of a class, from what is expected of it.
-fn class_sizes(expected: [f64; 4]) -> Recursive<4> {
+fn class_sizes(expected: Sizes) -> Recursive<SIZE_FEATURES> {
     Recursive::new(expected, CLASS_SIZE_SPREAD, SIZE_DEVIATION, FORGETTING)
 }
 
@@ -42,8 +45,10 @@ fn fresh_times(expected: [f64; 3]) -> Recursive<3> {
 
 impl Model {
     fn of(prior: &Prior) -> Self {
+        let [one, little, product, long] = prior.size;
+        let expected = [one, little, product, long, 0.0];
         Self {
-            size: Recursive::new(prior.size, SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
+            size: Recursive::new(expected, SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
             encode: fresh_times([0.0; 3]),
             decode: fresh_times([0.0; 3]),
         }
@@ -111,7 +116,7 @@ impl<const N: usize> Shared<N> {
 #[derive(Clone, Debug)]
 struct Class {
     arms: Vec<Model>,
-    sizes: Shared<4>,
+    sizes: Shared<SIZE_FEATURES>,
     /// Encoding and decoding apart: another processor does the one than the other.
     encoding: Shared<3>,
     decoding: Shared<3>,
@@ -132,7 +137,7 @@ impl Class {
         }
     }
 
-    fn observe(&mut self, arm: usize, sizes: &[f64; 4], times: &[f64; 3], offs: &Offs) {
+    fn observe(&mut self, arm: usize, sizes: &Sizes, times: &[f64; 3], offs: &Offs) {
         let Some(model) = self.arms.get_mut(arm) else { return };
         self.sizes.observe((arm, &mut model.size), class_sizes, sizes, offs.size);
         if let Some(off) = offs.encode {
@@ -230,7 +235,7 @@ impl Models {
     /// Most bytes of memory that the models take, whatever comes.
     #[must_use]
     pub fn most_bytes(&self) -> usize {
-        let arm = size_of::<Model>() + size_of::<[f64; 4]>() + 2 * size_of::<[f64; 3]>();
+        let arm = size_of::<Model>() + size_of::<Sizes>() + 2 * size_of::<[f64; 3]>();
         (MOST_CLASSES + 1) * (self.arms() * arm + size_of::<Class>() + 16)
     }
 

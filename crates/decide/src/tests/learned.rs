@@ -204,6 +204,47 @@ fn a_bad_surprise_asks_for_another_arm_if_that_pays() {
     assert_eq!(learned.again(&decision, &path, &tried, 45_000.0), Some(Arm(1)));
 }
 
+/// Over a link so fast that any coding is later than none.
+#[test]
+fn going_back_on_an_encoding_is_judged_by_what_is_wanted() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let (subject, fast) = (xml(400_000.0), path(1e11, 1e-6));
+    let mut wants = |objective| ask(&mut learned, &subject, &fast, objective, |_| true);
+    let [bytes, soon, fastest] =
+        [Objective::Bytes, Objective::Deadline(1.0), Objective::Time].map(&mut wants);
+    assert_eq!(fastest.chosen.arm, Arm::IDENTITY);
+    let [_, one, two] = fastest.candidates[..] else { panic!("{fastest:?}") };
+    // Enough for the strong one alone, but not after another.
+    let tight = wants(Objective::Deadline(two.total_s() + 0.5 * one.expected.encode_s));
+    for decision in [&bytes, &soon, &tight] {
+        assert_eq!(decision.chosen.arm, Arm(2));
+        let as_expected = learned.again(decision, &fast, &[Arm(2)], two.expected.bytes);
+        assert_eq!(as_expected, None, "{decision:?}");
+    }
+    assert_eq!(learned.again(&bytes, &fast, &[Arm(2)], 390_000.0), Some(Arm(1)));
+    assert_eq!(learned.again(&bytes, &fast, &[Arm(1), Arm(2)], 410_000.0), Some(Arm(0)));
+    assert_eq!(learned.again(&soon, &fast, &[Arm(1)], 300_000.0), Some(Arm(2)));
+    assert_eq!(learned.again(&tight, &fast, &[Arm(1)], 300_000.0), None);
+}
+
+#[test]
+fn what_may_be_smaller_is_looked_at_where_bytes_count_however_slow_it_is() {
+    let [plain, fast, slow] = priors()[..] else { unreachable!() };
+    // The slow one is not expected to be any smaller, and takes seconds for a megabyte.
+    let overhead_bytes = fast.overhead_bytes + 1.0;
+    let slow = Prior { size: fast.size, overhead_bytes, encode: speed(450e3), ..slow };
+    let mut learned = Learned::new(Models::new(vec![plain, fast, slow]));
+    let (subject, path) = (xml(400_000.0), path(100e6, 0.02));
+    let bytes = learned.models().expect(&subject, Arm(1)).unwrap().bytes;
+    let seen = Seen { bytes, ..Seen::default() };
+    (0..5).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
+    let mut looked = |objective| {
+        (0..500).any(|_| ask(&mut learned, &subject, &path, objective, |_| true).shadow.is_some())
+    };
+    assert!(!looked(Objective::Time));
+    assert!(looked(Objective::Bytes));
+}
+
 #[test]
 fn state_is_bounded_however_many_classes_come() {
     let mut learned = Learned::new(Models::new(priors()));
@@ -384,4 +425,29 @@ fn an_arm_that_is_as_expected_is_looked_at_once() {
         );
     }
     assert_eq!(looked, 1);
+}
+
+#[test]
+fn a_length_that_nobody_looked_at_is_not_known() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let [(long, long_bytes), (short, short_bytes)] =
+        [(4.3e6, 200_000.0), (430e3, 30_000.0)].map(|(bytes, coded)| (xml(bytes), coded));
+    let look = |learned: &mut Learned, subject: &Subject, bytes| {
+        learn(learned, subject, Arm(2), Seen { bytes, ..Seen::default() });
+    };
+    let known = |learned: &Learned, subject: &Subject| {
+        learned.models().expect(subject, Arm(2)).unwrap().unsure < 0.15
+    };
+    look(&mut learned, &long, long_bytes);
+    assert!(known(&learned, &long) && !known(&learned, &short));
+    look(&mut learned, &short, short_bytes);
+    assert!(known(&learned, &long) && known(&learned, &short));
+    for _ in 0..3 {
+        look(&mut learned, &long, long_bytes);
+        look(&mut learned, &short, short_bytes);
+    }
+    for (subject, bytes) in [(long, long_bytes), (short, short_bytes)] {
+        let found = learned.models().expect(&subject, Arm(2)).unwrap();
+        assert!((found.bytes / bytes - 1.0).abs() < 0.05, "{found:?}");
+    }
 }
