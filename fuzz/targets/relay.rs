@@ -4,17 +4,21 @@
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use codec::infoset::Vocabulary;
 use codec::{Decoder, Encoder};
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
 use proto::bhttp::{Request, Response};
-use proto::stream::{Abort, Data, Frame, Head as FrameHead, Hello, OutcomeState, Receipt};
+use proto::stream::{
+    Abort, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState, Receipt,
+};
 use relay::{
-    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Work,
-    WorkDirection,
+    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Service,
+    Work, WorkDirection,
 };
 
 /// Steps of one life; more would only take time.
@@ -22,6 +26,17 @@ const MAX_STEPS: usize = 400;
 /// What the peer calls itself.
 const PEER: u64 = 7;
 const HELD_BYTES_MAX: usize = 64 << 20;
+/// What the peer has: some for blocks, the delta, and those that give an infoset back.
+const CODECS: [u64; 8] = [0, 1, 2, 10, 11, 5, 6, 7];
+
+/// With a service whose infoset is enough, so that such halves are read.
+fn config(role: Role) -> Config {
+    let mut config = Config::new(role, 1);
+    config.encoding.allow_infoset();
+    let infoset = Vocabulary::new(None).ok().map(Arc::new);
+    config.services = vec![Service { infoset, ..Service::default() }];
+    config
+}
 
 fuzz_target!(|data: &[u8]| {
     let Some((&role, script)) = data.split_first() else { return };
@@ -72,7 +87,7 @@ struct Life<'a> {
 impl<'a> Life<'a> {
     fn new(role: Role, script: &'a [u8]) -> Self {
         Self {
-            relay: Relay::new(Config::new(role, 1)),
+            relay: Relay::new(config(role)),
             role,
             now: Duration::ZERO,
             wake_at: None,
@@ -139,7 +154,7 @@ impl<'a> Life<'a> {
             instance: PEER,
             initial_credit: 1 + 1024 * self.number(),
             max_exchanges: self.number(),
-            codecs: vec![0, 1, 2],
+            codecs: CODECS.to_vec(),
             max_window_log: 20,
         };
         self.frame(&Frame::Hello(hello));
@@ -165,6 +180,7 @@ impl<'a> Life<'a> {
             delivered_bytes_per_s: u64::from(number()) << 16,
             app_limited: number() % 2 == 0,
             segments_out: number() << 24,
+            bytes_out: u64::from(number()) << 30,
             retransmitted: number(),
             duplicates: number(),
             window_segments: number(),
@@ -184,7 +200,7 @@ impl<'a> Life<'a> {
                     Role::Edge => response(200).encode(&mut head),
                     Role::Gateway => request(end).encode(&mut head),
                 }
-                let codec = self.number() % 3;
+                let codec = CODECS[usize::from(self.byte().unwrap_or(0)) % CODECS.len()];
                 let window_log = if codec == 0 { 0 } else { 15 };
                 Frame::Head(FrameHead { exchange, codec, window_log, end, head: head.into() })
             }
@@ -200,7 +216,7 @@ impl<'a> Life<'a> {
             8 => Frame::Outcome(exchange, outcome(self.number())),
             9 => Frame::Trailers(exchange, Vec::new()),
             10 => Frame::Interim(exchange, 100),
-            _ => match self.number() % 4 {
+            _ => match self.number() % 6 {
                 0 => Frame::GoAway,
                 1 => Frame::Control(self.number(), self.bytes()),
                 2 => {
@@ -210,10 +226,27 @@ impl<'a> Life<'a> {
                     let (decode, tail) = (micros(self.number()), micros(self.number()));
                     Receipt { exchange, bytes, spread, decode, tail, held_up }.frame()
                 }
+                3 => LastWord { requests: self.number() % 8 }.frame(),
+                4 => self.keeping(exchange).frame(),
                 _ => Frame::Ping(self.number()),
             },
         };
         self.frame(&frame);
+    }
+
+    fn keeping(&mut self, exchange: u64) -> Keeping {
+        let id = [self.byte().unwrap_or(0); 8];
+        match self.number() % 9 {
+            0 => Keeping::Principal { exchange, principal: self.number() % 3 },
+            1 => Keeping::Keep { exchange, slot: self.number() % Keeping::SLOTS },
+            2 => Keeping::Kept { exchange, id },
+            3 => Keeping::Missing { exchange },
+            4 => Keeping::Offer { id: [id[0]; 32], bytes: self.number() },
+            5 => Keeping::Want { id },
+            6 => Keeping::Part { id, bytes: self.bytes() },
+            7 => Keeping::Held { id },
+            _ => Keeping::Plain { exchange, bytes: self.bytes() },
+        }
     }
 
     fn local_head(&mut self) {
@@ -223,6 +256,8 @@ impl<'a> Life<'a> {
                 let exchange = self.relay.next_exchange();
                 let head = Head::Request(request(end));
                 self.open.insert(exchange, Local { sent_end: end, ..Local::default() });
+                let client = format!("client {}", self.number() % 3);
+                self.input(Input::Client { exchange, client });
                 self.input(Input::Head { exchange, head, end });
             }
             Role::Gateway => {
@@ -358,6 +393,9 @@ impl<'a> Life<'a> {
         }
         let result = match work.direction {
             WorkDirection::Shadow => encode(&mut Contexts::default(), work),
+            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
+                work.alone().map(Vec::from)
+            }
             WorkDirection::Encode => encode(contexts, work),
             WorkDirection::Decode => decode(contexts, work),
         };
@@ -373,7 +411,7 @@ impl<'a> Life<'a> {
 
 fn encode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error> {
     if contexts.encoder.is_none() {
-        contexts.encoder = Some(work.options.encoder()?);
+        contexts.encoder = Some(work.encoder()?);
     }
     let (mut out, encoder) = (Vec::new(), contexts.encoder.as_mut().expect("just made"));
     encoder.encode(&work.bytes, work.last, &mut out).map(|()| out)
@@ -381,7 +419,7 @@ fn encode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error>
 
 fn decode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error> {
     if contexts.decoder.is_none() {
-        contexts.decoder = Some(work.options.decoder()?);
+        contexts.decoder = Some(work.decoder()?);
     }
     let (mut out, decoder) = (Vec::new(), contexts.decoder.as_mut().expect("just made"));
     decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out).map(|()| out)

@@ -61,6 +61,8 @@ impl World {
         if !end {
             self.at(begins, What::ClientBegins(exchange));
         }
+        let client = format!("client {}", exchange.number % 2);
+        self.tell(edge, Input::Client { exchange, client });
         self.tell(edge, Input::Head { exchange, head, end });
         if self.client(exchange).fate.is_none() {
             self.client_may_take(exchange, credit);

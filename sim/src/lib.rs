@@ -13,6 +13,7 @@ mod origins;
 mod party;
 mod pipe;
 mod random;
+pub mod repeated;
 mod verdict;
 mod world;
 

@@ -60,14 +60,9 @@ impl World {
             CauseKind::GatewayUnreachable | CauseKind::NotForwarded => {
                 (breaks || restarts || shutdowns) && forwarded == 0
             }
-            // A request that was under way for longer than a gateway waits before it closes.
-            CauseKind::OutcomeUnknown if shutdowns && forwarded == 0 => !headed,
             CauseKind::OutcomeUnknown | CauseKind::AnswerLost => (breaks || restarts) && !headed,
             CauseKind::CarrierLost => (breaks || restarts) && headed,
-            // A gateway that took the place of another may have no room for what it is sent again.
-            CauseKind::Limit => {
-                forwarded == 0 || self.tight || (client.is_repeatable() && self.replaced)
-            }
+            CauseKind::Limit => forwarded == 0 || self.tight,
             _ => false,
         };
         assert!(possible, "{cause:?}, headed {headed}, forwarded {forwarded}: {client:?}");

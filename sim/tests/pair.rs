@@ -66,10 +66,7 @@ fn a_gateway_that_shuts_down_in_good_order_loses_nothing() {
     let report = live(0..seeds() / 4, Moods { shutdowns: true, slow: true, ..CALM });
     let failed = |cause| report.failed.get(cause).copied().unwrap_or(0);
     let refused = failed("limit") + failed("not_forwarded") + failed("gateway_unreachable");
-    // Of some that reach a gateway only after it is gone nobody can tell.
-    let untold = failed("outcome_unknown");
-    assert_eq!(report.answered + refused + untold, report.requests, "{report:?}");
-    assert!(untold * 1000 <= report.requests, "{report:?}");
+    assert_eq!(report.answered + refused, report.requests, "{report:?}");
     assert!((refused - failed("limit")) * 20 < report.requests, "{report:?}");
 }
 

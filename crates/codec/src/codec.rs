@@ -1,7 +1,12 @@
 //! The trait, the table, and how a codec is named.
 
+use std::sync::Arc;
+
+use proto::stream::MAX_BLOCK_BYTES;
+
 use crate::brotli::Brotli;
 use crate::deflate::Deflate;
+use crate::dictionary::Kept;
 use crate::identity::Identity;
 use crate::settings::{Gathered, Settings};
 use crate::xmill::Xmill;
@@ -227,6 +232,9 @@ impl Options {
     /// No coding.
     pub const IDENTITY: Self = Self { codec: 0, level: 0, window_log: 0 };
 
+    /// The difference from a message that both sides hold: for messages of a single block.
+    pub const DELTA: Self = Self { codec: 11, level: 0, window_log: MIN_WINDOW_LOG };
+
     /// Reads `NAME` or `NAME:LEVEL` of a codec for blocks, with the greatest window.
     pub fn of(text: &str) -> Result<Self, Error> {
         let (name, level) = text.split_once(':').map_or((text, None), |(n, l)| (n, Some(l)));
@@ -261,16 +269,22 @@ impl Options {
 
     /// Whether a peer may ask for this: the codec is one for blocks, the window within bounds.
     pub fn check(self) -> Result<&'static dyn Codec, Error> {
-        if self.window_log > MAX_WINDOW_LOG {
-            let what = format!("window 2^{} is over the limit 2^{MAX_WINDOW_LOG}", self.window_log);
-            return Err(Error::Option { what });
-        }
+        self.check_window()?;
         let codec = self.codec()?;
         if codec.properties().flow != Flow::Blocks {
             let what = format!("codec {} is not one for blocks", codec.name());
             return Err(Error::Option { what });
         }
         Ok(codec)
+    }
+
+    /// Refuses a window over the limit.
+    pub fn check_window(self) -> Result<(), Error> {
+        if self.window_log > MAX_WINDOW_LOG {
+            let what = format!("window 2^{} is over the limit 2^{MAX_WINDOW_LOG}", self.window_log);
+            return Err(Error::Option { what });
+        }
+        Ok(())
     }
 
     /// These options as settings of a stream.
@@ -283,10 +297,48 @@ impl Options {
         self.check()?.decoder(self)
     }
 
+    /// With a dictionary that both sides hold: for messages of a single block.
+    pub const DICTIONARY: Self = Self { codec: 10, level: 19, window_log: MIN_WINDOW_LOG };
+
+    /// Whether it is coded with what both sides hold: [`Options::DELTA`], [`Options::DICTIONARY`].
+    #[must_use]
+    pub fn wants_base(self) -> bool {
+        [Self::DELTA.codec, Self::DICTIONARY.codec].contains(&self.codec)
+    }
+
+    /// A fresh encoding context, against `base` where the codec wants one.
+    pub fn encoder_on(self, base: Option<&Arc<Kept>>) -> Result<Box<dyn Encoder>, Error> {
+        if !self.wants_base() {
+            return self.encoder();
+        }
+        let settings = Settings { level: Some(self.level), ..Self::on(base) };
+        self.codec()?.stream_encoder(&settings)
+    }
+
+    /// A fresh decoding context, against `base` where the codec wants one.
+    pub fn decoder_on(self, base: Option<&Arc<Kept>>) -> Result<Box<dyn Decoder>, Error> {
+        if !self.wants_base() {
+            return self.decoder();
+        }
+        let properties = self.codec()?.properties();
+        let decoder = Self::on(base).decoder(properties.name)?;
+        Ok(Box::new(Gathered::new(properties, decoder)))
+    }
+
+    /// Settings for messages of a block, whatever they say of their length.
+    fn on(base: Option<&Arc<Kept>>) -> Settings {
+        let output_bytes = MAX_BLOCK_BYTES as u64;
+        // An encoded block may be longer than what it stands for.
+        let message_bytes = MAX_BLOCK_BYTES + 1024;
+        let limits = Limits { output_bytes, message_bytes, ..Limits::default() };
+        Settings { dictionary: base.cloned(), limits, ..Settings::default() }
+    }
+
     /// As a person writes it: `zstd:3`.
     #[must_use]
     pub fn label(self) -> String {
         match self.codec() {
+            Ok(_) if self == Self::EXI_SCHEMA => "exi-schema".to_owned(),
             Ok(codec) if codec.levels().is_some() => format!("{}:{}", codec.name(), self.level),
             Ok(codec) => codec.name().to_owned(),
             Err(_) => format!("codec {}", self.codec),

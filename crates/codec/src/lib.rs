@@ -27,8 +27,10 @@ pub mod exi;
 mod frames;
 mod gzip;
 mod identity;
+pub mod infoset;
 mod limits;
 pub mod media;
+pub mod secrets;
 mod settings;
 mod table;
 #[cfg(test)]

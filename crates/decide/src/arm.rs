@@ -33,7 +33,8 @@ impl Speed {
 /// What is expected of an arm before it was seen at work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    /// Coefficients of the logarithm of the share that is left; see [`size_features`].
+    /// Coefficients of the logarithm of the share that is left; see [`size_features`], of whose
+    /// last nothing is expected.
     pub size: [f64; 4],
     /// Bytes that it adds to a message that does not compress at all.
     pub overhead_bytes: f64,
@@ -49,18 +50,25 @@ impl Prior {
         Self { size: [0.0; 4], overhead_bytes: 0.0, encode: Speed::NONE, decode: Speed::NONE };
 }
 
-/// Heads beyond which a message compresses no better for being longer: codecs look so far back.
+/// Heads beyond which nobody knows beforehand how a message compresses for being longer: some
+/// codecs look back no further, and messages that repeat themselves do so for ever.
 const MOST_HEADS: f64 = 16.0;
+/// Times that length from which on it makes no difference.
+const MOST_BEYOND: f64 = 4096.0;
+/// Of [`size_features`].
+pub(crate) const SIZE_FEATURES: usize = 5;
 
-/// Features of the logarithm of the share that is left of a message: 1, `l`, `l·L`, `L`, where `l`
-/// is the logarithm of the share that a fast coder leaves of the head, and `L` that of how many
-/// heads the message is long, up to a bound. The product matters: what compresses well does so the
-/// better the longer it is.
+/// Features of the logarithm of the share that is left of a message: 1, `l`, `l·L`, `L`, `M`, where
+/// `l` is the logarithm of the share that a fast coder leaves of the head, `L` that of how many
+/// heads the message is long, up to a bound, and `M` that of how many times as long as this bound
+/// it is. The product matters: what compresses well does so the better the longer it is.
 #[must_use]
-pub fn size_features(bytes: f64, head_share: f64) -> [f64; 4] {
+pub fn size_features(bytes: f64, head_share: f64) -> [f64; SIZE_FEATURES] {
     let little = head_share.clamp(0.01, 1.0).ln();
-    let long = (bytes / crate::head::HEAD_BYTES as f64).clamp(1.0, MOST_HEADS).ln();
-    [1.0, little, little * long, long]
+    let heads = bytes / crate::head::HEAD_BYTES as f64;
+    let long = heads.clamp(1.0, MOST_HEADS).ln();
+    let beyond = (heads / MOST_HEADS).clamp(1.0, MOST_BEYOND).ln();
+    [1.0, little, little * long, long, beyond]
 }
 
 /// Features of the logarithm of a time over what the prior expects.

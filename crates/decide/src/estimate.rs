@@ -25,10 +25,12 @@ const RATE_GAIN: f64 = 0.3;
 const FULL: f64 = 1.25;
 /// What clocks and schedulers add to times.
 const CLOCK_S: f64 = 1e-4;
-/// Where bounds of the rate alone are known, it may be this much more. Better too much than too
-/// little: what is left alone for it shows the rate, what is made small for the contrary never
-/// does.
+/// Where bounds of the rate alone are known, it may be this much more, unless times say how much.
+/// Better too much than too little: what is left alone for it shows the rate, what is made small
+/// for the contrary never does.
 const HOPE: f64 = 16.0;
+/// Share of an older mean round trip that an acknowledgement leaves (RFC 6298 §2).
+const RTT_KEPT: f64 = 0.875;
 /// A message's serialization tells the rate when it is at least this share of the delay.
 const PLAIN_SHARE: f64 = 0.1;
 /// Linux's least timeout beyond the round trip.
@@ -53,6 +55,9 @@ pub struct Transport {
     pub app_limited: bool,
     /// Segments with data sent, counted up (tcpi_data_segs_out).
     pub segments_out: u32,
+    /// Bytes of data sent, those sent again too, counted up (tcpi_bytes_sent); 0 where the kernel
+    /// does not tell.
+    pub bytes_out: u64,
     /// Segments sent again, counted up (tcpi_total_retrans).
     pub retransmitted: u32,
     /// Duplicates that the peer told of (tcpi_dsack_dups): sent again without need.
@@ -103,9 +108,30 @@ pub struct Estimate {
     lost: f64,
     arrived: f64,
     last: Option<Transport>,
+    /// What left since the mean round trip moved.
+    unheard: Sent,
+    /// Bytes that may have waited for one another when it moved.
+    own_bytes: f64,
     cap_bps: Option<f64>,
     /// Counts up when the path turned out to be another.
     jumps: u32,
+}
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    segments: u32,
+    bytes: u64,
+}
+
+impl Sent {
+    /// Bytes of a segment among them: the kernel reckons its rates as if all were full.
+    fn segment_bytes(self, full: f64) -> f64 {
+        if self.segments == 0 || self.bytes == 0 {
+            return full;
+        }
+        (self.bytes as f64 / f64::from(self.segments)).min(full)
+    }
 }
 
 impl Transport {
@@ -136,6 +162,8 @@ impl Estimate {
             lost: LOSS_PRIOR.0,
             arrived: LOSS_PRIOR.1,
             last: None,
+            unheard: Sent::default(),
+            own_bytes: 0.0,
             cap_bps,
             jumps: 0,
         }
@@ -201,28 +229,53 @@ impl Estimate {
     /// Takes the transport's counters, of one connection in order.
     pub fn transport(&mut self, now: Transport) {
         let before = self.last.replace(now);
+        let before = before.filter(|before| before.segments_out <= now.segments_out);
+        if let Some(before) = &before {
+            self.packets(before, &now);
+            let segments = now.segments_out - before.segments_out;
+            self.unheard.segments = self.unheard.segments.saturating_add(segments);
+            let bytes = now.bytes_out.saturating_sub(before.bytes_out);
+            self.unheard.bytes = self.unheard.bytes.saturating_add(bytes);
+        }
+        // What was told already is not told again.
+        if before.is_none_or(|before| before.rtt != now.rtt) {
+            let sent = std::mem::take(&mut self.unheard);
+            self.acknowledged(before.as_ref(), &now, sent);
+        }
+    }
+
+    /// Something came back since the counters were read before.
+    fn acknowledged(&mut self, before: Option<&Transport>, now: &Transport, sent: Sent) {
+        let path = self.path();
+        let packet_bytes = sent.segment_bytes(path.segment_bytes) + path.header_bytes;
+        if sent.segments > 0 {
+            let flight = f64::from(sent.segments.min(now.window_segments.max(1)));
+            self.own_bytes = flight * packet_bytes;
+        }
         let rtt = now.rtt.as_secs_f64();
         if rtt > 0.0 {
-            self.round_trip(rtt.min(now.min_rtt.max(Duration::from_micros(1)).as_secs_f64().max(
-                // A kernel remembers the least for minutes: a path that got longer shows in the
-                // mean.
-                rtt / JUMP,
-            )));
+            let least = now.min_rtt.max(Duration::from_micros(1)).as_secs_f64();
+            let latest = latest_rtt_s(before, now, sent).max(least);
+            // Packets that waited for those before them met no longer path.
+            let alone = latest - 8.0 * self.own_bytes / path.rate_bps;
+            // A kernel remembers the least for minutes: a path that got longer shows in the latest.
+            self.round_trip(latest.min(least.max(alone / JUMP)));
             self.queueing_s = (rtt - self.rtt_s().value).max(0.0);
         }
-        if let Some(before) = before.filter(|before| before.segments_out <= now.segments_out) {
-            self.packets(&before, &now);
-        }
-        let path = self.path();
-        let packet = (path.segment_bytes + path.header_bytes) / path.segment_bytes;
-        let bps = 8.0 * packet * now.delivered_bytes_per_s as f64;
+        let bps = 8.0 * packet_bytes * now.delivered_bytes_per_s as f64 / path.segment_bytes;
         // What is delivered is what the link can where packets wait for it; else the window or the
         // sender may have held it back.
-        if !now.app_limited && rtt > FULL * self.rtt_s().value + CLOCK_S {
-            self.exactly(bps);
-        } else {
-            self.at_least(bps);
+        let waiting = rtt - self.rtt_s().value;
+        let full = waiting > (FULL - 1.0) * self.rtt_s().value + CLOCK_S;
+        if full && !now.app_limited {
+            return self.exactly(bps);
         }
+        // All of a round trip beyond the least would be sending at the link's rate.
+        let hope = (rtt / waiting.max(CLOCK_S)).clamp(1.0, HOPE);
+        if full && self.rate_weight == 0.0 {
+            return self.guess(hope * bps);
+        }
+        self.at_least(bps, hope);
     }
 
     /// Takes how long a message took, from the first of its bytes to leave to the last to arrive.
@@ -239,13 +292,18 @@ impl Estimate {
         if seconds - delay > least {
             self.exactly(8.0 * wire / (seconds - delay));
         } else {
-            self.at_least(8.0 * wire / least);
+            let (bps, hope) = (8.0 * wire / least, least / (seconds - delay).max(least / HOPE));
+            if self.rate_weight == 0.0 {
+                // Any bound is better than what was expected of any link.
+                return self.rate(hope * bps);
+            }
+            self.at_least(bps, hope);
         }
     }
 
     /// A new connection on the same path: its counters begin again.
     pub fn reconnected(&mut self) {
-        self.last = None;
+        (self.last, self.unheard, self.own_bytes) = (None, Sent::default(), 0.0);
     }
 
     /// Takes what the peer tells of a message.
@@ -264,28 +322,33 @@ impl Estimate {
         let at = self.round_trip_count % ROUND_TRIPS;
         self.round_trips[at] = seconds;
         self.round_trip_count += 1;
-        let recent = (1..=BELIEVED_ROUND_TRIPS.min(self.round_trip_count))
-            .map(|back| self.round_trips[(self.round_trip_count - back) % ROUND_TRIPS]);
-        let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
-        recent.for_each(|one| (low, high) = (low.min(one), high.max(one)));
-        let moved = low > least * JUMP || high * JUMP < least;
+        let low = (1..=BELIEVED_ROUND_TRIPS.min(self.round_trip_count))
+            .map(|back| self.round_trips[(self.round_trip_count - back) % ROUND_TRIPS])
+            .fold(f64::INFINITY, f64::min);
+        // Nothing arrives before its time: a shorter path shows at once.
+        let moved = low > least * JUMP || seconds * JUMP < least;
         if self.round_trip_count > BELIEVED_ROUND_TRIPS && moved {
-            self.round_trips = [low; ROUND_TRIPS];
-            self.shown = false;
-            self.jumps += 1;
+            self.round_trips = [seconds.min(low); ROUND_TRIPS];
+            self.another_path();
         }
+    }
+
+    /// What was measured was of another path.
+    fn another_path(&mut self) {
+        self.shown = false;
+        (self.lost, self.arrived) = LOSS_PRIOR;
+        self.jumps += 1;
     }
 
     fn packets(&mut self, before: &Transport, now: &Transport) {
         let sent = f64::from(now.segments_out - before.segments_out);
-        if sent == 0.0 {
-            return;
-        }
-        let again = now.retransmitted.saturating_sub(before.retransmitted);
-        let needless = now.duplicates.saturating_sub(before.duplicates);
-        let lost = f64::from(again.saturating_sub(needless)).min(sent);
+        let again = f64::from(now.retransmitted.saturating_sub(before.retransmitted));
+        let needless = f64::from(now.duplicates.saturating_sub(before.duplicates));
         let kept = LOSS_FORGETTING.powf(sent);
-        self.lost = LOSS_PRIOR.0 + (self.lost - LOSS_PRIOR.0) * kept + lost;
+        let counted = (self.lost - LOSS_PRIOR.0) * kept;
+        // That it was needless shows a round trip later: what was counted as lost was not.
+        let lost = (again.min(sent) - needless).max(-counted);
+        self.lost = LOSS_PRIOR.0 + counted + lost;
         self.arrived = LOSS_PRIOR.1 + (self.arrived - LOSS_PRIOR.1) * kept + sent - lost;
     }
 
@@ -295,11 +358,19 @@ impl Estimate {
         self.rate(bps);
     }
 
-    /// The link can at least so much.
-    fn at_least(&mut self, bps: f64) {
-        let bps = if self.shown { bps } else { HOPE * bps };
+    /// The link can at least so much, and where it has not shown its rate, it may be `hope` times
+    /// that.
+    fn at_least(&mut self, bps: f64, hope: f64) {
+        let bps = if self.shown { bps } else { hope * bps };
         if bps > self.ln_rate.exp() {
             self.rate(bps);
+        }
+    }
+
+    /// Nobody has measured: this is better than what was expected of any link.
+    fn guess(&mut self, bps: f64) {
+        if bps.is_finite() && bps >= 1.0 {
+            self.ln_rate = bps.ln();
         }
     }
 
@@ -322,4 +393,13 @@ impl Estimate {
             self.rate_weight = self.rate_weight * (1.0 - RATE_GAIN) + 1.0;
         }
     }
+}
+
+/// The round trip that moved the mean from what it was to what it is, if there were as many
+/// acknowledgements as segments.
+fn latest_rtt_s(before: Option<&Transport>, now: &Transport, sent: Sent) -> f64 {
+    let mean = now.rtt.as_secs_f64();
+    let before = before.map_or(mean, |before| before.rtt.as_secs_f64());
+    let kept = RTT_KEPT.powf(f64::from(sent.segments.max(1)));
+    (mean - kept * before) / (1.0 - kept)
 }

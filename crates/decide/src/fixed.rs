@@ -18,7 +18,8 @@ impl Policy for Fixed {
         let arm = if taken { self.0 } else { Arm::IDENTITY };
         let chosen = Candidate { arm, ..plain };
         let reason = if taken { "fixed" } else { "fixed to what may not be taken" };
-        Decision { chosen, candidates: vec![chosen], shadow: None, reason }
+        let objective = request.objective;
+        Decision { chosen, objective, candidates: vec![chosen], shadow: None, reason }
     }
 
     fn again(&self, _: &Decision, _: &Path, _: &[Arm], _: f64) -> Option<Arm> {

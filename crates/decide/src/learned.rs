@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::arm::Arm;
-use crate::models::{Models, Subject};
+use crate::models::{Expected, Models, Subject};
 use crate::network::{Corrected, NetworkModel, Path};
 use crate::policy::{Candidate, Decision, Objective, Observation, Policy, Request};
 use crate::state::{self, Error, Kind, Reader, State, Writer};
@@ -12,6 +12,11 @@ use crate::state::{self, Error, Kind, Reader, State, Writer};
 /// A gain below this share of the message's time is not worth a coding, nor another than the last
 /// one, nor another try: predictions are not that good, and codecs that are warm are faster.
 const WORTHWHILE: f64 = 0.02;
+/// A codec that takes less than this share of the message's time costs nothing: what it makes
+/// clearly smaller goes in it, for the link may be slower than it seems, and is shared.
+const NOTHING: f64 = 0.005;
+/// Of a message that is clearly smaller at most so much is left.
+const CLEARLY_SMALLER: f64 = 0.9;
 /// Share of the messages' time that goes into encodings that nobody sends, off their way.
 const SHADOW_SHARE: f64 = 0.1;
 /// Most of that time saved up, or as long as the message itself takes if that is longer: a quiet
@@ -19,8 +24,9 @@ const SHADOW_SHARE: f64 = 0.1;
 const MOST_SHADOW_S: f64 = 1.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
 const OPTIMISM: f64 = 3.0;
-/// An arm whose sizes are known this well need not be looked at again.
-const KNOWN_DEVIATION: f64 = 0.15;
+/// An arm of whose sizes no more than this is unsure need not be looked at again: the rest is the
+/// messages' own scatter, which looking does not take away.
+const KNOWN: f64 = 0.15;
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
 
@@ -64,24 +70,23 @@ impl Learned {
         all: &[Candidate],
         objective: Objective,
     ) -> Option<(Candidate, &'static str)> {
-        let cost = |candidate: &Candidate| match objective {
-            Objective::Bytes => candidate.expected.bytes,
-            Objective::Deadline(seconds) if all.iter().any(|one| one.total_s() <= seconds) => {
-                if candidate.total_s() <= seconds {
-                    candidate.expected.bytes
-                } else {
-                    f64::INFINITY
-                }
-            }
-            Objective::Time | Objective::Deadline(_) => candidate.total_s(),
-        };
+        let cost = |candidate: &Candidate| objective.cost(candidate);
         let best = all.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
         let last = self.last.get(&class);
         let last = last.and_then(|last| all.iter().find(|candidate| candidate.arm == *last));
         let plain = all.iter().find(|candidate| candidate.arm == Arm::IDENTITY);
         let near = |one: &&Candidate| cost(one) <= cost(best) * (1.0 + WORTHWHILE);
         if let Some(plain) = plain.filter(near) {
-            return Some((*plain, "no coding gains enough"));
+            let free = |one: &&Candidate| {
+                near(one)
+                    && one.codec_s() < NOTHING * one.total_s()
+                    && one.expected.bytes < CLEARLY_SMALLER * plain.expected.bytes
+            };
+            let small = all.iter().filter(free).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+            return match last.filter(free).or(small) {
+                Some(small) => Some((*small, "smaller, and coding takes no time to speak of")),
+                None => Some((*plain, "no coding gains enough")),
+            };
         }
         match last.filter(near) {
             Some(last) if last.arm != best.arm => Some((*last, "as before: others gain little")),
@@ -97,22 +102,32 @@ impl Learned {
     }
 
     /// The arm that is worth looking at, if there is time for it.
-    fn shadow(&mut self, chosen: &Candidate, path: &Path, all: &[Candidate]) -> Option<Arm> {
+    fn shadow(
+        &mut self,
+        chosen: &Candidate,
+        path: &Path,
+        all: &[Candidate],
+        objective: Objective,
+    ) -> Option<Arm> {
         let most_s = chosen.total_s().max(MOST_SHADOW_S);
         self.shadow_s = (self.shadow_s + SHADOW_SHARE * chosen.total_s()).min(most_s);
+        let least = objective.cost(chosen);
         let hope = |candidate: &Candidate| {
-            let luck = (-OPTIMISM * candidate.expected.deviation).exp();
-            let bytes = candidate.expected.bytes * luck;
+            let luck = (-OPTIMISM * candidate.expected.unsure).exp();
+            let mut lucky = *candidate;
+            lucky.expected.bytes *= luck;
             // What is smaller than expected is made faster too.
-            let codec = (candidate.expected.encode_s + candidate.expected.decode_s) * luck;
-            chosen.total_s() - codec - self.network.seconds(path, bytes)
+            lucky.expected.encode_s *= luck;
+            lucky.expected.decode_s *= luck;
+            lucky.network_s = self.network.seconds(path, lucky.expected.bytes);
+            least - objective.cost(&lucky)
         };
         let worth = |candidate: &&Candidate| {
             candidate.arm != chosen.arm
                 && candidate.arm != Arm::IDENTITY
-                && candidate.expected.deviation > KNOWN_DEVIATION
+                && candidate.expected.unsure > KNOWN
                 && candidate.expected.encode_s <= most_s
-                && hope(candidate) > WORTHWHILE * chosen.total_s()
+                && hope(candidate) > WORTHWHILE * least
         };
         let value = |candidate: &Candidate| hope(candidate) / candidate.expected.encode_s;
         let found = all.iter().filter(worth).max_by(|a, b| value(a).total_cmp(&value(b)))?;
@@ -132,23 +147,33 @@ impl Policy for Learned {
         let open = request.open(self.models.arms());
         let candidates: Vec<_> =
             open.filter_map(|arm| self.candidate(subject, path, arm)).collect();
-        let Some((chosen, reason)) = self.best(subject.class, &candidates, objective) else {
+        let feasible = objective.among(&candidates);
+        let Some((chosen, reason)) = self.best(subject.class, &candidates, feasible) else {
             let network_s = self.network.seconds(path, subject.bytes);
             let chosen = Candidate::identity(subject.bytes, network_s);
-            return Decision { chosen, candidates, shadow: None, reason: "no arm" };
+            return Decision { chosen, objective, candidates, shadow: None, reason: "no arm" };
         };
         self.remember(subject.class, chosen.arm);
-        let shadow = self.shadow(&chosen, path, &candidates);
-        Decision { chosen, candidates, shadow, reason }
+        let shadow = self.shadow(&chosen, path, &candidates, feasible);
+        Decision { chosen, objective, candidates, shadow, reason }
     }
 
     fn again(&self, decision: &Decision, path: &Path, tried: &[Arm], bytes: f64) -> Option<Arm> {
         let decode_s = decision.chosen.expected.decode_s;
-        let now_s = self.network.seconds(path, bytes) + decode_s;
-        let gain = |candidate: &Candidate| now_s - candidate.total_s();
-        let open = decision.candidates.iter().filter(|one| !tried.contains(&one.arm));
-        let best = open.max_by(|a, b| gain(a).total_cmp(&gain(b)))?;
-        (gain(best) > WORTHWHILE * now_s).then_some(best.arm)
+        let now = Candidate {
+            arm: decision.chosen.arm,
+            expected: Expected { decode_s, ..Expected::unchanged(bytes) },
+            network_s: self.network.seconds(path, bytes),
+        };
+        let is_tried = |one: &&Candidate| tried.contains(&one.arm);
+        let (spent, open): (Vec<&Candidate>, Vec<&Candidate>) =
+            decision.candidates.iter().partition(is_tried);
+        let spent_s = spent.iter().map(|one| one.expected.encode_s).sum();
+        let objective = decision.objective.after(spent_s);
+        let objective = objective.among(open.iter().copied().chain([&now]));
+        let cost = |one: &Candidate| objective.cost(one);
+        let best = open.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+        (cost(best) < (1.0 - WORTHWHILE) * cost(&now)).then_some(best.arm)
     }
 
     fn network_s(&self, path: &Path, bytes: f64) -> f64 {

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::arm::{Arm, Prior, Speed, size_features, time_features};
+use crate::arm::{Arm, Prior, SIZE_FEATURES, Speed, size_features, time_features};
 use crate::regression::{MOST_FIGURE, Prediction, Recursive};
 use crate::state::{Error, Reader, State, Writer};
+
+/// Features of sizes, or their coefficients.
+type Sizes = [f64; SIZE_FEATURES];
 
 /// Classes that are known at once; beyond it the one longest unused goes.
 const MOST_CLASSES: usize = 256;
 /// What an observation of sizes and times weighs after the next one.
 const FORGETTING: f64 = 0.995;
 /// How far the prior's coefficients of sizes may be off, for an arm that nobody has seen.
-const SIZE_SPREAD: [f64; 4] = [0.5, 0.4, 0.15, 0.15];
+const SIZE_SPREAD: Sizes = [0.5, 0.4, 0.15, 0.15, 0.1];
 /// The same for a class, of an arm that other classes have taught.
-const CLASS_SIZE_SPREAD: [f64; 4] = [0.35, 0.3, 0.1, 0.1];
+const CLASS_SIZE_SPREAD: Sizes = [0.35, 0.3, 0.1, 0.1, 0.1];
 /// Scatter of the logarithm of sizes within a class.
 const SIZE_DEVIATION: f64 = 0.12;
 /// How far coefficients of times may be off.
@@ -26,32 +29,85 @@ const LEAST_S: f64 = 1e-7;
 /// The regressions of one arm.
 #[derive(Clone, Debug)]
 struct Model {
-    size: Recursive<4>,
+    size: Recursive<SIZE_FEATURES>,
     encode: Recursive<3>,
     decode: Recursive<3>,
 }
 
+/// Regressions of a class, from what is expected of it.
+fn class_sizes(expected: Sizes) -> Recursive<SIZE_FEATURES> {
+    Recursive::new(expected, CLASS_SIZE_SPREAD, SIZE_DEVIATION, FORGETTING)
+}
+
+fn fresh_times(expected: [f64; 3]) -> Recursive<3> {
+    Recursive::new(expected, TIME_SPREAD, TIME_DEVIATION, FORGETTING)
+}
+
 impl Model {
     fn of(prior: &Prior) -> Self {
-        let time = || Recursive::new([0.0; 3], TIME_SPREAD, TIME_DEVIATION, FORGETTING);
+        let [one, little, product, long] = prior.size;
+        let expected = [one, little, product, long, 0.0];
         Self {
-            size: Recursive::new(prior.size, SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
-            encode: time(),
-            decode: time(),
+            size: Recursive::new(expected, SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
+            encode: fresh_times([0.0; 3]),
+            decode: fresh_times([0.0; 3]),
         }
     }
 
     /// For a class that is new: what other classes have taught.
     fn for_class(&self) -> Self {
-        let size = *self.size.coefficients();
-        let time = |of: &Recursive<3>| {
-            Recursive::new(*of.coefficients(), TIME_SPREAD, TIME_DEVIATION, FORGETTING)
-        };
         Self {
-            size: Recursive::new(size, CLASS_SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
-            encode: time(&self.encode),
-            decode: time(&self.decode),
+            size: class_sizes(*self.size.coefficients()),
+            encode: fresh_times(*self.encode.coefficients()),
+            decode: fresh_times(*self.decode.coefficients()),
         }
+    }
+}
+
+/// What the regressions of a class have in common, of all arms: how much otherwise its messages
+/// turn out than was expected. What one arm showed is to be expected of those that nobody has
+/// tried: messages that repeat themselves are shorter and faster in all of them, and a processor
+/// that is slower than at its trial is so for all.
+#[derive(Clone, Debug)]
+struct Shared<const N: usize> {
+    /// What was expected when the class was new, by arm.
+    starts: Vec<[f64; N]>,
+    off: Recursive<N>,
+}
+
+impl<const N: usize> Shared<N> {
+    fn new(starts: impl Iterator<Item = [f64; N]>, off: fn([f64; N]) -> Recursive<N>) -> Self {
+        Self { starts: starts.collect(), off: off([0.0; N]) }
+    }
+
+    /// What an arm's own regression says, and where it has seen nothing, what others showed too.
+    fn predict(&self, own: &Recursive<N>, features: &[f64; N]) -> Prediction {
+        let own_says = own.predict(features);
+        if own.weight() > 0.0 {
+            return own_says;
+        }
+        Prediction { mean: own_says.mean + self.off.predict(features).mean, ..own_says }
+    }
+
+    /// Teaches an arm's own regression, which begins with what was expected of it until now, and
+    /// the others'.
+    fn observe(
+        &mut self,
+        (arm, own): (usize, &mut Recursive<N>),
+        fresh: fn([f64; N]) -> Recursive<N>,
+        features: &[f64; N],
+        value: f64,
+    ) {
+        let Some(start) = self.starts.get(arm) else { return };
+        if own.weight() == 0.0 {
+            let mut expected = *start;
+            let more = self.off.coefficients();
+            expected.iter_mut().zip(more).for_each(|(to, more)| *to += more);
+            *own = fresh(expected);
+        }
+        own.observe(features, value);
+        let expected: f64 = start.iter().zip(features).map(|(start, of)| start * of).sum();
+        self.off.observe(features, value - expected);
     }
 }
 
@@ -60,46 +116,45 @@ impl Model {
 #[derive(Clone, Debug)]
 struct Class {
     arms: Vec<Model>,
-    /// What was expected of sizes when the class was new, by arm.
-    starts: Vec<[f64; 4]>,
-    /// How much otherwise its messages compress than was expected: what one arm showed is to be
-    /// expected of those that nobody has tried.
-    common: Recursive<4>,
+    sizes: Shared<SIZE_FEATURES>,
+    /// Encoding and decoding apart: another processor does the one than the other.
+    encoding: Shared<3>,
+    decoding: Shared<3>,
     used: u64,
 }
 
 impl Class {
     fn new(arms: &[Model], used: u64) -> Self {
+        let of = |model: fn(&Model) -> &Recursive<3>| {
+            Shared::new(arms.iter().map(|arm| *model(arm).coefficients()), fresh_times)
+        };
         Self {
             arms: arms.iter().map(Model::for_class).collect(),
-            starts: arms.iter().map(|arm| *arm.size.coefficients()).collect(),
-            common: Recursive::new([0.0; 4], CLASS_SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
+            sizes: Shared::new(arms.iter().map(|arm| *arm.size.coefficients()), class_sizes),
+            encoding: of(|arm| &arm.encode),
+            decoding: of(|arm| &arm.decode),
             used,
         }
     }
 
-    /// The logarithm of the share that an arm leaves.
-    fn size(&self, arm: usize, features: &[f64; 4]) -> Option<Prediction> {
-        let own = self.arms.get(arm)?.size.predict(features);
-        if self.arms.get(arm)?.size.weight() > 0.0 {
-            return Some(own);
+    fn observe(&mut self, arm: usize, sizes: &Sizes, times: &[f64; 3], offs: &Offs) {
+        let Some(model) = self.arms.get_mut(arm) else { return };
+        self.sizes.observe((arm, &mut model.size), class_sizes, sizes, offs.size);
+        if let Some(off) = offs.encode {
+            self.encoding.observe((arm, &mut model.encode), fresh_times, times, off);
         }
-        Some(Prediction { mean: own.mean + self.common.predict(features).mean, ..own })
+        if let Some(off) = offs.decode {
+            self.decoding.observe((arm, &mut model.decode), fresh_times, times, off);
+        }
     }
+}
 
-    fn observe_size(&mut self, arm: usize, features: &[f64; 4], ln_share: f64) {
-        let (Some(model), Some(start)) = (self.arms.get_mut(arm), self.starts.get(arm)) else {
-            return;
-        };
-        if model.size.weight() == 0.0 {
-            let mut expected = *start;
-            expected.iter_mut().zip(self.common.coefficients()).for_each(|(to, more)| *to += more);
-            model.size = Recursive::new(expected, CLASS_SIZE_SPREAD, SIZE_DEVIATION, FORGETTING);
-        }
-        model.size.observe(features, ln_share);
-        let expected: f64 = start.iter().zip(features).map(|(start, of)| start * of).sum();
-        self.common.observe(features, ln_share - expected);
-    }
+/// What an encoding turned out to be, as logarithms: the share that it left, and its times over
+/// what the priors say.
+struct Offs {
+    size: f64,
+    encode: Option<f64>,
+    decode: Option<f64>,
 }
 
 /// What is expected of an arm for a message.
@@ -109,6 +164,8 @@ pub struct Expected {
     pub bytes: f64,
     /// Deviation of the logarithm of `bytes`.
     pub deviation: f64,
+    /// The part of it that looking would take away.
+    pub unsure: f64,
     /// Seconds to encode.
     pub encode_s: f64,
     /// Seconds to decode.
@@ -119,7 +176,7 @@ impl Expected {
     /// Of bytes that are left alone.
     #[must_use]
     pub fn unchanged(bytes: f64) -> Self {
-        Self { bytes, deviation: 0.0, encode_s: 0.0, decode_s: 0.0 }
+        Self { bytes, deviation: 0.0, unsure: 0.0, encode_s: 0.0, decode_s: 0.0 }
     }
 }
 
@@ -178,7 +235,7 @@ impl Models {
     /// Most bytes of memory that the models take, whatever comes.
     #[must_use]
     pub fn most_bytes(&self) -> usize {
-        let arm = size_of::<Model>() + size_of::<[f64; 4]>();
+        let arm = size_of::<Model>() + size_of::<Sizes>() + 2 * size_of::<[f64; 3]>();
         (MOST_CLASSES + 1) * (self.arms() * arm + size_of::<Class>() + 16)
     }
 
@@ -192,20 +249,26 @@ impl Models {
         let sizes = size_features(subject.bytes, subject.head_share);
         let class = self.classes.get(&subject.class);
         let model = class.map_or(&self.arms, |class| &class.arms).get(arm.0)?;
-        let size = class.and_then(|class| class.size(arm.0, &sizes));
-        let Prediction { mean, deviation } = size.unwrap_or_else(|| model.size.predict(&sizes));
+        let Prediction { mean, deviation, unsure } = match class {
+            Some(class) => class.sizes.predict(&model.size, &sizes),
+            None => model.size.predict(&sizes),
+        };
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
         let features = time_features(subject.bytes, share);
-        let seconds = |speed: &Speed, model: &Recursive<3>| {
-            let off = model.predict(&features).mean.clamp(-6.0, 6.0).exp();
-            speed.seconds(subject.bytes).max(LEAST_S) * off
+        let seconds = |speed: &Speed, own: &Recursive<3>, shared: Option<&Shared<3>>| {
+            let off =
+                shared.map_or_else(|| own.predict(&features), |all| all.predict(own, &features));
+            speed.seconds(subject.bytes).max(LEAST_S) * off.mean.clamp(-6.0, 6.0).exp()
         };
+        let (encoding, decoding) =
+            (class.map(|class| &class.encoding), class.map(|class| &class.decoding));
         Some(Expected {
             bytes,
             deviation,
-            encode_s: seconds(&prior.encode, &model.encode),
-            decode_s: seconds(&prior.decode, &model.decode),
+            unsure,
+            encode_s: seconds(&prior.encode, &model.encode, encoding),
+            decode_s: seconds(&prior.decode, &model.decode, decoding),
         })
     }
 
@@ -225,15 +288,12 @@ impl Models {
         };
         let (encode, decode) =
             (off(seen.encode_s, &prior.encode), off(seen.decode_s, &prior.decode));
+        let offs = Offs { size: share.ln(), encode, decode };
+        if let Some(class) = self.classes.get_mut(&subject.class) {
+            class.observe(arm.0, &sizes, &times, &offs);
+        }
         if let Some(model) = self.arms.get_mut(arm.0) {
-            model.size.observe(&sizes, share.ln());
-        }
-        let mut class = self.classes.get_mut(&subject.class);
-        if let Some(class) = &mut class {
-            class.observe_size(arm.0, &sizes, share.ln());
-        }
-        for models in class.map(|class| &mut class.arms).into_iter().chain([&mut self.arms]) {
-            let Some(model) = models.get_mut(arm.0) else { continue };
+            model.size.observe(&sizes, offs.size);
             encode.into_iter().for_each(|off| model.encode.observe(&times, off));
             decode.into_iter().for_each(|off| model.decode.observe(&times, off));
         }
@@ -277,8 +337,28 @@ impl State for Model {
     }
 }
 
+/// What the regressions have in common, and what was expected of each arm.
+impl<const N: usize> State for Shared<N> {
+    fn write(&self, to: &mut Writer<'_>) {
+        self.off.write(to);
+        self.starts.iter().flatten().for_each(|&coefficient| to.f64(coefficient));
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        self.off.read(from)?;
+        for arm in from.arms() {
+            let mut skipped = [0.0; N];
+            let own = arm.and_then(|Arm(at)| self.starts.get_mut(at));
+            for coefficient in own.unwrap_or(&mut skipped) {
+                *coefficient = from.f64("a coefficient", -MOST_FIGURE..=MOST_FIGURE)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Of each arm the speeds that its times are measured against, and its models; then the classes in
-/// ascending order, each with the models of all arms.
+/// ascending order, each with the models of all arms and what these have in common.
 impl State for Models {
     fn write(&self, to: &mut Writer<'_>) {
         for (prior, model) in self.priors.iter().zip(&self.arms) {
@@ -291,11 +371,10 @@ impl State for Models {
         for (&id, class) in &self.classes {
             to.u64(id);
             to.u64(class.used);
-            class.common.write(to);
-            for (model, start) in class.arms.iter().zip(&class.starts) {
-                model.write(to);
-                start.iter().for_each(|&coefficient| to.f64(coefficient));
-            }
+            class.arms.iter().for_each(|model| model.write(to));
+            class.sizes.write(to);
+            class.encoding.write(to);
+            class.decoding.write(to);
         }
     }
 
@@ -333,17 +412,14 @@ impl Models {
             }
             before = Some(id);
             let mut class = Class::new(&self.arms, used);
-            class.common.read(from)?;
             for arm in arms {
-                let mut skipped = (Model::of(&Prior::IDENTITY).for_class(), [0.0; 4]);
-                let own = arm
-                    .and_then(|Arm(at)| Some((class.arms.get_mut(at)?, class.starts.get_mut(at)?)));
-                let (model, start) = own.unwrap_or((&mut skipped.0, &mut skipped.1));
-                model.read(from)?;
-                for coefficient in start {
-                    *coefficient = from.f64("a coefficient", -MOST_FIGURE..=MOST_FIGURE)?;
-                }
+                let mut skipped = Model::of(&Prior::IDENTITY).for_class();
+                let own = arm.and_then(|Arm(at)| class.arms.get_mut(at));
+                own.unwrap_or(&mut skipped).read(from)?;
             }
+            class.sizes.read(from)?;
+            class.encoding.read(from)?;
+            class.decoding.read(from)?;
             self.classes.insert(id, class);
         }
         Ok(())

@@ -4,7 +4,7 @@
 use crate::arm::Arm;
 use crate::models::{Expected, Seen};
 use crate::network::{NetworkModel, NoLoss, Path, Pftk};
-use crate::policy::{Candidate, Decision, Observation, Policy, Request};
+use crate::policy::{Candidate, Decision, Objective, Observation, Policy, Request};
 use crate::regression::Cubic;
 use crate::state::{self, Error, Kind, Reader, State, Writer};
 
@@ -80,19 +80,20 @@ impl Nam {
 impl Policy for Nam {
     /// The objective is time, whatever is asked for.
     fn choose(&mut self, request: &Request<'_>) -> Decision {
-        let bytes = request.subject.bytes;
+        let (bytes, objective) = (request.subject.bytes, Objective::Time);
         let path = Path { most_window: PUBLISHED_WINDOW, ..*request.path };
         let identity = Candidate::identity(bytes, Self::network_s(&path, bytes));
         if bytes <= path.segment_bytes {
-            let reason = "within a packet";
-            return Decision { chosen: identity, candidates: vec![identity], shadow: None, reason };
+            let (candidates, reason) = (vec![identity], "within a packet");
+            return Decision { chosen: identity, objective, candidates, shadow: None, reason };
         }
         let open = request.open(self.arms.len());
         let candidates: Vec<_> = open.filter_map(|arm| self.candidate(&path, arm, bytes)).collect();
         let chosen = candidates.iter().min_by(|a, b| a.total_s().total_cmp(&b.total_s()));
         let chosen = chosen.copied().unwrap_or(identity);
         let shadow = self.shadow(request, chosen.arm);
-        Decision { chosen, candidates, shadow, reason: "the least sum of three times" }
+        let reason = "the least sum of three times";
+        Decision { chosen, objective, candidates, shadow, reason }
     }
 
     fn again(&self, _: &Decision, _: &Path, _: &[Arm], _: f64) -> Option<Arm> {
@@ -134,6 +135,7 @@ impl Regressions {
         Some(Expected {
             bytes: (self.megabytes.predict(size)? * MEGABYTE).max(1.0),
             deviation: 0.0,
+            unsure: 0.0,
             encode_s: self.encode_s.predict(size)?.max(0.0),
             // A client that has sent no profile yet: nothing is known to be held against it.
             decode_s: self.decode_s.predict(size).unwrap_or(0.0).max(0.0),

@@ -29,6 +29,33 @@ impl Objective {
             Self::Deadline(_) => "expected to take the fewest bytes in time",
         }
     }
+
+    /// What can be wanted of these: a time that none keeps is missed by the least.
+    pub(crate) fn among<'a>(self, all: impl IntoIterator<Item = &'a Candidate>) -> Self {
+        let late = |one: &Candidate| self.cost(one).is_infinite();
+        if matches!(self, Self::Deadline(_)) && all.into_iter().all(late) {
+            Self::Time
+        } else {
+            self
+        }
+    }
+
+    /// What remains to be wanted when so many seconds are spent.
+    pub(crate) fn after(self, seconds: f64) -> Self {
+        match self {
+            Self::Deadline(within) => Self::Deadline(within - seconds),
+            other => other,
+        }
+    }
+
+    /// What the best has the least of; without end for what is late.
+    pub(crate) fn cost(self, one: &Candidate) -> f64 {
+        match self {
+            Self::Time => one.total_s(),
+            Self::Deadline(seconds) if one.total_s() > seconds => f64::INFINITY,
+            Self::Deadline(_) | Self::Bytes => one.expected.bytes,
+        }
+    }
 }
 
 /// What a message is to be chosen an arm for.
@@ -70,10 +97,16 @@ impl Candidate {
         Self { arm: Arm::IDENTITY, expected: Expected::unchanged(bytes), network_s }
     }
 
+    /// Seconds of the codec.
+    #[must_use]
+    pub fn codec_s(&self) -> f64 {
+        self.expected.encode_s + self.expected.decode_s
+    }
+
     /// Seconds in all.
     #[must_use]
     pub fn total_s(&self) -> f64 {
-        self.expected.encode_s + self.network_s + self.expected.decode_s
+        self.codec_s() + self.network_s
     }
 }
 
@@ -82,6 +115,8 @@ impl Candidate {
 pub struct Decision {
     /// What was chosen.
     pub chosen: Candidate,
+    /// What it was chosen by.
+    pub objective: Objective,
     /// All that were weighed, by arm: what would have been.
     pub candidates: Vec<Candidate>,
     /// An arm to encode the message with beside it, off its way, to learn from.

@@ -14,8 +14,6 @@ use serde_json::json;
 
 /// What a shell says of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
-/// Runs side by side that the expected time is reckoned with.
-const PARALLEL_EXPECTED: usize = 300;
 
 /// Run a campaign: an experiment described in one file, measured in hundreds of runs side by side.
 ///
@@ -105,7 +103,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let plan = Plan::read(&args.file, &choice)?;
     if args.list {
-        list(&plan, args.json)?;
+        list(&plan, args)?;
         return Ok(ExitCode::SUCCESS);
     }
     plan.prepare()?;
@@ -123,8 +121,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_string(),
         command: crate::command_line(),
     };
-    let (runs, expected) = (plan.runs(), minutes(plan.expected_s(PARALLEL_EXPECTED)));
-    eprintln!("{} cells, {runs} runs, about {expected} in all", plan.list().len());
+    eprintln!("{}", expected(&plan, args.parallel));
     match lab::campaign::run(&plan, &order)? {
         Ended::Complete => finish(&directory, args.json),
         Ended::Interrupted { done, runs } => {
@@ -241,10 +238,31 @@ fn facts(campaign: &Campaign, page: &Path) -> serde_json::Value {
     })
 }
 
-fn list(plan: &Plan, json: bool) -> std::io::Result<()> {
+/// How long all runs may take and what holds them up, in a line.
+fn expected(plan: &Plan, parallel: u64) -> String {
+    let all = plan.expected_here(usize::try_from(parallel).unwrap_or(PARALLEL_MAX));
+    let parts = [
+        (all.load_s, "load"),
+        (all.memory_s, "memory"),
+        (all.starts_s, "starting"),
+        (all.longest_s, "the longest run"),
+    ];
+    let parts = parts.map(|(seconds, what)| format!("{what} {}", minutes(seconds)));
+    format!(
+        "{} cells, {} runs: about {} side by side ({}); one after another {}",
+        plan.list().len(),
+        plan.runs(),
+        minutes(all.total_s()),
+        parts.join(", "),
+        minutes(all.serial_s)
+    )
+}
+
+fn list(plan: &Plan, args: &RunArgs) -> std::io::Result<()> {
     let cells = plan.list();
-    let (serial_s, expected_s) = (plan.serial_s(), plan.expected_s(PARALLEL_EXPECTED));
-    if json {
+    if args.json {
+        let all = plan.expected_here(usize::try_from(args.parallel).unwrap_or(PARALLEL_MAX));
+        let (serial_s, expected_s) = (all.serial_s, all.total_s());
         let one = |(name, repetitions, seconds): &(String, u32, f64)| {
             let (name, repetitions) = (name.as_str(), *repetitions);
             json!({"cell": name, "repetitions": repetitions, "expected_s": seconds})
@@ -257,13 +275,7 @@ fn list(plan: &Plan, json: bool) -> std::io::Result<()> {
     for (name, repetitions, seconds) in &cells {
         text += &format!("{name}  ×{repetitions}, {seconds:.0} s each\n");
     }
-    text += &format!(
-        "{} cells, {} runs; one after another {}, {PARALLEL_EXPECTED} side by side about {}\n",
-        cells.len(),
-        plan.runs(),
-        minutes(serial_s),
-        minutes(expected_s)
-    );
+    text += &format!("{}\n", expected(plan, args.parallel));
     say(&text)
 }
 

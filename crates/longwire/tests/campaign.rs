@@ -175,7 +175,11 @@ fn a_campaign_that_is_ended_goes_on_without_repeating_what_is_done() {
     // Its own results say nothing of themselves against themselves.
     let output = lab(&["compare", text(&out), text(&out), "--json"]).output().unwrap();
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(found["share"], 1.0, "{found}");
+    // What a busy machine delayed is not compared.
+    let cells = found["cells"].as_array().unwrap();
+    let too_few = found["too_few_runs"].as_array().unwrap();
+    assert_eq!(cells.len() + too_few.len(), 2, "{found}");
+    assert!(cells.iter().all(|cell| cell["contains_0"] == true), "{found}");
     // Another plan does not go into the same place, and harms nothing.
     let other = place.plan(&MANY.replace("many", "other"));
     let output = lab(&["run", text(&other), "--out", text(&out)]).output().unwrap();

@@ -204,9 +204,10 @@ fn fetch(service: &str, store: &Path, times: usize) -> Vec<Entry> {
     let gateway = ["gateway", "--allow", &allow];
     let gateway = Running::start(&[&gateway[..], &listen, &slow].concat());
     let edge = Running::start(&[&["edge", "--gateway", &gateway.1][..], &listen].concat());
-    for _ in 0..times {
+    for time in 0..times {
         let mut stream = TcpStream::connect(&edge.1).unwrap();
-        let request = format!("GET {allow}/rest/xml/10 HTTP/1.1\r\nHost: a\r\n");
+        // Another principal each time: nothing is told by what came before.
+        let request = format!("GET {allow}/rest/xml/10 HTTP/1.1\r\nHost: a\r\nCookie: {time}\r\n");
         write!(stream, "{request}Connection: close\r\n\r\n").unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();

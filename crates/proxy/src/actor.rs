@@ -38,6 +38,8 @@ pub(crate) enum Message {
     Fact(Fact),
     /// What is held now?
     Load(oneshot::Sender<relay::Load>),
+    /// What is believed of the carriers' paths?
+    Links(oneshot::Sender<Vec<relay::Link>>),
 }
 
 /// What an actor cannot do itself.
@@ -57,8 +59,14 @@ pub(crate) struct Handle {
 
 impl Handle {
     /// Edge: opens an exchange.
-    pub(crate) async fn open(&self, head: Head, end: bool, service: Option<usize>) -> Port {
-        let mailbox = Mailbox::opening(head, end, service, self.bell.clone());
+    pub(crate) async fn open(
+        &self,
+        head: Head,
+        end: bool,
+        service: Option<usize>,
+        client: String,
+    ) -> Port {
+        let mailbox = Mailbox::opening(head, end, service, client, self.bell.clone());
         let port = mailbox.port(Role::Edge);
         self.send(Message::Open(mailbox)).await;
         port
@@ -74,6 +82,13 @@ impl Handle {
         let (sender, answer) = oneshot::channel();
         self.send(Message::Load(sender)).await;
         answer.await.ok()
+    }
+
+    /// What is believed of the carriers' paths; nothing once the actor has ended.
+    pub(crate) async fn links(&self) -> Vec<relay::Link> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Links(sender)).await;
+        answer.await.unwrap_or_default()
     }
 
     /// For threads.
@@ -198,6 +213,7 @@ impl<S: Surroundings> Actor<S> {
             }
             // Who asked may have gone.
             Message::Load(answer) => drop(answer.send(self.relay.load())),
+            Message::Links(answer) => drop(answer.send(self.relay.links())),
         }
     }
 

@@ -44,7 +44,12 @@ impl Admin {
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
-    let text = admin.metrics.render(admin.load().await.unwrap_or_default());
+    let load = admin.load().await.unwrap_or_default();
+    let links = match &admin.handle {
+        Some(handle) => handle.links().await,
+        None => Vec::new(),
+    };
+    let text = admin.metrics.render(load, &links);
     ([("content-type", "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 

@@ -7,6 +7,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,8 +30,9 @@ const READ_BYTES: usize = 16 * 1024;
 const WRITE_BYTES: usize = 16 * 1024;
 /// Plain bytes TLS may hold before it has written them.
 const TLS_BUFFER_BYTES: usize = 2 * WRITE_BYTES;
-/// How long a closing carrier may take to write its last bytes and hear the other side close.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a carrier that closes waits for the other side to close too, from when its last bytes
+/// got on. A packet takes seconds on slow links.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(4);
 
 /// How the two sides know each other.
 #[derive(Clone, Debug)]
@@ -225,14 +227,26 @@ impl Carriers {
             result = self.write(carrier, writer, waiting) => match result {
                 Err(error) => format!("writing: {}", self.explain(&error)),
                 Ok(()) => {
-                    // Closing now would reset the connection under bytes still on their way.
-                    let _ = tokio::time::timeout(CLOSE_PATIENCE, read).await;
+                    self.closes(carrier, read).await;
                     "closed by this side".to_owned()
                 }
             },
         };
         drop(guard);
         reason
+    }
+
+    /// Waits for the other side to close as well, as long as the last bytes get on: to close at
+    /// once would reset the connection under them as soon as anything came.
+    async fn closes(&self, carrier: CarrierId, mut read: Pin<&mut impl Future<Output = String>>) {
+        let mut before = self.metrics.under_way(Some(carrier));
+        while tokio::time::timeout(CLOSE_PATIENCE, &mut read).await.is_err() {
+            let now = self.metrics.under_way(Some(carrier));
+            if now.left_bytes == 0 || now == before {
+                return;
+            }
+            before = now;
+        }
     }
 
     fn explain(&self, error: &io::Error) -> String {

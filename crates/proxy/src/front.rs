@@ -49,6 +49,8 @@ pub(crate) struct Connection {
     pub(crate) alive: mpsc::Sender<()>,
     /// What is known of the path to the client, where somebody wants to know.
     pub(crate) path: Mutex<Option<Estimate>>,
+    /// Address of the client, without the port: as much as is known of who asks.
+    pub(crate) client: String,
 }
 
 /// A listener with what each of its connections needs.
@@ -98,7 +100,8 @@ impl<A: Answer> Front<A> {
         let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
         let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
         let (broken, path) = (Arc::default(), Mutex::default());
-        let ours = Arc::new(Connection { socket, broken, alive, path });
+        let Ok(client) = stream.peer_addr().map(|address| address.ip().to_string()) else { return };
+        let ours = Arc::new(Connection { socket, broken, alive, path, client });
         let service = service_fn(|request| {
             let (answers, ours) = (Arc::clone(&answers), Arc::clone(&ours));
             async move { Ok::<_, Infallible>(answers.answer(request, ours).await) }

@@ -45,6 +45,8 @@ struct State {
     rung: bool,
     /// From the local side, not yet seen by the actor.
     head_out: Option<(Head, bool)>,
+    /// Who asks.
+    client_out: Option<String>,
     /// Index of the service's settings.
     service_out: Option<usize>,
     interims_out: VecDeque<u16>,
@@ -77,8 +79,15 @@ pub(crate) struct Mailbox {
 
 impl Mailbox {
     /// An exchange that the local side opens (edge): the actor names it later.
-    pub(crate) fn opening(head: Head, end: bool, service: Option<usize>, bell: Bell) -> Arc<Self> {
+    pub(crate) fn opening(
+        head: Head,
+        end: bool,
+        service: Option<usize>,
+        client: String,
+        bell: Bell,
+    ) -> Arc<Self> {
         let state = State {
+            client_out: Some(client),
             head_out: Some((head, end)),
             service_out: service,
             credit_out: WINDOW_BYTES,
@@ -134,6 +143,9 @@ impl Mailbox {
         state.rung = false;
         inputs
             .extend(state.interims_out.drain(..).map(|status| Input::Interim { exchange, status }));
+        if let Some(client) = state.client_out.take() {
+            inputs.push(Input::Client { exchange, client });
+        }
         if let Some((head, end)) = state.head_out.take() {
             inputs.push(Input::Head { exchange, head, end });
         }

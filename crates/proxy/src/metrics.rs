@@ -6,11 +6,14 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use decide::estimate::Transport;
-use record::decision::Split;
 use record::event::Fact;
-use relay::{CarrierId, Load};
+use relay::{CarrierId, Link, Load};
 
 use crate::socket;
+
+mod services;
+
+use services::Services;
 
 #[derive(Default)]
 struct Totals {
@@ -21,11 +24,8 @@ struct Totals {
     encodings: BTreeMap<String, u64>,
     limits: BTreeMap<String, u64>,
     ignored: BTreeMap<String, u64>,
-    outcomes: u64,
-    expected_s: f64,
-    actual_s: f64,
-    /// Sum of what each part of an expectation was off by, whichever way.
-    errors_s: Split,
+    tried: BTreeMap<String, u64>,
+    services: Services,
     sent_body_bytes: u64,
     sent_wire_bytes: u64,
     received_body_bytes: u64,
@@ -42,6 +42,15 @@ struct CarrierEntry {
     peer: String,
     /// A second descriptor of the socket, closed when the carrier ends.
     socket: OwnedFd,
+}
+
+/// Where the bytes of carriers are; while it changes, they get on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnderWay {
+    /// Segments sent, each counted once.
+    segments: u64,
+    /// Bytes that the other side's kernel has not acknowledged.
+    pub(crate) left_bytes: u64,
 }
 
 /// What the process counts.
@@ -72,8 +81,14 @@ impl Metrics {
             Fact::CarrierUp { .. } => totals.carriers_up += 1,
             Fact::CarrierDown { .. } => totals.carriers_down += 1,
             Fact::Started { .. } => totals.started += 1,
-            Fact::Chosen { encoding, .. } => {
+            Fact::Chosen { exchange, encoding, decision, .. } => {
                 *totals.encodings.entry(encoding.clone()).or_default() += 1;
+                if let Some(decision) = decision {
+                    if let Some(shadow) = &decision.shadow {
+                        *totals.tried.entry(shadow.clone()).or_default() += 1;
+                    }
+                    totals.services.chosen(exchange, encoding, decision);
+                }
             }
             Fact::Finished {
                 sent_body_bytes,
@@ -93,16 +108,7 @@ impl Metrics {
             Fact::Failed { cause, .. } => {
                 *totals.failed.entry(cause.clone()).or_default() += 1;
             }
-            Fact::Outcome { outcome, .. } => {
-                totals.outcomes += 1;
-                totals.expected_s += outcome.expected.total_s();
-                totals.actual_s += outcome.actual.total_s();
-                let split = &outcome.split;
-                totals.errors_s.encode_s += split.encode_s.abs();
-                totals.errors_s.decode_s += split.decode_s.abs();
-                totals.errors_s.network_s += split.network_s.abs();
-                totals.errors_s.size_s += split.size_s.abs();
-            }
+            Fact::Outcome { exchange, outcome, .. } => totals.services.came(exchange, outcome),
             Fact::Ignored { what, .. } => {
                 *totals.ignored.entry(what.clone()).or_default() += 1;
             }
@@ -130,11 +136,26 @@ impl Metrics {
         socket::tcp_info(&carriers.get(&carrier)?.socket).ok()
     }
 
+    /// How far the kernel is with what it was given of a carrier, or of all.
+    pub(crate) fn under_way(&self, only: Option<CarrierId>) -> UnderWay {
+        let mut sum = UnderWay::default();
+        for (id, entry) in &*self.carriers() {
+            if only.is_none_or(|only| only == *id)
+                && let Ok(info) = socket::tcp_info(&entry.socket)
+            {
+                sum.segments += u64::from(info.segments_out.saturating_sub(info.retransmitted));
+                sum.left_bytes += info.backlog_bytes;
+            }
+        }
+        sum
+    }
+
     /// The text that a scrape gets.
-    pub(crate) fn render(&self, load: Load) -> String {
+    pub(crate) fn render(&self, load: Load, links: &[Link]) -> String {
         let mut text = String::new();
         self.render_totals(&mut text);
         self.render_carriers(&mut text);
+        render_links(&mut text, links);
         let load = [
             ("open_exchanges", "Exchanges open.", load.exchanges),
             ("carriers", "Carriers connected.", load.carriers),
@@ -156,7 +177,6 @@ impl Metrics {
             ("direct_requests_total", "Requests that went without a gateway.", totals.direct),
             ("carriers_up_total", "Carriers that said HELLO.", totals.carriers_up),
             ("carriers_down_total", "Carriers that ended.", totals.carriers_down),
-            ("outcomes_total", "Choices whose outcome is known.", totals.outcomes),
         ];
         for (name, help, value) in plain {
             family(text, name, "counter", help);
@@ -165,6 +185,12 @@ impl Metrics {
         let labelled = [
             ("exchanges_failed_total", "Exchanges that failed.", "cause", &totals.failed),
             ("encodings_chosen_total", "Choices of encoding.", "encoding", &totals.encodings),
+            (
+                "encodings_tried_total",
+                "Encodings made beside the one chosen, only to learn from.",
+                "encoding",
+                &totals.tried,
+            ),
             ("limits_reached_total", "Bounds that were reached.", "limit", &totals.limits),
             ("ignored_total", "What peers said and was not used.", "what", &totals.ignored),
         ];
@@ -195,7 +221,7 @@ impl Metrics {
         }
         family(text, "codec_seconds_total", "counter", "Processor time of codecs.");
         sample(text, "codec_seconds_total", &[], totals.codec_s);
-        render_outcomes(text, &totals);
+        totals.services.render(text);
     }
 
     fn render_carriers(&self, text: &mut String) {
@@ -216,26 +242,59 @@ impl Metrics {
     }
 }
 
-fn render_outcomes(text: &mut String, totals: &Totals) {
-    let name = "message_seconds_total";
-    family(
-        text,
-        name,
-        "counter",
-        "Time of messages whose outcome is known, expected and measured.",
-    );
-    sample(text, name, &[("kind", "expected")], totals.expected_s);
-    sample(text, name, &[("kind", "actual")], totals.actual_s);
-    let name = "prediction_error_seconds_total";
-    family(text, name, "counter", "What expectations were off by, whichever way, by part.");
-    let errors = &totals.errors_s;
-    let parts = [
-        ("encode", errors.encode_s),
-        ("decode", errors.decode_s),
-        ("network", errors.network_s),
-        ("size", errors.size_s),
+/// A figure of a link.
+type Figure = fn(&Link) -> f64;
+
+/// What the decision goes by: each figure of each carrier's path, and what stands behind it.
+fn render_links(text: &mut String, links: &[Link]) {
+    let gauges: [(&str, &str, Figure); 4] = [
+        (
+            "link_rate_bits_per_second",
+            "Rate of the path to a carrier's peer, as it is believed to be.",
+            |link| link.figures.rate_bps.value,
+        ),
+        (
+            "link_rtt_seconds",
+            "Round trip of the path without queueing, as it is believed to be.",
+            |link| link.figures.rtt_s.value,
+        ),
+        ("link_loss_ratio", "Share of packets that the path is believed to lose.", |link| {
+            link.figures.loss.value
+        }),
+        ("link_queueing_seconds", "What packets waited in queues of late.", |link| {
+            link.figures.queueing_s
+        }),
     ];
-    parts.iter().for_each(|(part, seconds)| sample(text, name, &[("part", part)], seconds));
+    for (name, help, value) in gauges {
+        family(text, name, "gauge", help);
+        for link in links {
+            let id = link.carrier.0.to_string();
+            sample(text, name, &[("peer", &link.peer), ("carrier", &id)], value(link));
+        }
+    }
+    let name = "link_observations";
+    let help = "Observations that stand behind a figure, by weight; 0: it is only supposed.";
+    family(text, name, "gauge", help);
+    for link in links {
+        let (id, figures) = (link.carrier.0.to_string(), &link.figures);
+        // A queue is seen in the same round trips.
+        let weights = [
+            ("rate", figures.rate_bps.weight),
+            ("rtt", figures.rtt_s.weight),
+            ("loss", figures.loss.weight),
+            ("queueing", figures.rtt_s.weight),
+        ];
+        for (figure, weight) in weights {
+            let labels = [("peer", &link.peer[..]), ("carrier", &id), ("figure", figure)];
+            sample(text, name, &labels, weight);
+        }
+    }
+    let name = "link_changes_total";
+    family(text, name, "counter", "How often the path turned out to be another than before.");
+    for link in links {
+        let id = link.carrier.0.to_string();
+        sample(text, name, &[("peer", &link.peer), ("carrier", &id)], link.jumps);
+    }
 }
 
 /// Takes a carrier off the list when dropped.
@@ -274,7 +333,7 @@ fn escape(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::decision::{Direction, Outcome, Parts};
+    use record::decision::{Figure as Told, Link as Figures};
 
     use super::*;
 
@@ -290,24 +349,36 @@ mod tests {
         metrics.observe(&failed("forbidden"));
         metrics.observe(&failed("forbidden"));
         metrics.observe(&failed("odd \"name\""));
-        let parts = |network_s| Parts { network_s, ..Parts::default() };
-        metrics.observe(&Fact::Outcome {
-            exchange: String::new(),
-            direction: Direction::Response,
-            outcome: Outcome {
-                encoding: "zstd:3".to_owned(),
-                body_bytes: 1,
-                expected: parts(1.0),
-                actual: parts(0.75),
-                split: Split { network_s: -0.25, ..Split::default() },
-            },
-        });
-        let text = metrics.render(Load { exchanges: 3, ..Load::default() });
+        let text = metrics.render(Load { exchanges: 3, ..Load::default() }, &[]);
         assert!(text.contains("longwire_exchanges_failed_total{cause=\"forbidden\"} 2\n"));
         assert!(text.contains("{cause=\"odd \\\"name\\\"\"} 1\n"), "{text}");
-        assert!(text.contains("longwire_message_seconds_total{kind=\"actual\"} 0.75\n"));
-        assert!(text.contains("prediction_error_seconds_total{part=\"network\"} 0.25\n"));
         assert!(text.contains("# TYPE longwire_open_exchanges gauge\n"));
         assert!(text.contains("longwire_open_exchanges 3\n"));
+    }
+    #[test]
+    fn what_is_believed_of_a_link_stands_beside_what_is_behind_it() {
+        let figure = |value, weight| Told { value, weight };
+        let figures = Figures {
+            rate_bps: figure(250_000.0, 3.5),
+            rtt_s: figure(0.55, 8.0),
+            loss: figure(0.001, 0.0),
+            queueing_s: 0.25,
+        };
+        let (carrier, peer) = (CarrierId(7), "gate \"1\"".to_owned());
+        let link = Link { carrier, peer, figures, jumps: 2 };
+        let text = Metrics::default().render(Load::default(), &[link]);
+        for (name, more, value) in [
+            ("rate_bits_per_second", "", "250000"),
+            ("rtt_seconds", "", "0.55"),
+            ("loss_ratio", "", "0.001"),
+            ("queueing_seconds", "", "0.25"),
+            ("observations", ",figure=\"rate\"", "3.5"),
+            ("observations", ",figure=\"loss\"", "0"),
+            ("changes_total", "", "2"),
+        ] {
+            let labels = format!("peer=\"gate \\\"1\\\"\",carrier=\"7\"{more}");
+            let sample = format!("longwire_link_{name}{{{labels}}} {value}\n");
+            assert!(text.contains(&sample), "{sample}{text}");
+        }
     }
 }

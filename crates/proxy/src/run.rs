@@ -1,6 +1,7 @@
 //! What both sides do alike: binding, and ending in order.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use relay::Input;
@@ -10,11 +11,14 @@ use tokio::task::JoinHandle;
 
 use crate::Error;
 use crate::actor::{Handle, Message};
+use crate::metrics::Metrics;
 
 /// How long a shutdown waits for open exchanges.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(30);
-/// How long it then waits for carriers to write their last bytes.
-const CARRIER_PATIENCE: Duration = Duration::from_secs(3);
+/// How long it then waits for carriers to end while nothing moves on any of them.
+const CARRIER_PATIENCE: Duration = Duration::from_secs(5);
+/// The same though something moves: what carrier and kernel hold takes half a minute at 9.6 kbit/s.
+const LAST_PATIENCE: Duration = Duration::from_secs(60);
 /// Pause after an accept failed for want of descriptors or memory: at once it would fail again.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -38,6 +42,7 @@ pub(crate) struct Running {
     pub(crate) connections: mpsc::Receiver<()>,
     /// Ends when all carriers have.
     pub(crate) carriers: mpsc::Receiver<()>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Running {
@@ -87,7 +92,19 @@ impl Running {
                 actor.abort();
             }
         }
-        let _ = tokio::time::timeout(CARRIER_PATIENCE, self.carriers.recv()).await;
+        let _ = tokio::time::timeout(LAST_PATIENCE, self.last_bytes()).await;
+    }
+
+    /// Waits for carriers to end, as long as their last bytes get on.
+    async fn last_bytes(&mut self) {
+        let mut before = self.metrics.under_way(None);
+        while tokio::time::timeout(CARRIER_PATIENCE, self.carriers.recv()).await.is_err() {
+            let now = self.metrics.under_way(None);
+            if now == before {
+                return;
+            }
+            before = now;
+        }
     }
 }
 

@@ -133,6 +133,7 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
         delivered_bytes_per_s: info.delivered_bytes_per_s,
         app_limited: info.bytes[7] & 1 == 1,
         segments_out: info.data_segs_out,
+        bytes_out: info.bytes_sent,
         retransmitted: info.total_retrans,
         duplicates: info.dsack_dups,
         window_segments: info.snd_cwnd,
@@ -170,6 +171,7 @@ mod tests {
         assert!(info.window_segments >= 2 && info.window_segments < 100_000, "{info:?}");
         // Segments of the loopback are long, and offloading may join some.
         assert!((1..=400).contains(&info.segments_out), "{info:?}");
+        assert!((200_000..400_000).contains(&info.bytes_out), "{info:?}");
         assert!(info.delivered_bytes_per_s > 100_000, "{info:?}");
         assert!(info.retransmitted <= info.segments_out && info.duplicates == 0, "{info:?}");
         assert_eq!(info.backlog_bytes, 0, "{info:?}");

@@ -3,7 +3,8 @@
 //! Blocks of one exchange and direction go in order through one context. Exchanges take turns, a
 //! block each, so that a short message never waits for the whole of a long one. How much can wait
 //! is the relay's to bound: at most two blocks per exchange and direction are out at once. Blocks
-//! that only teach have a thread of their own, to which the system gives what others leave.
+//! that only teach, and dictionaries that are made, have a thread of their own, to which the system
+//! gives what others leave.
 
 mod processor;
 
@@ -84,8 +85,11 @@ impl State {
 impl Duty {
     fn of(direction: WorkDirection) -> Self {
         match direction {
-            WorkDirection::Encode | WorkDirection::Decode => Self::Bodies,
-            WorkDirection::Shadow => Self::Shadows,
+            WorkDirection::Encode
+            | WorkDirection::Decode
+            | WorkDirection::Keep
+            | WorkDirection::Unpack => Self::Bodies,
+            WorkDirection::Shadow | WorkDirection::Distil => Self::Shadows,
         }
     }
 }
@@ -187,14 +191,14 @@ fn put_back(shared: &Shared, key: Key, context: Option<Context>) {
     }
     let Some(lane) = state.lanes.get_mut(&key) else { return };
     lane.busy = false;
-    if key.1 == WorkDirection::Shadow {
-        state.lanes.remove(&key);
-        return;
-    }
-    lane.context = context;
+    let alone = !matches!(key.1, WorkDirection::Encode | WorkDirection::Decode);
+    lane.context = context.filter(|_| !alone);
     if !lane.blocks.is_empty() {
-        state.ready.push_back(key);
-        shared.changed.notify_one();
+        let duty = Duty::of(key.1);
+        state.ready(duty).push_back(key);
+        shared.changed(duty).notify_one();
+    } else if alone {
+        state.lanes.remove(&key);
     }
 }
 
@@ -210,13 +214,16 @@ fn run(
             decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
         }
         None => match work.direction {
+            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
+                return work.alone();
+            }
             WorkDirection::Encode | WorkDirection::Shadow => {
-                let mut encoder = work.options.encoder()?;
+                let mut encoder = work.encoder()?;
                 encoder.encode(&work.bytes, work.last, buffer)?;
                 *context = Some(Context::Encoder(encoder));
             }
             WorkDirection::Decode => {
-                let mut decoder = work.options.decoder()?;
+                let mut decoder = work.decoder()?;
                 decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
                 *context = Some(Context::Decoder(decoder));
             }

@@ -5,6 +5,7 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use common::origin::Origin;
 use common::{edge, gateway, get, raw, read_all, send, text_like};
@@ -52,8 +53,19 @@ async fn sides_that_know_each_other_talk() {
     let body = text_like(300_000, 1);
     assert!(send(edge.address, "POST", &origin.url("/echo"), "", &body).await.body == body);
     let ask = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    let metrics = String::from_utf8(raw(gateway.admin.unwrap(), ask).await.0).unwrap();
-    assert!(metrics.contains("peer=\"edge-1\""), "{metrics}");
+    let outcome = async {
+        loop {
+            let page = String::from_utf8(raw(gateway.admin.unwrap(), ask).await.0).unwrap();
+            if page.contains("longwire_outcomes_total{service=\"http://127.0.0.1:") {
+                return page;
+            }
+        }
+    };
+    let metrics = tokio::time::timeout(Duration::from_secs(20), outcome).await.unwrap();
+    for name in ["carrier_rtt_seconds", "link_rate_bits_per_second", "link_observations"] {
+        let sample = format!("longwire_{name}{{peer=\"edge-1\",carrier=");
+        assert!(metrics.contains(&sample), "{sample}{metrics}");
+    }
 }
 
 #[tokio::test]

@@ -64,8 +64,18 @@ pub struct Setting {
     pub timeout_s: f64,
     /// A run is repeated when its p99 lateness is above this.
     pub lateness_limit_us: u64,
+    /// A run is repeated when its endpoints waited for a processor for more than this share of it.
+    #[serde(default = "wait_share_max")]
+    pub wait_share_limit: f64,
     /// The settings that cells differ from, by server: (server, setting, value).
     pub defaults: Vec<(String, String, String)>,
+}
+
+/// The share of a run that its endpoints may wait for a processor, unless a plan says otherwise.
+pub const WAIT_SHARE_MAX: f64 = 0.02;
+
+fn wait_share_max() -> f64 {
+    WAIT_SHARE_MAX
 }
 
 /// One emulated link.
@@ -83,6 +93,9 @@ pub struct Network {
     pub delay_s: f64,
     /// Share of packets lost towards the client, 0 to 1.
     pub loss: f64,
+    /// What the link becomes while a client is under way: seconds after its start, and the name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<(f64, String)>,
 }
 
 /// The way from client to service.

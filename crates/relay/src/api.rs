@@ -1,9 +1,12 @@
 //! What goes into a relay and what comes out: the contract with the shell.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use codec::dictionary::{self, Kept};
+use codec::infoset::Vocabulary;
 use proto::bhttp;
 use record::event::Event;
 
@@ -195,6 +198,15 @@ pub enum Input {
         /// One line for a person.
         reason: String,
     },
+    /// Edge: who asks, as far as the shell can tell (an address); right before the request's
+    /// `Head`. What two clients send or get is never told by each other's messages, and those of
+    /// whom this is not said have none to be told by.
+    Client {
+        /// The exchange that will be.
+        exchange: ExchangeId,
+        /// Who asks.
+        client: String,
+    },
     /// What is set for the exchange's service counts from here on; after the local side's `Head`,
     /// before its body.
     Service {
@@ -263,6 +275,13 @@ pub enum WorkDirection {
     /// As `Encode`, only to see what comes of it: of no urgency. It is always one block, and its
     /// context is dropped with it, not with [`Output::Release`].
     Shadow,
+    /// No codec and no context: makes of a message what is kept of it, by [`Work::alone`], as the
+    /// two that follow. There may be two for an exchange, in any order, also after its end.
+    Keep,
+    /// Makes a dictionary of samples, which takes long: of no urgency. Of no exchange.
+    Distil,
+    /// Makes ready a dictionary that came. Of no exchange.
+    Unpack,
 }
 
 /// One block to put through a codec, off the actor's thread. Blocks of one exchange and direction
@@ -286,6 +305,49 @@ pub struct Work {
     pub first: bool,
     /// No block follows.
     pub last: bool,
+    /// What a delta is told by.
+    pub base: Option<Arc<Kept>>,
+    /// Of a message whose infoset is enough: what it is made of.
+    pub vocabulary: Option<Arc<Vocabulary>>,
+}
+
+impl Work {
+    /// A context to encode with.
+    ///
+    /// # Errors
+    /// Those of the codec.
+    pub fn encoder(&self) -> Result<Box<dyn codec::Encoder>, codec::Error> {
+        match &self.vocabulary {
+            Some(vocabulary) => Ok(vocabulary.encoder(self.options)),
+            None => self.options.encoder_on(self.base.as_ref()),
+        }
+    }
+
+    /// A context to decode with.
+    ///
+    /// # Errors
+    /// Those of the codec.
+    pub fn decoder(&self) -> Result<Box<dyn codec::Decoder>, codec::Error> {
+        match &self.vocabulary {
+            Some(vocabulary) => Ok(vocabulary.decoder(self.options)),
+            None => self.options.decoder_on(self.base.as_ref()),
+        }
+    }
+
+    /// What [`WorkDirection::Keep`] and those behind it ask for; the bytes themselves for others.
+    ///
+    /// # Errors
+    /// A message that cannot be read for its secrets; a dictionary that is none.
+    pub fn alone(&self) -> Result<Bytes, codec::Error> {
+        match self.direction {
+            WorkDirection::Keep => Kept::prepare(&self.bytes).map(Bytes::from),
+            WorkDirection::Distil => {
+                dictionary::distil(&self.bytes, self.base.as_ref()).map(Bytes::from)
+            }
+            WorkDirection::Unpack => dictionary::unpack_parcel(&self.bytes).map(Bytes::from),
+            _ => Ok(self.bytes.clone()),
+        }
+    }
 }
 
 /// What a relay wants done, drained by [`crate::Relay::poll_output`].

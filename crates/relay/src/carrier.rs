@@ -7,7 +7,11 @@ use bytes::Bytes;
 use decide::estimate::Estimate;
 use proto::stream::{self, Frame, Machine};
 
+use crate::along::Word;
+use crate::bases::{Received, Sent};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::dictionaries::Shelf;
+use crate::infoset::Texts;
 use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
 
@@ -41,6 +45,8 @@ pub(crate) struct Carrier {
     /// Answers to send again, before what else their exchange has to send. At most one for each
     /// flow that a QUERY opened.
     pub(crate) replays: BTreeMap<u64, Replay>,
+    /// Requests that went out (edge) or came while new ones were taken (gateway).
+    pub(crate) requests: u64,
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
     /// What is known of the path.
@@ -60,8 +66,16 @@ pub(crate) struct Carrier {
     pub(crate) awaited: BTreeMap<u64, Awaited>,
     /// The peer has sent a receipt: others will come.
     pub(crate) sends_receipts: bool,
+    /// What leaves with the next frame.
+    pub(crate) words: Vec<Word>,
     /// How often what the peer said was ignored.
     pub(crate) ignored: u32,
+    /// Messages that both ends hold.
+    pub(crate) sent: Sent,
+    pub(crate) kept: Received,
+    /// Halves that went as an infoset, and what the peer could not read of such.
+    pub(crate) texts: Texts,
+    pub(crate) shelf: Shelf,
 }
 
 impl Carrier {
@@ -71,7 +85,11 @@ impl Carrier {
             instance: config.instance,
             initial_credit: INITIAL_CREDIT_BYTES,
             max_exchanges: config.max_exchanges as u64,
-            codecs: codec::block_codecs().map(|codec| codec.number()).collect(),
+            codecs: codec::block_codecs()
+                .map(|codec| codec.number())
+                .chain([codec::Options::DELTA.codec, codec::Options::DICTIONARY.codec])
+                .chain(config.infoset_codecs())
+                .collect(),
             max_window_log: codec::MAX_WINDOW_LOG,
         });
         Self {
@@ -82,6 +100,7 @@ impl Carrier {
             turns: Turns::default(),
             exchanges: BTreeSet::new(),
             replays: BTreeMap::new(),
+            requests: 0,
             going_away: false,
             jumps: estimate.jumps(),
             estimate,
@@ -92,8 +111,27 @@ impl Carrier {
             received: 0,
             awaited: BTreeMap::new(),
             sends_receipts: false,
+            words: Vec::new(),
             ignored: 0,
+            sent: Sent::default(),
+            kept: Received::default(),
+            texts: Texts::default(),
+            shelf: Shelf::default(),
         }
+    }
+
+    /// Whether the peer reads deltas, and so knows of bases.
+    pub(crate) fn knows_bases(&self) -> bool {
+        self.knows(codec::Options::DELTA)
+    }
+
+    /// Whether the peer reads what is told by dictionaries.
+    pub(crate) fn knows_dictionaries(&self) -> bool {
+        self.knows(codec::Options::DICTIONARY)
+    }
+
+    fn knows(&self, options: codec::Options) -> bool {
+        self.machine.peer().is_some_and(|hello| hello.codecs.contains(&options.codec))
     }
 
     /// Instance of the peer, once it said HELLO.
@@ -111,6 +149,7 @@ impl Carrier {
     /// Nothing is left of an exchange that could be sent.
     pub(crate) fn forget(&mut self, number: u64) {
         self.exchanges.remove(&number);
+        self.sent.forget(number);
         self.replays.remove(&number);
         self.turns.remove(number);
     }

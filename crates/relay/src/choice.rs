@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use codec::Options;
 use decide::Arm;
-use decide::estimate::{Estimate, Figure};
 use decide::models::Subject;
 use decide::network::Path;
 use decide::policy::{Candidate, Decision, Objective, Request};
@@ -19,6 +18,7 @@ use crate::Relay;
 use crate::api::ExchangeId;
 use crate::encoding::ANY;
 use crate::exchange::Exchange;
+use crate::links::figures;
 
 /// Classes whose usual length is remembered.
 const MOST_USUAL: usize = 1024;
@@ -44,6 +44,8 @@ pub(crate) struct Choice {
     pub(crate) reason: &'static str,
     /// The first block's result decides.
     pub(crate) trying: bool,
+    /// Its infoset would not come back: every byte has to.
+    pub(crate) exact: bool,
     pub(crate) tried: Vec<Arm>,
     /// The shortest result of those tried.
     pub(crate) best: Option<Tried>,
@@ -61,7 +63,21 @@ pub(crate) struct Tried {
     pub(crate) arm: Arm,
     pub(crate) options: Options,
     pub(crate) coded: Bytes,
+    /// What comes out of it, where that is another text than went in.
+    pub(crate) text: Option<Bytes>,
     pub(crate) cpu: Duration,
+}
+
+impl Tried {
+    /// It would not come back the same, and nothing of it may be sent.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.options.is_infoset() && self.text.is_none()
+    }
+
+    /// What there is to learn from it.
+    pub(crate) fn seen(&self) -> (Arm, usize, Duration) {
+        (self.arm, self.coded.len(), self.cpu)
+    }
 }
 
 /// What is usual of a class.
@@ -113,7 +129,8 @@ pub(crate) enum Fit {
     Refused(&'static str),
 }
 
-const SHORT: &str = "codec memory is short";
+const NO_BASE: &str = "the peer holds nothing that it could be told by";
+pub(crate) const SHORT: &str = "codec memory is short";
 
 impl Choice {
     fn alone(subject: Subject, path: Path, reason: &'static str) -> Self {
@@ -126,6 +143,7 @@ impl Choice {
             options: Options::IDENTITY,
             reason,
             trying: false,
+            exact: false,
             tried: Vec::new(),
             best: None,
             fresh: true,
@@ -160,6 +178,8 @@ impl Relay {
     /// Chooses what the outgoing half goes in by what is at hand of it. The head waits no longer if
     /// nothing is to be tried.
     pub(crate) fn choose(&mut self, now: Duration, id: ExchangeId) {
+        self.consider_bases(now, id);
+        self.consider_infoset(now, id);
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (head, whole) = exchange.outgoing.at_hand();
         let blind = head.is_empty() && !whole;
@@ -273,6 +293,24 @@ impl Relay {
             if !fixed && !codec.properties().applies_to(media) {
                 return Fit::Refused("not for this media type");
             }
+            if options.is_infoset() {
+                return self.fit_infoset(exchange, *options, left);
+            }
+            if options.wants_base() {
+                let Some(base) = exchange.held.base_of(*options) else {
+                    return Fit::Refused(NO_BASE);
+                };
+                let both = whole(subject.bytes).saturating_add(base.content().len() as u64);
+                let log = (codec::MIN_WINDOW_LOG..codec::MAX_WINDOW_LOG)
+                    .find(|log| both <= 1 << log)
+                    .unwrap_or(codec::MAX_WINDOW_LOG);
+                let options = Options { window_log: log, ..*options };
+                let bytes = codec.encoder_bytes(options);
+                return match bytes <= left {
+                    true => Fit::Open { options, bytes },
+                    false => Fit::Refused(SHORT),
+                };
+            }
             let most = options.window_log.min(least);
             if most < codec::MIN_WINDOW_LOG {
                 return Fit::Refused("the peer's window is too small");
@@ -291,8 +329,13 @@ impl Relay {
     }
 
     /// What is set for the exchange's service.
-    fn service(&self, exchange: &Exchange) -> Option<&crate::Service> {
+    pub(crate) fn service(&self, exchange: &Exchange) -> Option<&crate::Service> {
         self.config.services.get(exchange.service?)
+    }
+
+    /// Name of the exchange's service, or its target.
+    pub(crate) fn service_name<'a>(&'a self, exchange: &'a Exchange) -> &'a str {
+        self.service(exchange).map_or(&exchange.target, |service| &service.name)
     }
 
     pub(crate) fn direction(&self) -> facts::Direction {
@@ -303,8 +346,8 @@ impl Relay {
     }
 
     /// Those alike enough to be told by one model: service, operation, media type, direction.
-    fn class(&self, exchange: &Exchange) -> u64 {
-        let service = self.service(exchange).map_or(&exchange.target, |service| &service.name);
+    pub(crate) fn class(&self, exchange: &Exchange) -> u64 {
+        let service = self.service_name(exchange);
         let media = exchange.content_type.as_deref().unwrap_or_default();
         let media = media.split(';').next().unwrap_or_default().trim();
         let parts = [service, &exchange.operation, media, self.direction().name()];
@@ -320,11 +363,11 @@ impl Relay {
         let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
         let Some(carrier) = carrier else {
             let estimate = self.config.estimate();
-            return (estimate.path(), link(&estimate));
+            return (estimate.path(), figures(&estimate));
         };
         let mut path = carrier.estimate.path();
         path.backlog_bytes += carrier.in_flight as f64;
-        (path, link(&carrier.estimate))
+        (path, figures(&carrier.estimate))
     }
 
     fn facts(
@@ -348,12 +391,12 @@ impl Relay {
             }
             Fit::Open { .. } => None,
         });
-        let service = self.service(exchange).map_or(&exchange.target, |service| &service.name);
+        let service = self.service_name(exchange).to_owned();
         let content_type = exchange.content_type.as_deref();
         let media =
             content_type.map(|text| text.split(';').next().unwrap_or(text).trim().to_owned());
         facts::Decision {
-            service: service.clone(),
+            service,
             class: format!("{:016x}", choice.subject.class),
             content_type: media,
             body_bytes: whole(choice.subject.bytes),
@@ -386,19 +429,6 @@ impl Relay {
         let (encoding, reason) = (choice.options.label(), choice.reason.to_owned());
         let exchange = id.to_string();
         self.event(now, Fact::Chosen { exchange, direction, encoding, reason, decision });
-    }
-}
-
-fn link(estimate: &Estimate) -> facts::Link {
-    let figure = |figure: Figure| facts::Figure {
-        value: rounded(figure.value),
-        weight: rounded(figure.weight),
-    };
-    facts::Link {
-        rate_bps: figure(estimate.rate_bps()),
-        rtt_s: figure(estimate.rtt_s()),
-        loss: figure(estimate.loss()),
-        queueing_s: rounded(estimate.queueing_s()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use codec::Options;
 use decide::estimate::Estimate;
 use proto::stream::Role;
 
@@ -28,6 +29,13 @@ pub(crate) const MAX_OUTCOMES: usize = 4096;
 /// Most times that a request goes back to wait for a carrier; a gateway that keeps taking requests
 /// and breaking is no better than none.
 pub(crate) const MAX_RESENDS: u8 = 8;
+/// Messages kept as bases for others, in both directions of all carriers, in bytes; beyond it none
+/// are.
+pub(crate) const MAX_BASE_BYTES: usize = 8 << 20;
+/// Principals that an edge tells apart at once; one that was forgotten gets a new number.
+pub(crate) const MAX_PRINCIPALS: usize = 1024;
+/// Messages that are being made into bases at once; others are not kept.
+pub(crate) const MAX_KEEPS: usize = 64;
 /// First pause before dialling again; doubles up to [`MAX_DIAL_PAUSE`].
 pub(crate) const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause while exchanges wait; ten times that while none does.
@@ -86,6 +94,13 @@ impl Config {
             receive_bytes: 8 << 20,
             retained_bytes: 4 << 20,
         }
+    }
+
+    /// Codecs that give an infoset back, where a service allows them.
+    pub(crate) fn infoset_codecs(&self) -> impl Iterator<Item = u64> + use<> {
+        let allowed = self.services.iter().any(|service| service.infoset.is_some());
+        let codecs = [Options::EXI, Options::WBXML, Options::CBOR];
+        codecs.into_iter().map(|options| options.codec).filter(move |_| allowed)
     }
 
     /// What is believed of a path that nobody has measured.

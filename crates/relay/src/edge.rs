@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::bhttp;
-use proto::stream::{Frame, Head as HeadFrame, OutcomeState, Role};
+use proto::stream::{Frame, Head as HeadFrame, OutcomeState};
 use record::event::Fact;
 
 use crate::Relay;
@@ -64,6 +64,7 @@ impl Relay {
         exchange.note_target(request);
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&request.fields);
+        exchange.held.set_asker(self.principals.asker(id, request));
         self.exchanges.insert(id, exchange);
         self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         if self.dialer.current.is_none() {
@@ -152,20 +153,11 @@ impl Relay {
         self.attach_waiting(now);
     }
 
-    /// The gateway takes no new exchanges here: they get another carrier.
-    pub(crate) fn carrier_going_away(&mut self, now: Duration, id: CarrierId) {
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        carrier.going_away = true;
-        self.dirty.insert(id);
-        if self.config.role == Role::Edge {
-            self.dialer_lost(now, id);
-        }
-    }
-
     /// Another gateway answers now, which knows nothing of the exchange.
     fn gateway_restarted(&mut self, now: Duration, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.traits.idempotent && exchange.outgoing.is_bodyless() {
+            exchange.repeated = true;
             self.send_again(now, id);
             return;
         }
@@ -178,15 +170,17 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.outgoing.rewind();
         (exchange.choice, exchange.departure) = (None, None);
+        exchange.held.rewind();
         self.wait_again(now, id);
     }
 
     /// Back to where no carrier was found yet.
-    fn wait_again(&mut self, now: Duration, id: ExchangeId) {
+    pub(crate) fn wait_again(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let place = exchange.place();
         exchange.stage = Stage::Waiting;
         exchange.resends += 1;
+        exchange.sent_as = 0;
         if exchange.resends > MAX_RESENDS {
             let reason = format!("the carrier broke or was refused {MAX_RESENDS} times; try later");
             let cause = Cause { kind: CauseKind::GatewayUnreachable, reason };
@@ -240,6 +234,7 @@ impl Relay {
             self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         }
         exchange.stage = Stage::Ambiguous { gateway, asked: None };
+        exchange.sent_as = 0;
         // Another carrier may be up already, beside one that was going away.
         let current = self.dialer.current.and_then(|id| self.carriers.get(&id)?.peer_instance());
         match current {
@@ -379,6 +374,7 @@ impl Exchange {
             !value.trim().is_empty() && !value.trim().eq_ignore_ascii_case("identity")
         });
         self.content_type = field("content-type");
+        self.exact.note_fields(fields);
         self.content_length = field("content-length").and_then(|value| value.parse().ok());
     }
 }
@@ -392,5 +388,10 @@ pub(crate) fn codec_of(head: &HeadFrame) -> Result<codec::Options, Cause> {
     let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
     let corrupt =
         |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };
-    options.check().map(|_| options).map_err(corrupt)
+    let is_special = options.wants_base() || options.is_infoset();
+    let known = match is_special {
+        true => options.check_window().and_then(|()| options.codec()),
+        false => options.check(),
+    };
+    known.map(|_| options).map_err(corrupt)
 }

@@ -1,6 +1,9 @@
 //! The encodings of the pair, and who chooses among them.
 
+use std::sync::Arc;
+
 use codec::Options;
+use codec::infoset::Vocabulary;
 use decide::arm::Prior;
 use decide::fixed::Fixed;
 use decide::learned::Learned;
@@ -10,7 +13,7 @@ use decide::policy::{Objective, Policy};
 use decide::triage::{Message, Triage, triage};
 
 /// What is chosen among unless the operator says otherwise.
-const ARMS: [&str; 12] = [
+const ARMS: [&str; 14] = [
     "deflate:6",
     "deflate:9",
     "zstd:1",
@@ -23,6 +26,8 @@ const ARMS: [&str; 12] = [
     "xmill:1",
     "xmill:5",
     "xmill:9",
+    "delta",
+    "zstd-dictionary:19",
 ];
 /// What NAM's paper chose among: Zip and XMill, which had Zip inside.
 const NAM_ARMS: [&str; 2] = ["deflate:6", "xmill:1"];
@@ -59,6 +64,8 @@ pub struct Service {
     pub objective: Objective,
     /// The only encodings that it may go in, besides going as it is; all of them where none.
     pub encodings: Option<Vec<Options>>,
+    /// What its messages are made of, where their infoset is all that has to come back.
+    pub infoset: Option<Arc<Vocabulary>>,
 }
 
 impl Encoding {
@@ -87,7 +94,26 @@ impl Encoding {
         match text {
             "auto" => Ok(Self::auto()),
             "nam" => Ok(Self::nam()),
-            _ => named(text).map(Self::fixed),
+            // Alone they are no choice: somebody has to bring the first message.
+            _ if based(text).is_some() => Err(codec::Error::Option {
+                what: format!("encoding '{text}' is chosen where it fits: say 'auto'"),
+            }),
+            _ => match named(text)? {
+                options if options.is_infoset() => Err(codec::Error::Option {
+                    what: format!(
+                        "encoding '{text}' is only for services with fidelity 'infoset': say 'auto'"
+                    ),
+                }),
+                options => Ok(Self::fixed(options)),
+            },
+        }
+    }
+
+    /// Adds what gives an infoset back, for services that allow it: where one among several is
+    /// chosen.
+    pub fn allow_infoset(&mut self) {
+        if self.way == Way::Learned && !self.arms.contains(&Options::EXI) {
+            self.arms.extend(Options::INFOSET);
         }
     }
 
@@ -106,8 +132,8 @@ impl Encoding {
         for name in names {
             let options = named(name)?;
             let levels = self.arms.iter().filter(|arm| arm.codec == options.codec).copied();
-            let mut meant: Vec<_> =
-                levels.filter(|arm| !name.contains(':') || *arm == options).collect();
+            let alone = name.contains(':') || options.is_infoset();
+            let mut meant: Vec<_> = levels.filter(|arm| !alone || *arm == options).collect();
             if meant.is_empty() {
                 meant.push(options);
                 if self.way == Way::Learned {
@@ -168,8 +194,23 @@ fn table(names: &[&str]) -> Vec<Options> {
     [Options::IDENTITY].into_iter().chain(coded).collect()
 }
 
+/// The encodings by what both ends hold.
+fn based(name: &str) -> Option<Options> {
+    match name {
+        "delta" => Some(Options::DELTA),
+        "zstd-dictionary" | "zstd-dictionary:19" => Some(Options::DICTIONARY),
+        _ => None,
+    }
+}
+
 /// Reads `NAME` or `NAME:LEVEL`.
 fn named(name: &str) -> Result<Options, codec::Error> {
+    if let Some(options) = based(name) {
+        return Ok(options);
+    }
+    if let Some(options) = Options::INFOSET.into_iter().find(|options| options.label() == name) {
+        return Ok(options);
+    }
     let options = Options::of(name)?;
     let any = options.codec()?.properties().applies_to(ANY);
     let most = if any { codec::MAX_WINDOW_LOG } else { MOST_SPECIAL_WINDOW_LOG };
@@ -199,6 +240,19 @@ mod tests {
         assert_eq!(some, [of("brotli:4"), of("brotli:7")]);
         assert_eq!(auto.arms().len(), before + 1);
         assert!(auto.meant_by(&names(&["lzma"])).is_err());
+        let based = auto.meant_by(&names(&["delta", "zstd-dictionary"])).unwrap();
+        assert_eq!(based, [Options::DELTA, Options::DICTIONARY]);
+        assert_eq!(auto.arms().len(), before + 1);
+        assert!(Encoding::of("delta").is_err() && Encoding::of("zstd-dictionary:19").is_err());
+        auto.allow_infoset();
+        auto.allow_infoset();
+        assert_eq!(auto.arms().len(), before + 1 + Options::INFOSET.len());
+        for options in Options::INFOSET {
+            let meant = auto.meant_by(&[options.label()]).unwrap();
+            assert_eq!(meant, [options]);
+            assert!(Encoding::of(&options.label()).is_err(), "{}", options.label());
+            assert_ne!(prior(options), Prior::IDENTITY);
+        }
         let all =
             (1..=19).flat_map(|level| [format!("zstd:{level}"), format!("brotli:{}", level % 12)]);
         assert!(auto.meant_by(&all.collect::<Vec<_>>()).is_err(), "too many");

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::api::{CarrierId, ExchangeId};
+use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
 use crate::choice::Choice;
 use crate::incoming::Incoming;
+use crate::infoset::Exact;
+use crate::keeping::Held;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
 use crate::receipts::{Arrival, Departure};
@@ -62,6 +64,10 @@ pub(crate) struct Exchange {
     pub(crate) choice: Option<Box<Choice>>,
     pub(crate) departure: Option<Departure>,
     pub(crate) arrival: Arrival,
+    /// What it has to do with messages that both ends hold.
+    pub(crate) held: Held,
+    /// Why every byte of the outgoing half has to come back.
+    pub(crate) exact: Exact,
     /// Scheme and authority of the request.
     pub(crate) target: String,
     /// SOAPAction or path of the request, without what differs from one message to the next.
@@ -86,6 +92,11 @@ pub(crate) struct Exchange {
     pub(crate) has_contexts: bool,
     /// Edge: how often the request went back to wait for a carrier.
     pub(crate) resends: u8,
+    /// Edge: the request's place among those sent on its carrier, from 1; 0 where it was not sent
+    /// on this one.
+    pub(crate) sent_as: u64,
+    /// Edge: it was sent again though a gateway that is gone may have forwarded it.
+    pub(crate) repeated: bool,
 }
 
 impl Exchange {
@@ -100,6 +111,8 @@ impl Exchange {
             choice: None,
             departure: None,
             arrival: Arrival::default(),
+            held: Held::default(),
+            exact: Exact::default(),
             target: String::new(),
             operation: String::new(),
             service: None,
@@ -113,7 +126,19 @@ impl Exchange {
             decoder_bytes: None,
             has_contexts: false,
             resends: 0,
+            sent_as: 0,
+            repeated: false,
         }
+    }
+
+    /// A cause as it is for all sendings: that the last was not forwarded says nothing of others.
+    pub(crate) fn honest(&self, cause: Cause) -> Cause {
+        use CauseKind::{Limit, NotForwarded, OutcomeUnknown, ShuttingDown};
+        if !self.repeated || !matches!(cause.kind, Limit | NotForwarded | ShuttingDown) {
+            return cause;
+        }
+        let before = "a gateway that restarted may have carried it out, and when it was repeated:";
+        Cause { kind: OutcomeUnknown, reason: format!("{before} {}", cause.reason) }
     }
 
     /// Where the exchange has a flow: that of the exchange or that of the question about it.

@@ -23,6 +23,9 @@ impl Relay {
         id: ExchangeId,
         head: &HeadFrame,
     ) {
+        if let Some(carrier) = self.carriers.get_mut(&carrier).filter(|_| !self.shutting_down) {
+            carrier.requests += 1;
+        }
         let request = match bhttp::Request::decode(&head.head) {
             Ok(request) => request,
             Err(error) => {
@@ -189,6 +192,12 @@ impl Relay {
             self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
             return self.send_outcome(now, carrier, id, OutcomeState::Aborted);
         }
+        if let Some(body) = exchange.held.delta().cloned() {
+            // The other carrier's bases went with it.
+            exchange.outgoing.anew(body);
+            (exchange.choice, exchange.departure) = (None, None);
+        }
+        exchange.held.rewind();
         let Some(frames) = exchange.log.frames().map(|frames| frames.iter().cloned().collect())
         else {
             let status = exchange.status;

@@ -52,6 +52,10 @@ impl Relay {
     pub(crate) fn local_credit(&mut self, now: Duration, id: ExchangeId, bytes: u64) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.incoming.add_local_credit(bytes);
+        if exchange.stage == Stage::Detached && exchange.traits.tunnel {
+            // It is not kept for an edge that comes back: its reader has all the time it reads in.
+            self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
+        }
         self.advance_incoming(now, id);
     }
 
@@ -101,6 +105,9 @@ impl Relay {
         let outgoing = &mut exchange.outgoing;
         let (is_first, decoded_len) = (choice.begins_half(), cut.bytes.len());
         let plain = cut.bytes.clone();
+        if is_first && cut.end {
+            exchange.held.note_body(&plain);
+        }
         if choice.options.codec == 0 || outgoing.uncoded || decoded_len == 0 {
             choice.plain_bytes += decoded_len as u64;
             choice.coded_bytes += decoded_len as u64;
@@ -115,10 +122,13 @@ impl Relay {
 
     /// Orders a block's encoding.
     pub(crate) fn order(&mut self, id: ExchangeId, plain: Bytes, end: bool, last: bool) {
+        let vocabulary = self.exchanges.get(&id).and_then(|one| self.vocabulary(one)).cloned();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(choice) = &mut exchange.choice else { return };
         let block = exchange.outgoing.begin_work(plain.clone(), end, last);
         exchange.has_contexts = true;
+        let vocabulary = vocabulary.filter(|_| choice.options.is_infoset());
+        let base = exchange.held.base_of(choice.options);
         self.outputs.push_back(Output::Work(Work {
             exchange: id,
             direction: WorkDirection::Encode,
@@ -128,6 +138,8 @@ impl Relay {
             bytes: plain,
             first: choice.begins(),
             last,
+            base,
+            vocabulary,
         }));
     }
 
@@ -143,6 +155,9 @@ impl Relay {
             WorkDirection::Encode => self.encoded(now, id, block, result, cpu),
             WorkDirection::Decode => self.decoded(now, id, block, result, cpu),
             WorkDirection::Shadow => self.shadow_done(id, result, cpu),
+            WorkDirection::Keep => self.keep_done(now, block, result),
+            WorkDirection::Distil => self.distil_done(now, block, result),
+            WorkDirection::Unpack => self.unpack_done(now, block, result),
         }
     }
 
@@ -157,8 +172,10 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.meter.codec += cpu;
         let Some((plain, end, last)) = exchange.outgoing.take_work(block) else { return };
-        match result {
-            Ok(coded) => self.settle_block(now, id, Encoded { plain, coded, end, last, cpu }),
+        match self.faithful(id, &plain, result) {
+            Ok((coded, text)) => {
+                self.settle_block(now, id, Encoded { plain, coded, text, end, last, cpu });
+            }
             Err(error) => {
                 let reason = format!("this side's encoder failed: {error}");
                 self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
@@ -197,6 +214,10 @@ impl Relay {
         exchange.incoming.working = false;
         match result {
             Ok(bytes) => exchange.incoming.push_decoded(bytes),
+            Err(error) if exchange.incoming.vocabulary.is_some() => {
+                let asked = self.ask_text(now, id, &error.to_string());
+                return asked.unwrap_or_else(|cause| self.refuse(now, id, &cause));
+            }
             Err(error) => {
                 let reason = format!("the peer's block cannot be decoded: {error}");
                 self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
@@ -235,6 +256,8 @@ impl Relay {
                     decoded_len: block.decoded_len,
                     first: number == 0,
                     last: block.last,
+                    base: exchange.incoming.base.clone(),
+                    vocabulary: exchange.incoming.vocabulary.clone(),
                 }));
                 break;
             }
@@ -272,7 +295,10 @@ impl Relay {
             return true;
         }
         let options = exchange.incoming.options;
-        let bytes = options.codec().map_or(0, |codec| codec.decoder_bytes(options));
+        let bytes = match options.is_infoset() {
+            true => codec::infoset::MEMORY_BYTES,
+            false => options.codec().map_or(0, |codec| codec.decoder_bytes(options)),
+        };
         if self.decoder_bytes > 0 && self.decoder_bytes + bytes > self.config.codec_bytes {
             return false;
         }
@@ -293,6 +319,9 @@ impl Relay {
 
     /// No memory came free for a decoder.
     pub(crate) fn decoder_patience_ended(&mut self, now: Duration, id: ExchangeId) {
+        if self.exchanges.get(&id).is_some_and(|exchange| exchange.incoming.is_awaiting_plain()) {
+            return self.plain_patience_ended(now, id);
+        }
         let waited = self.config.connect_timeout.as_secs_f64();
         let reason = format!("no codec memory to decode the body within {waited} s; try later");
         self.undecoded.retain(|other| *other != id);
@@ -321,8 +350,13 @@ impl Relay {
     fn finish(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Exchange { meter, status, started, .. } = *exchange;
-        let log = std::mem::take(&mut exchange.log);
         if self.config.role == Role::Gateway {
+            let mut log = std::mem::take(&mut exchange.log);
+            if let Some(body) = exchange.held.delta().cloned() {
+                // Should it have to be sent again, then by another carrier, without the base.
+                exchange.outgoing.anew(body);
+                log = exchange.outgoing.as_log(id.number);
+            }
             self.note_answer(id, status, log);
         }
         self.event(

@@ -2,8 +2,11 @@
 //! one at a time, and the local side gets them within its credit.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use codec::dictionary::Kept;
+use codec::infoset::Vocabulary;
 use proto::bhttp;
 use proto::stream::{BLOCK_CREDIT_BYTES, Data, MAX_BLOCK_BYTES};
 
@@ -42,6 +45,17 @@ pub(crate) struct Incoming {
     pub(crate) working: bool,
     pub(crate) next_block: u64,
     decoded: VecDeque<Bytes>,
+    /// What the delta is told by.
+    pub(crate) base: Option<Arc<Kept>>,
+    /// What an infoset is read with.
+    pub(crate) vocabulary: Option<Arc<Vocabulary>>,
+    /// Length of the body that is being read so.
+    reads: Option<usize>,
+    /// Length of the body that cannot be read and was asked for as it is.
+    awaits_plain: Option<usize>,
+    /// The body is to be kept, if it is a single block.
+    pub(crate) keeps: bool,
+    body: Option<Bytes>,
     local_credit: u64,
     ended: Option<bhttp::Fields>,
     /// The half ended with its head: the local side was told so with it.
@@ -63,6 +77,12 @@ impl Incoming {
             working: false,
             next_block: 0,
             decoded: VecDeque::new(),
+            base: None,
+            vocabulary: None,
+            reads: None,
+            awaits_plain: None,
+            keeps: false,
+            body: None,
             local_credit: 0,
             ended: None,
             ended_with_head: false,
@@ -74,7 +94,68 @@ impl Incoming {
 
     /// Whether the peer has sent everything.
     pub(crate) fn has_ended(&self) -> bool {
-        self.ended.is_some()
+        self.ended.is_some() && self.awaits_plain.is_none()
+    }
+
+    /// Something of the body has come.
+    pub(crate) fn has_body(&self) -> bool {
+        self.next_block > 0
+            || self.body.is_some()
+            || !(self.partial.is_empty() && self.blocks.is_empty() && self.decoded.is_empty())
+    }
+
+    /// The base that the delta names which has just come; errors: what is no delta.
+    pub(crate) fn named_base(&self) -> Result<Option<[u8; 8]>, Cause> {
+        let Some(block) = self.blocks.back().filter(|block| !block.uncoded) else {
+            return Ok(None);
+        };
+        let Some(id) = block.bytes.get(1..).and_then(|rest| rest.first_chunk()) else {
+            return Err(corrupt("a delta that is too short to name its base".to_owned()));
+        };
+        if !block.last || self.blocks.len() > 1 || self.next_block > 0 {
+            return Err(corrupt("a delta that is not the whole of its body".to_owned()));
+        }
+        Ok(Some(*id))
+    }
+
+    /// The block that has just come, of a half that goes as an infoset; errors: one that is not
+    /// the whole of it.
+    pub(crate) fn whole_infoset(&self) -> Result<Option<&Bytes>, Cause> {
+        let of_infoset = self.options.is_infoset();
+        let Some(block) = self.blocks.back().filter(|block| of_infoset && !block.uncoded) else {
+            return Ok(None);
+        };
+        if !block.last || self.blocks.len() > 1 || self.next_block > 0 {
+            return Err(corrupt("an infoset that is not the whole of its body".to_owned()));
+        }
+        Ok(Some(&block.bytes))
+    }
+
+    /// What came cannot be read: the body will come as it is.
+    pub(crate) fn await_plain(&mut self) {
+        let unread = self.blocks.pop_back().map(|block| block.decoded_len);
+        self.awaits_plain = unread.or(self.reads.take());
+    }
+
+    pub(crate) fn is_awaiting_plain(&self) -> bool {
+        self.awaits_plain.is_some()
+    }
+
+    /// The body came as it is; nothing happens where nobody asked for it.
+    pub(crate) fn push_plain(&mut self, bytes: Bytes) -> Result<bool, Cause> {
+        let Some(decoded_len) = self.awaits_plain.take() else { return Ok(false) };
+        if bytes.len() != decoded_len {
+            let len = bytes.len();
+            return Err(corrupt(format!("a body of {len} bytes after one of {decoded_len}")));
+        }
+        let bytes = Bytes::copy_from_slice(&bytes);
+        self.blocks.push_back(Block { bytes, decoded_len, last: false, uncoded: true });
+        Ok(true)
+    }
+
+    /// The body, once, where it was a single block and is to be kept.
+    pub(crate) fn take_body(&mut self) -> Option<Bytes> {
+        std::mem::take(&mut self.keeps).then(|| self.body.take()).flatten()
     }
 
     pub(crate) fn set_head(&mut self, options: codec::Options, end: bool) {
@@ -128,6 +209,7 @@ impl Incoming {
             self.consumed += block.credit();
             if !block.uncoded {
                 self.working = true;
+                self.reads = self.vocabulary.is_some().then_some(block.decoded_len);
                 return Some(block);
             }
             self.push_decoded(block.bytes);
@@ -142,12 +224,12 @@ impl Incoming {
 
     /// No block is left to decode, or ever will be.
     pub(crate) fn is_decoded(&self) -> bool {
-        !self.working && (!self.headed || self.ended.is_some() && self.blocks.is_empty())
+        !self.working && (!self.headed || self.has_ended() && self.blocks.is_empty())
     }
 
     /// All of the half is here and decoded.
     pub(crate) fn is_whole(&self) -> bool {
-        self.ended.is_some() && !self.working && self.blocks.is_empty() && self.partial.is_empty()
+        self.has_ended() && !self.working && self.blocks.is_empty() && self.partial.is_empty()
     }
 
     /// Decoded bytes wait for the local side.
@@ -156,9 +238,15 @@ impl Incoming {
     }
 
     pub(crate) fn push_decoded(&mut self, bytes: Bytes) {
-        if !bytes.is_empty() {
-            self.decoded.push_back(bytes);
+        if bytes.is_empty() {
+            return;
         }
+        if self.keeps {
+            // A second block shows that it is not all.
+            self.keeps = self.body.is_none();
+            self.body = Some(bytes.clone()).filter(|_| self.keeps);
+        }
+        self.decoded.push_back(bytes);
     }
 
     pub(crate) fn add_local_credit(&mut self, bytes: u64) {
@@ -183,7 +271,7 @@ impl Incoming {
     /// The trailers, once, when everything else is delivered.
     pub(crate) fn take_end(&mut self) -> Option<bhttp::Fields> {
         let drained = !self.working && self.blocks.is_empty() && self.decoded.is_empty();
-        if self.finished || !drained || !self.partial.is_empty() {
+        if self.finished || !drained || !self.partial.is_empty() || self.awaits_plain.is_some() {
             return None;
         }
         let trailers = self.ended.clone()?;

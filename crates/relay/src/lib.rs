@@ -6,17 +6,24 @@
 //! **Drain rule.** After every [`Relay::handle_input`] call [`Relay::poll_output`] until it gives
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
+mod along;
 mod api;
+mod bases;
 mod carrier;
 mod choice;
 mod config;
+mod dictionaries;
 mod edge;
 mod encoding;
 mod exchange;
 mod gateway;
+mod goodbye;
 mod halves;
 mod incoming;
+mod infoset;
+mod keeping;
 mod learned;
+mod links;
 mod outcomes;
 mod outgoing;
 mod pump;
@@ -33,13 +40,16 @@ use std::time::Duration;
 pub use api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use encoding::{Encoding, Service};
+pub use links::Link;
 pub use proto::stream::Role;
 
 use carrier::Carrier;
 use choice::Habits;
 use decide::estimate::Estimate;
 use decide::policy::{Observation, Policy};
+use dictionaries::Dictionaries;
 use exchange::Exchange;
+use keeping::{Keeps, Principals};
 use outcomes::Outcomes;
 use proto::stream::{Abort, Frame};
 use record::event::{Event, Fact};
@@ -72,6 +82,9 @@ pub struct Relay {
     policy: Box<dyn Policy>,
     habits: Habits,
     shadows: Shadows,
+    keeps: Keeps,
+    principals: Principals,
+    dictionaries: Dictionaries,
     /// What is known of the paths to peers that are not connected.
     paths: BTreeMap<String, Estimate>,
 }
@@ -102,6 +115,9 @@ impl Relay {
             policy: config.encoding.policy(),
             habits: Habits::default(),
             shadows: Shadows::default(),
+            keeps: Keeps::default(),
+            principals: Principals::default(),
+            dictionaries: Dictionaries::default(),
             paths: BTreeMap::new(),
             config,
             outputs: VecDeque::new(),
@@ -163,6 +179,7 @@ impl Relay {
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
             Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
+            Input::Client { exchange, client } => self.principals.client(exchange, &client),
             Input::Service { exchange, service } => {
                 if let Some(exchange) = self.exchanges.get_mut(&exchange) {
                     exchange.service = Some(service);
@@ -217,6 +234,8 @@ impl Relay {
                     let waited = self.config.connect_timeout.as_secs();
                     self.close_carrier(now, carrier, &format!("no HELLO within {waited} s"));
                 }
+                Key::Words(carrier) => self.send_words(now, carrier),
+                Key::Shelf(carrier) => self.tend_shelf(now, carrier),
                 Key::Dial => self.dial(now),
                 Key::Linger => {
                     self.lingered = true;
@@ -272,6 +291,8 @@ impl Relay {
 
     fn carrier_down(&mut self, now: Duration, id: CarrierId, reason: &str) {
         self.timers.set(Key::Carrier(id), None);
+        self.timers.set(Key::Words(id), None);
+        self.timers.set(Key::Shelf(id), None);
         self.dirty.remove(&id);
         let carrier = self.carriers.remove(&id);
         if let Some(carrier) = &carrier {
@@ -313,7 +334,7 @@ impl Relay {
         self.shutting_down = true;
         let carriers: Vec<_> = self.carriers.keys().copied().collect();
         for carrier in carriers {
-            self.send(now, carrier, Frame::GoAway);
+            self.say_goodbye(now, carrier);
         }
         if self.config.role == Role::Gateway {
             self.timers.set(Key::Linger, Some(now + self.config.connect_timeout));
@@ -338,6 +359,7 @@ impl Relay {
     /// Tells the local side that the exchange is over, and forgets it.
     fn fail_local(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
+        let cause = exchange.honest(cause);
         let untouched =
             exchange.stage == exchange::Stage::Waiting && exchange.outgoing.is_untouched();
         self.failed(now, exchange.started, id, &cause);

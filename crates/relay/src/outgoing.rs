@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use proto::bhttp;
-use proto::stream::{Data, Frame, Head, MAX_BLOCK_BYTES};
+use proto::stream::{Data, Frame, Head, MAX_BLOCK_BYTES, Role};
 
+use crate::carrier::encoded_len;
 use crate::config::{BLOCK_PAUSE, LOCAL_WINDOW_BYTES};
+use crate::infoset::with_length;
+use crate::outcomes::Log;
 
 /// Encoded blocks held ahead of the carrier.
 const MAX_BLOCKS: usize = 2;
@@ -138,6 +141,36 @@ impl Outgoing {
     /// The head cannot wait for a block any longer.
     pub(crate) fn head_is_due(&self, now: Duration) -> bool {
         self.options.is_none() && self.has_head() && now >= self.flush_at
+    }
+
+    /// The body ends with trailers.
+    pub(crate) fn has_trailers(&self) -> bool {
+        self.ended.as_ref().is_some_and(|trailers| !trailers.is_empty())
+    }
+
+    /// The body has another length than the head says.
+    pub(crate) fn set_length(&mut self, role: Role, len: usize) {
+        if let Some(head) = with_length(role, &self.head, len) {
+            self.head = head;
+        }
+    }
+
+    /// All is to be sent anew, the body as it is.
+    pub(crate) fn anew(&mut self, body: Bytes) {
+        (self.head_sent, self.finished) = (false, false);
+        self.settle(codec::Options::IDENTITY);
+        self.blocks.clear();
+        let len = body.len();
+        self.push_block(body, len, false, true);
+    }
+
+    /// What [`Outgoing::anew`] made ready, as it would be sent.
+    pub(crate) fn as_log(&mut self, number: u64) -> Log {
+        let mut log = Log::default();
+        while let Some(frame) = self.next_frame(number, u64::MAX, usize::MAX) {
+            log.push(&frame, encoded_len(&frame));
+        }
+        log
     }
 
     /// Bytes at hand and whether they are all: what a choice goes by.

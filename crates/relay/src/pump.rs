@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proto::bhttp;
-use proto::stream::{self, Data, Frame, Hello, Receipt, Role};
+use proto::stream::{self, Data, Frame, Hello, Keeping, LastWord, Receipt, Role};
 use record::event::Fact;
 
 use crate::Relay;
@@ -83,6 +83,7 @@ impl Relay {
             return;
         };
         let credit = machine.credit(id.number);
+        self.leave_bases(carrier, id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.stage != Stage::Open(carrier) {
             return;
@@ -91,19 +92,29 @@ impl Relay {
         let bytes = encoded_len(&frame);
         exchange.meter.sent_wire_bytes += bytes as u64;
         let (has_body, finished) = (matches!(frame, Frame::Data(_)), exchange.outgoing.finished);
-        if self.config.role == Role::Gateway {
+        if self.config.role == Role::Gateway && exchange.held.delta().is_none() {
             exchange.log.push(&frame, bytes);
         }
-        if matches!(frame, Frame::Head(_)) && self.config.role == Role::Edge {
+        let has_head = matches!(frame, Frame::Head(_));
+        if has_head && self.config.role == Role::Edge {
             // From here on the request may have been forwarded.
             self.timers.set(Key::Exchange(id), None);
+            if let Some(carrier) = self.carriers.get_mut(&carrier) {
+                carrier.requests += 1;
+                exchange.sent_as = carrier.requests;
+            }
         }
         if has_body {
             self.departs(now, carrier, id);
         }
         self.send(now, carrier, frame);
+        if has_head {
+            self.announce_bases(now, carrier, id);
+            self.announce_text(now, carrier, id);
+        }
         if finished {
             self.departed(now, carrier, id);
+            self.keep_sent(carrier, id);
         }
         self.advance_outgoing(now, id);
         self.settle_if_done(now, id);
@@ -135,6 +146,10 @@ impl Relay {
     /// Takes what the machine has: frames to act on, bytes to transmit, a fault.
     fn drain(&mut self, now: Duration, id: CarrierId) {
         while let Some(carrier) = self.carriers.get_mut(&id) {
+            if carrier.queued > 0 && !carrier.words.is_empty() {
+                self.send_words(now, id);
+                continue;
+            }
             match carrier.machine.poll_output() {
                 Some(stream::Output::Received(frame)) => self.received(now, id, frame),
                 Some(stream::Output::Transmit(bytes)) => {
@@ -201,6 +216,8 @@ impl Relay {
             Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
             Frame::GoAway => self.carrier_going_away(now, carrier),
             Frame::Control(Receipt::KIND, content) => self.receipt(now, carrier, &content),
+            Frame::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
+            Frame::Control(Keeping::KIND, content) => self.keeping(now, carrier, &content),
             // Frames of exchanges that are over; kinds of control that this version does not use.
             _ => {}
         }
@@ -220,8 +237,9 @@ impl Relay {
         self.event(now, Fact::CarrierUp { peer, version });
         self.measure(now, id);
         if self.shutting_down {
-            self.send(now, id, Frame::GoAway);
+            self.say_goodbye(now, id);
         }
+        self.greet_shelf(now, id);
         match self.config.role {
             Role::Edge => self.edge_connected(now, hello.instance),
             Role::Gateway => self.supersede(now, id, hello.instance),
@@ -234,7 +252,12 @@ impl Relay {
         let coded = !data.uncoded && exchange.incoming.options.codec != 0;
         exchange.arrival.note(now, received, data.bytes.len(), coded);
         exchange.meter.received_wire_bytes += data.bytes.len() as u64 + 6;
-        if let Err(cause) = exchange.incoming.push(data) {
+        let ends_block = data.block_end.is_some();
+        let mut pushed = exchange.incoming.push(data);
+        if pushed.is_ok() && ends_block {
+            pushed = self.find_base(now, carrier, id).and_then(|()| self.find_vocabulary(now, id));
+        }
+        if let Err(cause) = pushed {
             self.refuse(now, id, &cause);
             return;
         }

@@ -18,6 +18,7 @@ use record::decision as facts;
 use record::event::Fact;
 
 use crate::Relay;
+use crate::along::Word;
 use crate::api::{CarrierId, ExchangeId, Output};
 use crate::choice::{Choice, rounded, whole};
 use crate::exchange::Exchange;
@@ -36,6 +37,8 @@ const LEAST_RECEIPT_BYTES: u64 = decide::ONE_PACKET_BYTES;
 const MOST_IDLE_SHARE: f64 = 0.1;
 /// Events about what a carrier's peer said and was ignored: beyond it they are not told.
 const MOST_TOLD: u32 = 16;
+/// In events.
+const RECEIPT: &str = "receipt";
 /// A time below this is none that clocks on two machines tell.
 const LEAST_S: f64 = 1e-6;
 
@@ -106,6 +109,11 @@ impl Arrival {
         self.decode += cpu;
     }
 
+    /// Its receipt is another's to send.
+    pub(crate) fn told(&mut self) {
+        self.told = true;
+    }
+
     /// Whether decoded bytes wait for the local side.
     pub(crate) fn waits(&mut self, now: Duration, waits: bool) {
         if !waits {
@@ -117,7 +125,7 @@ impl Arrival {
     }
 
     /// The receipt, once, where there is something to tell.
-    fn receipt(&mut self, now: Duration, exchange: u64) -> Option<Receipt> {
+    pub(crate) fn receipt(&mut self, now: Duration, exchange: u64) -> Option<Receipt> {
         self.waits(now, false);
         let (first, received) = self.first.filter(|_| !self.told)?;
         self.told = true;
@@ -233,10 +241,14 @@ impl Relay {
         if !exchange.incoming.is_whole() {
             return;
         }
+        if self.keep_received(id) {
+            return;
+        }
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let receipt = exchange.arrival.receipt(now, id.number);
         let carrier = exchange.carrier();
         if let (Some(receipt), Some(carrier)) = (receipt, carrier) {
-            self.send(now, carrier, receipt.frame());
+            self.send_along(now, carrier, Word::Receipt(receipt, now));
         }
     }
 
@@ -244,9 +256,12 @@ impl Relay {
     pub(crate) fn receipt(&mut self, now: Duration, carrier_id: CarrierId, content: &[u8]) {
         let receipt = match Receipt::decode(content) {
             Ok(receipt) => receipt,
-            Err(error) => return self.ignore(now, carrier_id, &error.to_string()),
+            Err(error) => return self.ignore(now, carrier_id, RECEIPT, &error.to_string()),
         };
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
+        // Whatever it says, the half is there.
+        carrier.sent.arrived(receipt.exchange);
+        carrier.texts.arrived(receipt.exchange);
         // Of a half that nobody remembers there is nothing to learn.
         let Some(awaited) = carrier.awaited.remove(&receipt.exchange) else { return };
         carrier.sends_receipts = true;
@@ -255,7 +270,7 @@ impl Relay {
         if let Err(why) = credible(&receipt, elapsed, sent) {
             let mut awaited = awaited;
             awaited.learn(&mut *self.policy, None);
-            return self.ignore(now, carrier_id, why);
+            return self.ignore(now, carrier_id, RECEIPT, why);
         }
         self.arrived(now, carrier_id, awaited, &receipt);
         self.measure(now, carrier_id);
@@ -304,11 +319,11 @@ impl Relay {
     }
 
     /// What a peer said is not used, and told if it was not said too often.
-    fn ignore(&mut self, now: Duration, carrier: CarrierId, reason: &str) {
+    pub(crate) fn ignore(&mut self, now: Duration, carrier: CarrierId, what: &str, reason: &str) {
         let Some(carrier) = self.carriers.get_mut(&carrier) else { return };
         carrier.ignored = carrier.ignored.saturating_add(1);
         if carrier.ignored <= MOST_TOLD {
-            let (what, reason) = ("receipt".to_owned(), reason.to_owned());
+            let (what, reason) = (what.to_owned(), reason.to_owned());
             self.event(now, Fact::Ignored { what, reason });
         }
     }

@@ -6,8 +6,11 @@ use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 
 use super::*;
 
+mod bases;
 mod decision;
+mod goodbye;
 mod hostile;
+mod infoset;
 mod learned;
 mod recovery;
 

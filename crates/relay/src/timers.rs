@@ -16,13 +16,17 @@ pub(crate) enum Key {
     Decoder(ExchangeId),
     /// A carrier that has not said HELLO.
     Carrier(CarrierId),
+    /// Words that wait for a frame to leave with.
+    Words(CarrierId),
+    /// A carrier that a dictionary may go over.
+    Shelf(CarrierId),
     /// The next dial.
     Dial,
     /// Gateway: after a shutdown, edges had time to hear of it.
     Linger,
 }
 
-/// See the module; bounded by three keys per exchange, one per carrier, and two.
+/// See the module; bounded by three keys per exchange and per carrier, and two.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     queue: BTreeSet<(Duration, Key)>,

@@ -12,7 +12,7 @@ use decide::policy::Observation;
 
 use crate::Relay;
 use crate::api::{ExchangeId, Output, Work, WorkDirection};
-use crate::choice::{Fit, Tried};
+use crate::choice::{Fit, Tried, whole};
 
 /// Most encodings tried on the first block of a half: each waits for the one before.
 const MOST_TRIES: usize = 3;
@@ -28,6 +28,8 @@ const SHADOW_S: (f64, f64) = (0.02, 1.0);
 pub(crate) struct Encoded {
     pub(crate) plain: Bytes,
     pub(crate) coded: Bytes,
+    /// What comes out of it, where that is another text than `plain`.
+    pub(crate) text: Option<Bytes>,
     pub(crate) end: bool,
     pub(crate) last: bool,
     pub(crate) cpu: Duration,
@@ -74,7 +76,12 @@ impl Relay {
         choice.coded_bytes += block.coded.len() as u64;
         let is_first = !exchange.outgoing.is_settled();
         exchange.outgoing.settle(choice.options);
-        exchange.outgoing.push_block(block.coded, block.plain.len(), true, block.end);
+        exchange.held.settle(choice.options);
+        if let Some(text) = &block.text {
+            exchange.adopt(self.config.role, text);
+        }
+        let decoded_len = block.text.as_ref().map_or(block.plain.len(), Bytes::len);
+        exchange.outgoing.push_block(block.coded, decoded_len, true, block.end);
         if is_first {
             self.chosen(now, id);
         }
@@ -83,14 +90,17 @@ impl Relay {
     /// The first block came out of a codec: what was dropped teaches, what is best goes, or another
     /// is tried.
     fn tried(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
+        let infosets: Vec<_> = self.infoset_arms().collect();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let settled = exchange.outgoing.is_settled();
         let Some(choice) = exchange.choice.as_mut() else { return };
         let plain_len = block.plain.len();
-        let Encoded { coded, cpu, .. } = &block;
-        let this =
-            Tried { arm: choice.arm, options: choice.options, coded: coded.clone(), cpu: *cpu };
+        let Encoded { coded, text, cpu, .. } = &block;
+        let (coded, text, cpu) = (coded.clone(), text.clone(), *cpu);
+        let this = Tried { arm: choice.arm, options: choice.options, coded, text, cpu };
         choice.tried.push(this.arm);
+        let mut closed = choice.tried.clone();
+        closed.extend(infosets.iter().filter(|_| choice.exact));
         let (best, dropped) = match choice.best.take() {
             Some(best) if best.coded.len() <= this.coded.len() => (best, Some(this)),
             before => (this, before),
@@ -98,14 +108,16 @@ impl Relay {
         let subject = Subject { bytes: plain_len as f64, ..choice.subject };
         let bytes = choice.in_all(best.coded.len(), plain_len);
         let open = choice.decision.as_ref().filter(|_| choice.tried.len() < MOST_TRIES);
-        let next = open
-            .and_then(|decision| self.policy.again(decision, &choice.path, &choice.tried, bytes));
+        let next =
+            open.and_then(|decision| self.policy.again(decision, &choice.path, &closed, bytes));
+        // What would not come back the same says nothing of how others compress.
+        let was_refused = choice.exact && next.is_some();
         if let Some(dropped) = dropped {
-            learn(&mut *self.policy, &subject, &dropped);
+            learn(&mut *self.policy, &subject, dropped.seen());
         }
-        let in_vain = best.coded.len() >= plain_len || next == Some(Arm::IDENTITY);
+        let in_vain = best.coded.len() >= plain_len && !was_refused || next == Some(Arm::IDENTITY);
         if in_vain {
-            learn(&mut *self.policy, &subject, &best);
+            learn(&mut *self.policy, &subject, best.seen());
             return self.leave_alone(now, id, block);
         }
         match next.filter(|_| !settled) {
@@ -148,12 +160,16 @@ impl Relay {
         let Some(choice) = exchange.choice.as_mut() else { return };
         let Some(best) = choice.best.take() else { return };
         choice.trying = false;
+        if best.was_refused() {
+            return self.leave_alone(now, id, block);
+        }
         if best.arm != choice.arm && !exchange.outgoing.is_cut() {
             // More blocks follow, and the context that they need is gone.
             return self.encode_anew(id, best.arm, best.options, &block);
         }
         (choice.arm, choice.options) = (best.arm, best.options);
-        self.settle_block_as(now, id, Encoded { coded: best.coded, cpu: best.cpu, ..block });
+        let Tried { coded, text, cpu, .. } = best;
+        self.settle_block_as(now, id, Encoded { coded, text, cpu, ..block });
     }
 
     fn settle_block_as(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
@@ -199,6 +215,8 @@ impl Relay {
         let subject = Subject { bytes: plain.len() as f64, ..choice.subject };
         let fit = self.fits(exchange, &subject).get(arm.0).copied();
         let Some(Fit::Open { options, bytes }) = fit else { return };
+        let base = exchange.held.base_of(options);
+        let vocabulary = self.vocabulary(exchange).filter(|_| options.is_infoset()).cloned();
         self.encoder_bytes += bytes;
         self.shadows.open.insert(id, Shadow { subject, arm, bytes });
         self.outputs.push_back(Output::Work(Work {
@@ -210,6 +228,8 @@ impl Relay {
             decoded_len: plain.len(),
             first: true,
             last: true,
+            base,
+            vocabulary,
         }));
     }
 
@@ -222,19 +242,19 @@ impl Relay {
         let Some(Shadow { subject, arm, bytes }) = self.shadows.open.remove(&id) else { return };
         self.encoder_bytes -= bytes;
         self.shadows.left_s -= cpu.as_secs_f64();
-        if let Ok(coded) = result {
-            let tried = Tried { arm, options: Options::IDENTITY, coded, cpu };
-            learn(&mut *self.policy, &subject, &tried);
+        let plain_len = usize::try_from(whole(subject.bytes)).unwrap_or(usize::MAX);
+        if let Ok(len) = self.shadow_len(arm, plain_len, result) {
+            learn(&mut *self.policy, &subject, (arm, len, cpu));
         }
     }
 }
 
 /// What an encoding gave that is not sent.
-fn learn(policy: &mut dyn decide::policy::Policy, subject: &Subject, tried: &Tried) {
-    let seen = Seen {
-        bytes: tried.coded.len() as f64,
-        encode_s: Some(tried.cpu.as_secs_f64()),
-        decode_s: None,
-    };
-    policy.observe(&Observation::Encoding { subject, arm: tried.arm, seen: &seen });
+fn learn(
+    policy: &mut dyn decide::policy::Policy,
+    subject: &Subject,
+    (arm, len, cpu): (Arm, usize, Duration),
+) {
+    let seen = Seen { bytes: len as f64, encode_s: Some(cpu.as_secs_f64()), decode_s: None };
+    policy.observe(&Observation::Encoding { subject, arm, seen: &seen });
 }

@@ -1,5 +1,7 @@
 //! Cells of the grid, and how far a policy is from the oracle in them.
 
+use std::ops::Range;
+
 use link::LinkConfig;
 
 use super::{Chooser, Outcome, Run, Setting};
@@ -9,9 +11,13 @@ const FEW_SEEDS: u64 = 3;
 /// How far from the best an arm may be then.
 const HOPELESS: f64 = 1.6;
 
-/// Under loss times scatter: messages shorter than this get more seeds, up to so many times.
-const MANY_BYTES: f64 = 200e3;
-const MOST_TIMES: f64 = 6.0;
+/// Under loss times scatter with heavy tails: classes whose messages can be made shorter than this
+/// get more seeds, up to so many times, and more where the link changes.
+const MANY_BYTES: f64 = 100e3;
+const MOST_TIMES: f64 = 10.0;
+const DRIFT_TIMES: u64 = 4;
+/// How many errors of a mean its lower 95 % limit is below it.
+const LOWER_LIMIT: f64 = 1.96;
 
 /// How long runs are and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +45,13 @@ pub struct FixedRuns {
 pub struct Regret {
     /// Mean of time over the oracle's, less one.
     pub relative: f64,
+    /// Its lower 95 % limit over seeds: what is above a bound with this is so not by chance.
+    pub relative_low: f64,
     /// Sum of times over the oracle's sum, less one.
     pub weighted: f64,
-    /// Against the best fixed arm of the cell: mean over seeds, and its lower 95 % limit.
+    /// Against the best fixed arm of the cell: mean time over mean time, less one, and its lower
+    /// 95 % limit over seeds. (The mean of the seeds' own ratios would be above it: where times
+    /// scatter, the inverse of what one divides by does not average to the inverse of its mean.)
     pub fixed: f64,
     /// See `fixed`.
     pub fixed_low: f64,
@@ -63,17 +73,38 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count.max(1.0)
 }
 
+/// A mean and its lower 95 % limit.
+fn mean_and_low(values: &[f64]) -> (f64, f64) {
+    let centre = mean(values.iter().copied());
+    let squares = values.iter().map(|one| (one - centre).powi(2)).sum::<f64>();
+    let n = values.len() as f64;
+    let error = (squares / (n - 1.0).max(1.0) / n.max(1.0)).sqrt();
+    (centre, centre - LOWER_LIMIT * error)
+}
+
+/// Of pairs, the mean of the first over that of the second, less one, and its lower 95 % limit
+/// (linearized: the errors of both means, and how they go together).
+fn ratio_of_means(pairs: &[(f64, f64)]) -> (f64, f64) {
+    let below = mean(pairs.iter().map(|pair| pair.1));
+    let ratio = mean(pairs.iter().map(|pair| pair.0)) / below;
+    let off: Vec<f64> = pairs.iter().map(|pair| (pair.0 - ratio * pair.1) / below).collect();
+    let (centre, low) = mean_and_low(&off);
+    (ratio - 1.0, ratio - 1.0 + low - centre)
+}
+
 impl FixedRuns {
     /// Runs every arm that may be the best for one of the processors. Without loss one seed tells
     /// all: codecs scatter around their means, and those are known.
     #[must_use]
     pub fn new(setting: Setting<'_>, link: &LinkConfig, extent: Extent, slower: &[f64]) -> Self {
         let certain = super::certain(link);
-        let bytes = setting.class.messages.iter().map(|message| message.bytes);
-        let more = (MANY_BYTES / bytes.fold(1.0, f64::max)).clamp(1.0, MOST_TIMES);
+        let arms = setting.class.arms.len();
+        let messages = &setting.class.messages;
+        let coded = |arm: usize| mean(messages.iter().map(|message| message.coded[arm].bytes));
+        let least = (0..arms).map(coded).fold(f64::INFINITY, f64::min);
+        let more = (MANY_BYTES / least.max(1.0)).clamp(1.0, MOST_TIMES);
         let extent = Extent { seeds: extent.seeds * super::whole(more), ..extent };
         let seeds = if certain { 1 } else { 2 * extent.seeds };
-        let arms = setting.class.arms.len();
         let run = |arm: usize, seed: u64| {
             let mut run = Run::new(setting, Chooser::Fixed(arm), link, seed);
             let all = (0..extent.messages).map(|place| run.send(place).network_s);
@@ -187,30 +218,41 @@ pub fn judge(
         .collect();
     let all = || runs.iter().flatten();
     let total = |run: &[Outcome]| run.iter().map(Outcome::seconds).sum::<f64>();
-    let against = |arm: usize, seed: usize, run: &[Outcome]| {
-        let fixed_runs = &fixed.network_s[arm];
-        let theirs = fixed_runs.get(seed + super::index(seeds)).or(fixed_runs.first())?;
-        Some(total(run) / fixed.seconds(setting, arm, theirs).sum::<f64>() - 1.0)
+    // What an arm took in the same weather.
+    let theirs = |arm: usize, seed: usize| {
+        let runs = &fixed.network_s[arm];
+        runs.get(seed + super::index(seeds)).or(runs.first()).map(Vec::as_slice)
     };
     let compared = |arm: usize| {
-        let runs = runs.iter().enumerate();
-        runs.filter_map(|(seed, run)| against(arm, seed, run)).collect::<Vec<f64>>()
+        let of_seed = |(seed, run): (usize, &Vec<Outcome>)| {
+            let theirs = fixed.seconds(setting, arm, theirs(arm, seed)?).sum::<f64>();
+            Some((total(run), theirs))
+        };
+        ratio_of_means(&runs.iter().enumerate().filter_map(of_seed).collect::<Vec<_>>())
     };
-    let (ratios, identity) = (compared(*best_arm), compared(0));
-    let fixed_mean = mean(ratios.iter().copied());
-    let squares = ratios.iter().map(|one| (one - fixed_mean).powi(2)).sum::<f64>();
-    let n = ratios.len() as f64;
-    let error_of_mean = (squares / (n - 1.0).max(1.0) / n.max(1.0)).sqrt();
+    let ((fixed_mean, fixed_low), (identity, _)) = (compared(*best_arm), compared(0));
+    // In each seed ours less the oracle's, both over the oracle's mean: the weather they share
+    // cancels.
+    let apart = |(seed, run): (usize, &Vec<Outcome>)| {
+        let ours = mean(run.iter().map(|one| one.seconds() / oracle[one.message]));
+        let seconds = fixed.seconds(setting, *best_arm, theirs(*best_arm, seed)?).enumerate();
+        let ratio = |(judged, s): (usize, f64)| s / oracle[fixed.message(setting, judged)];
+        Some(ours - mean(seconds.map(ratio)))
+    };
+    let apart: Vec<f64> = runs.iter().enumerate().filter_map(apart).collect();
+    let relative = mean(all().map(|one| one.seconds() / oracle[one.message] - 1.0));
+    let (apart_mean, apart_low) = mean_and_low(&apart);
     let arms = 0..setting.class.arms.len();
     let usual = arms.max_by_key(|&arm| all().filter(|one| one.arm == arm).count());
     Regret {
-        relative: mean(all().map(|one| one.seconds() / oracle[one.message] - 1.0)),
+        relative,
+        relative_low: relative + apart_low - apart_mean,
         weighted: all().map(Outcome::seconds).sum::<f64>()
             / all().map(|one| oracle[one.message]).sum::<f64>()
             - 1.0,
         fixed: fixed_mean,
-        fixed_low: fixed_mean - 1.96 * error_of_mean,
-        identity: mean(identity.into_iter()),
+        fixed_low,
+        identity,
         best_arm: *best_arm,
         usual_arm: usual.unwrap_or(0),
         oracle_s: mean(oracle.iter().copied()),
@@ -218,17 +260,29 @@ pub fn judge(
     }
 }
 
-/// Mean relative regret by message of runs in which the link changes: `each` messages on every
-/// link. The oracle takes for each link the arm with the least mean of those that had it all along.
+/// How far a policy is from the oracle while the link changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changes {
+    /// Mean relative regret by message.
+    pub relative: Vec<f64>,
+    /// By link, the lower 95 % limit over seeds of its mean once the policy has had its time.
+    pub low: Vec<f64>,
+}
+
+/// Runs in which the link changes: `each` messages on every link, of which the policy has `back` to
+/// come back. The oracle takes for each link the arm with the least mean of those that had it all
+/// along.
 #[must_use]
 pub fn drift(
     setting: &Setting<'_>,
     links: &[&LinkConfig],
-    each: usize,
+    (each, back): (usize, usize),
     seeds: u64,
     chooser: Chooser,
-) -> Vec<f64> {
+) -> Changes {
     let messages = each * links.len();
+    let certain = links.iter().all(|link| super::certain(link));
+    let seeds = if certain { seeds } else { DRIFT_TIMES * seeds };
     let run = |chooser: Chooser, seed: u64| -> Vec<f64> {
         let mut run = Run::new(*setting, chooser, links[0], seed);
         let mut send = |place: usize| {
@@ -237,24 +291,45 @@ pub fn drift(
         };
         (0..messages).map(&mut send).collect()
     };
-    let arms = setting.class.arms.len();
+    let runs = |chooser: Chooser, seeds: Range<u64>| -> Vec<Vec<f64>> {
+        seeds.map(|seed| run(chooser, seed)).collect()
+    };
     let by_message = |runs: &[Vec<f64>]| -> Vec<f64> {
         (0..messages).map(|at| mean(runs.iter().map(|run| run[at]))).collect()
     };
-    let fixed: Vec<(Vec<f64>, Vec<f64>)> = (0..arms)
-        .map(|arm| {
-            let runs = |from: u64| -> Vec<Vec<f64>> {
-                (from..from + seeds).map(|seed| run(Chooser::Fixed(arm), seed)).collect()
-            };
-            (by_message(&runs(0)), by_message(&runs(seeds)))
+    let part = |of: &[f64], part: usize| of[part * each..(part + 1) * each].iter().sum::<f64>();
+    let arms = setting.class.arms.len();
+    let few: Vec<Vec<f64>> =
+        (0..arms).map(|arm| by_message(&runs(Chooser::Fixed(arm), 0..FEW_SEEDS))).collect();
+    let hopeful = |&arm: &usize| {
+        (0..links.len()).any(|at| {
+            let best = few.iter().map(|means| part(means, at)).fold(f64::INFINITY, f64::min);
+            part(&few[arm], at) <= HOPELESS * best
         })
-        .collect();
-    let ours: Vec<Vec<f64>> = (seeds..2 * seeds).map(|seed| run(chooser, seed)).collect();
-    let ours = by_message(&ours);
-    let oracle = |part: usize| {
-        let sum = |arm: &usize| fixed[*arm].0[part * each..(part + 1) * each].iter().sum::<f64>();
-        (0..arms).min_by(|a, b| sum(a).total_cmp(&sum(b))).unwrap_or(0)
     };
-    let best: Vec<usize> = (0..links.len()).map(oracle).collect();
-    (0..messages).map(|at| ours[at] / fixed[best[at / each]].1[at] - 1.0).collect()
+    let first: Vec<(usize, Vec<f64>)> = (0..arms)
+        .filter(hopeful)
+        .map(|arm| (arm, by_message(&runs(Chooser::Fixed(arm), 0..seeds))))
+        .collect();
+    let best = |at: usize| {
+        let least = first.iter().min_by(|a, b| part(&a.1, at).total_cmp(&part(&b.1, at)));
+        least.map_or(0, |(arm, _)| *arm)
+    };
+    let ours = runs(chooser, seeds..2 * seeds);
+    let (mut relative, mut low) = (Vec::new(), Vec::new());
+    for at in 0..links.len() {
+        let theirs = runs(Chooser::Fixed(best(at)), seeds..2 * seeds);
+        let oracle = by_message(&theirs);
+        let here = at * each..(at + 1) * each;
+        let regret = |message| mean(ours.iter().map(|run| run[message] / oracle[message])) - 1.0;
+        relative.extend(here.clone().map(regret));
+        let apart: Vec<f64> = (ours.iter().zip(&theirs))
+            .map(|(ours, theirs)| {
+                let judged = here.clone().skip(back);
+                mean(judged.map(|message| (ours[message] - theirs[message]) / oracle[message]))
+            })
+            .collect();
+        low.push(mean_and_low(&apart).1);
+    }
+    Changes { relative, low }
 }

@@ -12,7 +12,7 @@ mod tcp;
 mod tests;
 mod workload;
 
-pub use grid::{Extent, FixedRuns, Regret, drift, judge, judge_fixed};
+pub use grid::{Changes, Extent, FixedRuns, Regret, drift, judge, judge_fixed};
 pub use run::{Chooser, Outcome, Run, Setting, choosing};
 pub use tcp::{Connection, Transfer};
 pub use workload::{Coded, Message, Workload};

@@ -86,6 +86,8 @@ pub struct Run<'a> {
     jumps: u32,
     random: Random,
     certain: bool,
+    pause_s: f64,
+    pause_scatter_s: f64,
 }
 
 impl<'a> Run<'a> {
@@ -108,11 +110,20 @@ impl<'a> Run<'a> {
             jumps: 0,
             random: Random::new(seed),
             certain: super::certain(link),
+            pause_s: PAUSE_S,
+            pause_scatter_s: PAUSE_SCATTER_S,
         };
         if chooser == Chooser::Nam {
             setting.profile.messages.iter().for_each(|message| run.profile(message));
         }
         run
+    }
+
+    /// The same with so many seconds between messages, always.
+    #[must_use]
+    pub fn pausing(mut self, seconds: f64) -> Self {
+        (self.pause_s, self.pause_scatter_s) = (seconds, 0.0);
+        self
     }
 
     /// The link is another from now on.
@@ -166,7 +177,7 @@ impl<'a> Run<'a> {
         self.policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
         self.learn_beside(&decision, &subject, message);
         let off = if self.certain { 0.0 } else { self.random.below(2001) as f64 / 1000.0 - 1.0 };
-        self.connection.idle(PAUSE_S + PAUSE_SCATTER_S * off);
+        self.connection.idle(self.pause_s + self.pause_scatter_s * off);
         Outcome { message: at, arm: arm.0, codec_s, network_s, expected_s }
     }
 

@@ -110,8 +110,8 @@ fn a_link_that_changes_is_followed() {
         Setting { slower: 1.0, class: &class, profile: &class, nam_arms: &[0], priors: &priors };
     let links = ["nam-lan", "satcom", "los"].map(|name| LinkConfig::preset(name).unwrap());
     let links: Vec<&LinkConfig> = links.iter().collect();
-    let found = drift(&setting, &links, 20, 5, Chooser::Ours);
-    for part in found.chunks(20) {
+    let found = drift(&setting, &links, (20, 10), 5, Chooser::Ours);
+    for part in found.relative.chunks(20) {
         let after = part[10..].iter().sum::<f64>() / 10.0;
         assert!(after < 0.1, "{found:?}");
     }

@@ -13,8 +13,8 @@ use link::LinkConfig;
 use longwire_bench::progress::Progress;
 use sim::Random;
 use sim::decision::{
-    Chooser, Extent, FixedRuns, Message, Regret, Setting, Workload, drift, judge, judge_fixed,
-    whole,
+    Changes, Chooser, Extent, FixedRuns, Message, Regret, Setting, Workload, drift, judge,
+    judge_fixed, whole,
 };
 
 use crate::measure::{ARMS, NAM_ARMS};
@@ -94,6 +94,8 @@ pub(crate) struct Drift {
     pub(crate) class: String,
     pub(crate) slower: f64,
     pub(crate) relative: Vec<f64>,
+    /// By link, the lower 95 % limit of its mean after [`BACK_MESSAGES`].
+    pub(crate) low: Vec<f64>,
 }
 
 impl Drift {
@@ -261,8 +263,9 @@ impl Bench {
             let priors = priors_of(&self.start, slower);
             let setting = self.setting(class, slower, &priors);
             let seeds = self.extent.seeds;
-            let relative = drift(&setting, &links, DRIFT_MESSAGES, seeds, Chooser::Ours);
-            Drift { class: name.clone(), slower, relative }
+            let extent = (DRIFT_MESSAGES, BACK_MESSAGES);
+            let Changes { relative, low } = drift(&setting, &links, extent, seeds, Chooser::Ours);
+            Drift { class: name.clone(), slower, relative, low }
         }))
     }
 

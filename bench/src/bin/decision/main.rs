@@ -1,8 +1,11 @@
 //! The decision judged: what encodings make of messages, measured; and policies in virtual time
-//! against the oracle, over the networks of the papers, other links, and links that change.
+//! against the oracle, over the networks of the papers, other links, and links that change; the
+//! simulator checked against the laboratory.
 
+mod compare;
 mod judge;
 mod measure;
+mod repeat;
 mod report;
 mod trace;
 
@@ -36,6 +39,15 @@ enum Command {
     ///
     /// Example: decision judge table.tsv --json cells.json --markdown docs/studies/nam/simulated.md
     Judge(judge::Arguments),
+    /// Runs the cells of a campaign in virtual time too, and says how far the two differ.
+    ///
+    /// Example: decision compare results/nam table.tsv --markdown docs/studies/nam/disagreement.md
+    Compare(compare::Arguments),
+    /// Runs messages that repeat through two relays over a virtual link, and prints their bytes
+    /// against gzip and their time against the least that it could be.
+    ///
+    /// Example: decision repeat onvif=soap/onvif tracks=cot/captures --networks satcom,los
+    Repeat(repeat::Arguments),
     /// Prints each message of a run of ours: what was chosen, expected and took, and what the path
     /// looked like; with several networks the link changes after `--each` messages.
     ///
@@ -51,6 +63,8 @@ fn main() -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Judge(arguments) => judge::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Repeat(arguments) => repeat::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments),
     }
 }

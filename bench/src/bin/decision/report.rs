@@ -33,6 +33,9 @@ struct Bound {
     what: String,
     found: f64,
     most: f64,
+    /// Where it is of each: how many there are, how many are above it, and how many of these are so
+    /// by their lower 95 % limits too.
+    each: Option<[usize; 3]>,
     /// As a share, else in microseconds.
     share: bool,
 }
@@ -84,7 +87,15 @@ fn bounds(findings: &Findings) -> Vec<Bound> {
         what: what.to_owned(),
         found: if found.is_finite() { found } else { 0.0 },
         most,
+        each: None,
         share: true,
+    };
+    // Values with their lower limits.
+    let each = |what: &str, values: Vec<(f64, f64)>, most: f64| {
+        let above = values.iter().filter(|(value, _)| *value > most).count();
+        let surely = values.iter().filter(|(_, low)| *low > most).count();
+        let found = values.iter().fold(f64::NEG_INFINITY, |most, (value, _)| value.max(most));
+        Bound { each: Some([values.len(), above, surely]), ..share(what, found, most) }
     };
     let mut bounds = Vec::new();
     for (what, cells) in [("grid", &findings.grid), ("links by chance", &findings.random)] {
@@ -95,22 +106,25 @@ fn bounds(findings: &Findings) -> Vec<Bound> {
         let name = |of: &str| format!("{what}: {of}");
         let relative = mean(ours().map(|one| one.relative));
         bounds.push(share(&name("mean relative regret over cells"), relative, MEAN_REGRET));
-        let worst = most(ours().map(|one| one.relative));
-        bounds.push(share(&name("relative regret of the worst cell"), worst, CELL_REGRET));
-        let behind = most(ours().map(|one| one.fixed_low));
+        let worst = ours().map(|one| (one.relative, one.relative_low)).collect();
+        bounds.push(each(&name("relative regret of the worst cell"), worst, CELL_REGRET));
+        let behind = ours().map(|one| (one.fixed_low, one.fixed_low)).collect();
         let of = "behind the best fixed policy, lower limit, worst cell";
-        bounds.push(share(&name(of), behind, BEHIND_FIXED));
+        bounds.push(each(&name(of), behind, BEHIND_FIXED));
         let huge = cells.iter().filter(|cell| cell.bytes >= HUGE_BYTES);
-        let behind = most(huge.map(|cell| cell.ours.identity));
-        bounds.push(share(&name("huge answers behind identity, worst"), behind, BEHIND_IDENTITY));
+        let behind = huge.map(|cell| (cell.ours.identity, cell.ours.identity)).collect();
+        bounds.push(each(&name("huge answers behind identity, worst"), behind, BEHIND_IDENTITY));
     }
     if !findings.drift.is_empty() {
-        let after = findings.drift.iter().flat_map(|drift| drift.after(BACK_MESSAGES));
+        let with_low =
+            |drift: &Drift| drift.after(BACK_MESSAGES).into_iter().zip(drift.low.clone());
+        let after = findings.drift.iter().flat_map(with_low).collect();
         let what = format!("links that change: regret after {BACK_MESSAGES} messages, worst");
-        bounds.push(share(&what, most(after), BACK_REGRET));
+        bounds.push(each(&what, after, BACK_REGRET));
     }
     let what = format!("a decision among {} arms", ARMS.len());
-    bounds.push(Bound { what, found: findings.decision_us, most: DECISION_US, share: false });
+    let (found, most) = (findings.decision_us, DECISION_US);
+    bounds.push(Bound { what, found, most, each: None, share: false });
     bounds
 }
 
@@ -129,13 +143,21 @@ fn markdown_of(findings: &Findings, bounds: &[Bound]) -> Result<String> {
         extent.seeds, extent.messages, extent.warm_up, extent.seeds
     )?;
     writeln!(text, "{}", machine::render(&machine::describe("decision")))?;
-    let mut table = Table::new(&["bound", "found", "at most", "kept"]);
+    let heads = ["bound", "found", "at most", "kept", "of", "above", "surely"];
+    let mut table = Table::new(&heads);
     for bound in bounds {
         let (found, most) = (bound.say(bound.found), bound.say(bound.most));
         let kept = if bound.kept() { "yes" } else { "**no**" };
-        table.row([bound.what.clone(), found, most, kept.to_owned()]);
+        let [of, above, surely] =
+            bound.each.map_or(Default::default(), |each| each.map(|count| count.to_string()));
+        table.row([bound.what.clone(), found, most, kept.to_owned(), of, above, surely]);
     }
     writeln!(text, "{}", table.render())?;
+    writeln!(
+        text,
+        "Of so many cells, or parts of drift, so many are above the bound, and so many surely: by \
+         the lower 95 % limit over seeds too, where times scatter.\n"
+    )?;
     writeln!(text, "## By network\n\nMean relative regret, and of the worst cell.\n")?;
     writeln!(text, "{}", by(&findings.grid, |cell| cell.network.clone()))?;
     writeln!(text, "## By processor (times slower than here)\n")?;
@@ -214,6 +236,7 @@ fn worst(cells: &[Cell]) -> String {
         "NAM",
         "against best fixed",
         "lower limit",
+        "of ours",
         "oracle s",
         "oracle's",
         "usual",
@@ -229,6 +252,7 @@ fn worst(cells: &[Cell]) -> String {
             per_cent(cell.nam.relative),
             per_cent(cell.ours.fixed),
             per_cent(cell.ours.fixed_low),
+            per_cent(cell.ours.relative_low),
             format!("{:.5}", cell.ours.oracle_s),
             ARMS[cell.ours.best_arm].to_owned(),
             ARMS[cell.ours.usual_arm].to_owned(),
@@ -254,6 +278,7 @@ fn json_of(findings: &Findings, bounds: &[Bound]) -> Value {
     let regret = |regret: &Regret| {
         json!({
             "relative": regret.relative,
+            "relative_low": regret.relative_low,
             "weighted": regret.weighted,
             "against_best_fixed": regret.fixed,
             "against_best_fixed_low": regret.fixed_low,
@@ -283,11 +308,13 @@ fn json_of(findings: &Findings, bounds: &[Bound]) -> Value {
     };
     let bound = |bound: &Bound| {
         let (what, found, most) = (&bound.what, bound.found, bound.most);
-        json!({ "bound": what, "found": found, "at_most": most, "kept": bound.kept() })
+        let [of, above, surely] = bound.each.unwrap_or_default();
+        json!({ "bound": what, "found": found, "at_most": most, "kept": bound.kept(),
+                "of": of, "above": above, "surely": surely })
     };
     let drift = |drift: &Drift| {
-        let Drift { class, slower, relative } = drift;
-        json!({ "class": class, "slower": slower, "relative": relative })
+        let Drift { class, slower, relative, low } = drift;
+        json!({ "class": class, "slower": slower, "relative": relative, "after_low": low })
     };
     json!({
         "bounds": bounds.iter().map(bound).collect::<Vec<_>>(),

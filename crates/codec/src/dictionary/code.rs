@@ -141,9 +141,10 @@ impl Coder {
         Ok(out)
     }
 
-    /// The message of a coded form, by whatever method it was made; at most
-    /// [`Limits::output_bytes`] and [`Limits::message_bytes`] long. Errors: it was made with
-    /// another dictionary, or is damaged, or is followed by anything.
+    /// The message of a coded form, by whatever method it was made but [`Method::Mix`], for whose
+    /// memory and time only a coder of that method is meant; at most [`Limits::output_bytes`] and
+    /// [`Limits::message_bytes`] long. Errors: it was made with another dictionary, or is damaged,
+    /// or is followed by anything.
     pub fn decode(&mut self, coded: &[u8]) -> Result<Vec<u8>, Error> {
         let mut rest = coded;
         let mut take = |len: usize| {
@@ -201,10 +202,8 @@ impl Coder {
     }
 
     fn primed(&mut self) -> Result<&mut Primed, Error> {
-        if self.primed.is_none() {
-            self.primed = Some(Box::new(Primed::new(self.dictionary.content())?));
-        }
-        self.primed.as_deref_mut().ok_or_else(|| corrupt("no model"))
+        let wrong = || corrupt("made by mixing, which is not expected here");
+        self.primed.as_deref_mut().ok_or_else(wrong)
     }
 
     fn read(&mut self, method: Method, code: &[u8], len: usize) -> Result<Vec<u8>, Error> {

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Coder, Dictionary, Method};
-use crate::{Error, Limits};
+use super::{Coder, Dictionary, Id, Method};
+use crate::{Error, Limits, secrets};
 
 /// Coders kept at most: as many workers as code with one dictionary at the same time.
 const MAX_CODERS: usize = 4;
@@ -13,13 +13,40 @@ const MAX_CODERS: usize = 4;
 #[derive(Debug)]
 pub struct Kept {
     content: Arc<[u8]>,
+    id: Id,
     coders: Mutex<Vec<Coder>>,
 }
 
 impl Kept {
     /// Nothing is read before the first message.
     pub fn new(content: impl Into<Arc<[u8]>>) -> Self {
-        Self { content: content.into(), coders: Mutex::default() }
+        let content = content.into();
+        Self { id: Id::of(&content), content, coders: Mutex::default() }
+    }
+
+    /// What is kept of a message, as a base for others: it without its secrets, behind its name.
+    /// For [`Kept::prepared`]. Errors: those of [`secrets::cut`].
+    pub fn prepare(message: &[u8]) -> Result<Vec<u8>, Error> {
+        let content = secrets::cut(message)?;
+        Ok([&Id::of(&content).0[..], &content].concat())
+    }
+
+    /// Takes what [`Kept::prepare`] made; nothing where it is shorter than a name.
+    #[must_use]
+    pub fn prepared(bytes: &[u8]) -> Option<Self> {
+        let (id, content) = bytes.split_first_chunk()?;
+        Some(Self::named(Id(*id), content))
+    }
+
+    /// Bytes whose name was made before.
+    pub(super) fn named(id: Id, content: &[u8]) -> Self {
+        Self { id, content: content.into(), coders: Mutex::default() }
+    }
+
+    /// What it is known by.
+    #[must_use]
+    pub fn id(&self) -> Id {
+        self.id
     }
 
     /// The bytes of the dictionary.

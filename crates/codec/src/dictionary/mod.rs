@@ -32,6 +32,7 @@
 //! ```
 
 mod code;
+mod distil;
 mod kept;
 mod mix;
 pub mod rfc9842;
@@ -48,6 +49,7 @@ use sha2::{Digest, Sha256};
 use crate::{Error, Limits};
 
 pub use code::{Coder, Method, delta};
+pub use distil::{DISTILLED_BYTES, distil, distilled, join, unpack_parcel};
 pub use kept::Kept;
 pub use store::{Entry, Store};
 pub use train::{excerpt, gather, train};

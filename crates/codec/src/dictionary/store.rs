@@ -153,7 +153,7 @@ pub(super) fn pack(content: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-fn unpack(packed: &[u8], len: usize) -> Result<Vec<u8>, Error> {
+pub(super) fn unpack(packed: &[u8], len: usize) -> Result<Vec<u8>, Error> {
     let wrong = |code: usize| corrupt(get_error_name(code));
     let mut context = DCtx::try_create().ok_or_else(|| over("no memory".to_owned()))?;
     context.set_parameter(DParameter::Format(FrameFormat::Magicless)).map_err(wrong)?;

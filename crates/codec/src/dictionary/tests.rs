@@ -116,6 +116,21 @@ fn damage_is_refused() {
     }
 }
 
+/// A peer that mixes where something else was agreed would cost its receiver megabytes and seconds.
+#[test]
+fn what_is_mixed_is_read_only_where_that_is_expected() {
+    let limits = Limits::default();
+    let dictionary = &dictionaries()[1];
+    let mut mixer = Coder::new(dictionary, Method::Mix, None, &limits).unwrap();
+    let coded = mixer.encode(&message(9)).unwrap();
+    assert_eq!(mixer.decode(&coded).unwrap(), message(9));
+    for method in METHODS.into_iter().filter(|method| *method != Method::Mix) {
+        let mut coder = Coder::new(dictionary, method, None, &limits).unwrap();
+        assert!(matches!(coder.decode(&coded), Err(Error::Malformed { .. })), "{method:?}");
+        assert_eq!(coder.memory_bytes(), 0, "{method:?}");
+    }
+}
+
 #[test]
 fn limits_are_kept() {
     let dictionary = &dictionaries()[1];

@@ -1,7 +1,8 @@
 //! Codecs that hold a message until its end.
 
-use crate::codec::{Codec, Encoder, Properties, Step, StreamDecoder};
-use crate::{Error, Settings};
+use crate::codec::{Codec, Encoder, Options, Properties, Step, StreamDecoder};
+use crate::zstd::Zstd;
+use crate::{Error, Limits, Settings};
 
 /// What such a codec is: a message in, a message out.
 pub(crate) type Function = fn(&[u8], &Settings) -> Result<Vec<u8>, Error>;
@@ -26,6 +27,21 @@ impl Codec for Whole {
 
     fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
         Ok(Box::new(self.message(self.decode, settings)?))
+    }
+
+    /// What the pair codes with a base is of a block, and so is the base: see [`Options::DELTA`].
+    fn encoder_bytes(&self, options: Options) -> usize {
+        match options.wants_base() {
+            true => Zstd.encoder_bytes(Options { level: 19, ..options }),
+            false => Limits::default().message_bytes,
+        }
+    }
+
+    fn decoder_bytes(&self, options: Options) -> usize {
+        match options.wants_base() {
+            true => Zstd.decoder_bytes(options),
+            false => Limits::default().message_bytes,
+        }
     }
 }
 

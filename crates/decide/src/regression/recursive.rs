@@ -15,6 +15,8 @@ pub struct Prediction {
     pub mean: f64,
     /// Its standard deviation: that of the observations and that of the coefficients.
     pub deviation: f64,
+    /// That of the coefficients alone: what more observations would take away.
+    pub unsure: f64,
 }
 
 /// A linear regression over `N` features that forgets: of an observation `k` steps ago
@@ -71,6 +73,7 @@ impl<const N: usize> Recursive<N> {
         Prediction {
             mean: dot(&self.coefficients, features),
             deviation: (self.variance * (1.0 + own)).sqrt(),
+            unsure: (self.variance * own).sqrt(),
         }
     }
 

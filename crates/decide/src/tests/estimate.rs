@@ -91,12 +91,44 @@ fn loss_is_found_and_duplicates_are_none() {
     assert!((estimate.loss().value - 0.04).abs() < 0.005);
 }
 
+/// The peer tells of a duplicate a round trip after it was sent, when the counters may have been
+/// read in between and nothing else is under way.
+#[test]
+fn a_needless_retransmission_that_shows_later_is_no_loss() {
+    let mut estimate = fresh();
+    for at in 1..100 {
+        let now = counters(200, at * 3, at);
+        estimate.transport(Transport { duplicates: at - 1, ..now });
+        estimate.transport(Transport { duplicates: at, ..now });
+    }
+    let loss = estimate.loss();
+    assert!(loss.value < 0.002 && loss.weight > 100.0, "{loss:?}");
+}
+
+/// A network that doubles packets tells of duplicates too: they excuse no loss that is still to
+/// come, nor more than there was.
+#[test]
+fn duplicates_that_nobody_sent_excuse_nothing() {
+    let mut estimate = fresh();
+    for at in 0..100 {
+        estimate.transport(Transport { duplicates: at * 40, ..counters(200, at * 50, 0) });
+    }
+    assert!((0.0..0.001).contains(&estimate.loss().value), "{:?}", estimate.loss());
+    for at in 100..300 {
+        let now = counters(200, at * 50, (at - 99) * 5);
+        estimate.transport(Transport { duplicates: 4000, ..now });
+    }
+    assert!((estimate.loss().value - 0.1).abs() < 0.01, "{:?}", estimate.loss());
+}
+
 #[test]
 fn a_longer_path_is_believed_after_three() {
     let mut estimate = fresh();
     (0..10).for_each(|at| estimate.transport(counters(20, at, 0)));
     assert!((estimate.rtt_s().value - 0.02).abs() < 1e-6, "{:?}", estimate.rtt_s());
-    (0..3).for_each(|at| estimate.transport(counters(1100, 12 + at, 0)));
+    (0..3).for_each(|at| {
+        estimate.transport(counters(1100 + u64::from(at), 12 + at, 0));
+    });
     assert!(estimate.rtt_s().value > 0.6, "{:?}", estimate.rtt_s());
     assert_eq!(estimate.jumps(), 1);
 }
@@ -119,6 +151,7 @@ fn absurd_counters_leave_a_usable_path() {
         delivered_bytes_per_s: u64::MAX,
         app_limited: false,
         segments_out: u32::MAX,
+        bytes_out: u64::MAX,
         retransmitted: u32::MAX,
         duplicates: 1,
         window_segments: u32::MAX,
@@ -206,4 +239,68 @@ fn a_window_falls_back_while_the_sender_is_idle() {
     assert!((window(&estimate) - 10.0).abs() < 1e-9);
     estimate.transport(Transport { idle: Duration::MAX, window_segments: 2, ..wide });
     assert!((window(&estimate) - 2.0).abs() < 1e-9, "what loss made of it stays");
+}
+
+#[test]
+fn a_figure_that_is_read_twice_counts_once() {
+    let mut estimate = fresh();
+    (0..3).for_each(|_| estimate.receipt(&train(250_000.0, 20)));
+    let told = Transport { delivered_bytes_per_s: 100_000, ..counters(200, 10, 0) };
+    (0..2).for_each(|_| estimate.transport(told));
+    assert_eq!(estimate.jumps(), 0);
+    assert!((estimate.rate_bps().value / 250_000.0 - 1.0).abs() < 0.05, "{estimate:?}");
+}
+
+/// The kernel reckons segments as full ones.
+#[test]
+fn a_rate_of_short_segments_is_less_than_the_kernel_says() {
+    let mut estimate = fresh();
+    (0..5).for_each(|_| estimate.receipt(&train(250_000.0, 20)));
+    estimate.transport(counters(200, 0, 0));
+    for at in 1..30 {
+        // Two full segments and a short one.
+        estimate.transport(Transport {
+            bytes_out: u64::from(at) * 3000,
+            delivered_bytes_per_s: 3 * 1448 * 10,
+            ..counters(200 + u64::from(at % 2), 3 * at, 0)
+        });
+    }
+    let found = estimate.rate_bps().value;
+    assert!((found / 250_000.0 - 1.0).abs() < 0.1, "{found}");
+}
+
+#[test]
+fn packets_that_wait_for_their_own_kind_have_no_longer_path() {
+    let mut estimate = Estimate::new(9600.0, Duration::from_millis(300), None);
+    (0..3).for_each(|_| estimate.receipt(&train(9600.0, 8)));
+    for at in 0..20 {
+        let least = Duration::from_millis(300);
+        let mean = 300 + 400 * u64::from(at.min(9)) + u64::from(at);
+        estimate.transport(Transport { min_rtt: least, ..counters(mean, 7 * at, 0) });
+    }
+    assert!((estimate.rtt_s().value - 0.3).abs() < 0.05, "{:?}", estimate.rtt_s());
+    assert_eq!(estimate.jumps(), 0);
+}
+
+#[test]
+fn a_shorter_path_shows_at_once_and_has_losses_of_its_own() {
+    let mut estimate = fresh();
+    for at in 1..20 {
+        estimate.transport(counters(200 + u64::from(at % 2), 10 * at, 2 * at));
+    }
+    assert!(estimate.loss().value > 0.1, "{:?}", estimate.loss());
+    // The mean comes down by an eighth of the way with each round trip.
+    let min_rtt = Duration::from_millis(10);
+    estimate.transport(Transport { min_rtt, ..counters(177, 191, 38) });
+    assert!(estimate.rtt_s().value < 0.03, "{:?}", estimate.rtt_s());
+    assert!(estimate.loss().value < 0.01, "{:?}", estimate.loss());
+    assert_eq!(estimate.jumps(), 1);
+}
+
+#[test]
+fn what_a_message_takes_beyond_the_delay_bounds_what_is_hoped_of_the_rate() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(1100), None);
+    estimate.took(1308.0, 0.55 + 8.0 * 1360.0 / 250e3, true);
+    let found = estimate.rate_bps().value;
+    assert!((found / 250e3 - 1.0).abs() < 0.1, "{found}");
 }

@@ -204,6 +204,47 @@ fn a_bad_surprise_asks_for_another_arm_if_that_pays() {
     assert_eq!(learned.again(&decision, &path, &tried, 45_000.0), Some(Arm(1)));
 }
 
+/// Over a link so fast that any coding is later than none.
+#[test]
+fn going_back_on_an_encoding_is_judged_by_what_is_wanted() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let (subject, fast) = (xml(400_000.0), path(1e11, 1e-6));
+    let mut wants = |objective| ask(&mut learned, &subject, &fast, objective, |_| true);
+    let [bytes, soon, fastest] =
+        [Objective::Bytes, Objective::Deadline(1.0), Objective::Time].map(&mut wants);
+    assert_eq!(fastest.chosen.arm, Arm::IDENTITY);
+    let [_, one, two] = fastest.candidates[..] else { panic!("{fastest:?}") };
+    // Enough for the strong one alone, but not after another.
+    let tight = wants(Objective::Deadline(two.total_s() + 0.5 * one.expected.encode_s));
+    for decision in [&bytes, &soon, &tight] {
+        assert_eq!(decision.chosen.arm, Arm(2));
+        let as_expected = learned.again(decision, &fast, &[Arm(2)], two.expected.bytes);
+        assert_eq!(as_expected, None, "{decision:?}");
+    }
+    assert_eq!(learned.again(&bytes, &fast, &[Arm(2)], 390_000.0), Some(Arm(1)));
+    assert_eq!(learned.again(&bytes, &fast, &[Arm(1), Arm(2)], 410_000.0), Some(Arm(0)));
+    assert_eq!(learned.again(&soon, &fast, &[Arm(1)], 300_000.0), Some(Arm(2)));
+    assert_eq!(learned.again(&tight, &fast, &[Arm(1)], 300_000.0), None);
+}
+
+#[test]
+fn what_may_be_smaller_is_looked_at_where_bytes_count_however_slow_it_is() {
+    let [plain, fast, slow] = priors()[..] else { unreachable!() };
+    // The slow one is not expected to be any smaller, and takes seconds for a megabyte.
+    let overhead_bytes = fast.overhead_bytes + 1.0;
+    let slow = Prior { size: fast.size, overhead_bytes, encode: speed(450e3), ..slow };
+    let mut learned = Learned::new(Models::new(vec![plain, fast, slow]));
+    let (subject, path) = (xml(400_000.0), path(100e6, 0.02));
+    let bytes = learned.models().expect(&subject, Arm(1)).unwrap().bytes;
+    let seen = Seen { bytes, ..Seen::default() };
+    (0..5).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
+    let mut looked = |objective| {
+        (0..500).any(|_| ask(&mut learned, &subject, &path, objective, |_| true).shadow.is_some())
+    };
+    assert!(!looked(Objective::Time));
+    assert!(looked(Objective::Bytes));
+}
+
 #[test]
 fn state_is_bounded_however_many_classes_come() {
     let mut learned = Learned::new(Models::new(priors()));
@@ -327,4 +368,86 @@ fn what_short_messages_teach_of_waiting_is_not_held_against_long_ones() {
     let ratio = |bytes| learned.network().seconds(&path, bytes) / RateAware.seconds(&path, bytes);
     assert!((ratio(2e3) - 2.0).abs() < 0.1, "{}", ratio(2e3));
     assert!(ratio(50e6) < 1.3, "{}", ratio(50e6));
+}
+
+#[test]
+fn times_that_one_arm_showed_are_expected_of_those_that_nobody_tried() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let subject = xml(200_000.0);
+    let [one, before] = [1, 2].map(|arm| learned.models().expect(&subject, Arm(arm)).unwrap());
+    let (encode_s, decode_s) = (Some(one.encode_s / 4.0), Some(one.decode_s * 3.0));
+    (0..3).for_each(|_| {
+        learn(&mut learned, &subject, Arm(1), Seen { bytes: one.bytes, encode_s, decode_s });
+    });
+    let after = learned.models().expect(&subject, Arm(2)).unwrap();
+    assert!((before.encode_s / after.encode_s / 4.0 - 1.0).abs() < 0.3, "{before:?} {after:?}");
+    assert!((after.decode_s / before.decode_s / 3.0 - 1.0).abs() < 0.3, "{before:?} {after:?}");
+    // Once it was tried, its own figures count; those of its decoder are still the others'.
+    let own = Seen { bytes: before.bytes, encode_s: Some(before.encode_s), decode_s: None };
+    (0..10).for_each(|_| learn(&mut learned, &subject, Arm(2), own));
+    let found = learned.models().expect(&subject, Arm(2)).unwrap();
+    assert!((found.encode_s / before.encode_s - 1.0).abs() < 0.1, "{found:?}");
+    assert!((found.decode_s / before.decode_s / 3.0 - 1.0).abs() < 0.3, "{found:?}");
+}
+
+#[test]
+fn what_is_smaller_goes_where_it_costs_nothing() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let (small, hopeful) = (xml(1300.0), path(20e6, 1.1));
+    let far = ask(&mut learned, &small, &hopeful, Objective::Time, |_| true);
+    assert_ne!(far.chosen.arm, Arm::IDENTITY, "{far:?}");
+    assert_eq!(chosen(&mut learned, &small, &path(4e8, 3e-4), Objective::Time), Arm::IDENTITY);
+    let noise = Subject { class: 8, bytes: 1300.0, head_share: 1.0 };
+    for arm in [Arm(1), Arm(2)] {
+        (0..8).for_each(|_| {
+            learn(&mut learned, &noise, arm, Seen { bytes: 1310.0, ..Seen::default() });
+        });
+    }
+    assert_eq!(chosen(&mut learned, &noise, &hopeful, Objective::Time), Arm::IDENTITY);
+}
+
+#[test]
+fn an_arm_that_is_as_expected_is_looked_at_once() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let subject = xml(50_000.0);
+    let mut looked = 0;
+    for _ in 0..300 {
+        let decision = ask(&mut learned, &subject, &path(50e6, 0.02), Objective::Time, |_| true);
+        let Some(arm) = decision.shadow else { continue };
+        looked += 1;
+        let expected = decision.candidates.iter().find(|one| one.arm == arm).unwrap().expected;
+        let encode_s = Some(expected.encode_s);
+        learn(
+            &mut learned,
+            &subject,
+            arm,
+            Seen { bytes: expected.bytes, encode_s, decode_s: None },
+        );
+    }
+    assert_eq!(looked, 1);
+}
+
+#[test]
+fn a_length_that_nobody_looked_at_is_not_known() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let [(long, long_bytes), (short, short_bytes)] =
+        [(4.3e6, 200_000.0), (430e3, 30_000.0)].map(|(bytes, coded)| (xml(bytes), coded));
+    let look = |learned: &mut Learned, subject: &Subject, bytes| {
+        learn(learned, subject, Arm(2), Seen { bytes, ..Seen::default() });
+    };
+    let known = |learned: &Learned, subject: &Subject| {
+        learned.models().expect(subject, Arm(2)).unwrap().unsure < 0.15
+    };
+    look(&mut learned, &long, long_bytes);
+    assert!(known(&learned, &long) && !known(&learned, &short));
+    look(&mut learned, &short, short_bytes);
+    assert!(known(&learned, &long) && known(&learned, &short));
+    for _ in 0..3 {
+        look(&mut learned, &long, long_bytes);
+        look(&mut learned, &short, short_bytes);
+    }
+    for (subject, bytes) in [(long, long_bytes), (short, short_bytes)] {
+        let found = learned.models().expect(&subject, Arm(2)).unwrap();
+        assert!((found.bytes / bytes - 1.0).abs() < 0.05, "{found:?}");
+    }
 }

@@ -11,7 +11,9 @@ use record::decision::Entry;
 use record::result::{Fetch, Lateness};
 
 use super::facts;
-use super::plan::{CellPlan, HOST_SETTINGS, NetworkPlan, PAIR_SETTINGS, Plan, Ready, ServerPlan};
+use super::plan::{
+    ALL_ENCODINGS, CellPlan, HOST_SETTINGS, NetworkPlan, PAIR_SETTINGS, Plan, Ready, ServerPlan,
+};
 use super::server;
 use super::verdict;
 use crate::experiment::pair::{self, Choices, Keys};
@@ -94,7 +96,7 @@ impl Place<'_> {
                 break;
             }
             // Here and not in another job: the server has warmed up meanwhile.
-            if self.server().share && verdict::is_to_be_repeated(&run) {
+            if self.server().share && verdict::is_to_be_repeated(&run, self.shared.plan.limits) {
                 turns.push_back(Turn { attempt: turn.attempt + 1, ..turn });
             }
             done(turn, run);
@@ -137,7 +139,8 @@ impl Place<'_> {
         let host = ground.link.host(Side::B);
         server::await_quiet(host, self.server().port, Instant::now() + QUIET_PATIENCE)?;
         let seed = self.shared.plan.run_seed(self.cell().network, turn.repetition);
-        match ground.link.renew(seed) {
+        let config = self.network().config.clone();
+        match ground.link.configure(config).and_then(|()| ground.link.renew(seed)) {
             Ok(()) => Ok(ground),
             Err(error) => {
                 self.leave(ground);
@@ -238,15 +241,24 @@ impl Place<'_> {
     /// What the plan says of the pair. Its history is kept where a plan says anything.
     fn choices(&self, scratch: &Path) -> Choices {
         let mut settings = self.settings();
-        let [policy, processor] = PAIR_SETTINGS.map(|name| settings.remove(name));
+        let [policy, processor, encodings] = PAIR_SETTINGS.map(|name| settings.remove(name));
         let store = (policy.is_some() || processor.is_some()).then(|| scratch.join("store"));
         let encoding = policy.unwrap_or_else(|| pair::ENCODING.to_string());
-        Choices { encoding, slowdown: processor, store }
+        // Other policies have none but their own.
+        let names = encodings.filter(|names| encoding == pair::ENCODING && names != ALL_ENCODINGS);
+        let names = names.map(|names| names.split_whitespace().map(str::to_string).collect());
+        let only = names.map(|names| pair::Only {
+            file: scratch.join("pair.toml"),
+            origin: self.origin(),
+            names,
+        });
+        Choices { encoding, slowdown: processor, store, only }
     }
 
     fn start_pair(&self, ground: &mut Ground, deadline: Instant) -> Result<(), String> {
         let Shared { keys, processes, program, .. } = self.shared;
         let (choices, origin) = (self.choices(&ground.scratch), self.origin());
+        choices.write().map_err(|error| format!("cannot write the pair's settings: {error}"))?;
         let host = ground.link.host(Side::B);
         let command = self.command(&ground.link, Side::B, program);
         let mut gateway =
@@ -330,7 +342,7 @@ impl Place<'_> {
     }
 
     /// Reads what the client prints until it ends or outstays its budget, and meanwhile reads back
-    /// the congestion control of the far end.
+    /// the congestion control of the far end and changes the link where the plan says so.
     fn watch(
         &self,
         ground: &Ground,
@@ -344,15 +356,21 @@ impl Place<'_> {
         let handle = client.handle;
         let limit = self.cell().client.budget + GRACE;
         let begin = Instant::now();
-        client.read_all_looking(LOOK_INTERVAL, || {
+        let mut changes = self.network().changes.iter().peekable();
+        let mut refused = None;
+        let printed = client.read_all_looking(LOOK_INTERVAL, || {
             if run.congestion_control[1].is_empty() {
                 let found = server::congestion(ground.link.host(Side::B), port);
                 run.congestion_control[1] = found.unwrap_or_default();
             }
+            if let Some((_, config)) = changes.next_if(|(after, _)| begin.elapsed() >= *after) {
+                refused = refused.take().or(ground.link.configure(config.clone()).err());
+            }
             if begin.elapsed() > limit {
                 self.shared.processes.end(&[handle]);
             }
-        })
+        })?;
+        refused.map_or(Ok(printed), |error| Err(error.to_string()))
     }
 
     fn is_own_client(&self) -> bool {

@@ -16,5 +16,5 @@ mod throttle;
 mod verdict;
 
 pub use csv::export;
-pub use plan::{Choice, Plan};
+pub use plan::{Choice, Expected, Plan};
 pub use run::{Ended, Order, PARALLEL_MAX, load, run};

@@ -15,9 +15,6 @@ use super::job::{Job, Turn};
 use super::plan::Plan;
 use super::store::RunKey;
 
-/// Runs side by side that the order reckons with.
-const PARALLEL: usize = 300;
-
 /// A job with its expected time.
 #[derive(Debug)]
 pub(super) struct Planned {
@@ -31,9 +28,8 @@ pub(super) struct Planned {
 /// Kinds with more packets a second in one run than this come last.
 const DENSE: f64 = 150.0;
 
-/// All jobs that are still to be done, first first.
-pub(super) fn jobs(plan: &Plan, finished: &BTreeSet<RunKey>) -> Vec<Planned> {
-    let horizon_s = plan.expected_s(PARALLEL);
+/// All jobs that are still to be done, first first, when the whole is to take so many seconds.
+pub(super) fn jobs(plan: &Plan, finished: &BTreeSet<RunKey>, horizon_s: f64) -> Vec<Planned> {
     let mut kinds: BTreeMap<(usize, usize), Vec<Planned>> = BTreeMap::new();
     for cell in 0..plan.cells.len() {
         let of = &plan.cells[cell];
@@ -99,6 +95,8 @@ mod tests {
         services = ['soap']\n[[group]]\nname = 'g'\n[group.settings]\nchunking = ['on']\n\
         [[group]]\nname = 'shared'\nserver = 'own'\n";
 
+    const HORIZON_S: f64 = 600.0;
+
     fn plan() -> Plan {
         Plan::parse(PLAN.to_string(), &Choice::default()).unwrap()
     }
@@ -106,7 +104,7 @@ mod tests {
     #[test]
     fn every_run_is_in_one_job_and_those_of_a_shared_server_are_together() {
         let plan = plan();
-        let jobs = jobs(&plan, &BTreeSet::new());
+        let jobs = jobs(&plan, &BTreeSet::new(), HORIZON_S);
         let mut runs: Vec<RunKey> = Vec::new();
         for planned in &jobs {
             let is_shared = plan.servers[plan.cells[planned.job.cell].server].share;
@@ -123,14 +121,15 @@ mod tests {
     fn finished_runs_are_left_out() {
         let plan = plan();
         let finished = BTreeSet::from([(0, 1), (0, 2)]);
-        let left: usize = jobs(&plan, &finished).iter().map(|planned| planned.job.runs.len()).sum();
+        let left: usize =
+            jobs(&plan, &finished, HORIZON_S).iter().map(|planned| planned.job.runs.len()).sum();
         assert_eq!(left, plan.runs() - 2);
     }
 
     #[test]
     fn what_takes_long_begins_early_and_first_repetitions_come_first() {
         let plan = plan();
-        let jobs = jobs(&plan, &BTreeSet::new());
+        let jobs = jobs(&plan, &BTreeSet::new(), HORIZON_S);
         let place = |network: usize, repetition: u32| {
             let is_it = |planned: &&Planned| {
                 let cell = &plan.cells[planned.job.cell];

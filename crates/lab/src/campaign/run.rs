@@ -12,10 +12,10 @@ use record::machine::Machine;
 
 use super::job::{Job, Place, Shared, Turn};
 use super::order::{self, Planned};
-use super::plan::Plan;
+use super::plan::{Expected, Plan};
 use super::store::{Frame, RunKey, Store};
 use super::throttle::Throttle;
-use super::verdict::{self, LATENESS_LIMIT_US};
+use super::verdict;
 use crate::error::{Doing, Error, Result};
 use crate::experiment::live::{Live, clock};
 use crate::experiment::machine;
@@ -189,13 +189,11 @@ impl<'a> Driver<'a> {
         session: Session,
         (most, finished): (usize, BTreeSet<RunKey>),
     ) -> Result<Self> {
-        let queue = VecDeque::from(order::jobs(shared.plan, &finished));
+        let horizon_s = shared.plan.expected_here(most).total_s();
+        let queue = VecDeque::from(order::jobs(shared.plan, &finished, horizon_s));
         // Each job has few events under way: the loop takes them in all the time.
         let (events, inbox) = sync_channel(4 * PARALLEL_MAX);
-        let memory = machine::memory_available_bytes().unwrap_or(4_000_000_000) as f64;
-        // A share of a number of bytes is one.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let memory_left_bytes = (MEMORY_SHARE * memory) as u64;
+        let memory_left_bytes = memory_bytes();
         let tally = Tally { runs: shared.plan.runs(), done: finished.len(), ..Tally::default() };
         let throttle = Throttle::new(most);
         Ok(Self {
@@ -298,9 +296,10 @@ impl<'a> Driver<'a> {
     /// Stores a run, or puts it in the queue again when the machine has spoilt it.
     fn keep(&mut self, told: Told) -> Result<()> {
         let Told { cell, turn, mut run } = told;
-        let spoilt = verdict::spoilt(&run);
+        let limits = self.shared.plan.limits;
+        let spoilt = verdict::spoilt(&run, limits);
         self.throttle.observe_end(self.session.begun.elapsed(), spoilt.is_some());
-        if verdict::is_to_be_repeated(&run) {
+        if verdict::is_to_be_repeated(&run, limits) {
             let name = &self.shared.plan.cells[cell].name;
             let why = spoilt.or(run.failure);
             tracing::info!(cell = name, attempt = turn.attempt, why, "a run is done again");
@@ -384,6 +383,23 @@ impl Tally {
             longest = longest.max(left_s);
         }
         longest.max(sum / self.active.max(1) as f64)
+    }
+}
+
+/// Memory that runs may take on this machine.
+fn memory_bytes() -> u64 {
+    let memory = machine::memory_available_bytes().unwrap_or(4_000_000_000) as f64;
+    // A share of a number of bytes is one.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let share = (MEMORY_SHARE * memory) as u64;
+    share
+}
+
+impl Plan {
+    /// What all runs are expected to take on this machine, with at most so many side by side.
+    #[must_use]
+    pub fn expected_here(&self, parallel: usize) -> Expected {
+        self.expected(memory_bytes(), parallel.clamp(1, PARALLEL_MAX))
     }
 }
 
@@ -472,7 +488,8 @@ fn setting(shared: &Shared<'_>, order: &Order, earlier: Option<Setting>) -> Sett
         parallel_peak: earlier.as_ref().map_or(0, |setting| setting.parallel_peak),
         stolen: None,
         timeout_s: timeouts.fold(0.0, f64::max),
-        lateness_limit_us: LATENESS_LIMIT_US,
+        lateness_limit_us: plan.limits.lateness_us,
+        wait_share_limit: plan.limits.wait_share,
         defaults: defaults.collect(),
     }
 }

@@ -1,30 +1,40 @@
 //! Whether the machine kept up with a run.
 
-use record::campaign::Run;
+use record::campaign::{Run, WAIT_SHARE_MAX};
 
-/// A packet in a hundred may be later than this, in microseconds; then the run is done again.
-pub(super) const LATENESS_LIMIT_US: u64 = 500;
-/// The endpoints may wait for a processor for this share of the time, and for this long anyway.
-const WAIT_SHARE_MAX: f64 = 0.02;
+/// The endpoints may wait for a processor for this long anyway.
 const WAIT_S_MAX: f64 = 0.010;
+
+/// What a plan bears before a run is done again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limits {
+    /// A packet in a hundred may be later than this.
+    pub(crate) lateness_us: u64,
+    /// The endpoints may wait for a processor for this share of the time.
+    pub(crate) wait_share: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { lateness_us: 500, wait_share: WAIT_SHARE_MAX }
+    }
+}
 
 /// How often a run is tried in all before it is kept as it is.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// Whether a run is to be done again: spoilt or failed, and not tried often enough.
-pub(super) fn is_to_be_repeated(run: &Run) -> bool {
-    run.attempt < ATTEMPTS_MAX && (run.failure.is_some() || spoilt(run).is_some())
+pub(super) fn is_to_be_repeated(run: &Run, limits: Limits) -> bool {
+    run.attempt < ATTEMPTS_MAX && (run.failure.is_some() || spoilt(run, limits).is_some())
 }
 
 /// Why the figures of a run are not to be trusted, in one line; none when they are.
-pub(super) fn spoilt(run: &Run) -> Option<String> {
-    let late_us = run.lateness.p99_us;
-    if late_us > LATENESS_LIMIT_US {
-        return Some(format!(
-            "lateness p99 {late_us} µs, over the limit of {LATENESS_LIMIT_US} µs"
-        ));
+pub(super) fn spoilt(run: &Run, limits: Limits) -> Option<String> {
+    let (late_us, limit_us) = (run.lateness.p99_us, limits.lateness_us);
+    if late_us > limit_us {
+        return Some(format!("lateness p99 {late_us} µs, over the limit of {limit_us} µs"));
     }
-    let limit_s = (WAIT_SHARE_MAX * run.elapsed_s).max(WAIT_S_MAX);
+    let limit_s = (limits.wait_share * run.elapsed_s).max(WAIT_S_MAX);
     (run.processor_wait_s > limit_s).then(|| {
         format!(
             "the endpoints waited {:.3} s for a processor, over the limit of {limit_s:.3} s",
@@ -45,10 +55,16 @@ mod tests {
 
     #[test]
     fn late_packets_and_waiting_endpoints_spoil_a_run() {
-        assert_eq!(spoilt(&run(500, 0.010, 0.1)), None);
-        assert_eq!(spoilt(&run(500, 0.200, 10.0)), None);
-        assert!(spoilt(&run(501, 0.0, 10.0)).is_some_and(|why| why.contains("501 µs")));
-        assert!(spoilt(&run(0, 0.011, 0.1)).is_some_and(|why| why.contains("0.011 s")));
-        assert!(spoilt(&run(0, 0.201, 10.0)).is_some_and(|why| why.contains("0.200 s")));
+        let usual = |late_us, wait_s, elapsed_s| {
+            spoilt(&run(late_us, wait_s, elapsed_s), Limits::default())
+        };
+        assert_eq!(usual(500, 0.010, 0.1), None);
+        assert_eq!(usual(500, 0.200, 10.0), None);
+        assert!(usual(501, 0.0, 10.0).is_some_and(|why| why.contains("501 µs")));
+        assert!(usual(0, 0.011, 0.1).is_some_and(|why| why.contains("0.011 s")));
+        assert!(usual(0, 0.201, 10.0).is_some_and(|why| why.contains("0.200 s")));
+        let wide = Limits { lateness_us: 1500, wait_share: 0.1 };
+        assert_eq!(spoilt(&run(1500, 1.0, 10.0), wide), None);
+        assert!(spoilt(&run(0, 1.1, 10.0), wide).is_some_and(|why| why.contains("1.000 s")));
     }
 }

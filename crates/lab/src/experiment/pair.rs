@@ -44,11 +44,21 @@ pub(crate) struct Choices {
     pub(crate) slowdown: Option<String>,
     /// Where the gateway keeps its history.
     pub(crate) store: Option<PathBuf>,
+    /// The only encodings that may be chosen; all that there are when none.
+    pub(crate) only: Option<Only>,
+}
+
+/// Encodings for one service, and the file that tells the pair of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Only {
+    pub(crate) file: PathBuf,
+    pub(crate) origin: String,
+    pub(crate) names: Vec<String>,
 }
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { encoding: ENCODING.to_string(), slowdown: None, store: None }
+        Self { encoding: ENCODING.to_string(), slowdown: None, store: None, only: None }
     }
 }
 
@@ -104,11 +114,30 @@ fn with_keys(command: &mut Command, own: &Path, other: &Path) {
 }
 
 impl Choices {
+    /// Writes what the pair has no option for, before it is started.
+    pub(crate) fn write(&self) -> io::Result<()> {
+        let Some(only) = &self.only else { return Ok(()) };
+        std::fs::write(&only.file, only.settings())
+    }
+
     fn tell(&self, command: &mut Command) {
         command.args(["--encoding", &self.encoding]);
+        if let Some(only) = &self.only {
+            command.arg("--config").arg(&only.file);
+        }
         if let Some(factor) = &self.slowdown {
             command.env(SLOWDOWN_VARIABLE, factor);
         }
+    }
+}
+
+impl Only {
+    /// The pair's settings in TOML.
+    fn settings(&self) -> String {
+        let names = self.names.iter().cloned().map(toml::Value::String).collect();
+        let names = toml::Value::Array(names);
+        let origin = toml::Value::String(self.origin.clone());
+        format!("[[service]]\nmatch = {origin}\nencodings = {names}\n")
     }
 }
 
@@ -141,5 +170,24 @@ fn is_ready() -> io::Result<bool> {
         Some("200") => Ok(true),
         Some("503") => Ok(false),
         _ => Err(io::Error::other(format!("it answers '{}'", line.trim_end()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pair_is_told_what_it_may_choose_among() {
+        let only = Only {
+            file: PathBuf::new(),
+            origin: "http://b:80\"80".to_string(),
+            names: vec!["zstd".to_string(), "xmill:5".to_string()],
+        };
+        let read: toml::Table = toml::from_str(&only.settings()).unwrap();
+        let service = &read["service"][0];
+        assert_eq!(service["match"].as_str(), Some("http://b:80\"80"));
+        let names: Vec<_> = service["encodings"].as_array().unwrap().iter().collect();
+        assert_eq!(names, [&toml::Value::from("zstd"), &toml::Value::from("xmill:5")]);
     }
 }

@@ -220,14 +220,29 @@ fn family(id: u32) -> Vec<u32> {
     all
 }
 
-/// What the threads of a process waited for a processor: second field of schedstat, in ns.
+/// What the threads of a process waited for a processor: second field of schedstat, in ns. Those
+/// that give way on purpose do what no exchange waits for.
 fn thread_waits(id: u32) -> Vec<(PathBuf, Duration)> {
-    let waits = tasks(id).into_iter().filter_map(|task| {
+    let waits = tasks(id).into_iter().filter(|task| !gives_way(task)).filter_map(|task| {
         let text = fs::read_to_string(task.join("schedstat")).ok()?;
         let waited_ns = text.split(' ').nth(1)?.parse().ok()?;
         Some((task, Duration::from_nanos(waited_ns)))
     });
     waits.collect()
+}
+
+/// Whether a thread has asked for less than the usual priority: the 19th field of proc_pid_stat(5).
+fn gives_way(task: &Path) -> bool {
+    let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
+    is_nice(&stat)
+}
+
+fn is_nice(stat: &str) -> bool {
+    // Behind the name, which may hold anything, come the third field and the rest.
+    const NICE: usize = 19 - 3;
+    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let nice = rest.split(' ').nth(NICE).and_then(|nice| nice.parse::<i32>().ok());
+    nice.is_some_and(|nice| nice > 0)
 }
 
 /// Time that endpoints lost to others between two looks: of each the thread that waited longest,
@@ -318,6 +333,15 @@ mod tests {
         assert_eq!(server.await_ready(soon(), READY), Err("port 5 is in use".to_string()));
         let mut other = processes.start(shell("echo hello")).unwrap();
         assert!(other.await_ready(soon(), READY).unwrap_err().contains("'hello'"));
+    }
+
+    #[test]
+    fn threads_that_give_way_are_known_by_their_priority() {
+        let stat = |nice: i32| {
+            format!("7 (a) 19 (b) S 1 7 7 0 -1 64 0 0 0 0 1 1 0 0 20 {nice} 4 0 99 0 0")
+        };
+        assert!(is_nice(&stat(19)) && !is_nice(&stat(0)) && !is_nice(&stat(-5)));
+        assert!(!is_nice("") && !is_nice("7 (x) S 1"));
     }
 
     #[test]

@@ -30,18 +30,30 @@
 //! anything else on a flow that a QUERY opened.
 //!
 //! CONTROL of kind 1 is a [`Receipt`]: a half was received and decoded, and how long that took.
-//! Kinds that a receiver does not know are ignored, and nothing waits for a receipt.
+//! Kind 2 is a gateway's [`LastWord`]: behind GOAWAY, how many of the carrier's requests it took.
+//! Kind 3 is a [`Keeping`]: it is about messages that both ends hold, for which see there.
+//! Kinds that a receiver does not know are ignored, and nothing waits for a receipt. Without a last
+//! word each request that came too late is refused by its own ABORT, if that gets there in time.
 //!
 //! A codec that holds a message back until its end does not fit: each block comes out of its codec
 //! whole, with its decoded length, in one context for all blocks of the half. xmill codes so too, a
 //! column of values for each block; its window is the one of HEAD at most.
+//!
+//! The codec `delta` tells a message by its difference from one that the receiver has said it
+//! holds. Such a half is a single block, the last of its body, and begins with one byte and the
+//! name of its base (8 bytes). A receiver that does not hold it says MISSING and gets the body as
+//! it is.
 
+mod keeping;
+mod last_word;
 mod machine;
 mod packet;
 mod receipt;
 #[cfg(test)]
 mod tests;
 
+pub use keeping::Keeping;
+pub use last_word::LastWord;
 pub use machine::{Config, Input, Machine, Output, Role};
 pub use packet::{
     Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PAYLOAD_BYTES,

@@ -30,7 +30,7 @@ pub struct Receipt {
     pub spread: Duration,
     /// Processor time of decoding.
     pub decode: Duration,
-    /// From the last piece to the end of decoding.
+    /// From the last piece to the end of decoding, and until the receipt left.
     pub tail: Duration,
     /// The receiver kept the sender waiting, so that the times say nothing of the network.
     pub held_up: bool,

@@ -174,8 +174,10 @@ pub struct ServiceSettings {
     /// Pattern of the requests meant.
     #[serde(rename = "match")]
     pub pattern: String,
-    /// What may be done to its bodies: `bytes`, nothing that shows.
+    /// What may be done to its bodies: `bytes`, nothing that shows; `infoset`, what says the same.
     pub fidelity: Option<String>,
+    /// With the last: files of its schemas, for EXI.
+    pub schemas: Option<Vec<PathBuf>>,
     /// Gateway: `identity` asks the origin not to code bodies itself, `pass` leaves that to it.
     pub accept_encoding: Option<String>,
     /// The only encodings that its bodies may go in: `NAME` or `NAME:LEVEL`.

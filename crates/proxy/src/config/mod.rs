@@ -2,6 +2,7 @@
 //! [`EdgeConfig`] or [`GatewayConfig`], where every value is checked.
 
 mod file;
+mod infoset;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -365,14 +366,20 @@ fn set_decision(
     relay.encoding = relay::Encoding::of(encoding.unwrap_or("auto"))
         .map_err(|error| caller(format!("encoding: {error}")))?;
     relay.rate_cap_bps = rate_cap.map(|rate| rate.0);
+    if services.iter().any(infoset::is_allowed) {
+        relay.encoding.allow_infoset();
+    }
     for settings in services {
         let wrong = |what: String| caller(format!("service '{}': {what}", settings.pattern));
         let encodings = settings.encodings.as_ref().map(|names| relay.encoding.meant_by(names));
         let encodings =
             encodings.transpose().map_err(|error| wrong(format!("encodings: {error}")))?;
         let objective = objective(settings).map_err(wrong)?;
+        let infoset = infoset::vocabulary(settings).map_err(wrong)?;
+        infoset::check(encodings.as_deref(), infoset.as_deref()).map_err(wrong)?;
+        let infoset = infoset.map(|infoset| infoset::shared(&relay.services, infoset));
         let name = settings.pattern.clone();
-        relay.services.push(relay::Service { name, objective, encodings });
+        relay.services.push(relay::Service { name, objective, encodings, infoset });
     }
     Ok(())
 }
@@ -414,12 +421,6 @@ fn check_congestion(name: Option<&str>) -> Result<(), Error> {
 
 fn service(settings: &ServiceSettings) -> Result<Service, Error> {
     let wrong = |what: String| caller(format!("service '{}': {what}", settings.pattern));
-    match settings.fidelity.as_deref() {
-        None | Some("bytes") => {}
-        Some(other) => {
-            return Err(wrong(format!("fidelity '{other}': only 'bytes', every byte unchanged")));
-        }
-    }
     let pass_accept_encoding = match settings.accept_encoding.as_deref() {
         None | Some("identity") => false,
         Some("pass") => true,

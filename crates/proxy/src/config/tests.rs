@@ -32,8 +32,8 @@ fn the_documented_file_holds_every_key_and_resolves() {
     let shown = format!("{settings:?}");
     assert!(!shown.contains("None"), "not documented: {shown}");
 
-    // Key files and the congestion control depend on the machine.
-    let apart = ["key = ", "peer = ", "congestion = "];
+    // Files and the congestion control depend on the machine.
+    let apart = ["key = ", "peer = ", "congestion = ", "schemas = "];
     let portable: Vec<&str> =
         text.lines().filter(|line| !apart.iter().any(|key| line.starts_with(key))).collect();
     let portable = portable.join("\n");
@@ -85,7 +85,7 @@ fn what_is_wanted_of_a_service_is_said_once() {
         ("objective = 'time'\ndeadline = '1 s'", "give one of them"),
         ("objective = 'money'", "one of time, bytes, deadline"),
         ("encodings = ['zstd:99']", "service 'http://a': encodings"),
-        ("encodings = ['exi']", "unknown codec 'exi'"),
+        ("encodings = ['exi']", "encoding 'exi' needs fidelity 'infoset'"),
     ] {
         let error = with(keys).unwrap_err().to_string();
         assert!(error.contains(named), "{keys}: {error}");
@@ -204,13 +204,45 @@ fn values_of_a_gateway_are_refused_with_what_is_allowed() {
 #[test]
 fn values_of_a_service_are_refused_with_what_is_allowed() {
     for (text, expected) in [
-        ("fidelity = 'infoset'", "only 'bytes'"),
+        ("fidelity = 'most'", "one of bytes, infoset"),
+        ("schemas = ['a.xsd']", "need fidelity 'infoset'"),
+        ("fidelity = 'infoset'\nschemas = []", "0 schemas: name 1 to 64"),
+        ("fidelity = 'infoset'\nschemas = ['none.xsd']", "cannot read none.xsd"),
+        ("fidelity = 'infoset'\nschemas = ['Cargo.toml']", "schemas: "),
+        ("fidelity = 'infoset'\nencodings = ['exi-schema']", "'exi-schema' needs schemas"),
         ("accept_encoding = 'gzip'", "one of identity, pass"),
         ("fallback = 'maybe'", "one of none, direct"),
     ] {
         let text =
             format!("[edge]\nlisten = '127.0.0.1:0'\n[[service]]\nmatch = 'http://a'\n{text}");
         let error = edge(&text).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
+        assert!(error.contains(expected) && !error.contains('\n'), "{error}");
     }
+}
+
+#[test]
+fn a_service_whose_infoset_is_enough_has_its_schemas() {
+    let directory = std::env::temp_dir().join(format!("longwire-schemas-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let xsd = "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'>\
+               <xs:include schemaLocation='b.xsd'/><xs:element name='a' type='b'/></xs:schema>";
+    let included = "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'>\
+                    <xs:simpleType name='b'><xs:restriction base='xs:int'/></xs:simpleType>\
+                    </xs:schema>";
+    std::fs::write(directory.join("a.xsd"), xsd).unwrap();
+    std::fs::write(directory.join("b.xsd"), included).unwrap();
+    let (listen, service) =
+        ("[edge]\nlisten = '127.0.0.1:0'\n", "[[service]]\nmatch = 'http://a'\n");
+    let schemas = format!("schemas = ['{}']", directory.join("a.xsd").display());
+    let with = |keys: &str| edge(&format!("{listen}{service}{keys}")).unwrap().relay;
+    let relay = with(&format!("fidelity = 'infoset'\n{schemas}"));
+    std::fs::remove_dir_all(&directory).unwrap();
+    let vocabulary = relay.services[0].infoset.as_ref().unwrap();
+    assert!(vocabulary.name().is_some());
+    let more = relay.encoding.arms().len() - with("").encoding.arms().len();
+    assert_eq!(more, 4, "exi without and with a schema, wbxml, cbor");
+    let relay = with("fidelity = 'infoset'\nencodings = ['exi', 'zstd:3']");
+    assert_eq!(relay.services[0].infoset.as_ref().unwrap().name(), None);
+    assert_eq!(relay.services[0].encodings.as_ref().map(Vec::len), Some(2));
+    assert!(with("").services[0].infoset.is_none());
 }

@@ -22,6 +22,7 @@ use crate::actor::Handle;
 use crate::config::{Fallback, Service};
 use crate::fields;
 use crate::flow::{self, AnyBody, Progress, Pump, RelayBody, Stop, Watched};
+use crate::front::Connection;
 use crate::mailbox::{Ended, Port, Receiver};
 use crate::metrics::Metrics;
 use crate::origin;
@@ -54,6 +55,8 @@ struct Admitted {
     max_body: Option<u64>,
     /// Held while a tunnel runs, for the connection's task has ended by then.
     alive: mpsc::Sender<()>,
+    /// Who asks.
+    client: String,
 }
 
 /// How an exchange over the pair ended without an answer.
@@ -69,9 +72,9 @@ impl Exchanges {
         &self,
         request: Request<AnyBody>,
         broken: Arc<AtomicBool>,
-        alive: mpsc::Sender<()>,
+        connection: &Connection,
     ) -> Response<ClientBody> {
-        let result = match self.admit(request, alive) {
+        let result = match self.admit(request, connection) {
             Err(refusal) => Err(refusal),
             Ok(admitted) => match &self.pair {
                 None => self.serve_directly(admitted).await,
@@ -112,7 +115,7 @@ impl Exchanges {
     fn admit(
         &self,
         mut request: Request<AnyBody>,
-        alive: mpsc::Sender<()>,
+        connection: &Connection,
     ) -> Result<Admitted, Refusal> {
         let upgrade = hyper::upgrade::on(&mut request);
         let (parts, body) = request.into_parts();
@@ -130,7 +133,8 @@ impl Exchanges {
         }
         let version = parts.version;
         let service = index;
-        Ok(Admitted { asked, version, upgrade, body, fallback, service, max_body, alive })
+        let (alive, client) = (connection.alive.clone(), connection.client.clone());
+        Ok(Admitted { asked, version, upgrade, body, fallback, service, max_body, alive, client })
     }
 
     fn check_loop(&self, parts: &Parts) -> Result<(), Refusal> {
@@ -153,7 +157,7 @@ impl Exchanges {
         let may_tunnel = admitted.asked.may_tunnel();
         let end = admitted.body.is_end_stream() && !may_tunnel;
         let Port { mut receiver, sender } =
-            pair.open(Head::Request(head), end, admitted.service).await;
+            pair.open(Head::Request(head), end, admitted.service, admitted.client.clone()).await;
         if end || may_tunnel {
             let arrived = self.final_head(&mut receiver, &Progress::new()).await;
             return match arrived {

@@ -115,7 +115,7 @@ impl Edge {
             services: config.services,
             pseudonym: name,
             response_timeout: config.response_timeout,
-            metrics,
+            metrics: Arc::clone(&metrics),
         });
         let (closing, closed) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
@@ -125,6 +125,7 @@ impl Edge {
             actor,
             connections,
             carriers,
+            metrics,
         };
         let stop = async {
             stop.await;
@@ -143,7 +144,7 @@ impl Answer for Exchanges {
     ) -> Response<ClientBody> {
         let broken = Arc::clone(&connection.broken);
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        self.serve(request, broken, connection.alive.clone()).await
+        self.serve(request, broken, &connection).await
     }
 }
 

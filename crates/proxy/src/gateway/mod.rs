@@ -121,7 +121,8 @@ impl Gateway {
             (handle.clone(), inbox),
         );
         if let Some(listener) = self.admin {
-            let admin = Admin { metrics, handle: Some(handle.clone()), needs_carrier: false };
+            let (metrics, handle) = (Arc::clone(&metrics), Some(handle.clone()));
+            let admin = Admin { metrics, handle, needs_carrier: false };
             tokio::spawn(admin::serve(listener, admin));
         }
         let edges = accept(self.listener, carriers, config.max_carriers);
@@ -143,6 +144,7 @@ impl Gateway {
             actor: Some((tokio::spawn(actor.run()), handle)),
             connections,
             carriers: ended,
+            metrics,
         };
         running.until(stop, kill).await
     }

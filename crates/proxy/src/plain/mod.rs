@@ -294,7 +294,7 @@ impl Answer for Plain {
             None => body.map_err(Into::into).boxed_unsync(),
         };
         let request = Request::from_parts(head, body);
-        let serving = self.exchanges.serve(request, Arc::clone(&broken), connection.alive.clone());
+        let serving = self.exchanges.serve(request, Arc::clone(&broken), &connection);
         let (mut parts, body) = serving.await.into_parts();
         let by_block = || Some(self.profiles.read(heard?.profile()?));
         let told = by_field.or_else(by_block).unwrap_or_default();

@@ -17,6 +17,8 @@ fn work(exchange: u64, block: u64, name: &str, bytes: &[u8], last: bool) -> Work
         bytes: Bytes::copy_from_slice(bytes),
         decoded_len: bytes.len(),
         last,
+        base: None,
+        vocabulary: None,
     }
 }
 

@@ -20,24 +20,24 @@ fn told(relay: &mut Relay) -> (Vec<Fact>, Vec<Output>) {
 }
 
 /// An edge that codes as a shell would, and its peer.
-struct Side {
-    relay: Relay,
+pub(super) struct Side {
+    pub(super) relay: Relay,
     peer: Peer,
     facts: Vec<Fact>,
-    works: Vec<(WorkDirection, codec::Options, bool)>,
+    pub(super) works: Vec<(WorkDirection, codec::Options, bool)>,
     now: Duration,
     encoder: Option<Box<dyn codec::Encoder>>,
 }
 
 impl Side {
-    fn new(config: Config) -> Self {
+    pub(super) fn new(config: Config) -> Self {
         let (relay, peer) = connected(config, 9);
         let (facts, works, now) = (Vec::new(), Vec::new(), ms(0));
         Self { relay, peer, facts, works, now, encoder: None }
     }
 
     /// Tells the relay, does its work, and hands over what it transmits.
-    fn tell(&mut self, input: Input) -> Vec<Frame> {
+    pub(super) fn tell(&mut self, input: Input) -> Vec<Frame> {
         self.relay.handle_input(self.now, input);
         let mut frames = Vec::new();
         loop {
@@ -64,10 +64,10 @@ impl Side {
         self.works.push((work.direction, work.options, work.first));
         let mut out = Vec::new();
         let result = if work.direction == WorkDirection::Shadow {
-            work.options.encoder().and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
+            work.encoder().and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
         } else {
             if work.first {
-                self.encoder = Some(work.options.encoder().unwrap());
+                self.encoder = Some(work.encoder().unwrap());
             }
             self.encoder.as_mut().unwrap().encode(&work.bytes, work.last, &mut out)
         };
@@ -77,7 +77,7 @@ impl Side {
     }
 
     /// Sends a body; the number of its exchange and the frames that left.
-    fn posts(&mut self, body: &[u8], service: Option<usize>) -> (u64, Vec<Frame>) {
+    pub(super) fn posts(&mut self, body: &[u8], service: Option<usize>) -> (u64, Vec<Frame>) {
         self.now += ms(50);
         let exchange = self.relay.next_exchange();
         let head = request("POST", &[("content-type", "text/xml")]);
@@ -254,12 +254,18 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
     let Work { exchange, direction, block, .. } = work;
     let (result, cpu) = (Ok(xml(100).into()), ms(2));
     relay.handle_input(ms(13), Input::Done { exchange, direction, block, result, cpu });
-    let frames = peer.takes(&drain(&mut relay));
-    let [Frame::Control(Receipt::KIND, content)] = &frames[..] else { panic!("{frames:?}") };
-    let receipt = Receipt::decode(content).unwrap();
-    let expected = Receipt { exchange: 5, decode: ms(2), tail: ms(3), ..Receipt::default() };
-    assert_eq!(receipt, expected);
     relay.handle_input(ms(14), Input::Credit { exchange, bytes: 1 << 20 });
+    assert!(peer.takes(&drain(&mut relay)).is_empty(), "it leaves with the answer");
+    let frames = peer.takes(&answers(&mut relay, ms(30), b"done"));
+    let [Frame::Head(_), Frame::Data(_), Frame::Control(Receipt::KIND, content)] = &frames[..]
+    else {
+        panic!("{frames:?}")
+    };
+    let receipt = Receipt::decode(content).unwrap();
+    // How long it waited for the answer is part of its tail.
+    let expected = Receipt { exchange: 5, decode: ms(2), tail: ms(20), ..Receipt::default() };
+    assert_eq!(receipt, expected);
+    relay.handle_input(ms(9000), Input::Wake);
     assert!(peer.takes(&drain(&mut relay)).is_empty(), "only once");
 }
 
@@ -300,10 +306,15 @@ fn the_operators_cap_bounds_what_is_believed() {
         segment_bytes: 1448,
         ..Transport::default()
     };
+    assert_eq!(side.relay.links()[0].figures.rtt_s.weight, 0.0, "nothing is measured");
     side.tell(Input::Transport { carrier: CARRIER, transport });
     side.posts(&xml(500), None);
     let link = side.chosen().1.expect("weighed").link;
     assert!((link.rate_bps.value - 9600.0).abs() < 1e-6, "{link:?}");
+    let links = side.relay.links();
+    let [told] = &links[..] else { panic!("{links:?}") };
+    assert_eq!((told.carrier, &told.peer[..], told.figures), (CARRIER, "peer", link));
+    assert_eq!((told.figures.rtt_s.value, told.figures.rtt_s.weight), (0.001, 1.0));
 }
 
 #[test]

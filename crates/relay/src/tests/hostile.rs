@@ -197,6 +197,23 @@ fn a_codec_that_was_not_offered_opens_nothing() {
     assert!(relay.is_idle());
 }
 
+/// A decoder's memory is reserved by what the head says of its window.
+#[test]
+fn a_window_over_the_limit_opens_nothing_whatever_the_codec() {
+    for codec in [codec::Options::of("zstd").unwrap(), codec::Options::DELTA, codec::Options::EXI] {
+        for window_log in [codec::MAX_WINDOW_LOG + 1, 63, 64, 255] {
+            let (mut relay, mut peer) = gateway();
+            let Frame::Head(head) = head_frame(5, codec.codec, false) else { unreachable!() };
+            let head = Frame::Head(stream::Head { window_log, ..head });
+            let block = block(5, b"123456789");
+            let data = Frame::Data(Data { uncoded: false, end: true, ..block });
+            let outputs = peer.sends(&mut relay, ms(0), CARRIER, &[head, data]);
+            assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]), "{codec:?}");
+            assert_eq!((relay.is_idle(), relay.load().codec_bytes), (true, 0), "{window_log}");
+        }
+    }
+}
+
 /// A gateway whose memory for decoders is taken by exchange 1, which does not go on.
 fn without_decoders() -> Relay {
     let config = Config { codec_bytes: 1 << 20, ..Config::new(Role::Gateway, 9) };

@@ -186,7 +186,7 @@ fn a_gateway_that_is_shutting_down_keeps_the_older_carrier() {
     peer.takes(&drain(&mut relay));
     let edge = Peer::new(Role::Edge, 1);
     let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
-    assert_eq!(second.takes(&outputs), vec![Frame::GoAway]);
+    assert_eq!(second.takes(&outputs), goodbye::last_word(0));
     let answer = answers(&mut relay, ms(3), b"done");
     assert_eq!(peer.takes(&answer).len(), 2, "on the carrier it came on");
 }
@@ -220,7 +220,7 @@ fn what_was_refused_unforwarded_goes_elsewhere_but_not_for_ever() {
 fn a_gateway_that_shuts_down_refuses_what_was_under_way_before_it_ends() {
     let (mut relay, mut peer) = gateway();
     relay.handle_input(ms(0), Input::Shutdown);
-    assert_eq!(peer.takes(&drain(&mut relay)), vec![Frame::GoAway]);
+    assert_eq!(peer.takes(&drain(&mut relay)), goodbye::last_word(0));
     assert!(!relay.is_idle(), "the edge does not know yet");
     let outputs = peer.sends(&mut relay, ms(500), CARRIER, &[request_frame(5)]);
     assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(abort)]
@@ -299,6 +299,34 @@ fn a_tunnel_that_came_whole_is_passed_on_though_its_carrier_ends() {
     let outputs = drain(&mut relay);
     assert!(matches!(&outputs[..], [Output::Data { .. }, Output::End { .. }]), "{outputs:?}");
     assert!(relay.is_idle());
+}
+
+#[test]
+fn who_reads_the_rest_of_a_tunnel_slowly_gets_all_of_it() {
+    let to_be_read = || {
+        let (mut relay, mut peer) = gateway();
+        let bytes = Bytes::from(vec![7; 40]);
+        let data = Data { exchange: 5, block_end: Some(40), uncoded: true, end: true, bytes };
+        let frames = [heads("CONNECT", &[], false), Frame::Data(data)];
+        peer.sends(&mut relay, ms(0), CARRIER, &frames);
+        answers(&mut relay, ms(3), b"bye");
+        breaks(&mut relay, ms(4), CARRIER);
+        relay
+    };
+    let mut relay = to_be_read();
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    let mut outputs = Vec::new();
+    for at in 0..40 {
+        relay.handle_input(ms(60_000 * (at + 1)), Input::Credit { exchange, bytes: 1 });
+        outputs = drain(&mut relay);
+        assert!(matches!(outputs[0], Output::Data { .. }), "{at}: {outputs:?}");
+    }
+    assert!(matches!(outputs[1..], [Output::End { .. }]), "{outputs:?}");
+
+    // Who does not read at all is not waited for.
+    let mut relay = to_be_read();
+    relay.handle_input(ms(120_004), Input::Wake);
+    assert_eq!(abort(&drain(&mut relay)).0, CauseKind::CarrierLost);
 }
 
 /// Its head waits for the body as ever, so that the codec is chosen by what there is.

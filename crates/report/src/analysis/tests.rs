@@ -75,6 +75,7 @@ fn campaign(cells: Vec<Cell>) -> Campaign {
         rate_bps: None,
         delay_s: 0.1,
         loss: 0.0,
+        changes: Vec::new(),
     };
     let advice = Advice { network: "net".to_string(), text: "Use HTTP chunking".to_string() };
     Campaign {

@@ -13,7 +13,8 @@ const SHARED_STYLE: &str = include_str!("../demo/style.css");
 const STYLE: &str = include_str!("style.css");
 
 /// Chapters: anchor and name.
-const CHAPTERS: [(&str, &str); 7] = [
+const CHAPTERS: [(&str, &str); 8] = [
+    ("study", "Policies"),
     ("advice", "Recommendations"),
     ("figures", "Figures"),
     ("references", "The paper's cells"),
@@ -46,6 +47,7 @@ pub fn html(campaign: &Campaign, analysis: &Analysis) -> String {
     }
     put(&wrong(&view));
     let parts = [
+        crate::study::chapter(campaign),
         advice::recommendations(analysis),
         figures::figures(&view),
         references::references(&view),

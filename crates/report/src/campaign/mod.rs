@@ -17,3 +17,4 @@ mod view;
 
 pub use html::html;
 pub use terminal::table;
+pub(crate) use view::describe;

@@ -60,11 +60,13 @@ fn how(campaign: &Campaign) -> String {
          and a seed that decides every chance on the link; run k of every cell of a network has \
          the same, so that cells are compared pair by pair. Up to {} runs were side by side; one \
          after another they would have taken {} s instead of {} s. Client, server and pair waited \
-         for a processor for {mean_ms:.1} ms a run on average. An exchange may take {} s; one \
+         for a processor for {mean_ms:.1} ms a run on average; a run in which it was over {} of \
+         the time was done again. An exchange may take {} s; one \
          that is cut off counts as at least that.",
         setting.parallel_peak,
         format::seconds(alone_s),
         format::seconds(setting.elapsed_s),
+        format::per_cent(setting.wait_share_limit),
         setting.timeout_s,
     );
     format!("<h2>How it was measured</h2>\n<p>{}</p>\n", escaped(&text))

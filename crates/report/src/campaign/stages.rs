@@ -221,6 +221,7 @@ mod tests {
             rate_bps: Some(8000),
             delay_s: 0.1,
             loss: 0.0,
+            changes: Vec::new(),
         }
     }
 

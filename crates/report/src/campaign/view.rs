@@ -143,7 +143,7 @@ pub(super) fn settings_name(settings: &[(String, String)]) -> String {
 }
 
 /// What a network is like, in words.
-pub(super) fn describe(network: &Network) -> String {
+pub(crate) fn describe(network: &Network) -> String {
     format::link(figures(network))
 }
 

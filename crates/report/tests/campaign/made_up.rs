@@ -119,6 +119,7 @@ fn network((name, rate_bps, delay_s, loss): &(&str, u64, f64, f64)) -> Network {
         rate_bps: Some(*rate_bps),
         delay_s: *delay_s,
         loss: *loss,
+        changes: Vec::new(),
     }
 }
 
@@ -343,6 +344,7 @@ fn setting() -> Setting {
         stolen: Some(0.0),
         timeout_s: 300.0,
         lateness_limit_us: 500,
+        wait_share_limit: 0.02,
         defaults: vec![
             default("keep_alive_timeout", "180s"),
             default("send_buffer", "32768B"),

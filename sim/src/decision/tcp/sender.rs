@@ -94,6 +94,8 @@ pub(super) struct Sender {
     limited_round: u64,
     /// Segments sent, those sent again, and those of them that were there already.
     pub(super) counters: (u64, u64, u64),
+    /// Payload sent, that sent again too.
+    bytes_out: u64,
 }
 
 impl Sender {
@@ -130,6 +132,7 @@ impl Sender {
             limited: false,
             limited_round: 0,
             counters: (0, 0, 0),
+            bytes_out: 0,
         }
     }
 
@@ -225,6 +228,7 @@ impl Sender {
         let bytes = slot.bytes;
         self.order.push_back((transmission, number));
         self.counters.0 += 1;
+        self.bytes_out += u64::from(bytes);
         self.counters.1 += u64::from(again);
         self.last_sent_s = now_s;
         self.arm(now_s);
@@ -455,6 +459,7 @@ impl Sender {
             delivered_bytes_per_s: crate::decision::whole(self.rate.0),
             app_limited: self.rate.1,
             segments_out: small(sent),
+            bytes_out: self.bytes_out,
             retransmitted: small(again),
             duplicates: small(duplicates),
             window_segments: small(crate::decision::whole(self.cubic.window)),

@@ -254,7 +254,7 @@ impl Crossing<'_> {
 
 /// Settings of the pair need the pair, and a processor a number.
 fn check_pair(settings: &BTreeMap<String, Vec<String>>, ways: &[String]) -> Result<()> {
-    let [_, processor] = PAIR_SETTINGS;
+    let [_, processor, _] = PAIR_SETTINGS;
     let of_pair = PAIR_SETTINGS.iter().find(|name| settings.contains_key(**name));
     if let Some(name) = of_pair
         && ways.iter().any(|way| way != Way::Longwire.name())

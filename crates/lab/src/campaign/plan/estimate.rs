@@ -17,14 +17,72 @@ const RECOVERY_S: f64 = 0.2;
 /// Server-independent head of an answer and the whole request, in bytes.
 const HEADS_BYTES: f64 = 600.0;
 
+/// What the machine bears of all runs together, in packets a second, as the throttle finds it.
+const LOAD: f64 = 2_500.0;
+/// What a processor at work weighs: the processes of a pair hand each exchange on, and each of them
+/// waits when a processor is not there at once.
+const PROCESSOR_LOAD: f64 = 5_000.0;
+/// From one start to the next.
+const START_S: f64 = 0.06;
+/// Processor time to start and end the processes of a run, for a packet, and for a byte through the
+/// pair.
+const PROCESSES_S: f64 = 0.4;
+const PACKET_PROCESSOR_S: f64 = 25e-6;
+const BYTE_PROCESSOR_S: f64 = 8e-9;
+/// Time for a byte of an answer to be encoded and decoded, roughly, of any encoding.
+const CODED_BYTE_S: f64 = 2e-8;
+/// What is left of an answer by any encoding, roughly.
+const LEFT: f64 = 0.12;
+
+/// What a campaign is expected to take, and why: the runs go side by side as far as the machine
+/// keeps up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// All runs one after another, in seconds, as the rest.
+    pub serial_s: f64,
+    /// The longest piece of work that nothing shortens.
+    pub longest_s: f64,
+    /// What the machine needs for packets, codecs, the pair, and for starting processes.
+    pub load_s: f64,
+    /// What starting runs one after another needs.
+    pub starts_s: f64,
+    /// What runs need that have the memory to themselves.
+    pub memory_s: f64,
+}
+
+impl Expected {
+    /// The time that it takes: the scarcest resource decides, and the longest run may begin last.
+    #[must_use]
+    pub fn total_s(&self) -> f64 {
+        let scarcest = [self.load_s, self.starts_s, self.memory_s];
+        let scarcest = scarcest.into_iter().fold(0.0, f64::max);
+        (scarcest + self.longest_s).min(self.serial_s)
+    }
+}
+
 impl Plan {
     /// Expected seconds of one run of a cell: round trip, airtime and a timeout for each lost
     /// packet, for each exchange. Good enough to put runs in order and to name a time beforehand.
     pub(crate) fn estimate_s(&self, cell: &CellPlan) -> f64 {
+        let coding = self.coding(cell);
+        let codec_s = CODED_BYTE_S * mean_bytes(&cell.service) * coding.slower;
+        let plain_s = self.exchange_s(cell, 1.0);
+        let coded_s = self.exchange_s(cell, LEFT) + codec_s;
+        let exchange_s = match coding.policy {
+            Policy::Plain => plain_s,
+            Policy::Coded => coded_s,
+            Policy::Chosen => coded_s.min(plain_s),
+        };
+        let exchanges = exchanges(&cell.client, &cell.service);
+        (exchange_s * exchanges).min(cell.client.budget.as_secs_f64()) + AROUND_S
+    }
+
+    /// Seconds of an exchange whose answer is left with a share of its bytes.
+    fn exchange_s(&self, cell: &CellPlan, left: f64) -> f64 {
         let network = &self.networks[cell.network];
         let (rate, loss) = (network.network.rate_bps, network.network.loss);
         let round_trip_s = 2.0 * network.network.delay_s;
-        let bytes = mean_bytes(&cell.service) * compression(cell);
+        let bytes = mean_bytes(&cell.service) * left;
         let packets = bytes / SEGMENT_BYTES + 2.0;
         let air_s = rate.map_or(0.0, |rate| 8.0 * (bytes + HEADS_BYTES) / rate as f64);
         let recovery_s = packets * loss * (RECOVERY_S + round_trip_s) / (1.0 - loss).max(0.05);
@@ -32,17 +90,52 @@ impl Plan {
             |name: &str| cell.settings.iter().any(|(of, value)| of == name && value == "close");
         let new_connection = cell.way == Way::NewConnection || setting("chunking");
         let round_trips = if new_connection { 4.0 } else { 1.5 };
-        let exchange_s = round_trips * round_trip_s + air_s / (1.0 - loss).max(0.05) + recovery_s;
-        let exchanges = exchanges(&cell.client, &cell.service);
-        (exchange_s * exchanges).min(cell.client.budget.as_secs_f64()) + AROUND_S
+        round_trips * round_trip_s + air_s / (1.0 - loss).max(0.05) + recovery_s
     }
 
-    /// Expected packets a second of a run of a cell, both ways.
+    /// Expected packets a second of a run of a cell, both ways, and what weighs as much.
     pub(crate) fn estimate_load(&self, cell: &CellPlan) -> f64 {
-        let exchanges = exchanges(&cell.client, &cell.service);
-        let data = mean_bytes(&cell.service) * compression(cell) / SEGMENT_BYTES;
+        let processors = match cell.way {
+            Way::Longwire => PROCESSOR_LOAD * self.processors_s(cell),
+            _ => 0.0,
+        };
+        (self.packets(cell) + processors) / self.estimate_s(cell)
+    }
+
+    /// Packets of a run of a cell, both ways.
+    fn packets(&self, cell: &CellPlan) -> f64 {
+        let left = if self.coding(cell).policy == Policy::Plain { 1.0 } else { LEFT };
+        let data = mean_bytes(&cell.service) * left / SEGMENT_BYTES;
         // Two segments for an acknowledgement, a request and its acknowledgement.
-        exchanges * (1.5 * data + 2.0) / self.estimate_s(cell)
+        exchanges(&cell.client, &cell.service) * (1.5 * data + 2.0)
+    }
+
+    /// What processors do for a run of a cell; a slower one waits instead.
+    fn processors_s(&self, cell: &CellPlan) -> f64 {
+        let bytes = exchanges(&cell.client, &cell.service) * mean_bytes(&cell.service);
+        let coded = self.coding(cell).policy != Policy::Plain;
+        let codec_s = if coded { CODED_BYTE_S * bytes } else { 0.0 };
+        PROCESSES_S + PACKET_PROCESSOR_S * self.packets(cell) + BYTE_PROCESSOR_S * bytes + codec_s
+    }
+
+    /// What is done with answers in a cell.
+    fn coding(&self, cell: &CellPlan) -> Coding {
+        let defaults = &self.servers[cell.server].defaults;
+        let value = |name: &str| {
+            let mut all = cell.settings.iter().chain(defaults);
+            all.find(|(of, _)| of == name).map(|(_, value)| value.as_str())
+        };
+        let [policy, processor, _] = PAIR_SETTINGS.map(value);
+        let through_pair = cell.way == Way::Longwire;
+        let policy = match policy {
+            _ if !through_pair && value("compression") == Some("forced") => Policy::Coded,
+            Some("identity") => Policy::Plain,
+            None | Some("auto" | "nam") if through_pair => Policy::Chosen,
+            Some(_) if through_pair => Policy::Coded,
+            _ => Policy::Plain,
+        };
+        let slower = processor.and_then(|factor| factor.parse().ok()).unwrap_or(1.0);
+        Coding { policy, slower }
     }
 
     /// Memory of the pair, where it is the way.
@@ -50,23 +143,26 @@ impl Plan {
         if cell.way == Way::Longwire { PAIR_MEMORY_BYTES } else { 0 }
     }
 
-    /// Expected seconds of all runs, one after another.
+    /// Expected time of all runs on a machine with so much memory for them, with at most so many
+    /// side by side.
     #[must_use]
-    pub fn serial_s(&self) -> f64 {
-        self.cells.iter().map(|cell| self.estimate_s(cell) * f64::from(cell.repetitions)).sum()
-    }
-
-    /// Expected seconds with so many runs side by side: the share of each, and never less than the
-    /// longest takes.
-    #[must_use]
-    pub fn expected_s(&self, parallel: usize) -> f64 {
-        let longest = self.cells.iter().map(|cell| {
+    pub fn expected(&self, memory_bytes: u64, parallel: usize) -> Expected {
+        let mut all =
+            Expected { serial_s: 0.0, longest_s: 0.0, load_s: 0.0, starts_s: 0.0, memory_s: 0.0 };
+        let places = 1.0 / parallel.max(1) as f64;
+        for cell in &self.cells {
+            let (runs, run_s) = (f64::from(cell.repetitions), self.estimate_s(cell));
             let server = &self.servers[cell.server];
-            let runs = if server.share { f64::from(cell.repetitions) } else { 1.0 };
-            self.estimate_s(cell) * runs
-        });
-        let longest = longest.fold(0.0, f64::max);
-        (self.serial_s() / parallel.max(1) as f64).max(longest)
+            let in_a_row = if server.share { runs } else { 1.0 };
+            let memory = (server.memory_bytes + self.memory_beside(cell)) as f64;
+            let of_memory = (memory / memory_bytes.max(1) as f64).clamp(places, 1.0);
+            all.serial_s += runs * run_s;
+            all.longest_s = all.longest_s.max(in_a_row * run_s);
+            all.load_s += runs * run_s * (self.estimate_load(cell) / LOAD).min(1.0);
+            all.starts_s += runs * START_S;
+            all.memory_s += runs * run_s * of_memory;
+        }
+        all
     }
 
     /// All cells: name, repetitions and expected seconds of one run.
@@ -75,6 +171,20 @@ impl Plan {
         let one = |cell: &CellPlan| (cell.name.clone(), cell.repetitions, self.estimate_s(cell));
         self.cells.iter().map(one).collect()
     }
+}
+
+/// What is done with answers in a cell, and how many times slower than here.
+struct Coding {
+    policy: Policy,
+    slower: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    Plain,
+    Coded,
+    /// Whatever is faster.
+    Chosen,
 }
 
 /// How much a client of a service asks for.
@@ -101,15 +211,4 @@ fn mean_bytes(service: &str) -> f64 {
     });
     let sizes: Vec<usize> = sizes.collect();
     sizes.iter().sum::<usize>() as f64 / sizes.len().max(1) as f64
-}
-
-/// What is left of an answer, roughly.
-fn compression(cell: &CellPlan) -> f64 {
-    const LEFT: f64 = 0.12;
-    let forced = ("compression".to_string(), "forced".to_string());
-    let [policy, _] = PAIR_SETTINGS.map(String::from);
-    let left_alone = (policy, "identity".to_string());
-    let through_pair = cell.way == Way::Longwire && !cell.settings.contains(&left_alone);
-    let is_coded = through_pair || cell.settings.contains(&forced);
-    if is_coded { LEFT } else { 1.0 }
 }

@@ -19,6 +19,8 @@ pub(super) struct File {
     #[serde(default = "default_repetitions")]
     pub(super) repetitions: u32,
     #[serde(default)]
+    pub(super) limits: Limits,
+    #[serde(default)]
     pub(super) client: Client,
     pub(super) quick: Option<Quick>,
     #[serde(rename = "network")]
@@ -35,6 +37,15 @@ pub(super) struct File {
     pub(super) references: Vec<Reference>,
     #[serde(default)]
     pub(super) advice: BTreeMap<String, String>,
+}
+
+/// What the machine may add to a run before it is done again.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limits {
+    pub(super) lateness: Option<Time>,
+    /// A share.
+    pub(super) wait: Option<f64>,
 }
 
 /// How the measuring client asks; a network may say otherwise, and a group more than that.
@@ -80,9 +91,20 @@ pub(super) struct Network {
     pub(super) link: Option<String>,
     #[serde(default)]
     pub(super) set: Vec<String>,
+    /// The link becomes others while a client is under way.
+    #[serde(default)]
+    pub(super) then: Vec<Change>,
     pub(super) repetitions: Option<u32>,
     #[serde(default)]
     pub(super) client: Client,
+}
+
+/// From a time after the client's start on the link is another.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    pub(super) after: Time,
+    pub(super) link: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -12,7 +12,9 @@ use std::time::Duration;
 use link::{ChannelConfig, LinkConfig};
 use record::campaign::{Advice, Figure, Network, Reference, Way};
 
+use super::verdict::Limits;
 use crate::error::{Error, Result};
+pub use estimate::Expected;
 pub(crate) use file::Ready;
 use file::{Client as ClientFile, File};
 
@@ -22,9 +24,11 @@ pub(crate) const BUILT_IN: &str = "tracks";
 const OWN_SERVERS: [&str; 2] = [BUILT_IN, "benchmark"];
 /// Settings that the laboratory sets on the far host, whatever the server.
 pub(crate) const HOST_SETTINGS: [&str; 2] = ["congestion", "initial_window"];
-/// Settings of the pair: what `--encoding` gets, and how many times slower than this machine's the
-/// processors seem when they encode and decode.
-pub(crate) const PAIR_SETTINGS: [&str; 2] = ["policy", "processor"];
+/// Settings of the pair: what `--encoding` gets, how many times slower than this machine's the
+/// processors seem when they encode and decode, and what `auto` may choose among.
+pub(crate) const PAIR_SETTINGS: [&str; 3] = ["policy", "processor", "encodings"];
+/// What `encodings` says when `auto` may choose among all that it has.
+pub(crate) const ALL_ENCODINGS: &str = "all";
 /// Slowest processor.
 const SLOWDOWN_MAX: f64 = 1_000.0;
 /// Most messages of a pass.
@@ -34,6 +38,10 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most cells of one campaign, and most repetitions of a cell.
 const CELLS_MAX: usize = 20_000;
 const REPETITIONS_MAX: u32 = 1_000;
+/// The greatest share of a run that its endpoints may wait: with more, waiting is what is measured.
+const WAIT_MAX: f64 = 0.25;
+/// Most links that a network becomes one after another.
+const CHANGES_MAX: usize = 100;
 /// How long a server may take to be ready where the plan does not say.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time of one exchange where the plan does not say.
@@ -52,6 +60,7 @@ pub struct Plan {
     pub(crate) text: String,
     pub(crate) seed: u64,
     pub(crate) quick: bool,
+    pub(crate) limits: Limits,
     pub(crate) networks: Vec<NetworkPlan>,
     pub(crate) servers: Vec<ServerPlan>,
     pub(crate) commands: Vec<CommandPlan>,
@@ -66,6 +75,8 @@ pub struct Plan {
 pub(crate) struct NetworkPlan {
     pub(crate) network: Network,
     pub(crate) config: LinkConfig,
+    /// What the link becomes, and when after the client's start; in order.
+    pub(crate) changes: Vec<(Duration, LinkConfig)>,
     pub(crate) repetitions: u32,
     /// How it is asked over it, where a group does not say otherwise.
     client: ClientFile,
@@ -178,6 +189,7 @@ impl Plan {
             .iter()
             .map(|(network, text)| Advice { network: network.clone(), text: text.clone() });
         let advice = advice.collect();
+        let limits = limits(&file.limits)?;
         let seed = choice.seed.unwrap_or(file.seed);
         let (title, about, quick) = (file.title, file.about.trim().to_string(), choice.quick);
         Ok(Self {
@@ -186,6 +198,7 @@ impl Plan {
             text,
             seed,
             quick,
+            limits,
             networks,
             servers,
             commands,
@@ -246,6 +259,17 @@ impl Plan {
     }
 }
 
+fn limits(of: &file::Limits) -> std::result::Result<Limits, String> {
+    let usual = Limits::default();
+    let lateness_us = of.lateness.map(|time| time.0.as_micros());
+    let lateness_us = lateness_us.map_or(usual.lateness_us, |us| us.try_into().unwrap_or(u64::MAX));
+    let wait_share = of.wait.unwrap_or(usual.wait_share);
+    if !(0.0..=WAIT_MAX).contains(&wait_share) {
+        return Err(format!("limits: wait = {wait_share}: give a share of 0 to {WAIT_MAX}"));
+    }
+    Ok(Limits { lateness_us, wait_share })
+}
+
 fn networks(file: &File, choice: &Choice) -> std::result::Result<Vec<NetworkPlan>, String> {
     if file.networks.is_empty() {
         return Err("no [[network]]: name at least one".to_string());
@@ -263,6 +287,7 @@ fn network(
     let link = of.link.as_ref().unwrap_or(&of.name);
     let mut config = crate::sets::load(link).map_err(|error| at(error.to_string()))?;
     config.apply(&of.set, crate::session::read_trace).map_err(|error| at(error.to_string()))?;
+    let changes = changes(of).map_err(at)?;
     let preset = link::presets().iter().find(|preset| preset.name == link);
     let repetitions = choice.repetitions.or(of.repetitions).unwrap_or(file.repetitions);
     if !(1..=REPETITIONS_MAX).contains(&repetitions) {
@@ -282,8 +307,30 @@ fn network(
         rate_bps,
         delay_s: config.ab.delay.max(config.ba.delay).as_secs_f64(),
         loss,
+        changes: of
+            .then
+            .iter()
+            .map(|then| (then.after.0.as_secs_f64(), then.link.clone()))
+            .collect(),
     };
-    Ok(NetworkPlan { network, config, repetitions, client })
+    Ok(NetworkPlan { network, config, changes, repetitions, client })
+}
+
+fn changes(of: &file::Network) -> std::result::Result<Vec<(Duration, LinkConfig)>, String> {
+    if of.then.len() > CHANGES_MAX {
+        return Err(format!(
+            "{} links one after another: give at most {CHANGES_MAX}",
+            of.then.len()
+        ));
+    }
+    if !of.then.is_sorted_by_key(|then| then.after.0) {
+        return Err("then: give the links in the order of their times".to_string());
+    }
+    let change = |then: &file::Change| {
+        let config = crate::sets::load(&then.link).map_err(|error| error.to_string())?;
+        Ok((then.after.0, config))
+    };
+    of.then.iter().map(change).collect()
 }
 
 fn client(of: &ClientFile) -> std::result::Result<ClientPlan, String> {

@@ -209,6 +209,58 @@ fn runs_of_a_repetition_share_their_seed_within_a_network_only() {
 }
 
 #[test]
+fn a_plan_may_bear_more_of_the_machine_than_usual() {
+    assert_eq!(parse(PLAN).unwrap().limits, Limits::default());
+    let wide = "seed = 7\nlimits = { lateness = \"1.5 ms\", wait = 0.1 }";
+    let plan = parse(&PLAN.replacen("seed = 7", wide, 1)).unwrap();
+    assert_eq!(plan.limits, Limits { lateness_us: 1500, wait_share: 0.1 });
+}
+
+#[test]
+fn a_network_becomes_others_in_the_order_of_their_times() {
+    let with = |then: &str| parse(&PLAN.replacen("name = \"los\"", &format!("{LOS}{then}"), 1));
+    const LOS: &str = "name = \"los\"\nthen = ";
+    let plan = with("[{ after = \"2 s\", link = \"cnr\" }, { after = \"5 s\", link = \"los\" }]");
+    let plan = plan.unwrap();
+    let named = [(2.0, "cnr".to_string()), (5.0, "los".to_string())];
+    assert_eq!(plan.networks[0].network.changes, named);
+    assert_eq!(plan.networks[0].changes[0].1.ba.rate_bps, Some(9_600));
+    assert!(plan.networks[1].changes.is_empty());
+    let wrong = [
+        ("[{ after = \"5 s\", link = \"cnr\" }, { after = \"2 s\", link = \"los\" }]", "order"),
+        ("[{ after = \"5 s\", link = \"nowhere\" }]", "nowhere"),
+    ];
+    for (then, expected) in wrong {
+        let message = with(then).unwrap_err();
+        assert!(message.contains("'los'") && message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn what_a_pair_does_with_answers_decides_what_a_run_costs() {
+    const STUDY: &str = "title = 'x'\nrepetitions = 2\n[[network]]\nname = 'los'\n\
+        [[server]]\nname = 'benchmark'\nservices = ['large']\n[[group]]\nname = 'g'\n\
+        server = 'benchmark'\nways = ['longwire']\nvary = 'all'\n[group.settings]\n\
+        policy = ['identity', 'deflate:6', 'auto']\nprocessor = ['1', '64']\n";
+    let plan = parse(STUDY).unwrap();
+    let of = |policy: &str, processor: &str| {
+        let has = |cell: &&CellPlan, name: &str, value: &str| {
+            cell.settings.contains(&(name.to_string(), value.to_string()))
+        };
+        let mut cells = plan.cells.iter().filter(|cell| has(cell, "processor", processor));
+        plan.estimate_s(cells.find(|cell| has(cell, "policy", policy)).unwrap())
+    };
+    assert!(of("identity", "1") > 3.0 * of("deflate:6", "1"));
+    assert_eq!(of("identity", "1"), of("identity", "64"));
+    assert!(of("deflate:6", "64") > of("deflate:6", "1"));
+    assert!(of("auto", "64") <= of("deflate:6", "64"));
+    // So much at once is more than the machine bears: the time is not that of the longest alone.
+    let (expected, one) = (plan.expected(8_000_000_000, 700), plan.expected(8_000_000_000, 1));
+    assert!(expected.load_s > 0.0 && expected.total_s() <= one.serial_s);
+    assert!(expected.total_s() >= expected.longest_s + expected.load_s - 1e-9);
+}
+
+#[test]
 fn slow_links_lossy_links_and_more_exchanges_take_longer() {
     let plan = parse(PLAN).unwrap();
     let of = |name: &str| plan.estimate_s(plan.cells.iter().find(|c| c.name == name).unwrap());
@@ -216,8 +268,9 @@ fn slow_links_lossy_links_and_more_exchanges_take_longer() {
     let slow = of("slow/tracks/soap/direct/default");
     assert!(fast < 5.0 && slow > 50.0, "{fast} {slow}");
     assert!(of("slow/tracks/soap/longwire/nodelay=on") < slow);
-    assert!(plan.expected_s(1) >= plan.serial_s());
-    assert!(plan.expected_s(10) < plan.serial_s());
+    let expected = |parallel| plan.expected(8_000_000_000, parallel);
+    assert_eq!(expected(1).total_s(), expected(1).serial_s);
+    assert!(expected(100).total_s() < expected(1).total_s());
 }
 
 #[test]
@@ -229,6 +282,7 @@ fn what_cannot_be_is_refused_in_one_line_that_says_where() {
         message
     };
     let cases = [
+        ("seed = 7", "seed = 7\nlimits = { wait = 0.3 }", "give a share of 0 to 0.25"),
         ("seed = 7", "sede = 7", "3: unknown key 'sede': did you mean 'seed'?"),
         ("[[network]]\nname", "[[network]]\nnam", "unknown key 'nam': did you mean 'name'?"),
         ("timeout = \"30 s\"", "timeout = \"30 parsecs\"", "parsec"),

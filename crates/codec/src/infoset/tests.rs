@@ -1,0 +1,191 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::exi::schema::Document;
+
+const XSD: &str = r#"<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"
+  targetNamespace="urn:t" elementFormDefault="qualified">
+  <xs:element name="tracks"><xs:complexType><xs:sequence>
+    <xs:element name="track" maxOccurs="unbounded"><xs:complexType><xs:sequence>
+      <xs:element name="speed" type="xs:decimal"/><xs:element name="label" type="xs:string"/>
+    </xs:sequence><xs:attribute name="id" type="xs:int"/></xs:complexType></xs:element>
+  </xs:sequence></xs:complexType></xs:element></xs:schema>"#;
+
+fn schema(text: &str) -> Arc<Vocabulary> {
+    let document = Document { location: "t.xsd", bytes: text.as_bytes() };
+    let schema = Schema::parse(&[document], &mut |_, _| None, &Limits::default()).unwrap();
+    Arc::new(Vocabulary::new(Some(&schema)).unwrap())
+}
+
+fn plain() -> Arc<Vocabulary> {
+    Arc::new(Vocabulary::new(None).unwrap())
+}
+
+fn tracks(count: usize) -> String {
+    let track = |id: usize| {
+        let (speed, label) = (id * 37 % 100, id % 7);
+        format!(
+            "\n  <t:track id='{id:03}'><t:speed>0{speed}.50</t:speed>\
+             <t:label>A &amp; <![CDATA[<{label}>]]></t:label></t:track>"
+        )
+    };
+    let all: String = (0..count).map(track).collect();
+    format!("<?xml version='1.0' encoding='utf-8'?>\n<t:tracks xmlns:t='urn:t'>{all}\n</t:tracks>")
+}
+
+/// The text that comes back, and the length of what is sent.
+fn through(vocabulary: &Arc<Vocabulary>, options: Options, message: &str) -> (Vec<u8>, usize) {
+    let mut out = Vec::new();
+    vocabulary.encoder(options).encode(message.as_bytes(), true, &mut out).unwrap();
+    let Made { text, coded } = made(&out).unwrap();
+    let mut back = Vec::new();
+    vocabulary.decoder(options).decode(coded, text.len(), true, &mut back).unwrap();
+    assert_eq!(back, text, "the sender knew the text beforehand");
+    (back, coded.len())
+}
+
+#[test]
+fn an_infoset_comes_back_and_a_schema_makes_it_smaller() {
+    let vocabulary = schema(XSD);
+    for count in [1, 3, 40] {
+        let message = tracks(count);
+        let mut sizes = Vec::new();
+        for options in [Options::EXI, Options::EXI_SCHEMA, Options::WBXML] {
+            let (back, len) = through(&vocabulary, options, &message);
+            assert!(same_xml(message.as_bytes(), &back).unwrap(), "{}", options.label());
+            sizes.push(len);
+        }
+        println!("{} bytes: exi, with schema, wbxml {sizes:?}", message.len());
+        assert!(sizes[1] < sizes[0] && sizes[0] < message.len(), "{sizes:?}");
+    }
+    assert_eq!(schema(XSD).name(), vocabulary.name(), "the same on both sides");
+    assert_eq!(plain().name(), None);
+}
+
+/// What is held of each value is more than a value of a byte has.
+#[test]
+fn a_block_of_short_values_comes_back() {
+    let vocabulary = schema(XSD);
+    let attributes: String = ('a'..='z').map(|name| format!(" {name}=''")).collect();
+    for element in ["<a b='1'/>".to_owned(), "<a>1</a>".to_owned(), format!("<a{attributes}/>")] {
+        // What comes back has a declaration too.
+        let count = (MAX_BLOCK_BYTES - 100) / element.len();
+        let message = format!("<r>{}</r>", element.repeat(count));
+        for options in [Options::EXI, Options::EXI_SCHEMA, Options::WBXML] {
+            let (back, len) = through(&vocabulary, options, &message);
+            assert!(same_xml(message.as_bytes(), &back).unwrap(), "{}", options.label());
+            assert!(len < message.len(), "{}: {len}", options.label());
+        }
+    }
+}
+
+#[test]
+fn json_comes_back_with_the_text_of_its_numbers() {
+    let message = "{ \"lat\" : 38.0350, \"b\": [1e3, -0, \"\\u00e9\", null], \"lat\": 2 }";
+    let (back, len) = through(&plain(), Options::CBOR, message);
+    assert_eq!(back, "{\"lat\":38.0350,\"b\":[1e3,-0,\"é\",null],\"lat\":2}".as_bytes());
+    assert!(len < back.len());
+}
+
+#[test]
+fn what_would_not_come_back_is_refused() {
+    let vocabulary = plain();
+    let refused = |options: Options, message: &[u8]| {
+        vocabulary.encoder(options).encode(message, true, &mut Vec::new()).is_err()
+    };
+    assert!(refused(Options::WBXML, b"<a><!-- not in WBXML --><b/></a>"));
+    assert!(!refused(Options::EXI, b"<a><!-- in EXI --><?p i?><b/></a>"));
+    for options in Options::INFOSET {
+        for message in [
+            &b"<!DOCTYPE a><a/>"[..],
+            b"<?xml version='1.0' encoding='iso-8859-1'?><a>\xe9</a>",
+            b"<?xml version='1.0' encoding='iso-8859-1'?><a/>",
+            b"<a>",
+            b"",
+            b"{\"a\":",
+            b"\xff\xfe<\0a\0/\0>\0",
+        ] {
+            assert!(refused(options, message), "{} {message:?}", options.label());
+        }
+    }
+    let long = vec![b' '; MAX_BLOCK_BYTES + 1];
+    assert!(refused(Options::CBOR, &long));
+}
+
+#[test]
+fn other_grammars_and_other_lengths_are_refused() {
+    let (vocabulary, message) = (schema(XSD), tracks(2));
+    let mut out = Vec::new();
+    vocabulary.encoder(Options::EXI_SCHEMA).encode(message.as_bytes(), true, &mut out).unwrap();
+    let Made { text, coded } = made(&out).unwrap();
+    assert_eq!(schema_of(Options::EXI, coded).unwrap(), vocabulary.name());
+    let decode = |vocabulary: &Arc<Vocabulary>, coded: &[u8], len: usize| {
+        vocabulary.decoder(Options::EXI).decode(coded, len, true, &mut Vec::new())
+    };
+    assert!(decode(&vocabulary, coded, text.len()).is_ok());
+    assert!(matches!(decode(&vocabulary, coded, text.len() + 1), Err(Error::Length { .. })));
+    let other = schema(&XSD.replace("decimal", "int"));
+    assert!(decode(&other, coded, text.len()).is_err());
+    assert!(decode(&plain(), coded, text.len()).is_err());
+    assert!(schema_of(Options::EXI, &[]).is_err() && schema_of(Options::EXI, &[2, 1]).is_err());
+    assert!(decode(&vocabulary, &[4, 0], 1).is_err());
+}
+
+#[test]
+fn documents_differ_by_whatever_they_say() {
+    let same = |one: &str, other: &str| same_xml(one.as_bytes(), other.as_bytes()).unwrap();
+    for (one, other) in [
+        ("<a x='1' y='2'/>", "<a y=\"2\"  x=\"1\" ></a>"),
+        ("<a>&lt;<![CDATA[b]]></a>", "<a>&#60;b</a>"),
+        ("<?xml version='1.0'?>\n<a/>", "<a/>"),
+        ("<p:a xmlns:p='u' xmlns='v'/>", "<p:a xmlns='v' xmlns:p='u'/>"),
+    ] {
+        assert!(same(one, other), "{one} {other}");
+    }
+    for (one, other) in [
+        ("<a/>", "<b/>"),
+        ("<a/>", "<a> </a>"),
+        ("<a x='1'/>", "<a x='2'/>"),
+        ("<a x='1'/>", "<a/>"),
+        ("<a xmlns='u'/>", "<a/>"),
+        ("<p:a xmlns:p='u'/>", "<q:a xmlns:q='u'/>"),
+        ("<a xmlns:p='u'/>", "<a/>"),
+        ("<a><b/></a>", "<a/>"),
+        ("<a><!--c--></a>", "<a/>"),
+        ("<a><?p i?></a>", "<a><?p j?></a>"),
+    ] {
+        assert!(!same(one, other) && !same(other, one), "{one} {other}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn hostile_bytes_make_no_panic_and_no_more_than_a_block(junk: Vec<u8>, len in 0_usize..70_000) {
+        let vocabulary = schema(XSD);
+        let name = vocabulary.name().unwrap();
+        let with_schema = [&[SCHEMA][..], &name, &junk].concat();
+        let _ = made(&junk);
+        for options in Options::INFOSET {
+            for coded in [&junk, &with_schema] {
+                let mut out = Vec::new();
+                match vocabulary.decoder(options).decode(coded, len, true, &mut out) {
+                    Ok(()) => prop_assert!(out.len() == len && len <= MAX_BLOCK_BYTES),
+                    Err(_) => prop_assert!(out.is_empty()),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kept_coders_leave_nothing_for_the_next(texts in prop::collection::vec("[a-c]{0,4}", 1..6)) {
+        let vocabulary = plain();
+        for text in texts {
+            let message = format!("<r><{text}x>{text}</{text}x></r>");
+            let (back, _) = through(&vocabulary, Options::EXI, &message);
+            prop_assert!(same_xml(message.as_bytes(), &back).unwrap());
+            let mut junk = Vec::new();
+            let mut decoder = vocabulary.decoder(Options::EXI);
+            prop_assert!(decoder.decode(b"\0\x01", 9, true, &mut junk).is_err());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Messages of other people whose infoset is enough, as the pair sends them: what comes back says
+//! the same, by a reader that is not ours.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod infoset;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use infoset::{Rules, difference};
+use longwire_codec::Options;
+use longwire_codec::infoset::{Vocabulary, made};
+use roxmltree::{Document, ParsingOptions};
+
+/// A block.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// Why a message need not go as an infoset: what is no XML in UTF-8, and what no reader of the form
+/// could have again.
+fn excuse(options: Options, message: &[u8]) -> Option<&'static str> {
+    let Ok(text) = std::str::from_utf8(message) else { return Some("not in UTF-8") };
+    let declaration = text.split_once("?>").map_or("", |(declaration, _)| declaration);
+    let charset = declaration.split_once("encoding=").map(|(_, rest)| rest.to_lowercase());
+    if charset.is_some_and(|charset| !charset.trim_start_matches(['"', '\'']).starts_with("utf-8"))
+    {
+        return Some("another character set is declared");
+    }
+    let options_of_reader = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let Ok(document) = Document::parse_with_options(text, options_of_reader) else {
+        return Some("not well-formed");
+    };
+    if text.contains("<!DOCTYPE") {
+        return Some("a document type");
+    }
+    // WAP-192 §6.1 has them removed.
+    let comments =
+        options == Options::WBXML && document.descendants().any(|node| node.is_comment());
+    comments.then_some("comments")
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let known = path.extension().is_some_and(|end| ["xml", "json"].iter().any(|of| end == *of));
+        match entry.metadata() {
+            Ok(meta) if meta.is_dir() => files(&path, found),
+            Ok(meta) if known && meta.len() <= MOST_BYTES => found.push(path),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_comes_back_of_other_peoples_messages_says_the_same() {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let root = std::env::var_os("LONGWIRE_DATA").map_or(default, PathBuf::from);
+    let mut all = Vec::new();
+    for folder in ["soap", "json_rest", "friendly_force"] {
+        files(&root.join(folder), &mut all);
+    }
+    if all.is_empty() {
+        println!("left out: no messages under {}", root.display());
+        return;
+    }
+    let vocabulary = Arc::new(Vocabulary::new(None).unwrap());
+    for options in [Options::EXI, Options::WBXML, Options::CBOR] {
+        let (mut came, mut plain, mut coded) = (0, 0, 0);
+        let mut excused = BTreeMap::new();
+        for path in &all {
+            let is_json = path.extension().is_some_and(|end| end == "json");
+            if is_json != (options == Options::CBOR) {
+                continue;
+            }
+            let message = std::fs::read(path).unwrap();
+            let mut out = Vec::new();
+            if let Err(error) = vocabulary.encoder(options).encode(&message, true, &mut out) {
+                let excuse = excuse(options, &message);
+                let why = excuse.unwrap_or_else(|| panic!("{}: {error}", path.display()));
+                *excused.entry(why).or_insert(0) += 1;
+                continue;
+            }
+            let made = made(&out).unwrap();
+            let mut text = Vec::new();
+            let mut decoder = vocabulary.decoder(options);
+            decoder.decode(made.coded, made.text.len(), true, &mut text).unwrap();
+            if is_json {
+                let value =
+                    |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).unwrap();
+                assert_eq!(value(&message), value(&text), "{}", path.display());
+            } else {
+                let [before, after] =
+                    [&message, &text].map(|text| std::str::from_utf8(text).unwrap());
+                let found = difference(before, after, &Rules::EXACT);
+                assert!(found.is_none(), "{}: {}", path.display(), found.unwrap());
+            }
+            (came, plain, coded) = (came + 1, plain + message.len(), coded + made.coded.len());
+        }
+        println!("{}: {came} back, {plain} to {coded} bytes; not {excused:?}", options.label());
+        assert!(came > 0, "{}", options.label());
+    }
+}

@@ -1,0 +1,62 @@
+//! What a gateway that takes no new requests has taken: CONTROL of kind 2.
+//!
+//! It follows GOAWAY. The content is one integer as in the frames: how many HEADs the carrier had
+//! brought before; those behind them are not forwarded, and may be sent elsewhere (as RFC 9113 §6.8
+//! has it, but counted: numbers of exchanges need not come in order).
+
+use bytes::Bytes;
+
+use super::Frame;
+use crate::{Error, varint};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastWord {
+    /// Requests that came on the carrier and were taken, or refused with an ABORT of their own.
+    pub requests: u64,
+}
+
+impl LastWord {
+    /// Kind of the CONTROL frame.
+    pub const KIND: u64 = 2;
+
+    /// The frame.
+    #[must_use]
+    pub fn frame(&self) -> Frame {
+        let mut content = Vec::new();
+        varint::encode(self.requests, &mut content);
+        Frame::Control(Self::KIND, Bytes::from(content))
+    }
+
+    /// Reads the content of a CONTROL frame of this kind. Errors: bytes missing or left over.
+    pub fn decode(mut content: &[u8]) -> Result<Self, Error> {
+        let requests = varint::decode(&mut content, "a last word")?;
+        if content.is_empty() {
+            return Ok(Self { requests });
+        }
+        let value = content.len() as u64;
+        Err(Error::Peer { what: "bytes behind the end of a last word:", value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_last_word_comes_back_and_no_other_length_does(
+            requests in 0..1_u64 << 62, junk: Vec<u8>,
+        ) {
+            let word = LastWord { requests };
+            let Frame::Control(LastWord::KIND, content) = word.frame() else { unreachable!() };
+            prop_assert_eq!(LastWord::decode(&content).unwrap(), word);
+            prop_assert!(LastWord::decode(&content[1..]).ok() != Some(word));
+            prop_assert!(LastWord::decode(&[&content[..], &[0]].concat()).is_err());
+            prop_assert!(LastWord::decode(&[]).is_err());
+            let _ = LastWord::decode(&junk);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Services of which the infoset is enough, and their schemas.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use codec::exi::Schema;
+use codec::exi::schema::Document;
+use codec::infoset::Vocabulary;
+use codec::{Limits, Options};
+
+use super::ServiceSettings;
+
+/// The value of `fidelity`.
+const INFOSET: &str = "infoset";
+/// Most files of a service's schemas that are named; they may refer to more.
+const MAX_SCHEMAS: usize = 64;
+/// Largest file of a schema, in bytes.
+const MAX_SCHEMA_BYTES: u64 = 16 << 20;
+
+/// Whether a service's infoset is enough.
+pub(super) fn is_allowed(settings: &ServiceSettings) -> bool {
+    settings.fidelity.as_deref() == Some(INFOSET)
+}
+
+/// What a service's messages are made of; none where every byte has to come back. Errors: one line,
+/// with what is allowed.
+pub(super) fn vocabulary(settings: &ServiceSettings) -> Result<Option<Arc<Vocabulary>>, String> {
+    match settings.fidelity.as_deref() {
+        None | Some("bytes") => match settings.schemas {
+            None => return Ok(None),
+            Some(_) => return Err("schemas need fidelity 'infoset': set it".to_owned()),
+        },
+        Some(INFOSET) => {}
+        Some(other) => return Err(format!("fidelity '{other}': one of bytes, infoset")),
+    }
+    let schema = settings.schemas.as_ref().map(|paths| {
+        if !(1..=MAX_SCHEMAS).contains(&paths.len()) {
+            let count = paths.len();
+            return Err(format!("{count} schemas: name 1 to {MAX_SCHEMAS}, or leave them out"));
+        }
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        read_schema(&paths)
+    });
+    let vocabulary = Vocabulary::new(schema.transpose()?.as_ref());
+    vocabulary.map(|one| Some(Arc::new(one))).map_err(|error| format!("schemas: {error}"))
+}
+
+/// What another service has that is made of the same: coders that are kept are then for both.
+pub(super) fn shared(services: &[relay::Service], new: Arc<Vocabulary>) -> Arc<Vocabulary> {
+    let mut others = services.iter().filter_map(|service| service.infoset.as_ref());
+    others.find(|other| other.name() == new.name()).map_or(new, Arc::clone)
+}
+
+/// Whether a service's encodings go with what is set of its fidelity.
+pub(super) fn check(
+    encodings: Option<&[Options]>,
+    vocabulary: Option<&Vocabulary>,
+) -> Result<(), String> {
+    let wrong = encodings.into_iter().flatten().find_map(|options| match vocabulary {
+        None if options.is_infoset() => Some((options, "fidelity 'infoset': set it")),
+        Some(vocabulary) if *options == Options::EXI_SCHEMA && vocabulary.name().is_none() => {
+            Some((options, "schemas: name the files"))
+        }
+        _ => None,
+    });
+    match wrong {
+        Some((options, what)) => Err(format!("encoding '{}' needs {what}", options.label())),
+        None => Ok(()),
+    }
+}
+
+/// The schema with all that it refers to; what is not a file is not there.
+fn read_schema(paths: &[&Path]) -> Result<Schema, String> {
+    let texts: Vec<_> = paths.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
+    let locations: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+    let documents: Vec<_> = locations
+        .iter()
+        .zip(&texts)
+        .map(|(location, bytes)| Document { location, bytes })
+        .collect();
+    let mut resolve = |location: &str, _: Option<&str>| read(Path::new(location)).ok();
+    Schema::parse(&documents, &mut resolve, &Limits::default())
+        .map_err(|error| format!("schemas: {error}"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let unreadable = |error| format!("schemas: cannot read {}: {error}", path.display());
+    let len = fs::metadata(path).map_err(unreadable)?.len();
+    if len > MAX_SCHEMA_BYTES {
+        let path = path.display();
+        return Err(format!(
+            "schemas: {path} is {len} bytes, over the limit of {MAX_SCHEMA_BYTES}: is it a schema?"
+        ));
+    }
+    fs::read(path).map_err(unreadable)
+}

@@ -1,0 +1,94 @@
+//! A service whose infoset is enough, through the pair: other bytes that say the same, with the
+//! length that they have; and all bytes of what is signed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
+
+mod common;
+
+use codec::Options;
+use codec::infoset::{Vocabulary, made};
+use common::origin::Origin;
+use common::{Answer, Side, pair, raw, send};
+use std::sync::Arc;
+
+const ASK: &str = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+const XML: &str = "Content-Type: application/soap+xml; charset=utf-8\r\n";
+
+fn message(inside: &str) -> String {
+    let track = |at: u32| {
+        let noise = at.wrapping_mul(2_654_435_761) >> 4;
+        format!("  <t:track  id=\"{at}\" ><t:label>unit {noise}</t:label></t:track>\n")
+    };
+    let all: String = (0..20).map(track).collect();
+    format!(
+        "<?xml version='1.0'?>\n<s:Envelope xmlns:s='http://www.w3.org/2003/05/soap-envelope'>\n\
+         <s:Header>{inside}</s:Header><s:Body xmlns:t='urn:t'>\n{all}</s:Body></s:Envelope>\n"
+    )
+}
+
+/// What comes out of a message's infoset, through one link.
+fn text(options: Options, message: &[u8]) -> Vec<u8> {
+    let vocabulary = Arc::new(Vocabulary::new(None).unwrap());
+    let mut out = Vec::new();
+    vocabulary.encoder(options).encode(message, true, &mut out).unwrap();
+    made(&out).unwrap().text.to_vec()
+}
+
+/// A pair that believes its link to be slow: on loopback nothing gains by any coding.
+async fn both(encodings: &str) -> (Side, Side) {
+    let service = format!(
+        "admin = '127.0.0.1:0'\nrate_cap = '100 kbit/s'\n[[service]]\n\
+         match = 'http://127.0.0.1:*'\nfidelity = 'infoset'\nencodings = ['{encodings}']"
+    );
+    pair(&service, &service).await
+}
+
+async fn echo(edge: &Side, origin: &Origin, fields: &str, body: &[u8]) -> Answer {
+    let answer = send(edge.address, "POST", &origin.url("/echo"), fields, body).await;
+    assert_eq!(answer.status, 200);
+    answer
+}
+
+#[tokio::test]
+async fn other_bytes_come_that_say_the_same_and_have_their_length() {
+    let origin = Origin::start().await;
+    let json = "Content-Type: application/json\r\n";
+    let values: String = (0..40).map(|at| format!(" {at} , \"\\u0061{at}\",")).collect();
+    let values = format!("[{values} null ]");
+    for (encoding, options, fields, body) in [
+        ("exi", Options::EXI, XML, message("")),
+        ("wbxml", Options::WBXML, XML, message("")),
+        ("cbor", Options::CBOR, json, values),
+    ] {
+        let (edge, gateway) = both(encoding).await;
+        let (body, expected) = (body.as_bytes(), text(options, body.as_bytes()));
+        assert_ne!(expected, body);
+        let answer = echo(&edge, &origin, fields, body).await;
+        assert_eq!(answer.text(), String::from_utf8(expected.clone()).unwrap(), "{encoding}");
+        assert!(answer.has(&format!("content-length: {}", expected.len())), "{}", answer.head);
+        assert_eq!(origin.last()["content-length"], expected.len().to_string());
+        for side in [&edge, &gateway] {
+            let admin = side.admin.unwrap();
+            let metrics = raw(admin, ASK).await.0;
+            let metrics = String::from_utf8(metrics).unwrap();
+            let told = metrics.lines().any(|line| line.contains(&format!("\"{encoding}\"")));
+            assert!(told, "{encoding}: {metrics}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_signed_comes_byte_for_byte() {
+    let origin = Origin::start().await;
+    let (edge, _gateway) = both("exi").await;
+    let signature = "<d:Signature xmlns:d='http://www.w3.org/2000/09/xmldsig#'/>";
+    let signed = message(&format!("<o:Security xmlns:o='urn:wsse'>{signature}</o:Security>"));
+    let answer = echo(&edge, &origin, XML, signed.as_bytes()).await;
+    assert_eq!(answer.text(), signed);
+    let plain = message("");
+    for field in ["Content-Digest: sha-256=:YQ==:\r\n", "Cache-Control: no-transform\r\n"] {
+        // The request only: the answer does not have the field.
+        echo(&edge, &origin, &format!("{XML}{field}"), plain.as_bytes()).await;
+        assert_eq!(origin.last()["content-length"], plain.len().to_string(), "{field}");
+    }
+}

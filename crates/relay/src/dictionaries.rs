@@ -1,0 +1,491 @@
+//! Dictionaries that maintain themselves: of what a service's messages for one principal have in
+//! common, made when deltas had nothing of their kind to go by, sent while the carrier is idle.
+//!
+//! They outlive carriers, not the process: the numbers that tell principals apart end with the
+//! edge. A sender has [`MOST_MAKERS`] contexts with [`MOST_SAMPLES`] of [`MOST_SAMPLE_BYTES`] each
+//! and a dictionary (3 MiB in all), a receiver [`MOST_HELD`] dictionaries (2 MiB).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use codec::Options;
+use codec::dictionary::{Kept, distilled, join};
+use proto::stream::Keeping;
+use record::event::Fact;
+
+use crate::Relay;
+use crate::api::{CarrierId, ExchangeId, Output, Work, WorkDirection};
+use crate::bases::Context;
+use crate::choice::whole;
+use crate::timers::Key;
+
+/// Contexts of which samples are collected; beyond it the one longest unused goes.
+const MOST_MAKERS: usize = 32;
+/// Samples of a context: the latest.
+const MOST_SAMPLES: usize = 16;
+/// A longer message gains little by a dictionary.
+pub(crate) const MOST_SAMPLE_BYTES: usize = 4 << 10;
+/// Dictionaries that are being made: one, and one that waits. So there is always a context that may
+/// go for another.
+const MOST_TRAINING: usize = 2;
+/// Messages with nothing of their kind to be told by, since a dictionary was last thought of: fewer
+/// are not worth its way across.
+const LEAST_MISSES: u32 = 4;
+/// Samples that have to be new for another try; each one in vain doubles it up to the second.
+const FRESH_SAMPLES: (u32, u32) = (16, 1024);
+/// Dictionaries that are held for peers, of [`codec::dictionary::DISTILLED_BYTES`] each.
+const MOST_HELD: usize = 128;
+/// Those of one peer: none drives out all that others have sent.
+const MOST_OF_A_PEER: usize = MOST_MAKERS;
+/// Dictionaries of a carrier's peer that are made ready at once: one, and one that came in the
+/// place of another.
+const MOST_UNPACKING: u8 = 2;
+/// Share of what the link is believed to carry that dictionaries may take.
+const BUDGET_SHARE: f64 = 0.05;
+/// How often it is looked whether the carrier is idle.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Longest piece that goes at a time, and what a budget may save up.
+const PART_BYTES: f64 = 1024.0;
+/// A shorter piece is not worth its headers.
+const LEAST_PART_BYTES: f64 = 64.0;
+
+/// A dictionary of this side's.
+#[derive(Clone, Debug)]
+struct Made {
+    kept: Arc<Kept>,
+    parcel: Bytes,
+}
+
+/// What is collected of a context.
+#[derive(Debug)]
+struct Maker {
+    samples: VecDeque<Arc<Kept>>,
+    fresh: u32,
+    /// So many fresh ones are wanted for the next try.
+    wanted: u32,
+    misses: u32,
+    made: Option<Made>,
+    training: bool,
+    used: u64,
+}
+
+impl Maker {
+    fn new() -> Self {
+        let (samples, wanted) = (VecDeque::new(), FRESH_SAMPLES.0);
+        Self { samples, fresh: 0, wanted, misses: 0, made: None, training: false, used: 0 }
+    }
+}
+
+/// Of all peers; those of an edge by its instance, which the numbers of principals belong to.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionaries {
+    makers: BTreeMap<(u64, Context), Maker>,
+    /// Of this instance of a peer, oldest first.
+    held: VecDeque<(u64, Arc<Kept>)>,
+    /// Whose dictionary is being made.
+    training: BTreeMap<u64, (u64, Context)>,
+    next: u64,
+    clock: u64,
+}
+
+/// Where a dictionary stands with a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Offered,
+    /// So much of its parcel has gone.
+    Wanted(usize),
+    /// All of it has.
+    Sent,
+    Held,
+}
+
+/// What of dictionaries goes on on a carrier.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    stages: BTreeMap<[u8; 8], Stage>,
+    budget: f64,
+    /// What the peer is sending.
+    coming: Option<Coming>,
+    /// How many that it has sent are being made ready.
+    unpacking: u8,
+}
+
+#[derive(Debug)]
+struct Coming {
+    id: [u8; 32],
+    bytes: usize,
+    parcel: BytesMut,
+}
+
+impl Dictionaries {
+    fn maker(&mut self, instance: u64, context: &Context) -> &mut Maker {
+        self.clock += 1;
+        let key = (instance, context.clone());
+        if self.makers.len() >= MOST_MAKERS && !self.makers.contains_key(&key) {
+            let idle = self.makers.iter().filter(|(_, maker)| !maker.training);
+            let oldest = idle.min_by_key(|(_, maker)| maker.used).map(|(key, _)| key.clone());
+            if let Some(oldest) = oldest {
+                self.makers.remove(&oldest);
+            }
+        }
+        let maker = self.makers.entry(key).or_insert_with(Maker::new);
+        maker.used = self.clock;
+        maker
+    }
+
+    /// A message had nothing of its kind to be told by.
+    pub(crate) fn missed(&mut self, instance: u64, context: &Context) {
+        let maker = self.maker(instance, context);
+        maker.misses = maker.misses.saturating_add(1);
+    }
+
+    /// The dictionary of a context, if the peer holds it.
+    pub(crate) fn of(&self, instance: u64, context: &Context, shelf: &Shelf) -> Option<Arc<Kept>> {
+        let made = self.makers.get(&(instance, context.clone()))?.made.as_ref()?;
+        let held = shelf.stages.get(&made.kept.id().short()) == Some(&Stage::Held);
+        held.then(|| Arc::clone(&made.kept))
+    }
+
+    /// What a peer's dictionary of this name is.
+    pub(crate) fn find(&self, peer: u64, id: [u8; 8]) -> Option<&Arc<Kept>> {
+        let held = |(of, kept): &&(u64, Arc<Kept>)| *of == peer && kept.id().short() == id;
+        self.held.iter().find(held).map(|(_, kept)| kept)
+    }
+
+    /// This side's and those that it holds for peers, for tests.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {
+        let made = self.makers.values().filter_map(|maker| maker.made.as_ref());
+        made.map(|made| &made.kept).chain(self.held.iter().map(|(_, kept)| kept))
+    }
+
+    /// Those of peers are gone, for tests.
+    #[cfg(test)]
+    pub(crate) fn lose_held(&mut self) {
+        self.held.clear();
+    }
+
+    /// Holds a peer's dictionary; `false`: another peer's oldest went for it.
+    fn hold(&mut self, peer: u64, kept: Arc<Kept>) -> bool {
+        let (full, of_peer) = (
+            self.held.len() >= MOST_HELD,
+            self.held.iter().filter(|(of, _)| *of == peer).count() >= MOST_OF_A_PEER,
+        );
+        let oldest = self.held.iter().position(|(of, _)| *of == peer);
+        if let Some(at) = oldest.filter(|_| of_peer) {
+            self.held.remove(at);
+        } else if full {
+            self.held.pop_front();
+        }
+        self.held.push_back((peer, kept));
+        !full || of_peer
+    }
+
+    /// Dictionaries for a peer that its carrier has not heard of.
+    fn unoffered<'a, 'b>(
+        &'a self,
+        instance: u64,
+        shelf: &'b Shelf,
+    ) -> impl Iterator<Item = &'a Made> + use<'a, 'b> {
+        let mine = self.makers.iter().filter(move |((of, _), _)| *of == instance);
+        let made = mine.filter_map(|(_, maker)| maker.made.as_ref());
+        made.filter(|made| !shelf.stages.contains_key(&made.kept.id().short()))
+    }
+
+    fn parcel(&self, id: [u8; 8]) -> Option<&Bytes> {
+        let mut all = self.makers.values().filter_map(|maker| maker.made.as_ref());
+        all.find(|made| made.kept.id().short() == id).map(|made| &made.parcel)
+    }
+}
+
+impl Shelf {
+    /// The peer turned out not to hold a dictionary.
+    pub(crate) fn lost(&mut self, id: [u8; 8]) {
+        self.stages.remove(&id);
+    }
+}
+
+impl Relay {
+    /// A message of this side's was kept: it is a sample too.
+    pub(crate) fn sample(&mut self, instance: u64, context: &Context, kept: &Arc<Kept>) {
+        if kept.content().len() > MOST_SAMPLE_BYTES {
+            return;
+        }
+        let busy = self.dictionaries.training.len() >= MOST_TRAINING;
+        let maker = self.dictionaries.maker(instance, context);
+        if maker.samples.len() >= MOST_SAMPLES {
+            maker.samples.pop_front();
+        }
+        maker.samples.push_back(Arc::clone(kept));
+        maker.fresh = maker.fresh.saturating_add(1);
+        let due = maker.fresh >= maker.wanted && maker.misses >= LEAST_MISSES && !maker.training;
+        if !due || busy {
+            return;
+        }
+        (maker.fresh, maker.misses, maker.training) = (0, 0, true);
+        let bytes = Bytes::from(join(maker.samples.iter().map(|kept| kept.content())));
+        let base = maker.made.as_ref().map(|made| Arc::clone(&made.kept));
+        self.dictionaries.next += 1;
+        let block = self.dictionaries.next;
+        self.dictionaries.training.insert(block, (instance, context.clone()));
+        self.order_alone(WorkDirection::Distil, block, bytes, base);
+    }
+
+    fn order_alone(
+        &mut self,
+        direction: WorkDirection,
+        block: u64,
+        bytes: Bytes,
+        base: Option<Arc<Kept>>,
+    ) {
+        self.outputs.push_back(Output::Work(Work {
+            // Of no exchange: their numbers begin with 1.
+            exchange: ExchangeId { instance: self.config.instance, number: 0 },
+            direction,
+            block,
+            options: Options::IDENTITY,
+            decoded_len: bytes.len(),
+            bytes,
+            first: true,
+            last: true,
+            base,
+            vocabulary: None,
+        }));
+    }
+
+    /// A dictionary was made, or would not pay.
+    pub(crate) fn distil_done(
+        &mut self,
+        now: Duration,
+        block: u64,
+        result: Result<Bytes, codec::Error>,
+    ) {
+        let Some(key) = self.dictionaries.training.remove(&block) else { return };
+        let instance = key.0;
+        let Some(maker) = self.dictionaries.makers.get_mut(&key) else { return };
+        maker.training = false;
+        let Some((kept, parcel)) = result.ok().and_then(|bytes| distilled(&bytes)) else {
+            maker.wanted = (2 * maker.wanted).min(FRESH_SAMPLES.1);
+            return;
+        };
+        maker.wanted = FRESH_SAMPLES.0;
+        let before = maker.made.replace(Made { kept: Arc::new(kept), parcel: parcel.into() });
+        for carrier in self.carriers.values_mut() {
+            if let Some(before) = &before {
+                carrier.shelf.lost(before.kept.id().short());
+            }
+        }
+        let carriers = self.carriers.keys().copied();
+        let here = carriers.filter(|carrier| self.edge_instance(*carrier) == Some(instance));
+        let here: Vec<_> = here.collect();
+        here.into_iter().for_each(|carrier| self.greet_shelf(now, carrier));
+    }
+
+    /// Looks in a while whether a dictionary can go.
+    pub(crate) fn offer_soon(&mut self, now: Duration, carrier: CarrierId) {
+        if !self.timers.is_set(Key::Shelf(carrier)) {
+            self.timers.set(Key::Shelf(carrier), Some(now + PAUSE));
+        }
+    }
+
+    /// Dictionaries there are, and perhaps some for the peer.
+    pub(crate) fn greet_shelf(&mut self, now: Duration, id: CarrierId) {
+        let Some(instance) = self.edge_instance(id) else { return };
+        let Some(carrier) = self.carriers.get(&id) else { return };
+        if !carrier.knows_dictionaries() {
+            return;
+        }
+        if carrier.shelf.has_more(&self.dictionaries, instance) {
+            self.offer_soon(now, id);
+        }
+    }
+
+    /// The carrier may be idle: dictionaries go on, within their budget.
+    pub(crate) fn tend_shelf(&mut self, now: Duration, id: CarrierId) {
+        let Some(instance) = self.edge_instance(id) else { return };
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        if !carrier.knows_dictionaries() {
+            return;
+        }
+        let is_made = |id: &[u8; 8]| self.dictionaries.parcel(*id).is_some();
+        carrier.shelf.stages.retain(|id, _| is_made(id));
+        let rate_bps = carrier.estimate.rate_bps().value;
+        let earned = BUDGET_SHARE * PAUSE.as_secs_f64() * rate_bps / 8.0;
+        carrier.shelf.budget = (carrier.shelf.budget + earned.max(0.0)).min(PART_BYTES);
+        let idle = carrier.turns.is_empty() && carrier.in_flight == 0 && carrier.queued == 0;
+        let frame = idle.then(|| carrier.shelf.next(&self.dictionaries, instance)).flatten();
+        let more = carrier.shelf.has_more(&self.dictionaries, instance);
+        if let Some(frame) = frame {
+            self.send(now, id, frame.frame());
+        }
+        if more {
+            self.offer_soon(now, id);
+        }
+    }
+
+    /// What a peer says of dictionaries.
+    pub(crate) fn shelf(&mut self, now: Duration, id: CarrierId, keeping: Keeping) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        let Some(peer) = carrier.peer_instance() else { return };
+        match keeping {
+            Keeping::Offer { id: name, bytes } => {
+                let Some(short) = name.first_chunk().copied() else { return };
+                if self.dictionaries.find(peer, short).is_some() {
+                    self.send(now, id, Keeping::Held { id: short }.frame());
+                    return;
+                }
+                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                carrier.shelf.coming = Some(Coming { id: name, bytes, parcel: BytesMut::new() });
+                self.send(now, id, Keeping::Want { id: short }.frame());
+            }
+            Keeping::Want { id: name } => {
+                if let Some(stage) = carrier.shelf.stages.get_mut(&name)
+                    && *stage == Stage::Offered
+                {
+                    *stage = Stage::Wanted(0);
+                    self.offer_soon(now, id);
+                }
+            }
+            Keeping::Held { id: name } => {
+                if let Some(stage) = carrier.shelf.stages.get_mut(&name) {
+                    *stage = Stage::Held;
+                    self.greet_shelf(now, id);
+                }
+            }
+            Keeping::Part { id: name, bytes } => {
+                let shelf = &mut carrier.shelf;
+                let fits = |coming: &mut Coming| {
+                    coming.id.first_chunk() == Some(&name)
+                        && coming.parcel.len() + bytes.len() <= coming.bytes
+                };
+                let busy = shelf.unpacking >= MOST_UNPACKING;
+                let Some(mut coming) = shelf.coming.take_if(fits).filter(|_| !busy) else {
+                    return self.ignore(now, id, "dictionary", "a part that nobody waits for");
+                };
+                coming.parcel.extend_from_slice(&bytes);
+                if coming.parcel.len() < coming.bytes {
+                    shelf.coming = Some(coming);
+                } else {
+                    shelf.unpacking += 1;
+                    let parcel = coming.parcel.freeze();
+                    self.order_alone(WorkDirection::Unpack, id.0, parcel, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A peer's dictionary is whole, or was none.
+    pub(crate) fn unpack_done(
+        &mut self,
+        now: Duration,
+        block: u64,
+        result: Result<Bytes, codec::Error>,
+    ) {
+        let id = CarrierId(block);
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.shelf.unpacking = carrier.shelf.unpacking.saturating_sub(1);
+        let Some(peer) = carrier.peer_instance() else { return };
+        let kept = match result {
+            Ok(bytes) => Kept::prepared(&bytes),
+            Err(error) => return self.ignore(now, id, "dictionary", &error.to_string()),
+        };
+        let Some(kept) = kept else { return };
+        let short = kept.id().short();
+        if self.dictionaries.find(peer, short).is_none()
+            && !self.dictionaries.hold(peer, Arc::new(kept))
+        {
+            let limit = "dictionaries of peers".to_owned();
+            let consequence = "the oldest is forgotten".to_owned();
+            self.event(now, Fact::LimitReached { limit, consequence });
+        }
+        self.send(now, id, Keeping::Held { id: short }.frame());
+    }
+}
+
+impl Shelf {
+    /// What goes next: the rest of what the peer waits for, else another offer.
+    fn next(&mut self, all: &Dictionaries, instance: u64) -> Option<Keeping> {
+        let wanted = self.stages.iter().find_map(|(&id, stage)| match *stage {
+            Stage::Wanted(at) => Some((id, at)),
+            _ => None,
+        });
+        if let Some((id, at)) = wanted {
+            let Some(parcel) = all.parcel(id) else {
+                // Another has come in its place.
+                self.stages.remove(&id);
+                return None;
+            };
+            let left = parcel.len().saturating_sub(at);
+            if self.budget < LEAST_PART_BYTES.min(left as f64) {
+                return None;
+            }
+            let len = usize::try_from(whole(self.budget)).unwrap_or(0).min(left);
+            self.budget -= len as f64;
+            let stage = if len == left { Stage::Sent } else { Stage::Wanted(at + len) };
+            self.stages.insert(id, stage);
+            return Some(Keeping::Part { id, bytes: parcel.slice(at..at + len) });
+        }
+        if self.is_waiting() {
+            return None;
+        }
+        let made = all.unoffered(instance, self).next()?;
+        let (id, bytes) = (made.kept.id(), made.parcel.len() as u64);
+        self.stages.insert(id.short(), Stage::Offered);
+        Some(Keeping::Offer { id: id.0, bytes })
+    }
+
+    /// One at a time: what was offered or sent is answered first.
+    fn is_waiting(&self) -> bool {
+        self.stages.values().any(|stage| matches!(stage, Stage::Offered | Stage::Sent))
+    }
+
+    fn has_more(&self, all: &Dictionaries, instance: u64) -> bool {
+        let goes_on = self.stages.values().any(|stage| matches!(stage, Stage::Wanted(_)));
+        goes_on || !self.is_waiting() && all.unoffered(instance, self).next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::stream::Role;
+
+    use super::*;
+    use crate::Config;
+
+    fn kept(number: u64) -> Arc<Kept> {
+        Arc::new(Kept::new(number.to_be_bytes().repeat(9)))
+    }
+
+    #[test]
+    fn no_peer_drives_out_all_that_another_sent() {
+        let mut all = Dictionaries::default();
+        assert!((0..5).all(|number| all.hold(1, kept(number))));
+        assert!((0..300).all(|number| all.hold(2, kept(number))));
+        assert!((0..5).all(|number| all.find(1, kept(number).id().short()).is_some()));
+        assert!(all.find(2, kept(0).id().short()).is_none());
+        assert!(all.find(2, kept(299).id().short()).is_some());
+        assert_eq!(all.held.len(), 5 + MOST_OF_A_PEER);
+        // Of many peers only the latest are held.
+        assert!(!(3..300).all(|peer| all.hold(peer, kept(1))));
+        assert_eq!(all.held.len(), MOST_HELD);
+    }
+
+    #[test]
+    fn many_contexts_at_once_are_neither_all_collected_nor_all_made() {
+        let mut relay = Relay::new(Config::new(Role::Edge, 1));
+        for principal in 0..200 {
+            let context = Context { principal, service: "http://origin".to_owned() };
+            for number in 0..40 {
+                relay.dictionaries.missed(1, &context);
+                relay.sample(1, &context, &kept(number));
+            }
+        }
+        assert_eq!(relay.dictionaries.makers.len(), MOST_MAKERS);
+        let outputs = std::iter::from_fn(|| relay.poll_output());
+        let work = outputs.filter(|output| matches!(output, Output::Work(_))).count();
+        assert_eq!(work, MOST_TRAINING);
+    }
+}

@@ -1,0 +1,146 @@
+//! A gateway that shuts down, and which requests it has not taken.
+
+use proto::stream::LastWord;
+
+use super::*;
+
+pub(super) fn last_word(requests: u64) -> [Frame; 2] {
+    [Frame::GoAway, LastWord { requests }.frame()]
+}
+
+fn ignored(relay: &mut Relay, carrier: CarrierId, frames: &[Frame]) -> Vec<String> {
+    let mut bytes = Vec::new();
+    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    relay.handle_input(ms(9), Input::Received { carrier, bytes: bytes.into() });
+    let outputs = std::iter::from_fn(|| relay.poll_output());
+    let told = outputs.filter_map(|output| match output {
+        Output::Event(Event { fact: Fact::Ignored { what, reason }, .. }) => {
+            assert_eq!(what, "last word");
+            Some(reason)
+        }
+        Output::Abort { .. } | Output::Close { .. } => panic!("{output:?}"),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// The edge after two requests, of which the gateway says that it took the first.
+fn one_taken(method: &str, end: bool) -> (Relay, Vec<Output>, CarrierId) {
+    let (mut relay, mut old) = edge();
+    let (_, outputs) = asks(&mut relay, ms(0), "POST", true);
+    assert_eq!(old.takes(&outputs).len(), 1);
+    let (_, outputs) = asks(&mut relay, ms(1), method, end);
+    assert_eq!(old.takes(&outputs).len(), 1);
+    let outputs = old.sends(&mut relay, ms(100), CARRIER, &last_word(1));
+    relay.handle_input(ms(1000), Input::Wake);
+    let later = drain(&mut relay);
+    let dial = outputs.iter().chain(&later).find_map(|output| match output {
+        Output::Dial { carrier } => Some(*carrier),
+        _ => None,
+    });
+    (relay, outputs, dial.unwrap())
+}
+
+#[test]
+fn a_gateway_that_shuts_down_tells_how_many_requests_it_took() {
+    let (mut relay, mut peer) = gateway();
+    // Exchanges need not come in the order of their numbers.
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(7), request_frame(5)]);
+    relay.handle_input(ms(1), Input::Shutdown);
+    assert_eq!(peer.takes(&drain(&mut relay)), last_word(2));
+    let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[request_frame(6)]);
+    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(abort)]
+        if abort.code == CauseKind::NotForwarded.to_wire()));
+    relay.handle_input(ms(3), Input::Shutdown);
+    assert_eq!(peer.takes(&drain(&mut relay)), last_word(2), "what came later was not taken");
+}
+
+#[test]
+fn what_a_gateway_did_not_take_goes_to_the_next_and_is_not_unknown() {
+    let (mut relay, outputs, carrier) = one_taken("POST", true);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })), "{outputs:?}");
+    let (mut next, outputs) =
+        connect_to(&mut relay, ms(1001), carrier, Peer::new(Role::Gateway, 10));
+    assert!(matches!(&next.takes(&outputs)[..], [Frame::Head(head)] if head.exchange == 2));
+    // Of the one that it took nobody can tell if its answer does not come.
+    relay.handle_input(ms(2000), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
+    let outputs = drain(&mut relay);
+    assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
+    let answer = [response_frame(2, true)];
+    let outputs = next.sends(&mut relay, ms(2001), carrier, &answer);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
+}
+
+#[test]
+fn what_cannot_be_sent_again_is_said_to_be_safe_to_repeat() {
+    let (relay, outputs, _) = one_taken("CONNECT", false);
+    assert_eq!(abort(&outputs), (CauseKind::NotForwarded, false));
+    assert_eq!(relay.load().exchanges, 1);
+}
+
+#[test]
+fn a_request_of_which_nothing_has_left_moves_with_its_body() {
+    let (mut relay, mut old) = edge();
+    let (exchange, outputs) = asks(&mut relay, ms(0), "POST", false);
+    relay.handle_input(ms(1), Input::Data { exchange, bytes: "half ".into() });
+    assert!(old.takes(&outputs).is_empty() && old.takes(&drain(&mut relay)).is_empty());
+    let outputs = old.sends(&mut relay, ms(2), CARRIER, &[Frame::GoAway]);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })));
+    relay.handle_input(ms(3), Input::Data { exchange, bytes: "done".into() });
+    relay.handle_input(ms(3), Input::End { exchange, trailers: Vec::new() });
+    assert!(old.takes(&drain(&mut relay)).is_empty(), "the old gateway would refuse it");
+    relay.handle_input(ms(1000), Input::Wake);
+    let outputs = drain(&mut relay);
+    let Some(Output::Dial { carrier }) = outputs.first() else { panic!("{outputs:?}") };
+    let (mut next, outputs) =
+        connect_to(&mut relay, ms(1001), *carrier, Peer::new(Role::Gateway, 10));
+    let frames = next.takes(&outputs);
+    let [Frame::Head(_), Frame::Data(data)] = &frames[..] else { panic!("{frames:?}") };
+    assert_eq!((&data.bytes[..], data.end), (&b"half done"[..], true));
+}
+
+/// What the gateway took on a carrier that broke counts on no other.
+#[test]
+fn a_request_that_was_asked_about_stays_where_it_was_found() {
+    let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    let [goaway, none] = last_word(0);
+    let found = Frame::Outcome(exchange.number, OutcomeState::Answer);
+    let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &[found, goaway, none]);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Dial { .. })), "{outputs:?}");
+    let answer = [response_frame(exchange.number, true)];
+    let outputs = peer.sends(&mut relay, ms(2001), CarrierId(1), &answer);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
+}
+
+#[test]
+fn a_last_word_that_cannot_be_true_is_ignored() {
+    let (mut relay, mut old) = edge();
+    let (first, outputs) = asks(&mut relay, ms(0), "GET", true);
+    old.takes(&outputs);
+    let [goaway, none] = last_word(0);
+    assert_eq!(ignored(&mut relay, CARRIER, &[none]).len(), 1, "before GOAWAY");
+    let junk = Frame::Control(LastWord::KIND, Bytes::from_static(b"\x01more"));
+    let [_, two] = last_word(2);
+    assert_eq!(ignored(&mut relay, CARRIER, &[goaway, two, junk]).len(), 2);
+    let answer = response_frame(first.number, false);
+    assert!(ignored(&mut relay, CARRIER, std::slice::from_ref(&answer)).is_empty());
+    // It has taken what it answers, whatever it says.
+    let [_, none] = last_word(0);
+    assert!(ignored(&mut relay, CARRIER, &[none]).is_empty());
+    assert_eq!(relay.load().exchanges, 1);
+
+    let (mut relay, _) = gateway();
+    assert_eq!(ignored(&mut relay, CARRIER, &last_word(0)).len(), 1, "of an edge");
+}
+
+/// One that was sent twice, lest its first gateway died over it, may have been carried out.
+#[test]
+fn a_repetition_that_is_refused_is_not_said_to_be_safe() {
+    let (mut relay, mut next, exchange, outputs) = reconnected("GET", 10);
+    assert!(matches!(&next.takes(&outputs)[..], [Frame::Head(_)]));
+    let code = CauseKind::Limit.to_wire();
+    let refusal = Frame::Abort(Abort { exchange: exchange.number, code, reason: "full".into() });
+    let outputs = next.sends(&mut relay, ms(1100), CarrierId(1), &[refusal]);
+    assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
+}

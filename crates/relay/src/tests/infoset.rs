@@ -1,0 +1,429 @@
+//! Messages of which the infoset is enough: what comes out, what is left alone, and what happens to
+//! one that the peer cannot read.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use codec::exi::{Schema, schema::Document};
+use codec::infoset::{Vocabulary, made};
+use codec::{Limits, Options};
+use proto::stream::Keeping;
+use record::event::Fact;
+
+use super::*;
+
+/// One of two relays, with what came to its local side.
+struct End {
+    relay: Relay,
+    facts: Vec<Fact>,
+    body: Vec<u8>,
+    /// Content-Length of the head that came.
+    length: Option<usize>,
+    ended: bool,
+}
+
+impl End {
+    fn chosen(&self) -> &Fact {
+        let is_chosen = |fact: &&Fact| matches!(fact, Fact::Chosen { .. });
+        self.facts.iter().rfind(is_chosen).unwrap()
+    }
+
+    fn encoding(&self) -> &str {
+        let Fact::Chosen { encoding, .. } = self.chosen() else { unreachable!() };
+        encoding
+    }
+
+    /// Why an arm was not open to the last half.
+    fn why_not(&self, arm: &str) -> &str {
+        let Fact::Chosen { decision: Some(decision), .. } = self.chosen() else {
+            panic!("{:?}", self.chosen())
+        };
+        let found = decision.forbidden.iter().find(|one| one.encoding == arm);
+        found.map_or("open", |one| &one.why)
+    }
+
+    fn ignored(&self) -> Vec<&str> {
+        let reasons = self.facts.iter().filter_map(|fact| match fact {
+            Fact::Ignored { reason, .. } => Some(reason.as_str()),
+            _ => None,
+        });
+        reasons.collect()
+    }
+}
+
+/// An edge and a gateway side by side, both with one service.
+struct Pair {
+    ends: [End; 2],
+    carrier: CarrierId,
+    now: Duration,
+    /// What the origin answers with, and fields of it.
+    answer: Vec<u8>,
+    fields: Vec<(&'static str, &'static str)>,
+    media: &'static str,
+    todo: VecDeque<(usize, Input)>,
+    /// Blocks change on their way to the gateway.
+    damages: bool,
+}
+
+const EDGE: usize = 0;
+const GATEWAY: usize = 1;
+
+fn config(role: Role, arms: &[Options], infoset: &Arc<Vocabulary>) -> Config {
+    let mut config = Config::new(role, 1 + role as u64);
+    config.encoding.allow_infoset();
+    let (name, infoset) = ("tracks".to_owned(), Some(Arc::clone(infoset)));
+    let encodings = (!arms.is_empty()).then(|| arms.to_vec());
+    config.services = vec![Service { name, encodings, infoset, ..Service::default() }];
+    config
+}
+
+impl Pair {
+    fn new(arms: &[Options], vocabularies: [&Arc<Vocabulary>; 2]) -> Self {
+        let end = |role, infoset| {
+            let (relay, facts) = (Relay::new(config(role, arms, infoset)), Vec::new());
+            End { relay, facts, body: Vec::new(), length: None, ended: false }
+        };
+        let [edge, gateway] = vocabularies;
+        let ends = [end(Role::Edge, edge), end(Role::Gateway, gateway)];
+        let (answer, fields, todo) = (Vec::new(), Vec::new(), VecDeque::new());
+        let (now, media, carrier) = (ms(0), "text/xml; charset=utf-8", CarrierId(0));
+        let mut pair = Self { ends, carrier, now, answer, fields, media, todo, damages: false };
+        pair.tell(EDGE, Input::Wake);
+        pair
+    }
+
+    fn tell(&mut self, at: usize, input: Input) {
+        self.todo.push_back((at, input));
+        while let Some((at, input)) = self.todo.pop_front() {
+            let relay = &mut self.ends[at].relay;
+            relay.handle_input(self.now, input);
+            let outputs: Vec<_> = std::iter::from_fn(|| relay.poll_output()).collect();
+            outputs.into_iter().for_each(|output| self.output(at, output));
+        }
+    }
+
+    fn output(&mut self, at: usize, output: Output) {
+        match output {
+            Output::Dial { carrier } => {
+                self.carrier = carrier;
+                for at in [EDGE, GATEWAY] {
+                    self.todo.push_back((at, Input::CarrierUp { carrier, peer: "p".into() }));
+                }
+            }
+            Output::Transmit { carrier, bytes } => {
+                self.todo.push_back((at, Input::Sent { carrier, bytes: bytes.len() }));
+                self.todo.push_back((1 - at, Input::Received { carrier, bytes }));
+            }
+            Output::Work(work) => {
+                let done = self.work(&work);
+                self.todo.push_back((at, done));
+            }
+            Output::Head { exchange, head, .. } => {
+                let fields = match head {
+                    Head::Request(request) => request.fields,
+                    Head::Response(response) => response.fields,
+                };
+                let length = fields.iter().find(|(name, _)| name == "content-length");
+                let length = length.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+                self.ends[at].length = length.map(|text| text.parse().unwrap());
+                if at == GATEWAY {
+                    self.todo.push_back((at, Input::Service { exchange, service: 0 }));
+                }
+                self.todo.push_back((at, Input::Credit { exchange, bytes: 1 << 20 }));
+            }
+            Output::Data { bytes, .. } => self.ends[at].body.extend_from_slice(&bytes),
+            Output::End { exchange, .. } => {
+                self.ends[at].ended = true;
+                if at == GATEWAY {
+                    self.answers(exchange);
+                }
+            }
+            Output::Abort { cause, .. } => panic!("{cause:?}"),
+            Output::Event(event) => self.ends[at].facts.push(event.fact),
+            _ => {}
+        }
+    }
+
+    fn answers(&mut self, exchange: ExchangeId) {
+        let length = self.answer.len().to_string();
+        let media = [("content-type", self.media), ("content-length", length.as_str())];
+        let fields = media.iter().chain(&self.fields);
+        let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+        let fields = fields.map(|(name, value)| (text(name), text(value))).collect();
+        let head = Head::Response(bhttp::Response { status: 200, fields });
+        let bytes = self.answer.clone().into();
+        for input in [
+            Input::Head { exchange, head, end: false },
+            Input::Data { exchange, bytes },
+            Input::End { exchange, trailers: Vec::new() },
+        ] {
+            self.todo.push_back((GATEWAY, input));
+        }
+    }
+
+    fn work(&mut self, work: &Work) -> Input {
+        let mut out = Vec::new();
+        let mut bytes = work.bytes.to_vec();
+        let result = match work.direction {
+            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => work.alone(),
+            WorkDirection::Shadow | WorkDirection::Encode => work
+                .encoder()
+                .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
+                .map(|()| out.into()),
+            WorkDirection::Decode => {
+                if self.damages {
+                    bytes.truncate(bytes.len() / 2);
+                }
+                work.decoder()
+                    .and_then(|mut one| one.decode(&bytes, work.decoded_len, work.last, &mut out))
+                    .map(|()| out.into())
+            }
+        };
+        let Work { exchange, direction, block, .. } = *work;
+        Input::Done { exchange, direction, block, result, cpu: Duration::from_micros(50) }
+    }
+
+    /// A client posts, the origin answers the same.
+    fn asks(&mut self, body: &[u8]) {
+        self.now += ms(50);
+        self.answer = body.to_vec();
+        for end in &mut self.ends {
+            (end.body, end.ended, end.length) = (Vec::new(), false, None);
+        }
+        let exchange = self.ends[EDGE].relay.next_exchange();
+        let length = body.len().to_string();
+        let mut fields = vec![("content-type", self.media), ("content-length", length.as_str())];
+        fields.extend(&self.fields);
+        let head = request("POST", &fields);
+        self.tell(EDGE, Input::Head { exchange, head, end: false });
+        self.tell(EDGE, Input::Service { exchange, service: 0 });
+        self.tell(EDGE, Input::Credit { exchange, bytes: 1 << 20 });
+        self.tell(EDGE, Input::Data { exchange, bytes: Bytes::copy_from_slice(body) });
+        self.tell(EDGE, Input::End { exchange, trailers: Vec::new() });
+        for end in &self.ends {
+            assert!(end.ended);
+            assert_eq!(end.length, Some(end.body.len()), "the head tells the body's length");
+        }
+    }
+
+    fn encodings(&self) -> [&str; 2] {
+        [self.ends[EDGE].encoding(), self.ends[GATEWAY].encoding()]
+    }
+
+    fn bodies(&self) -> [&[u8]; 2] {
+        [&self.ends[EDGE].body, &self.ends[GATEWAY].body]
+    }
+}
+
+fn vocabulary(kind: &str) -> Arc<Vocabulary> {
+    let xsd = format!(
+        "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='tracks'>\
+         <xs:complexType><xs:sequence><xs:element name='track' maxOccurs='unbounded'>\
+         <xs:complexType><xs:sequence><xs:element name='label' type='xs:{kind}'/></xs:sequence>\
+         <xs:attribute name='id' type='xs:int'/></xs:complexType></xs:element></xs:sequence>\
+         </xs:complexType></xs:element></xs:schema>"
+    );
+    let document = Document { location: "t.xsd", bytes: xsd.as_bytes() };
+    let schema = Schema::parse(&[document], &mut |_, _| None, &Limits::default()).unwrap();
+    Arc::new(Vocabulary::new(Some(&schema)).unwrap())
+}
+
+fn tracks() -> Vec<u8> {
+    let track = |id: u32| {
+        let noise = id.wrapping_mul(2_654_435_761) >> 8;
+        format!("<track  id=\"{id}\" ><label>unit {noise}</label></track>\n")
+    };
+    let all: String = (0..30).map(track).collect();
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<tracks>\n{all}</tracks>").into_bytes()
+}
+
+/// What comes out of a message's infoset.
+fn text(vocabulary: &Arc<Vocabulary>, options: Options, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    vocabulary.encoder(options).encode(message, true, &mut out).unwrap();
+    made(&out).unwrap().text.to_vec()
+}
+
+#[test]
+fn an_equal_infoset_comes_out_with_its_own_length() {
+    let vocabulary = vocabulary("string");
+    let record = |at: u32| format!("{{ \"id\": {at}.50, \"label\": \"\\u0075nit {at}\" }}");
+    let json = format!("[ {} ]", (0..60).map(record).collect::<Vec<_>>().join(" , "));
+    for options in Options::INFOSET {
+        let mut pair = Pair::new(&[options], [&vocabulary, &vocabulary]);
+        let message = if options == Options::CBOR {
+            pair.media = "application/json";
+            json.clone().into_bytes()
+        } else {
+            tracks()
+        };
+        let expected = text(&vocabulary, options, &message);
+        assert_ne!(expected, message, "{}", options.label());
+        for _ in 0..3 {
+            pair.asks(&message);
+            assert_eq!(pair.encodings(), [options.label().as_str(); 2]);
+            assert_eq!(pair.bodies(), [&expected[..]; 2]);
+        }
+        assert!(pair.ends.iter().all(|end| end.ignored().is_empty()));
+    }
+}
+
+#[test]
+fn the_policy_chooses_among_them_and_learns() {
+    let vocabulary = vocabulary("string");
+    let mut pair = Pair::new(&[], [&vocabulary, &vocabulary]);
+    for _ in 0..40 {
+        pair.asks(&tracks());
+    }
+    let outcomes = pair.ends[EDGE].facts.iter().filter(|f| matches!(f, Fact::Outcome { .. }));
+    assert!(outcomes.count() > 30, "{:?}", pair.ends[EDGE].facts);
+    assert_eq!(pair.ends[EDGE].why_not("exi"), "open");
+    assert_eq!(pair.ends[EDGE].why_not("cbor"), "not for this media type");
+}
+
+#[test]
+fn what_is_signed_or_vouched_for_keeps_every_byte() {
+    let vocabulary = vocabulary("string");
+    let signature = "<d:Signature xmlns:d='http://www.w3.org/2000/09/xmldsig#'/></tracks>";
+    let plain = String::from_utf8(tracks()).unwrap();
+    let signed = plain.replace("</tracks>", signature).into_bytes();
+    let encrypted = plain.replace("<label>", "<x:EncryptedData xmlns:x='u'/><label>").into_bytes();
+    let typed = plain.replace("<tracks>", "<!DOCTYPE tracks><tracks>").into_bytes();
+    let plain = plain.into_bytes();
+    for (message, field, why) in [
+        (&signed, None, "it may be signed or encrypted"),
+        (&encrypted, None, "it may be signed or encrypted"),
+        (&typed, None, "it has a document type"),
+        (&plain, Some(("etag", "\"1\"")), "its ETag is of its bytes"),
+        (&plain, Some(("content-digest", "sha-256=:x:")), "a field vouches for its bytes"),
+        (&plain, Some(("x-hub-signature-256", "x")), "a field vouches for its bytes"),
+        (&plain, Some(("authorization", "AWS4 x")), "a field may vouch for its bytes"),
+        (&plain, Some(("cache-control", "no-transform")), "its sender forbids changes"),
+        (&plain, Some(("accept-ranges", "bytes")), "its parts may be asked for"),
+        (&vec![b' '; 70_000], None, "longer than a block, or not whole yet"),
+    ] {
+        let mut pair = Pair::new(&[Options::EXI], [&vocabulary, &vocabulary]);
+        pair.fields.extend(field);
+        pair.asks(message);
+        assert_eq!(pair.bodies(), [&message[..]; 2], "{why}");
+        assert_eq!(pair.encodings(), ["identity"; 2], "{why}");
+        assert_eq!(pair.ends[EDGE].why_not("exi"), why);
+    }
+    for (name, value) in [("etag", "W/\"1\""), ("authorization", "Bearer x"), ("vary", "*")] {
+        let mut pair = Pair::new(&[Options::EXI], [&vocabulary, &vocabulary]);
+        pair.fields.push((name, value));
+        pair.asks(&plain);
+        assert_eq!(pair.encodings(), ["exi"; 2], "{name}");
+    }
+}
+
+#[test]
+fn what_would_not_come_back_goes_in_another_encoding() {
+    let vocabulary = vocabulary("string");
+    let zstd = Encoding::auto().meant_by(&["zstd:3".to_owned()]).unwrap();
+    let mut pair =
+        Pair::new(&[&[Options::EXI, Options::WBXML], &zstd[..]].concat(), [&vocabulary; 2]);
+    let latin = String::from_utf8(tracks()).unwrap().replace("UTF-8", "ISO-8859-1").into_bytes();
+    for _ in 0..4 {
+        pair.asks(&latin);
+        assert_eq!(pair.bodies(), [&latin[..]; 2]);
+        assert_eq!(pair.encodings(), ["zstd:3"; 2]);
+    }
+    let mut alone = Pair::new(&[Options::EXI], [&vocabulary; 2]);
+    alone.asks(&latin);
+    assert_eq!((alone.bodies(), alone.encodings()), ([&latin[..]; 2], ["identity"; 2]));
+}
+
+#[test]
+fn another_schema_at_the_peer_is_an_event_and_the_text_comes() {
+    let [mine, other] = ["string", "token"].map(vocabulary);
+    let arms = [Options::EXI_SCHEMA, Options::EXI];
+    let mut pair = Pair::new(&[arms[0]], [&mine, &other]);
+    pair.asks(&tracks());
+    assert_eq!(pair.encodings(), ["exi-schema"; 2]);
+    for (at, vocabulary) in [(GATEWAY, &mine), (EDGE, &other)] {
+        assert_eq!(pair.ends[at].body, text(vocabulary, arms[0], &tracks()));
+        let ignored = pair.ends[at].ignored();
+        assert_eq!(ignored.len(), 2, "asked, and was asked: {ignored:?}");
+        assert!(ignored.iter().any(|why| why.contains("schema is not held here")), "{ignored:?}");
+        assert!(ignored.iter().any(|why| why.contains("exi-schema of tracks")), "{ignored:?}");
+    }
+    for _ in 0..2 {
+        pair.asks(&tracks());
+        assert_eq!(pair.encodings(), ["identity"; 2]);
+        assert_eq!(pair.ends[EDGE].why_not("exi-schema"), "the peer could not read it");
+        assert_eq!(pair.ends[EDGE].ignored().len(), 2, "told once");
+    }
+    // The gateway may come back with the right ones.
+    let carrier = pair.carrier;
+    for at in [GATEWAY, EDGE] {
+        pair.tell(at, Input::CarrierDown { carrier, reason: "cut".into() });
+    }
+    pair.ends[GATEWAY].relay = Relay::new(config(Role::Gateway, &[arms[0]], &mine));
+    pair.now += ms(60_000);
+    pair.tell(EDGE, Input::Wake);
+    pair.asks(&tracks());
+    assert_eq!(pair.encodings(), ["exi-schema"; 2]);
+    assert_eq!(pair.ends[GATEWAY].body, text(&mine, arms[0], &tracks()));
+}
+
+#[test]
+fn a_damaged_infoset_is_asked_for_and_the_arm_left_alone() {
+    let vocabulary = vocabulary("string");
+    let mut pair = Pair::new(&[Options::EXI], [&vocabulary; 2]);
+    pair.damages = true;
+    pair.asks(&tracks());
+    assert_eq!(pair.encodings(), ["exi"; 2]);
+    assert_eq!(pair.bodies(), [&text(&vocabulary, Options::EXI, &tracks())[..]; 2]);
+    assert!(pair.ends.iter().all(|end| end.ignored().len() == 2));
+    pair.asks(&tracks());
+    assert_eq!((pair.encodings(), pair.bodies()), (["identity"; 2], [&tracks()[..]; 2]));
+}
+
+#[test]
+fn a_hostile_infoset_ends_its_exchange_alone() {
+    let vocabulary = vocabulary("string");
+    let unknown = [&[2_u8][..], &[7; 8], b"junk"].concat();
+    for allowed in [true, false] {
+        for (coded, asks_first) in [(&b"\0junk"[..], false), (&unknown, true), (b"\xff", true)] {
+            let mut config = config(Role::Edge, &[], &vocabulary);
+            if !allowed {
+                config.services.clear();
+            }
+            let (mut relay, mut peer) = connected(config, 9);
+            let (exchange, outputs) = asks(&mut relay, ms(0), "GET", true);
+            peer.takes(&outputs);
+            let number = exchange.number;
+            let Frame::Head(mut head) = response_frame(number, false) else { unreachable!() };
+            (head.codec, head.window_log) = (Options::EXI.codec, 15);
+            let bytes = Bytes::copy_from_slice(coded);
+            let data =
+                Data { exchange: number, block_end: Some(100), uncoded: false, end: true, bytes };
+            let frames = [Frame::Head(head), Frame::Data(data)];
+            let mut outputs = peer.sends(&mut relay, ms(5), CARRIER, &frames);
+            let work = outputs.iter().find_map(|output| match output {
+                Output::Work(work) => Some(work.clone()),
+                _ => None,
+            });
+            assert_eq!(work.is_none(), asks_first || !allowed);
+            if let Some(work) = work {
+                let mut decoder = work.decoder().unwrap();
+                let result = decoder.decode(&work.bytes, work.decoded_len, true, &mut Vec::new());
+                let (direction, block) = (work.direction, work.block);
+                let result = result.map(|()| Bytes::new());
+                assert!(result.is_err());
+                relay.handle_input(
+                    ms(6),
+                    Input::Done { exchange, direction, block, result, cpu: ms(0) },
+                );
+                outputs = drain(&mut relay);
+            }
+            let asked = peer.takes(&outputs);
+            assert!(asked.contains(&Keeping::Missing { exchange: number }.frame()), "{asked:?}");
+            relay.handle_input(ms(31_000), Input::Wake);
+            let outputs = drain(&mut relay);
+            assert_eq!(abort(&outputs).0, CauseKind::Corrupt);
+            assert!(relay.is_idle());
+        }
+    }
+}

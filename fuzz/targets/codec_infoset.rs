@@ -1,0 +1,43 @@
+//! Messages of which the infoset is enough: any bytes as a coded one stay within the declared
+//! length, and what is encoded comes back as the text that the sender had foreseen.
+#![no_main]
+
+use std::sync::{Arc, OnceLock};
+
+use codec::infoset::{Marks, Vocabulary, made, schema_of};
+use codec::{Limits, Options, exi};
+use libfuzzer_sys::fuzz_target;
+
+const XSD: &[u8] = br#"<x:schema xmlns:x="http://www.w3.org/2001/XMLSchema"><x:element name="a">
+<x:complexType mixed="true"><x:sequence><x:element name="b" type="x:int" maxOccurs="9"/>
+</x:sequence><x:anyAttribute processContents="lax"/></x:complexType></x:element></x:schema>"#;
+
+/// Coders are kept from one input to the next, as the pair keeps them.
+static KEPT: OnceLock<Arc<Vocabulary>> = OnceLock::new();
+
+fn vocabulary() -> Arc<Vocabulary> {
+    let document = exi::schema::Document { location: "a.xsd", bytes: XSD };
+    let schema = exi::Schema::parse(&[document], &mut |_, _| None, &Limits::default());
+    let vocabulary = schema.and_then(|schema| Vocabulary::new(Some(&schema)));
+    Arc::new(vocabulary.unwrap_or_else(|error| panic!("{error}")))
+}
+
+fuzz_target!(|data: &[u8]| {
+    let [pick, size, data @ ..] = data else { return };
+    let options = Options::INFOSET[usize::from(*pick) % 4];
+    let vocabulary = KEPT.get_or_init(vocabulary);
+    let _ = (Marks::of(data), made(data), schema_of(options, data));
+    let mut out = Vec::new();
+    if vocabulary.decoder(options).decode(data, usize::from(*size), true, &mut out).is_ok() {
+        assert_eq!(out.len(), usize::from(*size));
+    }
+    let mut out = Vec::new();
+    if vocabulary.encoder(options).encode(data, true, &mut out).is_err() {
+        return;
+    }
+    let Some(made) = made(&out) else { panic!("it has another form") };
+    let mut back = Vec::new();
+    let result = vocabulary.decoder(options).decode(made.coded, made.text.len(), true, &mut back);
+    result.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(back, made.text);
+});
