@@ -27,6 +27,9 @@ const OPTIMISM: f64 = 3.0;
 /// An arm of whose sizes no more than this is unsure need not be looked at again: the rest is the
 /// messages' own scatter, which looking does not take away.
 const KNOWN: f64 = 0.15;
+/// Unless with one deviation's luck it would be better by this share of the message's time: a round
+/// trip less may hang on a few bytes.
+const MUCH: f64 = 0.1;
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
 
@@ -112,8 +115,10 @@ impl Learned {
         let most_s = chosen.total_s().max(MOST_SHADOW_S);
         self.shadow_s = (self.shadow_s + SHADOW_SHARE * chosen.total_s()).min(most_s);
         let least = objective.cost(chosen);
+        let is_known = |candidate: &Candidate| candidate.expected.unsure <= KNOWN;
         let hope = |candidate: &Candidate| {
-            let luck = (-OPTIMISM * candidate.expected.unsure).exp();
+            let deviations = if is_known(candidate) { 1.0 } else { OPTIMISM };
+            let luck = (-deviations * candidate.expected.unsure).exp();
             let mut lucky = *candidate;
             lucky.expected.bytes *= luck;
             // What is smaller than expected is made faster too.
@@ -123,11 +128,11 @@ impl Learned {
             least - objective.cost(&lucky)
         };
         let worth = |candidate: &&Candidate| {
+            let enough = if is_known(candidate) { MUCH } else { WORTHWHILE };
             candidate.arm != chosen.arm
                 && candidate.arm != Arm::IDENTITY
-                && candidate.expected.unsure > KNOWN
                 && candidate.expected.encode_s <= most_s
-                && hope(candidate) > WORTHWHILE * least
+                && hope(candidate) > enough * least
         };
         let value = |candidate: &Candidate| hope(candidate) / candidate.expected.encode_s;
         let found = all.iter().filter(worth).max_by(|a, b| value(a).total_cmp(&value(b)))?;

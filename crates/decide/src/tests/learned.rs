@@ -451,3 +451,25 @@ fn a_length_that_nobody_looked_at_is_not_known() {
         assert!((found.bytes / bytes - 1.0).abs() < 0.05, "{found:?}");
     }
 }
+
+/// One round trip more or less over a long path, at three windows of ten packets and more.
+#[test]
+fn what_is_known_is_looked_at_again_near_a_step() {
+    let [plain, fast, _] = priors()[..] else { unreachable!() };
+    let other = Prior { overhead_bytes: fast.overhead_bytes + 2_000.0, ..fast };
+    let mut learned = Learned::new(Models::new(vec![plain, fast, other]));
+    let (subject, path) = (xml(700_000.0), path(90e6, 0.2));
+    let (step, seen) = (70.0 * 1448.0, Seen { encode_s: Some(0.003), ..Seen::default() });
+    let seen_of = |bytes| Seen { bytes, ..seen };
+    // One is known to take a round trip more; the other was looked at once, and found to.
+    (0..20).for_each(|_| learn(&mut learned, &subject, Arm(1), seen_of(1.02 * step)));
+    learn(&mut learned, &subject, Arm(2), seen_of(1.04 * step));
+    assert!(learned.models().expect(&subject, Arm(2)).unwrap().unsure < 0.15);
+    let decision = ask(&mut learned, &subject, &path, Objective::Time, |_| true);
+    assert_eq!((decision.chosen.arm, decision.shadow), (Arm(1), Some(Arm(2))), "{decision:?}");
+    // Not where no step is near.
+    (0..20).for_each(|_| learn(&mut learned, &subject, Arm(1), seen_of(0.7 * step)));
+    (0..2).for_each(|_| learn(&mut learned, &subject, Arm(2), seen_of(0.75 * step)));
+    let decision = ask(&mut learned, &subject, &path, Objective::Time, |_| true);
+    assert_eq!((decision.chosen.arm, decision.shadow), (Arm(1), None), "{decision:?}");
+}
