@@ -77,7 +77,7 @@ impl Throttle {
         next: f64,
         (active, load): (usize, f64),
     ) -> bool {
-        self.review(now, load);
+        self.review(now, load, load + next > self.limit);
         let rested = self.last_start.is_none_or(|last| now.saturating_sub(last) >= STAGGER);
         let fits = active < self.most && load + next <= self.limit;
         active == 0 || (rested && fits && self.busy < BUSY_MAX)
@@ -88,7 +88,8 @@ impl Throttle {
         self.last_start = Some(now);
     }
 
-    fn review(&mut self, now: Duration, load: f64) {
+    /// `held` when the limit keeps the next run from starting: few heavy ones may never come near it.
+    fn review(&mut self, now: Duration, load: f64, held: bool) {
         if now.saturating_sub(self.last_review) < REVIEW {
             return;
         }
@@ -102,7 +103,7 @@ impl Throttle {
             self.limit = (self.limit.min(load) * DOWN).max(LEAST);
             // What came of the old limit says nothing about the new one.
             self.ended.clear();
-        } else if !is_much && load > 0.8 * self.limit && self.busy < BUSY_ROOM {
+        } else if !is_much && held && self.busy < BUSY_ROOM {
             self.limit = (self.limit * UP).min(MOST);
         }
     }
@@ -139,6 +140,22 @@ mod tests {
             throttle.may_start(seconds(second), 1.0, (20, grown));
         }
         assert!(throttle.limit < grown, "{}", throttle.limit);
+    }
+
+    #[test]
+    fn it_grows_for_runs_of_which_it_bears_just_one() {
+        let mut throttle = Throttle::new(500);
+        throttle.limit = LEAST;
+        let heavy = 0.6 * LEAST;
+        let starts = |throttle: &mut Throttle, second| {
+            throttle.may_start(seconds(second), heavy, (1, heavy))
+        };
+        assert!(!starts(&mut throttle, 4));
+        assert!((8..40).any(|second| starts(&mut throttle, second)));
+        // Where nothing is held back there is nothing to learn.
+        let grown = throttle.limit;
+        throttle.may_start(seconds(100), 1.0, (1, heavy));
+        assert!(throttle.limit <= grown, "{} after {grown}", throttle.limit);
     }
 
     #[test]
