@@ -6,14 +6,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::ValueEnum;
 use codec::dictionary;
-use codec::exi::Schema;
-use codec::exi::schema::Document;
 use codec::wbxml::TokenTable;
 use codec::{CompiledSchema, Needs, Properties, Settings, exi};
+use proxy::config;
 
 /// The codec whose options these are, by name.
 const EXI: &str = "exi";
-/// Longest file that is read beside the message: schemas, dictionaries, tables.
+/// Longest file that is read beside the message: dictionaries, tables.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// What both sides have beforehand.
@@ -183,26 +182,11 @@ impl Shared {
             settings.token_table = Some(Arc::new(table));
         }
         if !self.schema.is_empty() {
-            settings.schema = Some(Arc::new(CompiledSchema::new(self.read_schema(settings)?)));
+            let schema = config::read_schema(&self.schema, &settings.limits);
+            let schema = schema.map_err(anyhow::Error::msg).context("--schema")?;
+            settings.schema = Some(Arc::new(CompiledSchema::new(schema)));
         }
         Ok(())
-    }
-}
-
-impl Shared {
-    /// The schema with all that it refers to; what is not a file beside it is not there.
-    fn read_schema(&self, settings: &Settings) -> anyhow::Result<Schema> {
-        let texts: Vec<_> = self.schema.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
-        let locations = self.schema.iter().map(|path| path.to_string_lossy());
-        let locations: Vec<_> = locations.collect();
-        let documents: Vec<_> = locations
-            .iter()
-            .zip(&texts)
-            .map(|(location, bytes)| Document { location, bytes })
-            .collect();
-        let mut resolve = |location: &str, _: Option<&str>| read(Path::new(location)).ok();
-        let schema = Schema::parse(&documents, &mut resolve, &settings.limits);
-        schema.with_context(|| format!("cannot use {}", locations.join(", ")))
     }
 }
 

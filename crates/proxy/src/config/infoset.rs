@@ -39,10 +39,10 @@ pub(super) fn vocabulary(settings: &ServiceSettings) -> Result<Option<Arc<Vocabu
             let count = paths.len();
             return Err(format!("{count} schemas: name 1 to {MAX_SCHEMAS}, or leave them out"));
         }
-        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        read_schema(&paths)
+        read_schema(paths, &Limits::default())
     });
-    let vocabulary = Vocabulary::new(schema.transpose()?.as_ref());
+    let vocabulary =
+        schema.transpose().and_then(|schema| Vocabulary::new(schema.as_ref()).map_err(display));
     vocabulary.map(|one| Some(Arc::new(one))).map_err(|error| format!("schemas: {error}"))
 }
 
@@ -70,28 +70,35 @@ pub(super) fn check(
     }
 }
 
-/// The schema with all that it refers to; what is not a file is not there.
-fn read_schema(paths: &[&Path]) -> Result<Schema, String> {
-    let texts: Vec<_> = paths.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
-    let locations: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+/// The schema of these files with all that it refers to; what is referred to and is no file is not
+/// there.
+///
+/// # Errors
+/// One line: a file that cannot be read or is longer than 16 MiB, or what is wrong in a schema.
+pub fn read_schema(paths: &[impl AsRef<Path>], limits: &Limits) -> Result<Schema, String> {
+    let texts: Vec<_> = paths.iter().map(|path| read(path.as_ref())).collect::<Result<_, _>>()?;
+    let locations: Vec<_> = paths.iter().map(|path| path.as_ref().to_string_lossy()).collect();
     let documents: Vec<_> = locations
         .iter()
         .zip(&texts)
         .map(|(location, bytes)| Document { location, bytes })
         .collect();
     let mut resolve = |location: &str, _: Option<&str>| read(Path::new(location)).ok();
-    Schema::parse(&documents, &mut resolve, &Limits::default())
-        .map_err(|error| format!("schemas: {error}"))
+    Schema::parse(&documents, &mut resolve, limits).map_err(display)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable = |error| format!("schemas: cannot read {}: {error}", path.display());
+    let unreadable = |error| format!("cannot read {}: {error}", path.display());
     let len = fs::metadata(path).map_err(unreadable)?.len();
     if len > MAX_SCHEMA_BYTES {
         let path = path.display();
         return Err(format!(
-            "schemas: {path} is {len} bytes, over the limit of {MAX_SCHEMA_BYTES}: is it a schema?"
+            "{path} is {len} bytes, over the limit of {MAX_SCHEMA_BYTES}: is it a schema?"
         ));
     }
     fs::read(path).map_err(unreadable)
+}
+
+fn display(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use file::{EdgeSettings, GatewaySettings, LogSettings, ServiceSettings, Settings};
+pub use infoset::read_schema;
 pub use units::{Period, Rate, Size};
 
 use decide::policy::Objective;
