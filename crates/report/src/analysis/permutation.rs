@@ -26,6 +26,13 @@ pub(super) fn one_sided(terms: &[f64], chance: &mut Chance) -> Option<f64> {
     share(terms, chance, |sum| sum >= least)
 }
 
+/// The fewest pairs that can be surprising at this level: all with one sign, either way.
+pub(super) fn pairs_min(p: f64) -> usize {
+    (1..)
+        .find(|pairs| 2.0_f64.powi(1 - pairs) < p)
+        .map_or(0, |pairs: i32| pairs.unsigned_abs() as usize)
+}
+
 fn slack(terms: &[f64]) -> f64 {
     TIE * terms.iter().map(|term| term.abs()).sum::<f64>()
 }
@@ -97,6 +104,13 @@ mod tests {
         assert_eq!(one(&[1.0, 1.0, 1.0]), Some(1.0 / 8.0));
         assert_eq!(one(&[-1.0, -1.0, -1.0]), Some(1.0));
         assert_eq!(one(&[]), None);
+    }
+
+    #[test]
+    fn fewer_pairs_than_the_least_prove_nothing() {
+        let enough = pairs_min(0.05);
+        assert!(two(&vec![1.0; enough]) < 0.05);
+        assert!(two(&vec![1.0; enough - 1]) >= 0.05);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use record::campaign::Way;
 
-use super::rule;
 use super::types::{Ruling, ServiceRatio, Verdict};
+use super::{SIGNIFICANT_P, permutation, rule};
 
 /// `name=value`, joined by ` + `.
 pub(super) fn setting(settings: &[(String, String)]) -> String {
@@ -65,8 +65,13 @@ fn of_one_way(verdicts: &[&Verdict]) -> String {
     }
     if parts.is_empty() {
         let undecided = |verdict: &&&Verdict| verdict.verdict == Ruling::Undecided;
+        let pairs = verdicts.iter().map(|verdict| verdict.pairs).max().unwrap_or(0);
+        let enough = permutation::pairs_min(SIGNIFICANT_P);
         return match verdicts.iter().filter(undecided).count() {
             0 => "No setting matters: keep the defaults.".to_string(),
+            _ if pairs < enough => {
+                format!("Too few runs to prove anything: {pairs} a setting, at least {enough}.")
+            }
             open => format!("Nothing proven: {open} of {} settings undecided.", verdicts.len()),
         };
     }

@@ -11,6 +11,10 @@ use crate::svg::{Anchor, LinearScale, Svg};
 const LINE: f64 = 12.0;
 /// Names of encodings.
 const NAMES: f64 = 14.0;
+/// Above a picture by time: the names of its links.
+const LINKS: f64 = 14.0;
+/// Upright lines nearer than this have their names on either side.
+const NEAR: f64 = 40.0;
 /// The class that is shown: it holds answers of many lengths.
 const CLASS: &str = "medium";
 
@@ -68,11 +72,14 @@ fn picture(all: &[Shown<'_, '_>], columns: usize, by_time: bool) -> String {
         }
     }
     encodings.sort_by_key(|name| rank(name));
-    let grid = Panels::new(columns, LINE * encodings.len() as f64, 0.0);
+    let links = if by_time { LINKS } else { 0.0 };
+    let grid = Panels::new(columns, links + LINE * encodings.len() as f64, 0.0);
     let mut svg = grid.svg(all.len());
     for (at, one) in all.iter().enumerate() {
         let mut frame = grid.frame(at);
         frame.left += NAMES;
+        frame.title(&mut svg, &one.title);
+        frame.top += links;
         draw(&mut svg, frame, one, &encodings, by_time);
     }
     let what = match by_time {
@@ -95,7 +102,6 @@ fn rank(name: &str) -> (usize, &str, u32) {
 }
 
 fn draw(svg: &mut Svg, frame: Frame, one: &Shown<'_, '_>, encodings: &[&str], by_time: bool) {
-    frame.title(svg, &one.title);
     let decisions = &one.run.decisions;
     let Some(first) = decisions.first() else { return };
     let at = |number: usize| match by_time {
@@ -110,12 +116,11 @@ fn draw(svg: &mut Svg, frame: Frame, one: &Shown<'_, '_>, encodings: &[&str], by
         svg.text(frame.left - 6.0, y(number) + 4.0, "tick", Anchor::End, name);
     }
     if by_time {
-        for (at_s, link) in &one.place.network.changes {
-            // The client's clock began a little before the first decision.
-            let x = x.at(*at_s - (first.unix_s - one.run.started_unix_s));
-            svg.line("axis", (x, frame.top - 4.0), (x, frame.bottom));
-            svg.text(x, frame.top - 6.0, "tick", Anchor::Middle, link);
-        }
+        // The client's clock began a little before the first decision.
+        let begun_s = first.unix_s - one.run.started_unix_s;
+        let changes = one.place.network.changes.iter();
+        let changes = changes.map(|(at_s, link)| (x.at(at_s - begun_s), link.as_str()));
+        link_names(svg, frame, &changes.filter(|(x, _)| *x < frame.right).collect::<Vec<_>>());
     } else {
         let x = x.at(one.run.warm_up.len() as f64 - 0.5);
         svg.line("axis", (x, frame.top), (x, frame.bottom));
@@ -130,5 +135,18 @@ fn draw(svg: &mut Svg, frame: Frame, one: &Shown<'_, '_>, encodings: &[&str], by
         let title = format!("{}: {bytes} bytes, {}", entry.encoding, entry.reason);
         let corner = (x.at(at(number)) - side / 2.0, y(line) - side / 2.0);
         svg.bar("longwire point", corner, (side, side), &title);
+    }
+}
+
+/// Where the link becomes another, and which.
+fn link_names(svg: &mut Svg, frame: Frame, changes: &[(f64, &str)]) {
+    for (number, (x, link)) in changes.iter().enumerate() {
+        let next = changes.get(number + 1).map_or(frame.right, |(next, _)| *next);
+        let (shift, anchor) = match next - x < NEAR {
+            true => (-4.0, Anchor::End),
+            false => (4.0, Anchor::Start),
+        };
+        svg.line("axis", (*x, frame.top - LINKS), (*x, frame.bottom));
+        svg.text(x + shift, frame.top - 4.0, "tick", anchor, link);
     }
 }

@@ -10,6 +10,7 @@ use crate::svg::{Anchor, LinearScale, Mark, Svg};
 const END: f64 = 100.0;
 /// A network's line.
 const LINE: f64 = 15.0;
+const COLUMNS: usize = 2;
 const OTHERS: [(&str, &str, &str, Mark); 3] = [
     (NONE, "none", "first", Mark::Circle),
     (ZIP, "Zip", "second", Mark::Square),
@@ -29,9 +30,13 @@ pub(super) fn figure_7(study: &Study<'_>) -> String {
     if panels.is_empty() {
         return String::new();
     }
-    let rows = panels.iter().map(|panel| panel.places.len()).max().unwrap_or(0);
-    let grid = Panels::new(2, LINE * 2.0 * rows as f64 + 8.0, 22.0);
-    let mut svg = grid.svg(panels.len());
+    let height = |panels: &[Panel<'_, '_>]| {
+        let rows = panels.iter().map(|panel| panel.places.len()).max().unwrap_or(0);
+        LINE * 2.0 * rows as f64 + 8.0
+    };
+    let grid = Panels::new(COLUMNS, height(&panels), 22.0);
+    let last = panels.chunks(COLUMNS).next_back().map_or(0.0, height);
+    let mut svg = grid.svg_ending(panels.len(), last);
     legend(&mut svg);
     for (at, panel) in panels.iter().enumerate() {
         draw(&mut svg, &grid, at, panel);

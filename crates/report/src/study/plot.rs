@@ -34,8 +34,13 @@ impl Panels {
 
     /// A drawing with room for so many.
     pub(super) fn svg(&self, count: usize) -> Svg {
+        self.svg_ending(count, self.height)
+    }
+
+    /// The same where the last row of panels is only so high.
+    pub(super) fn svg_ending(&self, count: usize, last: f64) -> Svg {
         let rows = count.div_ceil(self.columns) as f64;
-        Svg::new(WIDTH, self.head + rows * (TOP + self.height + BOTTOM))
+        Svg::new(WIDTH, self.head + rows * (TOP + self.height + BOTTOM) - self.height + last)
     }
 
     /// The place of one of them, from 0.
