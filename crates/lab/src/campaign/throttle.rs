@@ -88,7 +88,7 @@ impl Throttle {
         self.last_start = Some(now);
     }
 
-    /// `held` when the limit keeps the next run from starting: few heavy ones may never come near it.
+    /// `held` when the limit keeps the next run back: few heavy ones may never come near it.
     fn review(&mut self, now: Duration, load: f64, held: bool) {
         if now.saturating_sub(self.last_review) < REVIEW {
             return;
