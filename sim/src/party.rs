@@ -10,6 +10,9 @@ use relay::{Cause, ExchangeId, Input};
 use crate::Random;
 use crate::world::NodeId;
 
+/// Bytes after which a body that changes is of the other sort.
+const CHANGE_BYTES: u64 = 70_000;
+
 /// A body whose every byte follows from its seed, so that none has to be kept for comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body {
@@ -23,14 +26,16 @@ impl Body {
         Self { len, seed: random.bits() }
     }
 
-    /// Text-like for even seeds, such that it can be read for secrets; noise for odd ones.
+    /// Text-like for even seeds, such that it can be read for secrets; noise for odd ones. Some
+    /// change on their way.
     fn byte(&self, at: u64) -> u8 {
         if at == 0 && self.seed.is_multiple_of(2) {
             return b'[';
         }
         let mixed = (at ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
         let mixed = u8::try_from(mixed).unwrap_or(0);
-        if self.seed.is_multiple_of(2) {
+        let changed = self.seed % 8 >= 6 && at / CHANGE_BYTES % 2 == 1;
+        if self.seed.is_multiple_of(2) != changed {
             b"<track id='00'/>"[(at % 16) as usize] ^ (mixed & 1)
         } else {
             mixed

@@ -15,7 +15,8 @@ use proto::bhttp;
 use record::decision::Direction as Half;
 use record::event::Fact;
 use relay::{
-    CarrierId, Config, ExchangeId, Head, Input, Output, Relay, Role, Service, Work, WorkDirection,
+    CarrierId, Config, Encoding, ExchangeId, Head, Input, Output, Relay, Role, Service, Work,
+    WorkDirection,
 };
 
 /// Payload of a full segment, and its headers: IPv4, TCP with timestamps.
@@ -57,6 +58,10 @@ pub struct Took {
     pub carried: [u64; 2],
     /// What the halves went in.
     pub encodings: [String; 2],
+    /// Seconds of encoding what was sent or tried before it.
+    pub encode_s: f64,
+    /// How often the answer went on otherwise than before.
+    pub turns: usize,
 }
 
 #[derive(Debug)]
@@ -77,6 +82,7 @@ impl Packet for Segment {
 struct End {
     relay: Relay,
     encoders: BTreeMap<ExchangeId, Box<dyn codec::Encoder>>,
+    decoders: BTreeMap<ExchangeId, Box<dyn codec::Decoder>>,
     wake: Option<Duration>,
     /// Towards the other end.
     channel: Channel<Segment>,
@@ -87,8 +93,9 @@ struct End {
 
 impl End {
     fn new(config: Config, channel: Channel<Segment>) -> Self {
-        let (relay, encoders, body) = (Relay::new(config), BTreeMap::new(), Vec::new());
-        Self { relay, encoders, wake: None, channel, due: None, sent: 0, body }
+        let (relay, body) = (Relay::new(config), Vec::new());
+        let (encoders, decoders) = (BTreeMap::new(), BTreeMap::new());
+        Self { relay, encoders, decoders, wake: None, channel, due: None, sent: 0, body }
     }
 }
 
@@ -115,6 +122,17 @@ impl Pair {
     /// is wanted.
     #[must_use]
     pub fn new(link: &LinkConfig, media: &'static str, objective: Objective) -> Self {
+        Self::with(link, media, objective, &Encoding::auto())
+    }
+
+    /// The same where the encodings, and who chooses among them, are others.
+    #[must_use]
+    pub fn with(
+        link: &LinkConfig,
+        media: &'static str,
+        objective: Objective,
+        encoding: &Encoding,
+    ) -> Self {
         let channel = |direction: Direction| {
             let way = if direction == Direction::Ab { &link.ab } else { &link.ba };
             let mut way = way.clone();
@@ -123,7 +141,10 @@ impl Pair {
             Channel::new(way, 1, direction)
         };
         let services = vec![Service { objective, ..Service::default() }];
-        let config = |role| Config { services: services.clone(), ..Config::new(role, 1) };
+        let config = |role| {
+            let (services, encoding) = (services.clone(), encoding.clone());
+            Config { services, encoding, ..Config::new(role, 1) }
+        };
         let end = |role, direction| End::new(config(role), channel(direction));
         let ends = [end(Role::Edge, Direction::Ab), end(Role::Gateway, Direction::Ba)];
         let mut pair = Self {
@@ -269,7 +290,10 @@ impl Pair {
                 self.todo.push_back((end, sent));
             }
             Output::Work(work) => self.work(end, &work),
-            Output::Release { exchange } => drop(self.ends[end].encoders.remove(&exchange)),
+            Output::Release { exchange } => {
+                self.ends[end].encoders.remove(&exchange);
+                self.ends[end].decoders.remove(&exchange);
+            }
             Output::Head { exchange, end: over, .. } => {
                 self.todo.push_back((end, Input::Credit { exchange, bytes: 1 << 30 }));
                 if end == GATEWAY && over {
@@ -294,6 +318,7 @@ impl Pair {
             }
             Fact::Outcome { direction: Half::Response, outcome, .. } => {
                 took.answer_bytes = outcome.actual.bytes;
+                took.turns = outcome.turns.len();
             }
             Fact::Chosen { direction, encoding, .. } => {
                 took.encodings[usize::from(direction == Half::Response)] = encoding;
@@ -317,7 +342,7 @@ impl Pair {
     }
 
     fn work(&mut self, end: usize, work: &Work) {
-        let encoders = &mut self.ends[end].encoders;
+        let End { encoders, decoders, .. } = &mut self.ends[end];
         let mut out = Vec::new();
         let result = match work.direction {
             WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => work.alone(),
@@ -332,17 +357,24 @@ impl Pair {
                 let encoder = encoders.get_mut(&work.exchange).expect("a context");
                 encoder.encode(&work.bytes, work.last, &mut out).map(|()| out.into())
             }
-            // Of one block each.
-            WorkDirection::Decode => work
-                .decoder()
-                .and_then(|mut one| one.decode(&work.bytes, work.decoded_len, work.last, &mut out))
-                .map(|()| out.into()),
+            WorkDirection::Decode => {
+                if work.first {
+                    decoders.insert(work.exchange, work.decoder().expect("checked by the relay"));
+                }
+                let decoder = decoders.get_mut(&work.exchange).expect("a context");
+                decoder
+                    .decode(&work.bytes, work.decoded_len, work.last, &mut out)
+                    .map(|()| out.into())
+            }
         };
         let (fixed_s, per_byte_s) = match work.direction {
             WorkDirection::Decode | WorkDirection::Keep | WorkDirection::Unpack => DECODE_S,
             _ => ENCODE_S,
         };
         let cpu = Duration::from_secs_f64(fixed_s + per_byte_s * work.decoded_len as f64);
+        if work.direction == WorkDirection::Encode {
+            self.took.encode_s += cpu.as_secs_f64();
+        }
         let Work { exchange, direction, block, .. } = *work;
         let done = Input::Done { exchange, direction, block, result, cpu };
         self.count += 1;

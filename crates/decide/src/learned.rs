@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::arm::Arm;
 use crate::models::{Expected, Models, Subject};
 use crate::network::{Corrected, NetworkModel, Path};
-use crate::policy::{Candidate, Decision, Objective, Observation, Policy, Request};
+use crate::policy::{Candidate, Decision, Going, Objective, Observation, Policy, Request};
 use crate::state::{self, Error, Kind, Reader, State, Writer};
 
 /// A gain below this share of the message's time is not worth a coding, nor another than the last
@@ -67,16 +67,15 @@ impl Learned {
         Some(Candidate { arm, expected, network_s: self.network.seconds(path, expected.bytes) })
     }
 
+    /// The best of all; what went `last` stays where others gain little.
     fn best(
-        &self,
-        class: u64,
+        last: Option<Arm>,
         all: &[Candidate],
         objective: Objective,
     ) -> Option<(Candidate, &'static str)> {
         let cost = |candidate: &Candidate| objective.cost(candidate);
         let best = all.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
-        let last = self.last.get(&class);
-        let last = last.and_then(|last| all.iter().find(|candidate| candidate.arm == *last));
+        let last = last.and_then(|last| all.iter().find(|candidate| candidate.arm == last));
         let plain = all.iter().find(|candidate| candidate.arm == Arm::IDENTITY);
         let near = |one: &&Candidate| cost(one) <= cost(best) * (1.0 + WORTHWHILE);
         if let Some(plain) = plain.filter(near) {
@@ -153,7 +152,8 @@ impl Policy for Learned {
         let candidates: Vec<_> =
             open.filter_map(|arm| self.candidate(subject, path, arm)).collect();
         let feasible = objective.among(&candidates);
-        let Some((chosen, reason)) = self.best(subject.class, &candidates, feasible) else {
+        let last = self.last.get(&subject.class).copied();
+        let Some((chosen, reason)) = Self::best(last, &candidates, feasible) else {
             let network_s = self.network.seconds(path, subject.bytes);
             let chosen = Candidate::identity(subject.bytes, network_s);
             return Decision { chosen, objective, candidates, shadow: None, reason: "no arm" };
@@ -179,6 +179,21 @@ impl Policy for Learned {
         let cost = |one: &Candidate| objective.cost(one);
         let best = open.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
         (cost(best) < (1.0 - WORTHWHILE) * cost(&now)).then_some(best.arm)
+    }
+
+    /// As a message of its own, but for what was seen of the arm that it goes in.
+    fn turn(&self, rest: &Request<'_>, going: &Going) -> Option<(Arm, &'static str)> {
+        let &Request { subject, path, objective, .. } = rest;
+        let open = rest.open(self.models.arms());
+        let mut candidates: Vec<_> =
+            open.filter_map(|arm| self.candidate(subject, path, arm)).collect();
+        let now = candidates.iter_mut().find(|one| one.arm == going.arm)?;
+        now.expected.bytes = going.share * subject.bytes;
+        now.expected.encode_s = going.encode_s * subject.bytes;
+        now.network_s = self.network.seconds(path, now.expected.bytes);
+        let feasible = objective.among(&candidates);
+        let (best, reason) = Self::best(Some(going.arm), &candidates, feasible)?;
+        (best.arm != going.arm).then_some((best.arm, reason))
     }
 
     fn network_s(&self, path: &Path, bytes: f64) -> f64 {

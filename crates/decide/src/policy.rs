@@ -41,7 +41,8 @@ impl Objective {
     }
 
     /// What remains to be wanted when so many seconds are spent.
-    pub(crate) fn after(self, seconds: f64) -> Self {
+    #[must_use]
+    pub fn after(self, seconds: f64) -> Self {
         match self {
             Self::Deadline(within) => Self::Deadline(within - seconds),
             other => other,
@@ -125,6 +126,22 @@ pub struct Decision {
     pub reason: &'static str,
 }
 
+/// How a message that is on its way goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Going {
+    /// The arm of its last blocks.
+    pub arm: Arm,
+    /// Share of their bytes that was left.
+    pub share: f64,
+    /// Seconds that encoding took for each of their bytes.
+    pub encode_s: f64,
+}
+
+impl Going {
+    /// As it is.
+    pub const PLAIN: Self = Self { arm: Arm::IDENTITY, share: 1.0, encode_s: 0.0 };
+}
+
 /// What there is to learn from.
 #[derive(Clone, Copy, Debug)]
 pub enum Observation<'a> {
@@ -168,6 +185,13 @@ pub trait Policy: Debug + Send {
     /// Another arm that is worth encoding the message with before it goes, now that all of `tried`
     /// were and the best of them gave `bytes`.
     fn again(&self, decision: &Decision, path: &Path, tried: &[Arm], bytes: f64) -> Option<Arm>;
+
+    /// Another arm that the rest of a message is worth going on in, and why, now that its last
+    /// blocks went so. The request is for the rest, the path as it is by now. Who chooses once for
+    /// a message gives none.
+    fn turn(&self, _rest: &Request<'_>, _going: &Going) -> Option<(Arm, &'static str)> {
+        None
+    }
 
     /// Seconds that it expects so many bytes to take on the network.
     fn network_s(&self, path: &Path, bytes: f64) -> f64;

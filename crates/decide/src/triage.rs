@@ -6,7 +6,7 @@ use crate::head::share_left;
 /// A body shorter than this is left alone: codecs add about as much as they save.
 pub const SHORTEST_BYTES: u64 = 64;
 /// A head of which more than this share would be left does not compress: coded or encrypted inside.
-const INCOMPRESSIBLE_SHARE: f64 = 0.97;
+pub const INCOMPRESSIBLE_SHARE: f64 = 0.97;
 
 /// What is known of a message when its first block closes, or when its head can wait no longer.
 #[derive(Clone, Copy, Debug, Default)]

@@ -178,6 +178,10 @@ fn came(
     let (expected, actual, split) = (&outcome.expected, &outcome.actual, &outcome.split);
     let off = actual.total_s() - expected.total_s();
     writeln!(text, "  what came of it:")?;
+    for turn in &outcome.turns {
+        let (encoding, why) = (printable(&turn.encoding), printable(&turn.reason));
+        writeln!(text, "    from byte {} on {encoding}: {why}", turn.at_bytes)?;
+    }
     write!(text, "    {} bytes became {}, ", outcome.body_bytes, actual.bytes)?;
     writeln!(text, "expected were {}", expected.bytes)?;
     write!(text, "    {} in all, expected were ", seconds(actual.total_s()))?;

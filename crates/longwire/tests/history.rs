@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use proxy::store::{History, Place, Store};
 use record::decision::{
-    Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts, Split,
+    Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts, Split, Turn,
 };
 use record::event::Fact;
 
@@ -77,6 +77,11 @@ fn kept(name: &str) -> Kept {
         expected: parts(2000, 0.001, 0.600, 0.001),
         actual: parts(2500, 0.002, 1.300, 0.001),
         split: Split { encode_s: 0.001, decode_s: 0.0, network_s: 0.650, size_s: 0.050 },
+        turns: vec![Turn {
+            at_bytes: 8000,
+            encoding: "identity".to_owned(),
+            reason: "no coding \u{1b}gains enough".to_owned(),
+        }],
     };
     let exchange = format!("{:016x}{:016x}", 0xabcd, 1);
     store.observe(Fact::Outcome { exchange, direction: Direction::Request, outcome });
@@ -127,6 +132,7 @@ fn explain_tells_why_and_what_would_have_been() {
         "chosen: zstd:3: expected to arrive soonest",
         "rate       250 kbit/s (weight of 12.0 measurements)",
         "brotli:9     not allowed: the peer does not decode it",
+        "from byte 8000 on identity: no coding",
         "10000 bytes became 2500, expected were 2000",
         "off by +701 ms",
         "of the error   +650 ms",

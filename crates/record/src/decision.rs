@@ -131,6 +131,17 @@ pub struct Split {
     pub size_s: f64,
 }
 
+/// From some byte of a body on it went otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Bytes of the body before it.
+    pub at_bytes: u64,
+    /// `zstd:3` and the like.
+    pub encoding: String,
+    /// Why, in a few words.
+    pub reason: String,
+}
+
 /// What came of a decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -144,6 +155,9 @@ pub struct Outcome {
     pub actual: Parts,
     /// Their difference.
     pub split: Split,
+    /// How it went on where it did not go as it began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
 }
 
 /// A decision as history has it.
@@ -198,6 +212,7 @@ mod tests {
             expected: parts(2000, 0.1, 0.8, 0.1),
             actual: parts(2500, 0.1, 2.0, 0.1),
             split: Split { network_s: 1.0, size_s: 0.2, ..Split::default() },
+            turns: Vec::new(),
         };
         let plain = outcome.hindsight_s(&parts(10_000, 0.0, 4.0, 0.0));
         assert!((plain - 8.0).abs() < 1e-9, "{plain}");

@@ -16,6 +16,7 @@ use record::event::Fact;
 
 use crate::Relay;
 use crate::api::ExchangeId;
+use crate::course::Course;
 use crate::encoding::ANY;
 use crate::exchange::Exchange;
 use crate::links::figures;
@@ -25,7 +26,7 @@ const MOST_USUAL: usize = 1024;
 /// Length to expect of a body that does not say, of a class that nobody has seen.
 const UNKNOWN_BYTES: f64 = 65_536.0;
 /// Share that a fast coder may leave of a body of which nothing is at hand yet.
-const UNKNOWN_SHARE: f64 = 0.35;
+pub(crate) const UNKNOWN_SHARE: f64 = 0.35;
 /// Share of a new message in what is usual of its class.
 const USUAL_GAIN: f64 = 0.25;
 /// Memory that a single body's codec may take of what is left, so that others find room.
@@ -51,6 +52,8 @@ pub(crate) struct Choice {
     pub(crate) best: Option<Tried>,
     /// The next block begins a context.
     pub(crate) fresh: bool,
+    /// How it goes on behind its first block, where it may go otherwise than it began.
+    pub(crate) course: Option<Course>,
     /// Processor time of encoding what was sent.
     pub(crate) encode: Duration,
     pub(crate) plain_bytes: u64,
@@ -147,6 +150,7 @@ impl Choice {
             tried: Vec::new(),
             best: None,
             fresh: true,
+            course: None,
             encode: Duration::ZERO,
             plain_bytes: 0,
             coded_bytes: 0,
@@ -161,6 +165,11 @@ impl Choice {
     /// Whether the next block begins a context; it does so once.
     pub(crate) fn begins(&mut self) -> bool {
         std::mem::take(&mut self.fresh)
+    }
+
+    /// Not all of the half went as it began.
+    pub(crate) fn has_turned(&self) -> bool {
+        self.course.as_ref().is_some_and(Course::has_turned)
     }
 
     /// Bytes that the whole half comes to if all of it goes as the first block did.
@@ -196,7 +205,10 @@ impl Relay {
         let (usual_bytes, usual_share) = self.habits.get(class);
         let least = head.len() as f64;
         let bytes = body_bytes.map_or(usual_bytes, |bytes| bytes as f64).max(least);
-        let choice = match self.config.encoding.triage(&message) {
+        // Where nothing but its head is against it, the rest of a body may be coded.
+        let later = Message { head: &[], ..message };
+        let may_later = matches!(self.config.encoding.triage(&later), Triage::Open { .. });
+        let mut choice = match self.config.encoding.triage(&message) {
             Triage::Alone(reason) => {
                 Choice::alone(Subject { class, bytes, head_share: 1.0 }, path, reason)
             }
@@ -211,18 +223,35 @@ impl Relay {
                 )
             }
         };
+        if may_later {
+            self.stand_by(id, &mut choice, &link);
+        }
         let try_first = choice.arm != Arm::IDENTITY && !blind && !self.config.encoding.is_fixed();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        exchange.outgoing.options = Some(choice.options);
+        let named = choice.course.as_ref().map_or(choice.options, Course::options);
+        exchange.outgoing.uncoded = choice.course.is_some();
+        exchange.outgoing.options = Some(named);
         let arm = choice.arm;
         let choice = exchange.choice.insert(Box::new(choice));
         choice.trying = arm != Arm::IDENTITY && !self.config.encoding.is_fixed();
         if !try_first {
-            exchange.outgoing.settle(choice.options);
+            exchange.outgoing.settle(named);
         }
         if arm == Arm::IDENTITY || !choice.trying {
             self.chosen(now, id);
         }
+    }
+
+    /// A half that goes as it is names a coding for what may come.
+    fn stand_by(&self, id: ExchangeId, choice: &mut Choice, link: &facts::Link) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        choice.course = self.standby(exchange, choice);
+        if choice.course.is_none() || choice.decision.is_some() {
+            return;
+        }
+        let decision = self.as_it_is(exchange, choice);
+        let facts = self.facts(exchange, choice, &decision, &[], decision.objective, link);
+        (choice.facts, choice.decision) = (Some(Box::new(facts)), Some(decision));
     }
 
     /// Asks the policy.
@@ -236,7 +265,7 @@ impl Relay {
         let Some(exchange) = self.exchanges.get(&id) else { return choice };
         let fits = self.fits(exchange, &choice.subject);
         let allowed = |arm: Arm| matches!(fits.get(arm.0), Some(Fit::Open { .. }));
-        let objective = self.service(exchange).map_or(Objective::Time, |service| service.objective);
+        let objective = self.objective(exchange);
         let (subject, path) = (&choice.subject, &choice.path);
         let request = Request { subject, path, objective, allowed: &allowed };
         let decision = self.policy.choose(&request);
@@ -359,7 +388,7 @@ impl Relay {
     }
 
     /// The path that an exchange's half takes, as the models want it and as it is told.
-    fn path(&self, exchange: &Exchange) -> (Path, facts::Link) {
+    pub(crate) fn path(&self, exchange: &Exchange) -> (Path, facts::Link) {
         let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
         let Some(carrier) = carrier else {
             let estimate = self.config.estimate();

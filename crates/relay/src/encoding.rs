@@ -162,6 +162,12 @@ impl Encoding {
         }
     }
 
+    /// Whether a half may go on otherwise than it began.
+    #[must_use]
+    pub fn may_turn(&self) -> bool {
+        self.way == Way::Learned
+    }
+
     /// Who chooses, in a word: what one has learned is of no use to another.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -89,8 +89,9 @@ impl Relay {
                 break;
             }
             let Some(cut) = exchange.outgoing.cut(now) else { break };
-            self.encode(id, cut);
+            self.encode(now, id, cut);
         }
+        self.release_contexts(id);
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let wake_at = exchange.outgoing.wake_at().filter(|_| exchange.stage != Stage::Waiting);
         self.timers.set(Key::Block(id), wake_at);
@@ -99,7 +100,7 @@ impl Relay {
     }
 
     /// Orders a block's encoding, or passes it on as it is.
-    fn encode(&mut self, id: ExchangeId, cut: Cut) {
+    fn encode(&mut self, now: Duration, id: ExchangeId, cut: Cut) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(choice) = &mut exchange.choice else { return };
         let outgoing = &mut exchange.outgoing;
@@ -112,6 +113,7 @@ impl Relay {
             choice.plain_bytes += decoded_len as u64;
             choice.coded_bytes += decoded_len as u64;
             outgoing.push_block(cut.bytes, decoded_len, false, cut.end);
+            self.look(now, id, &plain, None);
         } else {
             self.order(id, cut.bytes, cut.end, cut.last);
         }
@@ -182,7 +184,6 @@ impl Relay {
                 return;
             }
         }
-        self.release_contexts(id);
         self.advance_outgoing(now, id);
     }
 
@@ -224,7 +225,6 @@ impl Relay {
                 return;
             }
         }
-        self.release_contexts(id);
         self.advance_incoming(now, id);
     }
 
@@ -265,6 +265,8 @@ impl Relay {
                 break;
             }
         }
+        self.release_contexts(id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let waits = exchange.incoming.waits();
         exchange.arrival.waits(now, waits);
         self.acknowledge(now, id);

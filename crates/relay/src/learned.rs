@@ -68,7 +68,8 @@ impl Relay {
         }
         self.habits.note(class, bytes, head_share);
         let arm = self.names().iter().position(|name| *name == outcome.encoding).map(Arm);
-        let Some(arm) = arm.filter(|&arm| arm != Arm::IDENTITY) else { return };
+        let tells = |arm: &Arm| *arm != Arm::IDENTITY && outcome.turns.is_empty();
+        let Some(arm) = arm.filter(tells) else { return };
         let subject = Subject { class, bytes, head_share };
         let (encode_s, decode_s) = (outcome.actual.encode_s, outcome.actual.decode_s);
         let bytes = outcome.actual.bytes as f64;

@@ -12,6 +12,7 @@ mod bases;
 mod carrier;
 mod choice;
 mod config;
+mod course;
 mod dictionaries;
 mod edge;
 mod encoding;

@@ -44,8 +44,10 @@ pub(crate) struct Outgoing {
     /// Codec of the body; final once `settled`.
     pub(crate) options: Option<codec::Options>,
     settled: bool,
-    /// The codec did not pay after the head had named it: the rest goes uncoded.
+    /// Blocks go as they are, whatever the head has named, until that is found to pay.
     pub(crate) uncoded: bool,
+    /// A block has gone through the codec: others may go through the same context.
+    has_context: bool,
     open: BytesMut,
     had_body: bool,
     flush_at: Duration,
@@ -71,6 +73,7 @@ impl Outgoing {
             options: None,
             settled: false,
             uncoded: false,
+            has_context: false,
             open: BytesMut::new(),
             had_body: false,
             flush_at: Duration::ZERO,
@@ -225,7 +228,13 @@ impl Outgoing {
 
     /// No block is left to encode, or ever will be.
     pub(crate) fn is_encoded(&self) -> bool {
-        self.in_work.is_none() && (self.uncoded || self.cut_end || self.options.is_none())
+        let left_alone = self.uncoded && !self.has_context;
+        self.in_work.is_none() && (left_alone || self.cut_end || self.options.is_none())
+    }
+
+    /// A context has begun in which further blocks may go.
+    pub(crate) fn has_context(&self) -> bool {
+        self.has_context
     }
 
     /// The codec is final, the head may go.
@@ -240,6 +249,7 @@ impl Outgoing {
 
     /// A block is ready for the carrier. An empty one only carries the end.
     pub(crate) fn push_block(&mut self, bytes: Bytes, decoded_len: usize, coded: bool, end: bool) {
+        self.has_context |= coded;
         if decoded_len > 0 || end {
             let block_end = Some(decoded_len as u64);
             self.blocks.push_back(Data { exchange: 0, block_end, uncoded: !coded, end, bytes });

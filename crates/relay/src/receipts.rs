@@ -21,6 +21,7 @@ use crate::Relay;
 use crate::along::Word;
 use crate::api::{CarrierId, ExchangeId, Output};
 use crate::choice::{Choice, rounded, whole};
+use crate::course::Course;
 use crate::exchange::Exchange;
 
 /// The transport's counters are read no more often than this for each carrier.
@@ -46,7 +47,7 @@ const LEAST_S: f64 = 1e-6;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     /// When its first piece of body was given to the carrier.
-    first: Duration,
+    pub(crate) first: Duration,
     /// Bytes that the carrier had been given before it.
     before: u64,
     /// Segments that the carrier's transport had sent again before it.
@@ -353,11 +354,13 @@ fn credible(receipt: &Receipt, elapsed: Duration, sent: u64) -> Result<(), &'sta
 }
 
 impl Awaited {
-    /// What the half became, for the models; once without and once with the peer's part of it.
+    /// What the half became, for the models; once without and once with the peer's part of it. One
+    /// that did not go as it began teaches nothing of either.
     fn learn(&mut self, policy: &mut dyn decide::policy::Policy, decode_s: Option<f64>) {
         let again = std::mem::replace(&mut self.learned, true);
         let choice = &self.choice;
-        if choice.arm == Arm::IDENTITY || choice.decision.is_none() || again && decode_s.is_none() {
+        let tells = choice.arm != Arm::IDENTITY && choice.decision.is_some();
+        if !tells || choice.has_turned() || again && decode_s.is_none() {
             return;
         }
         let subject = Subject { bytes: choice.plain_bytes as f64, ..choice.subject };
@@ -406,6 +409,7 @@ impl Awaited {
                 network_s: split.network_s,
                 size_s: split.size_s,
             },
+            turns: choice.course.as_ref().map(Course::turns).unwrap_or_default(),
         })
     }
 }

@@ -7,6 +7,7 @@ use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 use super::*;
 
 mod bases;
+mod course;
 mod decision;
 mod goodbye;
 mod hostile;

@@ -13,6 +13,7 @@ use decide::policy::Observation;
 use crate::Relay;
 use crate::api::{ExchangeId, Output, Work, WorkDirection};
 use crate::choice::{Fit, Tried, whole};
+use crate::course::Course;
 
 /// Most encodings tried on the first block of a half: each waits for the one before.
 const MOST_TRIES: usize = 3;
@@ -66,10 +67,14 @@ impl Shadows {
 impl Relay {
     /// A block of a half came out of its codec: it goes, or the half goes otherwise.
     pub(crate) fn settle_block(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
+        let may_turn = self.config.encoding.may_turn();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(choice) = exchange.choice.as_mut() else { return };
         if choice.trying {
             return self.tried(now, id, block);
+        }
+        if choice.course.is_none() && may_turn && !exchange.outgoing.is_cut() {
+            choice.course = Course::new(choice.arm, choice.options);
         }
         choice.encode += block.cpu;
         choice.plain_bytes += block.plain.len() as u64;
@@ -81,10 +86,12 @@ impl Relay {
             exchange.adopt(self.config.role, text);
         }
         let decoded_len = block.text.as_ref().map_or(block.plain.len(), Bytes::len);
+        let coded = Some((block.coded.len(), block.cpu));
         exchange.outgoing.push_block(block.coded, decoded_len, true, block.end);
         if is_first {
             self.chosen(now, id);
         }
+        self.look(now, id, &block.plain, coded);
     }
 
     /// The first block came out of a codec: what was dropped teaches, what is best goes, or another
@@ -183,15 +190,21 @@ impl Relay {
 
     /// The half goes as it is, or the rest of it where the head has gone.
     fn leave_alone(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
+        let may_turn = self.config.encoding.may_turn();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(choice) = exchange.choice.as_mut() else { return };
-        (choice.trying, choice.best) = (false, None);
+        if may_turn && !exchange.outgoing.is_cut() {
+            // The rest may be otherwise.
+            choice.course = Course::new(choice.arm, choice.options);
+        }
+        let named = choice.course.as_ref().map_or(Options::IDENTITY, Course::options);
+        (choice.trying, choice.best, choice.fresh) = (false, None, true);
         (choice.arm, choice.options) = (Arm::IDENTITY, Options::IDENTITY);
         choice.reason = "does not compress enough";
         choice.plain_bytes += block.plain.len() as u64;
         choice.coded_bytes += block.plain.len() as u64;
         if !exchange.outgoing.is_settled() {
-            exchange.outgoing.settle(Options::IDENTITY);
+            exchange.outgoing.settle(named);
         }
         exchange.outgoing.uncoded = true;
         let plain_len = block.plain.len();

@@ -6,7 +6,7 @@ use crate::models::{Models, Seen, Subject};
 use crate::nam::Nam;
 use crate::network::Path;
 use crate::outcome::{Parts, Split};
-use crate::policy::{Decision, Objective, Observation, Policy, Request};
+use crate::policy::{Decision, Going, Objective, Observation, Policy, Request};
 
 fn path(rate_bps: f64, rtt_s: f64) -> Path {
     Path {
@@ -472,4 +472,36 @@ fn what_is_known_is_looked_at_again_near_a_step() {
     (0..2).for_each(|_| learn(&mut learned, &subject, Arm(2), seen_of(0.75 * step)));
     let decision = ask(&mut learned, &subject, &path, Objective::Time, |_| true);
     assert_eq!((decision.chosen.arm, decision.shadow), (Arm(1), None), "{decision:?}");
+}
+
+/// What the rest of a message is worth going on in.
+fn turn(learned: &Learned, head_share: f64, rate_bps: f64, going: Going) -> Option<Arm> {
+    let rest = Subject { head_share, ..xml(1e6) };
+    let (path, allowed) = (path(rate_bps, 1e-6), |arm| arm != Arm(2));
+    let (subject, objective) = (&rest, Objective::Time);
+    let request = Request { subject, path: &path, objective, allowed: &allowed };
+    learned.turn(&request, &going).map(|(arm, _)| arm)
+}
+
+#[test]
+fn the_rest_of_a_message_goes_by_what_was_seen_of_its_blocks() {
+    let learned = Learned::new(Models::new(priors()));
+    let coded = |share, encode_s| Going { arm: Arm(1), share, encode_s };
+    // Blocks of which nothing goes any more, and such that turned out as they should.
+    assert_eq!(turn(&learned, 1.0, 2e6, coded(1.0, 1e-8)), Some(Arm::IDENTITY));
+    assert_eq!(turn(&learned, 0.2, 2e6, coded(0.15, 1e-8)), None);
+    // An encoder that takes far longer than it was believed to, and a path that fades.
+    assert_eq!(turn(&learned, 0.2, 100e6, coded(0.15, 1e-6)), Some(Arm::IDENTITY));
+    assert_eq!(turn(&learned, 0.2, 100e9, Going::PLAIN), None);
+    assert_eq!(turn(&learned, 0.2, 2e6, Going::PLAIN), Some(Arm(1)));
+}
+
+#[test]
+fn who_chooses_once_for_a_message_does_not_turn() {
+    let (subject, path) = (xml(1e6), path(2e6, 0.05));
+    let objective = Objective::Time;
+    let request = Request { subject: &subject, path: &path, objective, allowed: &|_| true };
+    for policy in [&Nam::new(3) as &dyn Policy, &Fixed(Arm(1))] {
+        assert_eq!(policy.turn(&request, &Going::PLAIN), None);
+    }
 }

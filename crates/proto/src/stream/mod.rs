@@ -37,7 +37,8 @@
 //!
 //! A codec that holds a message back until its end does not fit: each block comes out of its codec
 //! whole, with its decoded length, in one context for all blocks of the half. xmill codes so too, a
-//! column of values for each block; its window is the one of HEAD at most.
+//! column of values for each block; its window is the one of HEAD at most. Blocks that go uncoded
+//! pass by the context, wherever in the half, which may begin and end with such.
 //!
 //! The codec `delta` tells a message by its difference from one that the receiver has said it
 //! holds. Such a half is a single block, the last of its body, and begins with one byte and the

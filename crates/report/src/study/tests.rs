@@ -57,7 +57,14 @@ fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
         encoding: encoding.into(),
         reason: "least".into(),
         decision: Some(decision),
-        outcome: Some(Outcome { encoding: encoding.into(), body_bytes, expected, actual, split }),
+        outcome: Some(Outcome {
+            encoding: encoding.into(),
+            body_bytes,
+            expected,
+            actual,
+            split,
+            turns: Vec::new(),
+        }),
     }
 }
 

@@ -1,0 +1,557 @@
+//! Behind the first block of a half: blocks flow while more are made, and go otherwise than those
+//! before where that has become better.
+
+use std::sync::Arc;
+
+use codec::infoset::Vocabulary;
+use decide::estimate::Transport;
+use record::decision::{Outcome, Turn};
+use record::event::Fact;
+
+use super::*;
+
+const EDGE: usize = 0;
+const GATEWAY: usize = 1;
+/// Most turns of a half, as the map has it.
+const MOST_TURNS: usize = 6;
+
+/// Two relays, their carrier without delay, and the codecs of their shells.
+struct Pair {
+    relays: [Relay; 2],
+    encoders: BTreeMap<(usize, ExchangeId), Box<dyn codec::Encoder>>,
+    decoders: BTreeMap<(usize, ExchangeId), Box<dyn codec::Decoder>>,
+    todo: VecDeque<(usize, Input)>,
+    wake: [Option<Duration>; 2],
+    now: Duration,
+    carrier: Option<CarrierId>,
+    /// Bytes that the carrier brings from the sender before it breaks.
+    left: usize,
+    /// Whose body it is.
+    from: usize,
+    /// Bytes that the sender may hand over.
+    allowed: usize,
+    /// Bytes of the body that went through an encoder, and contexts that were begun.
+    encoded: usize,
+    contexts: usize,
+    /// Bytes of the sender on the carrier.
+    carried: usize,
+    got: Vec<u8>,
+    ended: bool,
+    failed: bool,
+    facts: Vec<Fact>,
+}
+
+impl Pair {
+    fn new(from: usize, encoding: Encoding) -> Self {
+        let config = |role, instance| {
+            let infoset = Vocabulary::new(None).ok().map(Arc::new);
+            let services = vec![Service::default(), Service { infoset, ..Service::default() }];
+            let encoding = encoding.clone();
+            Relay::new(Config { encoding, services, ..Config::new(role, instance) })
+        };
+        let mut pair = Self {
+            relays: [config(Role::Edge, 1), config(Role::Gateway, 9)],
+            encoders: BTreeMap::new(),
+            decoders: BTreeMap::new(),
+            todo: VecDeque::new(),
+            wake: [None; 2],
+            now: Duration::ZERO,
+            carrier: None,
+            left: usize::MAX,
+            from,
+            allowed: 0,
+            encoded: 0,
+            contexts: 0,
+            carried: 0,
+            got: Vec::new(),
+            ended: false,
+            failed: false,
+            facts: Vec::new(),
+        };
+        pair.tell(EDGE, Input::Wake);
+        pair
+    }
+
+    fn tell(&mut self, end: usize, input: Input) {
+        self.todo.push_back((end, input));
+        while let Some((end, input)) = self.todo.pop_front() {
+            self.relays[end].handle_input(self.now, input);
+            while let Some(output) = self.relays[end].poll_output() {
+                self.output(end, output);
+            }
+        }
+    }
+
+    /// Lets time pass.
+    fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some((at, end)) =
+            [EDGE, GATEWAY].into_iter().filter_map(|end| Some((self.wake[end]?, end))).min()
+            && at <= until
+        {
+            self.now = self.now.max(at);
+            self.wake[end] = None;
+            self.tell(end, Input::Wake);
+        }
+        self.now = until;
+    }
+
+    fn output(&mut self, end: usize, output: Output) {
+        match output {
+            Output::Dial { carrier } => {
+                self.carrier = Some(carrier);
+                for end in [EDGE, GATEWAY] {
+                    self.todo.push_back((end, Input::CarrierUp { carrier, peer: "peer".into() }));
+                }
+            }
+            Output::Transmit { carrier, bytes } => self.transmit(end, carrier, bytes),
+            Output::Work(work) => self.work(end, &work),
+            Output::Release { exchange } => {
+                self.encoders.remove(&(end, exchange));
+                self.decoders.remove(&(end, exchange));
+            }
+            Output::Head { exchange, .. } if end != self.from => {
+                self.todo.push_back((end, Input::Credit { exchange, bytes: 1 << 40 }));
+            }
+            Output::Data { bytes, .. } => self.got.extend_from_slice(&bytes),
+            Output::End { exchange, .. } => {
+                assert_ne!(end, self.from, "no other half has a body");
+                self.ended = true;
+                if end == GATEWAY {
+                    let head = response();
+                    self.todo.push_back((end, Input::Head { exchange, head, end: true }));
+                }
+            }
+            Output::Abort { .. } => self.failed = true,
+            Output::Credit { bytes, .. } if end == self.from => {
+                self.allowed += usize::try_from(bytes).unwrap();
+            }
+            Output::WakeAt(at) => self.wake[end] = Some(at),
+            Output::Event(event) if end == self.from => self.facts.push(event.fact),
+            _ => {}
+        }
+    }
+
+    fn transmit(&mut self, end: usize, carrier: CarrierId, bytes: Bytes) {
+        self.todo.push_back((end, Input::Sent { carrier, bytes: bytes.len() }));
+        if self.carrier != Some(carrier) {
+            return;
+        }
+        let mut bytes = bytes;
+        if end == self.from {
+            bytes.truncate(self.left);
+            self.left -= bytes.len();
+            self.carried += bytes.len();
+        }
+        self.todo.push_back((1 - end, Input::Received { carrier, bytes }));
+        if self.left == 0 {
+            (self.carrier, self.left) = (None, usize::MAX);
+            for end in [EDGE, GATEWAY] {
+                self.todo.push_back((end, Input::CarrierDown { carrier, reason: "cut".into() }));
+            }
+        }
+    }
+
+    fn work(&mut self, end: usize, work: &Work) {
+        let key = (end, work.exchange);
+        let mut out = Vec::new();
+        let result = match work.direction {
+            WorkDirection::Encode => {
+                if work.first {
+                    self.contexts += 1;
+                    self.encoders.insert(key, work.encoder().unwrap());
+                }
+                self.encoded += work.bytes.len();
+                let encoder = self.encoders.get_mut(&key).expect("a context");
+                encoder.encode(&work.bytes, work.last, &mut out)
+            }
+            WorkDirection::Decode => {
+                if work.first {
+                    self.decoders.insert(key, work.decoder().unwrap());
+                }
+                let decoder = self.decoders.get_mut(&key).expect("a context");
+                decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out)
+            }
+            WorkDirection::Shadow => work
+                .encoder()
+                .and_then(|mut encoder| encoder.encode(&work.bytes, work.last, &mut out)),
+            _ => work.alone().map(|bytes| out.extend_from_slice(&bytes)),
+        };
+        // 100 MB/s, and what a peer tells of decoding must have been possible.
+        let cpu = match work.direction {
+            WorkDirection::Decode => Duration::from_micros(1),
+            _ => Duration::from_nanos(10 * work.bytes.len() as u64),
+        };
+        let Work { exchange, direction, block, .. } = *work;
+        let result = result.map(|()| out.into());
+        self.todo.push_back((end, Input::Done { exchange, direction, block, result, cpu }));
+    }
+
+    /// A body begins whose length may be told.
+    fn begins(&mut self, length: Option<usize>, service: usize) -> ExchangeId {
+        let exchange = self.relays[EDGE].next_exchange();
+        (self.allowed, self.ended, self.failed) = (0, false, false);
+        self.got.clear();
+        let length = length.map(|length| length.to_string());
+        let mut fields = vec![("content-type", "text/xml")];
+        fields.extend(length.as_deref().map(|length| ("content-length", length)));
+        if self.from == EDGE {
+            let head = request("POST", &fields);
+            self.tell(EDGE, Input::Head { exchange, head, end: false });
+        } else {
+            let head = request("GET", &[]);
+            self.tell(EDGE, Input::Head { exchange, head, end: true });
+            let field =
+                |(name, value): (&str, &str)| (name.to_owned().into(), value.to_owned().into());
+            let fields = fields.into_iter().map(field).collect();
+            let head = Head::Response(bhttp::Response { status: 200, fields });
+            self.tell(GATEWAY, Input::Head { exchange, head, end: false });
+        }
+        self.tell(self.from, Input::Service { exchange, service });
+        exchange
+    }
+
+    fn hands_over(&mut self, exchange: ExchangeId, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.failed {
+            let (piece, behind) = rest.split_at(rest.len().min(self.allowed));
+            if piece.is_empty() {
+                self.pass(ms(25));
+                continue;
+            }
+            self.allowed -= piece.len();
+            rest = behind;
+            let bytes = Bytes::copy_from_slice(piece);
+            self.tell(self.from, Input::Data { exchange, bytes });
+        }
+    }
+
+    /// A body is sent in pieces that come a millisecond apart.
+    fn sends(&mut self, body: &[u8], piece_bytes: usize, length: Option<usize>) {
+        let exchange = self.begins(length, 0);
+        for piece in body.chunks(piece_bytes) {
+            self.hands_over(exchange, piece);
+            self.pass(ms(1));
+        }
+        self.ends(exchange);
+    }
+
+    fn ends(&mut self, exchange: ExchangeId) {
+        if !self.failed {
+            self.tell(self.from, Input::End { exchange, trailers: Vec::new() });
+        }
+        self.pass(ms(100));
+    }
+
+    /// All is over, whole, and nothing is left of it.
+    fn check(&self, body: &[u8]) {
+        assert!(self.ended && !self.failed && self.got == body, "{} bytes came", self.got.len());
+        for relay in &self.relays {
+            assert!(relay.is_idle());
+            assert_eq!(relay.load().codec_bytes, 0);
+        }
+        assert!(self.encoders.is_empty() && self.decoders.is_empty());
+    }
+
+    fn outcome(&self) -> &Outcome {
+        let found = self.facts.iter().rev().find_map(|fact| match fact {
+            Fact::Outcome { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        found.unwrap_or_else(|| panic!("no outcome in {:?}", self.facts))
+    }
+
+    fn turns(&self) -> &[Turn] {
+        &self.outcome().turns
+    }
+}
+
+fn is_turned(fact: &Fact) -> bool {
+    matches!(fact, Fact::Outcome { outcome, .. } if !outcome.turns.is_empty())
+}
+
+fn response() -> Head {
+    Head::Response(bhttp::Response { status: 200, fields: Vec::new() })
+}
+
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn xml(len: usize) -> Vec<u8> {
+    let row = |at: usize| {
+        let (name, price) = (at * 7919 % 100_003, at * 31 % 9973);
+        format!("<row><key>{at}</key><name>Customer#{name:09}</name><price>{price}</price></row>\n")
+    };
+    let rows = (0..=len / 40).map(row);
+    let mut text = rows.collect::<String>().into_bytes();
+    text.truncate(len);
+    text
+}
+
+#[test]
+fn what_no_longer_compresses_is_no_longer_coded() {
+    for from in [EDGE, GATEWAY] {
+        let (first, rest) = (1 << 20, 3 << 20);
+        let body = [xml(first), noise(rest, 1)].concat();
+        let mut pair = Pair::new(from, Encoding::auto());
+        pair.sends(&body, 40_000, Some(body.len()));
+        pair.check(&body);
+        let [turn] = pair.turns() else { panic!("{:?}", pair.turns()) };
+        assert_eq!(turn.encoding, "identity");
+        let at = usize::try_from(turn.at_bytes).unwrap();
+        assert!((first..first + (3 << 16)).contains(&at), "{turn:?}");
+        assert!(pair.encoded < first + (5 << 16), "{} bytes were encoded", pair.encoded);
+        assert!(pair.carried < rest + first / 2);
+    }
+}
+
+#[test]
+fn what_begins_to_compress_is_coded_from_there_on() {
+    for length in [true, false] {
+        let body = [noise(256 << 10, 2), xml(3 << 20)].concat();
+        let mut pair = Pair::new(GATEWAY, Encoding::auto());
+        pair.sends(&body, 40_000, length.then_some(body.len()));
+        pair.check(&body);
+        let turns = pair.turns();
+        assert!(turns.len() == 1 && turns[0].encoding != "identity", "{turns:?}");
+        assert!((256 << 10..448 << 10).contains(&turns[0].at_bytes), "{turns:?}");
+        assert!(pair.carried < body.len() / 3, "{} of {}", pair.carried, body.len());
+        assert_eq!(pair.contexts, 1);
+    }
+}
+
+#[test]
+fn where_nothing_changes_nothing_turns() {
+    let body = xml(2 << 20);
+    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+    pair.sends(&body, 40_000, None);
+    pair.check(&body);
+    assert!(pair.turns().is_empty(), "{:?}", pair.turns());
+    assert!(pair.encoded >= body.len() && pair.carried < body.len() / 3);
+
+    let body = noise(2 << 20, 3);
+    pair.sends(&body, 40_000, None);
+    let before = pair.encoded;
+    pair.sends(&body, 40_000, None);
+    pair.check(&body);
+    assert!(pair.turns().is_empty() && pair.encoded == before, "{:?}", pair.turns());
+}
+
+#[test]
+fn what_changes_to_and_fro_turns_only_so_often() {
+    for unit in [8_000, 64 << 10, 100_000, 300_000, 1 << 20] {
+        let units = (6 << 20) / unit;
+        let of = |at: usize| if at % 2 == 0 { xml(unit) } else { noise(unit, at as u64) };
+        let body: Vec<u8> = (0..units).flat_map(of).collect();
+        let mut pair = Pair::new(GATEWAY, Encoding::auto());
+        pair.sends(&body, 30_000, None);
+        pair.check(&body);
+        assert!(pair.turns().len() <= MOST_TURNS, "{unit}: {:?}", pair.turns());
+        // Half of it compresses, and of that much is found.
+        assert!(pair.carried < body.len() * 9 / 10, "{unit}: {}", pair.carried);
+        assert!(pair.contexts <= 4, "what is tried at first, and one context");
+    }
+}
+
+#[test]
+fn the_split_of_a_half_that_turned_adds_up() {
+    let body = [xml(300_000), noise(900_000, 4)].concat();
+    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+    pair.sends(&body, 40_000, None);
+    let outcome = pair.outcome();
+    assert_eq!(outcome.body_bytes, body.len() as u64);
+    assert!(!outcome.turns.is_empty() && outcome.encoding != "identity");
+    let (error, split) = (outcome.actual.total_s() - outcome.expected.total_s(), &outcome.split);
+    let sum = split.encode_s + split.decode_s + split.network_s + split.size_s;
+    // Parts are rounded, the split is not.
+    let scale = outcome.expected.total_s() + outcome.actual.total_s();
+    assert!((error - sum).abs() < 1e-4 * scale, "{error} {sum}");
+}
+
+/// A mixture teaches of no encoding how it does on either part.
+#[test]
+fn a_half_that_turned_teaches_nothing_of_its_encoding() {
+    let expected = |pair: &Pair| {
+        let chosen = pair.facts.iter().rev().find_map(|fact| match fact {
+            Fact::Chosen { decision: Some(decision), .. } => Some(decision.expected.bytes),
+            _ => None,
+        });
+        chosen.expect("weighed") as f64
+    };
+    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+    let plain = xml(800_000);
+    let mixed = [xml(400_000), noise(400_000, 5)].concat();
+    (0..6).for_each(|_| pair.sends(&plain, 40_000, Some(plain.len())));
+    let before = expected(&pair);
+    for _ in 0..4 {
+        pair.sends(&mixed, 40_000, Some(mixed.len()));
+        assert!(!pair.turns().is_empty());
+    }
+    pair.sends(&plain, 40_000, Some(plain.len()));
+    let ratio = expected(&pair) / before;
+    assert!((0.8..1.25).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_fade_amid_a_body_makes_it_worth_coding() {
+    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+    let carrier = pair.carrier.unwrap();
+    let fast = Transport {
+        rtt: Duration::from_micros(20),
+        min_rtt: Duration::from_micros(20),
+        delivered_bytes_per_s: 20 << 30,
+        window_segments: 4000,
+        segment_bytes: 1448,
+        ..Transport::default()
+    };
+    pair.tell(GATEWAY, Input::Transport { carrier, transport: fast });
+    let body = xml(4 << 20);
+    let exchange = pair.begins(None, 0);
+    let (fair, faded) = body.split_at(1 << 20);
+    pair.hands_over(exchange, fair);
+    assert_eq!(pair.encoded, 0, "nothing gains on such a path");
+    for at in 1..=8 {
+        let slow = Transport {
+            rtt: ms(400 + u64::from(at)),
+            min_rtt: ms(20),
+            delivered_bytes_per_s: 30_000,
+            segments_out: 100 * at,
+            window_segments: 100,
+            ..fast
+        };
+        pair.tell(GATEWAY, Input::Transport { carrier, transport: slow });
+    }
+    pair.hands_over(exchange, faded);
+    pair.ends(exchange);
+    pair.check(&body);
+    assert_eq!(pair.turns().len(), 1, "{:?}", pair.turns());
+    assert!(pair.encoded > 2 << 20);
+}
+
+#[test]
+fn operators_who_fix_an_encoding_get_it_for_every_block() {
+    let body = [xml(300_000), noise(300_000, 6)].concat();
+    for name in ["zstd:3", "nam"] {
+        let mut pair = Pair::new(GATEWAY, Encoding::of(name).unwrap());
+        (0..3).for_each(|_| pair.sends(&body, 40_000, None));
+        pair.check(&body);
+        if name != "nam" {
+            assert_eq!(pair.encoded, 3 * body.len());
+        }
+        assert!(!pair.facts.iter().any(is_turned));
+    }
+}
+
+/// Whatever the body is made of and wherever the carrier breaks: all of it, or its beginning and a
+/// failure.
+#[test]
+fn bodies_of_all_sorts_come_whole_or_are_told_to_be_lost() {
+    let mut turned = 0;
+    for seed in 0..60_u64 {
+        let mut numbers = noise(64, seed + 100).into_iter().map(usize::from);
+        let mut number = || numbers.next().unwrap();
+        let parts = 1 + number() % 6;
+        let part = |at: usize, len| if at % 2 == 0 { xml(len) } else { noise(len, at as u64) };
+        let begins = number() % 2;
+        let body: Vec<u8> =
+            (0..parts).flat_map(|at| part(at + begins, 1000 + number() * 700)).collect();
+        let length = (number() % 2 == 0).then_some(body.len());
+        let piece_bytes = 500 + number() * 300;
+        let mut pair = Pair::new(number() % 2, Encoding::auto());
+        let cut = number() % 3 == 0;
+        if cut {
+            pair.left = 50 + number() * number() * 3;
+        }
+        pair.sends(&body, piece_bytes, length);
+        pair.pass(Duration::from_secs(300));
+        if cut && !pair.ended {
+            assert!(pair.failed, "seed {seed}: neither whole nor told");
+            assert!(body.starts_with(&pair.got), "seed {seed}");
+            assert!(pair.relays.iter().all(|relay| relay.load().codec_bytes == 0), "seed {seed}");
+            continue;
+        }
+        pair.check(&body);
+        turned += usize::from(pair.facts.iter().any(is_turned));
+    }
+    assert!(turned > 5, "{turned} turned");
+}
+
+/// The service makes a little, and waits: what it has made is there before it makes more, whatever
+/// the codec would like to keep back.
+#[test]
+fn what_is_made_so_far_arrives_before_more_is_made() {
+    let all = ["identity", "deflate:9", "zstd:19", "brotli:9", "xmill:5", "nam", "auto", "infoset"];
+    for name in all {
+        for from in [EDGE, GATEWAY] {
+            let service = usize::from(name == "infoset");
+            let mut encoding = Encoding::of(if service == 1 { "auto" } else { name }).unwrap();
+            encoding.allow_infoset();
+            let mut pair = Pair::new(from, encoding);
+            let body = xml(40_000);
+            let exchange = pair.begins(None, service);
+            for made in (4_000..=body.len()).step_by(4_000) {
+                pair.hands_over(exchange, &body[made - 4_000..made]);
+                // The pause after which a block closes, and no longer.
+                pair.pass(config::BLOCK_PAUSE);
+                assert_eq!(pair.got.len(), made, "{name}");
+                assert!(!pair.ended);
+                pair.pass(ms(3000));
+            }
+            pair.ends(exchange);
+            pair.check(&body);
+        }
+    }
+}
+
+/// A peer that codes every other block of many tiny ones: one context, and memory for one.
+#[test]
+fn blocks_coded_and_not_by_turns_take_one_context() {
+    let (mut relay, mut peer) = gateway();
+    let Frame::Head(head) = request_frame(5) else { unreachable!() };
+    let head = Frame::Head(stream::Head { codec: 2, window_log: 17, end: false, ..head });
+    peer.sends(&mut relay, ms(0), CARRIER, &[head]);
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    relay.handle_input(ms(1), Input::Credit { exchange, bytes: 1 << 40 });
+    drain(&mut relay);
+    let options = codec::Options { window_log: 17, ..codec::Options::of("zstd").unwrap() };
+    let mut encoder = options.encoder().unwrap();
+    let (mut began, mut got, mut most) = (0, 0, 0);
+    for at in 0..20_000 {
+        let (uncoded, mut bytes) = (at % 2 == 0, b"12345".to_vec());
+        if !uncoded {
+            bytes.clear();
+            encoder.encode(b"12345", false, &mut bytes).unwrap();
+        }
+        let (block_end, end, bytes) = (Some(5), false, bytes.into());
+        let data = Data { exchange: 5, block_end, uncoded, end, bytes };
+        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Frame::Data(data)]);
+        let mut todo = VecDeque::from(outputs);
+        while let Some(output) = todo.pop_front() {
+            match &output {
+                Output::Work(work) => {
+                    began += usize::from(work.first);
+                    let Work { exchange, direction, block, .. } = *work;
+                    let (result, cpu) = (Ok(Bytes::from_static(b"12345")), ms(0));
+                    let done = Input::Done { exchange, direction, block, result, cpu };
+                    relay.handle_input(ms(2), done);
+                    todo.extend(drain(&mut relay));
+                }
+                Output::Data { bytes, .. } => got += bytes.len(),
+                _ => {}
+            }
+            peer.takes(&[output]);
+        }
+        most = most.max(relay.load().codec_bytes);
+    }
+    assert_eq!((began, got), (1, 100_000));
+    let one = options.codec().unwrap().decoder_bytes(options);
+    assert_eq!(most, one);
+}
