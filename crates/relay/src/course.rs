@@ -29,7 +29,7 @@ const STRETCH_BYTES: usize = MAX_BLOCK_BYTES;
 /// Most turns of a half.
 const MOST_TURNS: usize = 6;
 /// Blocks are others than before if so many times as much or as little is left of them.
-const SHARE_DEPARTS: f64 = 1.25;
+const SHARE_DEPARTS: f64 = 1.05;
 /// The same for times: of the encoder for each byte, of the network for a block.
 const TIME_DEPARTS: f64 = 2.0;
 /// Blocks that the network carries in less go as they are without being looked at, which takes some
@@ -79,8 +79,10 @@ pub(crate) struct Course {
     arm: Arm,
     options: Options,
     stretch: Stretch,
-    /// At the last look that found something new.
+    /// At the last look.
     seen: Option<Seen>,
+    /// It found something new, of which there may be more to come: a stretch holds some of both.
+    moving: bool,
     turns: Vec<Turn>,
 }
 
@@ -88,8 +90,8 @@ impl Course {
     /// Of a half whose head names these options; none where its blocks belong together.
     pub(crate) fn new(arm: Arm, options: Options) -> Option<Self> {
         let together = options.wants_base() || options.is_infoset() || options.codec == 0;
-        let (stretch, seen, turns) = (Stretch::default(), None, Vec::new());
-        (!together).then_some(Self { arm, options, stretch, seen, turns })
+        let (stretch, seen, moving, turns) = (Stretch::default(), None, false, Vec::new());
+        (!together).then_some(Self { arm, options, stretch, seen, moving, turns })
     }
 
     /// What the head names.
@@ -132,11 +134,13 @@ impl Course {
         let bytes = plain as f64;
         let (share, encode_s) = (left / bytes, encode.as_secs_f64() / bytes);
         let now = Seen { share, encode_s, block_s };
-        if self.seen.is_some_and(|before| now.is_like(&before)) {
-            return None;
+        let is_new = !self.seen.is_some_and(|before| now.is_like(&before));
+        let looks = is_new || self.moving;
+        self.moving = is_new;
+        if looks {
+            self.seen = Some(now);
         }
-        self.seen = Some(now);
-        Some(now)
+        self.seen.filter(|_| looks)
     }
 }
 
@@ -205,13 +209,15 @@ impl Relay {
             return;
         }
         let choice = self.exchanges.get_mut(&id).and_then(|exchange| exchange.choice.as_mut());
-        let Some(course) = choice.and_then(|choice| choice.course.as_mut()) else { return };
+        let Some(choice) = choice else { return };
+        let head_share = choice.subject.head_share;
+        let Some(course) = choice.course.as_mut() else { return };
         course.note(plain, coded);
         let Some(seen) = course.departs(block_s) else { return };
         let (going, head_share) = match coded {
             Some(_) => {
                 let Seen { share, encode_s, .. } = seen;
-                (Going { arm: course.arm, share, encode_s }, share_left(plain))
+                (Going { arm: course.arm, share, encode_s }, head_share)
             }
             None if seen.share > INCOMPRESSIBLE_SHARE => return,
             None => (Going::PLAIN, seen.share),
