@@ -20,10 +20,10 @@ fn markup(random: &mut Random, bytes: usize) -> Vec<u8> {
     let mut text = String::new();
     while text.len() < bytes {
         let (at, price) = (random.below(1_000_000), random.below(100_000));
-        let _ = write!(
+        let _ = writeln!(
             text,
             "<item><id>{at:06}</id><name>Part number {at}</name><price unit=\"EUR\">{}.{:02}\
-             </price><stock>{}</stock></item>\n",
+             </price><stock>{}</stock></item>",
             price / 100,
             price % 100,
             random.below(500)
