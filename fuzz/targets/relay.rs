@@ -156,6 +156,7 @@ impl<'a> Life<'a> {
             max_exchanges: self.number(),
             codecs: CODECS.to_vec(),
             max_window_log: 20,
+            anew: true,
         };
         self.frame(&Frame::Hello(hello));
     }
@@ -206,9 +207,10 @@ impl<'a> Life<'a> {
             }
             2..=4 => {
                 let block_end = (kind % 12 != 2).then(|| self.number() * 16);
-                let uncoded = self.number().is_multiple_of(2);
+                let coding = self.number();
+                let (uncoded, anew) = (coding.is_multiple_of(2), coding % 8 == 7);
                 let end = end && block_end.is_some();
-                Frame::Data(Data { exchange, block_end, uncoded, end, bytes: self.bytes() })
+                Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes: self.bytes() })
             }
             5 => Frame::Credit(exchange, self.number() << 8),
             6 => Frame::Abort(Abort { exchange, code: self.number(), reason: "hostile".into() }),

@@ -96,6 +96,28 @@ impl Learned {
         }
     }
 
+    /// Puts what was seen of one coding in place of what was expected of it, and with it of the
+    /// others: the less one finds in blocks, the less all do, and a processor that is slow for one
+    /// is so for all.
+    fn as_seen(
+        &self,
+        candidates: &mut [Candidate],
+        rest: &Request<'_>,
+        expected: &Expected,
+        going: &Going,
+    ) {
+        let all = rest.subject.bytes;
+        let found = |share: f64| -share.clamp(1e-4, 0.999).ln();
+        let less = found(going.share) / found(expected.bytes / all);
+        let slower = going.encode_s * all / expected.encode_s;
+        for one in candidates.iter_mut().filter(|one| one.arm != Arm::IDENTITY) {
+            let share = (-less * found(one.expected.bytes / all)).exp();
+            one.expected.bytes = all * if one.arm == going.arm { going.share } else { share };
+            one.expected.encode_s *= slower;
+            one.network_s = self.network.seconds(rest.path, one.expected.bytes);
+        }
+    }
+
     fn remember(&mut self, class: u64, arm: Arm) {
         if self.last.len() >= MOST_CLASSES && !self.last.contains_key(&class) {
             self.last.pop_first();
@@ -187,11 +209,19 @@ impl Policy for Learned {
         let open = rest.open(self.models.arms());
         let mut candidates: Vec<_> =
             open.filter_map(|arm| self.candidate(subject, path, arm)).collect();
-        let now = candidates.iter_mut().find(|one| one.arm == going.arm)?;
-        now.expected.bytes = going.share * subject.bytes;
-        now.expected.encode_s = going.encode_s * subject.bytes;
-        now.network_s = self.network.seconds(path, now.expected.bytes);
+        let expected = candidates.iter().find(|one| one.arm == going.arm)?.expected;
+        if going.arm != Arm::IDENTITY {
+            self.as_seen(&mut candidates, rest, &expected, going);
+        }
         let feasible = objective.among(&candidates);
+        let cost = |one: &Candidate| feasible.cost(one);
+        let now = candidates.iter().find(|one| one.arm == going.arm).map(cost)?;
+        // From one coding to another there is a context to lose, and little is not known.
+        let is_worth = |one: &Candidate| {
+            let same = [Arm::IDENTITY, going.arm].contains(&one.arm);
+            same || going.arm == Arm::IDENTITY || cost(one) < (1.0 - MUCH) * now
+        };
+        candidates.retain(is_worth);
         let (best, reason) = Self::best(Some(going.arm), &candidates, feasible)?;
         (best.arm != going.arm).then_some((best.arm, reason))
     }

@@ -35,6 +35,7 @@ async fn carry(mut stream: TcpStream, answer: fn(u64) -> Vec<u8>) {
         max_exchanges: 100,
         codecs: vec![0, 1, 2],
         max_window_log: 20,
+        anew: true,
     });
     let mut out = Vec::new();
     hello.encode(&mut out);
@@ -65,7 +66,14 @@ fn head(exchange: u64, codec: u64, end: bool, fields: &[(&'static str, &'static 
 
 fn data(exchange: u64, decoded_len: u64, bytes: &[u8], end: bool) -> Frame {
     let bytes = Bytes::copy_from_slice(bytes);
-    Frame::Data(Data { exchange, block_end: Some(decoded_len), uncoded: false, end, bytes })
+    Frame::Data(Data {
+        exchange,
+        block_end: Some(decoded_len),
+        uncoded: false,
+        anew: false,
+        end,
+        bytes,
+    })
 }
 
 fn encoded(frames: &[Frame]) -> Vec<u8> {

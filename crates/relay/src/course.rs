@@ -1,8 +1,9 @@
 //! How a half goes on behind its first block: whether its blocks go through its codec is decided
 //! again at the ends of blocks, where what they leave, or the path, departs from what it was.
 //!
-//! A half names one codec and window in its head and keeps one context; each block goes through it
-//! or as it is. One that begins as it is and is long names a codec too, for what may come.
+//! A half names one codec and window in its head; each block goes through its context or as it is,
+//! and may begin a context anew, at another level. A half that begins as it is and is long names a
+//! codec too, for what may come.
 
 use std::time::Duration;
 
@@ -70,6 +71,14 @@ struct Turn {
     at_bytes: u64,
     options: Options,
     reason: &'static str,
+}
+
+/// What a context goes on in: only as it began, or also otherwise, in a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Context {
+    None,
+    Begun,
+    Renewable,
 }
 
 /// See the module.
@@ -242,11 +251,13 @@ impl Relay {
             return;
         }
         let subject = Subject { class: choice.subject.class, bytes, head_share };
-        let begun = exchange.outgoing.has_context();
-        let fits = if begun { Vec::new() } else { self.fits(exchange, &subject) };
-        // A context that has begun goes on as it began.
+        let context = self.context(exchange);
+        let fits = match context {
+            Context::Begun => Vec::new(),
+            Context::None | Context::Renewable => self.fits(exchange, &subject),
+        };
         let allowed = |arm: Arm| match fits.get(arm.0) {
-            _ if begun => arm == course.arm,
+            _ if context != Context::None && arm == course.arm => true,
             Some(Fit::Open { options, .. }) => options.codec == course.options.codec,
             _ => false,
         };
@@ -259,18 +270,31 @@ impl Relay {
         self.go_on_in(id, arm, fit, reason);
     }
 
+    /// The context that an outgoing half has.
+    fn context(&self, exchange: &Exchange) -> Context {
+        let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
+        let peer = carrier.and_then(|carrier| carrier.machine.peer());
+        match exchange.outgoing.has_context() {
+            false => Context::None,
+            true if peer.is_some_and(|hello| hello.anew) => Context::Renewable,
+            true => Context::Begun,
+        }
+    }
+
     /// The rest of a half goes so.
     fn go_on_in(&mut self, id: ExchangeId, arm: Arm, fit: Option<Fit>, reason: &'static str) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(choice) = exchange.choice.as_mut() else { return };
         let Some(course) = choice.course.as_mut() else { return };
         let mut reserved = None;
-        if arm != Arm::IDENTITY && !exchange.outgoing.has_context() {
+        let goes_on = exchange.outgoing.has_context() && arm == course.arm;
+        if arm != Arm::IDENTITY && !goes_on {
             let Some(Fit::Open { options, bytes }) = fit else { return };
             // The head has named a window already.
             let window_log = options.window_log.min(course.options.window_log);
             (course.arm, course.options) = (arm, Options { window_log, ..options });
             (choice.options, choice.fresh) = (course.options, true);
+            exchange.outgoing.begin_context();
             reserved = Some(bytes);
         }
         exchange.outgoing.uncoded = arm == Arm::IDENTITY;

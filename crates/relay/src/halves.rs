@@ -254,7 +254,7 @@ impl Relay {
                     options: exchange.incoming.options,
                     bytes: block.bytes,
                     decoded_len: block.decoded_len,
-                    first: number == 0,
+                    first: block.first,
                     last: block.last,
                     base: exchange.incoming.base.clone(),
                     vocabulary: exchange.incoming.vocabulary.clone(),

@@ -16,11 +16,17 @@ use crate::config::INITIAL_CREDIT_BYTES;
 /// An encoded block may be this much larger than a decoded one.
 const MAX_EXPANSION_BYTES: usize = 1024;
 
+/// Contexts in which the blocks of a half may be decoded, one behind the other: beginning one is
+/// work that a byte must not ask for.
+pub(crate) const MOST_CONTEXTS: usize = 16;
+
 /// A whole block as it came.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) bytes: Bytes,
     pub(crate) decoded_len: usize,
+    /// A context begins with it.
+    pub(crate) first: bool,
     /// The coding ends with it.
     pub(crate) last: bool,
     uncoded: bool,
@@ -44,6 +50,8 @@ pub(crate) struct Incoming {
     blocks: VecDeque<Block>,
     pub(crate) working: bool,
     pub(crate) next_block: u64,
+    /// Contexts that blocks began.
+    contexts: usize,
     decoded: VecDeque<Bytes>,
     /// What the delta is told by.
     pub(crate) base: Option<Arc<Kept>>,
@@ -76,6 +84,7 @@ impl Incoming {
             blocks: VecDeque::new(),
             working: false,
             next_block: 0,
+            contexts: 0,
             decoded: VecDeque::new(),
             base: None,
             vocabulary: None,
@@ -149,7 +158,8 @@ impl Incoming {
             return Err(corrupt(format!("a body of {len} bytes after one of {decoded_len}")));
         }
         let bytes = Bytes::copy_from_slice(&bytes);
-        self.blocks.push_back(Block { bytes, decoded_len, last: false, uncoded: true });
+        let (first, last, uncoded) = (false, false, true);
+        self.blocks.push_back(Block { bytes, decoded_len, first, last, uncoded });
         Ok(true)
     }
 
@@ -194,8 +204,13 @@ impl Incoming {
                 bytes.len()
             )));
         }
+        let first = !uncoded && (self.contexts == 0 || data.anew);
+        self.contexts += usize::from(first);
+        if self.contexts > MOST_CONTEXTS {
+            return Err(corrupt(format!("a body in over {MOST_CONTEXTS} contexts")));
+        }
         let last = data.end && !uncoded;
-        self.blocks.push_back(Block { bytes, decoded_len, last, uncoded });
+        self.blocks.push_back(Block { bytes, decoded_len, first, last, uncoded });
         if data.end {
             self.end(Vec::new());
         }

@@ -48,6 +48,8 @@ pub(crate) struct Outgoing {
     pub(crate) uncoded: bool,
     /// A block has gone through the codec: others may go through the same context.
     has_context: bool,
+    /// The next of these begins one anew.
+    anew: bool,
     open: BytesMut,
     had_body: bool,
     flush_at: Duration,
@@ -74,6 +76,7 @@ impl Outgoing {
             settled: false,
             uncoded: false,
             has_context: false,
+            anew: false,
             open: BytesMut::new(),
             had_body: false,
             flush_at: Duration::ZERO,
@@ -237,6 +240,11 @@ impl Outgoing {
         self.has_context
     }
 
+    /// The next block that goes through the codec begins a context, in place of one that there was.
+    pub(crate) fn begin_context(&mut self) {
+        self.anew = self.has_context;
+    }
+
     /// The codec is final, the head may go.
     pub(crate) fn settle(&mut self, options: codec::Options) {
         self.options = Some(options);
@@ -252,7 +260,8 @@ impl Outgoing {
         self.has_context |= coded;
         if decoded_len > 0 || end {
             let block_end = Some(decoded_len as u64);
-            self.blocks.push_back(Data { exchange: 0, block_end, uncoded: !coded, end, bytes });
+            let (uncoded, anew) = (!coded, coded && std::mem::take(&mut self.anew));
+            self.blocks.push_back(Data { exchange: 0, block_end, uncoded, anew, end, bytes });
         }
     }
 

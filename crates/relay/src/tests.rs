@@ -374,7 +374,14 @@ fn what_cannot_be_decoded_ends_the_exchange_and_not_the_carrier() {
     let head =
         stream::Head { exchange: number, codec: 2, window_log: 20, end: false, head: head.into() };
     let bytes = Bytes::from_static(b"not zstd");
-    let data = Data { exchange: number, block_end: Some(100), uncoded: false, end: true, bytes };
+    let data = Data {
+        exchange: number,
+        block_end: Some(100),
+        uncoded: false,
+        anew: false,
+        end: true,
+        bytes,
+    };
     let outputs = peer.sends(&mut relay, ms(5), CARRIER, &[Frame::Head(head), Frame::Data(data)]);
     let Some(Output::Work(work)) = outputs.iter().find(|o| matches!(o, Output::Work(_))) else {
         panic!("{outputs:?}");

@@ -496,6 +496,21 @@ fn the_rest_of_a_message_goes_by_what_was_seen_of_its_blocks() {
     assert_eq!(turn(&learned, 0.2, 2e6, Going::PLAIN), Some(Arm(1)));
 }
 
+/// From one coding to another: by the path, and not for blocks in which nobody finds anything.
+#[test]
+fn a_message_goes_on_in_another_coding_where_that_gains_much() {
+    let learned = Learned::new(Models::new(priors()));
+    let turn = |rate_bps: f64, share: f64| {
+        let (subject, path) = (xml(1e6), path(rate_bps, 1e-6));
+        let objective = Objective::Time;
+        let request = Request { subject: &subject, path: &path, objective, allowed: &|_| true };
+        let going = Going { arm: Arm(1), share, encode_s: 3.3e-9 };
+        learned.turn(&request, &going).map(|(arm, _)| arm)
+    };
+    assert_eq!([turn(100e6, 0.16), turn(9_600.0, 0.16)], [None, Some(Arm(2))]);
+    assert_eq!([turn(9_600.0, 0.95), turn(9_600.0, 0.999)], [None, Some(Arm::IDENTITY)]);
+}
+
 #[test]
 fn who_chooses_once_for_a_message_does_not_turn() {
     let (subject, path) = (xml(1e6), path(2e6, 0.05));

@@ -103,6 +103,7 @@ impl Machine {
             max_exchanges: config.max_exchanges,
             codecs: config.codecs.clone(),
             max_window_log: config.max_window_log,
+            anew: true,
         });
         let mut transmit = Vec::new();
         hello.encode(&mut transmit);

@@ -16,11 +16,12 @@
 //! | 0x0c | OUTCOME | exchange, state, status |
 //! | 0x0d | TRAILERS | exchange, field section; ends the half |
 //! | 0x10 + e | HEAD | exchange, codec, window unless identity, binary HTTP |
-//! | 0x20 + e + b + u | DATA | exchange, decoded length if b, piece of a block |
+//! | 0x20 + e + b + u + a | DATA | exchange, decoded length if b, piece of a block |
 //! | 0x40 and up | later versions' | skipped by a receiver that does not know them |
 //!
-//! Bits: e = 1, the half ends; b = 2, the block ends; u = 4, the block went uncoded. A parameter of
-//! HELLO is an id, a length and a value. A QUERY opens a flow that carries only the answer.
+//! Bits: e = 1, the half ends; b = 2, the block ends; u = 4, the block went uncoded;
+//! a = 8, the codec begins anew with it, if the parameter 5 of the receiver's HELLO says that it takes
+//! such. A parameter of HELLO is an id, a length and a value. A QUERY opens a flow that carries only the answer.
 //!
 //! Both sides send HELLO first and speak the greatest version both know. Unknown parameters are
 //! ignored, so old and new interoperate. DATA of an exchange stays within the credit its receiver

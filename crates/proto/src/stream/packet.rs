@@ -39,11 +39,13 @@ const DATA: u64 = 0x20;
 const END_BIT: u64 = 1;
 const BLOCK_END_BIT: u64 = 2;
 const UNCODED_BIT: u64 = 4;
+const ANEW_BIT: u64 = 8;
 
 const PARAM_CREDIT: u64 = 1;
 const PARAM_EXCHANGES: u64 = 2;
 const PARAM_CODECS: u64 = 3;
 const PARAM_WINDOW_LOG: u64 = 4;
+const PARAM_ANEW: u64 = 5;
 
 /// What each side says of itself first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub struct Hello {
     pub codecs: Vec<u64>,
     /// Greatest window this side will decode with, as a power of two.
     pub max_window_log: u8,
+    /// Blocks may begin a context anew ([`Data::anew`]).
+    pub anew: bool,
 }
 
 /// The head of a request or a response.
@@ -89,6 +93,9 @@ pub struct Data {
     pub block_end: Option<u64>,
     /// The block was not put through the exchange's codec.
     pub uncoded: bool,
+    /// The codec begins anew with the block: it knows nothing of those before. Only for peers that
+    /// take such ([`Hello::anew`]).
+    pub anew: bool,
     /// Last piece of the half; only with `block_end`.
     pub end: bool,
     /// The piece.
@@ -295,6 +302,9 @@ fn encode_hello(hello: &Hello, payload: &mut Vec<u8>) {
     parameter(PARAM_EXCHANGES, &[hello.max_exchanges]);
     parameter(PARAM_CODECS, &hello.codecs);
     parameter(PARAM_WINDOW_LOG, &[u64::from(hello.max_window_log)]);
+    if hello.anew {
+        parameter(PARAM_ANEW, &[]);
+    }
 }
 
 fn encode_head(head: &Head, payload: &mut Vec<u8>) -> u64 {
@@ -314,6 +324,7 @@ fn encode_data(data: &Data, payload: &mut Vec<u8>) -> u64 {
     DATA | if data.end { END_BIT } else { 0 }
         | if data.block_end.is_some() { BLOCK_END_BIT } else { 0 }
         | if data.uncoded { UNCODED_BIT } else { 0 }
+        | if data.anew { ANEW_BIT } else { 0 }
 }
 
 fn decode(kind: u64, payload: Bytes) -> Result<Frame, Error> {
@@ -352,7 +363,7 @@ fn decode(kind: u64, payload: Bytes) -> Result<Frame, Error> {
             return Ok(Frame::Trailers(exchange, bhttp::decode_fields(rest)?));
         }
         _ if kind & !END_BIT == HEAD => return decode_head(kind, &payload),
-        _ if kind & !7 == DATA => return decode_data(kind, &payload),
+        _ if kind & !15 == DATA => return decode_data(kind, &payload),
         value => return Err(Error::Peer { what: "unknown frame type", value }),
     };
     if rest.is_empty() {
@@ -375,6 +386,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
         max_exchanges: 0,
         codecs: Vec::new(),
         max_window_log: 0,
+        anew: false,
     };
     while !rest.is_empty() {
         let id = varint::decode(&mut rest, what)?;
@@ -395,6 +407,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
                 hello.max_window_log = u8::try_from(log)
                     .map_err(|_| Error::Peer { what: "a window is 2^0 to 2^255", value: log })?;
             }
+            PARAM_ANEW => hello.anew = true,
             _ => {}
         }
     }
@@ -418,6 +431,10 @@ fn decode_data(kind: u64, payload: &Bytes) -> Result<Frame, Error> {
     let (mut rest, what) = (&payload[..], "a DATA");
     let exchange = varint::decode(&mut rest, what)?;
     let (end, uncoded) = (kind & END_BIT != 0, kind & UNCODED_BIT != 0);
+    let anew = kind & ANEW_BIT != 0;
+    if anew && uncoded {
+        return Err(Error::Peer { what: "an uncoded DATA that begins a context", value: kind });
+    }
     let mut block_end = None;
     if kind & BLOCK_END_BIT != 0 {
         let value = varint::decode(&mut rest, what)?;
@@ -429,7 +446,8 @@ fn decode_data(kind: u64, payload: &Bytes) -> Result<Frame, Error> {
     } else if end {
         return Err(Error::Peer { what: "a DATA that ends a half must end a block", value: kind });
     }
-    Ok(Frame::Data(Data { exchange, block_end, uncoded, end, bytes: payload.slice_ref(rest) }))
+    let bytes = payload.slice_ref(rest);
+    Ok(Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes }))
 }
 
 fn checked_status(value: u64, least: u16, most: u16) -> Result<u16, Error> {

@@ -59,7 +59,14 @@ fn head(number: u64, end: bool) -> Frame {
 
 fn data(number: u64, len: usize, end: bool) -> Frame {
     let bytes = Bytes::from(vec![b'x'; len]);
-    Frame::Data(Data { exchange: number, block_end: Some(len as u64), uncoded: false, end, bytes })
+    Frame::Data(Data {
+        exchange: number,
+        block_end: Some(len as u64),
+        uncoded: false,
+        anew: false,
+        end,
+        bytes,
+    })
 }
 
 fn fault(outputs: &[Output]) -> &Error {
@@ -319,10 +326,11 @@ fn any_frame() -> impl Strategy<Value = Frame> {
             let window_log = if codec == 0 { 0 } else { 20 };
             Frame::Head(Head { exchange: n, codec, window_log, end, head: b })
         }),
-        (number, proptest::option::of(0..65_536_u64), any::<[bool; 2]>(), bytes).prop_map(
-            |(exchange, block_end, [uncoded, end], bytes)| {
+        (number, proptest::option::of(0..65_536_u64), any::<[bool; 3]>(), bytes).prop_map(
+            |(exchange, block_end, [uncoded, anew, end], bytes)| {
+                let anew = anew && !uncoded;
                 let end = end && block_end.is_some();
-                Frame::Data(Data { exchange, block_end, uncoded, end, bytes })
+                Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes })
             }
         ),
     ]
@@ -352,7 +360,7 @@ proptest! {
         let mut hello = Vec::new();
         Frame::Hello(Hello {
             version_min: 1, version_max: 1, instance: 1, initial_credit: 9,
-            max_exchanges: 9, codecs: vec![], max_window_log: 9,
+            max_exchanges: 9, codecs: vec![], max_window_log: 9, anew: true,
         }).encode(&mut hello);
         machine.handle_input(NOW, Input::Received(hello.into()));
         machine.handle_input(NOW, Input::Received(bytes.into()));

@@ -33,6 +33,9 @@ struct Pair {
     /// Whose body it is, and of which service.
     from: usize,
     service: usize,
+    knows_anew: bool,
+    /// Bytes that were encoded before the path faded.
+    before: usize,
     /// Bytes that the sender may hand over.
     allowed: usize,
     /// Bytes of the body that went through an encoder, and contexts that were begun.
@@ -48,6 +51,11 @@ struct Pair {
 
 impl Pair {
     fn new(from: usize, encoding: Encoding) -> Self {
+        Self::with(from, encoding, true)
+    }
+
+    /// The same with a receiver that may not know of contexts that begin anew.
+    fn with(from: usize, encoding: Encoding, knows_anew: bool) -> Self {
         let config = |role, instance| {
             let infoset = Vocabulary::new(None).ok().map(Arc::new);
             let objective = Objective::Bytes;
@@ -70,6 +78,8 @@ impl Pair {
             left: usize::MAX,
             from,
             service: 0,
+            knows_anew,
+            before: 0,
             allowed: 0,
             encoded: 0,
             contexts: 0,
@@ -153,6 +163,8 @@ impl Pair {
             bytes.truncate(self.left);
             self.left -= bytes.len();
             self.carried += bytes.len();
+        } else if !self.knows_anew {
+            bytes = without_anew(bytes);
         }
         self.todo.push_back((1 - end, Input::Received { carrier, bytes }));
         if self.left == 0 {
@@ -188,10 +200,12 @@ impl Pair {
                 .and_then(|mut encoder| encoder.encode(&work.bytes, work.last, &mut out)),
             _ => work.alone().map(|bytes| out.extend_from_slice(&bytes)),
         };
-        // 100 MB/s, and what a peer tells of decoding must have been possible.
+        // As is expected; but what a peer tells of decoding must have been possible.
+        let encode_s = decide::prior::of(&work.options.label())
+            .map_or(0.0, |prior| prior.encode.seconds(work.bytes.len() as f64));
         let cpu = match work.direction {
             WorkDirection::Decode => Duration::from_micros(1),
-            _ => Duration::from_nanos(10 * work.bytes.len() as u64),
+            _ => Duration::from_secs_f64(encode_s),
         };
         let Work { exchange, direction, block, .. } = *work;
         let result = result.map(|()| out.into());
@@ -275,6 +289,16 @@ impl Pair {
     fn turns(&self) -> &[Turn] {
         &self.outcome().turns
     }
+}
+
+/// What a peer of before sends: its HELLO knows less.
+fn without_anew(bytes: Bytes) -> Bytes {
+    let mut rest = bytes::BytesMut::from(&bytes[..]);
+    let Ok(Some(Frame::Hello(hello))) = Frame::take(&mut rest) else { return bytes };
+    let mut out = Vec::new();
+    Frame::Hello(stream::Hello { anew: false, ..hello }).encode(&mut out);
+    out.extend_from_slice(&rest);
+    out.into()
 }
 
 fn is_turned(fact: &Fact) -> bool {
@@ -406,24 +430,22 @@ fn a_half_that_turned_teaches_nothing_of_its_encoding() {
     assert!((0.5..2.0).contains(&ratio), "{outcome:?}");
 }
 
-#[test]
-fn a_fade_amid_a_body_makes_it_worth_coding() {
-    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+/// A body begins on a path of so many bytes a second, and the path fades.
+fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64) {
     let carrier = pair.carrier.unwrap();
     let fast = Transport {
         rtt: Duration::from_micros(20),
         min_rtt: Duration::from_micros(20),
-        delivered_bytes_per_s: 20 << 30,
+        delivered_bytes_per_s: bytes_per_s,
         window_segments: 4000,
         segment_bytes: 1448,
         ..Transport::default()
     };
     pair.tell(GATEWAY, Input::Transport { carrier, transport: fast });
-    let body = xml(4 << 20);
     let exchange = pair.begins(None);
     let (fair, faded) = body.split_at(1 << 20);
     pair.hands_over(exchange, fair);
-    assert_eq!(pair.encoded, 0, "nothing gains on such a path");
+    pair.before = pair.encoded;
     for at in 1..=8 {
         let slow = Transport {
             rtt: ms(400 + u64::from(at)),
@@ -437,9 +459,15 @@ fn a_fade_amid_a_body_makes_it_worth_coding() {
     }
     pair.hands_over(exchange, faded);
     pair.ends(exchange);
-    pair.check(&body);
-    assert_eq!(pair.turns().len(), 1, "{:?}", pair.turns());
-    assert!(pair.encoded > 2 << 20);
+    pair.check(body);
+}
+
+#[test]
+fn a_fade_amid_a_body_makes_it_worth_coding() {
+    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+    faded(&mut pair, &xml(4 << 20), 20 << 30);
+    assert_eq!(pair.before, 0, "nothing gains on such a path");
+    assert!(!pair.turns().is_empty() && pair.encoded > 2 << 20, "{:?}", pair.turns());
 }
 
 #[test]
@@ -518,6 +546,63 @@ fn what_is_made_so_far_arrives_before_more_is_made() {
     }
 }
 
+#[test]
+fn a_fade_amid_a_coded_body_makes_it_worth_coding_more() {
+    for anew in [true, false] {
+        let mut pair = Pair::with(GATEWAY, Encoding::auto(), anew);
+        faded(&mut pair, &xml(3 << 20), 40 << 20);
+        assert!(pair.before > 0, "it is coded from the beginning");
+        let [first, ..] = pair.turns() else {
+            assert!(!anew, "{:?}", pair.outcome());
+            continue;
+        };
+        assert!(anew && first.encoding != "identity", "{:?}", pair.outcome());
+        let codec = |label: &str| label.split(':').next().map(str::to_owned);
+        assert_eq!(codec(&first.encoding), codec(&pair.outcome().encoding));
+    }
+}
+
+/// A peer that begins contexts without end, and one whose body goes on in another.
+#[test]
+fn contexts_begin_anew_only_so_often() {
+    let block = || {
+        let mut bytes = Vec::new();
+        let options = codec::Options { window_log: 17, ..codec::Options::of("zstd").unwrap() };
+        options.encoder().unwrap().encode(b"12345", false, &mut bytes).unwrap();
+        bytes
+    };
+    let (mut relay, mut peer) = gateway();
+    let Frame::Head(head) = request_frame(5) else { unreachable!() };
+    let head = Frame::Head(stream::Head { codec: 2, window_log: 17, end: false, ..head });
+    peer.sends(&mut relay, ms(0), CARRIER, &[head]);
+    let (mut began, mut refused) = (0, None);
+    for at in 0..1000 {
+        let (block_end, end) = (Some(5), false);
+        let data =
+            Data { exchange: 5, block_end, uncoded: false, anew: true, end, bytes: block().into() };
+        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Frame::Data(data)]);
+        for output in &outputs {
+            assert!(!matches!(output, Output::Close { .. }), "only the exchange");
+            let Output::Work(work) = output else { continue };
+            began += usize::from(work.first);
+            let Work { exchange, direction, block, .. } = *work;
+            let (result, cpu) = (Ok(Bytes::from_static(b"12345")), ms(0));
+            relay.handle_input(ms(2), Input::Done { exchange, direction, block, result, cpu });
+        }
+        if outputs.iter().any(|output| matches!(output, Output::Abort { .. })) {
+            refused = Some(at);
+            break;
+        }
+        relay.handle_input(
+            ms(2),
+            Input::Credit { exchange: ExchangeId { instance: 1, number: 5 }, bytes: 10 },
+        );
+        peer.takes(&drain(&mut relay));
+    }
+    assert_eq!((began, refused), (incoming::MOST_CONTEXTS, Some(incoming::MOST_CONTEXTS)));
+    assert_eq!((relay.load().codec_bytes, relay.is_idle()), (0, true));
+}
+
 /// A peer that codes every other block of many tiny ones: one context, and memory for one.
 #[test]
 fn blocks_coded_and_not_by_turns_take_one_context() {
@@ -538,7 +623,7 @@ fn blocks_coded_and_not_by_turns_take_one_context() {
             encoder.encode(b"12345", false, &mut bytes).unwrap();
         }
         let (block_end, end, bytes) = (Some(5), false, bytes.into());
-        let data = Data { exchange: 5, block_end, uncoded, end, bytes };
+        let data = Data { exchange: 5, block_end, uncoded, anew: false, end, bytes };
         let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Frame::Data(data)]);
         let mut todo = VecDeque::from(outputs);
         while let Some(output) = todo.pop_front() {

@@ -240,6 +240,7 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
         exchange: 5,
         block_end: Some(len as u64),
         uncoded: false,
+        anew: false,
         end: true,
         bytes: coded.into(),
     };

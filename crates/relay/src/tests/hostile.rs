@@ -27,7 +27,7 @@ fn head_frame(number: u64, codec: u64, end: bool) -> Frame {
 fn block(number: u64, bytes: &'static [u8]) -> Data {
     let block_end = Some(bytes.len() as u64);
     let bytes = Bytes::from_static(bytes);
-    Data { exchange: number, block_end, uncoded: true, end: false, bytes }
+    Data { exchange: number, block_end, uncoded: true, anew: false, end: false, bytes }
 }
 
 fn abort_frame(exchange: u64, kind: CauseKind) -> Frame {

@@ -397,8 +397,14 @@ fn a_hostile_infoset_ends_its_exchange_alone() {
             let Frame::Head(mut head) = response_frame(number, false) else { unreachable!() };
             (head.codec, head.window_log) = (Options::EXI.codec, 15);
             let bytes = Bytes::copy_from_slice(coded);
-            let data =
-                Data { exchange: number, block_end: Some(100), uncoded: false, end: true, bytes };
+            let data = Data {
+                exchange: number,
+                block_end: Some(100),
+                uncoded: false,
+                anew: false,
+                end: true,
+                bytes,
+            };
             let frames = [Frame::Head(head), Frame::Data(data)];
             let mut outputs = peer.sends(&mut relay, ms(5), CARRIER, &frames);
             let work = outputs.iter().find_map(|output| match output {

@@ -277,7 +277,8 @@ fn the_halves_of_a_tunnel_end_apart() {
     assert!(!frames.iter().any(|frame| matches!(frame, Frame::Abort(_))), "{frames:?}");
     let bytes = Bytes::from_static(b"still here");
     let block_end = Some(bytes.len() as u64);
-    let data = Frame::Data(Data { exchange: 5, block_end, uncoded: true, end: true, bytes });
+    let data =
+        Frame::Data(Data { exchange: 5, block_end, uncoded: true, anew: false, end: true, bytes });
     let exchange = ExchangeId { instance: 1, number: 5 };
     relay.handle_input(ms(4), Input::Credit { exchange, bytes: 100 });
     let outputs = peer.sends(&mut relay, ms(5), CARRIER, &[data]);
@@ -290,7 +291,8 @@ fn a_tunnel_that_came_whole_is_passed_on_though_its_carrier_ends() {
     let (mut relay, mut peer) = gateway();
     let bytes = Bytes::from_static(b"the last words");
     let block_end = Some(bytes.len() as u64);
-    let data = Frame::Data(Data { exchange: 5, block_end, uncoded: true, end: true, bytes });
+    let data =
+        Frame::Data(Data { exchange: 5, block_end, uncoded: true, anew: false, end: true, bytes });
     peer.sends(&mut relay, ms(0), CARRIER, &[heads("CONNECT", &[], false), data]);
     answers(&mut relay, ms(3), b"bye");
     assert!(breaks(&mut relay, ms(4), CARRIER).is_empty());
@@ -306,7 +308,8 @@ fn who_reads_the_rest_of_a_tunnel_slowly_gets_all_of_it() {
     let to_be_read = || {
         let (mut relay, mut peer) = gateway();
         let bytes = Bytes::from(vec![7; 40]);
-        let data = Data { exchange: 5, block_end: Some(40), uncoded: true, end: true, bytes };
+        let data =
+            Data { exchange: 5, block_end: Some(40), uncoded: true, anew: false, end: true, bytes };
         let frames = [heads("CONNECT", &[], false), Frame::Data(data)];
         peer.sends(&mut relay, ms(0), CARRIER, &frames);
         answers(&mut relay, ms(3), b"bye");
