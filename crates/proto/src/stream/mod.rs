@@ -19,9 +19,9 @@
 //! | 0x20 + e + b + u + a | DATA | exchange, decoded length if b, piece of a block |
 //! | 0x40 and up | later versions' | skipped by a receiver that does not know them |
 //!
-//! Bits: e = 1, the half ends; b = 2, the block ends; u = 4, the block went uncoded;
-//! a = 8, the codec begins anew with it, if the parameter 5 of the receiver's HELLO says that it takes
-//! such. A parameter of HELLO is an id, a length and a value. A QUERY opens a flow that carries only the answer.
+//! Bits: e = 1, the half ends; b = 2, the block ends; u = 4, the block went uncoded; a = 8, the
+//! codec begins anew with the block: only if the receiver's HELLO has the parameter 5. A parameter
+//! of HELLO is an id, a length and a value. A QUERY opens a flow that carries only the answer.
 //!
 //! Both sides send HELLO first and speak the greatest version both know. Unknown parameters are
 //! ignored, so old and new interoperate. DATA of an exchange stays within the credit its receiver

@@ -384,7 +384,7 @@ fn where_nothing_changes_nothing_turns() {
 fn what_changes_to_and_fro_turns_only_so_often() {
     for unit in [8_000, 64 << 10, 100_000, 300_000, 1 << 20] {
         let units = (6 << 20) / unit;
-        let of = |at: usize| if at % 2 == 0 { xml(unit) } else { noise(unit, at as u64) };
+        let of = |at: usize| if at.is_multiple_of(2) { xml(unit) } else { noise(unit, at as u64) };
         let body: Vec<u8> = (0..units).flat_map(of).collect();
         let mut pair = Pair::new(GATEWAY, Encoding::auto());
         pair.sends(&body, 30_000, None);
@@ -493,7 +493,8 @@ fn bodies_of_all_sorts_come_whole_or_are_told_to_be_lost() {
         let mut numbers = noise(64, seed + 100).into_iter().map(usize::from);
         let mut number = || numbers.next().unwrap();
         let parts = 1 + number() % 6;
-        let part = |at: usize, len| if at % 2 == 0 { xml(len) } else { noise(len, at as u64) };
+        let part =
+            |at: usize, len| if at.is_multiple_of(2) { xml(len) } else { noise(len, at as u64) };
         let begins = number() % 2;
         let body: Vec<u8> =
             (0..parts).flat_map(|at| part(at + begins, 1000 + number() * 700)).collect();
