@@ -17,6 +17,8 @@ const BELIEVED_ROUND_TRIPS: usize = 3;
 const LOSS_FORGETTING: f64 = 0.998;
 /// Loss before anything is known: one packet in a thousand, with the weight of few.
 const LOSS_PRIOR: (f64, f64) = (0.02, 20.0);
+/// Loss up to here is none that anybody has seen.
+pub(crate) const UNSEEN_LOSS: f64 = LOSS_PRIOR.0 / LOSS_PRIOR.1;
 /// A rate this many times off, twice in the same direction, is another link.
 const JUMP: f64 = 1.6;
 /// Share of a new rate that enters the mean of logarithms.

@@ -2,6 +2,7 @@
 //! there was loss before, the least sum of three times, and nothing below a packet.
 
 use crate::arm::Arm;
+use crate::estimate::UNSEEN_LOSS;
 use crate::models::{Expected, Seen};
 use crate::network::{NetworkModel, NoLoss, Path, Pftk};
 use crate::policy::{Candidate, Decision, Objective, Observation, Policy, Request};
@@ -39,11 +40,14 @@ impl Nam {
     }
 
     /// Seconds on the network: the model without loss where none was seen or the message is a few
-    /// packets, PFTK else (NAM §2.2, its hybrid).
+    /// packets, PFTK else (NAM §2.2, its hybrid). Its round trip is that of a full packet, which on
+    /// slow links is longer than the path's own.
     #[must_use]
     pub fn network_s(path: &Path, bytes: f64) -> f64 {
         let few = 3.0 * path.segment_bytes;
-        if path.loss <= 0.0 || bytes <= few {
+        let sending_s = 8.0 * (path.segment_bytes + path.header_bytes) / path.rate_bps;
+        let path = &Path { rtt_s: path.rtt_s + sending_s, ..*path };
+        if path.loss <= UNSEEN_LOSS || bytes <= few {
             NoLoss.seconds(path, bytes)
         } else {
             Pftk.seconds(path, bytes)

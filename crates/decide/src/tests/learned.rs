@@ -1,10 +1,13 @@
+use std::time::Duration;
+
 use crate::Arm;
 use crate::arm::{Prior, Speed};
+use crate::estimate::Estimate;
 use crate::fixed::Fixed;
 use crate::learned::Learned;
 use crate::models::{Models, Seen, Subject};
 use crate::nam::Nam;
-use crate::network::Path;
+use crate::network::{NetworkModel, Path, Pftk, RateAware};
 use crate::outcome::{Parts, Split};
 use crate::policy::{Decision, Going, Objective, Observation, Policy, Request};
 
@@ -174,7 +177,6 @@ fn encodings_that_nobody_sends_take_a_tenth_of_the_time_at_most() {
 
 #[test]
 fn the_network_is_learned_and_forgotten_when_the_path_changes() {
-    use crate::network::{NetworkModel, RateAware};
     let mut learned = Learned::new(Models::new(priors()));
     let path = path(2e6, 0.2);
     for bytes in [2e3, 2e4, 2e5, 2e3, 2e4, 2e5, 2e3, 2e4, 2e5] {
@@ -302,6 +304,18 @@ fn nam_leaves_a_packet_alone_and_takes_what_it_has_seen_to_pay() {
 }
 
 #[test]
+fn nam_counts_rounds_of_full_packets_until_something_is_lost() {
+    let estimate = Estimate::new(2e6, Duration::from_millis(10), None);
+    let path = Path { most_window: 44.0, ..estimate.path() };
+    // 14 packets are four rounds, and a full one is on the link for 6 ms.
+    let seconds = Nam::network_s(&path, 20_000.0);
+    assert!((seconds - 4.0 * 0.016).abs() < 1e-9, "{seconds}");
+    let lossy = Path { loss: 0.01, ..path };
+    let round = Path { rtt_s: 0.016, ..lossy };
+    assert_eq!(Nam::network_s(&lossy, 20_000.0), Pftk.seconds(&round, 20_000.0));
+}
+
+#[test]
 fn the_four_parts_of_an_error_add_up_to_it() {
     let expected = Parts { encode_s: 0.1, network_s: 1.0, decode_s: 0.05, bytes: 1000.0 };
     let actual = Parts { encode_s: 0.15, network_s: 1.7, decode_s: 0.04, bytes: 1500.0 };
@@ -359,7 +373,6 @@ fn what_one_arm_showed_of_a_class_is_expected_of_those_that_nobody_tried() {
 
 #[test]
 fn what_short_messages_teach_of_waiting_is_not_held_against_long_ones() {
-    use crate::network::{NetworkModel, RateAware};
     let mut learned = Learned::new(Models::new(priors()));
     let path = path(100e6, 0.1);
     for _ in 0..20 {
