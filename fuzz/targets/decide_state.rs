@@ -17,6 +17,7 @@ fn path() -> Path {
     let nothing = f64::NAN;
     Path {
         rate_bps: 2e6,
+        measured: true,
         rtt_s: 0.1,
         loss: 0.01,
         segment_bytes: nothing,

@@ -216,6 +216,7 @@ impl Estimate {
         };
         Path {
             rate_bps: self.rate_bps().value,
+            measured: self.rate_weight > 0.0,
             rtt_s: self.rtt_s().value,
             loss: self.loss().value,
             segment_bytes: or(last.segment_bytes, 1448.0),

@@ -236,7 +236,7 @@ impl Policy for Learned {
             Observation::Network { path, bytes, seconds } => {
                 self.network.observe(path, bytes, seconds);
             }
-            Observation::PathChanged => self.network.doubt(),
+            Observation::PathChanged => self.network.forget(),
             Observation::Speed { arm, encode, decode } => {
                 self.models.calibrate(arm, encode, decode);
             }

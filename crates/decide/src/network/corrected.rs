@@ -20,11 +20,14 @@ const MOST_RATIO: f64 = 8.0;
 #[derive(Clone, Debug)]
 pub struct Corrected {
     factors: Recursive<2>,
+    /// Where nobody has measured the path: what is wrong then is mostly what was expected of it.
+    unmeasured: Recursive<2>,
 }
 
 impl Default for Corrected {
     fn default() -> Self {
-        Self { factors: Recursive::new([1.0; 2], SPREAD, DEVIATION, FORGETTING) }
+        let fresh = Recursive::new([1.0; 2], SPREAD, DEVIATION, FORGETTING);
+        Self { factors: fresh.clone(), unmeasured: fresh }
     }
 }
 
@@ -36,25 +39,29 @@ impl Corrected {
         let ratio = seconds / all;
         if ratio.is_finite() && ratio > 0.0 {
             let ratio = ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO);
-            self.factors.observe(&[waiting / all, sending / all], ratio);
+            let factors = if path.measured { &mut self.factors } else { &mut self.unmeasured };
+            factors.observe(&[waiting / all, sending / all], ratio);
         }
     }
 
-    /// The path turned out to be another: what was learned counts for little.
-    pub fn doubt(&mut self) {
-        self.factors.doubt(1.0);
+    /// The path turned out to be another: what was learned of the one before, and of messages that
+    /// went before that was noticed, says nothing of it.
+    pub fn forget(&mut self) {
+        *self = Self::default();
     }
 }
 
 impl NetworkModel for Corrected {
     fn seconds(&self, path: &Path, bytes: f64) -> f64 {
         let (waiting, sending) = RateAware::parts(path, bytes);
+        let factors = if path.measured { &self.factors } else { &self.unmeasured };
         let [of_waiting, of_sending] =
-            self.factors.coefficients().map(|factor| factor.clamp(1.0 / MOST_RATIO, MOST_RATIO));
+            factors.coefficients().map(|factor| factor.clamp(1.0 / MOST_RATIO, MOST_RATIO));
         of_waiting * waiting + of_sending * sending
     }
 }
 
+/// What was learned of no measured path is not kept.
 impl State for Corrected {
     fn write(&self, to: &mut Writer<'_>) {
         self.factors.write(to);

@@ -20,6 +20,8 @@ pub use rate_aware::RateAware;
 pub struct Path {
     /// Bit/s of the narrowest link.
     pub rate_bps: f64,
+    /// Whether anybody has measured that: else it is what to expect of any link.
+    pub measured: bool,
     /// Round trip without queueing, in seconds.
     pub rtt_s: f64,
     /// Share of packets lost, 0 to 1.
@@ -52,6 +54,7 @@ impl Path {
         };
         Self {
             rate_bps: within(self.rate_bps, 10.0, 1e12, 1e12),
+            measured: self.measured,
             rtt_s: within(self.rtt_s, 1e-6, 600.0, 1.0),
             loss: within(self.loss, 0.0, 0.9, 0.0),
             segment_bytes: within(self.segment_bytes, 64.0, 65_536.0, 1448.0),

@@ -3,6 +3,7 @@ use super::*;
 fn path(rate_bps: f64, rtt_s: f64, loss: f64) -> Path {
     Path {
         rate_bps,
+        measured: true,
         rtt_s,
         loss,
         segment_bytes: 1448.0,

@@ -115,16 +115,6 @@ impl<const N: usize> Recursive<N> {
         }
     }
 
-    /// Expects the coefficients to have moved: they are as unsure as at the start, in proportion
-    /// `share` of that.
-    pub fn doubt(&mut self, share: f64) {
-        let most = self.trace * share / f64::from(u32::try_from(N).unwrap_or(u32::MAX).max(1));
-        for at in 0..N {
-            self.covariance[at][at] = self.covariance[at][at].max(most);
-        }
-        self.weight *= 1.0 - share.clamp(0.0, 1.0);
-    }
-
     fn times(&self, features: &[f64; N]) -> [f64; N] {
         let mut product = [0.0; N];
         for (entry, row) in product.iter_mut().zip(&self.covariance) {
@@ -159,8 +149,7 @@ impl<const N: usize> State for Recursive<N> {
         for figure in &mut self.coefficients {
             *figure = from.f64("a coefficient", -MOST_FIGURE..=MOST_FIGURE)?;
         }
-        // Doubt may double it for a while.
-        let most = 2.0 * self.trace;
+        let most = (1.0 + ROUNDING) * self.trace;
         for row in 0..N {
             for column in row..N {
                 let least = if row == column { 0.0 } else { -most };

@@ -37,22 +37,11 @@ fn one_stall_does_not_undo_what_was_learned() {
 }
 
 #[test]
-fn it_follows_what_moved_and_sooner_when_told_to_doubt() {
-    let steps = |doubted: bool| {
-        let mut mean = Recursive::new([0.0], [3.0], 1.0, 0.99);
-        (0..500).for_each(|at| mean.observe(&[1.0], 0.2 * scatter(at)));
-        if doubted {
-            mean.doubt(1.0);
-        }
-        (0..1000)
-            .position(|_| {
-                mean.observe(&[1.0], 1.5);
-                (mean.predict(&[1.0]).mean - 1.5).abs() < 0.15
-            })
-            .unwrap_or(usize::MAX)
-    };
-    assert!(steps(true) <= 3, "{}", steps(true));
-    assert!(steps(false) < 500, "{}", steps(false));
+fn it_follows_what_moved() {
+    let mut mean = Recursive::new([0.0], [3.0], 1.0, 0.99);
+    (0..500).for_each(|at| mean.observe(&[1.0], 0.2 * scatter(at)));
+    (0..500).for_each(|_| mean.observe(&[1.0], 1.5));
+    assert!((mean.predict(&[1.0]).mean - 1.5).abs() < 0.15, "{:?}", mean.predict(&[1.0]));
 }
 
 #[test]

@@ -29,13 +29,14 @@ fn counters(rtt_ms: u64, segments_out: u32, retransmitted: u32) -> Transport {
 #[test]
 fn a_train_tells_the_rate_and_a_short_or_broken_one_does_not() {
     let mut estimate = fresh();
-    assert_eq!(estimate.rate_bps().weight, 0.0);
+    assert!(estimate.rate_bps().weight == 0.0 && !estimate.path().measured);
     estimate.receipt(&train(9600.0, 2));
     estimate.receipt(&Receipt { unbroken: false, ..train(9600.0, 40) });
     assert_eq!(estimate.rate_bps().weight, 0.0);
     estimate.receipt(&train(250_000.0, 20));
     let found = estimate.rate_bps();
     assert!((found.value / 250_000.0 - 1.0).abs() < 0.01 && found.weight == 1.0, "{found:?}");
+    assert!(estimate.path().measured);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::policy::{Decision, Going, Objective, Observation, Policy, Request};
 fn path(rate_bps: f64, rtt_s: f64) -> Path {
     Path {
         rate_bps,
+        measured: true,
         rtt_s,
         loss: 0.0,
         segment_bytes: 1448.0,
@@ -186,12 +187,29 @@ fn the_network_is_learned_and_forgotten_when_the_path_changes() {
         |learned: &Learned| learned.network().seconds(&path, 2e4) / RateAware.seconds(&path, 2e4);
     assert!((ratio(&learned) - 2.0).abs() < 0.15, "{}", ratio(&learned));
     learned.observe(&Observation::PathChanged);
+    assert!((ratio(&learned) - 1.0).abs() < 1e-9, "{}", ratio(&learned));
     took(&mut learned, &path, 2e4, RateAware.seconds(&path, 2e4));
     took(&mut learned, &path, 2e4, RateAware.seconds(&path, 2e4));
     assert!((ratio(&learned) - 1.0).abs() < 0.2, "{}", ratio(&learned));
     took(&mut learned, &path, 2e4, f64::NAN);
     took(&mut learned, &path, 0.0, 0.0);
     assert!(ratio(&learned).is_finite());
+}
+
+/// The first message of a link: that a link was expected to be fast is no news of what messages
+/// wait for.
+#[test]
+fn what_went_before_a_path_was_measured_is_not_held_against_it() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let slow = path(56e3, 0.15);
+    let guess = Path { rate_bps: 1e6, measured: false, ..slow };
+    (0..3).for_each(|_| took(&mut learned, &guess, 2e3, RateAware.seconds(&slow, 2e3)));
+    let guessed = learned.network().seconds(&guess, 2e3) / RateAware.seconds(&slow, 2e3);
+    assert!((guessed - 1.0).abs() < 0.05, "as long as it is all there is: {guessed}");
+    for bytes in [1e3, 2e3, 1e5] {
+        let expected = RateAware.seconds(&slow, bytes);
+        assert_eq!(learned.network().seconds(&slow, bytes), expected, "{bytes}");
+    }
 }
 
 #[test]

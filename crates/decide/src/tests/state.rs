@@ -28,6 +28,7 @@ fn fresh() -> Learned {
 fn path() -> Path {
     Path {
         rate_bps: 2e6,
+        measured: true,
         rtt_s: 0.1,
         loss: 0.0,
         segment_bytes: 1448.0,
