@@ -312,11 +312,12 @@ impl Estimate {
     /// Takes what the peer tells of a message.
     pub fn receipt(&mut self, receipt: &Receipt) {
         let path = self.path();
-        let packet = path.segment_bytes + path.header_bytes;
         let packets = (receipt.bytes as f64 / path.segment_bytes).ceil();
+        // The last may be short.
+        let wire = receipt.bytes as f64 + packets * path.header_bytes;
         let seconds = receipt.spread.as_secs_f64();
         if receipt.unbroken && packets >= SHORTEST_TRAIN_PACKETS && seconds > 0.0 {
-            self.exactly(8.0 * packets * packet / seconds);
+            self.exactly(8.0 * wire / seconds);
         }
     }
 

@@ -40,6 +40,16 @@ fn a_train_tells_the_rate_and_a_short_or_broken_one_does_not() {
 }
 
 #[test]
+fn a_last_packet_that_is_short_is_not_taken_for_a_full_one() {
+    let mut estimate = fresh();
+    let bytes = 4 * 1448 + 100;
+    let spread = Duration::from_secs_f64(8.0 * (bytes + 5 * 52) as f64 / 250e3);
+    estimate.receipt(&Receipt { bytes, spread, unbroken: true });
+    let found = estimate.rate_bps().value;
+    assert!((found / 250e3 - 1.0).abs() < 0.01, "{found}");
+}
+
+#[test]
 fn a_disturbed_train_moves_little_and_a_new_link_is_noticed_with_the_second() {
     let mut estimate = fresh();
     (0..20).for_each(|_| estimate.receipt(&train(2e6, 20)));
