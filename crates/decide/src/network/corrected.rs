@@ -1,6 +1,8 @@
 //! The model that knows the rate, corrected by what messages really took.
 
+use super::lengths::{Lengths, Place};
 use super::{NetworkModel, Path, RateAware};
+use crate::estimate::UNSEEN_LOSS;
 use crate::regression::Recursive;
 use crate::state::{Error, Reader, State, Writer};
 
@@ -13,21 +15,23 @@ const SPREAD: [f64; 2] = [0.4, 0.2];
 const DEVIATION: f64 = 0.15;
 /// A part is taken for at most so many times what the model says, and at least for the inverse:
 /// outages are not what the network takes.
-const MOST_RATIO: f64 = 8.0;
+pub(super) const MOST_RATIO: f64 = 8.0;
 
 /// [`RateAware`] with a learned factor for each of its two parts, so that what short messages teach
-/// of waiting is not held against long ones, whose time is sending.
+/// of waiting is not held against long ones, whose time is sending. Where packets are lost and the
+/// same length takes as long each time, lengths have their own besides.
 #[derive(Clone, Debug)]
 pub struct Corrected {
     factors: Recursive<2>,
     /// Where nobody has measured the path: what is wrong then is mostly what was expected of it.
     unmeasured: Recursive<2>,
+    lengths: Lengths,
 }
 
 impl Default for Corrected {
     fn default() -> Self {
         let fresh = Recursive::new([1.0; 2], SPREAD, DEVIATION, FORGETTING);
-        Self { factors: fresh.clone(), unmeasured: fresh }
+        Self { factors: fresh.clone(), unmeasured: fresh, lengths: Lengths::new(SPREAD) }
     }
 }
 
@@ -41,6 +45,9 @@ impl Corrected {
             let ratio = ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO);
             let factors = if path.measured { &mut self.factors } else { &mut self.unmeasured };
             factors.observe(&[waiting / all, sending / all], ratio);
+            if path.measured {
+                self.lengths.observe(Place::new(path, bytes), waiting / all, ratio);
+            }
         }
     }
 
@@ -54,6 +61,12 @@ impl Corrected {
 impl NetworkModel for Corrected {
     fn seconds(&self, path: &Path, bytes: f64) -> f64 {
         let (waiting, sending) = RateAware::parts(path, bytes);
+        let all = waiting + sending;
+        let overflows = path.measured && path.loss > UNSEEN_LOSS;
+        let own = overflows.then(|| self.lengths.ratio(&Place::new(path, bytes), waiting / all));
+        if let Some(ratio) = own.flatten() {
+            return ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO) * all;
+        }
         let factors = if path.measured { &self.factors } else { &self.unmeasured };
         let [of_waiting, of_sending] =
             factors.coefficients().map(|factor| factor.clamp(1.0 / MOST_RATIO, MOST_RATIO));
@@ -65,9 +78,11 @@ impl NetworkModel for Corrected {
 impl State for Corrected {
     fn write(&self, to: &mut Writer<'_>) {
         self.factors.write(to);
+        self.lengths.write(to);
     }
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
-        self.factors.read(from)
+        self.factors.read(from)?;
+        self.lengths.read(from)
     }
 }

@@ -4,6 +4,7 @@
 //! can be put together freely. Times are in seconds.
 
 mod corrected;
+mod lengths;
 mod no_loss;
 mod pftk;
 mod rate_aware;

@@ -93,3 +93,42 @@ fn more_bytes_never_take_less_time_and_absurd_paths_stay_finite() {
         }
     }
 }
+
+/// A queue that overflows: from 16 kB on, a packet waits for a timeout.
+#[test]
+fn what_a_length_takes_each_time_is_not_held_against_others() {
+    let (mut corrected, path) = (Corrected::default(), path(56e3, 0.15, 0.01));
+    let ratio = |corrected: &Corrected, bytes: f64| {
+        corrected.seconds(&path, bytes) / RateAware.seconds(&path, bytes)
+    };
+    let take = |corrected: &mut Corrected, bytes: f64, ratio: f64| {
+        corrected.observe(&path, bytes, ratio * RateAware.seconds(&path, bytes));
+    };
+    for _ in 0..4 {
+        [24e3, 20e3, 16e3].into_iter().for_each(|bytes| take(&mut corrected, bytes, 1.6));
+    }
+    assert!((ratio(&corrected, 20e3) - 1.6).abs() < 0.05, "{}", ratio(&corrected, 20e3));
+    assert!(ratio(&corrected, 10e3) < 1.4, "{}", ratio(&corrected, 10e3));
+    (0..2).for_each(|_| take(&mut corrected, 10e3, 1.0));
+    assert!((ratio(&corrected, 10e3) - 1.0).abs() < 0.05, "{}", ratio(&corrected, 10e3));
+    assert!((ratio(&corrected, 20e3) - 1.6).abs() < 0.05, "{}", ratio(&corrected, 20e3));
+    // Fewer at once may find room.
+    let few = Path { start_window: 4.0, ..path };
+    assert!(corrected.seconds(&few, 20e3) < 1.4 * RateAware.seconds(&few, 20e3));
+    // Another path has another queue.
+    corrected.forget();
+    (0..6).for_each(|_| take(&mut corrected, 20e3, 1.0));
+    assert!((ratio(&corrected, 20e3) - 1.0).abs() < 0.1, "{}", ratio(&corrected, 20e3));
+}
+
+#[test]
+fn where_chance_decides_no_length_has_its_own() {
+    let (mut corrected, path) = (Corrected::default(), path(56e3, 1e-3, 0.2));
+    for at in 0..20 {
+        let taken = [(20e3, 1.0), (10e3, 0.8), (20e3, 4.0), (10e3, 0.8)];
+        let (bytes, ratio) = taken[at % 4];
+        corrected.observe(&path, bytes, ratio * RateAware.seconds(&path, bytes));
+    }
+    let ratio = |bytes: f64| corrected.seconds(&path, bytes) / RateAware.seconds(&path, bytes);
+    assert!((ratio(20e3) / ratio(10e3) - 1.0).abs() < 0.1, "{} {}", ratio(20e3), ratio(10e3));
+}
