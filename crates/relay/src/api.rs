@@ -312,6 +312,28 @@ pub struct Work {
 }
 
 impl Work {
+    /// What [`Work::alone`] does, for which there is no context.
+    pub(crate) fn of_one_block(
+        exchange: ExchangeId,
+        direction: WorkDirection,
+        block: u64,
+        bytes: Bytes,
+        base: Option<Arc<Kept>>,
+    ) -> Self {
+        Self {
+            exchange,
+            direction,
+            block,
+            options: codec::Options::IDENTITY,
+            decoded_len: bytes.len(),
+            bytes,
+            first: true,
+            last: true,
+            base,
+            vocabulary: None,
+        }
+    }
+
     /// A context to encode with.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use codec::Options;
 use codec::dictionary::{Kept, distilled, join};
 use proto::stream::Keeping;
 use record::event::Fact;
@@ -240,19 +239,10 @@ impl Relay {
         bytes: Bytes,
         base: Option<Arc<Kept>>,
     ) {
-        self.outputs.push_back(Output::Work(Work {
-            // Of no exchange: their numbers begin with 1.
-            exchange: ExchangeId { instance: self.config.instance, number: 0 },
-            direction,
-            block,
-            options: Options::IDENTITY,
-            decoded_len: bytes.len(),
-            bytes,
-            first: true,
-            last: true,
-            base,
-            vocabulary: None,
-        }));
+        // Of no exchange: their numbers begin with 1.
+        let exchange = ExchangeId { instance: self.config.instance, number: 0 };
+        let work = Work::of_one_block(exchange, direction, block, bytes, base);
+        self.outputs.push_back(Output::Work(work));
     }
 
     /// A dictionary was made, or would not pay.

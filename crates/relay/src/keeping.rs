@@ -354,18 +354,8 @@ impl Relay {
         self.keeps.next += 1;
         let block = self.keeps.next;
         self.keeps.open.insert(block, keep);
-        self.outputs.push_back(Output::Work(Work {
-            exchange,
-            direction: WorkDirection::Keep,
-            block,
-            options: Options::IDENTITY,
-            decoded_len: bytes.len(),
-            bytes,
-            first: true,
-            last: true,
-            base: None,
-            vocabulary: None,
-        }));
+        let work = Work::of_one_block(exchange, WorkDirection::Keep, block, bytes, None);
+        self.outputs.push_back(Output::Work(work));
         true
     }
 
