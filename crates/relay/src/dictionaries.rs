@@ -45,6 +45,9 @@ const MOST_UNPACKING: u8 = 2;
 const BUDGET_SHARE: f64 = 0.05;
 /// How often it is looked whether the carrier is idle.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long an offer or a parcel waits for the peer's word before another dictionary goes: what the
+/// peer has in its queue by then takes a while on a slow link.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 /// Longest piece that goes at a time, and what a budget may save up.
 const PART_BYTES: f64 = 1024.0;
 /// A shorter piece is not worth its headers.
@@ -92,11 +95,14 @@ pub(crate) struct Dictionaries {
 /// Where a dictionary stands with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    Offered,
+    /// When it was.
+    Offered(Duration),
     /// So much of its parcel has gone.
     Wanted(usize),
-    /// All of it has.
-    Sent,
+    /// All of it has, at that time.
+    Sent(Duration),
+    /// The peer said nothing in [`ANSWER_PATIENCE`]. It may still.
+    Silent,
     Held,
 }
 
@@ -273,27 +279,29 @@ impl Relay {
         here.into_iter().for_each(|carrier| self.greet_shelf(now, carrier));
     }
 
-    /// Looks in a while whether a dictionary can go.
-    pub(crate) fn offer_soon(&mut self, now: Duration, carrier: CarrierId) {
-        if !self.timers.is_set(Key::Shelf(carrier)) {
-            self.timers.set(Key::Shelf(carrier), Some(now + PAUSE));
-        }
-    }
-
-    /// Dictionaries there are, and perhaps some for the peer.
+    /// Dictionaries there are, and perhaps some for the peer: it is looked in a while.
     pub(crate) fn greet_shelf(&mut self, now: Duration, id: CarrierId) {
         let Some(instance) = self.edge_instance(id) else { return };
         let Some(carrier) = self.carriers.get(&id) else { return };
         if !carrier.knows_dictionaries() {
             return;
         }
-        if carrier.shelf.has_more(&self.dictionaries, instance) {
-            self.offer_soon(now, id);
+        if let Some(at) = carrier.shelf.due(now, &self.dictionaries, instance) {
+            self.timers.set_by(Key::Shelf(id), at);
         }
     }
 
-    /// The carrier may be idle: dictionaries go on, within their budget.
+    /// A pause is over, and has earned its share of what the link carries.
     pub(crate) fn tend_shelf(&mut self, now: Duration, id: CarrierId) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        let rate_bps = carrier.estimate.rate_bps().value;
+        let earned = BUDGET_SHARE * PAUSE.as_secs_f64() * rate_bps / 8.0;
+        carrier.shelf.budget = (carrier.shelf.budget + earned.max(0.0)).min(PART_BYTES);
+        self.advance_shelf(now, id);
+    }
+
+    /// The carrier may be idle: dictionaries go on, within their budget.
+    fn advance_shelf(&mut self, now: Duration, id: CarrierId) {
         let Some(instance) = self.edge_instance(id) else { return };
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         if !carrier.knows_dictionaries() {
@@ -301,18 +309,13 @@ impl Relay {
         }
         let is_made = |id: &[u8; 8]| self.dictionaries.parcel(*id).is_some();
         carrier.shelf.stages.retain(|id, _| is_made(id));
-        let rate_bps = carrier.estimate.rate_bps().value;
-        let earned = BUDGET_SHARE * PAUSE.as_secs_f64() * rate_bps / 8.0;
-        carrier.shelf.budget = (carrier.shelf.budget + earned.max(0.0)).min(PART_BYTES);
+        carrier.shelf.expire(now);
         let idle = carrier.turns.is_empty() && carrier.in_flight == 0 && carrier.queued == 0;
-        let frame = idle.then(|| carrier.shelf.next(&self.dictionaries, instance)).flatten();
-        let more = carrier.shelf.has_more(&self.dictionaries, instance);
+        let frame = idle.then(|| carrier.shelf.next(now, &self.dictionaries, instance)).flatten();
         if let Some(frame) = frame {
             self.send(now, id, frame.frame());
         }
-        if more {
-            self.offer_soon(now, id);
-        }
+        self.greet_shelf(now, id);
     }
 
     /// What a peer says of dictionaries.
@@ -331,17 +334,18 @@ impl Relay {
                 self.send(now, id, Keeping::Want { id: short }.frame());
             }
             Keeping::Want { id: name } => {
-                if let Some(stage) = carrier.shelf.stages.get_mut(&name)
-                    && *stage == Stage::Offered
+                if let Some(stage @ (Stage::Offered(_) | Stage::Silent)) =
+                    carrier.shelf.stages.get_mut(&name)
                 {
                     *stage = Stage::Wanted(0);
-                    self.offer_soon(now, id);
+                    self.greet_shelf(now, id);
                 }
             }
             Keeping::Held { id: name } => {
                 if let Some(stage) = carrier.shelf.stages.get_mut(&name) {
                     *stage = Stage::Held;
-                    self.greet_shelf(now, id);
+                    // Who has one mostly has the others: to ask for each takes no more than that.
+                    self.advance_shelf(now, id);
                 }
             }
             Keeping::Part { id: name, bytes } => {
@@ -397,7 +401,7 @@ impl Relay {
 
 impl Shelf {
     /// What goes next: the rest of what the peer waits for, else another offer.
-    fn next(&mut self, all: &Dictionaries, instance: u64) -> Option<Keeping> {
+    fn next(&mut self, now: Duration, all: &Dictionaries, instance: u64) -> Option<Keeping> {
         let wanted = self.stages.iter().find_map(|(&id, stage)| match *stage {
             Stage::Wanted(at) => Some((id, at)),
             _ => None,
@@ -414,27 +418,51 @@ impl Shelf {
             }
             let len = usize::try_from(whole(self.budget)).unwrap_or(0).min(left);
             self.budget -= len as f64;
-            let stage = if len == left { Stage::Sent } else { Stage::Wanted(at + len) };
+            let stage = if len == left { Stage::Sent(now) } else { Stage::Wanted(at + len) };
             self.stages.insert(id, stage);
             return Some(Keeping::Part { id, bytes: parcel.slice(at..at + len) });
         }
-        if self.is_waiting() {
+        if self.waits_until().is_some() {
             return None;
         }
         let made = all.unoffered(instance, self).next()?;
         let (id, bytes) = (made.kept.id(), made.parcel.len() as u64);
-        self.stages.insert(id.short(), Stage::Offered);
+        self.stages.insert(id.short(), Stage::Offered(now));
         Some(Keeping::Offer { id: id.0, bytes })
     }
 
-    /// One at a time: what was offered or sent is answered first.
-    fn is_waiting(&self) -> bool {
-        self.stages.values().any(|stage| matches!(stage, Stage::Offered | Stage::Sent))
+    /// One at a time: what was offered or sent is answered first, within a bound.
+    fn waits_until(&self) -> Option<Duration> {
+        let ends = self.stages.values().filter_map(|stage| stage.waits_until());
+        ends.max()
     }
 
-    fn has_more(&self, all: &Dictionaries, instance: u64) -> bool {
+    /// What the peer did not answer in time is not waited for any more.
+    fn expire(&mut self, now: Duration) {
+        for stage in self.stages.values_mut() {
+            if stage.waits_until().is_some_and(|until| until <= now) {
+                *stage = Stage::Silent;
+            }
+        }
+    }
+
+    /// When there is something to do next.
+    fn due(&self, now: Duration, all: &Dictionaries, instance: u64) -> Option<Duration> {
         let goes_on = self.stages.values().any(|stage| matches!(stage, Stage::Wanted(_)));
-        goes_on || !self.is_waiting() && all.unoffered(instance, self).next().is_some()
+        if goes_on {
+            return Some(now + PAUSE);
+        }
+        all.unoffered(instance, self).next()?;
+        Some(self.waits_until().unwrap_or(now + PAUSE))
+    }
+}
+
+impl Stage {
+    fn waits_until(self) -> Option<Duration> {
+        match self {
+            Self::Offered(since) | Self::Sent(since) => Some(since + ANSWER_PATIENCE),
+            Self::Wanted(_) | Self::Silent | Self::Held => None,
+        }
     }
 }
 

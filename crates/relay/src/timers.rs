@@ -51,6 +51,13 @@ impl Timers {
         }
     }
 
+    /// Sets a deadline, unless an earlier one is set.
+    pub(crate) fn set_by(&mut self, key: Key, at: Duration) {
+        if self.at.get(&key).is_none_or(|before| at < *before) {
+            self.set(key, Some(at));
+        }
+    }
+
     /// Whether a deadline is set.
     pub(crate) fn is_set(&self, key: Key) -> bool {
         self.at.contains_key(&key)

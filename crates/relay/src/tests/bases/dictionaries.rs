@@ -136,6 +136,46 @@ fn a_dictionary_that_no_longer_pays_is_replaced() {
     assert_eq!((pair.edge.ignored(), pair.gateway.ignored()), (0, 0));
 }
 
+/// A peer's word of a dictionary, as its frame comes.
+fn says(pair: &mut Pair, to: Role, keeping: &Keeping) {
+    let mut bytes = Vec::new();
+    keeping.frame().encode(&mut bytes);
+    let carrier = pair.carrier;
+    pair.tell(to, Input::Received { carrier, bytes: bytes.into() });
+}
+
+#[test]
+fn a_peer_that_does_not_answer_an_offer_holds_up_no_other_for_ever() {
+    let mut pair = with_dictionaries();
+    let get = |pair: &mut Pair, client, seed| pair.asks(client, &[], &[], &track(seed, HUSHED));
+    for (client, first) in [("a", 0), ("b", 100)] {
+        (first..first + 20).for_each(|seed| assert_ne!(get(&mut pair, client, seed), [0, 0]));
+    }
+    pair.rests(60);
+    // It is all to be agreed on anew, but of what the gateway transmits the edge hears nothing.
+    pair.held = Some(Vec::new());
+    let (now, carrier) = (pair.now, pair.carrier);
+    let gateway = &mut pair.gateway.relay;
+    gateway.carriers.get_mut(&carrier).unwrap().shelf = crate::dictionaries::Shelf::default();
+    gateway.greet_shelf(now, carrier);
+    let offers = |pair: &mut Pair, seconds| {
+        let before = pair.held.as_ref().unwrap().len();
+        pair.rests(seconds);
+        pair.held.as_ref().unwrap().len() - before
+    };
+    assert_eq!(offers(&mut pair, 100), 1, "one at a time");
+    assert_eq!(offers(&mut pair, 100), 1, "then the other");
+    assert_eq!(offers(&mut pair, 1000), 0, "and none twice");
+    // A late word counts all the same.
+    for (role, input) in pair.held.take().unwrap() {
+        pair.tell(role, input);
+    }
+    for client in ["a", "b"] {
+        assert_ne!(get(&mut pair, client, 30), [0, 0]);
+        assert_eq!(pair.gateway.chosen().last(), Some(&DICTIONARY), "{client}");
+    }
+}
+
 #[test]
 fn what_a_hostile_peer_says_of_dictionaries_harms_nobody() {
     let mut pair = with_dictionaries();
@@ -154,11 +194,8 @@ fn what_a_hostile_peer_says_of_dictionaries_harms_nobody() {
         Keeping::Part { id: [3; 8], bytes: part(b"") },
     ];
     for keeping in frames {
-        let mut bytes = Vec::new();
-        keeping.frame().encode(&mut bytes);
         for role in [Role::Edge, Role::Gateway] {
-            let (carrier, bytes) = (pair.carrier, bytes.clone().into());
-            pair.tell(role, Input::Received { carrier, bytes });
+            says(&mut pair, role, &keeping);
         }
     }
     assert!(pair.edge.ignored() > 0);
