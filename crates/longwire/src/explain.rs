@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use proxy::store::History;
 use record::calendar;
-use record::decision::{Candidate, Decision, Entry, Link, Outcome};
+use record::decision::{Base, Candidate, Decision, Entry, Link, Outcome};
 use serde_json::json;
 
 use crate::history::{printable, seconds, signed, whole};
@@ -108,6 +108,15 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
     let Some(decision) = &entry.decision else {
         return writeln!(text, "  No model was asked.\n");
     };
+    match &decision.base {
+        Some(Base::Message { sha256 }) => {
+            writeln!(text, "  told by the message {} before it", printable(sha256))?;
+        }
+        Some(Base::Dictionary { sha256, version }) => {
+            writeln!(text, "  told by dictionary {}, version {version}", printable(sha256))?;
+        }
+        None => {}
+    }
     let kind = decision.content_type.as_deref().unwrap_or("no content type");
     let (service, kind) = (printable(&decision.service), printable(kind));
     writeln!(text, "  service {service}, {} bytes, {kind}", decision.body_bytes)?;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use proxy::store::{History, Place, Store};
 use record::decision::{
-    Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts, Split, Turn,
+    Base, Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts, Split,
+    Turn,
 };
 use record::event::Fact;
 
@@ -54,6 +55,7 @@ fn decision(service: &str) -> Decision {
         }],
         link: Link { rate_bps: Figure { value: 250e3, weight: 12.0 }, ..Link::default() },
         shadow: Some("xmill:5".to_owned()),
+        base: Some(Base::Dictionary { sha256: "5f".repeat(32), version: 3 }),
     }
 }
 
@@ -130,6 +132,8 @@ fn explain_tells_why_and_what_would_have_been() {
     let why = text(&run(&kept, "explain", &[&id]));
     for expected in [
         "chosen: zstd:3: expected to arrive soonest",
+        "  told by dictionary 5f5f5f5f",
+        "5f5f5f5f, version 3",
         "rate       250 kbit/s (weight of 12.0 measurements)",
         "brotli:9     not allowed: the peer does not decode it",
         "from byte 8000 on identity: no coding",
@@ -145,6 +149,7 @@ fn explain_tells_why_and_what_would_have_been() {
     let json = text(&run(&kept, "explain", &[&id[..], "--json"]));
     let all: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(all[0]["decided"]["decision"]["objective"], "time");
+    assert_eq!(all[0]["decided"]["decision"]["base"]["version"], 3);
     let hindsight = all[0]["hindsight"].as_array().unwrap();
     assert_eq!((hindsight.len(), &hindsight[1]["total_s"]), (3, &serde_json::json!(1.303)));
     let pending = text(&run(&kept, "explain", &[&format!("{:016x}{:016x}", 0xabcd, 2)]));

@@ -88,6 +88,24 @@ pub struct Link {
     pub queueing_s: f64,
 }
 
+/// What a body was told by, that both sides held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Base {
+    /// A message before it.
+    Message {
+        /// SHA-256 of what was kept of it, hexadecimal.
+        sha256: String,
+    },
+    /// A dictionary that made itself.
+    Dictionary {
+        /// SHA-256 of its bytes, hexadecimal.
+        sha256: String,
+        /// Those of its service and principal so far, with it: 1 is the first.
+        version: u32,
+    },
+}
+
 /// The choice for one body, with what it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
@@ -115,6 +133,9 @@ pub struct Decision {
     /// Another encoding, tried beside it to learn from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<String>,
+    /// What the body was told by, where its encoding has such a thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
 }
 
 /// Where the difference between what was measured and what was expected comes from, in seconds. The
@@ -240,6 +261,7 @@ mod tests {
             }],
             link: Link { rate_bps: Figure { value: 2e6, weight: 3.0 }, ..Link::default() },
             shadow: None,
+            base: Some(Base::Dictionary { sha256: "ab".repeat(32), version: 2 }),
         };
         let text = serde_json::to_string(&decision).unwrap();
         assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), decision);

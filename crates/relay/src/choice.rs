@@ -440,20 +440,21 @@ impl Relay {
             forbidden: forbidden.collect(),
             link: *link,
             shadow: decision.shadow.map(|arm| label(arm.0)),
+            base: None,
         }
     }
 
     /// Tells what the half goes in.
     pub(crate) fn chosen(&mut self, now: Duration, id: ExchangeId) {
         let direction = self.direction();
-        let Some(choice) = self.exchanges.get_mut(&id).and_then(|one| one.choice.as_mut()) else {
-            return;
-        };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(choice) = exchange.choice.as_mut() else { return };
         let mut decision = choice.facts.take();
-        if let Some(decision) = &mut decision
-            && let Some(candidate) = choice.expected(choice.arm)
-        {
-            decision.expected = parts(candidate);
+        if let Some(decision) = &mut decision {
+            if let Some(candidate) = choice.expected(choice.arm) {
+                decision.expected = parts(candidate);
+            }
+            decision.base = exchange.held.fact_of(choice.options);
         }
         let (encoding, reason) = (choice.options.label(), choice.reason.to_owned());
         let exchange = id.to_string();

@@ -55,8 +55,10 @@ const LEAST_PART_BYTES: f64 = 64.0;
 
 /// A dictionary of this side's.
 #[derive(Clone, Debug)]
-struct Made {
-    kept: Arc<Kept>,
+pub(crate) struct Made {
+    pub(crate) kept: Arc<Kept>,
+    /// Those of its context so far, with it.
+    pub(crate) version: u32,
     parcel: Bytes,
 }
 
@@ -147,10 +149,10 @@ impl Dictionaries {
     }
 
     /// The dictionary of a context, if the peer holds it.
-    pub(crate) fn of(&self, instance: u64, context: &Context, shelf: &Shelf) -> Option<Arc<Kept>> {
+    pub(crate) fn of(&self, instance: u64, context: &Context, shelf: &Shelf) -> Option<Made> {
         let made = self.makers.get(&(instance, context.clone()))?.made.as_ref()?;
         let held = shelf.stages.get(&made.kept.id().short()) == Some(&Stage::Held);
-        held.then(|| Arc::clone(&made.kept))
+        held.then(|| made.clone())
     }
 
     /// What a peer's dictionary of this name is.
@@ -267,7 +269,9 @@ impl Relay {
             return;
         };
         maker.wanted = FRESH_SAMPLES.0;
-        let before = maker.made.replace(Made { kept: Arc::new(kept), parcel: parcel.into() });
+        let version = maker.made.as_ref().map_or(1, |before| before.version.saturating_add(1));
+        let made = Made { kept: Arc::new(kept), version, parcel: parcel.into() };
+        let before = maker.made.replace(made);
         for carrier in self.carriers.values_mut() {
             if let Some(before) = &before {
                 carrier.shelf.lost(before.kept.id().short());

@@ -17,6 +17,7 @@ use codec::{Options, secrets};
 use decide::triage::SHORTEST_BYTES;
 use proto::bhttp;
 use proto::stream::{Keeping, MAX_BLOCK_BYTES, Role};
+use record::decision as facts;
 use record::event::Fact;
 
 use crate::Relay;
@@ -24,7 +25,7 @@ use crate::along::Word;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output, Work, WorkDirection};
 use crate::bases::{Base, By, Context};
 use crate::config::{MAX_BASE_BYTES, MAX_KEEPS, MAX_PRINCIPALS};
-use crate::dictionaries::MOST_SAMPLE_BYTES;
+use crate::dictionaries::{MOST_SAMPLE_BYTES, Made};
 use crate::exchange::Exchange;
 use crate::receipts::Arrival;
 use crate::timers::Key;
@@ -44,7 +45,7 @@ pub(crate) struct Held {
     carrier: Option<CarrierId>,
     /// What the outgoing half can be told by: a message, a dictionary.
     pub(crate) base: Option<Base>,
-    dictionary: Option<Arc<Kept>>,
+    dictionary: Option<Made>,
     /// Of whose dictionary it may become a part.
     context: Option<Context>,
     /// Where the peer may keep the outgoing half.
@@ -72,7 +73,24 @@ impl Held {
             codec if codec == Options::DELTA.codec => {
                 self.base.as_ref().map(|base| Arc::clone(&base.kept))
             }
-            codec if codec == Options::DICTIONARY.codec => self.dictionary.clone(),
+            codec if codec == Options::DICTIONARY.codec => {
+                self.dictionary.as_ref().map(|made| Arc::clone(&made.kept))
+            }
+            _ => None,
+        }
+    }
+
+    /// What [`Held::base_of`] is called where decisions are told.
+    pub(crate) fn fact_of(&self, options: Options) -> Option<facts::Base> {
+        match options.codec {
+            codec if codec == Options::DELTA.codec => self.base.as_ref().map(|base| {
+                let sha256 = base.kept.id().to_string();
+                facts::Base::Message { sha256 }
+            }),
+            codec if codec == Options::DICTIONARY.codec => self.dictionary.as_ref().map(|made| {
+                let (sha256, version) = (made.kept.id().to_string(), made.version);
+                facts::Base::Dictionary { sha256, version }
+            }),
             _ => None,
         }
     }
@@ -88,7 +106,8 @@ impl Held {
     /// What the outgoing half goes in is final.
     pub(crate) fn settle(&mut self, options: Options) {
         let slot = self.base.as_ref().map(|base| By::Slot(base.slot));
-        let name = self.dictionary.as_ref().map(|kept| By::Dictionary(kept.id().short()));
+        let made = self.dictionary.as_ref();
+        let name = made.map(|made| By::Dictionary(made.kept.id().short()));
         self.by = match options.codec {
             codec if codec == Options::DELTA.codec => slot,
             codec if codec == Options::DICTIONARY.codec => name,
@@ -273,7 +292,7 @@ impl Relay {
     }
 
     /// The dictionary that a carrier's peer holds for a context.
-    fn dictionary(&self, carrier: CarrierId, context: &Context) -> Option<Arc<Kept>> {
+    fn dictionary(&self, carrier: CarrierId, context: &Context) -> Option<Made> {
         let instance = self.edge_instance(carrier)?;
         self.dictionaries.of(instance, context, &self.carriers.get(&carrier)?.shelf)
     }

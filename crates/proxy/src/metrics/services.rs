@@ -146,6 +146,7 @@ mod tests {
             forbidden: Vec::new(),
             link: Link::default(),
             shadow: None,
+            base: None,
         }
     }
 

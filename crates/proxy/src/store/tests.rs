@@ -73,6 +73,7 @@ fn chosen(number: u64) -> Fact {
         forbidden: Vec::new(),
         link: Link::default(),
         shadow: None,
+        base: None,
     };
     Fact::Chosen {
         exchange: id(number),

@@ -301,6 +301,12 @@ fn messages_that_repeat_are_told_by_those_before_in_both_directions() {
     assert_eq!(pair.edge.chosen().last(), Some(&"delta"), "{:?}", pair.edge.chosen());
     assert_eq!(pair.gateway.chosen().last(), Some(&"delta"), "{:?}", pair.gateway.chosen());
     assert_eq!((pair.edge.ignored(), pair.gateway.ignored()), (0, 0));
+    let base = pair.edge.facts.iter().rev().find_map(|fact| match fact {
+        Fact::Chosen { decision: Some(decision), .. } => Some(&decision.base),
+        _ => None,
+    });
+    let known = matches!(base, Some(Some(record::decision::Base::Message { .. })));
+    assert!(known, "{base:?}");
     // The first of all has nothing to be told by, and says so.
     let Some(Fact::Chosen { decision: Some(decision), .. }) =
         pair.edge.facts.iter().find(|fact| matches!(fact, Fact::Chosen { .. }))

@@ -22,6 +22,7 @@ fn decision(class: &str) -> Decision {
         forbidden: Vec::new(),
         link: Link::default(),
         shadow: None,
+        base: None,
     }
 }
 

@@ -49,6 +49,7 @@ fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
         forbidden: Vec::new(),
         link: record::decision::Link::default(),
         shadow: None,
+        base: None,
     };
     Entry {
         unix_s,

@@ -1,5 +1,7 @@
 //! Dictionaries that make themselves: when they cross, whom they serve, and when others come.
 
+use record::decision::Base;
+
 use super::*;
 
 const DICTIONARY: &str = "zstd-dictionary:19";
@@ -20,6 +22,15 @@ fn ask(pair: &mut Pair, client: &str, seed: u32) -> [usize; 2] {
     pair.asks(client, &[("authorization", "HUSH")], &body, &answer)
 }
 
+/// What the last half of an end was told by, as its decision says.
+fn base(end: &End) -> Option<Base> {
+    let chosen = end.facts.iter().rev().find_map(|fact| match fact {
+        Fact::Chosen { decision, .. } => Some(decision.as_ref()?.base.clone()),
+        _ => None,
+    });
+    chosen.flatten()
+}
+
 #[test]
 fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link() {
     let mut pair = with_dictionaries();
@@ -36,6 +47,9 @@ fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link(
     let then = ask(&mut pair, "a", 30);
     assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
     assert_eq!(pair.gateway.chosen().last(), Some(&DICTIONARY));
+    let held: Vec<_> = pair.gateway.relay.dictionaries.all().map(|kept| kept.id()).collect();
+    let Some(Base::Dictionary { sha256, version: 1 }) = base(&pair.gateway) else { panic!() };
+    assert!(held.iter().any(|id| id.to_string() == sha256), "{sha256} {held:?}");
     assert!(then[0] * 2 < first[0] && then[1] * 2 < first[1], "{then:?} {first:?}");
     // Nobody else's messages are told by it.
     let chosen = (pair.edge.chosen().len(), pair.gateway.chosen().len());
@@ -133,6 +147,7 @@ fn a_dictionary_that_no_longer_pays_is_replaced() {
     let fields = [("authorization", "HUSH"), ("soapaction", "zzz")];
     pair.asks("a", &fields, &other(1001), &other(1002));
     assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
+    assert!(matches!(base(&pair.edge), Some(Base::Dictionary { version: 2.., .. })));
     assert_eq!((pair.edge.ignored(), pair.gateway.ignored()), (0, 0));
 }
 
