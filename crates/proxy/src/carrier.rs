@@ -164,7 +164,11 @@ impl Carriers {
     /// Gateway: runs the carrier of an edge that connected from `address` to its end.
     pub(crate) async fn accept(self, carrier: CarrierId, address: SocketAddr, stream: TcpStream) {
         let reason = match &self.server {
-            None => self.run(carrier, &address.to_string(), &stream_fd(&stream), stream).await,
+            None => {
+                // Its port is another each time that it comes back.
+                let peer = address.ip().to_canonical().to_string();
+                self.run(carrier, &peer, &stream_fd(&stream), stream).await
+            }
             Some(acceptor) => {
                 let fd = stream_fd(&stream);
                 let handshake = acceptor.accept_with(stream, |connection| {

@@ -92,6 +92,28 @@ async fn a_gateway_that_comes_late_is_used() {
     assert_eq!(asking.await.unwrap().text(), "hello\n");
 }
 
+#[tokio::test]
+async fn an_edge_without_a_key_comes_back_after_its_carrier_broke() {
+    let (origin, gateway) = (Origin::start().await, gateway("").await);
+    let between = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let edge = edge(&format!("gateway = '{}'", between.local_addr().unwrap())).await;
+    let url = origin.url("/hello");
+    for turn in 0..3 {
+        // Each time from another port; cut behind the answer.
+        let carrying = async {
+            let (mut near, _) = between.accept().await.unwrap();
+            let mut far = TcpStream::connect(gateway.address).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+        };
+        tokio::select! {
+            answer = get(edge.address, &url, "") => {
+                assert_eq!(answer.status, 200, "turn {turn}: {}", answer.text());
+            }
+            () = carrying => panic!("turn {turn}: the gateway refused the carrier"),
+        }
+    }
+}
+
 /// An answer's head and first bytes come, the rest when the gate opens.
 async fn gated(framing: &'static str, gate: Arc<tokio::sync::Notify>) -> Origin {
     Origin::scripted(move |mut stream: TcpStream| {
