@@ -17,8 +17,8 @@ use proto::stream::{
     Abort, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState, Receipt,
 };
 use relay::{
-    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Service,
-    Work, WorkDirection,
+    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Secret,
+    Service, Work, WorkDirection,
 };
 
 /// Steps of one life; more would only take time.
@@ -31,7 +31,7 @@ const CODECS: [u64; 8] = [0, 1, 2, 10, 11, 5, 6, 7];
 
 /// With a service whose infoset is enough, so that such halves are read.
 fn config(role: Role) -> Config {
-    let mut config = Config::new(role, 1);
+    let mut config = Config { secret: Some(Secret::new([7; 32])), ..Config::new(role, 1) };
     config.encoding.allow_infoset();
     let infoset = Vocabulary::new(None).ok().map(Arc::new);
     config.services = vec![Service { infoset, ..Service::default() }];
@@ -247,6 +247,7 @@ impl<'a> Life<'a> {
             5 => Keeping::Want { id },
             6 => Keeping::Part { id, bytes: self.bytes() },
             7 => Keeping::Held { id },
+            8 => Keeping::Name { principal: self.number() % 3, name: self.number() },
             _ => Keeping::Plain { exchange, bytes: self.bytes() },
         }
     }
@@ -365,7 +366,13 @@ impl<'a> Life<'a> {
             Output::Dial { .. }
             | Output::Close { .. }
             | Output::Interim { .. }
+            | Output::Used { .. }
+            | Output::Forget { .. }
             | Output::Event(_) => {}
+            Output::Store { name, bytes } => {
+                // What it gives to keep it takes again.
+                Relay::new(Config::new(self.role, 3)).restore_dictionary(name, &bytes).unwrap();
+            }
         }
     }
 

@@ -15,8 +15,8 @@ use proto::bhttp;
 use record::decision::Direction as Half;
 use record::event::Fact;
 use relay::{
-    CarrierId, Config, Encoding, ExchangeId, Head, Input, Output, Relay, Role, Service, Work,
-    WorkDirection,
+    CarrierId, Config, Encoding, ExchangeId, Head, Input, Output, Relay, Role, Secret, Service,
+    Work, WorkDirection,
 };
 
 /// Payload of a full segment, and its headers: IPv4, TCP with timestamps.
@@ -80,7 +80,10 @@ impl Packet for Segment {
 }
 
 struct End {
+    config: Config,
     relay: Relay,
+    /// Dictionaries that its shell keeps.
+    kept: BTreeMap<[u8; 32], Bytes>,
     encoders: BTreeMap<ExchangeId, Box<dyn codec::Encoder>>,
     decoders: BTreeMap<ExchangeId, Box<dyn codec::Decoder>>,
     wake: Option<Duration>,
@@ -93,9 +96,27 @@ struct End {
 
 impl End {
     fn new(config: Config, channel: Channel<Segment>) -> Self {
-        let (relay, body) = (Relay::new(config), Vec::new());
+        let (relay, kept) = (Relay::new(config.clone()), BTreeMap::new());
         let (encoders, decoders) = (BTreeMap::new(), BTreeMap::new());
-        Self { relay, encoders, decoders, wake: None, channel, due: None, sent: 0, body }
+        let (wake, due, sent, body) = (None, None, 0, Vec::new());
+        Self { config, relay, kept, encoders, decoders, wake, channel, due, sent, body }
+    }
+
+    /// Another process goes on, with what the one before had given its shell to keep or without.
+    fn restart(&mut self, disk: bool) {
+        self.config.instance += 1;
+        let before = std::mem::replace(&mut self.relay, Relay::new(self.config.clone()));
+        if disk {
+            self.relay.restore(&before.learned()).expect("what a relay of ours learned");
+        } else {
+            self.kept.clear();
+        }
+        for (name, bytes) in &self.kept {
+            self.relay.restore_dictionary(*name, bytes).expect("what a relay of ours gave");
+        }
+        self.encoders.clear();
+        self.decoders.clear();
+        self.wake = None;
     }
 }
 
@@ -143,7 +164,8 @@ impl Pair {
         let services = vec![Service { objective, ..Service::default() }];
         let config = |role| {
             let (services, encoding) = (services.clone(), encoding.clone());
-            Config { services, encoding, ..Config::new(role, 1) }
+            let secret = Some(Secret::new([1; 32]));
+            Config { services, encoding, secret, ..Config::new(role, 1) }
         };
         let end = |role, direction| End::new(config(role), channel(direction));
         let ends = [end(Role::Edge, Direction::Ab), end(Role::Gateway, Direction::Ba)];
@@ -205,6 +227,17 @@ impl Pair {
             took.answer_bytes = messages.answer.len() as u64;
         }
         took
+    }
+
+    /// One side is killed and starts again, and connects. Without its `disk` it knows nothing.
+    pub fn restart(&mut self, role: Role, disk: bool) {
+        let at = if role == Role::Edge { EDGE } else { GATEWAY };
+        self.agenda.retain(|_, (end, _)| *end != at);
+        self.ends[at].restart(disk);
+        let (carrier, reason) = (self.carrier, "the other side is gone".to_owned());
+        self.tell(1 - at, Input::CarrierDown { carrier, reason });
+        self.tell(at, Input::Wake);
+        self.run(|_| false, PAUSE);
     }
 
     fn tell(&mut self, end: usize, input: Input) {
@@ -306,6 +339,8 @@ impl Pair {
             Output::Abort { cause, .. } => panic!("{cause:?}"),
             Output::WakeAt(at) => self.ends[end].wake = Some(at),
             Output::Event(event) => self.fact(event.fact),
+            Output::Store { name, bytes } => drop(self.ends[end].kept.insert(name, bytes)),
+            Output::Forget { name } => drop(self.ends[end].kept.remove(&name)),
             _ => {}
         }
     }

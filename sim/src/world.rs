@@ -271,7 +271,10 @@ impl World {
                 contexts.decoders.remove(&exchange);
             }
             Output::WakeAt(at) => self.nodes[node].wake = Some(at),
-            Output::Event(_) => {}
+            Output::Event(_)
+            | Output::Store { .. }
+            | Output::Used { .. }
+            | Output::Forget { .. } => {}
             Output::Measure { carrier } => self.measure(node, carrier),
             output if role == Role::Edge => self.client_hears(output),
             output => self.origin_hears(node, output),

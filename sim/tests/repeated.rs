@@ -8,7 +8,8 @@ use std::fmt::Write;
 use decide::policy::Objective;
 use link::LinkConfig;
 use longwire_sim::Random;
-use longwire_sim::repeated::{Messages, Pair, bound_s, smallest};
+use longwire_sim::repeated::{Messages, Pair, Took, bound_s, smallest};
+use relay::Role;
 
 /// Exchanges that are not judged.
 const WARM_UP: usize = 8;
@@ -106,5 +107,37 @@ fn small_messages_that_repeat_take_half_of_the_bytes_of_gzip() {
         assert!(sums.ratio <= MOST_RATIO, "{units}: {sums:?}");
         assert!(sums.bytes * 2 < sums.gzip, "{units}: {sums:?}");
         assert!(sums.deltas > JUDGED / 2, "{units}: {sums:?}");
+    }
+}
+
+/// A message of one of many operations, none of which has been seen twice of late.
+fn sundry(random: &mut Random, at: u8) -> Messages {
+    let letter = |at: u8| char::from(b'a' + at % 26);
+    let path = format!("/{}{}{}", letter(at), letter(at / 5), letter(at.wrapping_mul(7)));
+    Messages { path, request: query(random), answer: tracks(random, 2) }
+}
+
+/// What a message takes on a warm pair of which one side is killed and starts again before it.
+fn after_restart(role: Role, disk: bool) -> Took {
+    let link = LinkConfig::preset("satcom").unwrap();
+    let mut random = Random::new(9);
+    let mut pair = Pair::new(&link, "text/xml", Objective::Bytes);
+    (0..60).for_each(|at| drop(pair.exchange(&sundry(&mut random, at))));
+    pair.restart(role, disk);
+    pair.exchange(&sundry(&mut random, 99))
+}
+
+#[test]
+fn a_side_that_is_killed_has_its_dictionaries_again_at_once() {
+    for role in [Role::Edge, Role::Gateway] {
+        let [with, without] = [true, false].map(|disk| after_restart(role, disk));
+        println!("{role:?}: {with:?}, and had it lost them: {without:?}");
+        assert_eq!(with.encodings, ["zstd-dictionary:19"; 2], "{role:?}");
+        // What the killed side had made is gone with its disk.
+        let (own, bytes) = match role {
+            Role::Edge => (&without.encodings[0], [with.request_bytes, without.request_bytes]),
+            Role::Gateway => (&without.encodings[1], [with.answer_bytes, without.answer_bytes]),
+        };
+        assert!(own != "zstd-dictionary:19" && bytes[0] * 5 < bytes[1] * 4, "{role:?}");
     }
 }

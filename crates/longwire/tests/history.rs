@@ -261,3 +261,62 @@ fn a_pair_that_is_killed_goes_on_with_what_it_knew() {
     assert_eq!(class(restarted), class(last));
     let _ = std::fs::remove_dir_all(&store);
 }
+
+/// What the last answer was told by, once it is by a dictionary, and its exchange; asks until then.
+fn told_by_dictionary(edge: &str, url: &str, store: &Path) -> (Base, String) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < patience {
+        let mut stream = TcpStream::connect(edge).unwrap();
+        write!(stream, "GET {url} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+        let entry = History::open(store).unwrap().last("", 1).unwrap().pop();
+        let base = entry.and_then(|entry| Some((entry.decision?.base?, entry.exchange)));
+        if let Some(found) = base {
+            return found;
+        }
+        // sleep: a dictionary crosses, and is agreed on, while nobody asks.
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("no answer was told by a dictionary");
+}
+
+#[test]
+fn a_pair_that_is_killed_uses_its_dictionaries_again() {
+    let directory = std::env::temp_dir().join(format!("longwire-again-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let service = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+    let (allow, config) = (format!("http://{}", service.1), path("pair.toml"));
+    let only = format!("[[service]]\nmatch = '{allow}'\nencodings = ['zstd-dictionary']\n");
+    std::fs::write(&config, only).unwrap();
+    let side = |command: &[&str], listen: &str, store: &str| {
+        let store = path(store);
+        let all = ["--listen", listen, "--store", &store, "--config", &config];
+        Running::start(&[command, &all, &["--rate-cap", "200 kbit/s"]].concat())
+    };
+    let pair = |listen: &str| {
+        let gateway = side(&["gateway", "--allow", &allow], listen, "gateway");
+        (side(&["edge", "--gateway", &gateway.1], "127.0.0.1:0", "edge"), gateway)
+    };
+    let (url, store) = (format!("{allow}/rest/xml/1"), directory.join("gateway"));
+    let (edge, gateway) = pair("127.0.0.1:0");
+    let (before, _) = told_by_dictionary(&edge.1, &url, &store);
+    let Base::Dictionary { sha256, version: 1 } = &before else { panic!("{before:?}") };
+    // The edge knows a gateway without a key by its address.
+    let address = gateway.1.clone();
+    drop((edge, gateway));
+    let (edge, _gateway) = pair(&address);
+    let (after, exchange) = told_by_dictionary(&edge.1, &url, &store);
+    assert_eq!(after, before, "it is the same, not one that was made anew");
+    let why = Command::new(env!("CARGO_BIN_EXE_longwire"))
+        .args(["explain", &exchange, "--store", store.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let (why, expected) = (text(&why), format!("told by dictionary {sha256}, version 1\n"));
+    assert!(why.contains(&expected), "{why}");
+    println!("{expected}");
+    let _ = std::fs::remove_dir_all(&directory);
+}

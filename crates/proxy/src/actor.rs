@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::mailbox::{Bell, Mailbox, Port};
 use crate::metrics::Metrics;
 use crate::speed;
-use crate::store::Store;
+use crate::store::{Dictionary, Store};
 use crate::workers::Workers;
 
 /// Inputs from carriers and workers that wait for the actor; beyond it they wait with them.
@@ -147,13 +147,11 @@ impl<S: Surroundings> Actor<S> {
         let encodings = config.encoding.arms().to_vec();
         let mut relay = Relay::new(config);
         let mut store = store;
-        if let Some(store) = &mut store {
-            restore(&mut relay, store);
-        }
+        let refused = store.as_mut().map_or(Vec::new(), |store| restore(&mut relay, store));
         if !fixed {
             speed::start(encodings, handle.clone());
         }
-        Self {
+        let mut actor = Self {
             role,
             relay,
             started: Instant::now(),
@@ -169,7 +167,12 @@ impl<S: Surroundings> Actor<S> {
             wake_at: None,
             shutting_down: false,
             following: VecDeque::new(),
+        };
+        for reason in refused {
+            let what = "stored dictionary".to_owned();
+            actor.message(Message::Fact(Fact::Ignored { what, reason: reason.to_owned() }));
         }
+        actor
     }
 
     /// Runs until a shutdown was asked for and no exchange is open.
@@ -278,6 +281,21 @@ impl<S: Surroundings> Actor<S> {
                     self.forget_if_over(exchange);
                 }
             }
+            Output::Store { name, bytes } => {
+                if let Some(store) = &mut self.store {
+                    store.keep_dictionary(name, bytes);
+                }
+            }
+            Output::Used { name } => {
+                if let Some(store) = &mut self.store {
+                    store.touch_dictionary(name);
+                }
+            }
+            Output::Forget { name } => {
+                if let Some(store) = &mut self.store {
+                    store.forget_dictionary(name);
+                }
+            }
             Output::WakeAt(at) => self.wake_at = Some(self.started + at),
             Output::Event(event) => self.event(event),
         }
@@ -317,8 +335,8 @@ impl<S> Drop for Actor<S> {
     }
 }
 
-/// Takes up what a store has of an earlier process.
-fn restore(relay: &mut Relay, store: &mut Store) {
+/// Takes up what a store has of an earlier process. Why dictionaries of it are set aside.
+fn restore(relay: &mut Relay, store: &mut Store) -> Vec<&'static str> {
     let learned = store.take_learned();
     if let Some(Err(error)) = learned.state.map(|state| relay.restore(&state)) {
         tracing::warn!(%error, "what was learned is not taken up");
@@ -332,6 +350,14 @@ fn restore(relay: &mut Relay, store: &mut Store) {
     if !learned.since.is_empty() {
         save(relay, store);
     }
+    let mut refused = vec!["it is damaged: set aside"; learned.damaged];
+    for Dictionary { name, bytes } in learned.dictionaries {
+        if let Err(why) = relay.restore_dictionary(name, &bytes) {
+            store.set_dictionary_aside(name, why);
+            refused.push(why);
+        }
+    }
+    refused
 }
 
 fn save(relay: &Relay, store: &mut Store) {

@@ -454,6 +454,24 @@ pub enum Output {
         /// Further bytes.
         bytes: u64,
     },
+    /// Keep a dictionary, in place of what has its name, for [`crate::Relay::restore_dictionary`]
+    /// of the next relay; so that only its owner can read it. A shell that keeps nothing need not.
+    Store {
+        /// What it is kept by.
+        name: [u8; 32],
+        /// What is kept.
+        bytes: Bytes,
+    },
+    /// The dictionary of this name is in use: where not all can be kept, others go first.
+    Used {
+        /// As in `Store`.
+        name: [u8; 32],
+    },
+    /// The dictionary of this name went for another.
+    Forget {
+        /// As in `Store`.
+        name: [u8; 32],
+    },
     /// Call with `Input::Wake` at this instant (or later, not earlier). Replaces the one before.
     WakeAt(Duration),
     /// A fact for logs, metrics and learning.

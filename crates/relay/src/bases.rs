@@ -28,7 +28,7 @@ const MOST_BARREN: usize = 64;
 /// Those whose messages may be told by each other's: one service, one principal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Context {
-    /// As the edge numbers them; never two that are to be kept apart.
+    /// As the edge names or numbers them; never two that are to be kept apart.
     pub(crate) principal: u64,
     /// Name of the service, or its target.
     pub(crate) service: String,

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use decide::estimate::Estimate;
-use proto::stream::{self, Frame, Machine};
+use proto::stream::{self, Frame, Machine, Role};
 
 use crate::along::Word;
 use crate::bases::{Received, Sent};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::dictionaries::Shelf;
 use crate::infoset::Texts;
+use crate::lasting::of_instance;
 use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
 
@@ -76,6 +77,10 @@ pub(crate) struct Carrier {
     /// Halves that went as an infoset, and what the peer could not read of such.
     pub(crate) texts: Texts,
     pub(crate) shelf: Shelf,
+    /// Whose dictionaries it has to do with; the gateway hears of that.
+    pub(crate) scope: Option<u64>,
+    /// Principals by number, where the edge has said their names; the greatest numbers.
+    pub(crate) names: BTreeMap<u64, u64>,
 }
 
 impl Carrier {
@@ -92,6 +97,11 @@ impl Carrier {
                 .collect(),
             max_window_log: codec::MAX_WINDOW_LOG,
         });
+        let edge = || match &config.secret {
+            Some(secret) => secret.of_edge(&peer),
+            None => of_instance(config.instance),
+        };
+        let scope = (config.role == Role::Edge).then(edge);
         Self {
             peer,
             machine,
@@ -117,6 +127,8 @@ impl Carrier {
             kept: Received::default(),
             texts: Texts::default(),
             shelf: Shelf::default(),
+            scope,
+            names: BTreeMap::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use decide::estimate::Estimate;
 use proto::stream::Role;
 
 use crate::encoding::{Encoding, Service};
+use crate::lasting::Secret;
 
 /// Body bytes the local side may hand over ahead of the carrier, per exchange: two blocks.
 pub const LOCAL_WINDOW_BYTES: u64 = 128 * 1024;
@@ -53,6 +54,9 @@ pub struct Config {
     pub role: Role,
     /// Drawn at random by the shell at every start.
     pub instance: u64,
+    /// Edge: what makes it and its principals known when it has started again; without it their
+    /// dictionaries end with it.
+    pub secret: Option<Secret>,
     /// Encodings and who chooses among them.
     pub encoding: Encoding,
     /// What is different for some services; [`crate::Input::Service`] names them by index.
@@ -84,6 +88,7 @@ impl Config {
         Self {
             role,
             instance,
+            secret: None,
             encoding: Encoding::auto(),
             services: Vec::new(),
             rate_cap_bps: None,

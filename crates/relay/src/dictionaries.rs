@@ -1,9 +1,10 @@
 //! Dictionaries that maintain themselves: of what a service's messages for one principal have in
 //! common, made when deltas had nothing of their kind to go by, sent while the carrier is idle.
 //!
-//! They outlive carriers, not the process: the numbers that tell principals apart end with the
-//! edge. A sender has [`MOST_MAKERS`] contexts with [`MOST_SAMPLES`] of [`MOST_SAMPLE_BYTES`] each
-//! and a dictionary (3 MiB in all), a receiver [`MOST_HELD`] dictionaries (2 MiB).
+//! They outlive carriers, and the relay where its shell keeps them ([`crate::lasting`]), and are
+//! agreed on each carrier anew: by name, since either side may have lost them. A sender has
+//! [`MOST_MAKERS`] contexts with [`MOST_SAMPLES`] of [`MOST_SAMPLE_BYTES`] each and a dictionary (3
+//! MiB in all), a receiver [`MOST_HELD`] dictionaries (2 MiB).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::Relay;
 use crate::api::{CarrierId, ExchangeId, Output, Work, WorkDirection};
 use crate::bases::Context;
 use crate::choice::whole;
+use crate::lasting::{name_of_held, name_of_made};
 use crate::timers::Key;
 
 /// Contexts of which samples are collected; beyond it the one longest unused goes.
@@ -32,7 +34,8 @@ const MOST_TRAINING: usize = 2;
 /// Messages with nothing of their kind to be told by, since a dictionary was last thought of: fewer
 /// are not worth its way across.
 const LEAST_MISSES: u32 = 4;
-/// Samples that have to be new for another try; each one in vain doubles it up to the second.
+/// Samples that have to be new for another try; each one in vain doubles it up to the second. No
+/// fewer than there can be: what one is made of never has to outlive the relay.
 const FRESH_SAMPLES: (u32, u32) = (16, 1024);
 /// Dictionaries that are held for peers, of [`codec::dictionary::DISTILLED_BYTES`] each.
 const MOST_HELD: usize = 128;
@@ -48,6 +51,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long an offer or a parcel waits for the peer's word before another dictionary goes: what the
 /// peer has in its queue by then takes a while on a slow link.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
+/// It is told that a dictionary is in use once in so long.
+const USED_PAUSE: Duration = Duration::from_secs(600);
 /// Longest piece that goes at a time, and what a budget may save up.
 const PART_BYTES: f64 = 1024.0;
 /// A shorter piece is not worth its headers.
@@ -59,7 +64,15 @@ pub(crate) struct Made {
     pub(crate) kept: Arc<Kept>,
     /// Those of its context so far, with it.
     pub(crate) version: u32,
-    parcel: Bytes,
+    pub(crate) parcel: Bytes,
+}
+
+/// A peer's.
+#[derive(Debug)]
+struct Theirs {
+    scope: u64,
+    kept: Arc<Kept>,
+    told: Option<Duration>,
 }
 
 /// What is collected of a context.
@@ -73,25 +86,30 @@ struct Maker {
     made: Option<Made>,
     training: bool,
     used: u64,
+    /// When it was told that its dictionary is used.
+    told: Option<Duration>,
 }
 
 impl Maker {
     fn new() -> Self {
         let (samples, wanted) = (VecDeque::new(), FRESH_SAMPLES.0);
-        Self { samples, fresh: 0, wanted, misses: 0, made: None, training: false, used: 0 }
+        let (made, training, told) = (None, false, None);
+        Self { samples, fresh: 0, wanted, misses: 0, made, training, used: 0, told }
     }
 }
 
-/// Of all peers; those of an edge by its instance, which the numbers of principals belong to.
+/// Of all peers, by the scope ([`Relay::scope`]) that principals belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Dictionaries {
     makers: BTreeMap<(u64, Context), Maker>,
-    /// Of this instance of a peer, oldest first.
-    held: VecDeque<(u64, Arc<Kept>)>,
+    /// The one used last stands last.
+    held: VecDeque<Theirs>,
     /// Whose dictionary is being made.
     training: BTreeMap<u64, (u64, Context)>,
     next: u64,
     clock: u64,
+    /// Names of those that went for others since it was last told.
+    pub(crate) gone: Vec<[u8; 32]>,
 }
 
 /// Where a dictionary stands with a peer.
@@ -127,14 +145,16 @@ struct Coming {
 }
 
 impl Dictionaries {
-    fn maker(&mut self, instance: u64, context: &Context) -> &mut Maker {
+    fn maker(&mut self, scope: u64, context: &Context) -> &mut Maker {
         self.clock += 1;
-        let key = (instance, context.clone());
+        let key = (scope, context.clone());
         if self.makers.len() >= MOST_MAKERS && !self.makers.contains_key(&key) {
             let idle = self.makers.iter().filter(|(_, maker)| !maker.training);
             let oldest = idle.min_by_key(|(_, maker)| maker.used).map(|(key, _)| key.clone());
-            if let Some(oldest) = oldest {
-                self.makers.remove(&oldest);
+            if let Some((oldest, maker)) = oldest.and_then(|key| self.makers.remove_entry(&key))
+                && maker.made.is_some()
+            {
+                self.gone.push(name_of_made(oldest.0, &oldest.1));
             }
         }
         let maker = self.makers.entry(key).or_insert_with(Maker::new);
@@ -143,29 +163,52 @@ impl Dictionaries {
     }
 
     /// A message had nothing of its kind to be told by.
-    pub(crate) fn missed(&mut self, instance: u64, context: &Context) {
-        let maker = self.maker(instance, context);
+    pub(crate) fn missed(&mut self, scope: u64, context: &Context) {
+        let maker = self.maker(scope, context);
         maker.misses = maker.misses.saturating_add(1);
     }
 
     /// The dictionary of a context, if the peer holds it.
-    pub(crate) fn of(&self, instance: u64, context: &Context, shelf: &Shelf) -> Option<Made> {
-        let made = self.makers.get(&(instance, context.clone()))?.made.as_ref()?;
+    pub(crate) fn of(&self, scope: u64, context: &Context, shelf: &Shelf) -> Option<Made> {
+        let made = self.makers.get(&(scope, context.clone()))?.made.as_ref()?;
         let held = shelf.stages.get(&made.kept.id().short()) == Some(&Stage::Held);
         held.then(|| made.clone())
     }
 
+    /// Takes one of an earlier relay.
+    pub(crate) fn restore(&mut self, scope: u64, context: &Context, made: Made) {
+        self.maker(scope, context).made = Some(made);
+    }
+
     /// What a peer's dictionary of this name is.
-    pub(crate) fn find(&self, peer: u64, id: [u8; 8]) -> Option<&Arc<Kept>> {
-        let held = |(of, kept): &&(u64, Arc<Kept>)| *of == peer && kept.id().short() == id;
-        self.held.iter().find(held).map(|(_, kept)| kept)
+    pub(crate) fn find(&self, scope: u64, id: [u8; 8]) -> Option<&Arc<Kept>> {
+        let held = |one: &&Theirs| one.scope == scope && one.kept.id().short() == id;
+        self.held.iter().find(held).map(|one| &one.kept)
+    }
+
+    /// A message was told by one of this side's: the name to tell that of.
+    fn used_made(&mut self, now: Duration, scope: u64, id: [u8; 8]) -> Option<[u8; 32]> {
+        let is_it =
+            |maker: &Maker| maker.made.as_ref().is_some_and(|it| it.kept.id().short() == id);
+        let mut mine = self.makers.iter_mut().filter(|((of, _), _)| *of == scope);
+        let ((_, context), maker) = mine.find(|(_, maker)| is_it(maker))?;
+        is_due(&mut maker.told, now).then(|| name_of_made(scope, context))
+    }
+
+    /// A message was told by one of a peer's.
+    fn used_held(&mut self, now: Duration, scope: u64, id: [u8; 8]) -> Option<[u8; 32]> {
+        let is_it = |one: &Theirs| one.scope == scope && one.kept.id().short() == id;
+        let mut one = self.held.iter().position(is_it).and_then(|at| self.held.remove(at))?;
+        let (due, id) = (is_due(&mut one.told, now), one.kept.id());
+        self.held.push_back(one);
+        due.then(|| name_of_held(scope, id))
     }
 
     /// This side's and those that it holds for peers, for tests.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {
         let made = self.makers.values().filter_map(|maker| maker.made.as_ref());
-        made.map(|made| &made.kept).chain(self.held.iter().map(|(_, kept)| kept))
+        made.map(|made| &made.kept).chain(self.held.iter().map(|one| &one.kept))
     }
 
     /// Those of peers are gone, for tests.
@@ -175,28 +218,30 @@ impl Dictionaries {
     }
 
     /// Holds a peer's dictionary; `false`: another peer's oldest went for it.
-    fn hold(&mut self, peer: u64, kept: Arc<Kept>) -> bool {
+    pub(crate) fn hold(&mut self, scope: u64, kept: Arc<Kept>) -> bool {
+        let theirs = |one: &Theirs| one.scope == scope;
         let (full, of_peer) = (
             self.held.len() >= MOST_HELD,
-            self.held.iter().filter(|(of, _)| *of == peer).count() >= MOST_OF_A_PEER,
+            self.held.iter().filter(|one| theirs(one)).count() >= MOST_OF_A_PEER,
         );
-        let oldest = self.held.iter().position(|(of, _)| *of == peer);
-        if let Some(at) = oldest.filter(|_| of_peer) {
-            self.held.remove(at);
-        } else if full {
-            self.held.pop_front();
-        }
-        self.held.push_back((peer, kept));
+        let oldest = self.held.iter().position(theirs);
+        let gone = match oldest.filter(|_| of_peer) {
+            Some(at) => self.held.remove(at),
+            None if full => self.held.pop_front(),
+            None => None,
+        };
+        self.gone.extend(gone.map(|one| name_of_held(one.scope, one.kept.id())));
+        self.held.push_back(Theirs { scope, kept, told: None });
         !full || of_peer
     }
 
     /// Dictionaries for a peer that its carrier has not heard of.
     fn unoffered<'a, 'b>(
         &'a self,
-        instance: u64,
+        scope: u64,
         shelf: &'b Shelf,
     ) -> impl Iterator<Item = &'a Made> + use<'a, 'b> {
-        let mine = self.makers.iter().filter(move |((of, _), _)| *of == instance);
+        let mine = self.makers.iter().filter(move |((of, _), _)| *of == scope);
         let made = mine.filter_map(|(_, maker)| maker.made.as_ref());
         made.filter(|made| !shelf.stages.contains_key(&made.kept.id().short()))
     }
@@ -205,6 +250,15 @@ impl Dictionaries {
         let mut all = self.makers.values().filter_map(|maker| maker.made.as_ref());
         all.find(|made| made.kept.id().short() == id).map(|made| &made.parcel)
     }
+}
+
+/// Whether it is to be told again, which is done then.
+fn is_due(told: &mut Option<Duration>, now: Duration) -> bool {
+    let due = told.is_none_or(|before| now >= before + USED_PAUSE);
+    if due {
+        *told = Some(now);
+    }
+    due
 }
 
 impl Shelf {
@@ -216,12 +270,12 @@ impl Shelf {
 
 impl Relay {
     /// A message of this side's was kept: it is a sample too.
-    pub(crate) fn sample(&mut self, instance: u64, context: &Context, kept: &Arc<Kept>) {
+    pub(crate) fn sample(&mut self, scope: u64, context: &Context, kept: &Arc<Kept>) {
         if kept.content().len() > MOST_SAMPLE_BYTES {
             return;
         }
         let busy = self.dictionaries.training.len() >= MOST_TRAINING;
-        let maker = self.dictionaries.maker(instance, context);
+        let maker = self.dictionaries.maker(scope, context);
         if maker.samples.len() >= MOST_SAMPLES {
             maker.samples.pop_front();
         }
@@ -236,7 +290,7 @@ impl Relay {
         let base = maker.made.as_ref().map(|made| Arc::clone(&made.kept));
         self.dictionaries.next += 1;
         let block = self.dictionaries.next;
-        self.dictionaries.training.insert(block, (instance, context.clone()));
+        self.dictionaries.training.insert(block, (scope, context.clone()));
         self.order_alone(WorkDirection::Distil, block, bytes, base);
     }
 
@@ -261,7 +315,7 @@ impl Relay {
         result: Result<Bytes, codec::Error>,
     ) {
         let Some(key) = self.dictionaries.training.remove(&block) else { return };
-        let instance = key.0;
+        let scope = key.0;
         let Some(maker) = self.dictionaries.makers.get_mut(&key) else { return };
         maker.training = false;
         let Some((kept, parcel)) = result.ok().and_then(|bytes| distilled(&bytes)) else {
@@ -271,26 +325,27 @@ impl Relay {
         maker.wanted = FRESH_SAMPLES.0;
         let version = maker.made.as_ref().map_or(1, |before| before.version.saturating_add(1));
         let made = Made { kept: Arc::new(kept), version, parcel: parcel.into() };
-        let before = maker.made.replace(made);
+        let before = maker.made.replace(made.clone());
+        maker.told = Some(now);
         for carrier in self.carriers.values_mut() {
             if let Some(before) = &before {
                 carrier.shelf.lost(before.kept.id().short());
             }
         }
-        let carriers = self.carriers.keys().copied();
-        let here = carriers.filter(|carrier| self.edge_instance(*carrier) == Some(instance));
-        let here: Vec<_> = here.collect();
+        self.store_made(scope, &key.1, &made);
+        let here = self.carriers.iter().filter(|(_, carrier)| carrier.scope == Some(scope));
+        let here: Vec<_> = here.map(|(id, _)| *id).collect();
         here.into_iter().for_each(|carrier| self.greet_shelf(now, carrier));
     }
 
     /// Dictionaries there are, and perhaps some for the peer: it is looked in a while.
     pub(crate) fn greet_shelf(&mut self, now: Duration, id: CarrierId) {
-        let Some(instance) = self.edge_instance(id) else { return };
+        let Some(scope) = self.scope(id) else { return };
         let Some(carrier) = self.carriers.get(&id) else { return };
         if !carrier.knows_dictionaries() {
             return;
         }
-        if let Some(at) = carrier.shelf.due(now, &self.dictionaries, instance) {
+        if let Some(at) = carrier.shelf.due(now, &self.dictionaries, scope) {
             self.timers.set_by(Key::Shelf(id), at);
         }
     }
@@ -306,7 +361,7 @@ impl Relay {
 
     /// The carrier may be idle: dictionaries go on, within their budget.
     fn advance_shelf(&mut self, now: Duration, id: CarrierId) {
-        let Some(instance) = self.edge_instance(id) else { return };
+        let Some(scope) = self.scope(id) else { return };
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         if !carrier.knows_dictionaries() {
             return;
@@ -315,7 +370,7 @@ impl Relay {
         carrier.shelf.stages.retain(|id, _| is_made(id));
         carrier.shelf.expire(now);
         let idle = carrier.turns.is_empty() && carrier.in_flight == 0 && carrier.queued == 0;
-        let frame = idle.then(|| carrier.shelf.next(now, &self.dictionaries, instance)).flatten();
+        let frame = idle.then(|| carrier.shelf.next(now, &self.dictionaries, scope)).flatten();
         if let Some(frame) = frame {
             self.send(now, id, frame.frame());
         }
@@ -325,11 +380,11 @@ impl Relay {
     /// What a peer says of dictionaries.
     pub(crate) fn shelf(&mut self, now: Duration, id: CarrierId, keeping: Keeping) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        let Some(peer) = carrier.peer_instance() else { return };
+        let Some(scope) = carrier.scope else { return };
         match keeping {
             Keeping::Offer { id: name, bytes } => {
                 let Some(short) = name.first_chunk().copied() else { return };
-                if self.dictionaries.find(peer, short).is_some() {
+                if self.dictionaries.find(scope, short).is_some() {
                     self.send(now, id, Keeping::Held { id: short }.frame());
                     return;
                 }
@@ -375,6 +430,16 @@ impl Relay {
         }
     }
 
+    /// A message was told by a dictionary, this side's or the peer's.
+    pub(crate) fn note_use(&mut self, now: Duration, id: CarrierId, name: [u8; 8], own: bool) {
+        let Some(scope) = self.scope(id) else { return };
+        let used = match own {
+            true => self.dictionaries.used_made(now, scope, name),
+            false => self.dictionaries.used_held(now, scope, name),
+        };
+        self.outputs.extend(used.map(|name| Output::Used { name }));
+    }
+
     /// A peer's dictionary is whole, or was none.
     pub(crate) fn unpack_done(
         &mut self,
@@ -385,19 +450,20 @@ impl Relay {
         let id = CarrierId(block);
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.shelf.unpacking = carrier.shelf.unpacking.saturating_sub(1);
-        let Some(peer) = carrier.peer_instance() else { return };
+        let Some(scope) = carrier.scope else { return };
         let kept = match result {
             Ok(bytes) => Kept::prepared(&bytes),
             Err(error) => return self.ignore(now, id, "dictionary", &error.to_string()),
         };
         let Some(kept) = kept else { return };
         let short = kept.id().short();
-        if self.dictionaries.find(peer, short).is_none()
-            && !self.dictionaries.hold(peer, Arc::new(kept))
-        {
-            let limit = "dictionaries of peers".to_owned();
-            let consequence = "the oldest is forgotten".to_owned();
-            self.event(now, Fact::LimitReached { limit, consequence });
+        if self.dictionaries.find(scope, short).is_none() {
+            self.store_held(scope, &kept);
+            if !self.dictionaries.hold(scope, Arc::new(kept)) {
+                let limit = "dictionaries of peers".to_owned();
+                let consequence = "the oldest is forgotten".to_owned();
+                self.event(now, Fact::LimitReached { limit, consequence });
+            }
         }
         self.send(now, id, Keeping::Held { id: short }.frame());
     }
@@ -405,7 +471,7 @@ impl Relay {
 
 impl Shelf {
     /// What goes next: the rest of what the peer waits for, else another offer.
-    fn next(&mut self, now: Duration, all: &Dictionaries, instance: u64) -> Option<Keeping> {
+    fn next(&mut self, now: Duration, all: &Dictionaries, scope: u64) -> Option<Keeping> {
         let wanted = self.stages.iter().find_map(|(&id, stage)| match *stage {
             Stage::Wanted(at) => Some((id, at)),
             _ => None,
@@ -429,7 +495,7 @@ impl Shelf {
         if self.waits_until().is_some() {
             return None;
         }
-        let made = all.unoffered(instance, self).next()?;
+        let made = all.unoffered(scope, self).next()?;
         let (id, bytes) = (made.kept.id(), made.parcel.len() as u64);
         self.stages.insert(id.short(), Stage::Offered(now));
         Some(Keeping::Offer { id: id.0, bytes })
@@ -451,12 +517,12 @@ impl Shelf {
     }
 
     /// When there is something to do next.
-    fn due(&self, now: Duration, all: &Dictionaries, instance: u64) -> Option<Duration> {
+    fn due(&self, now: Duration, all: &Dictionaries, scope: u64) -> Option<Duration> {
         let goes_on = self.stages.values().any(|stage| matches!(stage, Stage::Wanted(_)));
         if goes_on {
             return Some(now + PAUSE);
         }
-        all.unoffered(instance, self).next()?;
+        all.unoffered(scope, self).next()?;
         Some(self.waits_until().unwrap_or(now + PAUSE))
     }
 }

@@ -27,6 +27,7 @@ use crate::bases::{Base, By, Context};
 use crate::config::{MAX_BASE_BYTES, MAX_KEEPS, MAX_PRINCIPALS};
 use crate::dictionaries::{MOST_SAMPLE_BYTES, Made};
 use crate::exchange::Exchange;
+use crate::lasting::{Principal, lasts};
 use crate::receipts::Arrival;
 use crate::timers::Key;
 
@@ -40,7 +41,7 @@ pub(crate) struct Held {
     /// Edge: who asks, as far as the shell and the head tell.
     asker: Option<Id>,
     /// On whose behalf it is; none where that cannot be told.
-    principal: Option<u64>,
+    principal: Option<Principal>,
     /// Where `base` and `slot` are good for anything.
     carrier: Option<CarrierId>,
     /// What the outgoing half can be told by: a message, a dictionary.
@@ -246,7 +247,12 @@ impl Relay {
             };
             let principal = exchange.held.asker.zip(named);
             let id = principal.map(|(asker, named)| Id::of(&[&asker.0[..], &named].concat()));
-            exchange.held.principal = id.map(|id| self.principals.number(id));
+            let secret = self.config.secret.as_ref();
+            exchange.held.principal = id.map(|id| {
+                let number = self.principals.number(id);
+                let known_as = secret.map_or(number, |secret| secret.of_principal(id));
+                Principal { number, known_as }
+            });
         }
         let bytes = body.len();
         let fits = (SHORTEST_BYTES..=MAX_BLOCK_BYTES as u64).contains(&(bytes as u64));
@@ -258,7 +264,7 @@ impl Relay {
             self.may_go_in(exchange, Options::DELTA),
             self.may_go_in(exchange, Options::DICTIONARY),
         );
-        let context = Context { principal, service };
+        let context = Context { principal: principal.known_as, service };
         let has_room = self.base_bytes() + bytes <= MAX_BASE_BYTES;
         let patience = 2 * self.config.connect_timeout;
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
@@ -274,9 +280,9 @@ impl Relay {
         let dictionary = self.dictionary(carrier, &context).filter(|_| may_send && dictionaries);
         if is_sample
             && !base.as_ref().is_some_and(|base| base.alike)
-            && let Some(instance) = self.edge_instance(carrier)
+            && let Some(scope) = self.scope(carrier)
         {
-            self.dictionaries.missed(instance, &context);
+            self.dictionaries.missed(scope, &context);
         }
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             let held = &mut exchange.held;
@@ -293,8 +299,8 @@ impl Relay {
 
     /// The dictionary that a carrier's peer holds for a context.
     fn dictionary(&self, carrier: CarrierId, context: &Context) -> Option<Made> {
-        let instance = self.edge_instance(carrier)?;
-        self.dictionaries.of(instance, context, &self.carriers.get(&carrier)?.shelf)
+        let carrier = self.carriers.get(&carrier)?;
+        self.dictionaries.of(carrier.scope?, context, &carrier.shelf)
     }
 
     /// A half that was made ready for another carrier goes without what that one had.
@@ -324,8 +330,13 @@ impl Relay {
         let delta = held.delta().cloned().zip(held.by);
         if let (Some((body, by)), Some(state)) = (delta, self.carriers.get_mut(&carrier)) {
             state.sent.delta(now, exchange, by, body);
+            if let By::Dictionary(name) = by {
+                self.note_use(now, carrier, name, true);
+            }
         }
-        if let Some(principal) = principal {
+        if let Some(who) = principal {
+            self.introduce_principal(now, carrier, who);
+            let principal = who.number;
             self.send(now, carrier, Keeping::Principal { exchange, principal }.frame());
         }
         if let Some(slot) = slot {
@@ -398,8 +409,8 @@ impl Relay {
                 if let Err(why) = state.sent.kept(exchange, kept) {
                     self.ignore(now, carrier, "base", why);
                 }
-                if let Some(((context, kept), instance)) = sample.zip(self.edge_instance(carrier)) {
-                    self.sample(instance, &context, &kept);
+                if let Some(((context, kept), scope)) = sample.zip(self.scope(carrier)) {
+                    self.sample(scope, &context, &kept);
                 }
             }
             Way::Received(slot, mut arrival) => {
@@ -427,12 +438,19 @@ impl Relay {
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
         let id = |number| ExchangeId { instance, number };
         match keeping {
-            Keeping::Principal { exchange, principal } => {
+            Keeping::Principal { exchange, principal: number } => {
+                let name = state.names.get(&number).copied();
+                // Where all else lasts, a number would be another's after a restart.
+                let known_as = name.or_else(|| (!lasts(state.scope)).then_some(number));
                 if self.config.role == Role::Gateway
                     && let Some(exchange) = self.on_carrier(carrier, id(exchange))
                 {
-                    exchange.held.principal = Some(principal);
+                    let principal = known_as.map(|known_as| Principal { number, known_as });
+                    exchange.held.principal = principal;
                 }
+            }
+            Keeping::Name { principal, name } if self.config.role == Role::Gateway => {
+                self.named(now, carrier, principal, name);
             }
             Keeping::Keep { exchange, slot } => {
                 if let Some(exchange) = self.on_carrier(carrier, id(exchange))
@@ -489,12 +507,14 @@ impl Relay {
             return Ok(());
         }
         let Some(name) = exchange.incoming.named_base()? else { return Ok(()) };
-        let base = self.carriers.get(&carrier).and_then(|carrier| {
-            let of_peer = |peer| self.dictionaries.find(peer, name);
-            carrier.kept.find(name).or_else(|| carrier.peer_instance().and_then(of_peer))
-        });
+        let Some(state) = self.carriers.get(&carrier) else { return Ok(()) };
+        let message = state.kept.find(name);
+        let of_peer = |scope| self.dictionaries.find(scope, name);
+        let base = message.or_else(|| state.scope.and_then(of_peer));
         exchange.incoming.base = base.cloned();
-        if exchange.incoming.base.is_none() {
+        if message.is_none() && base.is_some() {
+            self.note_use(now, carrier, name, false);
+        } else if base.is_none() {
             exchange.incoming.await_plain();
             let patience = now + self.config.connect_timeout;
             self.timers.set(Key::Decoder(id), Some(patience));

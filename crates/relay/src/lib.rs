@@ -23,6 +23,7 @@ mod halves;
 mod incoming;
 mod infoset;
 mod keeping;
+mod lasting;
 mod learned;
 mod links;
 mod outcomes;
@@ -41,6 +42,7 @@ use std::time::Duration;
 pub use api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use encoding::{Encoding, Service};
+pub use lasting::Secret;
 pub use links::Link;
 pub use proto::stream::Role;
 
@@ -217,6 +219,7 @@ impl Relay {
         }
         self.run_timers(now);
         self.pump(now);
+        self.forget_dictionaries();
         self.update_wake();
     }
 

@@ -239,7 +239,7 @@ impl Relay {
         if self.shutting_down {
             self.say_goodbye(now, id);
         }
-        self.greet_shelf(now, id);
+        self.introduce(now, id, hello.instance);
         match self.config.role {
             Role::Edge => self.edge_connected(now, hello.instance),
             Role::Gateway => self.supersede(now, id, hello.instance),

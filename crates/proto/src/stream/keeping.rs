@@ -14,9 +14,14 @@
 //! | 7 | WANT | the name's first 8 bytes: send the parcel |
 //! | 8 | PART | the same 8 bytes, the parcel's next bytes |
 //! | 9 | HELD | the same 8 bytes: it is held, and may be used from now on |
+//! | 10 | NAME | number, 8 bytes: by which that principal is known when the edge starts again |
 //!
 //! PRINCIPAL and KEEP come between the HEAD and the DATA of their half. A slot that is taken is
 //! given up for the new one. Nobody need keep anything: only KEPT says that it is so.
+//!
+//! Instances and numbers end with the edge. One that goes on with what it had says by NAME who it
+//! was before, number 0, right after HELLO, and each principal before its first PRINCIPAL of a
+//! carrier. A name is a hash with a key of the edge's, so that nobody else can say it.
 //!
 //! A dictionary is offered again on each carrier. Its parcel is its length and a Zstandard frame
 //! without magic number; one is on its way at a time, and the last one offered is the one that PART
@@ -83,6 +88,13 @@ pub enum Keeping {
         /// First bytes of its name.
         id: [u8; 8],
     },
+    /// What stays the same when the edge starts again.
+    Name {
+        /// The principal's number; 0 is the edge itself.
+        principal: u64,
+        /// Its name.
+        name: u64,
+    },
     /// The body that could not be read, as it is; at most [`MAX_BLOCK_BYTES`].
     Plain {
         /// The exchange.
@@ -125,6 +137,7 @@ impl Keeping {
                 content.extend_from_slice(bytes);
             }
             Self::Held { id } => put(9, &[], id),
+            Self::Name { principal, name } => put(10, &[*principal], &name.to_be_bytes()),
         }
         Frame::Control(Self::KIND, content.into())
     }
@@ -168,6 +181,10 @@ impl Keeping {
                 Self::Part { id, bytes: content.slice_ref(std::mem::take(rest)) }
             }
             9 => Self::Held { id: name(rest)? },
+            10 => {
+                let (principal, name) = (number(rest)?, name(rest)?);
+                Self::Name { principal, name: u64::from_be_bytes(name) }
+            }
             _ => {
                 let value = u64::from(which);
                 return Err(Error::Peer { what: "an unknown frame about bases", value });
@@ -212,7 +229,7 @@ mod tests {
         assert!(matches!(Keeping::decode(&plain), Err(Error::Limit { .. })));
         let parcel = content(&Keeping::Offer { id: [1; 32], bytes: Keeping::PARCEL_BYTES + 1 });
         assert!(matches!(Keeping::decode(&parcel), Err(Error::Limit { .. })));
-        for which in [0, 10, 255] {
+        for which in [0, 11, 255] {
             assert!(Keeping::decode(&Bytes::from(vec![which, 1, 1])).is_err(), "{which}");
         }
         for keeping in [
@@ -223,6 +240,7 @@ mod tests {
             Keeping::Offer { id: [7; 32], bytes: 7 },
             Keeping::Want { id: [7; 8] },
             Keeping::Held { id: [7; 8] },
+            Keeping::Name { principal: 7, name: 9 },
         ] {
             let whole = content(&keeping);
             for len in 0..whole.len() {
@@ -245,6 +263,7 @@ mod tests {
                 Keeping::Want { id },
                 Keeping::Part { id, bytes: bytes.clone() },
                 Keeping::Held { id },
+                Keeping::Name { principal, name: u64::from_be_bytes(id) },
                 Keeping::Principal { exchange, principal },
                 Keeping::Keep { exchange, slot },
                 Keeping::Kept { exchange, id },

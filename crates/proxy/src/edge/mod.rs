@@ -41,7 +41,7 @@ pub struct Edge {
 
 impl Edge {
     /// Opens the store and binds the listeners; a port in use is the caller's error.
-    pub async fn bind(config: EdgeConfig) -> Result<Self, Error> {
+    pub async fn bind(mut config: EdgeConfig) -> Result<Self, Error> {
         let listener = run::bind("listen", config.listen).await?;
         let admin = match config.admin {
             Some(address) => Some(run::bind("admin", address).await?),
@@ -53,6 +53,7 @@ impl Edge {
         let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
         let policy = config.relay.encoding.name();
         let store = config.store.as_ref().map(|place| Store::open(place, policy)).transpose()?;
+        config.relay.secret = store.as_ref().map(Store::secret).transpose()?;
         Ok(Self { config, listener, admin, local, local_admin, store })
     }
 

@@ -1,8 +1,8 @@
 //! The file: opened, checked, set aside when it is no good.
 
-use std::fs::{self, TryLockError};
+use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use ring::digest::{SHA256, digest};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Place;
+use super::dictionaries::{self, Dictionary};
 use super::read::{self, COLUMNS};
 use crate::Error;
 
@@ -74,6 +75,7 @@ impl File {
             .map_err(Error::system(format!("make {shown}")))?;
         let lock = lock(directory)?;
         let path = directory.join(FILE_NAME);
+        begin(&path)?;
         let connection = match connect(&path) {
             Ok(connection) => connection,
             Err(Unfit::System(error)) => return Err(system(&path, &error)),
@@ -112,6 +114,14 @@ impl File {
         };
         tracing::warn!(name, why, "what was learned is damaged: beginning without it");
         None
+    }
+
+    /// Dictionaries that are sound, and how many are not.
+    pub(super) fn dictionaries(&self) -> (Vec<Dictionary>, usize) {
+        dictionaries::load(&self.connection).unwrap_or_else(|error| {
+            tracing::warn!(%error, "dictionaries cannot be read: beginning without them");
+            (Vec::new(), 0)
+        })
     }
 
     /// Decisions whose outcome came after what was learned was last saved, oldest first.
@@ -180,7 +190,43 @@ fn connect(path: &Path) -> Result<Connection, Unfit> {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         transaction.commit()?;
     }
+    connection.execute_batch(dictionaries::SCHEMA)?;
     Ok(connection)
+}
+
+/// Makes a file that only its owner can read, before SQLite makes one as everybody's files are;
+/// what it has beside it gets the same permissions. One that is there may be older than this.
+fn begin(path: &Path) -> Result<(), Error> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match made {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            ["", "-wal", "-shm"].into_iter().try_for_each(|end| keep_private(&beside(path, end)))
+        }
+        Err(error) => Err(Error::system(format!("make {}", path.display()))(error)),
+    }
+}
+
+/// Takes a file from all but its owner, by its name: another descriptor, once closed, would drop
+/// SQLite's locks.
+pub(super) fn keep_private(path: &Path) -> Result<(), Error> {
+    let shown = path.display();
+    let mode = match fs::metadata(path) {
+        Ok(metadata) => metadata.permissions().mode() & 0o777,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::system(format!("look at {shown}"))(error)),
+    };
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    tracing::warn!("{shown} may be read by others (mode {mode:04o}): now it may not");
+    fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700))
+        .map_err(Error::system(format!("take {shown} from others")))
+}
+
+/// The file that SQLite has beside another.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    path.with_file_name(format!("{FILE_NAME}{end}"))
 }
 
 /// Renames a bad file, and what SQLite has beside it, and begins a new one.
@@ -189,6 +235,7 @@ fn begin_anew(path: &Path, why: &str) -> Result<Connection, Error> {
         .map_err(Error::system(format!("set the unusable {} aside ({why})", path.display())))?;
     let (path_shown, aside) = (path.display(), aside.display());
     tracing::warn!(why, %aside, "the store {path_shown} is unusable: set aside, beginning anew");
+    begin(path)?;
     connect(path).map_err(|error| match error {
         Unfit::System(error) => system(path, &error),
         Unfit::Bad(why) => {
@@ -203,7 +250,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
     };
     let free = (1..=MAX_ASIDE).find(|&number| !name(number, "").exists()).unwrap_or(1);
     for end in ["", "-wal", "-shm"] {
-        let (from, to) = (path.with_file_name(format!("{FILE_NAME}{end}")), name(free, end));
+        let (from, to) = (beside(path, end), name(free, end));
         match fs::rename(&from, &to) {
             // What stood there before belonged to another.
             Err(error) if error.kind() == io::ErrorKind::NotFound => drop(fs::remove_file(&to)),

@@ -1,13 +1,17 @@
-//! What a side keeps on disk, if it is told where: what it has learned, and the history of its
-//! decisions.
+//! What a side keeps on disk, if it is told where: what it has learned, its dictionaries, and the
+//! history of its decisions.
 //!
 //! SQLite with a write-ahead log and one thread that writes: whoever hands something in never waits
 //! for a disk. What was committed is there after the process was killed at any moment; with the
 //! power the last moments may go, never the file. One that is damaged, foreign or from the future
-//! is set aside and a new one begun.
+//! is set aside and a new one begun. Only its owner can read it: what dictionaries are made of is
+//! somebody's, though nothing secret is in them. Who that is stands in it as a hash with a key
+//! ([`relay::Secret`]), since an address or a password could be guessed from any other.
 
+mod dictionaries;
 mod file;
 mod read;
+mod secret;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -17,9 +21,11 @@ use std::sync::mpsc::{self, SyncSender, TrySendError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use record::decision::Entry;
 use record::event::Fact;
 
+pub use dictionaries::Dictionary;
 pub use read::History;
 
 use crate::Error;
@@ -59,6 +65,10 @@ pub struct Learned {
     pub state: Option<Vec<u8>>,
     /// Decisions whose outcome came later, oldest first.
     pub since: Vec<Entry>,
+    /// The one used last comes last.
+    pub dictionaries: Vec<Dictionary>,
+    /// Dictionaries that were damaged, and are set aside.
+    pub damaged: usize,
 }
 
 /// An open store, to write to.
@@ -68,6 +78,7 @@ pub struct Store {
     thread: Option<JoinHandle<()>>,
     policy: &'static str,
     learned: Learned,
+    directory: PathBuf,
     /// When it was last told that facts find no room.
     told: Option<Instant>,
 }
@@ -80,14 +91,25 @@ impl Store {
     /// cannot be used. A file that is no good is none: it is set aside.
     pub fn open(place: &Place, policy: &'static str) -> Result<Self, Error> {
         let file = File::open(place)?;
-        let learned = Learned { state: file.state(policy), since: file.unsaved() };
+        let (dictionaries, damaged) = file.dictionaries();
+        let (state, since) = (file.state(policy), file.unsaved());
+        let learned = Learned { state, since, dictionaries, damaged };
         let (jobs, waiting) = mpsc::sync_channel(MAX_WAITING);
         let mut writer = Writer::new(file);
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || writer.run(&waiting))
             .map_err(Error::system("start the thread of the store"))?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), policy, learned, told: None })
+        let (jobs, thread, directory) = (Some(jobs), Some(thread), place.directory.clone());
+        Ok(Self { jobs, thread, policy, learned, directory, told: None })
+    }
+
+    /// What an edge's names are made with; drawn where there is none yet.
+    ///
+    /// # Errors
+    /// [`Error::System`] where it can be neither read nor written.
+    pub fn secret(&self) -> Result<relay::Secret, Error> {
+        secret::load(&self.directory)
     }
 
     /// What had been learned when the store was opened.
@@ -98,6 +120,26 @@ impl Store {
     /// Saves what was learned from all that was observed so far, in place of what was saved before.
     pub fn save_learned(&mut self, bytes: Vec<u8>) {
         self.hand_in(Job::State { unix_s: unix_s(), name: self.policy, bytes });
+    }
+
+    /// Keeps a dictionary in place of what has its name.
+    pub fn keep_dictionary(&mut self, name: [u8; 32], bytes: Bytes) {
+        self.hand_in(Job::Dictionary { unix_s: unix_s(), name, bytes });
+    }
+
+    /// A dictionary was used: others go before it.
+    pub fn touch_dictionary(&mut self, name: [u8; 32]) {
+        self.hand_in(Job::Used { unix_s: unix_s(), name });
+    }
+
+    /// A dictionary went for another.
+    pub fn forget_dictionary(&mut self, name: [u8; 32]) {
+        self.hand_in(Job::Forgotten { name });
+    }
+
+    /// Sets a dictionary aside that is none of this side's.
+    pub fn set_dictionary_aside(&mut self, name: [u8; 32], why: &'static str) {
+        self.hand_in(Job::Aside { name, why });
     }
 
     /// Takes a fact that belongs into the history; others are dropped.

@@ -281,10 +281,152 @@ fn what_is_no_store_is_not_read() {
     refused("has schema 99");
 }
 
+fn name(number: u64) -> [u8; 32] {
+    let mut name = [0x17; 32];
+    name[..8].copy_from_slice(&number.to_le_bytes());
+    name
+}
+
+/// Names of the dictionaries that a store takes up, and how many it sets aside.
+fn dictionaries(scratch: &Scratch) -> (Vec<[u8; 32]>, usize) {
+    let found = open(&scratch.place()).take_learned();
+    (found.dictionaries.into_iter().map(|one| one.name).collect(), found.damaged)
+}
+
+#[test]
+fn dictionaries_are_there_again_and_of_too_many_the_longest_unused_go() {
+    let scratch = Scratch::new("dictionaries");
+    let most = u64::try_from(dictionaries::MAX_DICTIONARIES).unwrap();
+    let mut store = open(&scratch.place());
+    for number in 0..most {
+        store.keep_dictionary(name(number), vec![7; 100].into());
+        assert!(store.flush());
+    }
+    store.keep_dictionary(name(3), b"another version".to_vec().into());
+    assert!(store.flush());
+    store.touch_dictionary(name(0));
+    store.touch_dictionary(name(most + 9));
+    assert!(store.flush());
+    store.keep_dictionary(name(most), vec![8; 100].into());
+    store.keep_dictionary(name(most + 1), vec![8; 1 << 20].into());
+    drop(store);
+    let found = open(&scratch.place()).take_learned().dictionaries;
+    let names: Vec<_> = found.iter().map(|one| one.name).collect();
+    let expected = [2].into_iter().chain(4..most).chain([3, 0, most]);
+    assert_eq!(names, expected.map(name).collect::<Vec<_>>());
+    assert_eq!(found[found.len() - 3].bytes, b"another version");
+    let mut store = open(&scratch.place());
+    store.forget_dictionary(name(most));
+    store.forget_dictionary(name(77_777));
+    drop(store);
+    let (names, _) = dictionaries(&scratch);
+    assert_eq!((names.len(), names.last()), (found.len() - 1, Some(&name(0))));
+}
+
+#[test]
+fn a_damaged_or_foreign_dictionary_is_set_aside_alone() {
+    let scratch = Scratch::new("damaged-dictionary");
+    let mut store = open(&scratch.place());
+    for number in 0..3_u8 {
+        store.keep_dictionary(name(number.into()), vec![0xa0 + number; 1000].into());
+        assert!(store.flush());
+    }
+    drop(store);
+    let mut bytes = fs::read(scratch.file()).unwrap();
+    let at = bytes.windows(100).position(|window| window == [0xa1; 100]).unwrap();
+    bytes[at + 500] ^= 1;
+    fs::write(scratch.file(), bytes).unwrap();
+    assert_eq!(dictionaries(&scratch), (vec![name(0), name(2)], 1));
+    assert_eq!(dictionaries(&scratch), (vec![name(0), name(2)], 0), "it is told once");
+    let mut store = open(&scratch.place());
+    store.set_dictionary_aside(name(0), "it is of another version");
+    drop(store);
+    assert_eq!(dictionaries(&scratch), (vec![name(2)], 0));
+    let connection = Connection::open(scratch.file()).unwrap();
+    let aside = "SELECT count(*) FROM dictionary WHERE aside IS NOT NULL";
+    assert_eq!(connection.query_row(aside, [], |row| row.get::<_, i64>(0)), Ok(2));
+    drop(connection);
+    // A new one takes its place.
+    let mut store = open(&scratch.place());
+    store.keep_dictionary(name(0), vec![1; 10].into());
+    drop(store);
+    assert_eq!(dictionaries(&scratch), (vec![name(2), name(0)], 0));
+    assert_eq!(scratch.aside(), 0);
+}
+
+#[test]
+fn a_store_of_before_dictionaries_goes_on() {
+    let scratch = Scratch::new("before");
+    let mut store = open(&scratch.place());
+    store.save_learned(b"learned".to_vec());
+    drop(store);
+    let connection = Connection::open(scratch.file()).unwrap();
+    connection.execute_batch("DROP TABLE dictionary").unwrap();
+    drop(connection);
+    let mut store = open(&scratch.place());
+    assert_eq!(store.take_learned().state.as_deref(), Some(&b"learned"[..]));
+    store.keep_dictionary(name(1), vec![1; 10].into());
+    drop(store);
+    assert_eq!(dictionaries(&scratch), (vec![name(1)], 0));
+    assert_eq!(scratch.aside(), 0);
+}
+
+#[test]
+fn only_its_owner_can_read_what_is_kept() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = Scratch::new("private");
+    // A directory that somebody made beforehand, and a file as longwire made it once.
+    fs::create_dir_all(&scratch.0).unwrap();
+    let everybody = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    everybody(&scratch.0, 0o755).unwrap();
+    for turn in 0..2 {
+        let store = open(&scratch.place());
+        store.secret().unwrap();
+        assert!(store.flush());
+        let mut names = Vec::new();
+        for file in fs::read_dir(&scratch.0).unwrap().flatten() {
+            let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+            names.push(file.file_name().into_string().unwrap());
+            assert_eq!(mode, 0o600, "{names:?}, turn {turn}");
+        }
+        names.sort();
+        let ends = ["longwire.secret", FILE_NAME, "longwire.sqlite-shm", "longwire.sqlite-wal"];
+        assert_eq!(names, ends);
+        drop(store);
+        everybody(&scratch.file(), 0o644).unwrap();
+        everybody(&scratch.0.join(secret::FILE_NAME), 0o644).unwrap();
+    }
+}
+
+#[test]
+fn a_secret_stays_the_same_until_it_is_damaged() {
+    let scratch = Scratch::new("secret");
+    let path = scratch.0.join(secret::FILE_NAME);
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        open(&scratch.place()).secret().unwrap();
+        seen.push(fs::read(&path).unwrap());
+    }
+    assert!(seen[0] == seen[1] && seen[0].len() == 32);
+    fs::write(&path, &seen[0][..7]).unwrap();
+    open(&scratch.place()).secret().unwrap();
+    let after = fs::read(&path).unwrap();
+    assert!(after != seen[0] && after.len() == 32);
+    let aside = scratch.0.join(format!("{}.aside-1", secret::FILE_NAME));
+    assert_eq!(fs::read(aside).unwrap(), &seen[0][..7]);
+    // Another directory's is another.
+    let other = Scratch::new("secret-other");
+    open(&other.place()).secret().unwrap();
+    assert_ne!(fs::read(other.0.join(secret::FILE_NAME)).unwrap(), after);
+}
+
 /// Tells the process that [`killed_at_any_moment_it_loses_nothing`] starts where to write.
 const CHILD: &str = "LONGWIRE_STORE_CHILD";
 /// Kills: those of `make test`, or as many as this says.
 const KILLS: &str = "LONGWIRE_STORE_KILLS";
+
+/// Dictionaries of the child's.
+const CONTEXTS: u64 = 5;
 
 /// No test of its own: writes without end, and tells on stdout what is committed.
 #[test]
@@ -294,6 +436,8 @@ fn child_that_writes() {
     let mut store = open(&place);
     let first = learned(&store.take_learned());
     for number in first + 1.. {
+        // A dictionary is as long as one can be, and takes the place of one before.
+        store.keep_dictionary(name(number % CONTEXTS), number.to_le_bytes().repeat(4500).into());
         store.observe(chosen(number));
         store.observe(outcome(number));
         if number.is_multiple_of(7) {
@@ -316,6 +460,23 @@ fn learned(found: &Learned) -> u64 {
     let reaches = saved + since.len() as u64;
     assert!(since.iter().eq(&(saved + 1..=reaches).map(id).collect::<Vec<_>>()), "{saved}");
     reaches
+}
+
+/// The number that the child's last dictionary was made with: of the others none is missing.
+fn newest_dictionary(found: &Learned) -> u64 {
+    assert_eq!(found.damaged, 0);
+    let made = found.dictionaries.iter().map(|one| {
+        let number = u64::from_le_bytes(*one.bytes.first_chunk().unwrap());
+        assert!(one.bytes == number.to_le_bytes().repeat(4500), "{number}");
+        assert_eq!(one.name, name(number % CONTEXTS));
+        number
+    });
+    let mut made: Vec<u64> = made.collect();
+    made.sort_unstable();
+    let newest = made.last().copied().unwrap_or(0);
+    let first = newest.saturating_sub(CONTEXTS) + 1;
+    assert!(made.iter().copied().eq(first..=newest) || newest == 0, "{made:?}");
+    newest
 }
 
 #[test]
@@ -347,8 +508,11 @@ fn killed_at_any_moment_it_loses_nothing() {
         child.wait().unwrap();
         acknowledged = lines.last().or(told).unwrap_or(acknowledged).max(acknowledged);
 
-        let number = learned(&open(&scratch.place()).take_learned());
+        let found = open(&scratch.place()).take_learned();
+        let number = learned(&found);
         assert!(number >= acknowledged, "kill {kill}: {number} of {acknowledged}");
+        let newest = newest_dictionary(&found);
+        assert!(newest >= acknowledged, "kill {kill}: dictionary {newest} of {acknowledged}");
         let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
         let ids: Vec<&str> = entries.iter().map(|entry| entry.exchange.as_str()).collect();
         let newest = ids.last().map_or(0, |id| u64::from_str_radix(&id[16..], 16).unwrap());
@@ -359,5 +523,5 @@ fn killed_at_any_moment_it_loses_nothing() {
         assert!(told.clone().all(|entry| entry.outcome.is_some()), "kill {kill}");
         assert_eq!(scratch.aside(), 0, "kill {kill}");
     }
-    println!("{kills} kills, {acknowledged} decisions acknowledged, none lost");
+    println!("{kills} kills, {acknowledged} decisions and dictionaries acknowledged, none lost");
 }

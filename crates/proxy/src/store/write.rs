@@ -3,12 +3,13 @@
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Instant;
 
+use bytes::Bytes;
 use record::decision::{Decision, Direction, Outcome};
 use record::event::Fact;
 use rusqlite::params;
 
-use super::TOLD_PAUSE;
 use super::file::{File, is_damage};
+use super::{TOLD_PAUSE, dictionaries};
 
 /// Jobs in one transaction, at most: what has come by then is committed.
 const MAX_BATCH: usize = 128;
@@ -27,6 +28,22 @@ pub(super) enum Job {
         unix_s: f64,
         name: &'static str,
         bytes: Vec<u8>,
+    },
+    Dictionary {
+        unix_s: f64,
+        name: [u8; 32],
+        bytes: Bytes,
+    },
+    Used {
+        unix_s: f64,
+        name: [u8; 32],
+    },
+    Forgotten {
+        name: [u8; 32],
+    },
+    Aside {
+        name: [u8; 32],
+        why: &'static str,
     },
     /// Answer once all before it is written: whether all of it is committed.
     Flush(SyncSender<bool>),
@@ -104,6 +121,12 @@ impl Writer {
             match job {
                 Job::Fact { unix_s, fact } => put_fact(&transaction, *unix_s, fact, &mut held)?,
                 Job::State { unix_s, name, bytes } => self.file.put_state(name, *unix_s, bytes)?,
+                Job::Dictionary { unix_s, name, bytes } => {
+                    dictionaries::put(&transaction, *unix_s, name, bytes)?;
+                }
+                Job::Used { unix_s, name } => dictionaries::touch(&transaction, *unix_s, name)?,
+                Job::Forgotten { name } => dictionaries::forget(&transaction, name)?,
+                Job::Aside { name, why } => dictionaries::set_aside(&transaction, name, why)?,
                 Job::Flush(_) => {}
             }
         }

@@ -2,8 +2,9 @@
 //! message whose base is gone.
 
 mod dictionaries;
+mod lasting;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use codec::dictionary::Kept;
@@ -23,12 +24,16 @@ struct End {
     body: Vec<u8>,
     ended: bool,
     failed: Option<Cause>,
+    /// What its shell keeps, and what of that was used since it started.
+    disk: BTreeMap<[u8; 32], Bytes>,
+    used: Vec<[u8; 32]>,
 }
 
 impl End {
     fn new(config: Config) -> Self {
         let (relay, facts, body) = (Relay::new(config), Vec::new(), Vec::new());
-        Self { relay, encoder: None, facts, body, ended: false, failed: None }
+        let (encoder, ended, failed, used) = (None, false, None, Vec::new());
+        Self { relay, encoder, facts, body, ended, failed, disk: BTreeMap::new(), used }
     }
 
     /// The encodings of this side's halves so far.
@@ -65,6 +70,8 @@ struct Pair {
     held: Option<Vec<(Role, Input)>>,
     /// There is no room left when a message is to be kept.
     full: bool,
+    /// What either side's peer is called.
+    peer: &'static str,
 }
 
 impl Pair {
@@ -92,6 +99,7 @@ impl Pair {
             held,
             service,
             full,
+            peer: "p",
         };
         pair.tell(Role::Edge, Input::Wake);
         pair
@@ -118,7 +126,8 @@ impl Pair {
             Output::Dial { carrier } => {
                 self.carrier = carrier;
                 for role in [Role::Edge, Role::Gateway] {
-                    self.todo.push_back((role, Input::CarrierUp { carrier, peer: "p".into() }));
+                    self.todo
+                        .push_back((role, Input::CarrierUp { carrier, peer: self.peer.into() }));
                 }
             }
             Output::Transmit { carrier, bytes } => {
@@ -152,6 +161,9 @@ impl Pair {
             }
             Output::Abort { cause, .. } => self.end(role).failed = Some(cause),
             Output::Event(event) => self.end(role).facts.push(event.fact),
+            Output::Store { name, bytes } => drop(self.end(role).disk.insert(name, bytes)),
+            Output::Used { name } => self.end(role).used.push(name),
+            Output::Forget { name } => drop(self.end(role).disk.remove(&name)),
             _ => {}
         }
     }
@@ -258,6 +270,23 @@ impl Pair {
             self.tell(Role::Gateway, Input::Wake);
         }
         [self.sent[0] - before[0], self.sent[1] - before[1]]
+    }
+
+    /// One side's process is another, with these settings and what was kept for it.
+    fn restarts(&mut self, role: Role, change: impl FnOnce(&mut Config)) {
+        let carrier = self.carrier;
+        let mut config = self.end(role).relay.config.clone();
+        config.instance += 10;
+        change(&mut config);
+        let disk = std::mem::take(&mut self.end(role).disk);
+        let mut end = End { disk, ..End::new(config) };
+        for (name, bytes) in &end.disk {
+            end.relay.restore_dictionary(*name, bytes).unwrap();
+        }
+        *self.end(role) = end;
+        let other = if role == Role::Edge { Role::Gateway } else { Role::Edge };
+        self.tell(other, Input::CarrierDown { carrier, reason: "cut".into() });
+        self.tell(role, Input::Wake);
     }
 
     /// What the receiver of a role's halves holds is gone.

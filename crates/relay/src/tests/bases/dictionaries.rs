@@ -4,26 +4,30 @@ use record::decision::Base;
 
 use super::*;
 
-const DICTIONARY: &str = "zstd-dictionary:19";
+pub(super) const DICTIONARY: &str = "zstd-dictionary:19";
 
 /// A pair that has dictionaries only, so that nothing else is better.
-fn with_dictionaries() -> Pair {
-    let mut config = Config::new(Role::Edge, 0);
+pub(super) fn with_dictionaries() -> Pair {
+    with_config(Config::new(Role::Edge, 0))
+}
+
+pub(super) fn with_config(mut config: Config) -> Pair {
     let encodings = config.encoding.meant_by(&[DICTIONARY.to_owned()]).unwrap();
     config.services = vec![Service { encodings: Some(encodings), ..Service::default() }];
     Pair::with(&config, Some(0))
 }
 
-const HUSHED: &str = "<w:Security xmlns:w='w'><w:UsernameToken><w:Username>alice</w:Username>\
-                      <w:Password>HUSH</w:Password></w:UsernameToken></w:Security>";
+pub(super) const HUSHED: &str =
+    "<w:Security xmlns:w='w'><w:UsernameToken><w:Username>alice</w:Username><w:Password>HUSH\
+     </w:Password></w:UsernameToken></w:Security>";
 
-fn ask(pair: &mut Pair, client: &str, seed: u32) -> [usize; 2] {
+pub(super) fn ask(pair: &mut Pair, client: &str, seed: u32) -> [usize; 2] {
     let (body, answer) = (track(seed, HUSHED), track(seed + 500, HUSHED));
     pair.asks(client, &[("authorization", "HUSH")], &body, &answer)
 }
 
 /// What the last half of an end was told by, as its decision says.
-fn base(end: &End) -> Option<Base> {
+pub(super) fn base(end: &End) -> Option<Base> {
     let chosen = end.facts.iter().rev().find_map(|fact| match fact {
         Fact::Chosen { decision, .. } => Some(decision.as_ref()?.base.clone()),
         _ => None,
@@ -152,7 +156,7 @@ fn a_dictionary_that_no_longer_pays_is_replaced() {
 }
 
 /// A peer's word of a dictionary, as its frame comes.
-fn says(pair: &mut Pair, to: Role, keeping: &Keeping) {
+pub(super) fn says(pair: &mut Pair, to: Role, keeping: &Keeping) {
     let mut bytes = Vec::new();
     keeping.frame().encode(&mut bytes);
     let carrier = pair.carrier;

@@ -1,0 +1,103 @@
+//! Dictionaries as the relay gives them to keep: a row each by its name, and of too many the one
+//! longest unused goes first. One that is damaged, or that the relay does not take, is set aside:
+//! it stays to be looked at until its room is wanted.
+
+use ring::digest::{Context, Digest, SHA256};
+use rusqlite::{Connection, params};
+
+/// A store of a version before may be without it, and one of that version lets it be.
+pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS dictionary (
+    name BLOB PRIMARY KEY,
+    used_unix_s REAL NOT NULL,
+    -- SHA-256 of `name` and `bytes`.
+    digest BLOB NOT NULL,
+    bytes BLOB NOT NULL,
+    -- Why it is not used.
+    aside TEXT
+) STRICT";
+/// Most that are kept, those set aside included: what a relay holds, its own and its peers'.
+pub(super) const MAX_DICTIONARIES: i64 = 160;
+/// Longest that is kept, in bytes: with its parcel and its owner none is longer.
+const MAX_BYTES: usize = 64 << 10;
+
+/// A dictionary with whom it serves, in the relay's form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dictionary {
+    /// What it is kept by.
+    pub name: [u8; 32],
+    /// What is kept.
+    pub bytes: Vec<u8>,
+}
+
+/// Those that are sound, the one used last comes last, and how many were set aside.
+pub(super) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Dictionary>, usize)> {
+    let select = "SELECT name, digest, bytes FROM dictionary WHERE aside IS NULL \
+                  ORDER BY used_unix_s";
+    let mut select = connection.prepare(select)?;
+    let rows = select.query_map([], |row| {
+        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, Vec<u8>>(2)?))
+    })?;
+    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (name, told, bytes) = row?;
+        match <[u8; 32]>::try_from(&name[..]) {
+            Ok(name) if digest(&name, &bytes).as_ref() == told => {
+                sound.push(Dictionary { name, bytes });
+            }
+            _ => damaged.push(name),
+        }
+    }
+    for name in &damaged {
+        set_aside(connection, name, "its digest is another")?;
+    }
+    Ok((sound, damaged.len()))
+}
+
+/// Puts one in place of what has its name.
+pub(super) fn put(
+    connection: &Connection,
+    unix_s: f64,
+    name: &[u8; 32],
+    bytes: &[u8],
+) -> rusqlite::Result<()> {
+    if bytes.len() > MAX_BYTES {
+        return Ok(());
+    }
+    let put = "INSERT OR REPLACE INTO dictionary (name, used_unix_s, digest, bytes) \
+               VALUES (?, ?, ?, ?)";
+    let digest = digest(name, bytes);
+    connection.prepare_cached(put)?.execute(params![name, unix_s, digest.as_ref(), bytes])?;
+    let count = "SELECT count(*) FROM dictionary";
+    let count: i64 = connection.prepare_cached(count)?.query_row([], |row| row.get(0))?;
+    if count <= MAX_DICTIONARIES {
+        return Ok(());
+    }
+    let bound = "DELETE FROM dictionary WHERE name NOT IN (SELECT name FROM dictionary \
+                 ORDER BY aside IS NOT NULL, used_unix_s DESC LIMIT ?)";
+    connection.prepare_cached(bound)?.execute([MAX_DICTIONARIES]).map(drop)
+}
+
+/// One was used.
+pub(super) fn touch(connection: &Connection, unix_s: f64, name: &[u8; 32]) -> rusqlite::Result<()> {
+    let touch = "UPDATE dictionary SET used_unix_s = ? WHERE name = ?";
+    connection.prepare_cached(touch)?.execute(params![unix_s, name]).map(drop)
+}
+
+/// One is not wanted any more.
+pub(super) fn forget(connection: &Connection, name: &[u8; 32]) -> rusqlite::Result<()> {
+    let delete = "DELETE FROM dictionary WHERE name = ?";
+    connection.prepare_cached(delete)?.execute([name]).map(drop)
+}
+
+/// One is not to be used.
+pub(super) fn set_aside(connection: &Connection, name: &[u8], why: &str) -> rusqlite::Result<()> {
+    let aside = "UPDATE dictionary SET aside = ? WHERE name = ?";
+    connection.prepare_cached(aside)?.execute(params![why, name]).map(drop)
+}
+
+fn digest(name: &[u8], bytes: &[u8]) -> Digest {
+    let mut context = Context::new(&SHA256);
+    context.update(name);
+    context.update(bytes);
+    context.finish()
+}
