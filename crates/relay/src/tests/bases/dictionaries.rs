@@ -17,9 +17,8 @@ pub(super) fn with_config(mut config: Config) -> Pair {
     Pair::with(&config, Some(0))
 }
 
-pub(super) const HUSHED: &str =
-    "<w:Security xmlns:w='w'><w:UsernameToken><w:Username>alice</w:Username><w:Password>HUSH\
-     </w:Password></w:UsernameToken></w:Security>";
+pub(super) const HUSHED: &str = "<w:Security xmlns:w='w'><w:UsernameToken><w:Username>alice\
+     </w:Username><w:Password>HUSH</w:Password></w:UsernameToken></w:Security>";
 
 pub(super) fn ask(pair: &mut Pair, client: &str, seed: u32) -> [usize; 2] {
     let (body, answer) = (track(seed, HUSHED), track(seed + 500, HUSHED));
