@@ -5,15 +5,18 @@
 //! - [`varint`]: the variable-length integers of RFC 9000 §16 that the formats below share.
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
 //! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
+//! - [`dictionary`]: fields of HTTP by which dictionaries are named (RFC 9842).
 //! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
 
 pub mod bhttp;
 pub mod cbor;
+pub mod dictionary;
 mod error;
 pub mod profile;
 pub mod stream;
+mod structured;
 pub mod varint;
 pub mod wbxml;
 

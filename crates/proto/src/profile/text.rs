@@ -1,14 +1,8 @@
 //! A profile as a field of HTTP: an item of structured fields (RFC 9651 §3.3.5, byte sequence).
 
 use super::packet::{MAX_BYTES, Packet, Profile};
-use crate::Error;
-use base64::{
-    Engine as _, alphabet,
-    engine::{
-        DecodePaddingMode,
-        general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD},
-    },
-};
+use crate::{Error, structured};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 /// Name of the field of requests.
 pub const FIELD: &str = "longwire-profile";
@@ -31,35 +25,14 @@ pub fn encode_field(profile: &Profile) -> String {
 /// Reads the value of the field, with parameters that mean nothing yet (RFC 9651 §2: what a field
 /// does not define is ignored). Several fields of the name, joined by commas, are none.
 pub fn decode_field(value: &[u8]) -> Result<Packet, Error> {
-    let wrong = |what| Error::Peer { what, value: value.len() as u64 };
     if value.len() > MAX_TEXT_BYTES {
         let (value, limit) = (value.len() as u64, MAX_TEXT_BYTES as u64);
         return Err(Error::Limit { what: "the size of a profile's text", value, limit });
     }
-    let text = value.trim_ascii();
-    let inside = text.strip_prefix(b":").and_then(|rest| {
-        let end = rest.iter().position(|byte| *byte == b':')?;
-        Some((&rest[..end], &rest[end + 1..]))
-    });
-    let (digits, behind) = inside.ok_or_else(|| wrong("no byte sequence of structured fields"))?;
-    if !(behind.is_empty() || behind.starts_with(b";")) || behind.contains(&b',') {
-        return Err(wrong("more than an item"));
-    }
-    decode_digits(digits)
+    decode_digits(structured::byte_sequence(value)?)
 }
-
-/// Padding may be left out, and bits beyond the last byte are ignored: RFC 9651 §4.2.7 asks both of
-/// a reader.
-const READER: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// Reads what is between the colons, or in a header block.
 pub(super) fn decode_digits(digits: &[u8]) -> Result<Packet, Error> {
-    let value = digits.len() as u64;
-    let bytes = READER.decode(digits).map_err(|_| Error::Peer { what: "no base64", value })?;
-    Packet::decode(&bytes)
+    Packet::decode(&structured::base64(digits)?)
 }
