@@ -56,6 +56,7 @@ fn decision(service: &str) -> Decision {
         link: Link { rate_bps: Figure { value: 250e3, weight: 12.0 }, ..Link::default() },
         shadow: Some("xmill:5".to_owned()),
         base: Some(Base::Dictionary { sha256: "5f".repeat(32), version: 3 }),
+        foreign: false,
     }
 }
 

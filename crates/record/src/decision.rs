@@ -136,6 +136,10 @@ pub struct Decision {
     /// What the body was told by, where its encoding has such a thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
+    /// The body went to a client without an edge, which tells nothing: in its outcome decoding took
+    /// what was expected of it, and all of it was there when the kernel said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub foreign: bool,
 }
 
 /// Where the difference between what was measured and what was expected comes from, in seconds. The
@@ -262,6 +266,7 @@ mod tests {
             link: Link { rate_bps: Figure { value: 2e6, weight: 3.0 }, ..Link::default() },
             shadow: None,
             base: Some(Base::Dictionary { sha256: "ab".repeat(32), version: 2 }),
+            foreign: false,
         };
         let text = serde_json::to_string(&decision).unwrap();
         assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), decision);

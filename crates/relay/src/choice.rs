@@ -430,17 +430,14 @@ impl Relay {
             content_type: media,
             body_bytes: whole(choice.subject.bytes),
             head_share: rounded(choice.subject.head_share),
-            objective: match objective {
-                Objective::Time => "time".to_owned(),
-                Objective::Bytes => "bytes".to_owned(),
-                Objective::Deadline(seconds) => format!("deadline {seconds} s"),
-            },
+            objective: wanted(objective),
             expected: parts(&decision.chosen),
             candidates: candidates.collect(),
             forbidden: forbidden.collect(),
             link: *link,
             shadow: decision.shadow.map(|arm| label(arm.0)),
             base: None,
+            foreign: false,
         }
     }
 
@@ -462,7 +459,19 @@ impl Relay {
     }
 }
 
-fn parts(candidate: &Candidate) -> facts::Parts {
+/// What is wanted of a service, as it is told.
+#[must_use]
+pub fn wanted(objective: Objective) -> String {
+    match objective {
+        Objective::Time => "time".to_owned(),
+        Objective::Bytes => "bytes".to_owned(),
+        Objective::Deadline(seconds) => format!("deadline {seconds} s"),
+    }
+}
+
+/// What is expected of an arm, as it is told.
+#[must_use]
+pub fn parts(candidate: &Candidate) -> facts::Parts {
     facts::Parts {
         bytes: whole(candidate.expected.bytes),
         encode_s: rounded(candidate.expected.encode_s),
@@ -472,12 +481,14 @@ fn parts(candidate: &Candidate) -> facts::Parts {
 }
 
 /// A length as it is told; it comes from a model and may be anything.
-pub(crate) fn whole(bytes: f64) -> u64 {
+#[must_use]
+pub fn whole(bytes: f64) -> u64 {
     Duration::try_from_secs_f64(bytes.max(0.0)).map_or(u64::MAX, |bytes| bytes.as_secs())
 }
 
 /// Six digits are more than anybody measures; what is no number is told as none.
-pub(crate) fn rounded(value: f64) -> f64 {
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
     if !value.is_finite() || value == 0.0 {
         return 0.0;
     }

@@ -81,6 +81,8 @@ fn by_field(name: &str, value: &str) -> Option<&'static str> {
             let scheme = value.split(' ').next().unwrap_or_default();
             (!SCHEMES.contains(&scheme)).then_some("a field may vouch for its bytes")
         }
+        // RFC 9842 §2.2: it is known by the hash of its bytes.
+        "use-as-dictionary" => Some("others are told by its bytes"),
         "content-type" => by_type(&value),
         _ => VOUCHING
             .iter()

@@ -153,18 +153,7 @@ impl Principals {
     /// not say.
     pub(crate) fn asker(&mut self, exchange: ExchangeId, request: &bhttp::Request) -> Option<Id> {
         let (_, client) = self.client.take().filter(|(of, _)| *of == exchange)?;
-        let mut all = client.0.to_vec();
-        let fields = request.fields.iter().map(|(name, value)| (&name[..], &value[..]));
-        let proofs = fields.chain(parameters(&request.path)).filter(|(name, _)| proves(name));
-        let user = request.authority.rsplitn(2, |byte| *byte == b'@').nth(1);
-        let user = user.map(|user| (&b"@"[..], user));
-        for (name, value) in proofs.chain(user) {
-            for part in [name, value] {
-                all.extend_from_slice(&(part.len() as u64).to_be_bytes());
-                all.extend_from_slice(part);
-            }
-        }
-        Some(Id::of(&all))
+        Some(proved(client, request))
     }
 
     fn number(&mut self, principal: Id) -> u64 {
@@ -184,6 +173,28 @@ impl Principals {
         *used = self.clock;
         *number
     }
+}
+
+/// Who asks: the shell's name of a client, and what the head of its request has to prove it. Who
+/// shows other credentials is another, and one who may be several counts as several.
+#[must_use]
+pub fn asker(client: &str, request: &bhttp::Request) -> Id {
+    proved(Id::of(client.as_bytes()), request)
+}
+
+fn proved(client: Id, request: &bhttp::Request) -> Id {
+    let mut all = client.0.to_vec();
+    let fields = request.fields.iter().map(|(name, value)| (&name[..], &value[..]));
+    let proofs = fields.chain(parameters(&request.path)).filter(|(name, _)| proves(name));
+    let user = request.authority.rsplitn(2, |byte| *byte == b'@').nth(1);
+    let user = user.map(|user| (&b"@"[..], user));
+    for (name, value) in proofs.chain(user) {
+        for part in [name, value] {
+            all.extend_from_slice(&(part.len() as u64).to_be_bytes());
+            all.extend_from_slice(part);
+        }
+    }
+    Id::of(&all)
 }
 
 /// Whether a field or a parameter of this name may prove who asks.

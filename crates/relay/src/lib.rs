@@ -40,10 +40,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 pub use api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection};
+pub use choice::{parts, rounded, wanted, whole};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use encoding::{Encoding, Service};
+pub use keeping::asker;
 pub use lasting::Secret;
-pub use links::Link;
+pub use links::{Link, figures};
 pub use proto::stream::Role;
 
 use carrier::Carrier;

@@ -35,7 +35,8 @@ impl Relay {
 }
 
 /// The figures of a path as they are told.
-pub(crate) fn figures(estimate: &Estimate) -> facts::Link {
+#[must_use]
+pub fn figures(estimate: &Estimate) -> facts::Link {
     let figure = |figure: Figure| facts::Figure {
         value: rounded(figure.value),
         weight: rounded(figure.weight),

@@ -147,6 +147,7 @@ mod tests {
             link: Link::default(),
             shadow: None,
             base: None,
+            foreign: false,
         }
     }
 

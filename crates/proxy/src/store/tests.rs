@@ -74,6 +74,7 @@ fn chosen(number: u64) -> Fact {
         link: Link::default(),
         shadow: None,
         base: None,
+        foreign: false,
     };
     Fact::Chosen {
         exchange: id(number),

@@ -300,6 +300,7 @@ fn what_is_signed_or_vouched_for_keeps_every_byte() {
         (&plain, Some(("authorization", "AWS4 x")), "a field may vouch for its bytes"),
         (&plain, Some(("cache-control", "no-transform")), "its sender forbids changes"),
         (&plain, Some(("accept-ranges", "bytes")), "its parts may be asked for"),
+        (&plain, Some(("use-as-dictionary", "match=\"/\"")), "others are told by its bytes"),
         (&vec![b' '; 70_000], None, "longer than a block, or not whole yet"),
     ] {
         let mut pair = Pair::new(&[Options::EXI], [&vocabulary, &vocabulary]);

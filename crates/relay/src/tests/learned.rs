@@ -23,6 +23,7 @@ fn decision(class: &str) -> Decision {
         link: Link::default(),
         shadow: None,
         base: None,
+        foreign: false,
     }
 }
 

@@ -50,6 +50,7 @@ fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
         link: record::decision::Link::default(),
         shadow: None,
         base: None,
+        foreign: false,
     };
     Entry {
         unix_s,
