@@ -195,9 +195,13 @@ fn came(
     writeln!(text, "expected were {}", expected.bytes)?;
     write!(text, "    {} in all, expected were ", seconds(actual.total_s()))?;
     writeln!(text, "{}: off by {}", seconds(expected.total_s()), signed(off))?;
+    let receiver = match decision.foreign {
+        true => "as expected: the client does not tell",
+        false => "the receiver's side",
+    };
     for (part, time, share, whose) in [
         ("encode", Some(actual.encode_s), split.encode_s, "the sender's side"),
-        ("decode", Some(actual.decode_s), split.decode_s, "the receiver's side"),
+        ("decode", Some(actual.decode_s), split.decode_s, receiver),
         ("network", Some(actual.network_s), split.network_s, "other than the model, for the bytes"),
         ("size", None, split.size_s, "other bytes than expected"),
     ] {

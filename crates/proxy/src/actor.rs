@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::mailbox::{Bell, Mailbox, Port};
 use crate::metrics::Metrics;
 use crate::speed;
-use crate::store::{Dictionary, Store};
+use crate::store::{Dictionary, Learned, Store};
 use crate::workers::Workers;
 
 /// Inputs from carriers and workers that wait for the actor; beyond it they wait with them.
@@ -48,6 +48,12 @@ pub(crate) trait Surroundings: Send + 'static {
     fn dial(&mut self, carrier: CarrierId);
     /// Gateway: serve this request.
     fn serve(&mut self, head: Head, end: bool, port: Port);
+    /// Takes what was learned beside the relay in an earlier process.
+    fn restore(&mut self, _learned: &Learned) {}
+    /// What was learned beside the relay.
+    fn learned(&self) -> Vec<u8> {
+        Vec::new()
+    }
 }
 
 /// How to reach an actor.
@@ -98,7 +104,7 @@ impl Handle {
 }
 
 /// See the module.
-pub(crate) struct Actor<S> {
+pub(crate) struct Actor<S: Surroundings> {
     relay: Relay,
     role: Role,
     started: Instant,
@@ -140,14 +146,17 @@ impl<S: Surroundings> Actor<S> {
         threads: usize,
         metrics: Arc<Metrics>,
         store: Option<Store>,
-        surroundings: S,
+        mut surroundings: S,
         (handle, inbox): (Handle, Inbox),
     ) -> Self {
         let (role, fixed) = (config.role, config.encoding.is_fixed());
         let encodings = config.encoding.arms().to_vec();
         let mut relay = Relay::new(config);
         let mut store = store;
-        let refused = store.as_mut().map_or(Vec::new(), |store| restore(&mut relay, store));
+        let refused = match &mut store {
+            Some(store) => restore(&mut relay, &mut surroundings, store),
+            None => Vec::new(),
+        };
         if !fixed {
             speed::start(encodings, handle.clone());
         }
@@ -319,36 +328,43 @@ impl<S: Surroundings> Actor<S> {
     }
 }
 
-impl<S> Actor<S> {
+impl<S: Surroundings> Actor<S> {
     /// Saves what was learned since it was last saved.
     fn save(&mut self) {
         if let (Some(_), Some(store)) = (self.save_at.take(), &mut self.store) {
-            save(&self.relay, store);
+            save(&self.relay, &self.surroundings, store);
         }
     }
 }
 
 /// However it ends, what was learned is kept.
-impl<S> Drop for Actor<S> {
+impl<S: Surroundings> Drop for Actor<S> {
     fn drop(&mut self) {
         self.save();
     }
 }
 
 /// Takes up what a store has of an earlier process. Why dictionaries of it are set aside.
-fn restore(relay: &mut Relay, store: &mut Store) -> Vec<&'static str> {
+fn restore(
+    relay: &mut Relay,
+    surroundings: &mut impl Surroundings,
+    store: &mut Store,
+) -> Vec<&'static str> {
     let learned = store.take_learned();
-    if let Some(Err(error)) = learned.state.map(|state| relay.restore(&state)) {
+    surroundings.restore(&learned);
+    if let Some(Err(error)) = learned.state.as_ref().map(|state| relay.restore(state)) {
         tracing::warn!(%error, "what was learned is not taken up");
     }
     for entry in &learned.since {
-        if let (Some(decision), Some(outcome)) = (&entry.decision, &entry.outcome) {
+        // What clients without an edge got is nothing that the pair learns from.
+        let decision = entry.decision.as_ref().filter(|decision| !decision.foreign);
+        if let (Some(decision), Some(outcome)) = (decision, &entry.outcome) {
             relay.learn_from(decision, outcome);
         }
     }
     // A process that is always killed early must not have ever more to learn again.
     if !learned.since.is_empty() {
-        save(relay, store);
+        save(relay, surroundings, store);
     }
     let mut refused = vec!["it is damaged: set aside"; learned.damaged];
     for Dictionary { name, bytes } in learned.dictionaries {
@@ -360,10 +376,10 @@ fn restore(relay: &mut Relay, store: &mut Store) -> Vec<&'static str> {
     refused
 }
 
-fn save(relay: &Relay, store: &mut Store) {
+fn save(relay: &Relay, surroundings: &impl Surroundings, store: &mut Store) {
     let learned = relay.learned();
     if !learned.is_empty() {
-        store.save_learned(learned);
+        store.save_both(learned, surroundings.learned());
     }
 }
 
@@ -371,5 +387,79 @@ async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::Place;
+
+    struct Beside(Option<Learned>);
+
+    impl Surroundings for Beside {
+        fn dial(&mut self, _: CarrierId) {}
+
+        fn serve(&mut self, _: Head, _: bool, _: Port) {}
+
+        fn restore(&mut self, learned: &Learned) {
+            self.0 = Some(learned.clone());
+        }
+
+        fn learned(&self) -> Vec<u8> {
+            b"beside".to_vec()
+        }
+    }
+
+    fn facts(foreign: bool) -> [Fact; 2] {
+        let parts = json!({ "bytes": 900, "encode_s": 0.1, "network_s": 0.2, "decode_s": 0.3 });
+        let figure = json!({ "value": 0.5, "weight": 1.0 });
+        let decision = json!({
+            "service": "http://a", "class": "ff", "body_bytes": 9000, "head_share": 0.5,
+            "objective": "time", "expected": parts, "candidates": [], "forbidden": [],
+            "link": {
+                "rate_bps": figure, "rtt_s": figure, "loss": figure, "queueing_s": 0.0,
+            },
+            "foreign": foreign,
+        });
+        let split = json!({ "encode_s": 0.0, "decode_s": 0.0, "network_s": 0.0, "size_s": 0.0 });
+        let fact = |value: serde_json::Value| serde_json::from_value(value).unwrap();
+        [
+            fact(json!({
+                "event": "chosen", "exchange": "01", "direction": "response",
+                "encoding": "deflate:6", "reason": "", "decision": decision,
+            })),
+            fact(json!({
+                "event": "outcome", "exchange": "01", "direction": "response",
+                "encoding": "deflate:6", "body_bytes": 9000, "expected": parts, "actual": parts,
+                "split": split,
+            })),
+        ]
+    }
+
+    #[test]
+    fn what_clients_without_an_edge_got_teaches_nothing_to_the_pair() {
+        let directory = std::env::temp_dir().join(format!("longwire-actor-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        let place = Place { directory: directory.clone(), history_rows: 9, history_bytes: 1 << 20 };
+        for foreign in [true, false] {
+            let mut store = Store::open(&place, "learned").unwrap();
+            facts(foreign).into_iter().for_each(|fact| store.observe(fact));
+            drop(store);
+            let mut store = Store::open(&place, "learned").unwrap();
+            let mut relay = Relay::new(relay::Config::new(Role::Gateway, 7));
+            let before = relay.learned();
+            let mut beside = Beside(None);
+            restore(&mut relay, &mut beside, &mut store);
+            assert_eq!(relay.learned() == before, foreign);
+            assert_eq!(beside.0.unwrap().since.len(), 1);
+            drop(store);
+            let saved = Store::open(&place, "learned").unwrap().take_learned();
+            assert_eq!(saved.clients.as_deref(), Some(&b"beside"[..]));
+            assert!(saved.state == Some(relay.learned()) && saved.since.is_empty());
+            let _ = std::fs::remove_dir_all(&directory);
+        }
     }
 }

@@ -43,7 +43,10 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Members of a comma-separated list, lower case.
-pub(crate) fn tokens(headers: &HeaderMap, name: &HeaderName) -> impl Iterator<Item = String> {
+pub(crate) fn tokens(
+    headers: &HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = String> + use<> {
     let values: Vec<String> = headers
         .get_all(name)
         .iter()

@@ -182,11 +182,11 @@ impl Origins {
             headers.append(header::CONNECTION, HeaderValue::from_static("te"));
         }
         let pass = service.is_some_and(|service| service.pass_accept_encoding);
-        if !pass
-            && !headers.contains_key(header::RANGE)
-            && !Accepted::of(&headers).forbids_identity()
-        {
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let accepted = Accepted::of(&headers);
+        if !pass && !headers.contains_key(header::RANGE) && !accepted.forbids_identity() {
+            // What is told by a dictionary that the client has from the origin is short already.
+            let has_dictionary = headers.contains_key(proto::dictionary::AVAILABLE_FIELD);
+            headers.insert(header::ACCEPT_ENCODING, accepted.for_origin(has_dictionary));
         }
         fields::add_via(&mut headers, http::Version::HTTP_11, &self.pseudonym);
         Ok(headers)

@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::origin::{Client, Reach};
 use crate::plain::Plain;
 use crate::run::{self, Running};
-use crate::store::Store;
+use crate::store::{Learned, Store};
 use crate::{Error, pseudonym};
 
 use exchange::Origins;
@@ -105,6 +105,7 @@ impl Gateway {
             Ok::<_, Error>((listener, Front { answers, closed, alive }))
         });
         let plain = plain.transpose()?;
+        let answers = plain.as_ref().map(|(_, front)| Arc::clone(&front.answers));
         let (carriers, ended) = Carriers::new(
             config.security,
             config.congestion,
@@ -117,7 +118,7 @@ impl Gateway {
             config.codec_threads,
             Arc::clone(&metrics),
             self.store,
-            Serving { origins },
+            Serving { origins, answers },
             (handle.clone(), inbox),
         );
         if let Some(listener) = self.admin {
@@ -195,6 +196,8 @@ async fn accept(listener: TcpListener, carriers: Carriers, most: usize) {
 /// What the actor of a gateway cannot do itself.
 struct Serving {
     origins: Arc<Origins>,
+    /// Who answers clients without an edge.
+    answers: Option<Arc<Plain>>,
 }
 
 impl Surroundings for Serving {
@@ -205,5 +208,15 @@ impl Surroundings for Serving {
 
     fn serve(&mut self, head: Head, end: bool, port: Port) {
         tokio::spawn(Arc::clone(&self.origins).serve(head, end, port));
+    }
+
+    fn restore(&mut self, learned: &Learned) {
+        if let Some(answers) = &self.answers {
+            answers.restore(learned);
+        }
+    }
+
+    fn learned(&self) -> Vec<u8> {
+        self.answers.as_ref().map_or_else(Vec::new, |answers| answers.learned())
     }
 }

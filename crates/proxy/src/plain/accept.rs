@@ -1,7 +1,8 @@
 //! What a client takes: Accept-Encoding (RFC 9110 §12.5.3).
 
 use codec::content::Coding;
-use http::header::{self, HeaderMap};
+use codec::dictionary::rfc9842::Form;
+use http::header::{self, HeaderMap, HeaderValue};
 
 use crate::fields;
 
@@ -12,6 +13,9 @@ const MAX_MEMBERS: usize = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accepted {
     codings: [Option<u16>; Coding::ALL.len()],
+    /// The codings with a dictionary: only who has one names them (RFC 9842 §6.1).
+    dcb: Option<u16>,
+    dcz: Option<u16>,
     identity: Option<u16>,
     any: Option<u16>,
 }
@@ -28,6 +32,8 @@ impl Accepted {
             let place = match (coding, Coding::named(coding)) {
                 ("*", _) => &mut accepted.any,
                 ("identity", _) => &mut accepted.identity,
+                ("dcb", _) => &mut accepted.dcb,
+                ("dcz", _) => &mut accepted.dcz,
                 (_, Some(coding)) => &mut accepted.codings[coding as usize],
                 (_, None) => continue,
             };
@@ -45,10 +51,40 @@ impl Accepted {
     /// The codings that the client likes best: of equal weight, no other with a greater one, and
     /// none if it likes no coding better still.
     pub(crate) fn best(&self) -> impl Iterator<Item = Coding> + use<> {
-        let weights = self.codings.map(|weight| weight.or(self.any).unwrap_or(0));
-        let most = weights.iter().copied().max().unwrap_or(0).max(self.identity.unwrap_or(0));
+        let (weights, most) = (self.weights(), self.most());
         let taken = move |coding: &Coding| most > 0 && weights[*coding as usize] == most;
         Coding::ALL.into_iter().filter(taken)
+    }
+
+    /// Whether the client takes what is coded with a dictionary, and likes no other better.
+    pub(crate) fn takes(&self, form: Form) -> bool {
+        let weight = match form {
+            Form::Dcb => self.dcb,
+            Form::Dcz => self.dcz,
+        };
+        weight.is_some_and(|weight| weight > 0 && weight >= self.most())
+    }
+
+    /// What is asked of the origin, so that its answer can be coded as fits best: content as it is,
+    /// or, where `with_dictionary`, told by one that the origin gave the client.
+    pub(crate) fn for_origin(&self, with_dictionary: bool) -> HeaderValue {
+        let taken = |form| with_dictionary && self.takes(form);
+        HeaderValue::from_static(match (taken(Form::Dcb), taken(Form::Dcz)) {
+            (true, true) => "dcb, dcz",
+            (true, false) => "dcb",
+            (false, true) => "dcz",
+            (false, false) => "identity",
+        })
+    }
+
+    fn weights(&self) -> [u16; Coding::ALL.len()] {
+        self.codings.map(|weight| weight.or(self.any).unwrap_or(0))
+    }
+
+    /// The greatest weight, but for codings with a dictionary.
+    fn most(&self) -> u16 {
+        let most = self.weights().into_iter().max().unwrap_or(0);
+        most.max(self.identity.unwrap_or(0))
     }
 }
 
@@ -104,6 +140,27 @@ mod tests {
         ] {
             assert_eq!(of(value).best().collect::<Vec<_>>(), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn a_coding_with_a_dictionary_is_taken_by_name_alone() {
+        use Form::{Dcb, Dcz};
+        for (value, dcb, dcz, asked) in [
+            ("gzip, br, dcb, dcz", true, true, "dcb, dcz"),
+            ("gzip;q=0.5, DCZ", false, true, "dcz"),
+            ("gzip, dcb;q=0.9, dcz;q=0", false, false, "identity"),
+            ("dcb;q=0.1", true, false, "dcb"),
+            ("*", false, false, "identity"),
+            ("identity, dcb;q=0.3", false, false, "identity"),
+            ("", false, false, "identity"),
+        ] {
+            let accepted = of(value);
+            assert_eq!((accepted.takes(Dcb), accepted.takes(Dcz)), (dcb, dcz), "{value}");
+            assert_eq!(accepted.for_origin(true), asked, "{value}");
+            assert_eq!(accepted.for_origin(false), "identity");
+        }
+        // Who has no dictionary of ours gets the next best.
+        assert_eq!(of("dcb, gzip;q=0.5").best().collect::<Vec<_>>(), [Coding::Gzip]);
     }
 
     #[test]

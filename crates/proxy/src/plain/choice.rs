@@ -3,14 +3,17 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use codec::Options;
 use codec::content::Coding;
+use codec::dictionary::Kept;
+use codec::dictionary::rfc9842::Form;
+use codec::{Encoder, Options, Settings};
 use decide::Arm;
 use decide::models::{Seen, Subject};
 use decide::network::Path;
 use decide::policy::{Candidate, Decision, Objective, Observation, Policy, Request};
 use decide::triage::{Message, Triage};
 use proto::profile::Model;
+use record::decision as told;
 use relay::{Encoding, Service};
 
 use super::accept::Accepted;
@@ -23,6 +26,16 @@ const UNKNOWN_SHARE: f64 = 0.35;
 const MEMORY_SHARE: usize = 4;
 /// A gain below this share of the message's time is not worth a coding.
 const WORTHWHILE: f64 = 0.02;
+
+/// Why an arm may not be taken.
+const NOT_TAKEN: &str = "the client does not take it";
+/// See [`NOT_TAKEN`].
+const SHORT: &str = "codec memory is short";
+
+/// Level of each coding with a dictionary.
+const DCB_LEVEL: i8 = 10;
+/// See [`DCB_LEVEL`].
+const DCZ_LEVEL: i8 = 19;
 
 /// Who chooses for foreign clients.
 pub(crate) struct Chooser {
@@ -40,20 +53,151 @@ pub(crate) struct Facts<'a> {
     /// Service, operation: what tells classes apart besides the media type.
     pub(crate) class: [&'a str; 2],
     pub(crate) path: &'a Path,
+    /// The same, as it is told.
+    pub(crate) link: told::Link,
     pub(crate) message: Message<'a>,
+    /// One that the client has too, where it may be used.
+    pub(crate) dictionary: Option<&'a Arc<Kept>>,
+}
+
+/// How content is coded.
+#[derive(Clone, Debug)]
+pub(crate) enum How {
+    /// By itself, block by block.
+    Alone(Coding, Options),
+    /// With a dictionary, all of it at once, in so many bytes of memory.
+    With(Form, Arc<Kept>, usize),
+}
+
+impl How {
+    /// Its name in Content-Encoding.
+    pub(crate) fn token(&self) -> &'static str {
+        match self {
+            Self::Alone(coding, _) => coding.token(),
+            Self::With(form, ..) => form.name(),
+        }
+    }
+
+    /// Its name in events.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Self::Alone(_, options) => options.label(),
+            Self::With(form, ..) => form_label(*form),
+        }
+    }
+
+    /// A fresh context.
+    pub(crate) fn encoder(&self) -> Result<Box<dyn Encoder>, codec::Error> {
+        match self {
+            Self::Alone(coding, options) => coding.encoder(*options),
+            Self::With(form, kept, _) => {
+                let (level, dictionary) = (Some(form_level(*form)), Some(Arc::clone(kept)));
+                Settings { level, dictionary, ..Settings::default() }.encoder(form.name())
+            }
+        }
+    }
+
+    /// What it is told by: an answer before it.
+    fn base(&self) -> Option<told::Base> {
+        match self {
+            Self::Alone(..) => None,
+            Self::With(_, kept, _) => Some(told::Base::Message { sha256: kept.id().to_string() }),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Self::Alone(_, options) => memory_of(*options),
+            Self::With(_, _, bytes) => *bytes,
+        }
+    }
+}
+
+/// What HTTP has in place of the pair's encodings by what both ends hold.
+fn form_of(options: Options) -> Option<Form> {
+    match options.codec {
+        codec if codec == Options::DELTA.codec => Some(Form::Dcb),
+        codec if codec == Options::DICTIONARY.codec => Some(Form::Dcz),
+        _ => None,
+    }
+}
+
+fn form_level(form: Form) -> i8 {
+    match form {
+        Form::Dcb => DCB_LEVEL,
+        Form::Dcz => DCZ_LEVEL,
+    }
+}
+
+fn form_label(form: Form) -> String {
+    format!("{}:{}", form.name(), form_level(form))
+}
+
+/// What an arm is for a client, as it is told.
+fn label(options: Options) -> String {
+    form_of(options).map_or_else(|| options.label(), form_label)
+}
+
+/// That of the codec within, whose window holds the dictionary and the content.
+fn form_memory(form: Form, bytes: f64) -> usize {
+    let codec = match form {
+        Form::Dcb => Coding::Brotli.codec(),
+        Form::Dcz => Coding::Zstd.codec(),
+    };
+    let window_log = (codec::MIN_WINDOW_LOG..codec::MAX_WINDOW_LOG)
+        .find(|log| bytes <= f64::from(1_u32 << log))
+        .unwrap_or(codec::MAX_WINDOW_LOG);
+    memory_of(Options { codec, level: form_level(form), window_log })
+}
+
+/// Number of the codec that makes what an arm is for a client.
+fn codec_of(options: Options) -> u64 {
+    let named = form_of(options).and_then(|form| codec::find(form.name()).ok());
+    named.map_or(options.codec, |codec| codec.number())
 }
 
 /// What an answer goes in.
 pub(crate) struct Choice {
     pub(crate) subject: Subject,
     /// None: as it is.
-    pub(crate) coding: Option<(Coding, Options)>,
+    pub(crate) how: Option<How>,
     pub(crate) arm: Arm,
     pub(crate) reason: &'static str,
+    /// What the policy said; none where it was not asked, or the choice is the operator's.
+    pub(crate) weighed: Option<Weighed>,
     /// The result of the first block may show that it gains nothing: then the answer goes as it is.
     pub(crate) trying: bool,
+    /// Another coding of it that is worth looking at, to learn from.
+    pub(crate) beside: Option<Box<Choice>>,
     /// Held while the encoder lives.
     pub(crate) _room: Option<Room>,
+}
+
+/// What the policy said.
+pub(crate) struct Weighed {
+    decision: Decision,
+    pub(crate) path: Path,
+    facts: told::Decision,
+}
+
+impl Choice {
+    fn new(subject: Subject, arm: Arm, how: Option<How>) -> Self {
+        let (reason, weighed, trying, beside, room) = ("", None, false, None, None);
+        Self { subject, how, arm, reason, weighed, trying, beside, _room: room }
+    }
+}
+
+impl Weighed {
+    /// What was expected of an arm.
+    pub(crate) fn expected(&self, arm: Arm) -> Option<&Candidate> {
+        self.decision.candidates.iter().find(|candidate| candidate.arm == arm)
+    }
+
+    /// As it is told, of an answer that goes in this arm, made so.
+    pub(crate) fn facts(&self, arm: Arm, how: Option<&How>) -> told::Decision {
+        let expected = self.expected(arm).map_or(self.facts.expected, relay::parts);
+        told::Decision { expected, base: how.and_then(How::base), ..self.facts.clone() }
+    }
 }
 
 impl Chooser {
@@ -66,6 +210,18 @@ impl Chooser {
             policy: Mutex::new(config.encoding.policy()),
             memory,
         }
+    }
+
+    /// Whether answers of this service may go with a dictionary.
+    pub(crate) fn takes_dictionaries(&self, service: Option<usize>) -> bool {
+        let mut arms = self.encoding.arms().iter();
+        arms.any(|options| options.wants_base() && self.allows(service, *options))
+    }
+
+    fn allows(&self, service: Option<usize>, options: Options) -> bool {
+        let service = service.and_then(|service| self.services.get(service));
+        let only = service.and_then(|service| service.encodings.as_deref());
+        only.is_none_or(|only| only.contains(&options))
     }
 
     fn policy(&self) -> MutexGuard<'_, Box<dyn Policy>> {
@@ -88,8 +244,8 @@ impl Chooser {
             .map(|options| self.fit(facts, *options, subject.bytes))
             .collect();
         let must = accepted.forbids_identity();
-        let (arm, reason) = match self.encoding.triage(message) {
-            Triage::Alone(reason) if !must => (Arm::IDENTITY, reason),
+        let (arm, reason, weighed) = match self.encoding.triage(message) {
+            Triage::Alone(reason) if !must => (Arm::IDENTITY, reason, None),
             triage => {
                 subject.head_share = match triage {
                     Triage::Open { head_share } if !message.head.is_empty() => head_share,
@@ -99,16 +255,28 @@ impl Chooser {
                 self.weigh(facts, &subject, &fits, must)
             }
         };
-        let coding = fits.get(arm.0).copied().flatten();
-        let room = coding.map(|(_, options)| self.memory.reserve(options));
+        let how_of = |arm: Arm| fits.get(arm.0).and_then(|fit| fit.as_ref().ok()).cloned();
         let trying = !must && !self.encoding.is_fixed();
-        match room {
-            Some(None) => {
-                let reason = "codec memory is short";
-                Choice { subject, coding: None, arm: Arm::IDENTITY, reason, trying, _room: None }
-            }
-            room => Choice { subject, coding, arm, reason, trying, _room: room.flatten() },
+        let choice = Choice { reason, weighed, trying, ..Choice::new(subject, arm, how_of(arm)) };
+        let mut choice = match self.reserve(&choice) {
+            Err(why) => Choice { how: None, arm: Arm::IDENTITY, reason: why, ..choice },
+            Ok(room) => Choice { _room: room, ..choice },
+        };
+        if let Some(weighed) = &mut choice.weighed
+            && let Some(other) = weighed.decision.shadow.filter(|other| *other != arm)
+            && let beside = Choice::new(subject, other, how_of(other))
+            && let Ok(Some(room)) = self.reserve(&beside)
+        {
+            weighed.facts.shadow = beside.how.as_ref().map(How::label);
+            choice.beside = Some(Box::new(Choice { _room: Some(room), ..beside }));
         }
+        choice
+    }
+
+    /// Memory for what a choice is made with, if there is anything; or why there is none.
+    fn reserve(&self, choice: &Choice) -> Result<Option<Room>, &'static str> {
+        let room = choice.how.as_ref().map(|how| self.memory.reserve(how.memory()));
+        room.map(|room| room.ok_or(SHORT)).transpose()
     }
 
     /// Asks the policy, and weighs again what it expects with what the client has told.
@@ -116,33 +284,75 @@ impl Chooser {
         &self,
         facts: &Facts<'_>,
         subject: &Subject,
-        fits: &[Option<(Coding, Options)>],
+        fits: &[Result<How, &'static str>],
         must: bool,
-    ) -> (Arm, &'static str) {
+    ) -> (Arm, &'static str, Option<Weighed>) {
         let service = facts.service.and_then(|service| self.services.get(service));
         let objective = service.map_or(Objective::Time, |service| service.objective);
-        let allowed = |arm: Arm| matches!(fits.get(arm.0), Some(Some(_)));
+        let allowed = |arm: Arm| matches!(fits.get(arm.0), Some(Ok(_)));
         let request = Request { subject, path: facts.path, objective, allowed: &allowed };
         let mut decision = self.policy().choose(&request);
         if let Some(model) = facts.model {
             self.with_client(&mut decision, model, subject.bytes, objective);
         }
-        let chosen = decision.chosen.arm;
-        if !must || chosen != Arm::IDENTITY {
-            return (chosen, decision.reason);
+        let (mut arm, mut reason) = (decision.chosen.arm, decision.reason);
+        if must && arm == Arm::IDENTITY {
+            let coded = decision.candidates.iter().filter(|one| one.arm != Arm::IDENTITY);
+            let soonest = coded.min_by(|a, b| a.total_s().total_cmp(&b.total_s()));
+            let first = (1..fits.len()).map(Arm).find(|&arm| allowed(arm));
+            arm = soonest.map(|one| one.arm).or(first).unwrap_or(arm);
+            reason = "the client takes no answer without a coding";
         }
-        let coded = decision.candidates.iter().filter(|one| one.arm != Arm::IDENTITY);
-        let soonest = coded.min_by(|a, b| a.total_s().total_cmp(&b.total_s()));
-        let first = (1..fits.len()).map(Arm).find(|&arm| allowed(arm));
-        let arm = soonest.map(|one| one.arm).or(first).unwrap_or(chosen);
-        (arm, "the client takes no answer without a coding")
+        let weighed = (!self.encoding.is_fixed()).then(|| Weighed {
+            facts: self.facts(facts, subject, &decision, fits),
+            path: *facts.path,
+            decision,
+        });
+        (arm, reason, weighed)
+    }
+
+    /// The decision as it is told.
+    fn facts(
+        &self,
+        facts: &Facts<'_>,
+        subject: &Subject,
+        decision: &Decision,
+        fits: &[Result<How, &'static str>],
+    ) -> told::Decision {
+        let arms = self.encoding.arms();
+        let label = |arm: usize| arms.get(arm).map_or_else(String::new, |arm| label(*arm));
+        let candidates = decision.candidates.iter().map(|candidate| told::Candidate {
+            encoding: label(candidate.arm.0),
+            expected: relay::parts(candidate),
+        });
+        let refused = fits.iter().enumerate().skip(1).filter_map(|(arm, fit)| {
+            let why = (*fit.as_ref().err()?).to_owned();
+            Some(told::Forbidden { encoding: label(arm), why })
+        });
+        let service = facts.service.and_then(|service| self.services.get(service));
+        let media = facts.message.content_type.map(|text| text.split(';').next().unwrap_or(text));
+        told::Decision {
+            service: service.map_or(facts.class[0], |service| &service.name).to_owned(),
+            class: format!("{:016x}", subject.class),
+            content_type: media.map(|media| media.trim().to_owned()),
+            body_bytes: relay::whole(subject.bytes),
+            head_share: relay::rounded(subject.head_share),
+            objective: relay::wanted(decision.objective),
+            expected: relay::parts(&decision.chosen),
+            candidates: candidates.collect(),
+            forbidden: refused.collect(),
+            link: facts.link,
+            shadow: None,
+            base: None,
+            foreign: true,
+        }
     }
 
     /// Puts the client's times to decode in place of those that are expected of any.
     fn with_client(&self, decision: &mut Decision, model: &Model, bytes: f64, to: Objective) {
         let arms = self.encoding.arms();
         for candidate in &mut decision.candidates {
-            let codec = arms.get(candidate.arm.0).map(|options| options.codec);
+            let codec = arms.get(candidate.arm.0).map(|options| codec_of(*options));
             if let Some(told) = codec.and_then(|codec| model.of(codec)) {
                 let seconds = f64::from(told.fixed_s) + f64::from(told.per_byte_s) * bytes;
                 candidate.expected.decode_s = seconds;
@@ -157,24 +367,67 @@ impl Chooser {
         }
     }
 
-    /// What an arm would be for this client; none where it may not be taken.
-    fn fit(&self, facts: &Facts<'_>, options: Options, bytes: f64) -> Option<(Coding, Options)> {
-        let service = facts.service.and_then(|service| self.services.get(service));
-        let only = service.and_then(|service| service.encodings.as_deref());
-        if only.is_some_and(|only| !only.contains(&options)) {
-            return None;
+    /// What an arm would be for this client, or why it may not be taken.
+    fn fit(&self, facts: &Facts<'_>, options: Options, bytes: f64) -> Result<How, &'static str> {
+        if !self.allows(facts.service, options) {
+            return Err("not among the service's encodings");
         }
-        let coding = facts.accepted.best().find(|coding| coding.codec() == options.codec)?;
+        let left = self.memory.left() / MEMORY_SHARE;
+        if let Some(form) = form_of(options) {
+            if !facts.accepted.takes(form) {
+                return Err(NOT_TAKEN);
+            }
+            let dictionary = facts.dictionary.ok_or("the client has no dictionary of ours")?;
+            let memory = form_memory(form, bytes + dictionary.content().len() as f64);
+            let with = || How::With(form, Arc::clone(dictionary), memory);
+            return (memory <= left).then(with).ok_or(SHORT);
+        }
+        let mut codings = facts.accepted.best();
+        let coding = codings.find(|coding| coding.codec() == options.codec).ok_or(NOT_TAKEN)?;
         let most = options.window_log.min(codec::MAX_WINDOW_LOG);
         let window_log = (codec::MIN_WINDOW_LOG..most)
             .find(|log| bytes <= f64::from(1_u32 << log))
             .unwrap_or(most);
-        let left = self.memory.left() / MEMORY_SHARE;
         let sizes = (codec::MIN_WINDOW_LOG..=window_log).rev();
-        let options = sizes
-            .map(|window_log| Options { window_log, ..options })
-            .find(|options| memory_of(*options) <= left)?;
-        Some((coding, options))
+        let mut options = sizes.map(|window_log| Options { window_log, ..options });
+        let options = options.find(|options| memory_of(*options) <= left).ok_or(SHORT)?;
+        Ok(How::Alone(coding, options))
+    }
+
+    /// What was learned, for [`Chooser::restore`]; nothing where the choice is fixed.
+    pub(crate) fn learned(&self) -> Vec<u8> {
+        let (names, mut bytes) = (self.names(), Vec::new());
+        self.policy().save(&names.iter().map(String::as_str).collect::<Vec<_>>(), &mut bytes);
+        bytes
+    }
+
+    /// Takes what was learned over these encodings or others; nothing of what is no such state.
+    pub(crate) fn restore(&self, bytes: &[u8]) -> Result<(), decide::state::Error> {
+        let names = self.names();
+        self.policy().restore(&names.iter().map(String::as_str).collect::<Vec<_>>(), bytes)
+    }
+
+    /// Learns from a decision of an earlier process and its outcome, if it was one for a client.
+    pub(crate) fn learn_from(&self, decision: &told::Decision, outcome: &told::Outcome) {
+        let arm = self.names().iter().position(|name| *name == outcome.encoding).map(Arm);
+        let class = u64::from_str_radix(&decision.class, 16);
+        let (Some(arm), Ok(class), true) = (arm, class, decision.foreign) else { return };
+        let (bytes, head_share) = (outcome.body_bytes as f64, decision.head_share);
+        if arm != Arm::IDENTITY && (0.0..=1.0).contains(&head_share) {
+            let actual = &outcome.actual;
+            let coded = usize::try_from(actual.bytes).unwrap_or(usize::MAX);
+            self.observe(&Subject { class, bytes, head_share }, arm, coded, actual.encode_s);
+        }
+    }
+
+    /// The arms as they are told.
+    fn names(&self) -> Vec<String> {
+        self.encoding.arms().iter().map(|arm| label(*arm)).collect()
+    }
+
+    /// Seconds that so many bytes are expected to take on the network.
+    pub(crate) fn network_s(&self, path: &Path, bytes: f64) -> f64 {
+        self.policy().network_s(path, bytes)
     }
 
     /// Learns what a coding came to.
@@ -228,8 +481,7 @@ impl Memory {
         *self.lock()
     }
 
-    fn reserve(self: &Arc<Self>, options: Options) -> Option<Room> {
-        let bytes = memory_of(options);
+    fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Room> {
         let mut left = self.lock();
         *left = left.checked_sub(bytes)?;
         Some(Room { memory: Arc::clone(self), bytes })

@@ -1,10 +1,11 @@
 //! Heads: what a request says of codings and of its class, which answers may be coded, and what
 //! such an answer's head then says.
 
-use codec::content::Coding;
+use codec::dictionary::rfc9842::Form;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode, response};
+use proto::dictionary::{AVAILABLE_FIELD, OFFER_FIELD};
 
 use super::accept::Accepted;
 use crate::fields;
@@ -26,6 +27,10 @@ const MAX_OPERATION_BYTES: usize = 128;
 pub(crate) struct Asked {
     method: Method,
     pub(crate) accepted: Accepted,
+    /// The client says that it has a dictionary.
+    names_dictionary: bool,
+    /// It is one that is held here, and may be used.
+    pub(crate) has_dictionary: bool,
     /// The client wants a part of the content, or nobody in between to change it.
     untouched: bool,
     /// Entity tags that the client has.
@@ -47,18 +52,29 @@ impl Asked {
         Self {
             method: parts.method.clone(),
             accepted: Accepted::of(headers),
+            names_dictionary: headers.contains_key(AVAILABLE_FIELD),
+            has_dictionary: false,
             untouched,
             known_tags: headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect(),
             operation: operation(action),
         }
     }
 
-    /// Asks the origin for content without a coding, which can then be coded as fits best. Who may
-    /// not be answered so gets what the origin has for it.
+    /// Asks the origin for content without a coding, which can then be coded as fits best, or with
+    /// a dictionary that only the origin can have given. Who may not be answered so gets what the
+    /// origin has for it.
     pub(crate) fn ask_for_identity(&self, headers: &mut HeaderMap) {
         if !self.untouched && !self.accepted.forbids_identity() {
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            let of_origin = self.names_dictionary && !self.has_dictionary;
+            headers.insert(header::ACCEPT_ENCODING, self.accepted.for_origin(of_origin));
         }
+    }
+
+    /// Whether the client takes some coding that can be made for it.
+    fn takes_coding(&self) -> bool {
+        let with_dictionary =
+            || [Form::Dcb, Form::Dcz].into_iter().any(|form| self.accepted.takes(form));
+        self.accepted.best().next().is_some() || (self.has_dictionary && with_dictionary())
     }
 
     /// Whether the answer's content might be coded for another client, if not for this one, or
@@ -84,7 +100,11 @@ impl Asked {
         if !self.is_negotiable(parts) {
             return false;
         }
-        add_vary(&mut parts.headers);
+        add_vary(&mut parts.headers, &header::ACCEPT_ENCODING);
+        if self.names_dictionary {
+            // RFC 9842 §6.2.
+            add_vary(&mut parts.headers, &HeaderName::from_static(AVAILABLE_FIELD));
+        }
         if parts.status == StatusCode::NOT_MODIFIED {
             // The client knows the tag as it was given with coded content (RFC 9110 §15.4.5).
             if self.knows_weakened(&parts.headers) {
@@ -92,7 +112,7 @@ impl Asked {
             }
             return false;
         }
-        let takes_coding = self.accepted.best().next().is_some();
+        let takes_coding = self.takes_coding();
         if self.method == Method::HEAD {
             if takes_coding {
                 // The length that GET would tell is not known (RFC 9110 §8.6).
@@ -113,9 +133,9 @@ impl Asked {
     }
 }
 
-/// The head of an answer whose content is coded; `length` where it is known.
-pub(crate) fn coded(headers: &mut HeaderMap, coding: Coding, length: Option<usize>) {
-    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.token()));
+/// The head of an answer whose content is coded so; `length` where it is known.
+pub(crate) fn coded(headers: &mut HeaderMap, token: &'static str, length: Option<usize>) {
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(token));
     headers.remove(header::CONTENT_LENGTH);
     if let Some(length) = length {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -134,11 +154,18 @@ fn weaken(headers: &mut HeaderMap) {
     }
 }
 
+/// The head of an answer that may serve as a dictionary.
+pub(crate) fn offered(headers: &mut HeaderMap, offer: HeaderValue) {
+    headers.insert(HeaderName::from_static(OFFER_FIELD), offer);
+    // Who has it already gets another answer.
+    add_vary(headers, &HeaderName::from_static(AVAILABLE_FIELD));
+}
+
 /// RFC 9110 §12.5.5.
-fn add_vary(headers: &mut HeaderMap) {
-    let told = |name: String| name == "accept-encoding" || name == "*";
+fn add_vary(headers: &mut HeaderMap, field: &HeaderName) {
+    let told = |name: String| name == field.as_str() || name == "*";
     if !fields::tokens(headers, &header::VARY).any(told) {
-        headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        headers.append(header::VARY, HeaderValue::from(field.clone()));
     }
 }
 
@@ -211,11 +238,11 @@ mod tests {
     fn coded_content_has_a_weak_tag_and_no_length_of_other_bytes() {
         let lines = [("etag", "\"v1\""), ("content-length", "900"), ("accept-ranges", "bytes")];
         let mut parts = answer(200, &lines);
-        coded(&mut parts.headers, Coding::Brotli, None);
+        coded(&mut parts.headers, "br", None);
         assert_eq!(parts.headers["etag"], "W/\"v1\"");
         assert_eq!(parts.headers["content-encoding"], "br");
         assert_eq!(parts.headers.len(), 2);
-        coded(&mut parts.headers, Coding::Gzip, Some(70));
+        coded(&mut parts.headers, "gzip", Some(70));
         assert_eq!(parts.headers["etag"], "W/\"v1\"");
         assert_eq!(parts.headers["content-length"], "70");
     }
@@ -248,6 +275,39 @@ mod tests {
             let values: Vec<_> = parts.headers.get_all("vary").iter().collect();
             assert_eq!(values, after);
         }
+    }
+
+    #[test]
+    fn an_answer_that_hangs_on_a_dictionary_says_so() {
+        let available = ("available-dictionary", "?0");
+        let mut parts = answer(200, &[]);
+        assert!(asked(&[("accept-encoding", "gzip, dcb"), available]).negotiate(&mut parts));
+        let vary = |parts: &response::Parts| {
+            fields::tokens(&parts.headers, &header::VARY).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(vary(&parts), "accept-encoding, available-dictionary");
+        // Nothing else is taken: with the dictionary there is a coding, without there is none.
+        let only = [("accept-encoding", "dcz"), available];
+        assert!(!asked(&only).negotiate(&mut answer(200, &[])));
+        assert!(Asked { has_dictionary: true, ..asked(&only) }.negotiate(&mut answer(200, &[])));
+        let mut parts = answer(200, &[("vary", "accept-encoding")]);
+        offered(&mut parts.headers, HeaderValue::from_static("match=\"/a\""));
+        assert_eq!(vary(&parts), "accept-encoding, available-dictionary");
+        assert_eq!(parts.headers["use-as-dictionary"], "match=\"/a\"");
+    }
+
+    #[test]
+    fn the_origin_is_asked_for_its_own_dictionary_alone() {
+        let available = ("available-dictionary", ":AA==:");
+        let ask = |asked: Asked| {
+            let mut headers = HeaderMap::new();
+            asked.ask_for_identity(&mut headers);
+            headers[header::ACCEPT_ENCODING].clone()
+        };
+        let lines = [("accept-encoding", "gzip, dcb, dcz"), available];
+        assert_eq!(ask(asked(&lines)), "dcb, dcz");
+        assert_eq!(ask(Asked { has_dictionary: true, ..asked(&lines) }), "identity");
+        assert_eq!(ask(asked(&lines[..1])), "identity");
     }
 
     #[test]

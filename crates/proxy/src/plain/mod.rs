@@ -4,12 +4,15 @@
 //! reach. What it adds: content goes to a client in a coding that the client takes
 //! (Accept-Encoding), and which one, if any, is chosen as for the pair: by what is known of the
 //! connection, of the class of answers, and of how fast the client decodes, if it has told
-//! ([`proto::profile`]). A client that says nothing gets content as it is.
+//! ([`proto::profile`]). A client that says nothing gets content as it is. One that keeps
+//! dictionaries (RFC 9842) is offered some, and answered with them ([`dictionary`]).
 
 mod accept;
 mod body;
 mod choice;
+mod dictionary;
 mod head;
+mod outcome;
 mod profiles;
 mod soap;
 
@@ -18,7 +21,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use codec::Encoder;
+use codec::{Encoder, Options};
+use decide::Arm;
 use decide::estimate::Estimate;
 use decide::models::Subject;
 use decide::network::Path;
@@ -29,14 +33,16 @@ use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use proto::profile::WANTED_FIELD;
-use record::decision::Direction;
+use record::decision::{Direction, Link};
 use record::event::Fact;
 use tokio::sync::Semaphore;
 
 pub(crate) use self::accept::Accepted;
 use self::body::{Block, Blocks, Pipe, pipe};
-use self::choice::{Choice, Chooser, Facts};
+use self::choice::{Choice, Chooser, Facts, How};
+use self::dictionary::{Dictionaries, Known};
 use self::head::Asked;
+use self::outcome::{Followed, Sending, Tally};
 use self::profiles::{Profiles, Told};
 use self::soap::{Heard, Overheard};
 use crate::actor::{Handle, Message as ToActor};
@@ -45,10 +51,13 @@ use crate::fields;
 use crate::flow::{AnyBody, BoxError};
 use crate::front::{Answer, Connection};
 use crate::socket;
+use crate::store::Learned;
 use crate::workers::thread_time;
 
 /// A first block of which more than this share is left shows that coding gains nothing.
 const WORTHWHILE_PER_CENT: usize = 95;
+/// Answers whose way is followed at once; of others nobody knows what came of them.
+const MAX_FOLLOWED: usize = 256;
 
 /// See the module.
 pub(crate) struct Plain {
@@ -56,10 +65,12 @@ pub(crate) struct Plain {
     exchanges: Exchanges,
     work: Arc<Work>,
     profiles: Profiles,
+    dictionaries: Arc<Dictionaries>,
     /// What is believed of a path that nobody has measured, and the operator's bound.
     estimate: Estimate,
     rate_cap_bps: Option<f64>,
     handle: Handle,
+    following: Arc<Semaphore>,
     /// Exchanges are numbered from here on.
     instance: u64,
     count: AtomicU64,
@@ -74,13 +85,12 @@ struct Work {
 
 /// What an answer is to be coded with.
 struct Coder {
-    /// Absent while a thread has it.
+    /// Absent while a thread has it, or when there is none to be had.
     encoder: Option<Box<dyn Encoder>>,
     choice: Choice,
     work: Arc<Work>,
-    plain_bytes: usize,
     coded_bytes: usize,
-    cpu: Duration,
+    tally: Arc<Tally>,
 }
 
 /// The first block, coded.
@@ -93,11 +103,13 @@ struct First {
 struct About<'a> {
     asked: &'a Asked,
     told: &'a Told,
+    /// What it has to do with dictionaries; none where there may be none.
+    known: Option<&'a Known>,
     /// Index of the service's settings.
     service: Option<usize>,
     /// Scheme and authority.
     target: &'a str,
-    connection: &'a Connection,
+    connection: &'a Arc<Connection>,
 }
 
 impl Plain {
@@ -113,16 +125,37 @@ impl Plain {
             exchanges,
             work: Arc::new(work),
             profiles: Profiles::default(),
+            dictionaries: Arc::default(),
             estimate: config.estimate(),
             rate_cap_bps: config.rate_cap_bps,
             handle,
+            following: Arc::new(Semaphore::new(MAX_FOLLOWED)),
             instance: crate::random_instance()?,
             count: AtomicU64::default(),
         })
     }
 
-    /// The path to a client: as the kernel knows it, before that as the client sees it.
-    fn path(&self, connection: &Connection, told: &Told) -> Path {
+    /// Takes what an earlier process had learned of such clients.
+    pub(crate) fn restore(&self, learned: &Learned) {
+        let state = learned.clients.as_ref();
+        if let Some(Err(error)) = state.map(|state| self.work.chooser.restore(state)) {
+            tracing::warn!(%error, "what was learned of clients is not taken up");
+        }
+        for entry in &learned.since {
+            if let (Some(decision), Some(outcome)) = (&entry.decision, &entry.outcome) {
+                self.work.chooser.learn_from(decision, outcome);
+            }
+        }
+    }
+
+    /// What was learned of such clients.
+    pub(crate) fn learned(&self) -> Vec<u8> {
+        self.work.chooser.learned()
+    }
+
+    /// The path to a client, also as it is told: as the kernel knows it, before that as the client
+    /// sees it.
+    fn path(&self, connection: &Connection, told: &Told) -> (Path, Link) {
         let mut path = connection.path.lock().unwrap_or_else(PoisonError::into_inner);
         let estimate = path.get_or_insert_with(|| match told.link {
             None => self.estimate.clone(),
@@ -134,24 +167,61 @@ impl Plain {
         if let Ok(transport) = socket::tcp_info(&connection.socket) {
             estimate.transport(transport);
         }
+        let link = relay::figures(estimate);
         let mut path = estimate.path();
-        if let Some(link) = told.link
+        if let Some(seen) = told.link
             && estimate.loss().weight <= 0.0
         {
-            path.loss = f64::from(link.loss);
+            path.loss = f64::from(seen.loss);
         }
-        path.bounded()
+        (path.bounded(), link)
     }
 
     async fn tell(&self, fact: Fact) {
         self.handle.send(ToActor::Fact(fact)).await;
     }
 
-    async fn chosen(&self, encoding: String, reason: &str) {
+    async fn ignored(&self, what: &str, reason: &str) {
+        let (what, reason) = (what.to_owned(), reason.to_owned());
+        self.tell(Fact::Ignored { what, reason }).await;
+    }
+
+    /// Tells what an answer goes in; gives what follows it on its way, where models were asked.
+    async fn chosen(
+        &self,
+        (choice, how): (&Choice, Option<&How>),
+        reason: &str,
+        tally: &Arc<Tally>,
+        about: &About<'_>,
+    ) -> Option<Sending> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let exchange = format!("{:016x}{number:016x}", self.instance);
-        let (direction, reason) = (Direction::Response, reason.to_owned());
-        self.tell(Fact::Chosen { exchange, direction, encoding, reason, decision: None }).await;
+        let encoding = how.map_or_else(|| Options::IDENTITY.label(), How::label);
+        let arm = if how.is_some() { choice.arm } else { Arm::IDENTITY };
+        let decision = choice.weighed.as_ref().map(|weighed| Box::new(weighed.facts(arm, how)));
+        self.tell(Fact::Chosen {
+            exchange: exchange.clone(),
+            direction: Direction::Response,
+            encoding: encoding.clone(),
+            reason: reason.to_owned(),
+            decision,
+        })
+        .await;
+        let weighed = choice.weighed.as_ref()?;
+        Some(Sending {
+            exchange,
+            encoding,
+            expected: *weighed.expected(arm)?,
+            path: weighed.path,
+            is_coded: how.is_some(),
+            tally: Arc::clone(tally),
+            work: Arc::clone(&self.work),
+            handle: self.handle.clone(),
+            socket: about.connection.socket.try_clone().ok()?,
+            broken: Arc::clone(&about.connection.broken),
+            connection: Arc::downgrade(about.connection),
+            _permit: Arc::clone(&self.following).try_acquire_owned().ok()?,
+        })
     }
 
     /// Codes an answer, if that is expected to gain.
@@ -163,62 +233,132 @@ impl Plain {
     ) -> Result<Response<AnyBody>, BoxError> {
         let mut blocks = Blocks::new(body);
         let Block { bytes, last } = blocks.first().await?;
-        let choice = self.choose(&parts.headers, (&bytes, last), about);
-        let (trying, reason) = (choice.trying && !bytes.is_empty(), choice.reason);
-        let Some((coding, options)) = choice.coding else {
-            self.chosen(codec::Options::IDENTITY.label(), reason).await;
-            return Ok(Response::from_parts(parts, blocks.put_back(bytes).boxed_unsync()));
-        };
-        let mut coder = Coder::new(coding.encoder(options)?, choice, Arc::clone(&self.work));
-        let coded = coder.encode(bytes.clone(), last).await?;
-        if trying && coded.len() * 100 > bytes.len() * WORTHWHILE_PER_CENT {
-            coder.learn();
-            self.chosen(codec::Options::IDENTITY.label(), "tried, and it gained nothing").await;
-            return Ok(Response::from_parts(parts, blocks.put_back(bytes).boxed_unsync()));
-        }
-        self.chosen(options.label(), reason).await;
+        let mut choice = self.choose(&parts.headers, (&bytes, last), about);
+        let beside = choice.beside.take().filter(|_| last);
         let whole = last && !blocks.has_trailers();
-        head::coded(&mut parts.headers, coding, whole.then_some(coded.len()));
+        if whole && let Some(offer) = self.offer(&parts, &bytes, about).await? {
+            head::offered(&mut parts.headers, offer);
+        }
+        let tally = Arc::<Tally>::default();
+        let Some(how) = choice.how.clone() else {
+            self.look_beside(beside, &bytes);
+            let sending = self.chosen((&choice, None), choice.reason, &tally, about).await;
+            return Ok(as_it_is(parts, blocks, bytes, sending));
+        };
+        let mut coder = Coder::new(&how, choice, &self.work, &tally);
+        let coded = coder.encode(bytes.clone(), last).await;
+        self.look_beside(beside, &bytes);
+        let choice = &coder.choice;
+        let refused = match &coded {
+            Err(error) => {
+                tracing::warn!(%error, encoding = how.label(), "an answer goes as it is");
+                Some("its encoder failed")
+            }
+            Ok(coded) if choice.trying && !is_worth_it(coded, &bytes) => {
+                coder.learn();
+                Some("tried, and it gained nothing")
+            }
+            Ok(_) => None,
+        };
+        let (Ok(coded), None) = (coded, refused) else {
+            let reason = refused.unwrap_or_default();
+            let sending = self.chosen((choice, None), reason, &tally, about).await;
+            return Ok(as_it_is(parts, blocks, bytes, sending));
+        };
+        let sending = self.chosen((choice, Some(&how)), choice.reason, &tally, about).await;
+        head::coded(&mut parts.headers, how.token(), whole.then_some(coded.len()));
         if whole {
             coder.learn();
-            let full = Full::new(coded).map_err(|never| match never {}).boxed_unsync();
-            return Ok(Response::from_parts(parts, full));
+            let full = Full::new(coded).map_err(|never| match never {});
+            return Ok(Response::from_parts(parts, Followed::new(full, sending).boxed_unsync()));
         }
         let (pipe, piped) = pipe();
         tokio::spawn(coder.run(blocks, First { coded, last }, pipe));
-        Ok(Response::from_parts(parts, piped.boxed_unsync()))
+        Ok(Response::from_parts(parts, Followed::new(piped, sending).boxed_unsync()))
+    }
+
+    /// Codes a whole answer in another way too, off its own way, to learn from.
+    fn look_beside(&self, beside: Option<Box<Choice>>, content: &Bytes) {
+        let Some(choice) = beside else { return };
+        let Some(how) = choice.how.clone() else { return };
+        let mut coder = Coder::new(&how, *choice, &self.work, &Arc::default());
+        let content = content.clone();
+        tokio::spawn(async move {
+            if coder.encode(content, true).await.is_ok() {
+                coder.learn();
+            }
+        });
+    }
+
+    /// The offer of an answer's content as a dictionary, if it may be one.
+    async fn offer(
+        &self,
+        parts: &response::Parts,
+        content: &Bytes,
+        about: &About<'_>,
+    ) -> Result<Option<HeaderValue>, BoxError> {
+        let wants = |known: &&Known| {
+            self.work.chooser.takes_dictionaries(about.service)
+                && self.dictionaries.wants(known, parts, content)
+        };
+        let Some(known) = about.known.filter(wants).cloned() else { return Ok(None) };
+        let (dictionaries, content) = (Arc::clone(&self.dictionaries), content.clone());
+        let permit = self.work.threads.acquire().await?;
+        // It is read for secrets and hashed.
+        let working = tokio::task::spawn_blocking(move || dictionaries.offer(&known, &content));
+        let offer = working.await?;
+        drop(permit);
+        Ok(offer)
     }
 
     fn choose(&self, headers: &HeaderMap, first: (&Bytes, bool), about: &About<'_>) -> Choice {
         let (bytes, last) = first;
+        let known = about.known.filter(|known| last && known.permits(headers));
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let length = fields::content_length(headers);
         let body_bytes = if last { Some(bytes.len() as u64) } else { length };
         let (coded, tunnel) = (false, false);
-        let path = self.path(about.connection, about.told);
+        let (path, link) = self.path(about.connection, about.told);
         self.work.chooser.choose(&Facts {
             accepted: &about.asked.accepted,
             model: about.told.model.as_deref(),
             service: about.service,
             class: [about.target, &about.asked.operation],
             path: &path,
+            link,
             message: Message { content_type, coded, tunnel, head: bytes, body_bytes },
+            dictionary: known.and_then(|known| known.held.as_ref()),
         })
     }
 }
 
+fn is_worth_it(coded: &Bytes, plain: &Bytes) -> bool {
+    plain.is_empty() || coded.len() * 100 <= plain.len() * WORTHWHILE_PER_CENT
+}
+
+/// An answer of which `first` was taken and put back.
+fn as_it_is(
+    parts: response::Parts,
+    blocks: Blocks<ClientBody>,
+    first: Bytes,
+    sending: Option<Sending>,
+) -> Response<AnyBody> {
+    let body = Followed::new(blocks.put_back(first), sending);
+    Response::from_parts(parts, body.boxed_unsync())
+}
+
 impl Coder {
-    fn new(encoder: Box<dyn Encoder>, choice: Choice, work: Arc<Work>) -> Self {
-        let (plain_bytes, coded_bytes, cpu) = (0, 0, Duration::ZERO);
-        Self { encoder: Some(encoder), choice, work, plain_bytes, coded_bytes, cpu }
+    fn new(how: &How, choice: Choice, work: &Arc<Work>, tally: &Arc<Tally>) -> Self {
+        let (work, tally) = (Arc::clone(work), Arc::clone(tally));
+        Self { encoder: how.encoder().ok(), choice, work, coded_bytes: 0, tally }
     }
 
     /// A block, coded on a thread that may take its time.
     async fn encode(&mut self, block: Bytes, last: bool) -> Result<Bytes, BoxError> {
         let Some(mut encoder) = self.encoder.take() else {
-            return Err("an encoder that failed is asked for more".into());
+            return Err("there is no encoder, or it has failed".into());
         };
-        self.plain_bytes += block.len();
+        let bytes = block.len();
         let permit = self.work.threads.acquire().await?;
         let working = tokio::task::spawn_blocking(move || {
             let before = thread_time();
@@ -231,15 +371,16 @@ impl Coder {
         drop(permit);
         self.encoder = Some(encoder);
         self.coded_bytes += coded.len();
-        self.cpu += cpu;
+        self.tally.note(bytes, cpu);
         Ok(coded)
     }
 
     /// What came of the coding is learned from.
     fn learn(&self) {
         let Choice { arm, subject, .. } = &self.choice;
-        let subject = Subject { bytes: self.plain_bytes as f64, ..*subject };
-        self.work.chooser.observe(&subject, *arm, self.coded_bytes, self.cpu.as_secs_f64());
+        let (bytes, cpu) = self.tally.get();
+        let subject = Subject { bytes: bytes as f64, ..*subject };
+        self.work.chooser.observe(&subject, *arm, self.coded_bytes, cpu.as_secs_f64());
     }
 
     /// Codes what is left of an answer, as fast as the client takes it.
@@ -282,8 +423,13 @@ impl Answer for Plain {
     ) -> Response<ClientBody> {
         let (mut head, body) = request.into_parts();
         let by_field = self.profiles.take(&mut head.headers);
-        let asked = Asked::new(&head);
+        let mut asked = Asked::new(&head);
         let (target, service) = self.exchanges.service(&head).unwrap_or_default();
+        let (known, ignored) = self.dictionaries.look_up(&head, &target, &connection.client);
+        asked.has_dictionary = known.as_ref().is_some_and(|known| known.held.is_some());
+        if let Some(reason) = ignored {
+            self.ignored("dictionary", reason).await;
+        }
         if !self.exchanges.passes_accept_encoding(service) {
             asked.ask_for_identity(&mut head.headers);
         }
@@ -299,8 +445,7 @@ impl Answer for Plain {
         let by_block = || Some(self.profiles.read(heard?.profile()?));
         let told = by_field.or_else(by_block).unwrap_or_default();
         if let Some(reason) = &told.ignored {
-            let (what, reason) = ("profile".to_owned(), reason.clone());
-            self.tell(Fact::Ignored { what, reason }).await;
+            self.ignored("profile", reason).await;
         }
         if told.wanted {
             parts.headers.insert(WANTED_FIELD, HeaderValue::from_static("?1"));
@@ -308,8 +453,9 @@ impl Answer for Plain {
         if !asked.negotiate(&mut parts) || body.is_end_stream() {
             return Response::from_parts(parts, body);
         }
-        let (asked, told, connection) = (&asked, &told, &*connection);
-        let about = About { asked, told, service, target: &target, connection };
+        let (asked, told, known) = (&asked, &told, known.as_ref());
+        let connection = &connection;
+        let about = About { asked, told, known, service, target: &target, connection };
         let head = parts.clone();
         let response = match self.code(parts, body, &about).await {
             Ok(response) => response,

@@ -63,6 +63,8 @@ impl Place {
 pub struct Learned {
     /// As it was last saved.
     pub state: Option<Vec<u8>>,
+    /// The same of clients without an edge.
+    pub clients: Option<Vec<u8>>,
     /// Decisions whose outcome came later, oldest first.
     pub since: Vec<Entry>,
     /// The one used last comes last.
@@ -92,8 +94,9 @@ impl Store {
     pub fn open(place: &Place, policy: &'static str) -> Result<Self, Error> {
         let file = File::open(place)?;
         let (dictionaries, damaged) = file.dictionaries();
-        let (state, since) = (file.state(policy), file.unsaved());
-        let learned = Learned { state, since, dictionaries, damaged };
+        let (state, clients) = (file.state(policy), file.state(of_clients(policy)));
+        let since = file.unsaved();
+        let learned = Learned { state, clients, since, dictionaries, damaged };
         let (jobs, waiting) = mpsc::sync_channel(MAX_WAITING);
         let mut writer = Writer::new(file);
         let thread = std::thread::Builder::new()
@@ -119,7 +122,14 @@ impl Store {
 
     /// Saves what was learned from all that was observed so far, in place of what was saved before.
     pub fn save_learned(&mut self, bytes: Vec<u8>) {
-        self.hand_in(Job::State { unix_s: unix_s(), name: self.policy, bytes });
+        self.save_both(bytes, Vec::new());
+    }
+
+    /// The same, with what was learned of clients without an edge, if there is any.
+    pub fn save_both(&mut self, pair: Vec<u8>, clients: Vec<u8>) {
+        let all = [(self.policy, pair), (of_clients(self.policy), clients)];
+        let states = all.into_iter().filter(|(_, bytes)| !bytes.is_empty()).collect();
+        self.hand_in(Job::States { unix_s: unix_s(), states });
     }
 
     /// Keeps a dictionary in place of what has its name.
@@ -191,6 +201,15 @@ impl Drop for Store {
         if let Some(thread) = self.thread.take().filter(|_| committed) {
             let _ = thread.join();
         }
+    }
+}
+
+/// Under what is kept what this policy has learned of clients without an edge.
+fn of_clients(policy: &str) -> &'static str {
+    match policy {
+        "learned" => "learned of clients",
+        "nam" => "nam of clients",
+        _ => "of clients",
     }
 }
 

@@ -24,10 +24,10 @@ pub(super) enum Job {
         unix_s: f64,
         fact: Box<Fact>,
     },
-    State {
+    /// Names and bytes, all of them or none.
+    States {
         unix_s: f64,
-        name: &'static str,
-        bytes: Vec<u8>,
+        states: Vec<(&'static str, Vec<u8>)>,
     },
     Dictionary {
         unix_s: f64,
@@ -120,7 +120,11 @@ impl Writer {
         for job in batch {
             match job {
                 Job::Fact { unix_s, fact } => put_fact(&transaction, *unix_s, fact, &mut held)?,
-                Job::State { unix_s, name, bytes } => self.file.put_state(name, *unix_s, bytes)?,
+                Job::States { unix_s, states } => {
+                    for (name, bytes) in states {
+                        self.file.put_state(name, *unix_s, bytes)?;
+                    }
+                }
                 Job::Dictionary { unix_s, name, bytes } => {
                     dictionaries::put(&transaction, *unix_s, name, bytes)?;
                 }
