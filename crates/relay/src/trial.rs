@@ -80,8 +80,11 @@ impl Relay {
         choice.plain_bytes += block.plain.len() as u64;
         choice.coded_bytes += block.coded.len() as u64;
         let is_first = !exchange.outgoing.is_settled();
-        exchange.outgoing.settle(choice.options);
-        exchange.held.settle(choice.options);
+        if is_first {
+            // The head may wait still when a later block goes otherwise: it names what bears both.
+            exchange.outgoing.settle(choice.options);
+            exchange.held.settle(choice.options);
+        }
         if let Some(text) = &block.text {
             exchange.adopt(self.config.role, text);
         }
