@@ -8,7 +8,7 @@
 
 mod processor;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ struct Lane {
     context: Option<Context>,
     blocks: VecDeque<Work>,
     busy: bool,
+    /// While a thread has it: what comes now begins anew, behind what is under way.
+    released: bool,
 }
 
 #[derive(Default)]
@@ -41,8 +43,6 @@ struct State {
     ready: VecDeque<Key>,
     /// The same of blocks that only teach.
     ready_shadows: VecDeque<Key>,
-    /// Released while a thread had them.
-    released: BTreeSet<Key>,
     stopping: bool,
 }
 
@@ -131,8 +131,11 @@ impl Workers {
         let mut state = self.shared.lock();
         for direction in [WorkDirection::Encode, WorkDirection::Decode] {
             let key = (exchange, direction);
-            if state.lanes.remove(&key).is_some_and(|lane| lane.busy) {
-                state.released.insert(key);
+            let Some(lane) = state.lanes.get_mut(&key) else { continue };
+            lane.blocks.clear();
+            lane.released = lane.busy;
+            if !lane.busy {
+                state.lanes.remove(&key);
             }
             state.ready.retain(|ready| *ready != key);
         }
@@ -186,12 +189,10 @@ fn take(shared: &Shared, duty: Duty) -> Option<(Work, Option<Context>)> {
 
 fn put_back(shared: &Shared, key: Key, context: Option<Context>) {
     let mut state = shared.lock();
-    if state.released.remove(&key) {
-        return;
-    }
     let Some(lane) = state.lanes.get_mut(&key) else { return };
     lane.busy = false;
-    let alone = !matches!(key.1, WorkDirection::Encode | WorkDirection::Decode);
+    let kept = matches!(key.1, WorkDirection::Encode | WorkDirection::Decode);
+    let alone = std::mem::take(&mut lane.released) || !kept;
     lane.context = context.filter(|_| !alone);
     if !lane.blocks.is_empty() {
         let duty = Duty::of(key.1);
@@ -208,7 +209,11 @@ fn run(
     buffer: &mut Vec<u8>,
 ) -> Result<Bytes, codec::Error> {
     buffer.clear();
-    match context.as_mut().filter(|_| !work.first) {
+    if work.first {
+        // The one before goes first, so that there are never two.
+        *context = None;
+    }
+    match context.as_mut() {
         Some(Context::Encoder(encoder)) => encoder.encode(&work.bytes, work.last, buffer)?,
         Some(Context::Decoder(decoder)) => {
             decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;

@@ -61,6 +61,23 @@ fn blocks_of_an_exchange_share_a_context_and_keep_their_order() {
 }
 
 #[test]
+fn what_comes_behind_a_release_waits_for_what_is_under_way_and_begins_anew() {
+    // No thread of the pool: the test is each in turn.
+    let workers = Workers { shared: Arc::default() };
+    workers.push(work(1, 0, "deflate", b"tried in vain", false));
+    let (first, none) = take(&workers.shared, Duty::Bodies).unwrap();
+    assert!(none.is_none());
+    workers.release(id(1));
+    workers.push(work(1, 0, "deflate", b"a turn later", false));
+    assert!(workers.shared.lock().ready.is_empty());
+    let context = Context::Encoder(first.encoder().unwrap());
+    put_back(&workers.shared, (id(1), WorkDirection::Encode), Some(context));
+    let (next, context) = take(&workers.shared, Duty::Bodies).unwrap();
+    assert_eq!(&next.bytes[..], b"a turn later");
+    assert!(context.is_none());
+}
+
+#[test]
 fn a_released_exchange_leaves_nothing_behind() {
     let (handle, mut inbox) = actor::channel();
     let workers = Workers::start(1, &handle);
@@ -78,7 +95,7 @@ fn a_released_exchange_leaves_nothing_behind() {
         std::thread::yield_now();
     }
     let state = shared.lock();
-    assert!(state.lanes.is_empty() && state.ready.is_empty() && state.released.is_empty());
+    assert!(state.lanes.is_empty() && state.ready.is_empty());
 }
 
 #[test]
