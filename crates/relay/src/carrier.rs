@@ -99,7 +99,7 @@ impl Carrier {
         });
         let edge = || match &config.secret {
             Some(secret) => secret.of_edge(&peer),
-            None => of_instance(config.instance),
+            None => of_instance("", config.instance),
         };
         let scope = (config.role == Role::Edge).then(edge);
         Self {

@@ -150,7 +150,9 @@ impl Dictionaries {
         let key = (scope, context.clone());
         if self.makers.len() >= MOST_MAKERS && !self.makers.contains_key(&key) {
             let idle = self.makers.iter().filter(|(_, maker)| !maker.training);
-            let oldest = idle.min_by_key(|(_, maker)| maker.used).map(|(key, _)| key.clone());
+            // Whoever comes once must not drive out what was made for others.
+            let least = idle.min_by_key(|(_, maker)| (maker.made.is_some(), maker.used));
+            let oldest = least.map(|(key, _)| key.clone());
             if let Some((oldest, maker)) = oldest.and_then(|key| self.makers.remove_entry(&key))
                 && maker.made.is_some()
             {

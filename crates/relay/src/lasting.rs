@@ -11,6 +11,7 @@
 //! the shell keeps it so that only its owner can read it. The samples of the next one are not kept:
 //! it is made of later messages only ([`crate::dictionaries`]).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,9 +81,20 @@ pub(crate) struct Principal {
     pub(crate) known_as: u64,
 }
 
-/// An edge that has no name is one until it ends.
-pub(crate) fn of_instance(instance: u64) -> u64 {
-    instance & !NAMED
+/// An edge that has no name is one until it ends. Who says the same instance by another key is
+/// another.
+pub(crate) fn of_instance(peer: &str, instance: u64) -> u64 {
+    let both = Id::of(&[peer.as_bytes(), &instance.to_be_bytes()].concat());
+    u64::from_be_bytes(both.short()) & !NAMED
+}
+
+/// Takes a principal's name; what it was before. Both sides drop the same one for it, and say it
+/// again when it comes.
+fn remember(names: &mut BTreeMap<u64, u64>, principal: u64, name: u64) -> Option<u64> {
+    if names.len() >= MAX_PRINCIPALS && !names.contains_key(&principal) {
+        names.pop_first();
+    }
+    names.insert(principal, name)
 }
 
 /// Whether what has this scope can outlive the edge's process.
@@ -101,7 +113,7 @@ impl Relay {
         let (role, named) = (self.config.role, self.config.secret.is_some());
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         if role == Role::Gateway {
-            carrier.scope = Some(of_instance(instance));
+            carrier.scope = Some(of_instance(&carrier.peer, instance));
         } else if let Some(name) = carrier.scope.filter(|_| named && carrier.knows_dictionaries()) {
             self.send(now, id, Keeping::Name { principal: 0, name }.frame());
         }
@@ -113,10 +125,7 @@ impl Relay {
         let Principal { number: principal, known_as: name } = who;
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         let goes = name & NAMED != 0 && carrier.knows_dictionaries();
-        if goes && carrier.names.insert(principal, name) != Some(name) {
-            if carrier.names.len() > MAX_PRINCIPALS {
-                carrier.names.pop_first();
-            }
+        if goes && remember(&mut carrier.names, principal, name) != Some(name) {
             self.send(now, id, Keeping::Name { principal, name }.frame());
         }
     }
@@ -126,10 +135,7 @@ impl Relay {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         let name = name | NAMED;
         if principal != 0 {
-            carrier.names.insert(principal, name);
-            if carrier.names.len() > MAX_PRINCIPALS {
-                carrier.names.pop_first();
-            }
+            remember(&mut carrier.names, principal, name);
             return;
         }
         if lasts(carrier.scope) {
