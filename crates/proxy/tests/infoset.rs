@@ -49,6 +49,10 @@ async fn echo(edge: &Side, origin: &Origin, fields: &str, body: &[u8]) -> Answer
     answer
 }
 
+/// On a busy machine a body may come so long after its head that it goes as it is; so often it does
+/// not.
+const MOST_LATE: usize = 20;
+
 #[tokio::test]
 async fn other_bytes_come_that_say_the_same_and_have_their_length() {
     let origin = Origin::start().await;
@@ -63,10 +67,19 @@ async fn other_bytes_come_that_say_the_same_and_have_their_length() {
         let (edge, gateway) = both(encoding).await;
         let (body, expected) = (body.as_bytes(), text(options, body.as_bytes()));
         assert_ne!(expected, body);
-        let answer = echo(&edge, &origin, fields, body).await;
+        let coded = expected.len().to_string();
+        let mut answer = echo(&edge, &origin, fields, body).await;
+        for _ in 0..MOST_LATE {
+            let is_coded =
+                origin.last()["content-length"] == coded && answer.text().len() != body.len();
+            if is_coded {
+                break;
+            }
+            answer = echo(&edge, &origin, fields, body).await;
+        }
         assert_eq!(answer.text(), String::from_utf8(expected.clone()).unwrap(), "{encoding}");
         assert!(answer.has(&format!("content-length: {}", expected.len())), "{}", answer.head);
-        assert_eq!(origin.last()["content-length"], expected.len().to_string());
+        assert_eq!(origin.last()["content-length"], coded);
         for side in [&edge, &gateway] {
             let admin = side.admin.unwrap();
             let metrics = raw(admin, ASK).await.0;

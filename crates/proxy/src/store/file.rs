@@ -40,7 +40,7 @@ pub(super) struct File {
     pub(super) connection: Connection,
     place: Place,
     /// The directory, locked: a second writer would undo what the first learned.
-    _lock: fs::File,
+    lock: fs::File,
 }
 
 /// Why a file cannot be gone on with.
@@ -49,6 +49,13 @@ enum Unfit {
     Bad(String),
     /// The system refused.
     System(rusqlite::Error),
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // A process that is just being started has the descriptor too, until it is another program.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl From<rusqlite::Error> for Unfit {
@@ -81,7 +88,7 @@ impl File {
             Err(Unfit::System(error)) => return Err(system(&path, &error)),
             Err(Unfit::Bad(why)) => begin_anew(&path, &why)?,
         };
-        Ok(Self { connection, place: place.clone(), _lock: lock })
+        Ok(Self { connection, place: place.clone(), lock })
     }
 
     /// Where it is, and its bounds.
