@@ -8,6 +8,7 @@ use codec::Options;
 use decide::Arm;
 use decide::models::Subject;
 use decide::network::Path;
+use decide::outcome::{Parts, Split};
 use decide::policy::{Candidate, Decision, Objective, Request};
 use decide::triage::{Message, Triage};
 use proto::stream::Role;
@@ -472,11 +473,38 @@ pub fn wanted(objective: Objective) -> String {
 /// What is expected of an arm, as it is told.
 #[must_use]
 pub fn parts(candidate: &Candidate) -> facts::Parts {
+    told_parts(&expected_parts(candidate))
+}
+
+/// What is expected of an arm.
+pub(crate) fn expected_parts(candidate: &Candidate) -> Parts {
+    Parts {
+        encode_s: candidate.expected.encode_s,
+        network_s: candidate.network_s,
+        decode_s: candidate.expected.decode_s,
+        bytes: candidate.expected.bytes,
+    }
+}
+
+/// What was expected of a half, or came of it, as it is told.
+#[must_use]
+pub fn told_parts(parts: &Parts) -> facts::Parts {
     facts::Parts {
-        bytes: whole(candidate.expected.bytes),
-        encode_s: rounded(candidate.expected.encode_s),
-        network_s: rounded(candidate.network_s),
-        decode_s: rounded(candidate.expected.decode_s),
+        bytes: whole(parts.bytes),
+        encode_s: rounded(parts.encode_s),
+        network_s: rounded(parts.network_s),
+        decode_s: rounded(parts.decode_s),
+    }
+}
+
+/// Whose the difference is, as it is told: not rounded, so that it adds up.
+#[must_use]
+pub fn told_split(split: &Split) -> facts::Split {
+    facts::Split {
+        encode_s: split.encode_s,
+        decode_s: split.decode_s,
+        network_s: split.network_s,
+        size_s: split.size_s,
     }
 }
 

@@ -20,7 +20,7 @@ use record::event::Fact;
 use crate::Relay;
 use crate::along::Word;
 use crate::api::{CarrierId, ExchangeId, Output};
-use crate::choice::{Choice, rounded, whole};
+use crate::choice::{Choice, expected_parts, told_parts, told_split};
 use crate::course::Course;
 use crate::exchange::Exchange;
 
@@ -378,12 +378,7 @@ impl Awaited {
     ) -> Option<facts::Outcome> {
         let choice = &self.choice;
         let candidate = choice.expected(choice.arm)?;
-        let expected = Parts {
-            encode_s: candidate.expected.encode_s,
-            network_s: candidate.network_s,
-            decode_s: candidate.expected.decode_s,
-            bytes: candidate.expected.bytes,
-        };
+        let expected = expected_parts(candidate);
         let actual = Parts {
             encode_s: choice.encode.as_secs_f64(),
             network_s,
@@ -391,24 +386,13 @@ impl Awaited {
             bytes: choice.coded_bytes as f64,
         };
         let split = Split::new(&expected, &actual, self.network_s);
-        let told = |parts: &Parts| facts::Parts {
-            bytes: whole(parts.bytes),
-            encode_s: rounded(parts.encode_s),
-            network_s: rounded(parts.network_s),
-            decode_s: rounded(parts.decode_s),
-        };
         let arm = arms.get(choice.arm.0)?;
         Some(facts::Outcome {
             encoding: arm.label(),
             body_bytes: choice.plain_bytes,
-            expected: told(&expected),
-            actual: told(&actual),
-            split: facts::Split {
-                encode_s: split.encode_s,
-                decode_s: split.decode_s,
-                network_s: split.network_s,
-                size_s: split.size_s,
-            },
+            expected: told_parts(&expected),
+            actual: told_parts(&actual),
+            split: told_split(&split),
             turns: choice.course.as_ref().map(Course::turns).unwrap_or_default(),
         })
     }

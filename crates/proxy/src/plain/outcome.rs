@@ -211,23 +211,12 @@ impl Sending {
         let actual = Parts { encode_s, network_s, bytes, ..expected };
         let modelled_s = self.work.chooser.network_s(&self.path, bytes);
         let split = Split::new(&expected, &actual, modelled_s);
-        let parts = |parts: &Parts| told::Parts {
-            bytes: relay::whole(parts.bytes),
-            encode_s: relay::rounded(parts.encode_s),
-            network_s: relay::rounded(parts.network_s),
-            decode_s: relay::rounded(parts.decode_s),
-        };
         told::Outcome {
             encoding: self.encoding.clone(),
             body_bytes: if self.is_coded { coded } else { left.bytes },
-            expected: parts(&expected),
-            actual: parts(&actual),
-            split: told::Split {
-                encode_s: split.encode_s,
-                decode_s: split.decode_s,
-                network_s: split.network_s,
-                size_s: split.size_s,
-            },
+            expected: relay::told_parts(&expected),
+            actual: relay::told_parts(&actual),
+            split: relay::told_split(&split),
             turns: Vec::new(),
         }
     }
