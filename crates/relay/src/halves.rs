@@ -230,40 +230,14 @@ impl Relay {
 
     /// Decodes, delivers, gives the peer credit, and ends the half when all is delivered.
     pub(crate) fn advance_incoming(&mut self, now: Duration, id: ExchangeId) {
+        self.deliver(id);
         if !self.reserve_decoder(id) {
             if !self.timers.is_set(Key::Decoder(id)) {
                 self.undecoded.push_back(id);
                 self.timers.set(Key::Decoder(id), Some(now + self.config.connect_timeout));
             }
-            return;
-        }
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        loop {
-            while let Some(bytes) = exchange.incoming.deliver() {
-                exchange.meter.received_body_bytes += bytes.len() as u64;
-                self.outputs.push_back(Output::Data { exchange: id, bytes });
-            }
-            if let Some(block) = exchange.incoming.next_work() {
-                let number = exchange.incoming.next_block;
-                exchange.incoming.next_block += 1;
-                exchange.has_contexts = true;
-                self.outputs.push_back(Output::Work(Work {
-                    exchange: id,
-                    direction: WorkDirection::Decode,
-                    block: number,
-                    options: exchange.incoming.options,
-                    bytes: block.bytes,
-                    decoded_len: block.decoded_len,
-                    first: block.first,
-                    last: block.last,
-                    base: exchange.incoming.base.clone(),
-                    vocabulary: exchange.incoming.vocabulary.clone(),
-                }));
-                break;
-            }
-            if !exchange.incoming.can_deliver() {
-                break;
-            }
+        } else {
+            self.decode_next(id);
         }
         self.release_contexts(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
@@ -287,6 +261,42 @@ impl Relay {
             }
             self.settle_if_done(now, id);
         }
+    }
+
+    /// Gives the local side what is decoded or needs no decoder, within its credit.
+    fn deliver(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        loop {
+            while let Some(bytes) = exchange.incoming.deliver() {
+                exchange.meter.received_body_bytes += bytes.len() as u64;
+                self.outputs.push_back(Output::Data { exchange: id, bytes });
+            }
+            exchange.incoming.pass_uncoded();
+            if !exchange.incoming.can_deliver() {
+                return;
+            }
+        }
+    }
+
+    /// Orders the decoding of the next block.
+    fn decode_next(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(block) = exchange.incoming.next_work() else { return };
+        let number = exchange.incoming.next_block;
+        exchange.incoming.next_block += 1;
+        exchange.has_contexts = true;
+        self.outputs.push_back(Output::Work(Work {
+            exchange: id,
+            direction: WorkDirection::Decode,
+            block: number,
+            options: exchange.incoming.options,
+            bytes: block.bytes,
+            decoded_len: block.decoded_len,
+            first: block.first,
+            last: block.last,
+            base: exchange.incoming.base.clone(),
+            vocabulary: exchange.incoming.vocabulary.clone(),
+        }));
     }
 
     /// Reserves memory for an exchange's decoder, once a block needs one; `false`: wait. The first

@@ -217,24 +217,31 @@ impl Incoming {
         Ok(())
     }
 
-    /// The next block to decode; uncoded ones pass straight on.
-    pub(crate) fn next_work(&mut self) -> Option<Block> {
+    /// Passes the next blocks on that go as they are, until there is something to deliver.
+    pub(crate) fn pass_uncoded(&mut self) {
         while !self.working && self.decoded.is_empty() {
-            let block = self.blocks.pop_front()?;
+            let Some(block) = self.blocks.pop_front_if(|block| block.uncoded) else { return };
             self.consumed += block.credit();
-            if !block.uncoded {
-                self.working = true;
-                self.reads = self.vocabulary.is_some().then_some(block.decoded_len);
-                return Some(block);
-            }
             self.push_decoded(block.bytes);
         }
-        None
     }
 
-    /// The block that is next has to be decoded.
+    /// All before it is delivered, and the block that is next has to be decoded.
     pub(crate) fn needs_decoder(&self) -> bool {
-        self.blocks.front().is_some_and(|block| !block.uncoded)
+        let is_next = !self.working && self.decoded.is_empty();
+        is_next && self.blocks.front().is_some_and(|block| !block.uncoded)
+    }
+
+    /// The next block to decode.
+    pub(crate) fn next_work(&mut self) -> Option<Block> {
+        if !self.needs_decoder() {
+            return None;
+        }
+        let block = self.blocks.pop_front()?;
+        self.consumed += block.credit();
+        self.working = true;
+        self.reads = self.vocabulary.is_some().then_some(block.decoded_len);
+        Some(block)
     }
 
     /// No block is left to decode, or ever will be.

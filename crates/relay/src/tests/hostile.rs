@@ -242,6 +242,36 @@ fn who_waits_for_a_decoder_and_goes_leaves_nothing_behind() {
     assert_eq!(relay.load().exchanges, 2);
 }
 
+/// What needs no decoder waits for no decoder's memory, and what needs one has it, however the local
+/// side takes it.
+#[test]
+fn what_needs_no_decoder_is_delivered_while_others_have_the_memory() {
+    for credits in [&[3, 100][..], &[3, 4, 100]] {
+        let mut relay = without_decoders();
+        let before = relay.load().codec_bytes;
+        let exchange = ExchangeId { instance: 1, number: 2 };
+        let [head, coded] = coded(2);
+        let plain = |bytes| Frame::Data(Data { uncoded: true, ..block(2, bytes) });
+        let frames = [head, plain(b"plain"), plain(b"more"), coded];
+        let mut outputs = receives(&mut relay, ms(1), CARRIER, &frames);
+        let mut got = Vec::new();
+        for bytes in credits.iter().copied() {
+            relay.handle_input(ms(2), Input::Credit { exchange, bytes });
+            outputs.extend(drain(&mut relay));
+        }
+        for output in outputs {
+            assert!(!matches!(output, Output::Work(_)), "there is no memory for it");
+            if let Output::Data { bytes, .. } = output {
+                got.extend_from_slice(&bytes);
+            }
+        }
+        assert_eq!((&got[..], relay.load().codec_bytes), (&b"plainmore"[..], before));
+        let gone = abort_frame(1, CauseKind::ClientGone);
+        let outputs = receives(&mut relay, ms(4), CARRIER, &[gone]);
+        assert!(outputs.iter().any(|output| matches!(output, Output::Work(_))));
+    }
+}
+
 #[test]
 fn nobody_waits_for_a_decoder_for_ever() {
     let mut relay = without_decoders();
