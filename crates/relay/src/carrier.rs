@@ -142,6 +142,11 @@ impl Carrier {
         self.knows(codec::Options::DICTIONARY)
     }
 
+    /// Whether the peer takes blocks that begin a context anew.
+    pub(crate) fn takes_anew(&self) -> bool {
+        self.machine.peer().is_some_and(|hello| hello.anew)
+    }
+
     fn knows(&self, options: codec::Options) -> bool {
         self.machine.peer().is_some_and(|hello| hello.codecs.contains(&options.codec))
     }

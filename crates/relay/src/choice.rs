@@ -229,7 +229,7 @@ impl Relay {
         }
         let try_first = choice.arm != Arm::IDENTITY && !blind && !self.config.encoding.is_fixed();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let named = choice.course.as_ref().map_or(choice.options, Course::options);
+        let named = choice.course.as_ref().map_or(choice.options, Course::named);
         exchange.outgoing.uncoded = choice.course.is_some();
         exchange.outgoing.options = Some(named);
         let arm = choice.arm;
@@ -264,7 +264,7 @@ impl Relay {
         link: &facts::Link,
     ) -> Choice {
         let Some(exchange) = self.exchanges.get(&id) else { return choice };
-        let fits = self.fits(exchange, &choice.subject);
+        let fits = self.fits(exchange, &choice.subject, None);
         let allowed = |arm: Arm| matches!(fits.get(arm.0), Some(Fit::Open { .. }));
         let objective = self.objective(exchange);
         let (subject, path) = (&choice.subject, &choice.path);
@@ -288,22 +288,43 @@ impl Relay {
         choice
     }
 
-    /// What of the codec memory an exchange's encoder takes from now on.
+    /// What of the codec memory an exchange's encoder takes from now on. It keeps what it had: the
+    /// context before lives until the next begins, and what was tried may be gone back to.
     pub(crate) fn reserve_encoder(&mut self, id: ExchangeId, bytes: usize) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let before = std::mem::replace(&mut exchange.encoder_bytes, bytes);
-        self.encoder_bytes = self.encoder_bytes + bytes - before;
+        let more = bytes.saturating_sub(exchange.encoder_bytes);
+        exchange.encoder_bytes += more;
+        self.encoder_bytes += more;
     }
 
-    /// Whether each arm may be taken.
-    pub(crate) fn fits(&self, exchange: &Exchange, subject: &Subject) -> Vec<Fit> {
+    /// Memory that the encoder of an exchange may take, in bytes: a share of what other bodies
+    /// leave. Looks beside them make it no less while there is so much.
+    fn encoder_bytes_left(&self, exchange: &Exchange) -> usize {
+        let left =
+            (self.config.codec_bytes + exchange.encoder_bytes).saturating_sub(self.encoder_bytes);
+        (left / MEMORY_SHARE).min(left.saturating_sub(self.shadows.bytes()))
+    }
+
+    /// Memory that the encoder of a look may take, in bytes: a share of what everybody leaves.
+    pub(crate) fn shadow_bytes_left(&self) -> usize {
+        let taken = self.encoder_bytes + self.shadows.bytes();
+        self.config.codec_bytes.saturating_sub(taken) / MEMORY_SHARE
+    }
+
+    /// Whether each arm may be taken; with `named`, for what goes on behind a head that has named
+    /// this window.
+    pub(crate) fn fits(
+        &self,
+        exchange: &Exchange,
+        subject: &Subject,
+        named: Option<u8>,
+    ) -> Vec<Fit> {
         let only = self.service(exchange).and_then(|service| service.encodings.as_deref());
         let peer = exchange.carrier().and_then(|id| self.carriers.get(&id)?.machine.peer());
         let media = exchange.content_type.as_deref().unwrap_or(ANY);
         let media = media.split(';').next().unwrap_or(ANY).trim();
         let fixed = self.config.encoding.is_fixed();
-        let taken = self.encoder_bytes - exchange.encoder_bytes;
-        let left = self.config.codec_bytes.saturating_sub(taken) / MEMORY_SHARE;
+        let left = self.encoder_bytes_left(exchange);
         let fit = |options: &Options| {
             let Ok(codec) = options.codec() else { return Fit::Refused("unknown") };
             if options.codec == 0 {
@@ -345,9 +366,11 @@ impl Relay {
             if most < codec::MIN_WINDOW_LOG {
                 return Fit::Refused("the peer's window is too small");
             }
-            let most = (codec::MIN_WINDOW_LOG..most)
-                .find(|log| subject.bytes <= f64::from(1_u32 << log))
-                .unwrap_or(most);
+            // A smaller one need not take less: brotli's strong levels want most for small ones.
+            let wanted = || {
+                (codec::MIN_WINDOW_LOG..most).find(|log| subject.bytes <= f64::from(1_u32 << log))
+            };
+            let most = named.or_else(wanted).unwrap_or(most).min(most);
             let sizes = (codec::MIN_WINDOW_LOG..=most).rev().map(|window_log| {
                 let options = Options { window_log, ..*options };
                 (options, codec.encoder_bytes(options))

@@ -20,6 +20,7 @@ use record::decision as facts;
 
 use crate::Relay;
 use crate::api::ExchangeId;
+use crate::carrier::Carrier;
 use crate::choice::{Choice, Fit, UNKNOWN_SHARE};
 use crate::encoding::ANY;
 use crate::exchange::Exchange;
@@ -87,6 +88,8 @@ pub(crate) struct Course {
     /// What those blocks go in that are coded.
     arm: Arm,
     options: Options,
+    /// What the head names, whatever the blocks behind go in.
+    named: Options,
     stretch: Stretch,
     /// At the last look.
     seen: Option<Seen>,
@@ -100,12 +103,13 @@ impl Course {
     pub(crate) fn new(arm: Arm, options: Options) -> Option<Self> {
         let together = options.wants_base() || options.is_infoset() || options.codec == 0;
         let (stretch, seen, moving, turns) = (Stretch::default(), None, false, Vec::new());
-        (!together).then_some(Self { arm, options, stretch, seen, moving, turns })
+        let named = options;
+        (!together).then_some(Self { arm, options, named, stretch, seen, moving, turns })
     }
 
     /// What the head names.
-    pub(crate) fn options(&self) -> Options {
-        self.options
+    pub(crate) fn named(&self) -> Options {
+        self.named
     }
 
     /// Not all of the half went as it began.
@@ -163,7 +167,7 @@ impl Relay {
         if choice.arm != Arm::IDENTITY || whole || short || !self.config.encoding.may_turn() {
             return None;
         }
-        let fits = self.fits(exchange, &choice.subject);
+        let fits = self.fits(exchange, &choice.subject, None);
         let open = |arm: Arm| match fits.get(arm.0) {
             Some(Fit::Open { options, .. }) if is_for_any(*options) => Some(*options),
             _ => None,
@@ -254,7 +258,9 @@ impl Relay {
         let context = self.context(exchange);
         let fits = match context {
             Context::Begun => Vec::new(),
-            Context::None | Context::Renewable => self.fits(exchange, &subject),
+            Context::None | Context::Renewable => {
+                self.fits(exchange, &subject, Some(course.named.window_log))
+            }
         };
         let allowed = |arm: Arm| match fits.get(arm.0) {
             _ if context != Context::None && arm == course.arm => true,
@@ -273,10 +279,9 @@ impl Relay {
     /// The context that an outgoing half has.
     fn context(&self, exchange: &Exchange) -> Context {
         let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
-        let peer = carrier.and_then(|carrier| carrier.machine.peer());
         match exchange.outgoing.has_context() {
             false => Context::None,
-            true if peer.is_some_and(|hello| hello.anew) => Context::Renewable,
+            true if carrier.is_some_and(Carrier::takes_anew) => Context::Renewable,
             true => Context::Begun,
         }
     }
@@ -290,9 +295,7 @@ impl Relay {
         let goes_on = exchange.outgoing.has_context() && arm == course.arm;
         if arm != Arm::IDENTITY && !goes_on {
             let Some(Fit::Open { options, bytes }) = fit else { return };
-            // The head has named a window already.
-            let window_log = options.window_log.min(course.options.window_log);
-            (course.arm, course.options) = (arm, Options { window_log, ..options });
+            (course.arm, course.options) = (arm, options);
             (choice.options, choice.fresh) = (course.options, true);
             exchange.outgoing.begin_context();
             reserved = Some(bytes);

@@ -9,7 +9,7 @@ use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
-use crate::carrier::Replay;
+use crate::carrier::{Carrier, Replay};
 use crate::edge::{codec_of, traits};
 use crate::exchange::{Exchange, Stage};
 use crate::outcomes::{Log, Outcome};
@@ -165,11 +165,12 @@ impl Relay {
 
     /// The edge asks what became of an exchange.
     pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        let takes_anew = self.carriers.get(&carrier).is_some_and(Carrier::takes_anew);
         let state = match self.outcomes.get(id) {
             None if self.outcomes.may_be_forgotten(id) => OutcomeState::Forgotten,
             None => OutcomeState::NotSeen,
             Some(Outcome::Aborted) => OutcomeState::Aborted,
-            Some(Outcome::Answered { status, log }) => match log.frames() {
+            Some(Outcome::Answered { status, log }) => match log.frames_for(takes_anew) {
                 None => OutcomeState::Lost(*status),
                 Some(frames) => {
                     let frames = frames.iter().cloned().collect();
@@ -183,6 +184,7 @@ impl Relay {
     }
 
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        let takes_anew = self.carriers.get(&carrier).is_some_and(Carrier::takes_anew);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let before = exchange.place();
         if !exchange.incoming.has_ended() {
@@ -198,8 +200,9 @@ impl Relay {
             (exchange.choice, exchange.departure) = (None, None);
         }
         exchange.held.rewind();
-        let Some(frames) = exchange.log.frames().map(|frames| frames.iter().cloned().collect())
-        else {
+        let may_go_on = takes_anew || !exchange.outgoing.begins_anew();
+        let frames = exchange.log.frames_for(takes_anew).filter(|_| may_go_on);
+        let Some(frames) = frames.map(|frames| frames.iter().cloned().collect()) else {
             let status = exchange.status;
             let reason = "too much of the answer is lost to send it again".to_owned();
             self.note_abort(id);

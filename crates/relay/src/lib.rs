@@ -73,6 +73,7 @@ pub struct Relay {
     outcomes: Outcomes,
     /// Carriers with something to send since the last drain.
     dirty: BTreeSet<CarrierId>,
+    /// Memory reserved for what bodies go through; looks beside them are counted by themselves.
     encoder_bytes: usize,
     decoder_bytes: usize,
     /// Exchanges that wait for a decoder's memory.
@@ -168,7 +169,7 @@ impl Relay {
             exchanges: self.exchanges.len(),
             carriers: self.carriers.len(),
             held_bytes: self.exchanges.values().map(held).sum(),
-            codec_bytes: self.encoder_bytes + self.decoder_bytes,
+            codec_bytes: self.encoder_bytes + self.decoder_bytes + self.shadows.bytes(),
         }
     }
 

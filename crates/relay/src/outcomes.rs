@@ -47,6 +47,12 @@ impl Log {
         (!self.overflowed).then_some(&self.frames)
     }
 
+    /// The same for a peer, which may not take blocks that begin a context anew.
+    pub(crate) fn frames_for(&self, takes_anew: bool) -> Option<&[Frame]> {
+        let is_anew = |frame: &Frame| matches!(frame, Frame::Data(data) if data.anew);
+        self.frames().filter(|frames| takes_anew || !frames.iter().any(is_anew))
+    }
+
     fn held_bytes(&self) -> usize {
         if self.overflowed { 0 } else { self.bytes }
     }

@@ -245,6 +245,11 @@ impl Outgoing {
         self.anew = self.has_context;
     }
 
+    /// Of what is still to be sent, something begins a context anew: not for every peer.
+    pub(crate) fn begins_anew(&self) -> bool {
+        self.anew || self.blocks.iter().any(|block| block.anew)
+    }
+
     /// The codec is final, the head may go.
     pub(crate) fn settle(&mut self, options: codec::Options) {
         self.options = Some(options);

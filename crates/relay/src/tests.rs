@@ -1,6 +1,6 @@
 //! Single behaviours, step by step; the interplay under trouble is in `sim/`.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use proto::bhttp;
 use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 
@@ -121,6 +121,16 @@ fn connect_to(
     relay.handle_input(now, Input::Received { carrier, bytes });
     let outputs = drain(relay);
     (peer, outputs)
+}
+
+/// What a peer of before sends: its HELLO knows less.
+fn without_anew(bytes: Bytes) -> Bytes {
+    let mut rest = BytesMut::from(&bytes[..]);
+    let Ok(Some(Frame::Hello(hello))) = Frame::take(&mut rest) else { return bytes };
+    let mut out = Vec::new();
+    Frame::Hello(stream::Hello { anew: false, ..hello }).encode(&mut out);
+    out.extend_from_slice(&rest);
+    out.into()
 }
 
 fn edge() -> (Relay, Peer) {

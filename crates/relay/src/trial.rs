@@ -58,6 +58,11 @@ impl Default for Shadows {
 }
 
 impl Shadows {
+    /// Memory reserved for their encoders.
+    pub(crate) fn bytes(&self) -> usize {
+        self.open.values().map(|shadow| shadow.bytes).sum()
+    }
+
     /// A half took so long to leave: a share of it may be spent.
     pub(crate) fn earn(&mut self, took: Duration) {
         self.left_s = (self.left_s + SHADOW_SHARE * took.as_secs_f64()).min(SHADOW_S.1);
@@ -148,7 +153,7 @@ impl Relay {
     fn try_in(&mut self, id: ExchangeId, arm: Arm, block: &Encoded) -> bool {
         let Some(exchange) = self.exchanges.get(&id) else { return false };
         let Some(choice) = &exchange.choice else { return false };
-        let fit = self.fits(exchange, &choice.subject).get(arm.0).copied();
+        let fit = self.fits(exchange, &choice.subject, None).get(arm.0).copied();
         let Some(Fit::Open { options, bytes }) = fit else { return false };
         self.reserve_encoder(id, bytes);
         self.encode_anew(id, arm, options, block);
@@ -200,7 +205,7 @@ impl Relay {
             // The rest may be otherwise.
             choice.course = Course::new(choice.arm, choice.options);
         }
-        let named = choice.course.as_ref().map_or(Options::IDENTITY, Course::options);
+        let named = choice.course.as_ref().map_or(Options::IDENTITY, Course::named);
         (choice.trying, choice.best, choice.fresh) = (false, None, true);
         (choice.arm, choice.options) = (Arm::IDENTITY, Options::IDENTITY);
         choice.reason = "does not compress enough";
@@ -229,11 +234,13 @@ impl Relay {
             return;
         }
         let subject = Subject { bytes: plain.len() as f64, ..choice.subject };
-        let fit = self.fits(exchange, &subject).get(arm.0).copied();
+        let fit = self.fits(exchange, &subject, None).get(arm.0).copied();
         let Some(Fit::Open { options, bytes }) = fit else { return };
+        if bytes > self.shadow_bytes_left() {
+            return;
+        }
         let base = exchange.held.base_of(options);
         let vocabulary = self.vocabulary(exchange).filter(|_| options.is_infoset()).cloned();
-        self.encoder_bytes += bytes;
         self.shadows.open.insert(id, Shadow { subject, arm, bytes });
         self.outputs.push_back(Output::Work(Work {
             exchange: id,
@@ -255,8 +262,7 @@ impl Relay {
         result: Result<Bytes, codec::Error>,
         cpu: Duration,
     ) {
-        let Some(Shadow { subject, arm, bytes }) = self.shadows.open.remove(&id) else { return };
-        self.encoder_bytes -= bytes;
+        let Some(Shadow { subject, arm, .. }) = self.shadows.open.remove(&id) else { return };
         self.shadows.left_s -= cpu.as_secs_f64();
         let plain_len = usize::try_from(whole(subject.bytes)).unwrap_or(usize::MAX);
         if let Ok(len) = self.shadow_len(arm, plain_len, result) {

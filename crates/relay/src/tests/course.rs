@@ -16,6 +16,8 @@ const GATEWAY: usize = 1;
 /// Services whose infoset is enough, and of which the fewest bytes are wanted.
 const OF_INFOSET: usize = 1;
 const OF_BYTES: usize = 2;
+/// One whose bodies go in brotli, at levels that want most memory for small windows, or not.
+const OF_BROTLI: usize = 3;
 /// Most turns of a half, as the map has it.
 const MOST_TURNS: usize = 6;
 
@@ -43,6 +45,8 @@ struct Pair {
     contexts: usize,
     /// Bytes of the sender on the carrier.
     carried: usize,
+    /// Those of them that are no whole frame yet.
+    unread: BytesMut,
     got: Vec<u8>,
     ended: bool,
     failed: bool,
@@ -56,6 +60,7 @@ impl Pair {
 
     /// The same with a receiver that may not know of contexts that begin anew.
     fn with(from: usize, encoding: Encoding, knows_anew: bool) -> Self {
+        let brotli = ["brotli:4", "brotli:5"].map(|name| codec::Options::of(name).unwrap());
         let config = |role, instance| {
             let infoset = Vocabulary::new(None).ok().map(Arc::new);
             let objective = Objective::Bytes;
@@ -63,6 +68,7 @@ impl Pair {
                 Service::default(),
                 Service { infoset, ..Service::default() },
                 Service { objective, ..Service::default() },
+                Service { encodings: Some(brotli.to_vec()), ..Service::default() },
             ];
             let encoding = encoding.clone();
             Relay::new(Config { encoding, services, ..Config::new(role, instance) })
@@ -84,6 +90,7 @@ impl Pair {
             encoded: 0,
             contexts: 0,
             carried: 0,
+            unread: BytesMut::new(),
             got: Vec::new(),
             ended: false,
             failed: false,
@@ -163,12 +170,18 @@ impl Pair {
             bytes.truncate(self.left);
             self.left -= bytes.len();
             self.carried += bytes.len();
+            self.unread.extend_from_slice(&bytes);
+            while let Ok(Some(frame)) = Frame::take(&mut self.unread) {
+                let anew = matches!(&frame, Frame::Data(data) if data.anew);
+                assert!(self.knows_anew || !anew, "who does not know it would close the carrier");
+            }
         } else if !self.knows_anew {
             bytes = without_anew(bytes);
         }
         self.todo.push_back((1 - end, Input::Received { carrier, bytes }));
         if self.left == 0 {
             (self.carrier, self.left) = (None, usize::MAX);
+            self.unread.clear();
             for end in [EDGE, GATEWAY] {
                 self.todo.push_back((end, Input::CarrierDown { carrier, reason: "cut".into() }));
             }
@@ -177,6 +190,7 @@ impl Pair {
 
     fn work(&mut self, end: usize, work: &Work) {
         let key = (end, work.exchange);
+        self.check_memory(end, work);
         let mut out = Vec::new();
         let result = match work.direction {
             WorkDirection::Encode => {
@@ -210,6 +224,19 @@ impl Pair {
         let Work { exchange, direction, block, .. } = *work;
         let result = result.map(|()| out.into());
         self.todo.push_back((end, Input::Done { exchange, direction, block, result, cpu }));
+    }
+
+    /// What a context takes was reserved.
+    fn check_memory(&self, end: usize, work: &Work) {
+        let Work { direction, options, .. } = *work;
+        let codec = options.codec().unwrap();
+        let takes = match direction {
+            WorkDirection::Encode => codec.encoder_bytes(options),
+            WorkDirection::Decode => codec.decoder_bytes(options),
+            _ => return,
+        };
+        let reserved = self.relays[end].load().codec_bytes;
+        assert!(options.is_infoset() || takes <= reserved, "{options:?}: {takes} of {reserved}");
     }
 
     /// A body begins whose length may be told.
@@ -289,16 +316,6 @@ impl Pair {
     fn turns(&self) -> &[Turn] {
         &self.outcome().turns
     }
-}
-
-/// What a peer of before sends: its HELLO knows less.
-fn without_anew(bytes: Bytes) -> Bytes {
-    let mut rest = bytes::BytesMut::from(&bytes[..]);
-    let Ok(Some(Frame::Hello(hello))) = Frame::take(&mut rest) else { return bytes };
-    let mut out = Vec::new();
-    Frame::Hello(stream::Hello { anew: false, ..hello }).encode(&mut out);
-    out.extend_from_slice(&rest);
-    out.into()
 }
 
 fn is_turned(fact: &Fact) -> bool {
@@ -430,8 +447,8 @@ fn a_half_that_turned_teaches_nothing_of_its_encoding() {
     assert!((0.5..2.0).contains(&ratio), "{outcome:?}");
 }
 
-/// A body begins on a path of so many bytes a second, and the path fades.
-fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64) {
+/// A body begins on a path of so many bytes a second, with so many bytes, and the path fades.
+fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64, first: usize) {
     let carrier = pair.carrier.unwrap();
     let fast = Transport {
         rtt: Duration::from_micros(20),
@@ -444,6 +461,9 @@ fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64) {
     pair.tell(GATEWAY, Input::Transport { carrier, transport: fast });
     let exchange = pair.begins(None);
     let (fair, faded) = body.split_at(1 << 20);
+    let (first, fair) = fair.split_at(first);
+    pair.hands_over(exchange, first);
+    pair.pass(config::BLOCK_PAUSE);
     pair.hands_over(exchange, fair);
     pair.before = pair.encoded;
     for at in 1..=8 {
@@ -465,7 +485,7 @@ fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64) {
 #[test]
 fn a_fade_amid_a_body_makes_it_worth_coding() {
     let mut pair = Pair::new(GATEWAY, Encoding::auto());
-    faded(&mut pair, &xml(4 << 20), 20 << 30);
+    faded(&mut pair, &xml(4 << 20), 20 << 30, 0);
     assert_eq!(pair.before, 0, "nothing gains on such a path");
     assert!(!pair.turns().is_empty() && pair.encoded > 2 << 20, "{:?}", pair.turns());
 }
@@ -551,7 +571,7 @@ fn what_is_made_so_far_arrives_before_more_is_made() {
 fn a_fade_amid_a_coded_body_makes_it_worth_coding_more() {
     for anew in [true, false] {
         let mut pair = Pair::with(GATEWAY, Encoding::auto(), anew);
-        faded(&mut pair, &xml(3 << 20), 40 << 20);
+        faded(&mut pair, &xml(3 << 20), 40 << 20, 0);
         assert!(pair.before > 0, "it is coded from the beginning");
         let [first, ..] = pair.turns() else {
             assert!(!anew, "{:?}", pair.outcome());
@@ -561,6 +581,16 @@ fn a_fade_amid_a_coded_body_makes_it_worth_coding_more() {
         let codec = |label: &str| label.split(':').next().map(str::to_owned);
         assert_eq!(codec(&first.encoding), codec(&pair.outcome().encoding));
     }
+}
+
+/// The head of a body of unknown length names a small window, and what goes on behind it has that
+/// one: levels whose memory does not suffice for it are not gone on in.
+#[test]
+fn what_goes_on_otherwise_has_the_memory_that_it_takes() {
+    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+    pair.service = OF_BROTLI;
+    faded(&mut pair, &xml(3 << 20), 20 << 30, 4000);
+    assert!(pair.encoded > 0, "{:?}", pair.turns());
 }
 
 /// A peer that begins contexts without end, and one whose body goes on in another.

@@ -1,6 +1,7 @@
 //! What a half goes in, what is learned of it, and what hostile receipts cannot do.
 
 use decide::estimate::Transport;
+use decide::models::Subject;
 use proto::stream::Receipt;
 use record::decision::{Decision, Outcome};
 use record::event::Fact;
@@ -27,13 +28,15 @@ pub(super) struct Side {
     pub(super) works: Vec<(WorkDirection, codec::Options, bool)>,
     now: Duration,
     encoder: Option<Box<dyn codec::Encoder>>,
+    /// Looks do not end.
+    looks_on: bool,
 }
 
 impl Side {
     pub(super) fn new(config: Config) -> Self {
         let (relay, peer) = connected(config, 9);
         let (facts, works, now) = (Vec::new(), Vec::new(), ms(0));
-        Self { relay, peer, facts, works, now, encoder: None }
+        Self { relay, peer, facts, works, now, encoder: None, looks_on: false }
     }
 
     /// Tells the relay, does its work, and hands over what it transmits.
@@ -64,11 +67,16 @@ impl Side {
         self.works.push((work.direction, work.options, work.first));
         let mut out = Vec::new();
         let result = if work.direction == WorkDirection::Shadow {
+            if self.looks_on {
+                return;
+            }
             work.encoder().and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
         } else {
             if work.first {
                 self.encoder = Some(work.encoder().unwrap());
             }
+            let takes = work.options.codec().unwrap().encoder_bytes(work.options);
+            assert!(takes <= self.relay.load().codec_bytes, "{:?}", work.options);
             self.encoder.as_mut().unwrap().encode(&work.bytes, work.last, &mut out)
         };
         let Work { exchange, direction, block, .. } = *work;
@@ -353,4 +361,26 @@ fn what_only_teaches_takes_a_bounded_share() {
     let shadows = count(WorkDirection::Shadow);
     // Each takes 0.2 ms here, and nothing was earned: halves left at once.
     assert!((1..=140).contains(&shadows), "{shadows}");
+}
+
+/// Those that only teach leave what is sent the memory that it had without them.
+#[test]
+fn what_only_teaches_takes_no_memory_from_what_is_sent() {
+    let fits = |relay: &Relay| {
+        let id = ExchangeId { instance: 1, number: 1000 };
+        let stage = exchange::Stage::Open(CARRIER);
+        let one = Exchange::new(id, ms(0), stage, exchange::Traits::default());
+        let subject = Subject { class: 1, bytes: 1e6, head_share: 0.3 };
+        format!("{:?}", relay.fits(&one, &subject, None))
+    };
+    let config = || Config { codec_bytes: 12 << 20, ..auto() };
+    let before = fits(&Side::new(config()).relay);
+    let mut side = Side::new(config());
+    side.looks_on = true;
+    for _ in 0..200 {
+        side.posts(&xml(30_000), None);
+    }
+    let held = side.relay.load().codec_bytes;
+    assert!(held > 1 << 20, "{held} bytes for looks");
+    assert_eq!(fits(&side.relay), before);
 }

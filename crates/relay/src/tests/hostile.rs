@@ -242,8 +242,8 @@ fn who_waits_for_a_decoder_and_goes_leaves_nothing_behind() {
     assert_eq!(relay.load().exchanges, 2);
 }
 
-/// What needs no decoder waits for no decoder's memory, and what needs one has it, however the local
-/// side takes it.
+/// What needs no decoder waits for no decoder's memory, and what needs one has it, however
+/// the local side takes it.
 #[test]
 fn what_needs_no_decoder_is_delivered_while_others_have_the_memory() {
     for credits in [&[3, 100][..], &[3, 4, 100]] {

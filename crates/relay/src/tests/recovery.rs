@@ -467,3 +467,45 @@ fn a_short_message_passes_the_long_ones() {
         .position(|frame| matches!(frame, Frame::Head(head) if head.exchange == small.number));
     assert!(before.is_some_and(|pieces| pieces <= 1), "{before:?} pieces went first");
 }
+
+/// An edge that does not take blocks with which a context begins anew asks for an answer that has
+/// such: it hears that the answer is lost, and keeps its carrier.
+#[test]
+fn an_answer_that_began_anew_is_not_sent_to_who_cannot_read_it() {
+    for (over, knows) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (mut relay, mut peer) = gateway();
+        peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+        let exchange = ExchangeId { instance: 1, number: 5 };
+        let mut log = outcomes::Log::default();
+        let bytes = Bytes::from_static(b"coded");
+        let (block_end, uncoded, anew, end) = (Some(9), false, true, over);
+        log.push(&response_frame(5, false), 50);
+        log.push(&Frame::Data(Data { exchange: 5, block_end, uncoded, anew, end, bytes }), 10);
+        relay.handle_input(ms(1), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
+        if over {
+            relay.note_answer(exchange, 200, log);
+            relay.forget(exchange);
+        } else {
+            let exchange = relay.exchanges.get_mut(&exchange).unwrap();
+            (exchange.status, exchange.log) = (200, log);
+        }
+        drain(&mut relay);
+        let mut peer = Peer::new(Role::Edge, 1);
+        let Some(stream::Output::Transmit(hello)) = peer.0.poll_output() else { panic!() };
+        relay.handle_input(ms(2), Input::CarrierUp { carrier: CarrierId(1), peer: "peer".into() });
+        peer.takes(&drain(&mut relay));
+        let hello = if knows { hello } else { without_anew(hello) };
+        relay.handle_input(ms(3), Input::Received { carrier: CarrierId(1), bytes: hello });
+        peer.takes(&drain(&mut relay));
+        let outputs = peer.sends(&mut relay, ms(4), CarrierId(1), &[Frame::Query(5)]);
+        let frames = peer.takes(&outputs);
+        let state = match &frames[..] {
+            [Frame::Outcome(5, state), rest @ ..] => {
+                assert_eq!(rest.len(), if knows { 2 } else { 0 }, "{frames:?}");
+                state
+            }
+            _ => panic!("{frames:?}"),
+        };
+        assert_eq!(*state == OutcomeState::Answer, knows, "{frames:?}");
+    }
+}
