@@ -227,7 +227,7 @@ async fn a_dictionary_crosses_to_no_other_client_and_no_other_service() {
     for other in [
         ("authorization", "Basic bWFsbG9yeTp4"),
         ("cookie", "session=1"),
-        ("x-forwarded-for", "192.0.2.7"),
+        ("forwarded", "for=192.0.2.7;proto=https"),
         ("host", "b.example"),
         ("x-other", "nobody"),
     ] {

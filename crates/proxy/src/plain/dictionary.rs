@@ -42,10 +42,42 @@ const MAX_UNTAKEN: u64 = 64;
 const SELDOM: u64 = 16;
 /// What ours are called, before the beginning of their hash.
 const PREFIX: &str = "longwire-";
-/// Fields whose name has any of these tell origins apart, or clients that come by a proxy in front
-/// of this one, besides those that prove who asks.
-const FROM_NAMES: [&str; 9] =
-    ["host", "forwarded", "user", "client", "cert", "remote", "tenant", "account", "subject"];
+/// Origins remembered that offer dictionaries of their own; beyond it the one longest unheard goes.
+const MAX_ORIGINS: usize = 256;
+/// Fields whose name has any of these come from a proxy in front of this one.
+const PROXY_NAMES: [&str; 12] = [
+    "forwarded",
+    "real-ip",
+    "client-ip",
+    "clientip",
+    "connecting-ip",
+    "original-host",
+    "original-for",
+    "external-address",
+    "cdn-loop",
+    "front-end-https",
+    "x-scheme",
+    "url-scheme",
+];
+/// Fields whose name has any of these tell origins apart, or clients that come by a proxy, besides
+/// those of [`PROXY_NAMES`] and those that prove who asks.
+const FROM_NAMES: [&str; 15] = [
+    "host",
+    "user",
+    "client",
+    "cert",
+    "ssl",
+    "remote",
+    "tenant",
+    "account",
+    "subject",
+    "identity",
+    "principal",
+    "socketip",
+    "peer",
+    "email",
+    "group",
+];
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -56,10 +88,13 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 pub(crate) struct Known {
     /// Origin and who asks.
     context: Id,
+    origin: Id,
     /// URLs like the one that was asked for, if its answer may be a dictionary.
     pattern: Option<String>,
     /// The dictionary that the client has, if it is held here.
     pub(crate) held: Option<Arc<Kept>>,
+    /// The client has one that is not ours.
+    has_other: bool,
     readable: Readable,
 }
 
@@ -84,8 +119,12 @@ struct State {
     held: BTreeMap<(Id, Id), Held>,
     bytes: usize,
     clock: u64,
-    /// Answers that could have been offered since one was taken up.
+    /// Offers made since one was taken up.
     unused: u64,
+    /// Answers that could have been offered since one was.
+    passed: u64,
+    /// Origins with dictionaries of their own, and when they were heard of.
+    with_own: BTreeMap<Id, u64>,
 }
 
 /// See the module.
@@ -110,19 +149,21 @@ impl Dictionaries {
         if !is_secure(&head.headers, client) {
             return (None, None);
         }
-        let context = context(head, target, client);
+        let (origin, context) = context(head, target, client);
+        let mut has_other = false;
         let (held, ignored) = match told(&head.headers) {
             Ok(None) => (None, None),
             Ok(Some((hash, ours))) => {
                 let held = self.find(context, hash);
                 let lost = ours && held.is_none();
+                has_other = !ours && held.is_none();
                 (held, lost.then_some("it is not held here, or not for who asks"))
             }
             Err(why) => (None, Some(why)),
         };
         let pattern = (head.method == Method::GET).then(|| pattern(head.uri.path())).flatten();
         let readable = Readable::of(&head.headers);
-        (Some(Known { context, pattern, held, readable }), ignored)
+        (Some(Known { context, origin, pattern, held, has_other, readable }), ignored)
     }
 
     fn find(&self, context: Id, hash: Id) -> Option<Arc<Kept>> {
@@ -136,10 +177,19 @@ impl Dictionaries {
         Some(kept)
     }
 
+    /// Notes what an origin's answer says: where it offers dictionaries of its own, those are made
+    /// for what it has, and ours would take their place with a client that keeps one for a URL.
+    pub(crate) fn hear(&self, known: &Known, headers: &HeaderMap) {
+        if headers.contains_key(OFFER_FIELD) {
+            self.lock().note_own(known.origin);
+        }
+    }
+
     /// Whether an answer is to be offered, if there is no secret in its content.
     pub(crate) fn wants(&self, known: &Known, parts: &response::Parts, content: &[u8]) -> bool {
         let media = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let fits = known.held.is_none()
+            && !known.has_other
             && known.pattern.is_some()
             && parts.status == StatusCode::OK
             && (LEAST_BYTES..=MOST_BYTES).contains(&content.len())
@@ -150,8 +200,15 @@ impl Dictionaries {
             return false;
         }
         let mut state = self.lock();
-        state.unused += 1;
-        state.unused <= MAX_UNTAKEN || state.unused.is_multiple_of(SELDOM)
+        if state.with_own.contains_key(&known.origin) {
+            return false;
+        }
+        state.passed += 1;
+        let is_due = state.unused < MAX_UNTAKEN || state.passed >= SELDOM;
+        if is_due {
+            state.passed = 0;
+        }
+        is_due
     }
 
     /// Holds an answer's content; gives the value of the field that offers it. None where there is
@@ -160,13 +217,26 @@ impl Dictionaries {
         let whole = secrets::cut(content).is_ok_and(|kept| kept.len() == content.len());
         let pattern = known.pattern.clone().filter(|_| whole)?;
         let kept = Arc::new(Kept::new(content));
-        let offer = encode_offer(&pattern, &name(kept.id()))?;
-        self.lock().hold(known.context, pattern, kept);
-        HeaderValue::try_from(offer).ok()
+        let offer = HeaderValue::try_from(encode_offer(&pattern, &name(kept.id()))?).ok()?;
+        let mut state = self.lock();
+        state.hold(known.context, pattern, kept);
+        state.unused += 1;
+        Some(offer)
     }
 }
 
 impl State {
+    fn note_own(&mut self, origin: Id) {
+        self.clock += 1;
+        self.with_own.insert(origin, self.clock);
+        if self.with_own.len() > MAX_ORIGINS {
+            let oldest = self.with_own.iter().min_by_key(|(_, heard)| **heard);
+            if let Some(oldest) = oldest.map(|(origin, _)| *origin) {
+                self.with_own.remove(&oldest);
+            }
+        }
+    }
+
     fn hold(&mut self, context: Id, pattern: String, kept: Arc<Kept>) {
         self.clock += 1;
         let (key, used) = ((context, kept.id()), self.clock);
@@ -224,25 +294,32 @@ impl Readable {
 }
 
 /// RFC 9842 §8: a context that is secure. This listener knows no TLS, so that is one that does not
-/// leave the machine: a client here, or a proxy here that ends TLS, unless it says there was none.
+/// leave the machine: a client here, or a proxy here that ends TLS, if it says that there was some.
 fn is_secure(headers: &HeaderMap, client: &str) -> bool {
     let near = client.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
-    let mut protocols = fields::tokens(headers, &FORWARDED_PROTO);
-    // RFC 7239 §5.4.
-    let mut forwarded = fields::tokens(headers, &header::FORWARDED);
-    let is_https = |pair: &str| {
-        let protocol = pair.trim().strip_prefix("proto=");
-        protocol.is_none_or(|protocol| protocol.trim_matches('"') == "https")
+    let told: Vec<_> = fields::tokens(headers, &FORWARDED_PROTO).collect();
+    // RFC 7239 §5.4: each proxy says of the one before it, or of the client.
+    let protocol = |hop: String| {
+        let mut pairs = hop.split(';').filter_map(|pair| pair.trim().strip_prefix("proto="));
+        pairs.next().map(|protocol| protocol.trim_matches('"') == "https")
     };
-    near && protocols.all(|protocol| protocol == "https")
-        && forwarded.all(|hop| hop.split(';').all(is_https))
+    let hops: Vec<_> = fields::tokens(headers, &header::FORWARDED).map(protocol).collect();
+    let is_denied = told.iter().any(|one| one != "https") || hops.contains(&Some(false));
+    let is_told = !told.is_empty() || !hops.is_empty() && !hops.contains(&None);
+    near && !is_denied && (is_told || !headers.keys().any(is_of_proxy))
 }
 
-/// Origin and who asks, by all that may tell it.
-fn context(head: &Parts, target: &str, client: &str) -> Id {
+/// A field that proxies add to what a client says.
+fn is_of_proxy(name: &HeaderName) -> bool {
+    name == header::VIA || PROXY_NAMES.iter().any(|part| name.as_str().contains(part))
+}
+
+/// The origin; and it and who asks, by all that may tell it.
+fn context(head: &Parts, target: &str, client: &str) -> (Id, Id) {
     let mut who = client.to_owned();
     for (name, value) in &head.headers {
-        if FROM_NAMES.iter().any(|part| name.as_str().contains(part)) {
+        let tells = || FROM_NAMES.iter().any(|part| name.as_str().contains(part));
+        if is_of_proxy(name) || tells() {
             who.push_str(&format!("\n{name}: {:?}", value.as_bytes()));
         }
     }
@@ -254,7 +331,7 @@ fn context(head: &Parts, target: &str, client: &str) -> Id {
         fields: fields::to_fields(&head.headers),
     };
     let origin = Id::of(target.as_bytes());
-    Id::of(&[&origin.0[..], &relay::asker(&who, &request).0].concat())
+    (origin, Id::of(&[&origin.0[..], &relay::asker(&who, &request).0].concat()))
 }
 
 /// The dictionary that a client says it has, and whether it says that it is one of ours. Errors:
@@ -437,8 +514,13 @@ mod tests {
         assert!(!ask("/b", "http://o", "127.0.0.1", &[("authorization", "Basic YTpj")]));
         assert!(!ask("/b", "http://o", "127.0.0.2", &who));
         assert!(!ask("/b", "http://o:81", "127.0.0.1", &who));
-        for other in ["x-forwarded-for", "x-remote-user", "cookie", "x-ssl-client-cert", "host"] {
+        for other in ["x-remote-user", "cookie", "x-ssl-client-cert", "host", "x-group-name"] {
             assert!(!ask("/b", "http://o", "127.0.0.1", &[who[0], (other, "x")]), "{other}");
+        }
+        for other in OF_PROXIES {
+            let lines = [who[0], ("x-forwarded-proto", "https"), (other, "x")];
+            assert!(!ask("/b", "http://o", "127.0.0.1", &lines), "{other}");
+            assert!(!ask("/b", "http://o", "127.0.0.1", &lines[..2]), "by a proxy or not");
         }
         assert!(!ask("/b?token=x", "http://o", "127.0.0.1", &who));
     }
@@ -454,6 +536,57 @@ mod tests {
         assert!(!near("::1", &[("x-forwarded-proto", "https, http")]));
         assert!(!near("::1", &[("forwarded", "for=a;proto=https, for=b; proto=\"http\"")]));
         assert!(!near("", &[]));
+    }
+
+    /// Fields that say that somebody stands between, by which a client may be told.
+    const OF_PROXIES: [&str; 9] = [
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-real-ip",
+        "cf-connecting-ip",
+        "true-client-ip",
+        "fastly-client-ip",
+        "x-cluster-client-ip",
+        "x-envoy-external-address",
+    ];
+
+    #[test]
+    fn behind_a_proxy_only_its_word_makes_a_context_secure() {
+        let near = |lines: &[(&str, &str)]| is_secure(&head("/", lines).headers, "::1");
+        for field in OF_PROXIES {
+            assert!(!near(&[(field, "x")]), "{field}");
+            assert!(near(&[(field, "x"), ("x-forwarded-proto", "HTTPS")]), "{field}");
+            assert!(near(&[(field, "x"), ("forwarded", "for=a; proto=https")]), "{field}");
+        }
+        assert!(!near(&[("forwarded", "for=a")]));
+        // Who says it for one hop says nothing of the other.
+        assert!(!near(&[("forwarded", "for=a, for=b;proto=https")]));
+        assert!(near(&[("forwarded", "for=a;proto=https, for=b;proto=https")]));
+        assert!(!near(&[("x-forwarded-proto", "https"), ("forwarded", "for=a;proto=http")]));
+    }
+
+    #[test]
+    fn an_origins_own_dictionary_goes_before_ours() {
+        let dictionaries = Dictionaries::default();
+        let here = known(&dictionaries, &[]);
+        let (plain, own) = (answer(&FRESH), answer(&[("use-as-dictionary", "match=\"/a*\"")]));
+        dictionaries.hear(&here, &plain.headers);
+        assert!(dictionaries.wants(&here, &plain, &content(1)));
+        dictionaries.hear(&here, &own.headers);
+        assert!(!dictionaries.wants(&here, &plain, &content(1)));
+        let of = |target: &str, lines: &[(&str, &str)]| {
+            dictionaries.look_up(&head("/a/1", lines), target, "127.0.0.1").0.unwrap()
+        };
+        assert!(dictionaries.wants(&of("http://p", &[]), &plain, &content(1)));
+        // A client that names one which is not ours has it from the origin.
+        let hash = ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:";
+        let named = of("http://p", &[("available-dictionary", hash)]);
+        assert!(!dictionaries.wants(&named, &plain, &content(1)));
+        for number in 0..2 * MAX_ORIGINS {
+            dictionaries.hear(&of(&format!("http://{number}"), &[]), &own.headers);
+        }
+        assert_eq!(dictionaries.lock().with_own.len(), MAX_ORIGINS);
     }
 
     #[test]
@@ -525,14 +658,21 @@ mod tests {
     fn offers_that_nobody_takes_up_become_rare() {
         let dictionaries = Dictionaries::default();
         let known = known(&dictionaries, &[]);
-        let wanted = |count: u64| {
+        let offered = |count: usize, content: &dyn Fn(usize) -> Vec<u8>| {
             let parts = answer(&FRESH);
-            (0..count).filter(|_| dictionaries.wants(&known, &parts, &content(1))).count()
+            let offers = |number: &usize| {
+                let content = content(*number);
+                dictionaries.wants(&known, &parts, &content)
+                    && dictionaries.offer(&known, &content).is_some()
+            };
+            (0..count).filter(offers).count()
         };
-        assert_eq!(wanted(MAX_UNTAKEN), 64);
-        assert_eq!(wanted(10 * SELDOM), 10);
-        dictionaries.offer(&known, &content(1)).unwrap();
-        assert!(dictionaries.find(known.context, Id::of(&content(1))).is_some());
-        assert_eq!(wanted(10), 10);
+        // What is not offered, for there is a secret in it, does not count.
+        let secret = |number| [content(number), b"<password>x</password>".to_vec()].concat();
+        assert_eq!(offered(1000, &secret), 0);
+        assert_eq!(offered(64, &content), 64);
+        assert_eq!(offered(160, &content), 10);
+        assert!(dictionaries.find(known.context, Id::of(&content(159))).is_some());
+        assert_eq!(offered(10, &content), 10);
     }
 }

@@ -442,6 +442,9 @@ impl Answer for Plain {
         let request = Request::from_parts(head, body);
         let serving = self.exchanges.serve(request, Arc::clone(&broken), &connection);
         let (mut parts, body) = serving.await.into_parts();
+        if let Some(known) = &known {
+            self.dictionaries.hear(known, &parts.headers);
+        }
         let by_block = || Some(self.profiles.read(heard?.profile()?));
         let told = by_field.or_else(by_block).unwrap_or_default();
         if let Some(reason) = &told.ignored {
