@@ -5,7 +5,8 @@
 use ring::digest::{Context, Digest, SHA256};
 use rusqlite::{Connection, params};
 
-/// A store of a version before may be without it, and one of that version lets it be.
+/// A store of a version before may be without it, and one of that version lets it be. Which was
+/// used last, rows say by their numbers: a clock may be set back.
 pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS dictionary (
     name BLOB PRIMARY KEY,
     used_unix_s REAL NOT NULL,
@@ -32,7 +33,7 @@ pub struct Dictionary {
 /// Those that are sound, the one used last comes last, and how many were set aside.
 pub(super) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Dictionary>, usize)> {
     let select = "SELECT name, digest, bytes FROM dictionary WHERE aside IS NULL \
-                  ORDER BY used_unix_s";
+                  ORDER BY rowid";
     let mut select = connection.prepare(select)?;
     let rows = select.query_map([], |row| {
         Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, Vec<u8>>(2)?))
@@ -63,6 +64,7 @@ pub(super) fn put(
     if bytes.len() > MAX_BYTES {
         return Ok(());
     }
+    // What takes another's place has a new number, behind all others.
     let put = "INSERT OR REPLACE INTO dictionary (name, used_unix_s, digest, bytes) \
                VALUES (?, ?, ?, ?)";
     let digest = digest(name, bytes);
@@ -73,13 +75,14 @@ pub(super) fn put(
         return Ok(());
     }
     let bound = "DELETE FROM dictionary WHERE name NOT IN (SELECT name FROM dictionary \
-                 ORDER BY aside IS NOT NULL, used_unix_s DESC LIMIT ?)";
+                 ORDER BY aside IS NOT NULL, rowid DESC LIMIT ?)";
     connection.prepare_cached(bound)?.execute([MAX_DICTIONARIES]).map(drop)
 }
 
 /// One was used.
 pub(super) fn touch(connection: &Connection, unix_s: f64, name: &[u8; 32]) -> rusqlite::Result<()> {
-    let touch = "UPDATE dictionary SET used_unix_s = ? WHERE name = ?";
+    let touch = "UPDATE dictionary SET used_unix_s = ?, \
+                 rowid = (SELECT max(rowid) + 1 FROM dictionary) WHERE name = ?";
     connection.prepare_cached(touch)?.execute(params![unix_s, name]).map(drop)
 }
 

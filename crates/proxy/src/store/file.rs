@@ -158,8 +158,9 @@ impl File {
         ])?;
         let saved = "UPDATE history SET unsaved = 0 WHERE unsaved";
         self.connection.prepare_cached(saved)?.execute([])?;
+        // By number, which is new with each: a clock may be set back.
         let bound = "DELETE FROM state WHERE name NOT IN \
-                     (SELECT name FROM state ORDER BY saved_unix_s DESC LIMIT ?)";
+                     (SELECT name FROM state ORDER BY rowid DESC LIMIT ?)";
         self.connection.prepare_cached(bound)?.execute([MAX_STATES]).map(drop)
     }
 }

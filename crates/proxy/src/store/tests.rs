@@ -324,6 +324,36 @@ fn dictionaries_are_there_again_and_of_too_many_the_longest_unused_go() {
     assert_eq!((names.len(), names.last()), (found.len() - 1, Some(&name(0))));
 }
 
+/// What is used while the clock is behind is no older for that.
+#[test]
+fn a_clock_that_is_set_back_drops_nothing_fresh() {
+    let connection = Connection::open_in_memory().unwrap();
+    connection.execute_batch(dictionaries::SCHEMA).unwrap();
+    let most = u64::try_from(dictionaries::MAX_DICTIONARIES).unwrap();
+    for number in 0..most {
+        dictionaries::put(&connection, 2e9, &name(number), b"before").unwrap();
+    }
+    dictionaries::touch(&connection, 1e9, &name(0)).unwrap();
+    dictionaries::put(&connection, 1e9, &name(most), b"fresh").unwrap();
+    dictionaries::put(&connection, 1e9 + 1.0, &name(most + 1), b"fresh").unwrap();
+    let (found, _) = dictionaries::load(&connection).unwrap();
+    let names: Vec<_> = found.iter().map(|one| one.name).collect();
+    let expected = (3..most).chain([0, most, most + 1]);
+    assert_eq!(names, expected.map(name).collect::<Vec<_>>());
+}
+
+#[test]
+fn of_too_many_states_the_last_saved_stay_whatever_the_clock_says() {
+    let scratch = Scratch::new("states-clock");
+    let file = File::open(&scratch.place()).unwrap();
+    for number in 0..100 {
+        file.put_state(&number.to_string(), 2e9 - f64::from(number), b"state").unwrap();
+    }
+    let connection = Connection::open(scratch.file()).unwrap();
+    let last = "SELECT count(*) FROM state WHERE name = '99'";
+    assert_eq!(connection.query_row(last, [], |row| row.get::<_, i64>(0)), Ok(1));
+}
+
 #[test]
 fn a_damaged_or_foreign_dictionary_is_set_aside_alone() {
     let scratch = Scratch::new("damaged-dictionary");
