@@ -16,6 +16,7 @@ const ARMS: [&str; 3] = ["identity", "deflate:6", "zstd:3"];
 fn path() -> Path {
     let nothing = f64::NAN;
     Path {
+        peer: 7,
         rate_bps: 2e6,
         measured: true,
         rtt_s: 0.1,

@@ -215,6 +215,7 @@ impl Estimate {
             if value > 0 { f64::from(value) } else { otherwise }
         };
         Path {
+            peer: 0,
             rate_bps: self.rate_bps().value,
             measured: self.rate_weight > 0.0,
             rtt_s: self.rtt_s().value,

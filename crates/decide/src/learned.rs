@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::arm::Arm;
 use crate::models::{Expected, Models, Subject};
-use crate::network::{Corrected, NetworkModel, Path};
+use crate::network::{NetworkModel, Path, Paths};
 use crate::policy::{Candidate, Decision, Going, Objective, Observation, Policy, Request};
 use crate::state::{self, Error, Kind, Reader, State, Writer};
 
@@ -37,7 +37,7 @@ const MOST_CLASSES: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Learned {
     models: Models,
-    network: Corrected,
+    network: Paths,
     /// The arm that a class had last.
     last: BTreeMap<u64, Arm>,
     shadow_s: f64,
@@ -47,7 +47,7 @@ impl Learned {
     /// A policy that has learned nothing yet.
     #[must_use]
     pub fn new(models: Models) -> Self {
-        Self { models, network: Corrected::default(), last: BTreeMap::new(), shadow_s: 0.0 }
+        Self { models, network: Paths::default(), last: BTreeMap::new(), shadow_s: 0.0 }
     }
 
     /// What sizes and times are expected to be.
@@ -58,7 +58,7 @@ impl Learned {
 
     /// What the network is expected to take.
     #[must_use]
-    pub fn network(&self) -> &Corrected {
+    pub fn network(&self) -> &Paths {
         &self.network
     }
 
@@ -236,7 +236,7 @@ impl Policy for Learned {
             Observation::Network { path, bytes, seconds } => {
                 self.network.observe(path, bytes, seconds);
             }
-            Observation::PathChanged => self.network.forget(),
+            Observation::PathChanged { peer } => self.network.forget(peer),
             Observation::Speed { arm, encode, decode } => {
                 self.models.calibrate(arm, encode, decode);
             }
@@ -244,7 +244,8 @@ impl Policy for Learned {
     }
 
     fn state_bytes(&self) -> usize {
-        size_of::<Self>() + self.models.most_bytes() + MOST_CLASSES * size_of::<(u64, Arm)>() * 2
+        let last = MOST_CLASSES * size_of::<(u64, Arm)>() * 2;
+        size_of::<Self>() + self.models.most_bytes() + Paths::most_bytes() + last
     }
 
     fn save(&self, arms: &[&str], out: &mut Vec<u8>) {
@@ -269,7 +270,7 @@ impl State for Learned {
     }
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
-        self.network = Corrected::default();
+        self.network = Paths::default();
         self.network.read(from)?;
         self.models.read(from)?;
         self.last.clear();

@@ -163,8 +163,11 @@ pub enum Observation<'a> {
         /// Seconds from the first to leave to the last to arrive.
         seconds: f64,
     },
-    /// The path turned out to be another.
-    PathChanged,
+    /// The path to a peer turned out to be another.
+    PathChanged {
+        /// [`Path::peer`].
+        peer: u64,
+    },
     /// How fast an arm's codec was in a trial on this processor: where no message has told, it is
     /// believed in place of the prior.
     Speed {

@@ -1,5 +1,6 @@
 mod estimate;
 mod learned;
+mod paths;
 mod prior;
 mod state;
 mod triage;

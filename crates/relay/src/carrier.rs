@@ -12,7 +12,7 @@ use crate::bases::{Received, Sent};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::dictionaries::Shelf;
 use crate::infoset::Texts;
-use crate::lasting::of_instance;
+use crate::lasting::{of_instance, peer_id};
 use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
 
@@ -50,6 +50,8 @@ pub(crate) struct Carrier {
     pub(crate) requests: u64,
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
+    /// By which the policy knows the peer, now and after a restart.
+    pub(crate) peer_id: u64,
     /// What is known of the path.
     pub(crate) estimate: Estimate,
     /// [`Estimate::jumps`] that the policy has heard of.
@@ -103,6 +105,7 @@ impl Carrier {
         };
         let scope = (config.role == Role::Edge).then(edge);
         Self {
+            peer_id: peer_id(&peer),
             peer,
             machine,
             in_flight: 0,

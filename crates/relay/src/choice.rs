@@ -419,6 +419,7 @@ impl Relay {
             return (estimate.path(), figures(&estimate));
         };
         let mut path = carrier.estimate.path();
+        path.peer = carrier.peer_id;
         path.backlog_bytes += carrier.in_flight as f64;
         (path, figures(&carrier.estimate))
     }

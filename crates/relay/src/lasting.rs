@@ -81,6 +81,12 @@ pub(crate) struct Principal {
     pub(crate) known_as: u64,
 }
 
+/// A peer as what is learned of its path is kept under: by its name alone. An edge may say what it
+/// likes of itself, so that counts for nothing here.
+pub(crate) fn peer_id(peer: &str) -> u64 {
+    u64::from_be_bytes(Id::of(peer.as_bytes()).short())
+}
+
 /// An edge that has no name is one until it ends. Who says the same instance by another key is
 /// another.
 pub(crate) fn of_instance(peer: &str, instance: u64) -> u64 {

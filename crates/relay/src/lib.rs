@@ -91,8 +91,8 @@ pub struct Relay {
     keeps: Keeps,
     principals: Principals,
     dictionaries: Dictionaries,
-    /// What is known of the paths to peers that are not connected.
-    paths: BTreeMap<String, Estimate>,
+    /// What is known of the paths to peers that are not connected, the longest gone first.
+    paths: VecDeque<(String, Estimate)>,
 }
 
 /// What a relay holds now, for metrics.
@@ -124,7 +124,7 @@ impl Relay {
             keeps: Keeps::default(),
             principals: Principals::default(),
             dictionaries: Dictionaries::default(),
-            paths: BTreeMap::new(),
+            paths: VecDeque::new(),
             config,
             outputs: VecDeque::new(),
             timers,

@@ -172,23 +172,27 @@ impl Relay {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         if carrier.estimate.jumps() != carrier.jumps {
             carrier.jumps = carrier.estimate.jumps();
-            self.policy.observe(&Observation::PathChanged);
+            let peer = carrier.peer_id;
+            self.policy.observe(&Observation::PathChanged { peer });
         }
     }
 
     /// What is known of the path to a peer that connects.
     pub(crate) fn path_of(&mut self, peer: &str) -> Estimate {
-        let mut estimate = self.paths.remove(peer).unwrap_or_else(|| self.config.estimate());
+        let at = self.paths.iter().position(|(name, _)| name == peer);
+        let known = at.and_then(|at| self.paths.remove(at));
+        let mut estimate = known.map_or_else(|| self.config.estimate(), |(_, known)| known);
         estimate.reconnected();
         estimate
     }
 
     /// Keeps what is known of the path to a peer that is gone.
     pub(crate) fn keep_path(&mut self, peer: &str, estimate: Estimate) {
-        if self.paths.len() >= MOST_PATHS && !self.paths.contains_key(peer) {
-            self.paths.pop_first();
+        self.paths.retain(|(name, _)| name != peer);
+        if self.paths.len() >= MOST_PATHS {
+            self.paths.pop_front();
         }
-        self.paths.insert(peer.to_owned(), estimate);
+        self.paths.push_back((peer.to_owned(), estimate));
     }
 
     /// A piece of body is given to the carrier.

@@ -184,7 +184,8 @@ impl<'a> Run<'a> {
     fn transport(&mut self) {
         self.estimate.transport(self.connection.transport());
         if std::mem::replace(&mut self.jumps, self.estimate.jumps()) != self.estimate.jumps() {
-            self.policy.observe(&Observation::PathChanged);
+            let peer = self.path().peer;
+            self.policy.observe(&Observation::PathChanged { peer });
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) const MOST_RATIO: f64 = 8.0;
 /// of waiting is not held against long ones, whose time is sending. Where packets are lost and the
 /// same length takes as long each time, lengths have their own besides.
 #[derive(Clone, Debug)]
-pub struct Corrected {
+pub(super) struct Corrected {
     factors: Recursive<2>,
     /// Where nobody has measured the path: what is wrong then is mostly what was expected of it.
     unmeasured: Recursive<2>,
@@ -37,7 +37,7 @@ impl Default for Corrected {
 
 impl Corrected {
     /// Learns that `bytes` took `seconds` on a path that looked like `path` before.
-    pub fn observe(&mut self, path: &Path, bytes: f64, seconds: f64) {
+    pub(super) fn observe(&mut self, path: &Path, bytes: f64, seconds: f64) {
         let (waiting, sending) = RateAware::parts(path, bytes);
         let all = waiting + sending;
         let ratio = seconds / all;
@@ -51,10 +51,9 @@ impl Corrected {
         }
     }
 
-    /// The path turned out to be another: what was learned of the one before, and of messages that
-    /// went before that was noticed, says nothing of it.
-    pub fn forget(&mut self) {
-        *self = Self::default();
+    /// Messages that a measured path has taught, as far as they are not forgotten.
+    pub(super) fn weight(&self) -> f64 {
+        self.factors.weight()
     }
 }
 

@@ -6,19 +6,24 @@
 mod corrected;
 mod lengths;
 mod no_loss;
+mod paths;
 mod pftk;
 mod rate_aware;
 #[cfg(test)]
 mod tests;
 
-pub use corrected::Corrected;
 pub use no_loss::NoLoss;
+pub use paths::Paths;
 pub use pftk::Pftk;
 pub use rate_aware::RateAware;
+
+use corrected::Corrected;
 
 /// What the transport is known to see of the path, one way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
+    /// Whom it leads to, a number that stays with the peer; 0 where that is not known.
+    pub peer: u64,
     /// Bit/s of the narrowest link.
     pub rate_bps: f64,
     /// Whether anybody has measured that: else it is what to expect of any link.
@@ -54,6 +59,7 @@ impl Path {
             if value.is_finite() { value.clamp(low, high) } else { otherwise }
         };
         Self {
+            peer: self.peer,
             rate_bps: within(self.rate_bps, 10.0, 1e12, 1e12),
             measured: self.measured,
             rtt_s: within(self.rtt_s, 1e-6, 600.0, 1.0),

@@ -2,6 +2,7 @@ use super::*;
 
 fn path(rate_bps: f64, rtt_s: f64, loss: f64) -> Path {
     Path {
+        peer: 0,
         rate_bps,
         measured: true,
         rtt_s,
@@ -97,11 +98,11 @@ fn more_bytes_never_take_less_time_and_absurd_paths_stay_finite() {
 /// A queue that overflows: from 16 kB on, a packet waits for a timeout.
 #[test]
 fn what_a_length_takes_each_time_is_not_held_against_others() {
-    let (mut corrected, path) = (Corrected::default(), path(56e3, 0.15, 0.01));
-    let ratio = |corrected: &Corrected, bytes: f64| {
+    let (mut corrected, path) = (Paths::default(), path(56e3, 0.15, 0.01));
+    let ratio = |corrected: &Paths, bytes: f64| {
         corrected.seconds(&path, bytes) / RateAware.seconds(&path, bytes)
     };
-    let take = |corrected: &mut Corrected, bytes: f64, ratio: f64| {
+    let take = |corrected: &mut Paths, bytes: f64, ratio: f64| {
         corrected.observe(&path, bytes, ratio * RateAware.seconds(&path, bytes));
     };
     for _ in 0..4 {
@@ -116,7 +117,7 @@ fn what_a_length_takes_each_time_is_not_held_against_others() {
     let few = Path { start_window: 4.0, ..path };
     assert!(corrected.seconds(&few, 20e3) < 1.4 * RateAware.seconds(&few, 20e3));
     // Another path has another queue.
-    corrected.forget();
+    corrected.forget(path.peer);
     (0..6).for_each(|_| take(&mut corrected, 20e3, 1.0));
     assert!((ratio(&corrected, 20e3) - 1.0).abs() < 0.1, "{}", ratio(&corrected, 20e3));
 }

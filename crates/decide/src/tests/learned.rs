@@ -13,6 +13,7 @@ use crate::policy::{Decision, Going, Objective, Observation, Policy, Request};
 
 fn path(rate_bps: f64, rtt_s: f64) -> Path {
     Path {
+        peer: 0,
         rate_bps,
         measured: true,
         rtt_s,
@@ -186,7 +187,7 @@ fn the_network_is_learned_and_forgotten_when_the_path_changes() {
     let ratio =
         |learned: &Learned| learned.network().seconds(&path, 2e4) / RateAware.seconds(&path, 2e4);
     assert!((ratio(&learned) - 2.0).abs() < 0.15, "{}", ratio(&learned));
-    learned.observe(&Observation::PathChanged);
+    learned.observe(&Observation::PathChanged { peer: 0 });
     assert!((ratio(&learned) - 1.0).abs() < 1e-9, "{}", ratio(&learned));
     took(&mut learned, &path, 2e4, RateAware.seconds(&path, 2e4));
     took(&mut learned, &path, 2e4, RateAware.seconds(&path, 2e4));

@@ -10,6 +10,9 @@ use crate::policy::{Decision, Objective, Observation, Policy, Request};
 use crate::state::{Error, VERSION};
 
 const ARMS: [&str; 3] = ["identity", "deflate:6", "zstd:3"];
+/// Behind the names of arms: version, kind and number of arms; the clock and number of peers; whose
+/// it is and when it was used.
+const FIRST_PATH: usize = 4 + 8 + 2 + 8 + 8;
 
 fn prior(share: f64, bytes_per_s: f64) -> Prior {
     let speed = Speed { fixed_s: 2e-5, per_byte_s: 1.0 / bytes_per_s };
@@ -27,6 +30,7 @@ fn fresh() -> Learned {
 
 fn path() -> Path {
     Path {
+        peer: 0,
         rate_bps: 2e6,
         measured: true,
         rtt_s: 0.1,
@@ -107,7 +111,7 @@ proptest! {
         let mut policy = fresh();
         teach(&mut policy, &messages);
         if doubt {
-            policy.observe(&Observation::PathChanged);
+            policy.observe(&Observation::PathChanged { peer: 0 });
         }
         let bytes = saved(&policy);
         let mut restored = fresh();
@@ -205,7 +209,7 @@ fn what_is_cut_longer_or_of_another_kind_is_refused() {
 #[test]
 fn what_is_no_number_is_refused() {
     let bytes = saved(&taught());
-    let head = 4 + ARMS.iter().map(|name| 2 + name.len()).sum::<usize>();
+    let head = FIRST_PATH + ARMS.iter().map(|name| 2 + name.len()).sum::<usize>();
     for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300] {
         let mut bytes = bytes.clone();
         bytes[head..head + 8].copy_from_slice(&value.to_le_bytes());
@@ -249,9 +253,11 @@ fn a_trial_of_speed_counts_until_messages_tell() {
 /// Learning with such a covariance would go astray without end.
 #[test]
 fn a_covariance_with_a_negative_direction_is_refused() {
-    let bytes = saved(&fresh());
-    // Behind the head and two coefficients: the upper triangle of two features.
-    let triangle = 4 + ARMS.iter().map(|name| 2 + name.len()).sum::<usize>() + 16;
+    let mut once = fresh();
+    once.observe(&Observation::Network { path: &path(), bytes: 2e4, seconds: 0.2 });
+    let bytes = saved(&once);
+    // Behind two coefficients: the upper triangle of two features.
+    let triangle = FIRST_PATH + ARMS.iter().map(|name| 2 + name.len()).sum::<usize>() + 16;
     let figure = |at: usize| f64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
     let most = (figure(triangle) * figure(triangle + 16)).sqrt();
     let with = |together: f64| {
