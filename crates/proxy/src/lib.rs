@@ -43,6 +43,8 @@ pub use origin::{Resolve, SystemResolver};
 pub use pattern::Pattern;
 pub use upstream::Upstream;
 
+use codec::dictionary::Id;
+
 /// A number that no other process drew.
 pub(crate) fn random_instance() -> Result<u64, Error> {
     use ring::rand::SecureRandom as _;
@@ -53,7 +55,23 @@ pub(crate) fn random_instance() -> Result<u64, Error> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// How this process calls itself in Via.
+/// How this process calls itself in Via: a hash, for the instance is the relays' alone.
 pub(crate) fn pseudonym(instance: u64) -> String {
-    format!("longwire-{:08x}", instance >> 32)
+    let hash = Id::of(&[b"Via".as_slice(), &instance.to_be_bytes()].concat());
+    let [a, b, c, d, ..] = hash.short();
+    format!("longwire-{a:02x}{b:02x}{c:02x}{d:02x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pseudonym_says_nothing_of_the_instance() {
+        let instance = 0x0123_4567_89ab_cdef;
+        assert_eq!(pseudonym(instance), pseudonym(instance));
+        assert_ne!(pseudonym(instance), pseudonym(instance + 1));
+        let name = pseudonym(instance);
+        assert!(!name.contains("01234567") && !name.contains("89abcdef"), "{name}");
+    }
 }

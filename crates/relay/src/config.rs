@@ -52,8 +52,11 @@ const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 pub struct Config {
     /// Edge or gateway.
     pub role: Role,
-    /// Drawn at random by the shell at every start.
+    /// Drawn at random by the shell at every start. Where peers have no keys, who knows an edge's
+    /// may ask for its answers: it is told to nobody but the gateway.
     pub instance: u64,
+    /// Gateway: peers have no keys, and are called by their addresses, which may change.
+    pub without_keys: bool,
     /// Edge: what makes it and its principals known when it has started again; without it their
     /// dictionaries end with it.
     pub secret: Option<Secret>,
@@ -88,6 +91,7 @@ impl Config {
         Self {
             role,
             instance,
+            without_keys: false,
             secret: None,
             encoding: Encoding::auto(),
             services: Vec::new(),

@@ -117,12 +117,16 @@ impl Outcomes {
         }
     }
 
-    /// Notes an edge's HELLO; `false` when the instance is another peer's.
-    pub(crate) fn greet(&mut self, instance: u64, peer: &str) -> bool {
+    /// Notes an edge's HELLO; `false` when the instance is another peer's, and may not become this
+    /// one's.
+    pub(crate) fn greet(&mut self, instance: u64, peer: &str, may_move: bool) -> bool {
         self.greetings += 1;
         let greeted = self.greetings;
         if let Some(edge) = self.edges.get_mut(&instance) {
             edge.greeted = greeted;
+            if may_move {
+                peer.clone_into(&mut edge.peer);
+            }
             return edge.peer == peer;
         }
         let least = self.edges.iter().min_by_key(|(_, edge)| edge.greeted).map(|(id, _)| *id);

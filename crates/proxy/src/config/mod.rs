@@ -196,6 +196,7 @@ impl GatewayConfig {
         }
         let allow = allow.iter().map(|text| Pattern::parse(text));
         let mut relay = relay::Config::new(relay::Role::Gateway, crate::random_instance()?);
+        relay.without_keys = matches!(security, Security::Plain { .. });
         set_decision(&mut relay, gateway.encoding.as_deref(), gateway.rate_cap, services)?;
         set(&mut relay.connect_timeout, gateway.connect_timeout.map(|period| period.0));
         set(&mut relay.retain, gateway.retain.map(|period| period.0));

@@ -369,6 +369,39 @@ fn an_instance_is_its_peers_also_while_that_is_away() {
     assert!(is_closed(&drain(&mut relay)));
 }
 
+/// Without keys the name is an address: the instance goes with who has it, but from nobody who is
+/// there.
+#[test]
+fn without_keys_an_instance_may_come_from_another_address_once_it_is_gone() {
+    let config = Config { without_keys: true, ..Config::new(Role::Gateway, 9) };
+    let (mut relay, mut peer) = connected(config, 1);
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    let comes = |relay: &mut Relay, number: u64| {
+        let (carrier, peer) = (CarrierId(number), "another address".into());
+        relay.handle_input(ms(number), Input::CarrierUp { carrier, peer });
+        let mut other = Peer::new(Role::Edge, 1);
+        let Some(stream::Output::Transmit(bytes)) = other.0.poll_output() else { panic!() };
+        other.takes(&drain(relay));
+        relay.handle_input(ms(number), Input::Received { carrier, bytes });
+        let outputs = drain(relay);
+        let closed = outputs.iter().find_map(|output| match output {
+            Output::Close { carrier, .. } => Some(*carrier),
+            _ => None,
+        });
+        (other, closed)
+    };
+    let (_, closed) = comes(&mut relay, 1);
+    assert_eq!(closed, Some(CarrierId(1)), "the one before lives");
+    relay.handle_input(ms(2), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
+    drain(&mut relay);
+    let (mut other, closed) = comes(&mut relay, 3);
+    assert_eq!(closed, None);
+    answers(&mut relay, ms(4), b"done");
+    let outputs = other.sends(&mut relay, ms(5), CarrierId(3), &[Frame::Query(5)]);
+    let frames = other.takes(&outputs);
+    assert!(matches!(frames[0], Frame::Outcome(5, OutcomeState::Answer)), "{frames:?}");
+}
+
 mod memory {
     use super::super::*;
     use crate::config::MAX_OUTCOMES;
@@ -387,7 +420,7 @@ mod memory {
     #[test]
     fn what_is_open_is_never_forgotten_and_what_is_over_is_in_order() {
         let mut outcomes = Outcomes::new(1 << 20);
-        assert!(outcomes.greet(1, "a") && outcomes.greet(2, "b"));
+        assert!(outcomes.greet(1, "a", false) && outcomes.greet(2, "b", false));
         outcomes.begin(id(1, 1));
         for number in 1..=2 * MAX_OUTCOMES as u64 {
             outcomes.begin(id(2, number));
@@ -405,22 +438,22 @@ mod memory {
     #[test]
     fn a_flood_of_edges_makes_nobody_believe_that_a_request_never_came() {
         let mut outcomes = Outcomes::new(1 << 20);
-        assert!(outcomes.greet(1, "a"));
+        assert!(outcomes.greet(1, "a", false));
         outcomes.begin(id(1, 1));
         outcomes.end(id(1, 1), answered(100));
         for instance in 2..=MAX_OUTCOMES as u64 + 1 {
-            assert!(outcomes.greet(instance, "flood"));
+            assert!(outcomes.greet(instance, "flood", false));
         }
-        assert!(outcomes.greet(1, "a"));
+        assert!(outcomes.greet(1, "a", false));
         assert!(outcomes.get(id(1, 1)).is_none() && outcomes.may_be_forgotten(id(1, 1)));
         assert!(!outcomes.was_here(id(1, 2)), "and yet it is served");
-        assert!(!outcomes.greet(1, "b"), "an instance is its peer's");
+        assert!(!outcomes.greet(1, "b", false), "an instance is its peer's");
     }
 
     #[test]
     fn answers_kept_stay_within_their_bytes_the_newest_longest() {
         let mut outcomes = Outcomes::new(10_000);
-        outcomes.greet(1, "a");
+        outcomes.greet(1, "a", false);
         for number in 1..=100 {
             outcomes.begin(id(1, number));
             outcomes.end(id(1, number), answered(1000));
