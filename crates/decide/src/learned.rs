@@ -41,13 +41,21 @@ pub struct Learned {
     /// The arm that a class had last.
     last: BTreeMap<u64, Arm>,
     shadow_s: f64,
+    /// What is waited for an encoder.
+    wait_s: f64,
 }
 
 impl Learned {
     /// A policy that has learned nothing yet.
     #[must_use]
     pub fn new(models: Models) -> Self {
-        Self { models, network: Paths::default(), last: BTreeMap::new(), shadow_s: 0.0 }
+        Self {
+            models,
+            network: Paths::default(),
+            last: BTreeMap::new(),
+            shadow_s: 0.0,
+            wait_s: 0.0,
+        }
     }
 
     /// What sizes and times are expected to be.
@@ -64,7 +72,9 @@ impl Learned {
 
     fn candidate(&self, subject: &Subject, path: &Path, arm: Arm) -> Option<Candidate> {
         let expected = self.models.expect(subject, arm)?;
-        Some(Candidate { arm, expected, network_s: self.network.seconds(path, expected.bytes) })
+        let network_s = self.network.seconds(path, expected.bytes);
+        let wait_s = if arm == Arm::IDENTITY { 0.0 } else { self.wait_s };
+        Some(Candidate { arm, expected, network_s, wait_s })
     }
 
     /// The best of all; what went `last` stays where others gain little.
@@ -191,6 +201,7 @@ impl Policy for Learned {
             arm: decision.chosen.arm,
             expected: Expected { decode_s, ..Expected::unchanged(bytes) },
             network_s: self.network.seconds(path, bytes),
+            wait_s: 0.0,
         };
         let is_tried = |one: &&Candidate| tried.contains(&one.arm);
         let (spent, open): (Vec<&Candidate>, Vec<&Candidate>) =
@@ -237,6 +248,7 @@ impl Policy for Learned {
                 self.network.observe(path, bytes, seconds);
             }
             Observation::PathChanged { peer } => self.network.forget(peer),
+            Observation::Waits { seconds } => self.wait_s = seconds,
             Observation::Speed { arm, encode, decode } => {
                 self.models.calibrate(arm, encode, decode);
             }

@@ -59,7 +59,12 @@ impl Nam {
             Arm::IDENTITY => Expected::unchanged(bytes),
             Arm(at) => self.arms.get(at)?.expect(bytes)?,
         };
-        Some(Candidate { arm, expected, network_s: Self::network_s(path, expected.bytes) })
+        Some(Candidate {
+            arm,
+            expected,
+            network_s: Self::network_s(path, expected.bytes),
+            wait_s: 0.0,
+        })
     }
 
     /// Its profiles were made off line. On line the compression that was seen least is tried beside

@@ -9,6 +9,8 @@ pub struct Parts {
     pub network_s: f64,
     /// Decoding.
     pub decode_s: f64,
+    /// Waiting for an encoder.
+    pub wait_s: f64,
     /// Encoded bytes.
     pub bytes: f64,
 }
@@ -17,7 +19,7 @@ impl Parts {
     /// All of it, in seconds.
     #[must_use]
     pub fn total_s(&self) -> f64 {
-        self.encode_s + self.network_s + self.decode_s
+        self.wait_s + self.encode_s + self.network_s + self.decode_s
     }
 }
 
@@ -25,7 +27,7 @@ impl Parts {
 /// four add up to it exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Split {
-    /// Encoding took longer.
+    /// Encoding, with the waiting for it, took longer.
     pub encode_s: f64,
     /// Decoding took longer.
     pub decode_s: f64,
@@ -41,7 +43,7 @@ impl Split {
     #[must_use]
     pub fn new(expected: &Parts, actual: &Parts, network_of_actual_s: f64) -> Self {
         Self {
-            encode_s: actual.encode_s - expected.encode_s,
+            encode_s: actual.wait_s + actual.encode_s - expected.wait_s - expected.encode_s,
             decode_s: actual.decode_s - expected.decode_s,
             network_s: actual.network_s - network_of_actual_s,
             size_s: network_of_actual_s - expected.network_s,

@@ -89,19 +89,21 @@ pub struct Candidate {
     pub expected: Expected,
     /// Seconds on the network for those bytes.
     pub network_s: f64,
+    /// Seconds that it waits for its encoder before that begins.
+    pub wait_s: f64,
 }
 
 impl Candidate {
     /// The message as it is.
     #[must_use]
     pub fn identity(bytes: f64, network_s: f64) -> Self {
-        Self { arm: Arm::IDENTITY, expected: Expected::unchanged(bytes), network_s }
+        Self { arm: Arm::IDENTITY, expected: Expected::unchanged(bytes), network_s, wait_s: 0.0 }
     }
 
-    /// Seconds of the codec.
+    /// Seconds of the codec, and what is waited for it.
     #[must_use]
     pub fn codec_s(&self) -> f64 {
-        self.expected.encode_s + self.expected.decode_s
+        self.wait_s + self.expected.encode_s + self.expected.decode_s
     }
 
     /// Seconds in all.
@@ -167,6 +169,11 @@ pub enum Observation<'a> {
     PathChanged {
         /// [`Path::peer`].
         peer: u64,
+    },
+    /// What is coded waits so long for its encoder now: threads or the processor are busy.
+    Waits {
+        /// Besides what the encoder takes.
+        seconds: f64,
     },
     /// How fast an arm's codec was in a trial on this processor: where no message has told, it is
     /// believed in place of the prior.

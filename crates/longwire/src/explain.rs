@@ -165,7 +165,8 @@ fn candidates(entry: &Entry, decision: &Decision, text: &mut String) -> std::fmt
     all.sort_by(|a, b| a.expected.total_s().total_cmp(&b.expected.total_s()));
     for candidate in all {
         let expected = &candidate.expected;
-        let times = [expected.encode_s, expected.network_s, expected.decode_s, expected.total_s()];
+        let encode_s = expected.wait_s + expected.encode_s;
+        let times = [encode_s, expected.network_s, expected.decode_s, expected.total_s()];
         write!(text, "    {:<12} {:>10}", printable(&candidate.encoding), expected.bytes)?;
         times.iter().try_for_each(|time| write!(text, " {:>9}", seconds(*time)))?;
         if let Some(outcome) = outcome {
@@ -200,13 +201,17 @@ fn came(
         false => "the receiver's side",
     };
     for (part, time, share, whose) in [
-        ("encode", Some(actual.encode_s), split.encode_s, "the sender's side"),
+        ("encode", Some(actual.wait_s + actual.encode_s), split.encode_s, "the sender's side"),
         ("decode", Some(actual.decode_s), split.decode_s, receiver),
         ("network", Some(actual.network_s), split.network_s, "other than the model, for the bytes"),
         ("size", None, split.size_s, "other bytes than expected"),
     ] {
         let time = time.map_or("-".to_owned(), seconds);
         writeln!(text, "    {part:<8} {time:>9}  of the error {:>9}  ({whose})", signed(share))?;
+    }
+    if actual.wait_s > 0.0 {
+        let (waited, expected) = (seconds(actual.wait_s), seconds(expected.wait_s));
+        writeln!(text, "    of encoding {waited} was waiting for it, expected were {expected}")?;
     }
     let others = decision.candidates.iter().filter(|other| other.encoding != taken);
     let best = others.map(|other| (outcome.hindsight_s(&other.expected), &other.encoding));

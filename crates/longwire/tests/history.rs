@@ -29,7 +29,7 @@ impl Drop for Kept {
 }
 
 fn parts(bytes: u64, encode_s: f64, network_s: f64, decode_s: f64) -> Parts {
-    Parts { bytes, encode_s, network_s, decode_s }
+    Parts { bytes, encode_s, network_s, decode_s, wait_s: 0.0 }
 }
 
 fn decision(service: &str) -> Decision {

@@ -37,13 +37,21 @@ pub struct Parts {
     pub network_s: f64,
     /// Decoding.
     pub decode_s: f64,
+    /// Waiting for an encoder, beside the processor time that encoding takes.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub wait_s: f64,
+}
+
+/// A time that most bodies have none of.
+fn is_none(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 impl Parts {
     /// All of it, in seconds.
     #[must_use]
     pub fn total_s(&self) -> f64 {
-        self.encode_s + self.network_s + self.decode_s
+        self.wait_s + self.encode_s + self.network_s + self.decode_s
     }
 }
 
@@ -146,7 +154,7 @@ pub struct Decision {
 /// four add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Split {
-    /// Encoding took longer: on the sender's side.
+    /// Encoding, with the waiting for it, took longer: on the sender's side.
     pub encode_s: f64,
     /// Decoding took longer: on the receiver's side.
     pub decode_s: f64,
@@ -216,7 +224,8 @@ impl Outcome {
         let modelled = self.actual.network_s - self.split.network_s;
         let ratio = if modelled > 0.0 { self.actual.network_s / modelled } else { 1.0 };
         let ratio = ratio.clamp(1.0 / MOST_NETWORK_RATIO, MOST_NETWORK_RATIO);
-        other.encode_s + other.network_s * ratio + other.decode_s
+        let network_s = other.network_s * ratio;
+        other.wait_s + other.encode_s + network_s + other.decode_s
     }
 }
 
@@ -225,7 +234,7 @@ mod tests {
     use super::*;
 
     fn parts(bytes: u64, encode_s: f64, network_s: f64, decode_s: f64) -> Parts {
-        Parts { bytes, encode_s, network_s, decode_s }
+        Parts { bytes, encode_s, network_s, decode_s, wait_s: 0.0 }
     }
 
     #[test]
@@ -241,6 +250,8 @@ mod tests {
         };
         let plain = outcome.hindsight_s(&parts(10_000, 0.0, 4.0, 0.0));
         assert!((plain - 8.0).abs() < 1e-9, "{plain}");
+        let waits = Parts { wait_s: 0.5, ..parts(10_000, 0.0, 4.0, 0.0) };
+        assert!((outcome.hindsight_s(&waits) - plain - 0.5).abs() < 1e-9);
         let odd = Outcome { split: Split { network_s: 5.0, ..Split::default() }, ..outcome };
         assert!((odd.hindsight_s(&parts(1, 1.0, 1.0, 1.0)) - 3.0).abs() < 1e-9);
     }

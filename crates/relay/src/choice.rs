@@ -9,7 +9,7 @@ use decide::Arm;
 use decide::models::Subject;
 use decide::network::Path;
 use decide::outcome::{Parts, Split};
-use decide::policy::{Candidate, Decision, Objective, Request};
+use decide::policy::{Candidate, Decision, Objective, Observation, Request};
 use decide::triage::{Message, Triage};
 use proto::stream::Role;
 use record::decision as facts;
@@ -57,6 +57,8 @@ pub(crate) struct Choice {
     pub(crate) course: Option<Course>,
     /// Processor time of encoding what was sent.
     pub(crate) encode: Duration,
+    /// What the first block waited for its encoder besides.
+    pub(crate) waited: Duration,
     pub(crate) plain_bytes: u64,
     pub(crate) coded_bytes: u64,
 }
@@ -153,6 +155,7 @@ impl Choice {
             fresh: true,
             course: None,
             encode: Duration::ZERO,
+            waited: Duration::ZERO,
             plain_bytes: 0,
             coded_bytes: 0,
         }
@@ -269,6 +272,8 @@ impl Relay {
         let objective = self.objective(exchange);
         let (subject, path) = (&choice.subject, &choice.path);
         let request = Request { subject, path, objective, allowed: &allowed };
+        let seconds = self.waits.expected_s(now);
+        self.policy.observe(&Observation::Waits { seconds });
         let decision = self.policy.choose(&request);
         let weighs = !self.config.encoding.is_fixed();
         choice.facts = weighs
@@ -506,6 +511,7 @@ pub(crate) fn expected_parts(candidate: &Candidate) -> Parts {
         encode_s: candidate.expected.encode_s,
         network_s: candidate.network_s,
         decode_s: candidate.expected.decode_s,
+        wait_s: candidate.wait_s,
         bytes: candidate.expected.bytes,
     }
 }
@@ -518,6 +524,7 @@ pub fn told_parts(parts: &Parts) -> facts::Parts {
         encode_s: rounded(parts.encode_s),
         network_s: rounded(parts.network_s),
         decode_s: rounded(parts.decode_s),
+        wait_s: rounded(parts.wait_s),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::Relay;
 use crate::api::{Cause, CauseKind, ExchangeId, Output, Work, WorkDirection};
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES};
 use crate::exchange::{Exchange, Stage};
-use crate::outgoing::Cut;
+use crate::outgoing::{Cut, InWork};
 use crate::timers::Key;
 use crate::trial::Encoded;
 
@@ -115,7 +115,7 @@ impl Relay {
             outgoing.push_block(cut.bytes, decoded_len, false, cut.end);
             self.look(now, id, &plain, None);
         } else {
-            self.order(id, cut.bytes, cut.end, cut.last);
+            self.order(now, id, cut.bytes, cut.end, cut.last);
         }
         if is_first {
             self.shadow(id, &plain);
@@ -123,11 +123,18 @@ impl Relay {
     }
 
     /// Orders a block's encoding.
-    pub(crate) fn order(&mut self, id: ExchangeId, plain: Bytes, end: bool, last: bool) {
+    pub(crate) fn order(
+        &mut self,
+        now: Duration,
+        id: ExchangeId,
+        plain: Bytes,
+        end: bool,
+        last: bool,
+    ) {
         let vocabulary = self.exchanges.get(&id).and_then(|one| self.vocabulary(one)).cloned();
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(choice) = &mut exchange.choice else { return };
-        let block = exchange.outgoing.begin_work(plain.clone(), end, last);
+        let block = exchange.outgoing.begin_work(now, plain.clone(), end, last);
         exchange.has_contexts = true;
         let vocabulary = vocabulary.filter(|_| choice.options.is_infoset());
         let base = exchange.held.base_of(choice.options);
@@ -173,7 +180,12 @@ impl Relay {
     ) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.meter.codec += cpu;
-        let Some((plain, end, last)) = exchange.outgoing.take_work(block) else { return };
+        let Some(work) = exchange.outgoing.take_work(block) else { return };
+        let InWork { plain, ordered, end, last, .. } = work;
+        let waited = self.waits.note(now, ordered, cpu);
+        if let Some(choice) = exchange.choice.as_mut().filter(|choice| choice.plain_bytes == 0) {
+            choice.waited = waited;
+        }
         match self.faithful(id, &plain, result) {
             Ok((coded, text)) => {
                 self.settle_block(now, id, Encoded { plain, coded, text, end, last, cpu });

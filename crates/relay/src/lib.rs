@@ -35,6 +35,7 @@ mod tests;
 mod timers;
 mod trial;
 mod turns;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -60,6 +61,7 @@ use proto::stream::{Abort, Frame};
 use record::event::{Event, Fact};
 use timers::{Key, Timers};
 use trial::Shadows;
+use waits::Waits;
 
 /// One end of the pair.
 #[derive(Debug)]
@@ -88,6 +90,7 @@ pub struct Relay {
     policy: Box<dyn Policy>,
     habits: Habits,
     shadows: Shadows,
+    waits: Waits,
     keeps: Keeps,
     principals: Principals,
     dictionaries: Dictionaries,
@@ -121,6 +124,7 @@ impl Relay {
             policy: config.encoding.policy(),
             habits: Habits::default(),
             shadows: Shadows::default(),
+            waits: Waits::default(),
             keeps: Keeps::default(),
             principals: Principals::default(),
             dictionaries: Dictionaries::default(),

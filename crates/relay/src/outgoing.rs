@@ -28,11 +28,14 @@ pub(crate) struct Cut {
 
 /// The block that is being encoded, as it was.
 #[derive(Debug)]
-struct InWork {
+pub(crate) struct InWork {
     number: u64,
-    plain: Bytes,
-    end: bool,
-    last: bool,
+    /// When its encoding was ordered.
+    pub(crate) ordered: Duration,
+    pub(crate) plain: Bytes,
+    /// It ends the half, and the coding.
+    pub(crate) end: bool,
+    pub(crate) last: bool,
 }
 
 /// See the module.
@@ -210,18 +213,22 @@ impl Outgoing {
     }
 
     /// Notes that a block is being encoded; returns its number.
-    pub(crate) fn begin_work(&mut self, plain: Bytes, end: bool, last: bool) -> u64 {
+    pub(crate) fn begin_work(
+        &mut self,
+        ordered: Duration,
+        plain: Bytes,
+        end: bool,
+        last: bool,
+    ) -> u64 {
         let number = self.next_block;
         self.next_block += 1;
-        self.in_work = Some(InWork { number, plain, end, last });
+        self.in_work = Some(InWork { number, ordered, plain, end, last });
         number
     }
 
-    /// The plain form of the block whose encoding is done, and whether it ends the half and the
-    /// coding.
-    pub(crate) fn take_work(&mut self, number: u64) -> Option<(Bytes, bool, bool)> {
-        let work = self.in_work.take_if(|work| work.number == number)?;
-        Some((work.plain, work.end, work.last))
+    /// The block whose encoding is done.
+    pub(crate) fn take_work(&mut self, number: u64) -> Option<InWork> {
+        self.in_work.take_if(|work| work.number == number)
     }
 
     /// No block will be cut any more.

@@ -387,6 +387,7 @@ impl Awaited {
             encode_s: choice.encode.as_secs_f64(),
             network_s,
             decode_s: receipt.decode.as_secs_f64(),
+            wait_s: choice.waited.as_secs_f64(),
             bytes: choice.coded_bytes as f64,
         };
         let split = Split::new(&expected, &actual, self.network_s);

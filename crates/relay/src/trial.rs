@@ -138,7 +138,7 @@ impl Relay {
         match next.filter(|_| !settled) {
             Some(next) => {
                 choice.best = Some(best);
-                if !self.try_in(id, next, &block) {
+                if !self.try_in(now, id, next, &block) {
                     self.take_best(now, id, block);
                 }
             }
@@ -150,23 +150,30 @@ impl Relay {
     }
 
     /// Orders the first block's encoding in another arm; `false` where that cannot be had any more.
-    fn try_in(&mut self, id: ExchangeId, arm: Arm, block: &Encoded) -> bool {
+    fn try_in(&mut self, now: Duration, id: ExchangeId, arm: Arm, block: &Encoded) -> bool {
         let Some(exchange) = self.exchanges.get(&id) else { return false };
         let Some(choice) = &exchange.choice else { return false };
         let fit = self.fits(exchange, &choice.subject, None).get(arm.0).copied();
         let Some(Fit::Open { options, bytes }) = fit else { return false };
         self.reserve_encoder(id, bytes);
-        self.encode_anew(id, arm, options, block);
+        self.encode_anew(now, id, arm, options, block);
         true
     }
 
-    fn encode_anew(&mut self, id: ExchangeId, arm: Arm, options: Options, block: &Encoded) {
+    fn encode_anew(
+        &mut self,
+        now: Duration,
+        id: ExchangeId,
+        arm: Arm,
+        options: Options,
+        block: &Encoded,
+    ) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(choice) = exchange.choice.as_mut() else { return };
         (choice.arm, choice.options, choice.fresh) = (arm, options, true);
         exchange.outgoing.options = Some(options);
         let (plain, end, last) = (block.plain.clone(), block.end, block.last);
-        self.order(id, plain, end, last);
+        self.order(now, id, plain, end, last);
     }
 
     /// The best of what was tried goes.
@@ -180,7 +187,7 @@ impl Relay {
         }
         if best.arm != choice.arm && !exchange.outgoing.is_cut() {
             // More blocks follow, and the context that they need is gone.
-            return self.encode_anew(id, best.arm, best.options, &block);
+            return self.encode_anew(now, id, best.arm, best.options, &block);
         }
         (choice.arm, choice.options) = (best.arm, best.options);
         let Tried { coded, text, cpu, .. } = best;
@@ -208,7 +215,7 @@ impl Relay {
         let named = choice.course.as_ref().map_or(Options::IDENTITY, Course::named);
         (choice.trying, choice.best, choice.fresh) = (false, None, true);
         (choice.arm, choice.options) = (Arm::IDENTITY, Options::IDENTITY);
-        choice.reason = "does not compress enough";
+        (choice.reason, choice.waited) = ("does not compress enough", Duration::ZERO);
         choice.plain_bytes += block.plain.len() as u64;
         choice.coded_bytes += block.plain.len() as u64;
         if !exchange.outgoing.is_settled() {

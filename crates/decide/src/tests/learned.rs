@@ -336,8 +336,10 @@ fn nam_counts_rounds_of_full_packets_until_something_is_lost() {
 
 #[test]
 fn the_four_parts_of_an_error_add_up_to_it() {
-    let expected = Parts { encode_s: 0.1, network_s: 1.0, decode_s: 0.05, bytes: 1000.0 };
-    let actual = Parts { encode_s: 0.15, network_s: 1.7, decode_s: 0.04, bytes: 1500.0 };
+    let expected =
+        Parts { encode_s: 0.1, network_s: 1.0, decode_s: 0.05, wait_s: 0.01, bytes: 1000.0 };
+    let actual =
+        Parts { encode_s: 0.15, network_s: 1.7, decode_s: 0.04, wait_s: 0.03, bytes: 1500.0 };
     let split = Split::new(&expected, &actual, 1.4);
     assert!((split.total_s() - (actual.total_s() - expected.total_s())).abs() < 1e-12);
     assert!((split.size_s - 0.4).abs() < 1e-12 && (split.network_s - 0.3).abs() < 1e-12);
@@ -551,4 +553,20 @@ fn who_chooses_once_for_a_message_does_not_turn() {
     for policy in [&Nam::new(3) as &dyn Policy, &Fixed(Arm(1))] {
         assert_eq!(policy.turn(&request, &Going::PLAIN), None);
     }
+}
+
+#[test]
+fn what_is_coded_waits_where_the_processor_is_busy() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let (subject, link) = (xml(50_000.0), path(100e6, 1e-6));
+    for (seconds, arm) in [(0.0, Arm(1)), (0.1, Arm::IDENTITY), (0.0, Arm(1))] {
+        learned.observe(&Observation::Waits { seconds });
+        let decision = ask(&mut learned, &subject, &link, Objective::Time, |_| true);
+        assert_eq!(decision.chosen.arm, arm, "{decision:?}");
+        let waits = decision.candidates.iter().map(|one| one.wait_s).collect::<Vec<_>>();
+        assert_eq!(waits, [0.0, seconds, seconds]);
+    }
+    // What is wanted is fewer bytes, whatever is waited for them.
+    learned.observe(&Observation::Waits { seconds: 0.1 });
+    assert_ne!(chosen(&mut learned, &subject, &link, Objective::Bytes), Arm::IDENTITY);
 }

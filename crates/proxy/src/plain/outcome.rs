@@ -203,6 +203,7 @@ impl Sending {
         let (coded, encode) = self.tally.get();
         let expected = Parts {
             encode_s: expected.encode_s,
+            wait_s: 0.0,
             network_s: expected_s,
             decode_s: expected.decode_s,
             bytes: expected.bytes,

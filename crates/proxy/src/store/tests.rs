@@ -48,7 +48,7 @@ fn open(place: &Place) -> Store {
 }
 
 fn parts(bytes: u64) -> Parts {
-    Parts { bytes, encode_s: 0.01, network_s: 0.5, decode_s: 0.002 }
+    Parts { bytes, encode_s: 0.01, network_s: 0.5, decode_s: 0.002, wait_s: 0.0 }
 }
 
 fn id(number: u64) -> String {

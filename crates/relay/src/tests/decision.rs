@@ -27,6 +27,8 @@ pub(super) struct Side {
     facts: Vec<Fact>,
     pub(super) works: Vec<(WorkDirection, codec::Options, bool)>,
     now: Duration,
+    /// What its work waits for a thread.
+    busy: Duration,
     encoder: Option<Box<dyn codec::Encoder>>,
     /// Looks do not end.
     looks_on: bool,
@@ -36,7 +38,8 @@ impl Side {
     pub(super) fn new(config: Config) -> Self {
         let (relay, peer) = connected(config, 9);
         let (facts, works, now) = (Vec::new(), Vec::new(), ms(0));
-        Self { relay, peer, facts, works, now, encoder: None, looks_on: false }
+        let (busy, encoder, looks_on) = (ms(0), None, false);
+        Self { relay, peer, facts, works, now, busy, encoder, looks_on }
     }
 
     /// Tells the relay, does its work, and hands over what it transmits.
@@ -81,6 +84,9 @@ impl Side {
         };
         let Work { exchange, direction, block, .. } = *work;
         let (result, cpu) = (result.map(|()| out.into()), Duration::from_micros(200));
+        if !self.busy.is_zero() && direction == WorkDirection::Encode {
+            self.now += self.busy + cpu;
+        }
         self.relay.handle_input(self.now, Input::Done { exchange, direction, block, result, cpu });
     }
 
@@ -383,4 +389,32 @@ fn what_only_teaches_takes_no_memory_from_what_is_sent() {
     let held = side.relay.load().codec_bytes;
     assert!(held > 1 << 20, "{held} bytes for looks");
     assert_eq!(fits(&side.relay), before);
+}
+
+#[test]
+fn where_encoders_are_waited_for_nothing_is_coded_for_a_while() {
+    let mut side = Side::new(auto());
+    side.posts(&xml(500), None);
+    assert_ne!(side.chosen().0, "identity");
+    (side.busy, side.facts) = (ms(5000), Vec::new());
+    let (exchange, _) = side.posts(&xml(500), None);
+    side.now += ms(80);
+    side.hears(Receipt { exchange, tail: ms(1), decode: ms(1), ..Receipt::default() }.frame());
+    let [outcome] = side.outcomes()[..] else { panic!("{:?}", side.facts) };
+    assert_eq!((outcome.actual.wait_s, outcome.expected.wait_s), (5.0, 0.0));
+    let sum = outcome.split.encode_s + outcome.split.network_s + outcome.split.decode_s;
+    let error = outcome.actual.total_s() - outcome.expected.total_s() - outcome.split.size_s;
+    assert!((error - sum).abs() < 1e-3, "{outcome:?}");
+
+    side.posts(&xml(500), None);
+    let (encoding, decision) = side.chosen();
+    assert_eq!(encoding, "identity");
+    let candidates = &decision.expect("it was weighed").candidates;
+    let waits = |one: &record::decision::Candidate| one.expected.wait_s;
+    assert!(candidates.iter().all(|one| (waits(one) > 1.0) == (one.encoding != "identity")));
+    // Whether that is so still only a coding shows.
+    side.now += ms(60_000);
+    side.busy = ms(0);
+    side.posts(&xml(500), None);
+    assert_ne!(side.chosen().0, "identity");
 }

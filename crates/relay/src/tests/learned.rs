@@ -28,7 +28,7 @@ fn decision(class: &str) -> Decision {
 }
 
 fn outcome(encoding: &str, bytes: u64) -> Outcome {
-    let actual = Parts { bytes, encode_s: 0.004, network_s: 0.2, decode_s: 0.001 };
+    let actual = Parts { bytes, encode_s: 0.004, network_s: 0.2, decode_s: 0.001, wait_s: 0.0 };
     Outcome {
         encoding: encoding.to_owned(),
         body_bytes: 100_000,

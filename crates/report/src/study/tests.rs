@@ -34,8 +34,8 @@ fn exchange((name, body_bytes): (&str, u64), elapsed_s: f64) -> Measured {
 }
 
 fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
-    let expected = Parts { bytes: 100, encode_s: 0.1, network_s: 0.8, decode_s: 0.1 };
-    let actual = Parts { bytes: 110, encode_s: 0.1, network_s: 1.6, decode_s: 0.1 };
+    let expected = Parts { bytes: 100, encode_s: 0.1, network_s: 0.8, decode_s: 0.1, wait_s: 0.0 };
+    let actual = Parts { bytes: 110, encode_s: 0.1, network_s: 1.6, decode_s: 0.1, wait_s: 0.0 };
     let split = Split { network_s: 0.7, size_s: 0.1, ..Split::default() };
     let decision = Decision {
         service: "http://b".into(),
