@@ -24,6 +24,7 @@ fn path() -> Path {
         segment_bytes: nothing,
         header_bytes: nothing,
         start_window: nothing,
+        threshold: nothing,
         most_window: nothing,
         timeout_s: nothing,
         backlog_bytes: nothing,

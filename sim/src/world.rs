@@ -301,6 +301,7 @@ impl World {
             retransmitted: number(random, 10),
             duplicates: number(random, 6),
             window_segments: number(random, 12),
+            threshold_segments: 0,
             segment_bytes: number(random, 14),
             backlog_bytes: random.magnitude(20),
             idle: Duration::from_micros(random.magnitude(24)),

@@ -66,6 +66,8 @@ pub struct Transport {
     pub duplicates: u32,
     /// Congestion window in segments (tcpi_snd_cwnd).
     pub window_segments: u32,
+    /// Window above which it grows slowly (tcpi_snd_ssthresh); 0 where the kernel does not tell.
+    pub threshold_segments: u32,
     /// Payload of a segment in bytes (tcpi_snd_mss).
     pub segment_bytes: u32,
     /// Bytes not yet acknowledged or not yet sent.
@@ -223,6 +225,7 @@ impl Estimate {
             segment_bytes: or(last.segment_bytes, 1448.0),
             header_bytes: 52.0,
             start_window: if last.window_segments > 0 { last.next_window() } else { NEW_WINDOW },
+            threshold: or(last.threshold_segments, f64::INFINITY),
             most_window: 1e6,
             timeout_s: (self.rtt_s().value + 0.2).max(0.2),
             backlog_bytes: last.backlog_bytes as f64,

@@ -137,6 +137,19 @@ impl Class {
         }
     }
 
+    /// Logarithms of the times of encoding and decoding over the prior's. Decoding is told of what
+    /// was sent alone: a codec that models alike both ways is expected to take as much less, or
+    /// more, for it as encoding did.
+    fn times(&self, Arm(arm): Arm, prior: &Prior, features: &[f64; 3]) -> Option<(f64, f64)> {
+        let (model, start) = (self.arms.get(arm)?, self.encoding.starts.get(arm)?);
+        let encode = self.encoding.predict(&model.encode, features).mean;
+        if !prior.is_symmetric() || model.decode.weight() > 0.0 || model.encode.weight() == 0.0 {
+            return Some((encode, self.decoding.predict(&model.decode, features).mean));
+        }
+        let expected: f64 = start.iter().zip(features).map(|(start, of)| start * of).sum();
+        Some((encode, model.decode.predict(features).mean + encode - expected))
+    }
+
     fn observe(&mut self, arm: usize, sizes: &Sizes, times: &[f64; 3], offs: &Offs) {
         let Some(model) = self.arms.get_mut(arm) else { return };
         self.sizes.observe((arm, &mut model.size), class_sizes, sizes, offs.size);
@@ -256,19 +269,19 @@ impl Models {
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
         let features = time_features(subject.bytes, share);
-        let seconds = |speed: &Speed, own: &Recursive<3>, shared: Option<&Shared<3>>| {
-            let off =
-                shared.map_or_else(|| own.predict(&features), |all| all.predict(own, &features));
-            speed.seconds(subject.bytes).max(LEAST_S) * off.mean.clamp(-6.0, 6.0).exp()
+        let (encode, decode) = match class {
+            Some(class) => class.times(arm, prior, &features)?,
+            None => (model.encode.predict(&features).mean, model.decode.predict(&features).mean),
         };
-        let (encoding, decoding) =
-            (class.map(|class| &class.encoding), class.map(|class| &class.decoding));
+        let seconds = |speed: &Speed, off: f64| {
+            speed.seconds(subject.bytes).max(LEAST_S) * off.clamp(-6.0, 6.0).exp()
+        };
         Some(Expected {
             bytes,
             deviation,
             unsure,
-            encode_s: seconds(&prior.encode, &model.encode, encoding),
-            decode_s: seconds(&prior.decode, &model.decode, decoding),
+            encode_s: seconds(&prior.encode, encode),
+            decode_s: seconds(&prior.decode, decode),
         })
     }
 

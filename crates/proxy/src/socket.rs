@@ -137,6 +137,7 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
         retransmitted: info.total_retrans,
         duplicates: info.dsack_dups,
         window_segments: info.snd_cwnd,
+        threshold_segments: info.snd_ssthresh,
         segment_bytes: info.snd_mss,
         backlog_bytes: unacknowledged + u64::from(info.notsent_bytes),
         idle: Duration::from_millis(u64::from(info.last_data_sent_ms)),

@@ -81,7 +81,6 @@ impl Relay {
         if choice.course.is_none() && may_turn && !exchange.outgoing.is_cut() {
             choice.course = Course::new(choice.arm, choice.options);
         }
-        let tries_end = choice.plain_bytes == 0;
         choice.encode += block.cpu;
         choice.plain_bytes += block.plain.len() as u64;
         choice.coded_bytes += block.coded.len() as u64;
@@ -97,9 +96,6 @@ impl Relay {
         let decoded_len = block.text.as_ref().map_or(block.plain.len(), Bytes::len);
         let coded = Some((block.coded.len(), block.cpu));
         exchange.outgoing.push_block(block.coded, decoded_len, true, block.end);
-        if tries_end {
-            self.trim_encoder(id);
-        }
         if is_first {
             self.chosen(now, id);
         }

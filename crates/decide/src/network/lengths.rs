@@ -43,8 +43,8 @@ impl Went {
     }
 
     fn likeness(&self, place: &Place) -> f64 {
-        let [length, burst] = self.place.apart(place);
-        (-0.5 * (length * length + burst * burst)).exp()
+        let apart = self.place.apart(place);
+        (-0.5 * apart.iter().map(|apart| apart * apart).sum::<f64>()).exp()
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -58,16 +58,20 @@ pub(super) struct Place {
     length: f64,
     /// Packets that leave at once.
     burst: f64,
+    /// Packets of it that leave before the window grows slowly.
+    steep: f64,
 }
 
 impl Place {
     pub(super) fn new(path: &Path, bytes: f64) -> Self {
         let length = (2.0 * ALIKE * bytes / path.segment_bytes).ln_1p() / ALIKE;
-        Self { length, burst: path.start_window.min(path.packets(bytes)) }
+        let packets = path.packets(bytes);
+        let steep = path.threshold.min(packets);
+        Self { length, burst: path.start_window.min(packets), steep }
     }
 
-    fn apart(&self, other: &Self) -> [f64; 2] {
-        [self.length - other.length, self.burst - other.burst]
+    fn apart(&self, other: &Self) -> [f64; 3] {
+        [self.length - other.length, self.burst - other.burst, self.steep - other.steep]
     }
 }
 
@@ -195,7 +199,7 @@ impl State for Lengths {
     fn write(&self, to: &mut Writer<'_>) {
         to.count(self.count);
         for Went { place, waiting, ratio } in self.went() {
-            let figures = [place.length, place.burst, *waiting, *ratio];
+            let figures = [place.length, place.burst, place.steep, *waiting, *ratio];
             figures.into_iter().for_each(|figure| to.f64(figure));
         }
     }
@@ -205,8 +209,9 @@ impl State for Lengths {
         for went in &mut self.went[..self.count] {
             let length = from.f64("a place among lengths", 0.0..=MOST_LENGTH)?;
             let burst = from.f64("packets at once", 0.0..=MOST_BURST)?;
+            let steep = from.f64("packets before the threshold", 0.0..=MOST_BURST)?;
             *went = Went {
-                place: Place { length, burst },
+                place: Place { length, burst, steep },
                 waiting: from.f64("a share of waiting", 0.0..=1.0)?,
                 ratio: from.f64("a ratio of times", 1.0 / MOST_RATIO..=MOST_RATIO)?,
             };

@@ -38,6 +38,8 @@ pub struct Path {
     pub header_bytes: f64,
     /// Packets that may leave at once now.
     pub start_window: f64,
+    /// Packets above which the window grows slowly.
+    pub threshold: f64,
     /// Most packets under way: the receiver's or the sender's buffer.
     pub most_window: f64,
     /// Shortest timeout of the transport, in seconds.
@@ -67,6 +69,7 @@ impl Path {
             segment_bytes: within(self.segment_bytes, 64.0, 65_536.0, 1448.0),
             header_bytes: within(self.header_bytes, 0.0, 256.0, 52.0),
             start_window: within(self.start_window, 1.0, 1e6, 10.0),
+            threshold: within(self.threshold, 1.0, 1e6, 1e6),
             most_window: within(self.most_window, 1.0, 1e6, 1e6),
             timeout_s: within(self.timeout_s, 0.01, 120.0, 0.2),
             backlog_bytes: within(self.backlog_bytes, 0.0, 1e12, 0.0),

@@ -10,6 +10,7 @@ fn path(rate_bps: f64, rtt_s: f64, loss: f64) -> Path {
         segment_bytes: 1448.0,
         header_bytes: 52.0,
         start_window: 10.0,
+        threshold: 1e6,
         most_window: 44.0,
         timeout_s: 0.2,
         backlog_bytes: 0.0,
@@ -116,6 +117,9 @@ fn what_a_length_takes_each_time_is_not_held_against_others() {
     // Fewer at once may find room.
     let few = Path { start_window: 4.0, ..path };
     assert!(corrected.seconds(&few, 20e3) < 1.4 * RateAware.seconds(&few, 20e3));
+    // So may a window that grows slowly before it overflows.
+    let slow = Path { threshold: 6.0, ..path };
+    assert!(corrected.seconds(&slow, 20e3) < 1.4 * RateAware.seconds(&slow, 20e3));
     // Another path has another queue.
     corrected.forget(path.peer);
     (0..6).for_each(|_| take(&mut corrected, 20e3, 1.0));

@@ -166,6 +166,7 @@ fn absurd_counters_leave_a_usable_path() {
         retransmitted: u32::MAX,
         duplicates: 1,
         window_segments: u32::MAX,
+        threshold_segments: u32::MAX,
         segment_bytes: u32::MAX,
         backlog_bytes: u64::MAX,
         idle: Duration::MAX,

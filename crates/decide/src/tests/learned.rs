@@ -21,6 +21,7 @@ fn path(rate_bps: f64, rtt_s: f64) -> Path {
         segment_bytes: 1448.0,
         header_bytes: 52.0,
         start_window: 10.0,
+        threshold: 1e6,
         most_window: 1e6,
         timeout_s: 0.2,
         backlog_bytes: 0.0,
@@ -91,6 +92,31 @@ fn what_does_not_compress_is_left_alone_once_that_was_seen() {
     }
     let decision = ask(&mut learned, &noise, &path(9_600.0, 0.2), Objective::Time, |_| true);
     assert_eq!(decision.chosen.arm, Arm::IDENTITY, "{decision:?}");
+}
+
+#[test]
+fn where_both_ways_do_the_same_looking_tells_of_decoding_too() {
+    let mut all = priors();
+    all[2].decode = speed(2.2e6);
+    let mut learned = Learned::new(Models::new(all));
+    let subject = xml(2e6);
+    let decoding = |learned: &Learned, arm: usize| {
+        learned.models().expect(&subject, Arm(arm)).unwrap().decode_s
+    };
+    let before = [decoding(&learned, 1), decoding(&learned, 2)];
+    for _ in 0..4 {
+        let seen = Seen { bytes: 20e3, encode_s: Some(0.1), decode_s: None };
+        learn(&mut learned, &subject, Arm(2), seen);
+    }
+    let looked_at = decoding(&learned, 2);
+    assert!(looked_at < 0.15 * before[1], "{looked_at} of {before:?}");
+    assert!(decoding(&learned, 1) > 0.5 * before[0], "its decoder is another matter");
+    // Whoever decoded knows better.
+    for _ in 0..4 {
+        let seen = Seen { bytes: 20e3, encode_s: Some(0.1), decode_s: Some(0.5) };
+        learn(&mut learned, &subject, Arm(2), seen);
+    }
+    assert!((decoding(&learned, 2) / 0.5 - 1.0).abs() < 0.2, "{}", decoding(&learned, 2));
 }
 
 #[test]

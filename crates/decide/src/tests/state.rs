@@ -38,6 +38,7 @@ fn path() -> Path {
         segment_bytes: 1448.0,
         header_bytes: 52.0,
         start_window: 10.0,
+        threshold: 1e6,
         most_window: 1e6,
         timeout_s: 0.2,
         backlog_bytes: 0.0,

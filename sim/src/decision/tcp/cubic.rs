@@ -14,7 +14,7 @@ const HYSTART_SAMPLES: u32 = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Cubic {
     pub(super) window: f64,
-    threshold: f64,
+    pub(super) threshold: f64,
     /// Window at the last loss.
     most: f64,
     /// When growth along the cubic began.
