@@ -57,6 +57,8 @@ pub struct Regret {
     pub fixed_low: f64,
     /// Against the arm that leaves bytes alone.
     pub identity: f64,
+    /// Mean seconds of a message in that arm.
+    pub identity_s: f64,
     /// The oracle's arm, and the one that the policy took most.
     pub best_arm: usize,
     /// See `best_arm`.
@@ -93,18 +95,17 @@ fn ratio_of_means(pairs: &[(f64, f64)]) -> (f64, f64) {
 }
 
 impl FixedRuns {
-    /// Runs every arm that may be the best for one of the processors. Without loss one seed tells
-    /// all: codecs scatter around their means, and those are known.
+    /// Runs every arm that may be the best for one of the processors.
     #[must_use]
     pub fn new(setting: Setting<'_>, link: &LinkConfig, extent: Extent, slower: &[f64]) -> Self {
-        let certain = super::certain(link);
         let arms = setting.class.arms.len();
         let messages = &setting.class.messages;
         let coded = |arm: usize| mean(messages.iter().map(|message| message.coded[arm].bytes));
         let least = (0..arms).map(coded).fold(f64::INFINITY, f64::min);
-        let more = (MANY_BYTES / least.max(1.0)).clamp(1.0, MOST_TIMES);
+        let most = if link.ab.loss + link.ba.loss > 0.0 { MOST_TIMES } else { 1.0 };
+        let more = (MANY_BYTES / least.max(1.0)).clamp(1.0, most);
         let extent = Extent { seeds: extent.seeds * super::whole(more), ..extent };
-        let seeds = if certain { 1 } else { 2 * extent.seeds };
+        let seeds = 2 * extent.seeds;
         let run = |arm: usize, seed: u64| {
             let mut run = Run::new(setting, Chooser::Fixed(arm), link, seed);
             let all = (0..extent.messages).map(|place| run.send(place).network_s);
@@ -200,8 +201,7 @@ pub fn judge(
     chooser: Chooser,
 ) -> Regret {
     let Extent { messages, warm_up, .. } = fixed.extent;
-    let certain = fixed.network_s.iter().all(|runs| runs.len() == 1);
-    let seeds = if certain { FEW_SEEDS } else { fixed.extent.seeds };
+    let seeds = fixed.extent.seeds;
     let (first, second) = (fixed.means(setting, false), fixed.means(setting, true));
     let sum = |(_, means): &(usize, Vec<f64>)| means.iter().sum::<f64>();
     let best = (0..first.len()).min_by(|&a, &b| sum(&first[a]).total_cmp(&sum(&first[b])));
@@ -253,6 +253,7 @@ pub fn judge(
         fixed: fixed_mean,
         fixed_low,
         identity,
+        identity_s: fixed.total(setting, 0),
         best_arm: *best_arm,
         usual_arm: usual.unwrap_or(0),
         oracle_s: mean(oracle.iter().copied()),
@@ -281,8 +282,7 @@ pub fn drift(
     chooser: Chooser,
 ) -> Changes {
     let messages = each * links.len();
-    let certain = links.iter().all(|link| super::certain(link));
-    let seeds = if certain { seeds } else { DRIFT_TIMES * seeds };
+    let seeds = DRIFT_TIMES * seeds;
     let run = |chooser: Chooser, seed: u64| -> Vec<f64> {
         let mut run = Run::new(*setting, chooser, links[0], seed);
         let mut send = |place: usize| {

@@ -17,13 +17,6 @@ pub use run::{Chooser, Outcome, Run, Setting, choosing};
 pub use tcp::{Connection, Transfer};
 pub use workload::{Coded, Message, Workload};
 
-/// Whether packets take the same way each time: none is lost by chance, and the queue holds what a
-/// window lets out at once.
-fn certain(link: &link::LinkConfig) -> bool {
-    const ROOM_BYTES: u64 = 64 * 1024;
-    link.ab.loss == 0.0 && link.ba.loss == 0.0 && link.ba.queue_bytes >= ROOM_BYTES
-}
-
 /// A count that was computed.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts are small")]

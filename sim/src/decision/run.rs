@@ -18,8 +18,8 @@ use crate::Random;
 
 /// Scatter of codec times, as a share, as measured on a quiet machine.
 const TIME_SCATTER: f64 = 0.05;
-/// Seconds between messages, and how much more or less where chance has a say: a queue that
-/// overflows makes runs hang on where they began.
+/// Seconds between messages, and how much more or less: what a transport remembers makes runs hang
+/// on where they began.
 const PAUSE_S: f64 = 1.0;
 const PAUSE_SCATTER_S: f64 = 0.5;
 /// Most encodings of one message before it leaves.
@@ -85,7 +85,6 @@ pub struct Run<'a> {
     estimate: Estimate,
     jumps: u32,
     random: Random,
-    certain: bool,
     pause_s: f64,
     pause_scatter_s: f64,
 }
@@ -109,7 +108,6 @@ impl<'a> Run<'a> {
             estimate: Estimate::new(1e6, Duration::from_millis(100), None),
             jumps: 0,
             random: Random::new(seed),
-            certain: super::certain(link),
             pause_s: PAUSE_S,
             pause_scatter_s: PAUSE_SCATTER_S,
         };
@@ -176,7 +174,7 @@ impl<'a> Run<'a> {
         self.policy.observe(&took);
         self.policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
         self.learn_beside(&decision, &subject, message);
-        let off = if self.certain { 0.0 } else { self.random.below(2001) as f64 / 1000.0 - 1.0 };
+        let off = self.random.below(2001) as f64 / 1000.0 - 1.0;
         self.connection.idle(self.pause_s + self.pause_scatter_s * off);
         Outcome { message: at, arm: arm.0, codec_s, network_s, expected_s }
     }

@@ -16,17 +16,17 @@ use crate::measure::ARMS;
 
 /// Most mean relative regret over the cells, and in each.
 const MEAN_REGRET: f64 = 0.03;
-const CELL_REGRET: f64 = 0.10;
+pub(crate) const CELL_REGRET: f64 = 0.10;
 /// Most that ours is behind the best fixed policy, by the lower limit of the mean.
 const BEHIND_FIXED: f64 = 0.05;
 /// Most that huge answers are behind identity.
 const BEHIND_IDENTITY: f64 = 0.02;
 /// Most regret once ours is back after a change of the link.
-const BACK_REGRET: f64 = 0.10;
+pub(crate) const BACK_REGRET: f64 = 0.10;
 /// Most time of a decision.
 const DECISION_US: f64 = 20.0;
 /// Worst cells shown.
-const WORST: usize = 12;
+const WORST: usize = 16;
 
 /// A bound, what was found, and the most that it may be.
 struct Bound {
@@ -82,7 +82,7 @@ fn per_cent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn bounds(findings: &Findings) -> Vec<Bound> {
+fn bounds<'a>(findings: &'a Findings) -> Vec<Bound> {
     let share = |what: &str, found: f64, most: f64| Bound {
         what: what.to_owned(),
         found: if found.is_finite() { found } else { 0.0 },
@@ -98,7 +98,13 @@ fn bounds(findings: &Findings) -> Vec<Bound> {
         Bound { each: Some([values.len(), above, surely]), ..share(what, found, most) }
     };
     let mut bounds = Vec::new();
-    for (what, cells) in [("grid", &findings.grid), ("links by chance", &findings.random)] {
+    let all = |cells: &'a [Cell]| cells.iter().collect::<Vec<_>>();
+    let here = findings.grid.iter().filter(|cell| cell.is_judged_here()).collect();
+    for (what, cells) in [
+        ("grid, what the laboratory cannot judge", here),
+        ("grid, all", all(&findings.grid)),
+        ("links by chance", all(&findings.random)),
+    ] {
         if cells.is_empty() {
             continue;
         }
@@ -164,12 +170,14 @@ fn markdown_of(findings: &Findings, bounds: &[Bound]) -> Result<String> {
     writeln!(text, "{}", by(&findings.grid, |cell| format!("{:>2}", cell.slower)))?;
     writeln!(text, "## By class\n")?;
     writeln!(text, "{}", by(&findings.grid, |cell| cell.class.clone()))?;
-    writeln!(text, "## Worst cells of ours\n")?;
-    writeln!(text, "{}", worst(&findings.grid))?;
+    writeln!(text, "## Worst cells of ours\n\nWith a star: what the laboratory cannot judge.\n")?;
+    writeln!(text, "{}", worst(&findings.grid, |ours| ours.relative))?;
+    writeln!(text, "Behind the best fixed encoding, by the lower limit:\n")?;
+    writeln!(text, "{}", worst(&findings.grid, |ours| ours.fixed_low))?;
     if !findings.random.is_empty() {
         writeln!(text, "## Links by chance\n")?;
         writeln!(text, "{}", by(&findings.random, |_| "all".to_owned()))?;
-        writeln!(text, "{}", worst(&findings.random))?;
+        writeln!(text, "{}", worst(&findings.random, |ours| ours.relative))?;
     }
     if !findings.drift.is_empty() {
         writeln!(text, "## Links that change\n")?;
@@ -224,9 +232,9 @@ fn by(cells: &[Cell], key: impl Fn(&Cell) -> String) -> String {
     table.render()
 }
 
-fn worst(cells: &[Cell]) -> String {
+fn worst(cells: &[Cell], by: fn(&Regret) -> f64) -> String {
     let mut cells: Vec<&Cell> = cells.iter().collect();
-    cells.sort_by(|a, b| b.ours.relative.total_cmp(&a.ours.relative));
+    cells.sort_by(|a, b| by(&b.ours).total_cmp(&by(&a.ours)));
     let heads = [
         "class",
         "bytes",
@@ -246,7 +254,7 @@ fn worst(cells: &[Cell]) -> String {
         table.row([
             cell.class.clone(),
             format!("{:.0}", cell.bytes),
-            cell.network.clone(),
+            format!("{}{}", cell.network, if cell.is_judged_here() { " *" } else { "" }),
             format!("{:.1}", cell.slower),
             per_cent(cell.ours.relative),
             per_cent(cell.nam.relative),
@@ -285,6 +293,7 @@ fn json_of(findings: &Findings, bounds: &[Bound]) -> Value {
             "against_identity": regret.identity,
             "oracle": ARMS[regret.best_arm],
             "usual": ARMS[regret.usual_arm],
+            "identity_s": regret.identity_s,
             "oracle_s": regret.oracle_s,
             "log_error": regret.error,
         })
