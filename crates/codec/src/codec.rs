@@ -144,6 +144,11 @@ pub trait Codec: Sync {
 pub trait Encoder: Send {
     /// Appends the coded form of `block`, whole; `last` closes the coding.
     fn encode(&mut self, block: &[u8], last: bool, out: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// Begins anew, as if it were fresh, in the memory that it has; `false`: it cannot.
+    fn renew(&mut self) -> bool {
+        false
+    }
 }
 
 /// The counterpart of [`Encoder`].
@@ -157,6 +162,11 @@ pub trait Decoder: Send {
         last: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Error>;
+
+    /// As [`Encoder::renew`].
+    fn renew(&mut self) -> bool {
+        false
+    }
 }
 
 /// How far one call of a [`StreamDecoder`] came.

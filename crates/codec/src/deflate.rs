@@ -86,6 +86,12 @@ impl Encoder for DeflateEncoder {
             }
         }
     }
+
+    fn renew(&mut self) -> bool {
+        self.context.reset();
+        self.closed = false;
+        true
+    }
 }
 
 struct DeflateDecoder(Decompress);
@@ -132,6 +138,11 @@ impl Decoder for DeflateDecoder {
         }
         out.extend_from_slice(&buffer[..made]);
         Ok(())
+    }
+
+    fn renew(&mut self) -> bool {
+        self.0.reset(false);
+        true
     }
 }
 

@@ -135,6 +135,32 @@ fn truncated_trailing_and_misplaced_ends_are_refused() {
 }
 
 #[test]
+fn what_was_renewed_is_as_fresh() {
+    let (long, short) = (text(100_000), text(3_000));
+    let mut renewed = 0;
+    for options in all() {
+        let (mut encoder, mut decoder) = (options.encoder().unwrap(), options.decoder().unwrap());
+        let mut expected = Vec::new();
+        options.encoder().unwrap().encode(&short, true, &mut expected).unwrap();
+        for last in [false, true] {
+            // Whatever went through them, and however that ended.
+            encoder.encode(&long, last, &mut Vec::new()).unwrap();
+            let _ = decoder.decode(&expected[..expected.len() / 2], 9, last, &mut Vec::new());
+            if !(encoder.renew() && decoder.renew()) {
+                break;
+            }
+            let (mut coded, mut back) = (Vec::new(), Vec::new());
+            encoder.encode(&short, true, &mut coded).unwrap();
+            decoder.decode(&coded, short.len(), true, &mut back).unwrap();
+            assert!(coded == expected && back == short, "{options:?}");
+            assert!(encoder.renew() && decoder.renew());
+            renewed += 1;
+        }
+    }
+    assert!(renewed > 3, "{renewed}");
+}
+
+#[test]
 fn behind_the_last_block_nothing_is_encoded() {
     for options in all().into_iter().filter(|options| options.codec != 0) {
         let mut encoder = options.encoder().unwrap();

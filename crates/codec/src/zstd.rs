@@ -136,6 +136,11 @@ impl Encoder for ZstdEncoder {
             }
         }
     }
+
+    fn renew(&mut self) -> bool {
+        self.closed = false;
+        self.context.reset(ResetDirective::SessionOnly).is_ok()
+    }
 }
 
 pub(crate) struct ZstdDecoder {
@@ -198,5 +203,10 @@ impl Decoder for ZstdDecoder {
         }
         out.extend_from_slice(&buffer);
         Ok(())
+    }
+
+    fn renew(&mut self) -> bool {
+        self.closed = false;
+        self.context.reset(ResetDirective::SessionOnly).is_ok()
     }
 }

@@ -4,9 +4,11 @@
 //! block each, so that a short message never waits for the whole of a long one. How much can wait
 //! is the relay's to bound: at most two blocks per exchange and direction are out at once. Blocks
 //! that only teach, and dictionaries that are made, have a thread of their own, to which the system
-//! gives what others leave.
+//! gives what others leave. Contexts whose coding has ended are kept for the next exchange, within
+//! [`SPARE_BYTES`]: the memory of a fresh one is the system's, and costs more than a short message.
 
 mod processor;
+mod spares;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,13 +19,9 @@ use relay::{ExchangeId, Input, Work, WorkDirection};
 
 use crate::actor::{Handle, Message};
 pub(crate) use processor::Processor;
+use spares::{Coder, Context, Spares};
 
 type Key = (ExchangeId, WorkDirection);
-
-enum Context {
-    Encoder(Box<dyn codec::Encoder>),
-    Decoder(Box<dyn codec::Decoder>),
-}
 
 /// One exchange and direction.
 #[derive(Default)]
@@ -43,6 +41,7 @@ struct State {
     ready: VecDeque<Key>,
     /// The same of blocks that only teach.
     ready_shadows: VecDeque<Key>,
+    spares: Spares,
     stopping: bool,
 }
 
@@ -159,14 +158,17 @@ fn work(shared: &Shared, duty: Duty, processor: Processor, handle: &Handle) {
     while let Some((work, mut context)) = take(shared, duty) {
         let before = thread_time();
         let result = run(&work, &mut context, &mut buffer);
+        let ended = work.last && result.is_ok();
         let time = thread_time().saturating_sub(before);
         processor.wait(time);
         let cpu = processor.time(time);
         let Work { exchange, direction, block, .. } = work;
         let done = Input::Done { exchange, direction, block, result, cpu };
         handle.send_blocking(Message::Input(done));
+        // Nobody waits for it any more, nor for what it takes to be of use to others.
+        let spare = context.take_if(|_| ended).and_then(Context::renewed);
         // Only now may another thread take the next block, whose result must come behind this one.
-        put_back(shared, (exchange, direction), context);
+        put_back(shared, (exchange, direction), context, spare);
     }
 }
 
@@ -181,14 +183,18 @@ fn take(shared: &Shared, duty: Duty) -> Option<(Work, Option<Context>)> {
             let Some(lane) = state.lanes.get_mut(&key) else { continue };
             let Some(work) = lane.blocks.pop_front() else { continue };
             lane.busy = true;
-            return Some((work, lane.context.take()));
+            // The one before goes first, so that there are never two.
+            let context = lane.context.take().filter(|_| !work.first);
+            let context = context.or_else(|| state.spares.take(&work));
+            return Some((work, context));
         }
         state = shared.changed(duty).wait(state).unwrap_or_else(PoisonError::into_inner);
     }
 }
 
-fn put_back(shared: &Shared, key: Key, context: Option<Context>) {
+fn put_back(shared: &Shared, key: Key, context: Option<Context>, spare: Option<Context>) {
     let mut state = shared.lock();
+    state.spares.keep(spare);
     let Some(lane) = state.lanes.get_mut(&key) else { return };
     lane.busy = false;
     let kept = matches!(key.1, WorkDirection::Encode | WorkDirection::Decode);
@@ -209,30 +215,22 @@ fn run(
     buffer: &mut Vec<u8>,
 ) -> Result<Bytes, codec::Error> {
     buffer.clear();
-    if work.first {
-        // The one before goes first, so that there are never two.
-        *context = None;
-    }
-    match context.as_mut() {
-        Some(Context::Encoder(encoder)) => encoder.encode(&work.bytes, work.last, buffer)?,
-        Some(Context::Decoder(decoder)) => {
-            decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
-        }
-        None => match work.direction {
+    if context.is_none() {
+        *context = match work.direction {
             WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
                 return work.alone();
             }
-            WorkDirection::Encode | WorkDirection::Shadow => {
-                let mut encoder = work.encoder()?;
-                encoder.encode(&work.bytes, work.last, buffer)?;
-                *context = Some(Context::Encoder(encoder));
+            WorkDirection::Encode | WorkDirection::Shadow | WorkDirection::Decode => {
+                Some(Context::of(work)?)
             }
-            WorkDirection::Decode => {
-                let mut decoder = work.decoder()?;
-                decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
-                *context = Some(Context::Decoder(decoder));
-            }
-        },
+        };
+    }
+    match context.as_mut().map(|context| &mut context.coder) {
+        Some(Coder::Encoder(encoder)) => encoder.encode(&work.bytes, work.last, buffer)?,
+        Some(Coder::Decoder(decoder)) => {
+            decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
+        }
+        None => {}
     }
     Ok(Bytes::copy_from_slice(buffer))
 }

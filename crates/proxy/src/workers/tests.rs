@@ -70,11 +70,31 @@ fn what_comes_behind_a_release_waits_for_what_is_under_way_and_begins_anew() {
     workers.release(id(1));
     workers.push(work(1, 0, "deflate", b"a turn later", false));
     assert!(workers.shared.lock().ready.is_empty());
-    let context = Context::Encoder(first.encoder().unwrap());
-    put_back(&workers.shared, (id(1), WorkDirection::Encode), Some(context));
+    let context = Context::of(&first).ok();
+    put_back(&workers.shared, (id(1), WorkDirection::Encode), context, None);
     let (next, context) = take(&workers.shared, Duty::Bodies).unwrap();
     assert_eq!(&next.bytes[..], b"a turn later");
     assert!(context.is_none());
+}
+
+#[test]
+fn exchanges_have_the_same_context_one_after_another_and_nothing_of_each_other() {
+    let (handle, mut inbox) = actor::channel();
+    let workers = Workers::start(1, &handle);
+    for name in ["zstd", "deflate"] {
+        let fresh = |bytes: &[u8]| {
+            let mut out = Vec::new();
+            codec::Options::of(name).unwrap().encoder().unwrap().encode(bytes, true, &mut out)?;
+            Ok::<_, codec::Error>(out)
+        };
+        for exchange in 1..20 {
+            let text = format!("message {exchange} of the same kind, and of much the same bytes");
+            workers.push(work(exchange, 0, name, text.as_bytes(), true));
+            let results = done(&mut inbox, 1);
+            assert_eq!(results[&exchange][0].1, fresh(text.as_bytes()).unwrap());
+            workers.release(id(exchange));
+        }
+    }
 }
 
 #[test]
