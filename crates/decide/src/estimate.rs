@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::network::Path;
+use crate::network::{Path, RateAware};
 
 /// Round trips remembered; the least of them is the path's own.
 const ROUND_TRIPS: usize = 8;
@@ -112,6 +112,8 @@ pub struct Estimate {
     lost: f64,
     arrived: f64,
     last: Option<Transport>,
+    /// Packets sent and lost since a message's time was taken.
+    since_message: (f64, f64),
     /// What left since the mean round trip moved.
     unheard: Sent,
     /// Bytes that may have waited for one another when it moved.
@@ -166,6 +168,7 @@ impl Estimate {
             lost: LOSS_PRIOR.0,
             arrived: LOSS_PRIOR.1,
             last: None,
+            since_message: (0.0, 0.0),
             unheard: Sent::default(),
             own_bytes: 0.0,
             cap_bps,
@@ -291,6 +294,11 @@ impl Estimate {
     pub fn took(&mut self, bytes: f64, seconds: f64, unbroken: bool) {
         let path = self.path();
         let wire = bytes + (bytes / path.segment_bytes).ceil().max(1.0) * path.header_bytes;
+        let (sent, lost) = std::mem::take(&mut self.since_message);
+        if lost > 0.0 && lost >= self.loss().value * sent && seconds > 0.0 {
+            let packets = wire / (path.segment_bytes + path.header_bytes);
+            self.not_held_back(packets / seconds * path.rtt_s);
+        }
         let delay = path.rtt_s / 2.0;
         let least = (PLAIN_SHARE * delay).max(CLOCK_S);
         if !unbroken || !seconds.is_finite() || seconds <= 0.0 {
@@ -311,6 +319,7 @@ impl Estimate {
     /// A new connection on the same path: its counters begin again.
     pub fn reconnected(&mut self) {
         (self.last, self.unheard, self.own_bytes) = (None, Sent::default(), 0.0);
+        self.since_message = (0.0, 0.0);
     }
 
     /// Takes what the peer tells of a message.
@@ -356,8 +365,23 @@ impl Estimate {
         let counted = (self.lost - LOSS_PRIOR.0) * kept;
         // That it was needless shows a round trip later: what was counted as lost was not.
         let lost = (again.min(sent) - needless).max(-counted);
+        let (all_sent, all_lost) = self.since_message;
+        self.since_message = (all_sent + sent, all_lost + lost.max(0.0));
         self.lost = LOSS_PRIOR.0 + counted + lost;
         self.arrived = LOSS_PRIOR.1 + (self.arrived - LOSS_PRIOR.1) * kept + sent - lost;
+    }
+
+    /// A message that lost no less than is usual kept so many packets under way: a queue that
+    /// overflows loses many at once, and holds a transfer back once for all of them, which models
+    /// of losses by chance do not know.
+    fn not_held_back(&mut self, window: f64) {
+        let Figure { value: loss, .. } = self.loss();
+        let most = RateAware::most_loss(window.max(1.0), self.rtt_s().value);
+        if loss > most {
+            let all = self.lost + self.arrived;
+            self.lost = (most * all).max(LOSS_PRIOR.0).min(self.lost);
+            self.arrived = all - self.lost;
+        }
     }
 
     /// What the link can.

@@ -6,6 +6,9 @@ use super::{NetworkModel, Path, Pftk};
 const MUCH_LOSS: f64 = 0.02;
 /// PFTK is of Reno; what runs today (SACK, tail loss probes) does somewhat better.
 const BETTER_THAN_RENO: f64 = 1.3;
+/// What the mean windows of Reno and of CUBIC are to their powers of the loss.
+const RENO: f64 = 1.5;
+const CUBIC: f64 = 1.054;
 /// Slow start cannot take more rounds than this before any link is full.
 const MOST_ROUNDS: u32 = 24;
 
@@ -23,8 +26,8 @@ impl RateAware {
         rate = rate.min(path.most_window / path.rtt_s * packet_bits);
         if path.loss > 0.0 {
             // Mean window of CUBIC (RFC 9438 §5.1), never below that of Reno.
-            let reno = (1.5 / path.loss).sqrt();
-            let cubic = 1.054 * (path.rtt_s / path.loss).powf(0.75);
+            let reno = (RENO / path.loss).sqrt();
+            let cubic = CUBIC * (path.rtt_s / path.loss).powf(0.75);
             rate = rate.min(reno.max(cubic) / path.rtt_s * packet_bits);
         }
         if path.loss > MUCH_LOSS {
@@ -32,9 +35,14 @@ impl RateAware {
         }
         rate.max(1.0)
     }
-}
 
-impl RateAware {
+    /// The most loss that leaves a mean window of so many packets.
+    pub(crate) fn most_loss(window: f64, rtt_s: f64) -> f64 {
+        let reno = RENO / (window * window);
+        let cubic = rtt_s * (CUBIC / window).powf(4.0 / 3.0);
+        reno.max(cubic)
+    }
+
     /// Seconds that come from waiting (round trips of slow start, the delay, what the loss of the
     /// last packets costs, what is queued already), and seconds of sending at the rate.
     #[must_use]

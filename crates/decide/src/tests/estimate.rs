@@ -102,6 +102,29 @@ fn loss_is_found_and_duplicates_are_none() {
     assert!((estimate.loss().value - 0.04).abs() < 0.005);
 }
 
+/// A queue that overflowed once took 330 packets of 20,000, and the message was as fast as before.
+#[test]
+fn losses_that_held_nothing_back_are_none_by_chance() {
+    let lost = |seconds: f64| {
+        let mut estimate = fresh();
+        estimate.transport(counters(90, 0, 0));
+        estimate.transport(counters(90, 20_000, 330));
+        assert!((estimate.loss().value - 0.0165).abs() < 0.002, "{:?}", estimate.loss());
+        estimate.took(28.5e6, seconds, false);
+        estimate.loss().value
+    };
+    assert!(lost(2.7) < 1e-4, "{}", lost(2.7));
+    assert!((lost(300.0) - 0.0165).abs() < 0.002, "{}", lost(300.0));
+    // One that lost less than is usual had luck.
+    let mut estimate = fresh();
+    estimate.transport(counters(90, 2_000, 200));
+    estimate.transport(counters(90, 4_000, 400));
+    estimate.took(2.9e6, 300.0, false);
+    estimate.transport(counters(90, 4_050, 401));
+    estimate.took(60e3, 0.1, false);
+    assert!(estimate.loss().value > 0.08, "{:?}", estimate.loss());
+}
+
 /// The peer tells of a duplicate a round trip after it was sent, when the counters may have been
 /// read in between and nothing else is under way.
 #[test]
