@@ -185,6 +185,7 @@ impl<'a> Life<'a> {
             retransmitted: number(),
             duplicates: number(),
             window_segments: number(),
+            threshold_segments: number(),
             segment_bytes: number() << 4,
             backlog_bytes: u64::from(number()) << 8,
             idle: Duration::from_micros(u64::from(number()) << 12),
