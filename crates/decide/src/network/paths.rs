@@ -12,7 +12,7 @@ const MOST_PEERS: usize = 256;
 /// learned of others.
 const FEW: f64 = 4.0;
 
-/// A [`Corrected`] for each [`Path::peer`].
+/// A correction of the model for each [`Path::peer`].
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
     peers: BTreeMap<u64, Peer>,
