@@ -8,9 +8,10 @@ use crate::state::{Error, Reader, State, Writer};
 
 /// Peers remembered: some times as many as are connected to a gateway at once.
 const MOST_PEERS: usize = 256;
-/// A peer that has taught fewer messages goes first: whoever comes once must not drive out what was
-/// learned of others.
+/// Peers that have taught fewer messages have so many places among themselves: whoever comes once
+/// must not drive out what was learned of others, nor those others keep out whoever is new.
 const FEW: f64 = 4.0;
+const NEW_PEERS: usize = 32;
 
 /// A correction of the model for each [`Path::peer`].
 #[derive(Clone, Debug, Default)]
@@ -39,7 +40,9 @@ impl Paths {
     pub fn observe(&mut self, path: &Path, bytes: f64, seconds: f64) {
         self.clock += 1;
         if self.peers.len() >= MOST_PEERS && !self.peers.contains_key(&path.peer) {
-            let value = |peer: &Peer| (peer.network.weight() >= FEW, peer.used);
+            let is_new = |peer: &Peer| peer.network.weight() < FEW;
+            let new_goes = self.peers.values().filter(|peer| is_new(peer)).count() >= NEW_PEERS;
+            let value = |peer: &Peer| (is_new(peer) != new_goes, peer.used);
             let least = self.peers.iter().min_by_key(|(_, peer)| value(peer));
             if let Some(least) = least.map(|(&least, _)| least) {
                 self.peers.remove(&least);

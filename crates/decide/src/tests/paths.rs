@@ -68,6 +68,19 @@ fn each_path_is_learned_and_forgotten_alone() {
     assert_eq!(ratio(&mut policy, &fast), before);
 }
 
+/// 256 peers that taught much and are gone, and two that come by turns.
+#[test]
+fn who_is_gone_makes_room_for_who_is_there() {
+    let mut policy = fresh();
+    (0..256).for_each(|peer| took(&mut policy, &to(peer), 2.0, 8));
+    for _ in 0..10 {
+        took(&mut policy, &to(1000), 2.5, 1);
+        took(&mut policy, &to(1001), 0.6, 1);
+    }
+    let (one, other) = (ratio(&mut policy, &to(1000)), ratio(&mut policy, &to(1001)));
+    assert!(is(one, 2.5) && is(other, 0.6), "{one} {other}");
+}
+
 #[test]
 fn each_path_is_known_after_a_restart() {
     let mut policy = fresh();
@@ -90,7 +103,7 @@ fn each_path_is_known_after_a_restart() {
 #[test]
 fn peers_that_come_once_drive_nobody_out_and_memory_has_a_bound() {
     let mut policy = fresh();
-    for peer in 0..250 {
+    for peer in 0..224 {
         took(&mut policy, &to(peer), 2.0, 5);
     }
     let saved = |policy: &Learned| {
@@ -104,7 +117,7 @@ fn peers_that_come_once_drive_nobody_out_and_memory_has_a_bound() {
         took(&mut policy, &to(peer), 4.0, 1);
     }
     assert_eq!(saved(&policy), 256);
-    assert!((0..250).all(|peer| is(ratio(&mut policy, &to(peer)), 2.0)));
+    assert!((0..224).all(|peer| is(ratio(&mut policy, &to(peer)), 2.0)));
     // Of those who come to stay, the longest unused goes.
     for peer in 500..510 {
         took(&mut policy, &to(0), 2.0, 1);

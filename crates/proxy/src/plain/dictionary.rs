@@ -204,11 +204,7 @@ impl Dictionaries {
             return false;
         }
         state.passed += 1;
-        let is_due = state.unused < MAX_UNTAKEN || state.passed >= SELDOM;
-        if is_due {
-            state.passed = 0;
-        }
-        is_due
+        state.unused < MAX_UNTAKEN || state.passed >= SELDOM
     }
 
     /// Holds an answer's content; gives the value of the field that offers it. None where there is
@@ -220,7 +216,7 @@ impl Dictionaries {
         let offer = HeaderValue::try_from(encode_offer(&pattern, &name(kept.id()))?).ok()?;
         let mut state = self.lock();
         state.hold(known.context, pattern, kept);
-        state.unused += 1;
+        (state.unused, state.passed) = (state.unused + 1, 0);
         Some(offer)
     }
 }

@@ -62,9 +62,9 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    /// Keeps one that was renewed, within the bounds.
+    /// Keeps one that was renewed, within the bounds; what alone is beyond them drives none out.
     pub(super) fn keep(&mut self, spare: Option<Context>) {
-        let Some(spare) = spare else { return };
+        let Some(spare) = spare.filter(|spare| spare.bytes() <= SPARE_BYTES) else { return };
         self.bytes += spare.bytes();
         self.all.push_back(spare);
         while self.all.len() > MOST_SPARES || self.bytes > SPARE_BYTES {
@@ -137,6 +137,10 @@ mod tests {
                 assert_eq!(spares.bytes, bytes);
             }
         }
+        assert_eq!(spares.all.len(), MOST_SPARES);
+        let large = work("zstd:19", WorkDirection::Encode);
+        assert!(Context::of(&large).unwrap().bytes() > SPARE_BYTES);
+        keep(&mut spares, &large);
         assert_eq!(spares.all.len(), MOST_SPARES);
     }
 }
