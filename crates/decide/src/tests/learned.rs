@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::path;
 use crate::Arm;
 use crate::arm::{Prior, Speed};
 use crate::estimate::Estimate;
@@ -10,23 +11,6 @@ use crate::nam::Nam;
 use crate::network::{NetworkModel, Path, Pftk, RateAware};
 use crate::outcome::{Parts, Split};
 use crate::policy::{Decision, Going, Objective, Observation, Policy, Request};
-
-fn path(rate_bps: f64, rtt_s: f64) -> Path {
-    Path {
-        peer: 0,
-        rate_bps,
-        measured: true,
-        rtt_s,
-        loss: 0.0,
-        segment_bytes: 1448.0,
-        header_bytes: 52.0,
-        start_window: 10.0,
-        threshold: 1e6,
-        most_window: 1e6,
-        timeout_s: 0.2,
-        backlog_bytes: 0.0,
-    }
-}
 
 fn speed(bytes_per_s: f64) -> Speed {
     Speed { fixed_s: 2e-5, per_byte_s: 1.0 / bytes_per_s }

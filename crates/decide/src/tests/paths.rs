@@ -14,20 +14,7 @@ fn fresh() -> Learned {
 }
 
 fn to(peer: u64) -> Path {
-    Path {
-        peer,
-        rate_bps: 2e6,
-        measured: true,
-        rtt_s: 0.1,
-        loss: 0.0,
-        segment_bytes: 1448.0,
-        header_bytes: 52.0,
-        start_window: 10.0,
-        threshold: 1e6,
-        most_window: 1e6,
-        timeout_s: 0.2,
-        backlog_bytes: 0.0,
-    }
+    Path { peer, ..super::path(2e6, 0.1) }
 }
 
 /// Messages over a path took so many times what the model says.
