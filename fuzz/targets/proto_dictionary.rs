@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proto::dictionary::{MAX_ID_CHARS, decode_available, decode_id, encode_offer};
+use proto::dictionary::{MAX_ID_CHARS, decode_available, decode_id, decode_offer, encode_offer};
 
 fuzz_target!(|data: &[u8]| {
-    let _ = decode_available(data);
+    let _ = (decode_available(data), decode_offer(data));
     if let Ok(id) = decode_id(data) {
         assert!(id.len() <= MAX_ID_CHARS && id.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
         if let Some(offer) = encode_offer("/a/*", &id) {
@@ -15,6 +15,6 @@ fuzz_target!(|data: &[u8]| {
     }
     let text = String::from_utf8_lossy(data);
     if let Some(offer) = encode_offer(&text, "a") {
-        assert!(offer.contains(&*text) && offer.is_ascii());
+        assert_eq!(decode_offer(offer.as_bytes()).as_deref(), Ok(&*text));
     }
 });

@@ -1,8 +1,8 @@
 //! Fields of HTTP by which a client and a server name dictionaries (RFC 9842 §2).
 //!
-//! A server says of an answer that it may serve as one ([`encode_offer`]); a client that kept it
-//! names it in later requests by its SHA-256 ([`decode_available`]) and by what the server called
-//! it ([`decode_id`]).
+//! A server says of an answer that it may serve as one ([`encode_offer`], [`decode_offer`]); a
+//! client that kept it names it in later requests by its SHA-256 ([`decode_available`]) and by what
+//! the server called it ([`decode_id`]).
 
 use crate::{Error, structured};
 
@@ -31,6 +31,30 @@ pub fn encode_offer(pattern: &str, id: &str) -> Option<String> {
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (is_path && !is_dotted && is_name && pattern.bytes().all(is_plain))
         .then(|| format!("match=\"{pattern}\", id=\"{id}\""))
+}
+
+/// The pattern in [`OFFER_FIELD`], of an offer that a client may take up (RFC 9842 §2.1); it is not
+/// read as a URL pattern. Errors: no dictionary, no pattern, one with a regular expression, a name
+/// of more than [`MAX_ID_CHARS`], a type that is not `raw`.
+pub fn decode_offer(value: &[u8]) -> Result<String, Error> {
+    check_len(value)?;
+    let members = structured::dictionary(value)?;
+    let wrong = |what| Error::Peer { what, value: value.len() as u64 };
+    let pattern = members.get(&b"match"[..]).ok_or_else(|| wrong("no pattern"))?;
+    let pattern = structured::string(pattern)?;
+    if pattern.is_empty() || pattern.contains('(') {
+        return Err(wrong("no pattern that a client uses"));
+    }
+    if let Some(id) = members.get(&b"id"[..]) {
+        decode_id(id)?;
+    }
+    let kind = members.get(&b"type"[..]).copied().unwrap_or(b"raw");
+    let kind = kind.split(|byte| *byte == b';').next();
+    let names = members.get(&b"match-dest"[..]).is_none_or(|names| names.starts_with(b"("));
+    match kind == Some(b"raw") && names {
+        true => Ok(pattern),
+        false => Err(wrong("no dictionary that a client knows")),
+    }
 }
 
 /// The SHA-256 in [`AVAILABLE_FIELD`]. Errors: no byte sequence, several of them, another length.
@@ -127,6 +151,40 @@ mod tests {
         assert_eq!(encode_offer("/a", ""), None);
     }
 
+    #[test]
+    fn an_offer_is_one_that_a_client_may_take_up() {
+        for (offer, pattern) in [
+            ("match=\"/product/*\"", "/product/*"),
+            (
+                "id=\"a, \\\"match=\\\"\", match=\"/a,b\", match-dest=(\"document\" \"frame\")",
+                "/a,b",
+            ),
+            ("match=\"/a\";x=1, type=raw;y , other, third;z", "/a"),
+            ("match=\"/a\", match=\"/b\"", "/b"),
+        ] {
+            assert_eq!(decode_offer(offer.as_bytes()).as_deref(), Ok(pattern), "{offer}");
+        }
+        let long = format!("match=\"/a\", id=\"{}\"", "a".repeat(MAX_ID_CHARS + 1));
+        for wrong in [
+            "",
+            "x",
+            "/a",
+            "match",
+            "match=/a",
+            "match=\"\"",
+            "match=\"/a",
+            "match=\"/a\",",
+            "Match=\"/a\"",
+            "match=\"/(a|b)\"",
+            "match=\"/a\", type=other",
+            "match=\"/a\", match-dest=\"document\"",
+            "match=\"/a\", id=1",
+            &long,
+        ] {
+            assert!(decode_offer(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_hash_comes_back(hash: [u8; 32]) {
@@ -145,8 +203,8 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..80),
             text in "[:\";,\\\\a-c= ]{0,40}",
         ) {
-            for value in [&bytes[..], text.as_bytes()] {
-                let _ = decode_available(value);
+            for value in [&bytes[..], text.as_bytes(), format!("match={text}").as_bytes()] {
+                let _ = (decode_available(value), decode_offer(value));
                 if let Ok(id) = decode_id(value) {
                     prop_assert!(id.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
                 }
@@ -159,9 +217,7 @@ mod tests {
             id in "\\PC{0,9}",
         ) {
             if let Some(offer) = encode_offer(&pattern, &id) {
-                let value = offer.strip_prefix("match=").unwrap();
-                let end = value[1..].find('"').unwrap() + 2;
-                prop_assert_eq!(structured::string(&value.as_bytes()[..end]), Ok(pattern));
+                prop_assert_eq!(decode_offer(offer.as_bytes()), Ok(pattern));
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Items of structured fields (RFC 9651) as single fields of HTTP have them. Parameters that a
 //! field does not define mean nothing (§2), so they are stepped over unread.
 
+use std::collections::BTreeMap;
+
 use base64::{
     Engine as _, alphabet,
     engine::{
@@ -55,6 +57,41 @@ pub(crate) fn string(value: &[u8]) -> Result<String, Error> {
     }
     nothing_more(rest.as_slice(), value)?;
     Ok(text)
+}
+
+/// Members of a dictionary by their keys (§4.2.2), each with what stands for its value, unread; of
+/// a key that is there twice the last counts.
+pub(crate) fn dictionary(value: &[u8]) -> Result<BTreeMap<&[u8], &[u8]>, Error> {
+    let bad = || wrong("no dictionary of structured fields", value);
+    let mut members = BTreeMap::new();
+    let (mut quoted, mut escaped) = (false, false);
+    let parts = value.split(|&byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            _ => {}
+        }
+        byte == b',' && !quoted
+    });
+    for part in parts {
+        let part = part.trim_ascii();
+        let end = part.iter().position(|byte| b"=;".contains(byte)).unwrap_or(part.len());
+        let (key, rest) = part.split_at(end);
+        let begins = key.first().is_some_and(|byte| byte.is_ascii_lowercase() || *byte == b'*');
+        let is_of_key = |byte: &u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(byte)
+        };
+        if !begins || !key.iter().all(is_of_key) {
+            return Err(bad());
+        }
+        // A member without a value is true.
+        members.insert(key, rest.strip_prefix(b"=").unwrap_or(b"?1"));
+    }
+    match quoted {
+        true => Err(bad()),
+        false => Ok(members),
+    }
 }
 
 /// Refuses what stands behind an item but parameters.

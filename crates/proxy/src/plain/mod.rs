@@ -18,7 +18,7 @@ mod soap;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use codec::{Encoder, Options};
@@ -299,7 +299,7 @@ impl Plain {
     ) -> Result<Option<HeaderValue>, BoxError> {
         let wants = |known: &&Known| {
             self.work.chooser.takes_dictionaries(about.service)
-                && self.dictionaries.wants(known, parts, content)
+                && self.dictionaries.wants(Instant::now(), known, parts, content)
         };
         let Some(known) = about.known.filter(wants).cloned() else { return Ok(None) };
         let (dictionaries, content) = (Arc::clone(&self.dictionaries), content.clone());
@@ -443,7 +443,7 @@ impl Answer for Plain {
         let serving = self.exchanges.serve(request, Arc::clone(&broken), &connection);
         let (mut parts, body) = serving.await.into_parts();
         if let Some(known) = &known {
-            self.dictionaries.hear(known, &parts.headers);
+            self.dictionaries.hear(Instant::now(), known, &parts);
         }
         let by_block = || Some(self.profiles.read(heard?.profile()?));
         let told = by_field.or_else(by_block).unwrap_or_default();
