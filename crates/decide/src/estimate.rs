@@ -386,7 +386,8 @@ impl Estimate {
 
     /// What the link can.
     fn exactly(&mut self, bps: f64) {
-        self.shown = true;
+        // Of nothing that was delivered yet there is no rate.
+        self.shown |= is_rate(bps);
         self.rate(bps);
     }
 
@@ -401,13 +402,13 @@ impl Estimate {
 
     /// Nobody has measured: this is better than what was expected of any link.
     fn guess(&mut self, bps: f64) {
-        if bps.is_finite() && bps >= 1.0 {
+        if is_rate(bps) {
             self.ln_rate = bps.ln();
         }
     }
 
     fn rate(&mut self, bps: f64) {
-        if !bps.is_finite() || bps < 1.0 {
+        if !is_rate(bps) {
             return;
         }
         let off = bps.ln() - self.ln_rate;
@@ -425,6 +426,11 @@ impl Estimate {
             self.rate_weight = self.rate_weight * (1.0 - RATE_GAIN) + 1.0;
         }
     }
+}
+
+/// In bit/s, one that a link may have.
+fn is_rate(bps: f64) -> bool {
+    bps.is_finite() && bps >= 1.0
 }
 
 /// The round trip that moved the mean from what it was to what it is, if there were as many

@@ -79,6 +79,24 @@ fn a_rate_that_the_sender_held_back_is_not_the_links() {
 }
 
 #[test]
+fn a_full_queue_of_which_nothing_was_delivered_yet_tells_no_rate() {
+    let free =
+        Transport { app_limited: false, rtt: Duration::from_millis(300), ..counters(200, 10, 0) };
+    let found = |nothing: bool| {
+        let mut estimate = fresh();
+        estimate.transport(counters(200, 5, 0));
+        if nothing {
+            estimate.transport(free);
+        }
+        // A bound, by which to hope while the rate has not shown itself.
+        let bound = Transport { delivered_bytes_per_s: 1_000_000, ..counters(201, 20, 0) };
+        estimate.transport(bound);
+        estimate.rate_bps()
+    };
+    assert_eq!(found(true), found(false));
+}
+
+#[test]
 fn the_operators_cap_holds_whatever_is_measured() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(200), Some(64_000.0));
     assert!(estimate.path().rate_bps <= 64_000.0);
