@@ -79,6 +79,22 @@ impl State {
             Duty::Shadows => &mut self.ready_shadows,
         }
     }
+
+    /// A thread is through with a block. Gives the context if nobody goes on with it.
+    fn put_back(&mut self, key: Key, context: Option<Context>) -> Option<Context> {
+        let Some(lane) = self.lanes.get_mut(&key) else { return context };
+        lane.busy = false;
+        let kept = matches!(key.1, WorkDirection::Encode | WorkDirection::Decode);
+        let alone = std::mem::take(&mut lane.released) || !kept;
+        let (gone, stays) = if alone { (context, None) } else { (None, context) };
+        lane.context = stays;
+        if !lane.blocks.is_empty() {
+            self.ready(Duty::of(key.1)).push_back(key);
+        } else if alone {
+            self.lanes.remove(&key);
+        }
+        gone
+    }
 }
 
 impl Duty {
@@ -127,6 +143,7 @@ impl Workers {
     }
 
     pub(crate) fn release(&self, exchange: ExchangeId) {
+        let mut gone = Vec::new();
         let mut state = self.shared.lock();
         for direction in [WorkDirection::Encode, WorkDirection::Decode] {
             let key = (exchange, direction);
@@ -134,10 +151,12 @@ impl Workers {
             lane.blocks.clear();
             lane.released = lane.busy;
             if !lane.busy {
-                state.lanes.remove(&key);
+                gone.extend(state.lanes.remove(&key));
             }
             state.ready.retain(|ready| *ready != key);
         }
+        drop(state);
+        drop(gone);
     }
 }
 
@@ -183,9 +202,12 @@ fn take(shared: &Shared, duty: Duty) -> Option<(Work, Option<Context>)> {
             let Some(lane) = state.lanes.get_mut(&key) else { continue };
             let Some(work) = lane.blocks.pop_front() else { continue };
             lane.busy = true;
-            // The one before goes first, so that there are never two.
-            let context = lane.context.take().filter(|_| !work.first);
+            let before = lane.context.take();
+            let (gone, context) = if work.first { (before, None) } else { (None, before) };
             let context = context.or_else(|| state.spares.take(&work));
+            drop(state);
+            // Before a fresh one is made, so that there are never two.
+            drop(gone);
             return Some((work, context));
         }
         state = shared.changed(duty).wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -193,20 +215,14 @@ fn take(shared: &Shared, duty: Duty) -> Option<(Work, Option<Context>)> {
 }
 
 fn put_back(shared: &Shared, key: Key, context: Option<Context>, spare: Option<Context>) {
-    let mut state = shared.lock();
-    state.spares.keep(spare);
-    let Some(lane) = state.lanes.get_mut(&key) else { return };
-    lane.busy = false;
-    let kept = matches!(key.1, WorkDirection::Encode | WorkDirection::Decode);
-    let alone = std::mem::take(&mut lane.released) || !kept;
-    lane.context = context.filter(|_| !alone);
-    if !lane.blocks.is_empty() {
-        let duty = Duty::of(key.1);
-        state.ready(duty).push_back(key);
+    let (duty, mut state) = (Duty::of(key.1), shared.lock());
+    let gone = (state.spares.keep(spare), state.put_back(key, context));
+    if state.ready(duty).back() == Some(&key) {
         shared.changed(duty).notify_one();
-    } else if alone {
-        state.lanes.remove(&key);
     }
+    drop(state);
+    // Only now, for nobody has to wait while memory is given back.
+    drop(gone);
 }
 
 fn run(

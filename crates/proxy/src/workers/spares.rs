@@ -63,14 +63,22 @@ pub(super) struct Spares {
 
 impl Spares {
     /// Keeps one that was renewed, within the bounds; what alone is beyond them drives none out.
-    pub(super) fn keep(&mut self, spare: Option<Context>) {
-        let Some(spare) = spare.filter(|spare| spare.bytes() <= SPARE_BYTES) else { return };
+    /// Gives those that are not kept: their memory takes a while to give back.
+    #[must_use]
+    pub(super) fn keep(&mut self, spare: Option<Context>) -> Vec<Context> {
+        let mut gone = Vec::new();
+        let Some(spare) = spare else { return gone };
+        if spare.bytes() > SPARE_BYTES {
+            return vec![spare];
+        }
         self.bytes += spare.bytes();
         self.all.push_back(spare);
         while self.all.len() > MOST_SPARES || self.bytes > SPARE_BYTES {
-            let oldest = self.all.pop_front();
-            self.bytes -= oldest.map_or(self.bytes, |oldest| oldest.bytes());
+            let Some(oldest) = self.all.pop_front() else { break };
+            self.bytes -= oldest.bytes();
+            gone.push(oldest);
         }
+        gone
     }
 
     /// One for a block that begins a coding.
@@ -105,7 +113,7 @@ mod tests {
     }
 
     fn keep(spares: &mut Spares, work: &Work) {
-        spares.keep(Context::of(work).unwrap().renewed());
+        drop(spares.keep(Context::of(work).unwrap().renewed()));
     }
 
     #[test]

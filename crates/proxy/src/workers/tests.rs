@@ -152,3 +152,58 @@ fn a_block_that_cannot_be_decoded_is_an_error_of_its_own() {
     };
     assert!(matches!(result, Err(codec::Error::Corrupt { .. })), "{result:?}");
 }
+
+/// An encoder that can be renewed, and looks at its end whether anybody could go on meanwhile.
+struct Witness(Arc<Shared>);
+
+impl codec::Encoder for Witness {
+    fn encode(&mut self, _: &[u8], _: bool, _: &mut Vec<u8>) -> Result<(), codec::Error> {
+        Ok(())
+    }
+
+    fn renew(&mut self) -> bool {
+        true
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        assert!(self.0.state.try_lock().is_ok(), "nobody waits for memory to be given back");
+    }
+}
+
+#[test]
+fn contexts_are_given_up_while_others_go_on() {
+    let workers = Workers { shared: Arc::default() };
+    let shared = &workers.shared;
+    let context = || {
+        let coder = Coder::Encoder(Box::new(Witness(Arc::clone(shared))));
+        Some(Context { options: codec::Options::of("zstd:1").unwrap(), coder })
+    };
+    let key = (id(1), WorkDirection::Encode);
+    let under_way = |name: &str, first: bool| {
+        let block = u64::from(!first);
+        workers.push(work(1, block, name, b"a block", false));
+        let (_, before) = take(shared, Duty::Bodies).unwrap();
+        before
+    };
+    // Of one that is released while a thread has it, and while none has.
+    under_way("zstd:1", true);
+    workers.release(id(1));
+    put_back(shared, key, context(), None);
+    under_way("zstd:1", true);
+    put_back(shared, key, context(), None);
+    workers.release(id(1));
+    // Where another begins in its place.
+    under_way("zstd:1", true);
+    put_back(shared, key, context(), None);
+    assert!(under_way("deflate", true).is_none());
+    // Of more than are kept, and of a lane that is gone.
+    for _ in 0..20 {
+        put_back(shared, key, None, context());
+    }
+    put_back(shared, (id(2), WorkDirection::Encode), context(), None);
+    // What is left goes with the pool.
+    let kept = std::mem::take(&mut shared.lock().spares);
+    drop(kept);
+}
