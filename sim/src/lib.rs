@@ -14,9 +14,11 @@ mod party;
 mod pipe;
 mod random;
 pub mod repeated;
+mod segment;
 mod verdict;
 mod world;
 
 pub use party::Fate;
 pub use random::Random;
+pub use segment::Segment;
 pub use world::{Moods, Report, World};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use decide::policy::Objective;
-use link::{Channel, Direction, LinkConfig, Packet};
+use link::{Channel, Direction, LinkConfig};
 use proto::bhttp;
 use record::decision::Direction as Half;
 use record::event::Fact;
@@ -19,9 +19,8 @@ use relay::{
     Work, WorkDirection,
 };
 
-/// Payload of a full segment, and its headers: IPv4, TCP with timestamps.
-const SEGMENT_BYTES: usize = 1448;
-const HEADER_BYTES: usize = 52;
+use crate::segment::Segment;
+
 /// What the queue before the link holds: a window paces what would not fit.
 const QUEUE_BYTES: u64 = 8 << 20;
 /// The same in packets.
@@ -62,21 +61,6 @@ pub struct Took {
     pub encode_s: f64,
     /// How often the answer went on otherwise than before.
     pub turns: usize,
-}
-
-#[derive(Debug)]
-struct Segment(Bytes);
-
-impl Packet for Segment {
-    fn len_bytes(&self) -> usize {
-        self.0.len() + HEADER_BYTES
-    }
-
-    fn flip_bit(&mut self, _: usize) {}
-
-    fn duplicate(&self) -> Self {
-        Self(self.0.clone())
-    }
 }
 
 struct End {
@@ -313,9 +297,8 @@ impl Pair {
             }
             Output::Transmit { carrier, bytes } => {
                 self.ends[end].sent += bytes.len() as u64;
-                for at in (0..bytes.len()).step_by(SEGMENT_BYTES) {
-                    let piece = bytes.slice(at..bytes.len().min(at + SEGMENT_BYTES));
-                    let packet = link::Input::Packet(Segment(piece));
+                for segment in Segment::of(&bytes) {
+                    let packet = link::Input::Packet(segment);
                     self.ends[end].channel.handle_input(self.now, packet);
                     self.drain(end);
                 }

@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bytes::Bytes;
 use decide::estimate::Transport;
-use link::{Channel, ChannelConfig, Direction, Packet};
-use longwire_sim::Random;
+use link::{Channel, ChannelConfig, Direction};
+use longwire_sim::{Random, Segment};
 use proto::bhttp;
 use record::decision::Outcome;
 use record::event::Fact;
@@ -17,8 +16,6 @@ use relay::{
     CarrierId, Config, ExchangeId, Head, Input, Output, Relay, Role, Service, Work, WorkDirection,
 };
 
-const SEGMENT_BYTES: usize = 1448;
-const HEADER_BYTES: usize = 52;
 /// After an exchange its receipt comes across.
 const PAUSE: Duration = Duration::from_secs(10);
 /// Encoding and decoding take so long.
@@ -36,21 +33,6 @@ const DELAYS: [Duration; 2] = [Duration::from_millis(30), Duration::from_millis(
 const WINDOWS: [u32; 2] = [1000, 4];
 /// Expectations are that good where a path is known: the window's rounds are not smooth.
 const KNOWN: f64 = 0.2;
-
-#[derive(Debug)]
-struct Segment(Bytes);
-
-impl Packet for Segment {
-    fn len_bytes(&self) -> usize {
-        self.0.len() + HEADER_BYTES
-    }
-
-    fn flip_bit(&mut self, _: usize) {}
-
-    fn duplicate(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
 
 /// Of each edge the ways to the gateway and back.
 type Ways = [Channel<Segment>; 2];
@@ -211,13 +193,12 @@ impl World {
                 self.todo.push_back((node, sent));
                 let of = usize::from(carrier == CarrierId(SATCOM as u64));
                 let (edge, back) = if node == GATEWAY { (of, 1) } else { (node, 0) };
-                for at in (0..bytes.len()).step_by(SEGMENT_BYTES) {
-                    let piece = bytes.slice(at..bytes.len().min(at + SEGMENT_BYTES));
+                for segment in Segment::of(&bytes) {
                     if back == 1 {
                         self.sent[edge].0 += 1;
-                        self.sent[edge].1 += piece.len() as u64;
+                        self.sent[edge].1 += segment.0.len() as u64;
                     }
-                    let packet = link::Input::Packet(Segment(piece));
+                    let packet = link::Input::Packet(segment);
                     self.links[edge][back].handle_input(self.now, packet);
                 }
                 self.drain(edge, back);
