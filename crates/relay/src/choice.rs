@@ -9,7 +9,7 @@ use decide::Arm;
 use decide::models::Subject;
 use decide::network::Path;
 use decide::outcome::{Parts, Split};
-use decide::policy::{Candidate, Decision, Objective, Observation, Request};
+use decide::policy::{Candidate, Decision, Going, Objective, Observation, Request};
 use decide::triage::{Message, Triage};
 use proto::stream::Role;
 use record::decision as facts;
@@ -48,7 +48,8 @@ pub(crate) struct Choice {
     pub(crate) trying: bool,
     /// Its infoset would not come back: every byte has to.
     pub(crate) exact: bool,
-    pub(crate) tried: Vec<Arm>,
+    /// What was tried on the first block, and how it would go on.
+    pub(crate) tried: Vec<Going>,
     /// The shortest result of those tried.
     pub(crate) best: Option<Tried>,
     /// The next block begins a context.
@@ -72,6 +73,7 @@ pub(crate) struct Tried {
     /// What comes out of it, where that is another text than went in.
     pub(crate) text: Option<Bytes>,
     pub(crate) cpu: Duration,
+    pub(crate) waited: Duration,
 }
 
 impl Tried {
@@ -83,6 +85,13 @@ impl Tried {
     /// What there is to learn from it.
     pub(crate) fn seen(&self) -> (Arm, usize, Duration) {
         (self.arm, self.coded.len(), self.cpu)
+    }
+
+    /// Of so many bytes; the rest of a body would go so.
+    pub(crate) fn going(&self, plain_len: usize) -> Going {
+        let bytes = plain_len.max(1) as f64;
+        let (share, encode_s) = (self.coded.len() as f64 / bytes, self.cpu.as_secs_f64() / bytes);
+        Going { arm: self.arm, share, encode_s }
     }
 }
 

@@ -20,7 +20,6 @@ use record::decision as facts;
 
 use crate::Relay;
 use crate::api::ExchangeId;
-use crate::carrier::Carrier;
 use crate::choice::{Choice, Fit, UNKNOWN_SHARE};
 use crate::encoding::ANY;
 use crate::exchange::Exchange;
@@ -59,11 +58,15 @@ struct Seen {
 
 impl Seen {
     fn is_like(&self, other: &Self) -> bool {
-        let near = |a: f64, b: f64, most: f64| a <= b * most && b <= a * most;
-        near(self.share, other.share, SHARE_DEPARTS)
-            && near(self.encode_s, other.encode_s, TIME_DEPARTS)
-            && near(self.block_s, other.block_s, TIME_DEPARTS)
+        is_near(self.share, other.share, SHARE_DEPARTS)
+            && is_near(self.encode_s, other.encode_s, TIME_DEPARTS)
+            && is_near(self.block_s, other.block_s, TIME_DEPARTS)
     }
+}
+
+/// Neither is more than so many times the other.
+fn is_near(a: f64, b: f64, most: f64) -> bool {
+    a <= b * most && b <= a * most
 }
 
 /// From some byte of a body on it went otherwise.
@@ -262,7 +265,9 @@ impl Relay {
                 self.fits(exchange, &subject, Some(course.named.window_log))
             }
         };
+        let worse = self.found_worse(exchange, choice, going, &subject, path);
         let allowed = |arm: Arm| match fits.get(arm.0) {
+            _ if worse.contains(&arm) => false,
             _ if context != Context::None && arm == course.arm => true,
             Some(Fit::Open { options, .. }) => options.codec == course.options.codec,
             _ => false,
@@ -276,12 +281,46 @@ impl Relay {
         self.go_on_in(id, arm, fit, reason);
     }
 
+    /// What was tried on the first block and would bring the rest no better than what goes, while
+    /// blocks are like that one. What the policy expects of others rests on less.
+    fn found_worse(
+        &self,
+        exchange: &Exchange,
+        choice: &Choice,
+        going: &Going,
+        rest: &Subject,
+        path: &Path,
+    ) -> Vec<Arm> {
+        let (first, share, first_share) = match going.arm {
+            Arm::IDENTITY => (Some(going), rest.head_share, choice.subject.head_share),
+            arm => {
+                let first = choice.tried.iter().find(|one| one.arm == arm);
+                (first, going.share, first.map_or(0.0, |first| first.share))
+            }
+        };
+        let Some(first) = first.filter(|_| is_near(share, first_share, SHARE_DEPARTS)) else {
+            return Vec::new();
+        };
+        let seconds = |one: &Going| {
+            one.encode_s * rest.bytes + self.policy.network_s(path, one.share * rest.bytes)
+        };
+        let (larger, later) =
+            (|one: &Going| one.share >= first.share, |one: &Going| seconds(one) >= seconds(first));
+        let objective = self.objective(exchange);
+        let is_worse = |one: &&Going| match objective {
+            Objective::Time => later(one),
+            Objective::Bytes => larger(one),
+            Objective::Deadline(_) => larger(one) && later(one),
+        };
+        let others = choice.tried.iter().filter(|one| one.arm != going.arm);
+        others.filter(is_worse).map(|one| one.arm).collect()
+    }
+
     /// The context that an outgoing half has.
     fn context(&self, exchange: &Exchange) -> Context {
-        let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
         match exchange.outgoing.has_context() {
             false => Context::None,
-            true if carrier.is_some_and(Carrier::takes_anew) => Context::Renewable,
+            true if exchange.carrier().is_some_and(|id| self.takes_anew(id)) => Context::Renewable,
             true => Context::Begun,
         }
     }

@@ -9,7 +9,7 @@ use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
-use crate::carrier::{Carrier, Replay};
+use crate::carrier::Replay;
 use crate::edge::{codec_of, traits};
 use crate::exchange::{Exchange, Stage};
 use crate::outcomes::{Log, Outcome};
@@ -152,20 +152,14 @@ impl Relay {
             // Nothing new is forwarded, and the edge comes back for what it lost, not for good.
             return;
         }
-        let older: Vec<_> = self
-            .carriers
-            .iter()
-            .filter(|(id, state)| **id != carrier && state.peer_instance() == Some(instance))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in older {
+        for id in self.others_of(carrier, instance).collect::<Vec<_>>() {
             self.close_carrier(now, id, "the edge opened another carrier");
         }
     }
 
     /// The edge asks what became of an exchange.
     pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
-        let takes_anew = self.carriers.get(&carrier).is_some_and(Carrier::takes_anew);
+        let takes_anew = self.takes_anew(carrier);
         let state = match self.outcomes.get(id) {
             None if self.outcomes.may_be_forgotten(id) => OutcomeState::Forgotten,
             None => OutcomeState::NotSeen,
@@ -184,7 +178,7 @@ impl Relay {
     }
 
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
-        let takes_anew = self.carriers.get(&carrier).is_some_and(Carrier::takes_anew);
+        let takes_anew = self.takes_anew(carrier);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let before = exchange.place();
         if !exchange.incoming.has_ended() {

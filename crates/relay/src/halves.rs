@@ -183,12 +183,9 @@ impl Relay {
         let Some(work) = exchange.outgoing.take_work(block) else { return };
         let InWork { plain, ordered, end, last, .. } = work;
         let waited = self.waits.note(now, ordered, cpu);
-        if let Some(choice) = exchange.choice.as_mut().filter(|choice| choice.plain_bytes == 0) {
-            choice.waited = waited;
-        }
         match self.faithful(id, &plain, result) {
             Ok((coded, text)) => {
-                self.settle_block(now, id, Encoded { plain, coded, text, end, last, cpu });
+                self.settle_block(now, id, Encoded { plain, coded, text, end, last, cpu, waited });
             }
             Err(error) => {
                 let reason = format!("this side's encoder failed: {error}");

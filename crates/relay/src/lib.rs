@@ -341,6 +341,17 @@ impl Relay {
         }
     }
 
+    /// Other carriers with the same instance at the other end.
+    fn others_of(&self, carrier: CarrierId, instance: u64) -> impl Iterator<Item = CarrierId> {
+        let all = self.carriers.iter().filter(move |(id, _)| **id != carrier);
+        all.filter(move |(_, state)| state.peer_instance() == Some(instance)).map(|(id, _)| *id)
+    }
+
+    /// Whether the peer takes blocks that begin a context anew.
+    fn takes_anew(&self, carrier: CarrierId) -> bool {
+        self.carriers.get(&carrier).is_some_and(Carrier::takes_anew)
+    }
+
     fn shut_down(&mut self, now: Duration) {
         self.shutting_down = true;
         let carriers: Vec<_> = self.carriers.keys().copied().collect();

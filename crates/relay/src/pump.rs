@@ -9,7 +9,7 @@ use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output};
-use crate::carrier::{self, Carrier, encoded_len};
+use crate::carrier::{self, encoded_len};
 use crate::config::{MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::exchange::{Exchange, Stage};
 use crate::timers::Key;
@@ -227,13 +227,10 @@ impl Relay {
         self.timers.set(Key::Carrier(id), None);
         let Some(carrier) = self.carriers.get(&id) else { return };
         let peer = carrier.peer.clone();
-        let lives = |other: &CarrierId, state: &Carrier| {
-            *other != id && state.peer_instance() == Some(hello.instance)
-        };
         // A name that is an address says little: who has the instance may come from another, if
         // nobody is there who had it before.
-        let may_move = self.config.without_keys
-            && !self.carriers.iter().any(|(other, state)| lives(other, state));
+        let may_move =
+            self.config.without_keys && self.others_of(id, hello.instance).next().is_none();
         let welcome =
             self.config.role == Role::Edge || self.outcomes.greet(hello.instance, &peer, may_move);
         if !welcome {

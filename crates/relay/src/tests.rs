@@ -14,6 +14,7 @@ mod hostile;
 mod infoset;
 mod learned;
 mod recovery;
+mod trial;
 
 const CARRIER: CarrierId = CarrierId(0);
 

@@ -34,6 +34,8 @@ pub(crate) struct Encoded {
     pub(crate) end: bool,
     pub(crate) last: bool,
     pub(crate) cpu: Duration,
+    /// How long it waited for its encoder besides.
+    pub(crate) waited: Duration,
 }
 
 /// Encodings that are under way only to teach, and the time that they may take.
@@ -81,6 +83,9 @@ impl Relay {
         if choice.course.is_none() && may_turn && !exchange.outgoing.is_cut() {
             choice.course = Course::new(choice.arm, choice.options);
         }
+        if choice.plain_bytes == 0 {
+            choice.waited = block.waited;
+        }
         choice.encode += block.cpu;
         choice.plain_bytes += block.plain.len() as u64;
         choice.coded_bytes += block.coded.len() as u64;
@@ -110,11 +115,11 @@ impl Relay {
         let settled = exchange.outgoing.is_settled();
         let Some(choice) = exchange.choice.as_mut() else { return };
         let plain_len = block.plain.len();
-        let Encoded { coded, text, cpu, .. } = &block;
-        let (coded, text, cpu) = (coded.clone(), text.clone(), *cpu);
-        let this = Tried { arm: choice.arm, options: choice.options, coded, text, cpu };
-        choice.tried.push(this.arm);
-        let mut closed = choice.tried.clone();
+        let Encoded { coded, text, cpu, waited, .. } = &block;
+        let (coded, text, cpu, waited) = (coded.clone(), text.clone(), *cpu, *waited);
+        let this = Tried { arm: choice.arm, options: choice.options, coded, text, cpu, waited };
+        choice.tried.push(this.going(plain_len));
+        let mut closed: Vec<_> = choice.tried.iter().map(|one| one.arm).collect();
         closed.extend(infosets.iter().filter(|_| choice.exact));
         let (best, dropped) = match choice.best.take() {
             Some(best) if best.coded.len() <= this.coded.len() => (best, Some(this)),
@@ -190,8 +195,8 @@ impl Relay {
             return self.encode_anew(now, id, best.arm, best.options, &block);
         }
         (choice.arm, choice.options) = (best.arm, best.options);
-        let Tried { coded, text, cpu, .. } = best;
-        self.settle_block_as(now, id, Encoded { coded, text, cpu, ..block });
+        let Tried { coded, text, cpu, waited, .. } = best;
+        self.settle_block_as(now, id, Encoded { coded, text, cpu, waited, ..block });
     }
 
     fn settle_block_as(&mut self, now: Duration, id: ExchangeId, block: Encoded) {
@@ -215,7 +220,7 @@ impl Relay {
         let named = choice.course.as_ref().map_or(Options::IDENTITY, Course::named);
         (choice.trying, choice.best, choice.fresh) = (false, None, true);
         (choice.arm, choice.options) = (Arm::IDENTITY, Options::IDENTITY);
-        (choice.reason, choice.waited) = ("does not compress enough", Duration::ZERO);
+        choice.reason = "does not compress enough";
         choice.plain_bytes += block.plain.len() as u64;
         choice.coded_bytes += block.plain.len() as u64;
         if !exchange.outgoing.is_settled() {
