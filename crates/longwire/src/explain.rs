@@ -13,6 +13,8 @@ use serde_json::json;
 use crate::history::{printable, seconds, signed, whole};
 use crate::side;
 
+/// Digits of the longest id that was ever printed.
+const MAX_ID_DIGITS: usize = 32;
 /// Bodies that are explained at once: the two of an exchange.
 const MAX_BODIES: u32 = 2;
 
@@ -26,8 +28,8 @@ const MAX_BODIES: u32 = 2;
 #[command(after_help = "\
 Examples:
   longwire history --store edge/store
-  longwire explain --store edge/store 5f3a9c0000000000000000000000002a
-  longwire explain --store edge/store 5f3a9c0000000000000000000000002a --json")]
+  longwire explain --store edge/store 5f3a9c070000002a
+  longwire explain --store edge/store 5f3a9c070000002a --json")]
 pub(crate) struct Args {
     /// The exchange's id, as longwire history and the log print it, or its beginning.
     #[arg(value_name = "ID", value_parser = id)]
@@ -42,10 +44,11 @@ pub(crate) struct Args {
 
 fn id(text: &str) -> Result<String, String> {
     let hexadecimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if hexadecimal && text.len() <= 32 {
+    if hexadecimal && text.len() <= MAX_ID_DIGITS {
         return Ok(text.to_ascii_lowercase());
     }
-    Err("an id is up to 32 hexadecimal digits: longwire history lists them".to_owned())
+    Err("an id is 16 hexadecimal digits, or some of the first: longwire history lists them"
+        .to_owned())
 }
 
 /// Prints the explanation.

@@ -80,14 +80,15 @@ fn table(entries: &[Entry], text: &mut String) -> std::fmt::Result {
     let service = |entry: &Entry| {
         entry.decision.as_ref().map_or("-".to_owned(), |decision| printable(&decision.service))
     };
+    let widest_id = entries.iter().map(|entry| entry.exchange.len()).max().unwrap_or(0).max(16);
     let widest = entries.iter().map(|entry| service(entry).len()).max().unwrap_or(0).clamp(7, 40);
-    write!(text, "{:<19} {:<32} {:<8} ", "when (UTC)", "id", "of")?;
+    write!(text, "{:<19} {:<widest_id$} {:<8} ", "when (UTC)", "id", "of")?;
     write!(text, "{:<widest$} {:<10}", "service", "chosen")?;
     HEADS.iter().try_for_each(|head| write!(text, " {head:>9}"))?;
     writeln!(text)?;
     for entry in entries {
         let when = calendar::utc(whole(entry.unix_s));
-        write!(text, "{when:<19} {:<32} {:<8} ", entry.exchange, entry.direction.name())?;
+        write!(text, "{when:<19} {:<widest_id$} {:<8} ", entry.exchange, entry.direction.name())?;
         write!(text, "{:<widest$} {:<10}", service(entry), entry.encoding)?;
         cells(entry).iter().try_for_each(|cell| write!(text, " {cell:>9}"))?;
         writeln!(text)?;

@@ -198,7 +198,7 @@ pub struct Outcome {
 pub struct Entry {
     /// When it was made, seconds since 1970.
     pub unix_s: f64,
-    /// 128-bit id, hexadecimal.
+    /// Its id as both ends print it, hexadecimal.
     pub exchange: String,
     /// Which body.
     pub direction: Direction,

@@ -36,7 +36,7 @@ pub enum Fact {
     },
     /// An exchange began.
     Started {
-        /// 128-bit id, hexadecimal.
+        /// Its id as both ends print it, hexadecimal.
         exchange: String,
         /// Method.
         method: String,
@@ -45,7 +45,7 @@ pub enum Fact {
     },
     /// An encoding was chosen for one direction of an exchange.
     Chosen {
-        /// 128-bit id, hexadecimal.
+        /// Its id as both ends print it, hexadecimal.
         exchange: String,
         /// Which half.
         direction: Direction,
@@ -59,7 +59,7 @@ pub enum Fact {
     },
     /// What came of a choice: the peer has told that the half is received and decoded.
     Outcome {
-        /// 128-bit id, hexadecimal.
+        /// Its id as both ends print it, hexadecimal.
         exchange: String,
         /// Which half.
         direction: Direction,
@@ -76,7 +76,7 @@ pub enum Fact {
     },
     /// An exchange ended well.
     Finished {
-        /// 128-bit id, hexadecimal.
+        /// Its id as both ends print it, hexadecimal.
         exchange: String,
         /// Status of the response.
         status: u16,
@@ -95,7 +95,7 @@ pub enum Fact {
     },
     /// An exchange ended otherwise.
     Failed {
-        /// 128-bit id, hexadecimal.
+        /// Its id as both ends print it, hexadecimal.
         exchange: String,
         /// Kind of cause.
         cause: String,

@@ -19,9 +19,15 @@ pub struct ExchangeId {
     pub number: u64,
 }
 
+/// In hexadecimal, as events and a person have it, the same at both ends: eight digits for the edge
+/// and eight or more for the number. The edge's are of a hash, for without keys who has the
+/// instance is that edge.
 impl fmt::Display for ExchangeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}{:016x}", self.instance, self.number)
+        let hash =
+            dictionary::Id::of(&[b"exchange".as_slice(), &self.instance.to_be_bytes()].concat());
+        let [a, b, c, d, ..] = hash.short();
+        write!(f, "{a:02x}{b:02x}{c:02x}{d:02x}{:08x}", self.number)
     }
 }
 

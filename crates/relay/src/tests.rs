@@ -170,6 +170,18 @@ fn abort(outputs: &[Output]) -> (CauseKind, bool) {
 }
 
 #[test]
+fn an_id_is_short_and_does_not_tell_the_instance() {
+    let (instance, number) = (0x0123_4567_89ab_cdef, 42);
+    let text = ExchangeId { instance, number }.to_string();
+    assert!(text.len() == 16 && text.ends_with("0000002a"), "{text}");
+    assert!(!text.contains("0123") && !text.contains("cdef"), "{text}");
+    let same = ExchangeId { instance, number: 1 << 40 }.to_string();
+    assert_eq!(same[..8], text[..8]);
+    let other = ExchangeId { instance: instance + 1, number }.to_string();
+    assert_ne!(other[..8], text[..8]);
+}
+
+#[test]
 fn a_request_without_body_leaves_at_once_in_one_frame() {
     let (mut relay, mut peer) = edge();
     let (_, outputs) = asks(&mut relay, ms(5), "GET", true);

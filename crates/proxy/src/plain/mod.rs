@@ -195,7 +195,7 @@ impl Plain {
         about: &About<'_>,
     ) -> Option<Sending> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let exchange = format!("{:016x}{number:016x}", self.instance);
+        let exchange = relay::ExchangeId { instance: self.instance, number }.to_string();
         let encoding = how.map_or_else(|| Options::IDENTITY.label(), How::label);
         let arm = if how.is_some() { choice.arm } else { Arm::IDENTITY };
         let decision = choice.weighed.as_ref().map(|weighed| Box::new(weighed.facts(arm, how)));
