@@ -6,11 +6,14 @@
 mod common;
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use codec::Settings;
 use common::origin::Origin;
-use common::{Answer, Side, edge, eventually, gateway, get, raw, read_until, send, text_like};
+use common::{
+    Answer, Side, edge, eventually, gateway, get, pair, raw, read_until, send, text_like,
+};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
 use proto::profile::{Decoding, Link, Model, Profile, encode_field};
@@ -192,6 +195,10 @@ async fn profiles_that_nobody_can_mean_are_ignored_with_an_event() {
     let whole = encode_field(&profile(1e-9));
     let forged = Profile { hash: [7; 8], ..profile(1e-9) };
     let slower = Profile { model: profile(-1.0).model, ..profile(1e-9) };
+    let over = |rate_bps| {
+        let link = Some(Link { rate_bps, rtt_s: 0.1, loss: 0.0 });
+        Profile { link, ..profile(1e-9) }
+    };
     let mut count = 0;
     for value in [
         "nonsense".to_owned(),
@@ -202,6 +209,8 @@ async fn profiles_that_nobody_can_mean_are_ignored_with_an_event() {
         format!("{whole}\r\nLongwire-Profile: {whole}"),
         encode_field(&forged),
         encode_field(&slower),
+        encode_field(&over(0.0)),
+        encode_field(&over(f32::INFINITY)),
         format!(":{}:", "A".repeat(5000)),
         "\u{e9}".to_owned(),
     ] {
@@ -321,6 +330,71 @@ async fn a_service_that_calls_others_is_client_and_server_at_once() {
     let answer = get(plain, &near.url("/chain"), "Accept-Encoding: br\r\n").await;
     assert!(answer.has("content-encoding: br"), "{}", answer.head);
     assert_eq!(decoded(&answer), text_like(40_000, 7));
+}
+
+/// Answers a SOAP message with the same, and asks for a model, as services that know profiles do.
+fn knows_profiles(message: &str) -> String {
+    let body = &message[message.find("<e:").unwrap()..];
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nLongwire-Profile-Wanted: ?1\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test]
+async fn profiles_cross_a_chain_of_pairs_both_ways_untouched() {
+    const END: &str = "</e:Envelope>";
+    let seen = Arc::new(Mutex::new(String::new()));
+    let far = {
+        let seen = Arc::clone(&seen);
+        Origin::scripted(move |mut stream| {
+            let seen = Arc::clone(&seen);
+            async move {
+                let message = read_until(&mut stream, END).await;
+                seen.lock().unwrap().clone_from(&message);
+                stream.write_all(knows_profiles(&message).as_bytes()).await.unwrap();
+            }
+        })
+        .await
+    };
+    let (second, _far_gateway) = pair("", "").await;
+    let (through, url) = (second.address, far.url("/far"));
+    let value = encode_field(&profile(1e-9));
+    let fields = format!("Content-Type: text/xml\r\nLongwire-Profile: {value}\r\n");
+    let line = format!("longwire-profile: {value}");
+    let has =
+        |message: &str| message.lines().any(|other| other.trim_end().eq_ignore_ascii_case(&line));
+    let asked = fields.clone();
+    let near = Origin::scripted(move |mut stream| {
+        let (url, fields) = (url.clone(), asked.clone());
+        async move {
+            let message = read_until(&mut stream, END).await;
+            let body = &message[message.find("<e:").unwrap()..];
+            let inner = send(through, "POST", &url, &fields, body.as_bytes()).await;
+            assert!(inner.has("longwire-profile-wanted: ?1"), "{}", inner.head);
+            // What it heard and what it got, so that the client sees both.
+            let body = format!("{}{}", inner.text(), message.replace("<e:", "<f:"));
+            stream.write_all(knows_profiles(&body).as_bytes()).await.unwrap();
+        }
+    })
+    .await;
+    let (first, _near_gateway) = pair("", "").await;
+    let version = proto::profile::soap::Version::ALL[0];
+    let block = proto::profile::soap::encode_block(&profile(1e-9), version);
+    let soap = version.namespace();
+    let filler = String::from_utf8(text_like(30_000, 7)).unwrap().replace(['<', '>'], "");
+    let message = format!(
+        "<e:Envelope xmlns:e=\"{soap}\"><e:Header>{block}</e:Header>\
+         <e:Body><get xmlns=\"urn:x\">{filler}</get></e:Body></e:Envelope>"
+    );
+    let url = near.url("/near");
+    let answer = send(first.address, "POST", &url, &fields, message.as_bytes()).await;
+    assert!(answer.has("longwire-profile-wanted: ?1"), "{}", answer.head);
+    assert!(answer.text().starts_with(&message), "the answer of the far service");
+    assert!(has(&answer.text()[message.len()..]), "what the near service heard");
+    let seen = seen.lock().unwrap();
+    assert!(has(&seen) && seen.ends_with(&message), "what the far service heard");
 }
 
 #[tokio::test]

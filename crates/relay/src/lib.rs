@@ -202,7 +202,9 @@ impl Relay {
                     self.policy.observe(&Observation::Speed { arm, encode, decode });
                 }
             }
-            Input::Transport { carrier, transport } => self.transport(carrier, transport),
+            Input::Transport { carrier, transport } => {
+                self.transport(now, carrier, transport);
+            }
             Input::CarrierUp { carrier, peer } => self.carrier_up(now, carrier, peer),
             Input::CarrierDown { carrier, reason } => self.carrier_down(now, carrier, &reason),
             Input::Received { carrier, bytes } => {

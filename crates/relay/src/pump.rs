@@ -218,7 +218,10 @@ impl Relay {
             Frame::Control(Receipt::KIND, content) => self.receipt(now, carrier, &content),
             Frame::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
             Frame::Control(Keeping::KIND, content) => self.keeping(now, carrier, &content),
-            // Frames of exchanges that are over; kinds of control that this version does not use.
+            Frame::Control(..) => {
+                self.ignore(now, carrier, "control", "it is of a kind of a later version");
+            }
+            // Frames of exchanges that are over.
             _ => {}
         }
     }

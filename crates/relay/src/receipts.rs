@@ -40,6 +40,9 @@ const MOST_IDLE_SHARE: f64 = 0.1;
 const MOST_TOLD: u32 = 16;
 /// In events.
 const RECEIPT: &str = "receipt";
+/// A link that is said to be faster, a terabit a second, or longer, was not measured.
+const MOST_BYTES_PER_S: u64 = 125_000_000_000;
+const MOST_ROUND_TRIP: Duration = Duration::from_secs(600);
 /// A time below this is none that clocks on two machines tell.
 const LEAST_S: f64 = 1e-6;
 
@@ -157,7 +160,10 @@ impl Relay {
         }
     }
 
-    pub(crate) fn transport(&mut self, id: CarrierId, transport: Transport) {
+    pub(crate) fn transport(&mut self, now: Duration, id: CarrierId, transport: Transport) {
+        if let Err(why) = possible(&transport) {
+            return self.ignore(now, id, "link", why);
+        }
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.retransmitted = transport.retransmitted;
         carrier.estimate.transport(transport);
@@ -336,6 +342,17 @@ impl Relay {
     /// The receipts of a carrier that is gone will not come.
     pub(crate) fn give_up_receipts(&mut self, awaited: impl Iterator<Item = Awaited>) {
         awaited.for_each(|mut awaited| awaited.learn(&mut *self.policy, None));
+    }
+}
+
+/// Whether any link can be so; what a transport does not know it tells as 0.
+fn possible(transport: &Transport) -> Result<(), &'static str> {
+    if transport.delivered_bytes_per_s > MOST_BYTES_PER_S {
+        Err("it is said to deliver more than any link carries")
+    } else if transport.rtt.max(transport.min_rtt) > MOST_ROUND_TRIP && !transport.rtt.is_zero() {
+        Err("it is said to have a longer round trip than any link")
+    } else {
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Messages told by those before: what gets smaller, who never meets whom, and what happens to a
 //! message whose base is gone.
 
+mod absurd;
 mod dictionaries;
 mod lasting;
 
