@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use codec::infoset::Vocabulary;
 use codec::{Decoder, Encoder};
 use decide::estimate::Transport;
@@ -26,6 +26,8 @@ const MAX_STEPS: usize = 400;
 /// What the peer calls itself.
 const PEER: u64 = 7;
 const HELD_BYTES_MAX: usize = 64 << 20;
+/// A long piece of body: how it goes on is decided behind full blocks.
+const LONG_BYTES: usize = 64 << 10;
 /// What the peer has: some for blocks, the delta, and those that give an infoset back.
 const CODECS: [u64; 8] = [0, 1, 2, 10, 11, 5, 6, 7];
 
@@ -75,6 +77,10 @@ struct Life<'a> {
     wake_at: Option<Duration>,
     script: &'a [u8],
     carrier: CarrierId,
+    /// The peer takes blocks that begin a context anew.
+    takes_anew: bool,
+    /// What the peer got that is no whole frame yet.
+    sent: BytesMut,
     open: BTreeMap<ExchangeId, Local>,
     /// Over for the local side: nothing may come for these.
     gone: BTreeSet<ExchangeId>,
@@ -93,6 +99,8 @@ impl<'a> Life<'a> {
             wake_at: None,
             script,
             carrier: CarrierId(1 << 32),
+            takes_anew: false,
+            sent: BytesMut::new(),
             open: BTreeMap::new(),
             gone: BTreeSet::new(),
             forwarded: BTreeSet::new(),
@@ -119,6 +127,27 @@ impl<'a> Life<'a> {
         run.repeat(len.max(1)).into()
     }
 
+    /// The same, or as many as a full block has, of that or of noise.
+    fn piece(&mut self, kind: u8) -> Bytes {
+        let short = self.bytes();
+        match kind % 4 {
+            2 => short.iter().copied().cycle().take(LONG_BYTES).collect(),
+            3 => {
+                let seed =
+                    |state: u64, byte: &u8| state.wrapping_mul(31).wrapping_add((*byte).into());
+                let mut state = short.iter().take(8).fold(1, seed) | 1;
+                let mut noise = || {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state.to_le_bytes()[3]
+                };
+                (0..LONG_BYTES).map(|_| noise()).collect()
+            }
+            _ => short,
+        }
+    }
+
     /// One of the open exchanges, or one that nobody knows.
     fn exchange(&mut self) -> ExchangeId {
         let pick = usize::from(self.byte().unwrap_or(0));
@@ -129,7 +158,7 @@ impl<'a> Life<'a> {
     fn step(&mut self, step: u8) {
         match step % 12 {
             0 => self.local_head(),
-            1 => self.local_data(),
+            1 => self.local_data(step / 12),
             2 => self.local_end(),
             3 => self.local_abort(),
             4 => self.local_credit(),
@@ -148,15 +177,18 @@ impl<'a> Life<'a> {
     fn carrier_up(&mut self) {
         self.carrier = CarrierId(self.carrier.0 + 1);
         self.input(Input::CarrierUp { carrier: self.carrier, peer: "peer".into() });
+        let (initial_credit, max_exchanges) = (1 + 1024 * self.number(), self.number());
+        self.takes_anew = !max_exchanges.is_multiple_of(4);
+        self.sent.clear();
         let hello = Hello {
             version_min: 1,
             version_max: 1,
             instance: PEER,
-            initial_credit: 1 + 1024 * self.number(),
-            max_exchanges: self.number(),
+            initial_credit,
+            max_exchanges,
             codecs: CODECS.to_vec(),
             max_window_log: 20,
-            anew: true,
+            anew: self.takes_anew,
         };
         self.frame(&Frame::Hello(hello));
     }
@@ -275,8 +307,8 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn local_data(&mut self) {
-        let (exchange, bytes) = (self.exchange(), self.bytes());
+    fn local_data(&mut self, kind: u8) {
+        let (exchange, bytes) = (self.exchange(), self.piece(kind));
         let Some(local) = self.open.get_mut(&exchange) else { return };
         let may = (self.role == Role::Edge || local.answered) && !local.sent_end;
         let len = local.allowed.min(bytes.len() as u64);
@@ -327,6 +359,9 @@ impl<'a> Life<'a> {
     fn output(&mut self, output: Output) {
         match output {
             Output::Transmit { carrier, bytes } => {
+                if carrier == self.carrier {
+                    self.peer_takes(&bytes);
+                }
                 self.todo.push(Input::Sent { carrier, bytes: bytes.len() });
             }
             Output::Work(work) => {
@@ -392,6 +427,15 @@ impl<'a> Life<'a> {
         };
         assert!(!local.headed, "a second head");
         (local.headed, local.ended) = (true, end);
+    }
+
+    /// What a peer would not know is not sent to it.
+    fn peer_takes(&mut self, bytes: &[u8]) {
+        self.sent.extend_from_slice(bytes);
+        while let Some(frame) = Frame::take(&mut self.sent).expect("what a relay sends") {
+            let anew = matches!(frame, Frame::Data(data) if data.anew);
+            assert!(self.takes_anew || !anew, "a context that begins anew");
+        }
     }
 
     fn work(&mut self, work: &Work) -> Input {

@@ -458,7 +458,7 @@ fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64, first: usize) {
         segment_bytes: 1448,
         ..Transport::default()
     };
-    pair.tell(GATEWAY, Input::Transport { carrier, transport: fast });
+    pair.tell(pair.from, Input::Transport { carrier, transport: fast });
     let exchange = pair.begins(None);
     let (fair, faded) = body.split_at(1 << 20);
     let (first, fair) = fair.split_at(first);
@@ -475,7 +475,7 @@ fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64, first: usize) {
             window_segments: 100,
             ..fast
         };
-        pair.tell(GATEWAY, Input::Transport { carrier, transport: slow });
+        pair.tell(pair.from, Input::Transport { carrier, transport: slow });
     }
     pair.hands_over(exchange, faded);
     pair.ends(exchange);
@@ -569,8 +569,8 @@ fn what_is_made_so_far_arrives_before_more_is_made() {
 
 #[test]
 fn a_fade_amid_a_coded_body_makes_it_worth_coding_more() {
-    for anew in [true, false] {
-        let mut pair = Pair::with(GATEWAY, Encoding::auto(), anew);
+    for (from, anew) in [(EDGE, true), (EDGE, false), (GATEWAY, true), (GATEWAY, false)] {
+        let mut pair = Pair::with(from, Encoding::auto(), anew);
         faded(&mut pair, &xml(3 << 20), 40 << 20, 0);
         assert!(pair.before > 0, "it is coded from the beginning");
         let [first, ..] = pair.turns() else {
