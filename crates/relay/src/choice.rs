@@ -303,12 +303,26 @@ impl Relay {
     }
 
     /// What of the codec memory an exchange's encoder takes from now on. It keeps what it had: the
-    /// context before lives until the next begins, and what was tried may be gone back to.
+    /// context before lives until the next begins, and while others are tried it may be gone back
+    /// to.
     pub(crate) fn reserve_encoder(&mut self, id: ExchangeId, bytes: usize) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let more = bytes.saturating_sub(exchange.encoder_bytes);
         exchange.encoder_bytes += more;
         self.encoder_bytes += more;
+    }
+
+    /// Nothing else will be tried for an exchange: its encoder keeps only what it takes.
+    pub(crate) fn trim_encoder(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(choice) = &exchange.choice else { return };
+        let takes = match choice.options.is_infoset() {
+            true => codec::infoset::MEMORY_BYTES,
+            false => choice.options.codec().map_or(0, |codec| codec.encoder_bytes(choice.options)),
+        };
+        let spare = exchange.encoder_bytes.saturating_sub(takes);
+        exchange.encoder_bytes -= spare;
+        self.encoder_bytes -= spare;
     }
 
     /// Memory that the encoder of an exchange may take, in bytes: a share of what other bodies

@@ -83,7 +83,8 @@ impl Relay {
         if choice.course.is_none() && may_turn && !exchange.outgoing.is_cut() {
             choice.course = Course::new(choice.arm, choice.options);
         }
-        if choice.plain_bytes == 0 {
+        let tries_end = choice.plain_bytes == 0;
+        if tries_end {
             choice.waited = block.waited;
         }
         choice.encode += block.cpu;
@@ -101,6 +102,9 @@ impl Relay {
         let decoded_len = block.text.as_ref().map_or(block.plain.len(), Bytes::len);
         let coded = Some((block.coded.len(), block.cpu));
         exchange.outgoing.push_block(block.coded, decoded_len, true, block.end);
+        if tries_end {
+            self.trim_encoder(id);
+        }
         if is_first {
             self.chosen(now, id);
         }

@@ -418,3 +418,19 @@ fn where_encoders_are_waited_for_nothing_is_coded_for_a_while() {
     side.posts(&xml(500), None);
     assert_ne!(side.chosen().0, "identity");
 }
+
+/// What was tried before takes no memory from others while the body goes on.
+#[test]
+fn what_was_only_tried_keeps_no_memory() {
+    let mut side = Side::new(Config { encoding: Encoding::of("zstd:3").unwrap(), ..auto() });
+    let exchange = side.relay.next_exchange();
+    let head = request("POST", &[("content-type", "text/xml")]);
+    side.relay.handle_input(ms(0), Input::Head { exchange, head, end: false });
+    side.relay.handle_input(ms(0), Input::Data { exchange, bytes: xml(70_000).into() });
+    side.relay.reserve_encoder(exchange, 10 << 20);
+    assert_eq!(side.relay.load().codec_bytes, 10 << 20);
+    side.tell(Input::Wake);
+    let options = side.works[0].1;
+    let takes = options.codec().unwrap().encoder_bytes(options);
+    assert_eq!(side.relay.load().codec_bytes, takes);
+}
