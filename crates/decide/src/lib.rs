@@ -6,6 +6,7 @@
 pub mod arm;
 pub mod estimate;
 pub mod fixed;
+mod groups;
 pub mod head;
 pub mod learned;
 pub mod models;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arm::{Arm, Prior, SIZE_FEATURES, Speed, size_features, time_features};
+use crate::groups::Groups;
 use crate::regression::{MOST_FIGURE, Prediction, Recursive};
 use crate::state::{Error, Reader, State, Writer};
 
@@ -117,6 +118,8 @@ impl<const N: usize> Shared<N> {
 struct Class {
     arms: Vec<Model>,
     sizes: Shared<SIZE_FEATURES>,
+    /// What groups of its messages have beyond the regressions of sizes.
+    groups: Groups,
     /// Encoding and decoding apart: another processor does the one than the other.
     encoding: Shared<3>,
     decoding: Shared<3>,
@@ -131,10 +134,27 @@ impl Class {
         Self {
             arms: arms.iter().map(Model::for_class).collect(),
             sizes: Shared::new(arms.iter().map(|arm| *arm.size.coefficients()), class_sizes),
+            groups: Groups::new(arms.len()),
             encoding: of(|arm| &arm.encode),
             decoding: of(|arm| &arm.decode),
             used,
         }
+    }
+
+    /// Logarithm of the share that an arm leaves of a message.
+    fn size(&self, arm: usize, subject: &Subject) -> Option<Prediction> {
+        let of = |arm: usize, bytes: f64, head: f64| {
+            Some(self.sizes.predict(&self.arms.get(arm)?.size, &size_features(bytes, head)))
+        };
+        let found = of(arm, subject.bytes, subject.head_share)?;
+        let mean = |arm: usize, bytes: f64, head: f64| Some(of(arm, bytes, head)?.mean);
+        let beyond = self.groups.beyond(subject, arm, mean);
+        let left = (1.0 - beyond.explained).max(0.0).sqrt();
+        Some(Prediction {
+            mean: found.mean + beyond.mean,
+            deviation: found.deviation * left,
+            unsure: found.unsure * left,
+        })
     }
 
     /// Logarithms of the times of encoding and decoding over the prior's. Decoding is told of what
@@ -150,7 +170,9 @@ impl Class {
         Some((encode, model.decode.predict(features).mean + encode - expected))
     }
 
-    fn observe(&mut self, arm: usize, sizes: &Sizes, times: &[f64; 3], offs: &Offs) {
+    fn observe(&mut self, subject: &Subject, arm: usize, times: &[f64; 3], offs: &Offs) {
+        let sizes = &size_features(subject.bytes, subject.head_share);
+        self.groups.observe(subject, arm, offs.size);
         let Some(model) = self.arms.get_mut(arm) else { return };
         self.sizes.observe((arm, &mut model.size), class_sizes, sizes, offs.size);
         if let Some(off) = offs.encode {
@@ -249,7 +271,8 @@ impl Models {
     #[must_use]
     pub fn most_bytes(&self) -> usize {
         let arm = size_of::<Model>() + size_of::<Sizes>() + 2 * size_of::<[f64; 3]>();
-        (MOST_CLASSES + 1) * (self.arms() * arm + size_of::<Class>() + 16)
+        let class = size_of::<Class>() + Groups::most_bytes(self.arms());
+        (MOST_CLASSES + 1) * (self.arms() * arm + class + 16)
     }
 
     /// What to expect of `arm` for a message.
@@ -259,12 +282,11 @@ impl Models {
         if arm == Arm::IDENTITY {
             return Some(Expected::unchanged(subject.bytes));
         }
-        let sizes = size_features(subject.bytes, subject.head_share);
         let class = self.classes.get(&subject.class);
-        let model = class.map_or(&self.arms, |class| &class.arms).get(arm.0)?;
+        let model = self.arms.get(arm.0)?;
         let Prediction { mean, deviation, unsure } = match class {
-            Some(class) => class.sizes.predict(&model.size, &sizes),
-            None => model.size.predict(&sizes),
+            Some(class) => class.size(arm.0, subject)?,
+            None => model.size.predict(&size_features(subject.bytes, subject.head_share)),
         };
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
@@ -303,7 +325,7 @@ impl Models {
             (off(seen.encode_s, &prior.encode), off(seen.decode_s, &prior.decode));
         let offs = Offs { size: share.ln(), encode, decode };
         if let Some(class) = self.classes.get_mut(&subject.class) {
-            class.observe(arm.0, &sizes, &times, &offs);
+            class.observe(subject, arm.0, &times, &offs);
         }
         if let Some(model) = self.arms.get_mut(arm.0) {
             model.size.observe(&sizes, offs.size);
@@ -386,6 +408,7 @@ impl State for Models {
             to.u64(class.used);
             class.arms.iter().for_each(|model| model.write(to));
             class.sizes.write(to);
+            class.groups.write(to);
             class.encoding.write(to);
             class.decoding.write(to);
         }
@@ -431,6 +454,7 @@ impl Models {
                 own.unwrap_or(&mut skipped).read(from)?;
             }
             class.sizes.read(from)?;
+            class.groups.read(from)?;
             class.encoding.read(from)?;
             class.decoding.read(from)?;
             self.classes.insert(id, class);

@@ -496,6 +496,33 @@ fn a_length_that_nobody_looked_at_is_not_known() {
     }
 }
 
+/// One operation, two questions: neither the lengths nor the heads of their answers say how much
+/// more the one compresses, and what one arm showed of an answer is to be expected of the others.
+#[test]
+fn answers_of_one_class_that_differ_are_told_apart() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let [one, other] = [(2.9e6, 0.033), (4.3e6, 0.010)].map(|(bytes, share)| (xml(bytes), share));
+    let of = |arm: usize, share: f64| share / arm as f64;
+    for _ in 0..3 {
+        for (subject, share) in [one, other] {
+            let bytes = of(1, share) * subject.bytes;
+            learn(&mut learned, &subject, Arm(1), Seen { bytes, ..Seen::default() });
+        }
+    }
+    let off = |learned: &Learned, (subject, share): (Subject, f64), arm: usize| {
+        let found = learned.models().expect(&subject, Arm(arm)).unwrap();
+        (found.bytes / subject.bytes / of(arm, share)).ln()
+    };
+    for answer in [one, other] {
+        assert!(off(&learned, answer, 1).abs() < 0.05, "{answer:?}: {}", off(&learned, answer, 1));
+    }
+    let apart = off(&learned, one, 2) - off(&learned, other, 2);
+    assert!(apart.abs() < 0.5 * (one.1 / other.1).ln(), "{apart}");
+    // Between the two lengths neither is told.
+    let between = learned.models().expect(&xml(3.5e6), Arm(1)).unwrap();
+    assert!(between.unsure > 2.0 * learned.models().expect(&one.0, Arm(1)).unwrap().unsure);
+}
+
 /// One round trip more or less over a long path, at three windows of ten packets and more.
 #[test]
 fn what_is_known_is_looked_at_again_near_a_step() {
@@ -506,8 +533,8 @@ fn what_is_known_is_looked_at_again_near_a_step() {
     let (step, seen) = (70.0 * 1448.0, Seen { encode_s: Some(0.003), ..Seen::default() });
     let seen_of = |bytes| Seen { bytes, ..seen };
     // One is known to take a round trip more; the other was looked at once, and found to.
-    (0..20).for_each(|_| learn(&mut learned, &subject, Arm(1), seen_of(1.02 * step)));
-    learn(&mut learned, &subject, Arm(2), seen_of(1.04 * step));
+    (0..20).for_each(|_| learn(&mut learned, &subject, Arm(1), seen_of(1.01 * step)));
+    learn(&mut learned, &subject, Arm(2), seen_of(1.02 * step));
     assert!(learned.models().expect(&subject, Arm(2)).unwrap().unsure < 0.15);
     let decision = ask(&mut learned, &subject, &path, Objective::Time, |_| true);
     assert_eq!((decision.chosen.arm, decision.shadow), (Arm(1), Some(Arm(2))), "{decision:?}");
