@@ -66,8 +66,8 @@ fn learned(folder: &Path) -> Result<()> {
     let folder = folder.join("decide_state");
     fs::create_dir_all(&folder)?;
     let speed = Speed { fixed_s: 2e-5, per_byte_s: 1e-8 };
-    let prior =
-        Prior { size: [-0.5, 0.9, 0.0, 0.0], overhead_bytes: 12.0, encode: speed, decode: speed };
+    let size = [-0.5, 0.9, 0.0, 0.0];
+    let prior = Prior { size, overhead_bytes: 12.0, encode: speed, decode: speed, family: "" };
     let policies: [(&str, Box<dyn Policy>); 2] = [
         ("learned", Box::new(Learned::new(Models::new(vec![Prior::IDENTITY, prior, prior])))),
         ("nam", Box::new(Nam::new(3))),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::arm::{Arm, Prior, SIZE_FEATURES, Speed, size_features, time_features};
 use crate::groups::Groups;
-use crate::regression::{MOST_FIGURE, Prediction, Recursive};
-use crate::state::{Error, Reader, State, Writer};
+use crate::regression::{Common, Kin, Lesson, Prediction, Recursive};
+use crate::state::{Error, MOST_ARMS, Reader, State, Writer};
 
 /// Features of sizes, or their coefficients.
 type Sizes = [f64; SIZE_FEATURES];
@@ -24,12 +24,22 @@ const SIZE_DEVIATION: f64 = 0.12;
 const TIME_SPREAD: [f64; 3] = [0.7, 0.15, 0.2];
 /// Scatter of the logarithm of times.
 const TIME_DEVIATION: f64 = 0.25;
+/// What sizes of different arms have in common, of what they are off (off messages that are judged
+/// nowhere: a correlation of 0.96, 0.98 within a family).
+const SIZES_IN_COMMON: Common = Common { all: 0.85, family: 0.1 };
+/// The same of times (0.2 to 0.5, 0.6 to 0.9 within a family), of messages on one processor: one
+/// that is slower than at its trial is so for all.
+const TIMES_IN_COMMON: Common = Common { all: 0.5, family: 0.4 };
+/// Where a codec models alike both ways, decoding is off by as much as encoding, or nearly.
+const BOTH_WAYS: f64 = 0.95;
 /// A time below this is none that a clock tells.
 const LEAST_S: f64 = 1e-7;
 
 /// The regressions of one arm.
 #[derive(Clone, Debug)]
 struct Model {
+    /// Of arms that go together, a number among the families of all.
+    family: usize,
     size: Recursive<SIZE_FEATURES>,
     encode: Recursive<3>,
     decode: Recursive<3>,
@@ -45,10 +55,11 @@ fn fresh_times(expected: [f64; 3]) -> Recursive<3> {
 }
 
 impl Model {
-    fn of(prior: &Prior) -> Self {
+    fn of(prior: &Prior, family: usize) -> Self {
         let [one, little, product, long] = prior.size;
         let expected = [one, little, product, long, 0.0];
         Self {
+            family,
             size: Recursive::new(expected, SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
             encode: fresh_times([0.0; 3]),
             decode: fresh_times([0.0; 3]),
@@ -58,57 +69,11 @@ impl Model {
     /// For a class that is new: what other classes have taught.
     fn for_class(&self) -> Self {
         Self {
+            family: self.family,
             size: class_sizes(*self.size.coefficients()),
             encode: fresh_times(*self.encode.coefficients()),
             decode: fresh_times(*self.decode.coefficients()),
         }
-    }
-}
-
-/// What the regressions of a class have in common, of all arms: how much otherwise its messages
-/// turn out than was expected. What one arm showed is to be expected of those that nobody has
-/// tried: messages that repeat themselves are shorter and faster in all of them, and a processor
-/// that is slower than at its trial is so for all.
-#[derive(Clone, Debug)]
-struct Shared<const N: usize> {
-    /// What was expected when the class was new, by arm.
-    starts: Vec<[f64; N]>,
-    off: Recursive<N>,
-}
-
-impl<const N: usize> Shared<N> {
-    fn new(starts: impl Iterator<Item = [f64; N]>, off: fn([f64; N]) -> Recursive<N>) -> Self {
-        Self { starts: starts.collect(), off: off([0.0; N]) }
-    }
-
-    /// What an arm's own regression says, and where it has seen nothing, what others showed too.
-    fn predict(&self, own: &Recursive<N>, features: &[f64; N]) -> Prediction {
-        let own_says = own.predict(features);
-        if own.weight() > 0.0 {
-            return own_says;
-        }
-        Prediction { mean: own_says.mean + self.off.predict(features).mean, ..own_says }
-    }
-
-    /// Teaches an arm's own regression, which begins with what was expected of it until now, and
-    /// the others'.
-    fn observe(
-        &mut self,
-        (arm, own): (usize, &mut Recursive<N>),
-        fresh: fn([f64; N]) -> Recursive<N>,
-        features: &[f64; N],
-        value: f64,
-    ) {
-        let Some(start) = self.starts.get(arm) else { return };
-        if own.weight() == 0.0 {
-            let mut expected = *start;
-            let more = self.off.coefficients();
-            expected.iter_mut().zip(more).for_each(|(to, more)| *to += more);
-            *own = fresh(expected);
-        }
-        own.observe(features, value);
-        let expected: f64 = start.iter().zip(features).map(|(start, of)| start * of).sum();
-        self.off.observe(features, value - expected);
     }
 }
 
@@ -117,34 +82,42 @@ impl<const N: usize> Shared<N> {
 #[derive(Clone, Debug)]
 struct Class {
     arms: Vec<Model>,
-    sizes: Shared<SIZE_FEATURES>,
+    sizes: Kin<SIZE_FEATURES>,
     /// What groups of its messages have beyond the regressions of sizes.
     groups: Groups,
     /// Encoding and decoding apart: another processor does the one than the other.
-    encoding: Shared<3>,
-    decoding: Shared<3>,
+    encoding: Kin<3>,
+    decoding: Kin<3>,
     used: u64,
 }
 
 impl Class {
     fn new(arms: &[Model], used: u64) -> Self {
-        let of = |model: fn(&Model) -> &Recursive<3>| {
-            Shared::new(arms.iter().map(|arm| *model(arm).coefficients()), fresh_times)
-        };
+        let families = families(arms);
+        let times = || Kin::new(&fresh_times([0.0; 3]), TIMES_IN_COMMON, families);
         Self {
             arms: arms.iter().map(Model::for_class).collect(),
-            sizes: Shared::new(arms.iter().map(|arm| *arm.size.coefficients()), class_sizes),
+            sizes: Kin::new(&class_sizes([0.0; SIZE_FEATURES]), SIZES_IN_COMMON, families),
             groups: Groups::new(arms.len()),
-            encoding: of(|arm| &arm.encode),
-            decoding: of(|arm| &arm.decode),
+            encoding: times(),
+            decoding: times(),
             used,
         }
+    }
+
+    /// An arm is new in a class that others have taught.
+    fn join(&mut self, arm: usize) {
+        let Some(model) = self.arms.get_mut(arm) else { return };
+        model.size.follow(&self.sizes.moved(model.family).of(model.family));
+        model.encode.follow(&self.encoding.moved(model.family).of(model.family));
+        model.decode.follow(&self.decoding.moved(model.family).of(model.family));
     }
 
     /// Logarithm of the share that an arm leaves of a message.
     fn size(&self, arm: usize, subject: &Subject) -> Option<Prediction> {
         let of = |arm: usize, bytes: f64, head: f64| {
-            Some(self.sizes.predict(&self.arms.get(arm)?.size, &size_features(bytes, head)))
+            let Model { family, size, .. } = self.arms.get(arm)?;
+            Some(self.sizes.predict(*family, size, &size_features(bytes, head)))
         };
         let found = of(arm, subject.bytes, subject.head_share)?;
         let mean = |arm: usize, bytes: f64, head: f64| Some(of(arm, bytes, head)?.mean);
@@ -157,31 +130,50 @@ impl Class {
         })
     }
 
-    /// Logarithms of the times of encoding and decoding over the prior's. Decoding is told of what
-    /// was sent alone: a codec that models alike both ways is expected to take as much less, or
-    /// more, for it as encoding did.
-    fn times(&self, Arm(arm): Arm, prior: &Prior, features: &[f64; 3]) -> Option<(f64, f64)> {
-        let (model, start) = (self.arms.get(arm)?, self.encoding.starts.get(arm)?);
-        let encode = self.encoding.predict(&model.encode, features).mean;
-        if !prior.is_symmetric() || model.decode.weight() > 0.0 || model.encode.weight() == 0.0 {
-            return Some((encode, self.decoding.predict(&model.decode, features).mean));
-        }
-        let expected: f64 = start.iter().zip(features).map(|(start, of)| start * of).sum();
-        Some((encode, model.decode.predict(features).mean + encode - expected))
-    }
-
-    fn observe(&mut self, subject: &Subject, arm: usize, times: &[f64; 3], offs: &Offs) {
+    fn observe(&mut self, subject: &Subject, (arm, prior): (usize, &Prior), offs: &Offs) {
         let sizes = &size_features(subject.bytes, subject.head_share);
+        let times = &time_features(subject.bytes, offs.size.exp());
         self.groups.observe(subject, arm, offs.size);
-        let Some(model) = self.arms.get_mut(arm) else { return };
-        self.sizes.observe((arm, &mut model.size), class_sizes, sizes, offs.size);
+        let arms = &mut self.arms;
+        teach(&mut self.sizes, arms, arm, |model| &mut model.size, (sizes, offs.size));
         if let Some(off) = offs.encode {
-            self.encoding.observe((arm, &mut model.encode), fresh_times, times, off);
+            let told = (times, off);
+            let lesson = teach(&mut self.encoding, arms, arm, |model| &mut model.encode, told);
+            // Decoding is told of what was sent alone. What others showed of encoders before is of
+            // this processor, and says nothing of the peer's.
+            let lesson = lesson.filter(|_| prior.is_symmetric());
+            if let (Some(lesson), Some(own)) = (lesson, arms.get_mut(arm)) {
+                own.decode.follow(&lesson.moved(BOTH_WAYS));
+            }
         }
         if let Some(off) = offs.decode {
-            self.decoding.observe((arm, &mut model.decode), fresh_times, times, off);
+            teach(&mut self.decoding, arms, arm, |model| &mut model.decode, (times, off));
         }
     }
+}
+
+/// Teaches one regression of an arm, and with it those of the others.
+fn teach<const N: usize>(
+    kin: &mut Kin<N>,
+    arms: &mut [Model],
+    arm: usize,
+    of: fn(&mut Model) -> &mut Recursive<N>,
+    (features, value): (&[f64; N], f64),
+) -> Option<Lesson<N>> {
+    let own = arms.get_mut(arm)?;
+    let lesson = of(own).observe(features, value)?;
+    let moves = kin.observe(own.family, &lesson);
+    let others = arms.iter_mut().enumerate().filter(|(other, _)| *other != arm);
+    for (_, other) in others {
+        let moved = moves.of(other.family);
+        of(other).follow(&moved);
+    }
+    Some(lesson)
+}
+
+/// Number of families among arms.
+fn families(arms: &[Model]) -> usize {
+    arms.iter().map(|arm| arm.family + 1).max().unwrap_or(0)
 }
 
 /// What an encoding turned out to be, as logarithms: the share that it left, and its times over
@@ -251,7 +243,14 @@ impl Models {
     /// Models that know the priors; the first arm leaves bytes alone.
     #[must_use]
     pub fn new(priors: Vec<Prior>) -> Self {
-        let arms = priors.iter().map(Model::of).collect();
+        let mut families: Vec<&str> = Vec::new();
+        let mut family = |prior: &Prior| {
+            families.iter().position(|family| *family == prior.family).unwrap_or_else(|| {
+                families.push(prior.family);
+                families.len() - 1
+            })
+        };
+        let arms = priors.iter().map(|prior| Model::of(prior, family(prior))).collect();
         Self { priors, arms, classes: BTreeMap::new(), clock: 0 }
     }
 
@@ -270,7 +269,8 @@ impl Models {
     /// Most bytes of memory that the models take, whatever comes.
     #[must_use]
     pub fn most_bytes(&self) -> usize {
-        let arm = size_of::<Model>() + size_of::<Sizes>() + 2 * size_of::<[f64; 3]>();
+        let family = Kin::<SIZE_FEATURES>::FAMILY_BYTES + 2 * Kin::<3>::FAMILY_BYTES;
+        let arm = size_of::<Model>() + family;
         let class = size_of::<Class>() + Groups::most_bytes(self.arms());
         (MOST_CLASSES + 1) * (self.arms() * arm + class + 16)
     }
@@ -283,7 +283,7 @@ impl Models {
             return Some(Expected::unchanged(subject.bytes));
         }
         let class = self.classes.get(&subject.class);
-        let model = self.arms.get(arm.0)?;
+        let model = class.map_or(&self.arms, |class| &class.arms).get(arm.0)?;
         let Prediction { mean, deviation, unsure } = match class {
             Some(class) => class.size(arm.0, subject)?,
             None => model.size.predict(&size_features(subject.bytes, subject.head_share)),
@@ -291,19 +291,16 @@ impl Models {
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
         let features = time_features(subject.bytes, share);
-        let (encode, decode) = match class {
-            Some(class) => class.times(arm, prior, &features)?,
-            None => (model.encode.predict(&features).mean, model.decode.predict(&features).mean),
-        };
-        let seconds = |speed: &Speed, off: f64| {
-            speed.seconds(subject.bytes).max(LEAST_S) * off.clamp(-6.0, 6.0).exp()
+        let seconds = |speed: &Speed, times: &Recursive<3>| {
+            let off = times.predict(&features).mean.clamp(-6.0, 6.0);
+            speed.seconds(subject.bytes).max(LEAST_S) * off.exp()
         };
         Some(Expected {
             bytes,
             deviation,
             unsure,
-            encode_s: seconds(&prior.encode, encode),
-            decode_s: seconds(&prior.decode, decode),
+            encode_s: seconds(&prior.encode, &model.encode),
+            decode_s: seconds(&prior.decode, &model.decode),
         })
     }
 
@@ -325,12 +322,12 @@ impl Models {
             (off(seen.encode_s, &prior.encode), off(seen.decode_s, &prior.decode));
         let offs = Offs { size: share.ln(), encode, decode };
         if let Some(class) = self.classes.get_mut(&subject.class) {
-            class.observe(subject, arm.0, &times, &offs);
+            class.observe(subject, (arm.0, &prior), &offs);
         }
         if let Some(model) = self.arms.get_mut(arm.0) {
             model.size.observe(&sizes, offs.size);
-            encode.into_iter().for_each(|off| model.encode.observe(&times, off));
-            decode.into_iter().for_each(|off| model.decode.observe(&times, off));
+            encode.and_then(|off| model.encode.observe(&times, off));
+            decode.and_then(|off| model.decode.observe(&times, off));
         }
     }
 
@@ -372,31 +369,12 @@ impl State for Model {
     }
 }
 
-/// What the regressions have in common, and what was expected of each arm.
-impl<const N: usize> State for Shared<N> {
-    fn write(&self, to: &mut Writer<'_>) {
-        self.off.write(to);
-        self.starts.iter().flatten().for_each(|&coefficient| to.f64(coefficient));
-    }
-
-    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
-        self.off.read(from)?;
-        for arm in from.arms() {
-            let mut skipped = [0.0; N];
-            let own = arm.and_then(|Arm(at)| self.starts.get_mut(at));
-            for coefficient in own.unwrap_or(&mut skipped) {
-                *coefficient = from.f64("a coefficient", -MOST_FIGURE..=MOST_FIGURE)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Of each arm the speeds that its times are measured against, and its models; then the classes in
-/// ascending order, each with the models of all arms and what these have in common.
+/// Of each arm its family, the speeds that its times are measured against, and its models; then the
+/// classes in ascending order, each with the models of all arms and what these have in common.
 impl State for Models {
     fn write(&self, to: &mut Writer<'_>) {
         for (prior, model) in self.priors.iter().zip(&self.arms) {
+            to.count(model.family);
             to.speed(&prior.encode);
             to.speed(&prior.decode);
             model.write(to);
@@ -416,13 +394,18 @@ impl State for Models {
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         let arms = from.arms();
+        let mut families = Vec::new();
         for &arm in &arms {
+            let family = from.count("number of a family", MOST_ARMS)?;
+            families.resize(families.len().max(family + 1), None);
+            let ours = arm.and_then(|Arm(at)| self.arms.get(at));
+            ours.into_iter().for_each(|ours| families[family] = Some(ours.family));
             let (encode, decode) = (from.speed()?, from.speed()?);
-            let mut skipped = (Prior::IDENTITY, Model::of(&Prior::IDENTITY));
+            let mut skipped = (Prior::IDENTITY, Model::of(&Prior::IDENTITY, 0));
             let own =
                 arm.and_then(|Arm(at)| Some((self.priors.get_mut(at)?, self.arms.get_mut(at)?)));
             let (prior, model) = own.unwrap_or((&mut skipped.0, &mut skipped.1));
-            *model = Model::of(prior);
+            *model = Model::of(prior, model.family);
             model.read(from)?;
             // Where nobody has seen a time, what was measured at this start knows better.
             if model.encode.weight() > 0.0 {
@@ -433,12 +416,17 @@ impl State for Models {
             }
         }
         self.clock = from.clock()?;
-        self.read_classes(from, &arms)
+        self.read_classes(from, &arms, &families)
     }
 }
 
 impl Models {
-    fn read_classes(&mut self, from: &mut Reader<'_>, arms: &[Option<Arm>]) -> Result<(), Error> {
+    fn read_classes(
+        &mut self,
+        from: &mut Reader<'_>,
+        arms: &[Option<Arm>],
+        families: &[Option<usize>],
+    ) -> Result<(), Error> {
         self.classes.clear();
         let mut before = None;
         for _ in 0..from.count("number of classes", MOST_CLASSES)? {
@@ -449,14 +437,16 @@ impl Models {
             before = Some(id);
             let mut class = Class::new(&self.arms, used);
             for arm in arms {
-                let mut skipped = Model::of(&Prior::IDENTITY).for_class();
+                let mut skipped = Model::of(&Prior::IDENTITY, 0).for_class();
                 let own = arm.and_then(|Arm(at)| class.arms.get_mut(at));
                 own.unwrap_or(&mut skipped).read(from)?;
             }
-            class.sizes.read(from)?;
+            class.sizes.read(from, families)?;
             class.groups.read(from)?;
-            class.encoding.read(from)?;
-            class.decoding.read(from)?;
+            class.encoding.read(from, families)?;
+            class.decoding.read(from, families)?;
+            let is_new = |at: &usize| !arms.contains(&Some(Arm(*at)));
+            (0..self.arms.len()).filter(is_new).for_each(|at| class.join(at));
             self.classes.insert(id, class);
         }
         Ok(())

@@ -21,6 +21,7 @@ fn prior(share: f64, bytes_per_s: f64) -> Prior {
         overhead_bytes: 12.0,
         encode: speed,
         decode: speed,
+        family: "",
     }
 }
 
