@@ -272,6 +272,11 @@ impl Estimate {
             self.round_trip(latest.min(least.max(alone / JUMP)));
             self.queueing_s = (rtt - self.rtt_s().value).max(0.0);
         }
+        let sample = |of: &Transport| (of.delivered_bytes_per_s, of.app_limited);
+        if before.is_some_and(|before| sample(before) == sample(now)) {
+            // The kernel keeps the last that the link held back: it is of other segments.
+            return;
+        }
         let bps = 8.0 * packet_bytes * now.delivered_bytes_per_s as f64 / path.segment_bytes;
         // What is delivered is what the link can where packets wait for it; else the window or the
         // sender may have held it back.

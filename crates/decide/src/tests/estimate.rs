@@ -267,6 +267,37 @@ fn a_message_that_takes_hardly_more_than_the_delay_tells_a_bound_alone() {
     assert!(estimate.rate_bps().value > 1e9, "a short one tells nothing against it");
 }
 
+/// The kernel keeps the rate of the last that the link held back: what one short packet then
+/// brings back, while the mean round trip still shows the queue, is no rate of short packets.
+#[test]
+fn a_rate_that_was_told_is_not_told_again_with_other_segments() {
+    let mut estimate = fresh();
+    (0..3).for_each(|_| estimate.receipt(&train(1.1e6, 20)));
+    let min_rtt = Duration::from_millis(200);
+    let mut sent = Transport { bytes_out: 1000, ..counters(200, 1, 0) };
+    estimate.transport(sent);
+    let queued = Transport {
+        rtt: Duration::from_millis(400),
+        min_rtt,
+        delivered_bytes_per_s: 132_700,
+        app_limited: false,
+        segments_out: 21,
+        bytes_out: sent.bytes_out + 20 * 1448,
+        ..sent
+    };
+    estimate.transport(queued);
+    sent = queued;
+    for at in 1..5 {
+        sent.rtt = Duration::from_millis(400 - 20 * at);
+        sent.segments_out += 1;
+        sent.bytes_out += 500;
+        estimate.transport(sent);
+    }
+    let found = estimate.rate_bps().value;
+    assert!((found / 1.1e6 - 1.0).abs() < 0.1, "{found}");
+    assert_eq!(estimate.jumps(), 0);
+}
+
 #[test]
 fn a_window_that_holds_back_is_not_the_links_rate() {
     let mut estimate = fresh();
