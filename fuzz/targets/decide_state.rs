@@ -17,6 +17,7 @@ fn path() -> Path {
     let nothing = f64::NAN;
     Path {
         peer: 7,
+        jumps: 0,
         rate_bps: 2e6,
         measured: true,
         rtt_s: 0.1,

@@ -212,6 +212,13 @@ impl Estimate {
         self.jumps
     }
 
+    /// Whether a path is still what it was taken for: what a message took that went before it
+    /// turned out to be another teaches nothing of either.
+    #[must_use]
+    pub fn is_still(&self, path: &Path) -> bool {
+        path.jumps == self.jumps
+    }
+
     /// The path as the models take it.
     #[must_use]
     pub fn path(&self) -> Path {
@@ -221,6 +228,7 @@ impl Estimate {
         };
         Path {
             peer: 0,
+            jumps: self.jumps,
             rate_bps: self.rate_bps().value,
             measured: self.rate_weight > 0.0,
             rtt_s: self.rtt_s().value,

@@ -11,6 +11,7 @@ use crate::network::Path;
 fn path(rate_bps: f64, rtt_s: f64) -> Path {
     Path {
         peer: 0,
+        jumps: 0,
         rate_bps,
         measured: true,
         rtt_s,

@@ -317,7 +317,7 @@ impl Relay {
         let decode_s =
             (awaited.choice.arm != Arm::IDENTITY).then_some(receipt.decode.as_secs_f64());
         awaited.learn(&mut *self.policy, decode_s);
-        if steady {
+        if steady && carrier.estimate.is_still(&path) {
             let bytes = awaited.carried as f64;
             let observation = Observation::Network { path: &path, bytes, seconds: network_s };
             self.policy.observe(&observation);

@@ -170,8 +170,10 @@ impl<'a> Run<'a> {
             unbroken,
         });
         self.estimate.took(coded.bytes, network_s, unbroken);
-        let took = Observation::Network { path: &path, bytes: coded.bytes, seconds: network_s };
-        self.policy.observe(&took);
+        if self.estimate.is_still(&path) {
+            let took = Observation::Network { path: &path, bytes: coded.bytes, seconds: network_s };
+            self.policy.observe(&took);
+        }
         self.policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
         self.learn_beside(&decision, &subject, message);
         let off = self.random.below(2001) as f64 / 1000.0 - 1.0;

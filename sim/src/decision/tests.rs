@@ -103,6 +103,16 @@ fn huge_answers_on_a_fast_link_are_no_slower_than_as_they_are() {
     assert!(found.identity < 0.02, "{found:?}");
 }
 
+/// From what small messages showed, far too much is hoped of the link; what the first large one
+/// takes shows what it can, and is no news of that.
+#[test]
+fn a_time_met_while_the_link_turned_out_to_be_another_is_not_held_against_it() {
+    let mut class = class(2.9e6);
+    class.messages.iter_mut().for_each(|message| message.coded[2].bytes *= 0.3);
+    let found = regret(&class, "nam-sc", 64.0, Chooser::Ours);
+    assert!(ARMS[found.best_arm].0 == "identity" && found.relative < 0.05, "{found:?}");
+}
+
 #[test]
 fn a_link_that_changes_is_followed() {
     let (class, priors) = (class(30e3), priors());

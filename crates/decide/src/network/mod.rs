@@ -24,6 +24,10 @@ use corrected::Corrected;
 pub struct Path {
     /// Whom it leads to, a number that stays with the peer; 0 where that is not known.
     pub peer: u64,
+    /// How often it had turned out to be another: see [`Estimate::jumps`].
+    ///
+    /// [`Estimate::jumps`]: crate::estimate::Estimate::jumps
+    pub jumps: u32,
     /// Bit/s of the narrowest link.
     pub rate_bps: f64,
     /// Whether anybody has measured that: else it is what to expect of any link.
@@ -62,6 +66,7 @@ impl Path {
         };
         Self {
             peer: self.peer,
+            jumps: self.jumps,
             rate_bps: within(self.rate_bps, 10.0, 1e12, 1e12),
             measured: self.measured,
             rtt_s: within(self.rtt_s, 1e-6, 600.0, 1.0),

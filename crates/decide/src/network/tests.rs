@@ -3,6 +3,7 @@ use super::*;
 fn path(rate_bps: f64, rtt_s: f64, loss: f64) -> Path {
     Path {
         peer: 0,
+        jumps: 0,
         rate_bps,
         measured: true,
         rtt_s,

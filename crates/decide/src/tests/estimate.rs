@@ -57,9 +57,13 @@ fn a_disturbed_train_moves_little_and_a_new_link_is_noticed_with_the_second() {
     assert!((estimate.rate_bps().value / 2e6 - 1.0).abs() < 0.05);
     estimate.receipt(&train(2.2e6, 20));
     assert_eq!(estimate.jumps(), 0);
+    let before = estimate.path();
+    estimate.receipt(&train(2.1e6, 20));
+    assert!(estimate.is_still(&before));
     (0..2).for_each(|_| estimate.receipt(&train(250_000.0, 20)));
     assert!((estimate.rate_bps().value / 250_000.0 - 1.0).abs() < 0.05);
     assert_eq!(estimate.jumps(), 1);
+    assert!(!estimate.is_still(&before) && estimate.is_still(&estimate.path()));
 }
 
 #[test]
