@@ -281,7 +281,8 @@ impl Estimate {
             self.queueing_s = (rtt - self.rtt_s().value).max(0.0);
         }
         let sample = |of: &Transport| (of.delivered_bytes_per_s, of.app_limited);
-        if before.is_some_and(|before| sample(before) == sample(now)) {
+        let few = f64::from(sent.segments) < SHORTEST_TRAIN_PACKETS;
+        if few && before.is_some_and(|before| sample(before) == sample(now)) {
             // The kernel keeps the last that the link held back: it is of other segments.
             return;
         }
