@@ -218,6 +218,7 @@ impl<'a> Life<'a> {
             duplicates: number(),
             window_segments: number(),
             threshold_segments: number(),
+            receiver_window_bytes: number() << 8,
             segment_bytes: number() << 4,
             backlog_bytes: u64::from(number()) << 8,
             idle: Duration::from_micros(u64::from(number()) << 12),

@@ -302,6 +302,7 @@ impl World {
             duplicates: number(random, 6),
             window_segments: number(random, 12),
             threshold_segments: 0,
+            receiver_window_bytes: number(random, 22),
             segment_bytes: number(random, 14),
             backlog_bytes: random.magnitude(20),
             idle: Duration::from_micros(random.magnitude(24)),

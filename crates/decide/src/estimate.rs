@@ -42,6 +42,10 @@ const NEW_WINDOW: f64 = 10.0;
 /// A train of fewer packets tells no rate: the first packet is not in its time.
 const SHORTEST_TRAIN_PACKETS: f64 = 4.0;
 
+/// A train that takes so many times what its windows waited for tells the rate: it was the link
+/// that it waited for.
+const MOSTLY_SENDING: f64 = 2.0;
+
 /// Counters of the transport, at a moment; those that count up since its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Transport {
@@ -68,6 +72,8 @@ pub struct Transport {
     pub window_segments: u32,
     /// Window above which it grows slowly (tcpi_snd_ssthresh); 0 where the kernel does not tell.
     pub threshold_segments: u32,
+    /// Bytes that the receiver takes at once (tcpi_snd_wnd); 0 where the kernel does not tell.
+    pub receiver_window_bytes: u32,
     /// Payload of a segment in bytes (tcpi_snd_mss).
     pub segment_bytes: u32,
     /// Bytes not yet acknowledged or not yet sent.
@@ -85,6 +91,8 @@ pub struct Receipt {
     pub spread: Duration,
     /// Whether they left without a pause: the sender always had the next ready.
     pub unbroken: bool,
+    /// Bytes that could leave at once when the first of them did: more waited for what comes back.
+    pub window_bytes: f64,
 }
 
 /// A figure and how many observations, by weight, stand behind it.
@@ -141,14 +149,19 @@ impl Sent {
 }
 
 impl Transport {
-    /// The window that the next data will find: a sender that was idle halves it for every timeout,
-    /// down to that of a new connection (RFC 2861).
+    /// The window that the next data will find, in segments: a sender that was idle halves it for
+    /// every timeout, down to that of a new connection (RFC 2861), and the receiver has its own.
     #[must_use]
     pub fn next_window(&self) -> f64 {
         let window = f64::from(self.window_segments);
         let timeout = self.rtt.as_secs_f64() + LEAST_TIMEOUT_S;
         let halvings = (self.idle.as_secs_f64() / timeout).floor();
-        (window * 0.5_f64.powf(halvings)).max(window.min(NEW_WINDOW))
+        let window = (window * 0.5_f64.powf(halvings)).max(window.min(NEW_WINDOW));
+        if self.receiver_window_bytes == 0 || self.segment_bytes == 0 {
+            return window;
+        }
+        let receiver = f64::from(self.receiver_window_bytes) / f64::from(self.segment_bytes);
+        window.min(receiver.max(1.0))
     }
 }
 
@@ -343,8 +356,16 @@ impl Estimate {
         // The last may be short.
         let wire = receipt.bytes as f64 + packets * path.header_bytes;
         let seconds = receipt.spread.as_secs_f64();
-        if receipt.unbroken && packets >= SHORTEST_TRAIN_PACKETS && seconds > 0.0 {
+        if !receipt.unbroken || packets < SHORTEST_TRAIN_PACKETS || seconds <= 0.0 {
+            return;
+        }
+        // A window that doubles with each round trip.
+        let windows = receipt.bytes as f64 / receipt.window_bytes.max(path.segment_bytes);
+        let waits_s = ((windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
+        if seconds > MOSTLY_SENDING * waits_s {
             self.exactly(8.0 * wire / seconds);
+        } else {
+            self.at_least(8.0 * wire / seconds, 1.0);
         }
     }
 

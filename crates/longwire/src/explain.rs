@@ -155,7 +155,11 @@ fn link(link: &Link, text: &mut String) -> std::fmt::Result {
     writeln!(text, "    rate       {:.0} kbit/s ({})", rate.value / 1e3, told(rate.weight))?;
     writeln!(text, "    round trip {} ({})", seconds(rtt.value), told(rtt.weight))?;
     writeln!(text, "    loss       {:.2} % ({})", 100.0 * loss.value, told(loss.weight))?;
-    writeln!(text, "    queueing   {}", seconds(link.queueing_s))
+    writeln!(text, "    queueing   {}", seconds(link.queueing_s))?;
+    match link.window_packets {
+        0.0 => Ok(()),
+        packets => writeln!(text, "    window     {packets:.0} packets may leave at once"),
+    }
 }
 
 fn candidates(entry: &Entry, decision: &Decision, text: &mut String) -> std::fmt::Result {

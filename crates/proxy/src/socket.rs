@@ -105,6 +105,8 @@ struct RawTcpInfo {
     bytes_retrans: u64,
     dsack_dups: u32,
     reord_seen: u32,
+    _rcv_ooopack: u32,
+    snd_wnd: u32,
 }
 
 /// What the kernel knows of a connection (tcp(7), TCP_INFO).
@@ -138,6 +140,7 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
         duplicates: info.dsack_dups,
         window_segments: info.snd_cwnd,
         threshold_segments: info.snd_ssthresh,
+        receiver_window_bytes: info.snd_wnd,
         segment_bytes: info.snd_mss,
         backlog_bytes: unacknowledged + u64::from(info.notsent_bytes),
         idle: Duration::from_millis(u64::from(info.last_data_sent_ms)),
@@ -169,6 +172,7 @@ mod tests {
         assert!(info.rtt > Duration::ZERO && info.rtt < Duration::from_secs(1), "{info:?}");
         assert!(info.min_rtt > Duration::ZERO && info.min_rtt <= info.rtt * 4, "{info:?}");
         assert!((500..70_000).contains(&info.segment_bytes), "{info:?}");
+        assert!(info.receiver_window_bytes == 0 || info.receiver_window_bytes > 10_000, "{info:?}");
         assert!(info.window_segments >= 2 && info.window_segments < 100_000, "{info:?}");
         // Segments of the loopback are long, and offloading may join some.
         assert!((1..=400).contains(&info.segments_out), "{info:?}");

@@ -94,6 +94,9 @@ pub struct Link {
     pub loss: Figure,
     /// What packets waited in queues of late.
     pub queueing_s: f64,
+    /// Packets that could leave at once; 0 where nobody told.
+    #[serde(default)]
+    pub window_packets: f64,
 }
 
 /// What a body was told by, that both sides held.

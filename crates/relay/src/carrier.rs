@@ -62,6 +62,8 @@ pub(crate) struct Carrier {
     pub(crate) retransmitted: u32,
     /// What the next counters decide about.
     pub(crate) took: Option<Took>,
+    /// Bytes of the longest half that came of late; it fades with each that is shorter.
+    pub(crate) longest: u64,
     /// Bytes given to the shell, and bytes that came.
     pub(crate) transmitted: u64,
     pub(crate) received: u64,
@@ -120,6 +122,7 @@ impl Carrier {
             measured_at: None,
             retransmitted: 0,
             took: None,
+            longest: 0,
             transmitted: 0,
             received: 0,
             awaited: BTreeMap::new(),

@@ -449,6 +449,11 @@ impl Relay {
         let mut path = carrier.estimate.path();
         path.peer = carrier.peer_id;
         path.backlog_bytes += carrier.in_flight as f64;
+        // More than its credit does not leave before the peer was heard.
+        let credit = carrier.machine.credit(exchange.id.number);
+        if credit > 0 {
+            path.start_window = path.start_window.min(credit as f64 / path.segment_bytes).max(1.0);
+        }
         (path, figures(&carrier.estimate))
     }
 

@@ -97,6 +97,7 @@ impl Relay {
             carrier.exchanges.insert(id_waiting.number);
             if let Stage::Ambiguous { asked, .. } = &mut exchange.stage {
                 *asked = Some(id);
+                exchange.incoming.opened();
                 self.send(now, id, Frame::Query(id_waiting.number));
                 continue;
             }

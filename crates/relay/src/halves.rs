@@ -330,7 +330,7 @@ impl Relay {
     }
 
     /// An exchange's share of the memory for bodies from the peer, of what the others left of it.
-    fn credit_target(&self, id: ExchangeId) -> u64 {
+    pub(crate) fn credit_target(&self, id: ExchangeId) -> u64 {
         let share = self.config.receive_bytes / (self.exchanges.len().max(1) as u64);
         let others = self.exchanges.values().filter(|exchange| exchange.id != id);
         let taken = others.map(|exchange| exchange.incoming.window()).sum();

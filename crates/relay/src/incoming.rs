@@ -306,6 +306,11 @@ impl Incoming {
         if self.finished { 0 } else { self.window }
     }
 
+    /// A carrier was found that it may come over, where nothing of it has come yet.
+    pub(crate) fn opened(&mut self) {
+        (self.window, self.consumed) = (INITIAL_CREDIT_BYTES, 0);
+    }
+
     /// Enough was consumed for new credit to be worth a frame.
     pub(crate) fn wants_credit(&self) -> bool {
         self.ended.is_none() && self.consumed >= self.window / 4

@@ -46,5 +46,6 @@ pub fn figures(estimate: &Estimate) -> facts::Link {
         rtt_s: figure(estimate.rtt_s()),
         loss: figure(estimate.loss()),
         queueing_s: rounded(estimate.queueing_s()),
+        window_packets: rounded(estimate.path().start_window),
     }
 }

@@ -10,7 +10,7 @@ use record::event::Fact;
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output};
 use crate::carrier::{self, encoded_len};
-use crate::config::{MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::config::{INITIAL_CREDIT_BYTES, MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::exchange::{Exchange, Stage};
 use crate::timers::Key;
 
@@ -109,6 +109,7 @@ impl Relay {
         }
         self.send(now, carrier, frame);
         if has_head {
+            self.credit_ahead(now, carrier, id);
             self.announce_bases(now, carrier, id);
             self.announce_text(now, carrier, id);
         }
@@ -119,6 +120,22 @@ impl Relay {
         self.advance_outgoing(now, id);
         self.settle_if_done(now, id);
         self.offer(id);
+    }
+
+    /// Where answers of late were longer than the credit that each begins with, the next one gets
+    /// more with its request: over a long path it would wait a round trip for it.
+    fn credit_ahead(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        if self.config.role != Role::Edge {
+            return;
+        }
+        let longest = self.carriers.get(&carrier).map_or(0, |carrier| carrier.longest);
+        let long = longest > INITIAL_CREDIT_BYTES;
+        let target = if long { self.credit_target(id) } else { INITIAL_CREDIT_BYTES };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.incoming.opened();
+        if let Some(bytes) = exchange.incoming.credit_due(target) {
+            self.send(now, carrier, Frame::Credit(id.number, bytes));
+        }
     }
 
     /// Queues an exchange at its carrier if it has a frame to send and is not queued.

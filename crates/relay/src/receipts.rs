@@ -38,6 +38,8 @@ const LEAST_RECEIPT_BYTES: u64 = decide::ONE_PACKET_BYTES;
 const MOST_IDLE_SHARE: f64 = 0.1;
 /// Events about what a carrier's peer said and was ignored: beyond it they are not told.
 const MOST_TOLD: u32 = 16;
+/// Of the longest half that came of late, one part in so many is forgotten with each that comes.
+const LONGEST_FADES: u64 = 32;
 /// In events.
 const RECEIPT: &str = "receipt";
 /// A link that is said to be faster, a terabit a second, or longer, was not measured.
@@ -258,7 +260,11 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let receipt = exchange.arrival.receipt(now, id.number);
         let carrier = exchange.carrier();
+        let bytes = exchange.arrival.wire_bytes;
         if let (Some(receipt), Some(carrier)) = (receipt, carrier) {
+            if let Some(state) = self.carriers.get_mut(&carrier) {
+                state.longest = bytes.max(state.longest - state.longest / LONGEST_FADES);
+            }
             self.send_along(now, carrier, Word::Receipt(receipt, now));
         }
     }
@@ -302,13 +308,15 @@ impl Relay {
         let network_s = (elapsed_s - receipt.tail.as_secs_f64() - back_s).max(LEAST_S);
         let idle_s = departure.idle.as_secs_f64();
         let steady = !receipt.held_up && idle_s <= MOST_IDLE_SHARE * elapsed_s;
+        let path = awaited.choice.path;
+        let window_bytes = path.start_window * path.segment_bytes;
         carrier.estimate.receipt(&estimate::Receipt {
             bytes: receipt.bytes,
             spread: receipt.spread,
             unbroken: steady,
+            window_bytes,
         });
-        let path = awaited.choice.path;
-        if steady && awaited.carried as f64 <= path.start_window * path.segment_bytes {
+        if steady && awaited.carried as f64 <= window_bytes {
             let (bytes, retransmitted) = (awaited.carried as f64, departure.retransmitted);
             carrier.took = Some(Took { bytes, seconds: network_s, retransmitted });
             // What the counters say now belongs to it.

@@ -239,6 +239,90 @@ fn a_body_that_expects_100_is_not_asked_for_before_it() {
     assert!(outputs.iter().any(|output| matches!(output, Output::Credit { .. })));
 }
 
+/// An answer of so many bytes to a request that has just left.
+fn long_answer(relay: &mut Relay, peer: &mut Peer, id: ExchangeId, bytes: usize) {
+    let exchange = id.number;
+    peer.sends(relay, ms(1), CARRIER, &[response_frame(exchange, false)]);
+    relay.handle_input(ms(1), Input::Credit { exchange: id, bytes: 1 << 30 });
+    let piece = vec![7; 32 << 10];
+    for at in 0..bytes / piece.len() {
+        let data = Data {
+            exchange,
+            block_end: Some(piece.len() as u64),
+            uncoded: false,
+            anew: false,
+            end: at + 1 == bytes / piece.len(),
+            bytes: piece.clone().into(),
+        };
+        let outputs = peer.sends(relay, ms(2), CARRIER, &[Frame::Data(data)]);
+        peer.takes(&outputs);
+    }
+    relay.handle_input(ms(3), Input::Wake);
+    peer.takes(&drain(relay));
+}
+
+#[test]
+fn after_long_answers_the_next_need_not_wait_for_credit() {
+    let credit = |frames: &[Frame]| match frames {
+        [Frame::Head(_), Frame::Credit(_, bytes), ..] => Some(*bytes),
+        [Frame::Head(_), ..] => None,
+        other => panic!("{other:?}"),
+    };
+    let (mut relay, mut peer) = edge();
+    let (first, outputs) = asks(&mut relay, ms(0), "GET", true);
+    assert_eq!(credit(&peer.takes(&outputs)), None);
+    long_answer(&mut relay, &mut peer, first, 96 << 10);
+    let (second, outputs) = asks(&mut relay, ms(4), "GET", true);
+    assert_eq!(credit(&peer.takes(&outputs)), None, "what came was within the credit");
+    long_answer(&mut relay, &mut peer, second, 1 << 20);
+    let (third, outputs) = asks(&mut relay, ms(5), "GET", true);
+    let ahead = credit(&peer.takes(&outputs)).expect("no credit ahead");
+    assert_eq!(INITIAL_CREDIT_BYTES + ahead, config::MAX_CREDIT_BYTES);
+    // The memory for answers is not promised twice.
+    let (_, outputs) = asks(&mut relay, ms(5), "GET", true);
+    let more = credit(&peer.takes(&outputs)).expect("no credit ahead");
+    assert!(2 * INITIAL_CREDIT_BYTES + ahead + more <= relay.config.receive_bytes);
+    long_answer(&mut relay, &mut peer, third, 64 << 10);
+    for _ in 0..100 {
+        let (next, outputs) = asks(&mut relay, ms(6), "GET", true);
+        peer.takes(&outputs);
+        long_answer(&mut relay, &mut peer, next, 32 << 10);
+    }
+    let (_, outputs) = asks(&mut relay, ms(7), "GET", true);
+    assert_eq!(credit(&peer.takes(&outputs)), None, "short answers for long");
+}
+
+/// Credit is the flow's, and a flow over another carrier has none of what was given ahead.
+#[test]
+fn credit_given_ahead_is_not_missed_where_the_answer_comes_over_another_carrier() {
+    let (mut relay, mut peer) = edge();
+    let (first, outputs) = asks(&mut relay, ms(0), "GET", true);
+    peer.takes(&outputs);
+    long_answer(&mut relay, &mut peer, first, 1 << 20);
+    let (exchange, outputs) = asks(&mut relay, ms(5), "POST", true);
+    assert!(matches!(peer.takes(&outputs)[..], [Frame::Head(_), Frame::Credit(..), ..]));
+    relay.handle_input(ms(10), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
+    relay.handle_input(ms(1000), Input::Wake);
+    let [Output::Dial { carrier }] = drain(&mut relay)[..] else { panic!("no dial") };
+    let gateway = Peer::new(Role::Gateway, 9);
+    let (mut peer, outputs) = connect_to(&mut relay, ms(1100), carrier, gateway);
+    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    let number = exchange.number;
+    let frames = [Frame::Outcome(number, OutcomeState::Answer), response_frame(number, false)];
+    peer.sends(&mut relay, ms(2000), carrier, &frames);
+    relay.handle_input(ms(2000), Input::Credit { exchange, bytes: 1 << 30 });
+    let data = Data {
+        exchange: number,
+        block_end: Some(64 << 10),
+        uncoded: false,
+        anew: false,
+        end: false,
+        bytes: vec![7; 64 << 10].into(),
+    };
+    let outputs = peer.sends(&mut relay, ms(2001), carrier, &[Frame::Data(data)]);
+    assert!(matches!(peer.takes(&outputs)[..], [Frame::Credit(_, bytes)] if bytes > 0));
+}
+
 #[test]
 fn an_unreachable_gateway_is_reported_in_time_and_the_body_untouched() {
     let mut relay = Relay::new(Config::new(Role::Edge, 1));

@@ -163,13 +163,14 @@ impl<'a> Run<'a> {
         self.transport();
         let after = self.connection.transport();
         let window = before.next_window() * f64::from(before.segment_bytes);
-        let unbroken = coded.bytes <= window && after.retransmitted == before.retransmitted;
+        let whole = after.retransmitted == before.retransmitted;
         self.estimate.receipt(&Receipt {
             bytes: super::whole((coded.bytes - f64::from(before.segment_bytes)).max(0.0)),
             spread: Duration::from_secs_f64(transfer.spread_s.max(0.0)),
-            unbroken,
+            unbroken: whole,
+            window_bytes: window,
         });
-        self.estimate.took(coded.bytes, network_s, unbroken);
+        self.estimate.took(coded.bytes, network_s, whole && coded.bytes <= window);
         if self.estimate.is_still(&path) {
             let took = Observation::Network { path: &path, bytes: coded.bytes, seconds: network_s };
             self.policy.observe(&took);

@@ -10,7 +10,7 @@ fn fresh() -> Estimate {
 fn train(rate_bps: f64, packets: u64) -> Receipt {
     let bytes = packets * 1448;
     let spread = Duration::from_secs_f64(8.0 * (packets * 1500) as f64 / rate_bps);
-    Receipt { bytes, spread, unbroken: true }
+    Receipt { bytes, spread, unbroken: true, window_bytes: f64::INFINITY }
 }
 
 fn counters(rtt_ms: u64, segments_out: u32, retransmitted: u32) -> Transport {
@@ -44,9 +44,29 @@ fn a_last_packet_that_is_short_is_not_taken_for_a_full_one() {
     let mut estimate = fresh();
     let bytes = 4 * 1448 + 100;
     let spread = Duration::from_secs_f64(8.0 * (bytes + 5 * 52) as f64 / 250e3);
-    estimate.receipt(&Receipt { bytes, spread, unbroken: true });
+    estimate.receipt(&Receipt { bytes, spread, unbroken: true, window_bytes: f64::INFINITY });
     let found = estimate.rate_bps().value;
     assert!((found / 250e3 - 1.0).abs() < 0.01, "{found}");
+}
+
+/// 176 kB over a path of 178 ms with a window of 100 packets: what came after the window waited for
+/// a round trip, whatever the link can.
+#[test]
+fn a_train_that_waited_for_its_window_is_no_rate() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(178), None);
+    (0..3).for_each(|_| estimate.receipt(&train(50e6, 90)));
+    let window_bytes = 100.0 * 1448.0;
+    let spread = Duration::from_millis(180);
+    let waited = Receipt { bytes: 176_000, spread, unbroken: true, window_bytes };
+    (0..3).for_each(|_| estimate.receipt(&waited));
+    let found = estimate.rate_bps().value;
+    assert!((found / 50e6 - 1.0).abs() < 0.1, "{found}");
+    assert_eq!(estimate.jumps(), 0);
+    // What took much longer than its windows waited for, the link held back.
+    let slow = Receipt { spread: Duration::from_secs(1), ..waited };
+    (0..3).for_each(|_| estimate.receipt(&slow));
+    let found = estimate.rate_bps().value;
+    assert!((found / 1.45e6 - 1.0).abs() < 0.1, "{found}");
 }
 
 #[test]
@@ -202,6 +222,7 @@ fn a_queue_is_not_a_longer_path() {
 fn absurd_counters_leave_a_usable_path() {
     let mut estimate = Estimate::new(f64::NAN, Duration::MAX, Some(0.0));
     let absurd = Transport {
+        receiver_window_bytes: u32::MAX,
         rtt: Duration::MAX,
         min_rtt: Duration::ZERO,
         delivered_bytes_per_s: u64::MAX,
@@ -221,9 +242,11 @@ fn absurd_counters_leave_a_usable_path() {
         estimate.receipt(&Receipt {
             bytes: u64::MAX,
             spread: Duration::from_nanos(1),
+            window_bytes: f64::NAN,
             unbroken: true,
         });
-        estimate.receipt(&Receipt { bytes: 0, spread: Duration::MAX, unbroken: true });
+        let (spread, window_bytes) = (Duration::MAX, 0.0);
+        estimate.receipt(&Receipt { bytes: 0, spread, unbroken: true, window_bytes });
         let path = estimate.path();
         assert!(path.rate_bps.is_finite() && path.rate_bps > 0.0, "{path:?}");
         assert!(path.rtt_s > 0.0 && path.rtt_s <= 600.0 && path.loss < 1.0, "{path:?}");

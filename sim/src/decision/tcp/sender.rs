@@ -464,6 +464,8 @@ impl Sender {
             duplicates: small(duplicates),
             window_segments: small(crate::decision::whole(self.cubic.window)),
             threshold_segments: small(crate::decision::whole(self.cubic.threshold)),
+            // Its receiver takes whatever comes.
+            receiver_window_bytes: 0,
             segment_bytes: SEGMENT_BYTES,
             idle: Duration::from_secs_f64((now_s - self.last_sent_s).max(0.0)),
             backlog_bytes: left.map(|slot| u64::from(slot.bytes)).sum(),
