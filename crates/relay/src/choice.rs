@@ -50,6 +50,10 @@ pub(crate) struct Choice {
     pub(crate) exact: bool,
     /// What was tried on the first block, and how it would go on.
     pub(crate) tried: Vec<Going>,
+    /// What of the first block was encoded beside, to learn from.
+    pub(crate) beside: Vec<Going>,
+    /// Bytes of the first block, where it was tried.
+    pub(crate) first_bytes: u64,
     /// The shortest result of those tried.
     pub(crate) best: Option<Tried>,
     /// The next block begins a context.
@@ -89,10 +93,14 @@ impl Tried {
 
     /// Of so many bytes; the rest of a body would go so.
     pub(crate) fn going(&self, plain_len: usize) -> Going {
-        let bytes = plain_len.max(1) as f64;
-        let (share, encode_s) = (self.coded.len() as f64 / bytes, self.cpu.as_secs_f64() / bytes);
-        Going { arm: self.arm, share, encode_s }
+        going(self.seen(), plain_len)
     }
+}
+
+/// How a body would go whose first bytes, so many, gave this.
+pub(crate) fn going((arm, coded_len, cpu): (Arm, usize, Duration), plain_len: usize) -> Going {
+    let bytes = plain_len.max(1) as f64;
+    Going { arm, share: coded_len as f64 / bytes, encode_s: cpu.as_secs_f64() / bytes }
 }
 
 /// What is usual of a class.
@@ -160,6 +168,8 @@ impl Choice {
             trying: false,
             exact: false,
             tried: Vec::new(),
+            beside: Vec::new(),
+            first_bytes: 0,
             best: None,
             fresh: true,
             course: None,

@@ -12,7 +12,7 @@ use decide::policy::Observation;
 
 use crate::Relay;
 use crate::api::{ExchangeId, Output, Work, WorkDirection};
-use crate::choice::{Fit, Tried, whole};
+use crate::choice::{Fit, Tried, going, whole};
 use crate::course::Course;
 
 /// Most encodings tried on the first block of a half: each waits for the one before.
@@ -123,6 +123,7 @@ impl Relay {
         let (coded, text, cpu, waited) = (coded.clone(), text.clone(), *cpu, *waited);
         let this = Tried { arm: choice.arm, options: choice.options, coded, text, cpu, waited };
         choice.tried.push(this.going(plain_len));
+        choice.first_bytes = plain_len as u64;
         let mut closed: Vec<_> = choice.tried.iter().map(|one| one.arm).collect();
         closed.extend(infosets.iter().filter(|_| choice.exact));
         let (best, dropped) = match choice.best.take() {
@@ -283,6 +284,10 @@ impl Relay {
         let plain_len = usize::try_from(whole(subject.bytes)).unwrap_or(usize::MAX);
         if let Ok(len) = self.shadow_len(arm, plain_len, result) {
             learn(&mut *self.policy, &subject, (arm, len, cpu));
+            let choice = self.exchanges.get_mut(&id).and_then(|exchange| exchange.choice.as_mut());
+            if let Some(choice) = choice {
+                choice.beside.push(going((arm, len, cpu), plain_len));
+            }
         }
     }
 }

@@ -369,6 +369,42 @@ fn what_only_teaches_takes_a_bounded_share() {
     assert!((1..=140).contains(&shadows), "{shadows}");
 }
 
+/// XML that repeats itself for ever leaves a tenth of what its first block does, in all of them: of
+/// one that was seen at the first block alone as much is expected.
+#[test]
+fn what_was_seen_of_a_first_block_is_expected_of_as_long_a_body_as_what_was_sent_shows() {
+    let mut side = Side::new(auto());
+    let mut body = xml(1500);
+    body.extend(b"<row><key>1</key><name>Customer#000000007</name></row>\n".repeat(15_000));
+    for _ in 0..20 {
+        let (exchange, _) = side.posts(&body, None);
+        side.now += ms(400);
+        let receipt = Receipt { exchange, tail: ms(1), decode: ms(4), ..Receipt::default() };
+        side.hears(receipt.frame());
+    }
+    let looked = |label: &str| {
+        let shadow = |fact: &Fact| match fact {
+            Fact::Chosen { decision: Some(decision), .. } => decision.shadow.clone(),
+            _ => None,
+        };
+        side.facts.iter().filter_map(shadow).any(|shadow| shadow == label)
+    };
+    let (sent, decision) = side.chosen();
+    let candidates = &decision.expect("it was weighed").candidates;
+    let mut compared = 0;
+    for one in candidates.iter().filter(|one| one.encoding != sent && looked(&one.encoding)) {
+        let options = side.relay.config.encoding.arms().iter();
+        let options = *options.clone().find(|options| options.label() == one.encoding).unwrap();
+        let mut coder = options.encoder_on(None).unwrap();
+        let mut coded = Vec::new();
+        coder.encode(&body, true, &mut coded).unwrap();
+        let off = one.expected.bytes as f64 / coded.len() as f64;
+        assert!((0.5..2.0).contains(&off), "{}: {off}", one.encoding);
+        compared += 1;
+    }
+    assert!(compared > 0, "{candidates:?}");
+}
+
 /// Those that only teach leave what is sent the memory that it had without them.
 #[test]
 fn what_only_teaches_takes_no_memory_from_what_is_sent() {
