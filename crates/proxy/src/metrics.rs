@@ -363,6 +363,7 @@ mod tests {
             rtt_s: figure(0.55, 8.0),
             loss: figure(0.001, 0.0),
             queueing_s: 0.25,
+            window_packets: 10.0,
         };
         let (carrier, peer) = (CarrierId(7), "gate \"1\"".to_owned());
         let link = Link { carrier, peer, figures, jumps: 2 };
