@@ -307,16 +307,19 @@ impl Relay {
         let back_s = carrier.estimate.rtt_s().value / 2.0;
         let network_s = (elapsed_s - receipt.tail.as_secs_f64() - back_s).max(LEAST_S);
         let idle_s = departure.idle.as_secs_f64();
-        let steady = !receipt.held_up && idle_s <= MOST_IDLE_SHARE * elapsed_s;
+        // Over a long path what its sender paused for is little of a half's time, and all the same
+        // most of the time between its first piece and its last.
+        let steady_for = |seconds| !receipt.held_up && idle_s <= MOST_IDLE_SHARE * seconds;
+        let steady = steady_for(elapsed_s);
         let path = awaited.choice.path;
         let window_bytes = path.start_window * path.segment_bytes;
         carrier.estimate.receipt(&estimate::Receipt {
             bytes: receipt.bytes,
             spread: receipt.spread,
-            unbroken: steady,
+            unbroken: steady_for(receipt.spread.as_secs_f64()),
             window_bytes,
         });
-        if steady && awaited.carried as f64 <= window_bytes {
+        if steady_for(network_s - back_s) && awaited.carried as f64 <= window_bytes {
             let (bytes, retransmitted) = (awaited.carried as f64, departure.retransmitted);
             carrier.took = Some(Took { bytes, seconds: network_s, retransmitted });
             // What the counters say now belongs to it.

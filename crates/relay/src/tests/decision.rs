@@ -187,6 +187,24 @@ fn a_receipt_makes_an_outcome_whose_errors_add_up() {
     assert_eq!((side.outcomes().len(), side.ignored()), (1, 0));
 }
 
+/// Blocks that leave as a slow encoder makes them, over a path far longer than its pauses.
+#[test]
+fn what_waited_for_its_encoder_is_no_rate_of_the_link() {
+    let mut side = Side::new(auto());
+    side.busy = ms(14);
+    let (exchange, frames) = side.posts(&xml(6000), None);
+    let blocks = side.works.iter().filter(|work| work.0 == WorkDirection::Encode).count() as u64;
+    assert!(blocks > 3, "{blocks}");
+    side.now += ms(2000);
+    let (bytes, spread) = (body_bytes(&frames) as u64 * 3 / 4, ms(14 * (blocks - 1)));
+    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.frame());
+    assert_eq!(side.ignored(), 0);
+    side.busy = ms(0);
+    side.posts(&xml(6000), None);
+    let rate = side.chosen().1.expect("it was weighed").link.rate_bps;
+    assert!(rate.weight == 0.0, "{rate:?}");
+}
+
 #[test]
 fn absurd_receipts_are_ignored_with_an_event_and_teach_nothing() {
     let s = Duration::from_secs;
