@@ -333,7 +333,10 @@ fn after_a_restart_each_path_is_known_as_it_was() {
             // The rate is measured anew.
             let unmeasured =
                 |world: &World| world.relays[GATEWAY].links()[edge].figures.rate_bps.weight == 0.0;
+            let mut asked = 0;
             while unmeasured(&world) {
+                asked += 1;
+                assert!(asked < 20, "the rate is not measured");
                 world.asks(edge);
             }
             off(world.asks(edge))

@@ -362,10 +362,14 @@ impl Estimate {
         // A window that doubles with each round trip.
         let windows = receipt.bytes as f64 / receipt.window_bytes.max(path.segment_bytes);
         let waits_s = ((windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
+        let bps = 8.0 * wire / seconds;
         if seconds > MOSTLY_SENDING * waits_s {
-            self.exactly(8.0 * wire / seconds);
+            self.exactly(bps);
+        } else if self.rate_weight == 0.0 {
+            // Any bound is better than what was expected of any link.
+            self.rate(bps);
         } else {
-            self.at_least(8.0 * wire / seconds, 1.0);
+            self.at_least(bps, 1.0);
         }
     }
 

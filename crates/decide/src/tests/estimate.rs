@@ -62,6 +62,11 @@ fn a_train_that_waited_for_its_window_is_no_rate() {
     let found = estimate.rate_bps().value;
     assert!((found / 50e6 - 1.0).abs() < 0.1, "{found}");
     assert_eq!(estimate.jumps(), 0);
+    // Where nobody has measured, less than was expected of any link is believed all the same.
+    let mut fresh = Estimate::new(100e6, Duration::from_millis(178), None);
+    fresh.receipt(&waited);
+    let found = fresh.rate_bps();
+    assert!(found.weight > 0.0 && (found.value / 8e6 - 1.0).abs() < 0.1, "{found:?}");
     // What took much longer than its windows waited for, the link held back.
     let slow = Receipt { spread: Duration::from_secs(1), ..waited };
     (0..3).for_each(|_| estimate.receipt(&slow));
