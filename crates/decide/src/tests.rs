@@ -8,7 +8,7 @@ mod triage;
 use crate::network::Path;
 
 /// A path that was measured, without loss, on which nothing was sent yet.
-fn path(rate_bps: f64, rtt_s: f64) -> Path {
+pub(crate) fn path(rate_bps: f64, rtt_s: f64) -> Path {
     Path {
         peer: 0,
         jumps: 0,

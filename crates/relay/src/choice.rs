@@ -51,7 +51,7 @@ pub(crate) struct Choice {
     /// What was tried on the first block, and how it would go on.
     pub(crate) tried: Vec<Going>,
     /// What of the first block was encoded beside, to learn from.
-    pub(crate) beside: Vec<Going>,
+    pub(crate) beside: Option<Going>,
     /// Bytes of the first block, where it was tried.
     pub(crate) first_bytes: u64,
     /// The shortest result of those tried.
@@ -168,7 +168,7 @@ impl Choice {
             trying: false,
             exact: false,
             tried: Vec::new(),
-            beside: Vec::new(),
+            beside: None,
             first_bytes: 0,
             best: None,
             fresh: true,

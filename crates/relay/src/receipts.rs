@@ -400,22 +400,21 @@ impl Awaited {
         let seen = Seen { bytes: choice.coded_bytes as f64, encode_s, decode_s };
         policy.observe(&Observation::Encoding { subject: &subject, arm: choice.arm, seen: &seen });
         if !again {
-            self.learn_of_others(policy, &subject);
+            self.learn_beside(policy, &subject);
         }
     }
 
     /// What the first block alone was encoded in beside it would have left of a longer body as much
     /// more or less than of that as what was sent did: long bodies repeat themselves, for all.
-    fn learn_of_others(&self, policy: &mut dyn decide::policy::Policy, subject: &Subject) {
+    fn learn_beside(&self, policy: &mut dyn decide::policy::Policy, subject: &Subject) {
         let choice = &self.choice;
         let first = choice.tried.iter().find(|one| one.arm == choice.arm && one.share > 0.0);
         let Some(first) = first.filter(|_| choice.plain_bytes > choice.first_bytes) else { return };
         let grown = choice.coded_bytes as f64 / subject.bytes / first.share;
-        for one in choice.beside.iter().filter(|one| one.arm != choice.arm) {
-            let encode_s = Some(one.encode_s * subject.bytes);
-            let seen = Seen { bytes: one.share * grown * subject.bytes, encode_s, decode_s: None };
-            policy.observe(&Observation::Encoding { subject, arm: one.arm, seen: &seen });
-        }
+        let Some(one) = choice.beside.filter(|one| one.arm != choice.arm) else { return };
+        let encode_s = Some(one.encode_s * subject.bytes);
+        let seen = Seen { bytes: one.share * grown * subject.bytes, encode_s, decode_s: None };
+        policy.observe(&Observation::Encoding { subject, arm: one.arm, seen: &seen });
     }
 
     /// The event's content; none where nothing had been expected.

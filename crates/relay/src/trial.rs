@@ -286,7 +286,7 @@ impl Relay {
             learn(&mut *self.policy, &subject, (arm, len, cpu));
             let choice = self.exchanges.get_mut(&id).and_then(|exchange| exchange.choice.as_mut());
             if let Some(choice) = choice {
-                choice.beside.push(going((arm, len, cpu), plain_len));
+                choice.beside = Some(going((arm, len, cpu), plain_len));
             }
         }
     }

@@ -1,21 +1,7 @@
 use super::*;
 
 fn path(rate_bps: f64, rtt_s: f64, loss: f64) -> Path {
-    Path {
-        peer: 0,
-        jumps: 0,
-        rate_bps,
-        measured: true,
-        rtt_s,
-        loss,
-        segment_bytes: 1448.0,
-        header_bytes: 52.0,
-        start_window: 10.0,
-        threshold: 1e6,
-        most_window: 44.0,
-        timeout_s: 0.2,
-        backlog_bytes: 0.0,
-    }
+    Path { loss, most_window: 44.0, ..crate::tests::path(rate_bps, rtt_s) }
 }
 
 #[test]

@@ -83,12 +83,16 @@ fn what_does_not_compress_is_left_alone_once_that_was_seen() {
     assert_eq!(decision.chosen.arm, Arm::IDENTITY, "{decision:?}");
 }
 
-#[test]
-fn where_both_ways_do_the_same_looking_tells_of_decoding_too() {
+/// The strong one decodes as slowly as it encodes.
+fn alike_both_ways() -> (Learned, Subject) {
     let mut all = priors();
     all[2].decode = speed(2.2e6);
-    let mut learned = Learned::new(Models::new(all));
-    let subject = xml(2e6);
+    (Learned::new(Models::new(all)), xml(2e6))
+}
+
+#[test]
+fn where_both_ways_do_the_same_looking_tells_of_decoding_too() {
+    let (mut learned, subject) = alike_both_ways();
     let decoding = |learned: &Learned, arm: usize| {
         learned.models().expect(&subject, Arm(arm)).unwrap().decode_s
     };
@@ -111,10 +115,7 @@ fn where_both_ways_do_the_same_looking_tells_of_decoding_too() {
 /// The peer is slow: so it is for a decoder that only its encoder was looked at of.
 #[test]
 fn what_decoders_showed_of_a_slow_peer_is_expected_of_one_that_was_looked_at_alone() {
-    let mut all = priors();
-    all[2].decode = speed(2.2e6);
-    let mut learned = Learned::new(Models::new(all));
-    let subject = xml(2e6);
+    let (mut learned, subject) = alike_both_ways();
     let decoding = |learned: &Learned| learned.models().expect(&subject, Arm(2)).unwrap().decode_s;
     let before = decoding(&learned);
     learn(&mut learned, &subject, Arm(2), seen_in(20e3, Some(1.0), None));
@@ -128,10 +129,7 @@ fn what_decoders_showed_of_a_slow_peer_is_expected_of_one_that_was_looked_at_alo
 /// Our processor is slower than at its trial, for all: that tells nothing of the peer's.
 #[test]
 fn what_all_encoders_showed_says_nothing_of_decoding() {
-    let mut all = priors();
-    all[2].decode = speed(2.2e6);
-    let mut learned = Learned::new(Models::new(all));
-    let subject = xml(2e6);
+    let (mut learned, subject) = alike_both_ways();
     let decoding = |learned: &Learned| learned.models().expect(&subject, Arm(2)).unwrap().decode_s;
     let before = decoding(&learned);
     (0..4).for_each(|_| {
