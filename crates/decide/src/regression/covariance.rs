@@ -43,6 +43,13 @@ impl<const N: usize> Covariance<N> {
         features.iter().zip(&self.start).map(|(of, start)| of * of * start).sum()
     }
 
+    /// Each over its variance when nothing was seen.
+    pub(super) fn over_start(&self, of: &[f64; N]) -> [f64; N] {
+        let mut of = *of;
+        of.iter_mut().zip(&self.start).for_each(|(of, start)| *of /= start);
+        of
+    }
+
     /// Takes away what an observation showed of a direction.
     pub(super) fn shrink(&mut self, direction: &[f64; N], scale: f64) {
         for (row, by) in self.entries.iter_mut().zip(direction) {

@@ -45,9 +45,12 @@ pub struct Moves<const N: usize> {
 impl<const N: usize> Part<N> {
     fn observe(&mut self, lesson: &Lesson<N>, scale: f64, forgetting: f64) -> [f64; N] {
         let direction = self.covariance.times(&lesson.free);
+        // Of how much coefficients moved, not of how far they were off: that comes back where no
+        // regression fits, and this would add up without end.
+        let share = scale * (1.0 + lesson.began);
+        let moves = self.covariance.times(&lesson.moved_over_start).map(|moved| share * moved);
         self.covariance.shrink(&direction, scale);
         self.covariance.forget(forgetting);
-        let moves = direction.map(|along| along * scale * lesson.residual);
         add(&mut self.moved, &moves);
         moves
     }

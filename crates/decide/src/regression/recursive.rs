@@ -40,10 +40,12 @@ pub struct Recursive<const N: usize> {
 pub struct Lesson<const N: usize> {
     /// The features, as far as its own observations had not told of them before.
     pub(super) free: [f64; N],
-    /// How far it was off.
-    pub(super) residual: f64,
+    /// Their variance when nothing was seen.
+    pub(super) began: f64,
     /// By how much its coefficients moved.
     moved: [f64; N],
+    /// The same over the variances that they began with.
+    pub(super) moved_over_start: [f64; N],
 }
 
 impl<const N: usize> Lesson<N> {
@@ -127,25 +129,19 @@ impl<const N: usize> Recursive<N> {
         let scatter = residual * residual / (1.0 + own);
         self.variance += (scatter - self.variance) / (self.weight + FEW);
         self.variance = self.variance.max(f64::EPSILON);
-        let mut free = along;
-        free.iter_mut().zip(self.start()).for_each(|(free, start)| *free /= start);
-        Some(Lesson { free, residual, moved })
+        let free = self.covariance.over_start(&along);
+        let began = self.covariance.along_start(&free);
+        Some(Lesson { free, began, moved, moved_over_start: self.covariance.over_start(&moved) })
     }
 
     /// What was expected of it has moved by so much: as far as its own observations have not told,
     /// it moves too.
     pub fn follow(&mut self, moved: &[f64; N]) {
-        let start = *self.start();
-        let over_start = |of: &[f64; N]| {
-            let mut of = *of;
-            of.iter_mut().zip(&start).for_each(|(of, start)| *of /= start);
-            of
-        };
-        let shares = over_start(moved);
+        let shares = self.covariance.over_start(moved);
         let own = self.covariance.times(&shares);
         // Forgetting lets a covariance grow beyond its beginning where nothing is seen: what moves
         // there moves no further than the others.
-        let (most, length) = (dot(moved, &shares), dot(&own, &over_start(&own)));
+        let (most, length) = (dot(moved, &shares), dot(&own, &self.covariance.over_start(&own)));
         let factor = if length > most { (most / length).sqrt() } else { 1.0 };
         add(&mut self.coefficients, &own.map(|own| own * factor));
     }

@@ -164,3 +164,23 @@ fn common_parts_stay_bounded_whatever_is_taught() {
         }
     }
 }
+
+/// Of a value that no line fits, how far one is off depends on where: shares of it would add up.
+#[test]
+fn what_nobody_tried_is_where_it_was_however_long_another_is_taught() {
+    let (mut kin, mut all) = kin();
+    let mut before = None;
+    for at in 0..100_000 {
+        let x = 4.0 * scatter(at).powi(3);
+        teach(&mut kin, &mut all, 0, [1.0, x], x * x);
+        if at == 1_000 {
+            before = Some(all.clone());
+        }
+    }
+    for features in [[1.0, -2.0], [1.0, 0.0], [1.0, 2.0]] {
+        for (now, before) in all.iter().zip(before.iter().flatten()) {
+            let [now, before] = [now, before].map(|one| one.predict(&features).mean);
+            assert!((now - before).abs() < 0.5, "{features:?}: {now} {before}");
+        }
+    }
+}
