@@ -140,7 +140,7 @@ impl Groups {
         let group = &mut self.all[at];
         group.used = self.clock;
         if let Some(share) = group.shares.get_mut(arm) {
-            share.observe(value);
+            share.observe(value.clamp(-MOST_LN, MOST_LN));
         }
     }
 

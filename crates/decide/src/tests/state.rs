@@ -243,6 +243,63 @@ fn a_trial_of_speed_counts_until_messages_tell() {
     restarted.observe(&Observation::Speed { arm: Arm(9), encode: Some(slow), decode: None });
 }
 
+/// Sizes and times that no encoding has, for long: what was learned stays numbers, is taken up
+/// again, and no figure is beyond what observations said, but for how far a line leads on.
+#[test]
+fn whatever_is_taught_for_long_is_taken_up_again() {
+    let families = ["", "a", "a", "b"].map(|family| Prior { family, ..prior(0.6, 100e6) });
+    let names = ["identity", "a:1", "a:2", "b"];
+    let fresh = || Learned::new(Models::new(families.to_vec()));
+    let absurd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 0.0, -1.0];
+    let (mut policy, mut random) = (fresh(), 1_u32);
+    let mut chance = |most: u32| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 8) % most
+    };
+    for at in 0..100_000_u32 {
+        let class = u64::from(chance(4));
+        let (arm, length) = match class {
+            // One arm alone, all alike; two by turns; stretches of one length; anything.
+            0 => (1, 12.0),
+            1 => (1 + at as usize % 2, f64::from(chance(20))),
+            2 => (1 + at as usize / 3000 % 3, f64::from(at / 500 % 20)),
+            _ => (chance(5) as usize, f64::from(chance(40))),
+        };
+        let ends = |low: f64, high: f64| if at / 700 % 2 == 0 { low } else { high };
+        let (share, seconds) = match chance(3) {
+            0 => (ends(1e-9, 1.5), ends(1e-9, 600.0)),
+            1 => (ends(0.3, 0.1), ends(1e-3, 0.1)),
+            _ => (f64::from(chance(1000)) / 900.0, f64::from(chance(1000)) * 1e-4),
+        };
+        let odd = chance(50) == 0;
+        let or = |value: f64, other: u32| if odd { absurd[other as usize] } else { value };
+        let bytes = or(length.exp(), chance(6));
+        let head_share = or(f64::from(chance(100)) / 100.0, chance(6));
+        let subject = Subject { class, bytes, head_share };
+        let seen = Seen {
+            bytes: or((bytes * share).max(1.0), chance(6)),
+            encode_s: Some(or(seconds, chance(6))),
+            decode_s: Some(or(seconds / 3.0, chance(6))),
+        };
+        policy.observe(&Observation::Encoding { subject: &subject, arm: Arm(arm), seen: &seen });
+        if at % 10_000 < 9_999 {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        policy.save(&names, &mut bytes);
+        policy = fresh();
+        policy.restore(&names, &bytes).unwrap();
+        for (class, arm) in (0..4).flat_map(|class| (1..4).map(move |arm| (class, arm))) {
+            let subject = Subject { class, bytes: 20e3, head_share: 0.3 };
+            let found = policy.models().expect(&subject, Arm(arm)).unwrap();
+            assert!((1.0..1e5).contains(&found.bytes), "{at}, {class}, {arm}: {found:?}");
+            assert!((0.0..100.0).contains(&found.unsure), "{at}, {class}, {arm}: {found:?}");
+            assert!(found.deviation >= found.unsure && found.deviation < 100.0, "{found:?}");
+            assert!((0.0..1e3).contains(&found.encode_s), "{at}, {class}, {arm}: {found:?}");
+        }
+    }
+}
+
 /// Learning with such a covariance would go astray without end.
 #[test]
 fn a_covariance_with_a_negative_direction_is_refused() {
