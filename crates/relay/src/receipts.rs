@@ -319,7 +319,7 @@ impl Relay {
             unbroken: steady_for(receipt.spread.as_secs_f64()),
             window_bytes,
         });
-        if steady_for(network_s - back_s) && awaited.carried as f64 <= window_bytes {
+        if steady_for((network_s - back_s).max(0.0)) && awaited.carried as f64 <= window_bytes {
             let (bytes, retransmitted) = (awaited.carried as f64, departure.retransmitted);
             carrier.took = Some(Took { bytes, seconds: network_s, retransmitted });
             // What the counters say now belongs to it.

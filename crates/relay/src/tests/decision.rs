@@ -187,6 +187,19 @@ fn a_receipt_makes_an_outcome_whose_errors_add_up() {
     assert_eq!((side.outcomes().len(), side.ignored()), (1, 0));
 }
 
+/// The round trip that is believed may be too long; all the same nothing held the half back.
+#[test]
+fn what_arrives_sooner_than_a_round_trip_was_not_held_back() {
+    let mut side = Side::new(auto());
+    let (exchange, frames) = side.posts(&xml(100), None);
+    let bytes = body_bytes(&frames) as u64;
+    assert!(side.relay.links()[0].figures.rtt_s.value > 0.02);
+    side.now += ms(10);
+    side.hears(Receipt { exchange, bytes, spread: ms(2), ..Receipt::default() }.frame());
+    assert_eq!(side.ignored(), 0);
+    assert!(side.relay.carriers[&CARRIER].took.is_some());
+}
+
 /// Blocks that leave as a slow encoder makes them, over a path far longer than its pauses.
 #[test]
 fn what_waited_for_its_encoder_is_no_rate_of_the_link() {
