@@ -459,12 +459,18 @@ impl Relay {
         let mut path = carrier.estimate.path();
         path.peer = carrier.peer_id;
         path.backlog_bytes += carrier.in_flight as f64;
-        // More than its credit does not leave before the peer was heard.
-        let credit = carrier.machine.credit(exchange.id.number);
-        if credit > 0 {
+        // More than its credit does not leave before the peer was heard. Once it leaves there is
+        // always little left of it, and more on its way.
+        if exchange.departure.is_none() {
+            let first = || carrier.machine.peer().map_or(0, |peer| peer.initial_credit);
+            let credit = match carrier.machine.credit(exchange.id.number) {
+                0 => first(),
+                credit => credit,
+            };
             path.start_window = path.start_window.min(credit as f64 / path.segment_bytes).max(1.0);
         }
-        (path, figures(&carrier.estimate))
+        let link = figures(&carrier.estimate);
+        (path, facts::Link { window_packets: rounded(path.start_window), ..link })
     }
 
     fn facts(

@@ -187,6 +187,26 @@ fn a_receipt_makes_an_outcome_whose_errors_add_up() {
     assert_eq!((side.outcomes().len(), side.ignored()), (1, 0));
 }
 
+/// A window of 2,000 segments is of no use where the peer takes 100 kB before it was heard; when
+/// that is nearly used up it gives more.
+#[test]
+fn credit_bounds_the_window_until_a_half_leaves() {
+    let mut side = Side::new(auto());
+    let transport =
+        Transport { window_segments: 2000, segment_bytes: 1448, ..Transport::default() };
+    side.tell(Input::Transport { carrier: CARRIER, transport });
+    let exchange = side.relay.next_exchange();
+    let head = request("POST", &[("content-type", "text/xml")]);
+    side.tell(Input::Head { exchange, head, end: false });
+    let body: Bytes = xml(3000).into();
+    side.tell(Input::Data { exchange, bytes: body.slice(..100_000) });
+    side.tell(Input::Data { exchange, bytes: body.slice(100_000..) });
+    let told = side.chosen().1.expect("it was weighed").link.window_packets;
+    assert!((told - 100_000.0 / 1448.0).abs() < 0.1, "{told}");
+    let path = side.relay.path(&side.relay.exchanges[&exchange]).0;
+    assert_eq!((path.start_window, side.works.is_empty()), (2000.0, false));
+}
+
 /// The round trip that is believed may be too long; all the same nothing held the half back.
 #[test]
 fn what_arrives_sooner_than_a_round_trip_was_not_held_back() {
