@@ -67,11 +67,10 @@ fn learned(folder: &Path) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let speed = Speed { fixed_s: 2e-5, per_byte_s: 1e-8 };
     let size = [-0.5, 0.9, 0.0, 0.0];
-    let prior = Prior { size, overhead_bytes: 12.0, encode: speed, decode: speed, family: "" };
-    let policies: [(&str, Box<dyn Policy>); 2] = [
-        ("learned", Box::new(Learned::new(Models::new(vec![Prior::IDENTITY, prior, prior])))),
-        ("nam", Box::new(Nam::new(3))),
-    ];
+    let prior = |family| Prior { size, overhead_bytes: 12.0, encode: speed, decode: speed, family };
+    let priors = vec![Prior::IDENTITY, prior("deflate"), prior("zstd")];
+    let policies: [(&str, Box<dyn Policy>); 2] =
+        [("learned", Box::new(Learned::new(Models::new(priors)))), ("nam", Box::new(Nam::new(3)))];
     for (name, mut policy) in policies {
         for taught in 0..4_u32 {
             let mut bytes = Vec::new();

@@ -73,7 +73,8 @@ fn try_it(policy: &mut dyn Policy, data: &[u8]) {
 fuzz_target!(|data: &[u8]| {
     let speed = Speed { fixed_s: 2e-5, per_byte_s: 1e-8 };
     let size = [-0.5, 0.9, 0.0, 0.0];
-    let prior = Prior { size, overhead_bytes: 12.0, encode: speed, decode: speed, family: "" };
-    try_it(&mut Learned::new(Models::new(vec![Prior::IDENTITY, prior, prior])), data);
+    let prior = |family| Prior { size, overhead_bytes: 12.0, encode: speed, decode: speed, family };
+    let priors = vec![Prior::IDENTITY, prior("deflate"), prior("zstd")];
+    try_it(&mut Learned::new(Models::new(priors)), data);
     try_it(&mut Nam::new(ARMS.len()), data);
 });
