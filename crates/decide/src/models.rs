@@ -271,8 +271,9 @@ impl Models {
     pub fn most_bytes(&self) -> usize {
         let family = Kin::<SIZE_FEATURES>::FAMILY_BYTES + 2 * Kin::<3>::FAMILY_BYTES;
         let arm = size_of::<Model>() + family;
-        let class = size_of::<Class>() + Groups::most_bytes(self.arms());
-        (MOST_CLASSES + 1) * (self.arms() * arm + class + 16)
+        // A node of a tree has room for eleven where there may be five.
+        let class = 11 * (size_of::<Class>() + 8) / 5 + Groups::most_bytes(self.arms());
+        (MOST_CLASSES + 1) * (self.arms() * arm + class)
     }
 
     /// What to expect of `arm` for a message.

@@ -506,6 +506,16 @@ fn where_encoders_are_waited_for_nothing_is_coded_for_a_while() {
     assert_ne!(side.chosen().0, "identity");
 }
 
+/// docs/configuration.md names it.
+#[test]
+fn what_is_learned_of_all_encodings_takes_at_most_eight_megabytes() {
+    let mut config = auto();
+    config.encoding.allow_infoset();
+    let side = Side::new(config);
+    let (bytes, arms) = (side.relay.policy.state_bytes(), side.relay.config.encoding.arms().len());
+    assert!((6_000_000..8_000_000).contains(&bytes) && arms > 15, "{arms} arms: {bytes}");
+}
+
 /// What was tried before takes no memory from others while the body goes on.
 #[test]
 fn what_was_only_tried_keeps_no_memory() {
