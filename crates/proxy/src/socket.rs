@@ -11,6 +11,12 @@ use socket2::{SockRef, TcpKeepalive};
 
 /// Unsent bytes the kernel holds of a carrier: what is urgent overtakes all but these.
 const NOTSENT_LOWAT_BYTES: libc::c_int = 16 * 1024;
+/// What the kernel may hold of a carrier from its beginning, in bytes; beyond it the buffer grows
+/// as it does. Of its own accord it begins with what 38 segments take and grows when it was full:
+/// the first message that finds a longer window would wait a round trip for the room.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+/// Whose sizes of buffers the kernel leaves alone (SO_BUF_LOCK, asm-generic/socket.h, Linux 5.14).
+const SO_BUF_LOCK: libc::c_int = 72;
 /// Unacknowledged for this long, a carrier is dead. Slow links take seconds per packet.
 const USER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Idle time before the kernel probes; with three probes 20 s apart.
@@ -30,7 +36,8 @@ pub(crate) fn prepare_carrier(
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(3);
     reference.set_tcp_keepalive(&keepalive)?;
-    set_notsent_lowat(socket)?;
+    set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, NOTSENT_LOWAT_BYTES)?;
+    widen_send_buffer(socket)?;
     if let Some(name) = congestion {
         reference.set_tcp_congestion(name.as_bytes())?;
     }
@@ -45,18 +52,31 @@ pub(crate) fn check_congestion(name: &str) -> io::Result<()> {
     socket.set_tcp_congestion(name.as_bytes())
 }
 
-fn set_notsent_lowat(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let value = NOTSENT_LOWAT_BYTES;
+/// Gives a socket room for a long window, and leaves it to the kernel to give more. A kernel whose
+/// buffers do not grow again once they were set keeps its own.
+fn widen_send_buffer(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let reference = SockRef::from(&socket);
+    let (level, own) = (libc::SOL_SOCKET, 0);
+    if set(socket, level, SO_BUF_LOCK, own).is_err()
+        || reference.send_buffer_size()? >= 2 * SEND_BUFFER_BYTES
+    {
+        return Ok(());
+    }
+    reference.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+    set(socket, level, SO_BUF_LOCK, own)
+}
+
+/// Sets an option that is a number.
+fn set(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     let len = libc::socklen_t::try_from(size_of::<libc::c_int>()).map_err(io::Error::other)?;
     // SAFETY: the descriptor is borrowed for the call, the pointer is to an int of that length.
     let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_NOTSENT_LOWAT,
-            (&raw const value).cast(),
-            len,
-        )
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), len)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -152,6 +172,41 @@ mod tests {
     use std::io::{Read as _, Write as _};
 
     use super::*;
+
+    /// A locked buffer would hold a longer window back for good, its own a first one.
+    #[test]
+    fn a_carriers_buffer_begins_wide_and_is_left_to_grow() {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.unwrap();
+        if set(socket.as_fd(), libc::SOL_SOCKET, SO_BUF_LOCK, 0).is_err() {
+            return println!("skipped: this kernel's buffers do not grow once they were set");
+        }
+        let own = socket.send_buffer_size().unwrap();
+        prepare_carrier(socket.as_fd(), None).unwrap();
+        let most = std::fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap();
+        let most: usize = most.trim().parse().unwrap();
+        let wide = SEND_BUFFER_BYTES.min(most);
+        assert!(socket.send_buffer_size().unwrap() >= wide.max(own), "{own} {most}");
+        assert_eq!(is_locked(&socket), 0);
+    }
+
+    fn is_locked(socket: &impl AsFd) -> libc::c_int {
+        let mut value: libc::c_int = -1;
+        let mut len = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap();
+        // SAFETY: the descriptor is borrowed for the call, the pointers are to an int and to its
+        // length.
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::SOL_SOCKET,
+                SO_BUF_LOCK,
+                (&raw mut value).cast(),
+                &raw mut len,
+            )
+        };
+        assert_eq!(result, 0);
+        value
+    }
 
     #[test]
     fn the_kernels_counters_are_read_where_they_are() {
