@@ -19,9 +19,13 @@ const NOTHING: f64 = 0.005;
 const CLEARLY_SMALLER: f64 = 0.9;
 /// Share of the messages' time that goes into encodings that nobody sends, off their way.
 const SHADOW_SHARE: f64 = 0.1;
+/// The same of a class's first message, whose like are not known yet.
+const NEW_SHARE: f64 = 2.0;
 /// Most of that time saved up, or as long as the message itself takes if that is longer: a quiet
 /// hour must not be followed by a minute of work.
 const MOST_SHADOW_S: f64 = 1.0;
+/// And never more than a day, whatever a message is expected to take.
+const MOST_SAVED_S: f64 = 86_400.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
 const OPTIMISM: f64 = 3.0;
 /// An arm of whose sizes no more than this is unsure need not be looked at again: the rest is the
@@ -30,6 +34,8 @@ const KNOWN: f64 = 0.15;
 /// Unless with one deviation's luck it would be better by this share of the message's time: a round
 /// trip less may hang on a few bytes.
 const MUCH: f64 = 0.1;
+/// Why an arm goes that is not expected to be the best.
+const VENTURE: &str = "to learn how fast the peer decodes it";
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
 
@@ -135,26 +141,58 @@ impl Learned {
         self.last.insert(class, arm);
     }
 
+    /// An arm that would be the best if the peer decoded it faster than expected, and costs little
+    /// if it does not: only sending tells.
+    fn venture(
+        &mut self,
+        chosen: &Candidate,
+        all: &[Candidate],
+        objective: Objective,
+    ) -> Option<Candidate> {
+        let least = objective.cost(chosen);
+        let loss = |one: &Candidate| objective.cost(one) - least;
+        let gain = |one: &Candidate| {
+            let mut lucky = *one;
+            lucky.expected.decode_s *= luck(one.expected.decode_unsure);
+            least - objective.cost(&lucky)
+        };
+        let worth = |one: &&Candidate| {
+            let unsure = one.expected.decode_unsure > KNOWN;
+            one.arm != chosen.arm && unsure && gain(one) > loss(one).max(MUCH * least)
+        };
+        let found = all.iter().filter(worth).min_by(|a, b| loss(a).total_cmp(&loss(b)))?;
+        let cost_s = found.total_s() - chosen.total_s();
+        if cost_s > self.shadow_s {
+            return None;
+        }
+        self.shadow_s -= cost_s.max(0.0);
+        Some(*found)
+    }
+
     /// The arm that is worth looking at, if there is time for it.
     fn shadow(
         &mut self,
         chosen: &Candidate,
+        is_new: bool,
         path: &Path,
         all: &[Candidate],
         objective: Objective,
     ) -> Option<Arm> {
         let most_s = chosen.total_s().max(MOST_SHADOW_S);
-        self.shadow_s = (self.shadow_s + SHADOW_SHARE * chosen.total_s()).min(most_s);
+        let share = if is_new { NEW_SHARE } else { SHADOW_SHARE };
+        self.shadow_s = (self.shadow_s + share * chosen.total_s()).min(most_s.min(MOST_SAVED_S));
         let least = objective.cost(chosen);
-        let is_known = |candidate: &Candidate| candidate.expected.unsure <= KNOWN;
+        let is_known = |candidate: &Candidate| {
+            candidate.expected.unsure <= KNOWN && candidate.expected.encode_unsure <= KNOWN
+        };
         let hope = |candidate: &Candidate| {
-            let deviations = if is_known(candidate) { 1.0 } else { OPTIMISM };
-            let luck = (-deviations * candidate.expected.unsure).exp();
             let mut lucky = *candidate;
-            lucky.expected.bytes *= luck;
+            let smaller = luck(lucky.expected.unsure);
+            lucky.expected.bytes *= smaller;
             // What is smaller than expected is made faster too.
-            lucky.expected.encode_s *= luck;
-            lucky.expected.decode_s *= luck;
+            let faster = smaller * luck(lucky.expected.encode_unsure);
+            lucky.expected.encode_s *= faster;
+            lucky.expected.decode_s *= faster;
             lucky.network_s = self.network.seconds(path, lucky.expected.bytes);
             least - objective.cost(&lucky)
         };
@@ -165,7 +203,10 @@ impl Learned {
                 && candidate.expected.encode_s <= most_s
                 && hope(candidate) > enough * least
         };
-        let value = |candidate: &Candidate| hope(candidate) / candidate.expected.encode_s;
+        // What this message earns is there to be spent.
+        let earned_s = SHADOW_SHARE * chosen.total_s();
+        let value =
+            |candidate: &Candidate| hope(candidate) / candidate.expected.encode_s.max(earned_s);
         let found = all.iter().filter(worth).max_by(|a, b| value(a).total_cmp(&value(b)))?;
         let (arm, cost) = (found.arm, found.expected.encode_s);
         // What promises most for its time is saved up for.
@@ -175,6 +216,11 @@ impl Learned {
         self.shadow_s -= cost;
         Some(arm)
     }
+}
+
+/// What of a figure is left with luck.
+fn luck(unsure: f64) -> f64 {
+    (-unsure * if unsure <= KNOWN { 1.0 } else { OPTIMISM }).exp()
 }
 
 impl Policy for Learned {
@@ -190,8 +236,10 @@ impl Policy for Learned {
             let chosen = Candidate::identity(subject.bytes, network_s);
             return Decision { chosen, objective, candidates, shadow: None, reason: "no arm" };
         };
+        let venture = self.venture(&chosen, &candidates, feasible);
+        let (chosen, reason) = venture.map_or((chosen, reason), |one| (one, VENTURE));
         self.remember(subject.class, chosen.arm);
-        let shadow = self.shadow(&chosen, path, &candidates, feasible);
+        let shadow = self.shadow(&chosen, last.is_none(), path, &candidates, feasible);
         Decision { chosen, objective, candidates, shadow, reason }
     }
 
@@ -269,7 +317,7 @@ impl Policy for Learned {
     }
 }
 
-/// What a class had last keeps a choice steady across a restart.
+/// What a class had last keeps a choice steady across a restart; time saved up is not earned again.
 impl State for Learned {
     fn write(&self, to: &mut Writer<'_>) {
         self.network.write(to);
@@ -279,6 +327,7 @@ impl State for Learned {
             to.u64(class);
             to.count(arm.0);
         }
+        to.f64(self.shadow_s);
     }
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
@@ -297,6 +346,7 @@ impl State for Learned {
                 self.last.insert(class, arm);
             }
         }
+        self.shadow_s = from.f64("a time saved up", 0.0..=MOST_SAVED_S)?;
         Ok(())
     }
 }

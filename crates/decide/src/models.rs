@@ -185,7 +185,7 @@ struct Offs {
 }
 
 /// What is expected of an arm for a message.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expected {
     /// Encoded bytes.
     pub bytes: f64,
@@ -197,13 +197,17 @@ pub struct Expected {
     pub encode_s: f64,
     /// Seconds to decode.
     pub decode_s: f64,
+    /// Deviation of the logarithm of `encode_s`, as far as looking would take it away.
+    pub encode_unsure: f64,
+    /// The same of `decode_s`: only sending takes it away.
+    pub decode_unsure: f64,
 }
 
 impl Expected {
     /// Of bytes that are left alone.
     #[must_use]
     pub fn unchanged(bytes: f64) -> Self {
-        Self { bytes, deviation: 0.0, unsure: 0.0, encode_s: 0.0, decode_s: 0.0 }
+        Self { bytes, ..Self::default() }
     }
 }
 
@@ -292,16 +296,23 @@ impl Models {
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
         let features = time_features(subject.bytes, share);
-        let seconds = |speed: &Speed, times: &Recursive<3>| {
-            let off = times.predict(&features).mean.clamp(-6.0, 6.0);
-            speed.seconds(subject.bytes).max(LEAST_S) * off.exp()
+        let seconds = |speed: &Speed, off: f64| {
+            speed.seconds(subject.bytes).max(LEAST_S) * off.clamp(-6.0, 6.0).exp()
         };
+        let times = |kin: fn(&Class) -> &Kin<3>, one: &Recursive<3>| match class {
+            Some(class) => kin(class).predict(model.family, one, &features),
+            None => one.predict(&features),
+        };
+        let encode = times(|class| &class.encoding, &model.encode);
+        let decode = times(|class| &class.decoding, &model.decode);
         Some(Expected {
             bytes,
             deviation,
             unsure,
-            encode_s: seconds(&prior.encode, &model.encode),
-            decode_s: seconds(&prior.decode, &model.decode),
+            encode_s: seconds(&prior.encode, encode.mean),
+            decode_s: seconds(&prior.decode, decode.mean),
+            encode_unsure: encode.unsure,
+            decode_unsure: decode.unsure,
         })
     }
 

@@ -143,11 +143,10 @@ impl Regressions {
         let size = bytes / MEGABYTE;
         Some(Expected {
             bytes: (self.megabytes.predict(size)? * MEGABYTE).max(1.0),
-            deviation: 0.0,
-            unsure: 0.0,
             encode_s: self.encode_s.predict(size)?.max(0.0),
             // A client that has sent no profile yet: nothing is known to be held against it.
             decode_s: self.decode_s.predict(size).unwrap_or(0.0).max(0.0),
+            ..Expected::default()
         })
     }
 }

@@ -1,4 +1,5 @@
 mod estimate;
+mod exploring;
 mod learned;
 mod paths;
 mod prior;

@@ -17,7 +17,7 @@ fn speed(bytes_per_s: f64) -> Speed {
 }
 
 /// Nothing, a fast one and a strong one.
-fn priors() -> Vec<Prior> {
+pub(super) fn priors() -> Vec<Prior> {
     let coded = |share: f64, encode: f64, decode: f64| Prior {
         size: [share.ln(), 0.9, 0.0, -0.02],
         overhead_bytes: 12.0,
@@ -28,11 +28,11 @@ fn priors() -> Vec<Prior> {
     vec![Prior::IDENTITY, coded(0.7, 300e6, 800e6), coded(0.4, 2e6, 400e6)]
 }
 
-fn xml(bytes: f64) -> Subject {
+pub(super) fn xml(bytes: f64) -> Subject {
     Subject { class: 7, bytes, head_share: 0.2 }
 }
 
-fn ask(
+pub(super) fn ask(
     policy: &mut dyn Policy,
     subject: &Subject,
     path: &Path,
@@ -50,11 +50,11 @@ fn took(policy: &mut dyn Policy, path: &Path, bytes: f64, seconds: f64) {
     policy.observe(&Observation::Network { path, bytes, seconds });
 }
 
-fn learn(policy: &mut dyn Policy, subject: &Subject, arm: Arm, seen: Seen) {
+pub(super) fn learn(policy: &mut dyn Policy, subject: &Subject, arm: Arm, seen: Seen) {
     policy.observe(&Observation::Encoding { subject, arm, seen: &seen });
 }
 
-fn seen_in(bytes: f64, encode_s: Option<f64>, decode_s: Option<f64>) -> Seen {
+pub(super) fn seen_in(bytes: f64, encode_s: Option<f64>, decode_s: Option<f64>) -> Seen {
     Seen { bytes, encode_s, decode_s }
 }
 
@@ -232,13 +232,14 @@ fn near_equals_do_not_flap() {
 }
 
 #[test]
-fn encodings_that_nobody_sends_take_a_tenth_of_the_time_at_most() {
+fn encodings_that_nobody_sends_take_a_tenth_of_the_time_at_most_beyond_twice_the_first() {
     let mut learned = Learned::new(Models::new(priors()));
     let (mut messages_s, mut shadows_s) = (0.0, 0.0);
-    for _ in 0..300 {
+    for number in 0..300 {
         let decision =
             ask(&mut learned, &xml(50_000.0), &path(50e6, 0.02), Objective::Time, |_| true);
-        messages_s += decision.chosen.total_s();
+        let total_s = decision.chosen.total_s();
+        messages_s += if number == 0 { 20.0 * total_s } else { total_s };
         if let Some(arm) = decision.shadow {
             let shadow = decision.candidates.iter().find(|candidate| candidate.arm == arm);
             shadows_s += shadow.map_or(0.0, |shadow| shadow.expected.encode_s);
@@ -325,12 +326,13 @@ fn what_may_be_smaller_is_looked_at_where_bytes_count_however_slow_it_is() {
     let overhead_bytes = fast.overhead_bytes + 1.0;
     let slow = Prior { size: fast.size, overhead_bytes, encode: speed(450e3), ..slow };
     let mut learned = Learned::new(Models::new(vec![plain, fast, slow]));
-    let (subject, path) = (xml(400_000.0), path(100e6, 0.02));
+    let (subject, path) = (xml(400_000.0), Path { start_window: 1e3, ..path(10e9, 0.02) });
     let bytes = learned.models().expect(&subject, Arm(1)).unwrap().bytes;
     let seen = Seen { bytes, ..Seen::default() };
     (0..5).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
     let mut looked = |objective| {
-        (0..500).any(|_| ask(&mut learned, &subject, &path, objective, |_| true).shadow.is_some())
+        (0..500)
+            .any(|_| ask(&mut learned, &subject, &path, objective, |_| true).shadow == Some(Arm(2)))
     };
     assert!(!looked(Objective::Time));
     assert!(looked(Objective::Bytes));

@@ -1,0 +1,84 @@
+//! What is tried though nothing says yet that it is the best.
+
+use super::learned::{ask, learn, priors, seen_in, xml};
+use super::path;
+use crate::Arm;
+use crate::learned::Learned;
+use crate::models::{Models, Subject};
+use crate::network::Path;
+use crate::policy::{Decision, Objective};
+
+/// A codec that is as fast as expected, 30 times as fast as what is expected of it after the strong
+/// one showed itself slow both ways, and a link that is worth its while.
+fn slowed() -> (Learned, Subject, Path) {
+    let mut all = priors();
+    all[1].family = "fast";
+    let mut learned = Learned::new(Models::new(all));
+    let subject = xml(4e6);
+    let strong = learned.models().expect(&subject, Arm(2)).unwrap();
+    let slow = seen_in(strong.bytes, Some(200.0 * strong.encode_s), Some(200.0 * strong.decode_s));
+    learn(&mut learned, &subject, Arm(2), slow);
+    (learned, subject, path(400e6, 3e-4))
+}
+
+fn next(learned: &mut Learned, subject: &Subject, path: &Path) -> Decision {
+    ask(learned, subject, path, Objective::Time, |_| true)
+}
+
+/// Seconds that the fast one takes, each way.
+const REALLY: (f64, f64) = (0.0133, 0.005);
+
+/// Sizes are known, and so nothing but its time.
+#[test]
+fn a_codec_that_is_believed_slow_for_what_others_showed_is_looked_at() {
+    let (mut learned, subject, path) = slowed();
+    let bytes = 0.3 * subject.bytes;
+    (0..8).for_each(|_| learn(&mut learned, &subject, Arm(1), seen_in(bytes, None, None)));
+    let expected = learned.models().expect(&subject, Arm(1)).unwrap();
+    assert!(expected.unsure < 0.15 && expected.encode_s > 5.0 * REALLY.0, "{expected:?}");
+    let looked = (0..20).position(|_| {
+        let decision = next(&mut learned, &subject, &path);
+        assert_eq!(decision.chosen.arm, Arm::IDENTITY, "{decision:?}");
+        decision.shadow == Some(Arm(1))
+    });
+    assert!(looked.is_some());
+}
+
+/// Its encoder was looked at, and that it decodes fast shows when it is sent: a few times, however
+/// it turns out.
+#[test]
+fn a_codec_that_the_peer_may_decode_faster_is_sent_a_few_times() {
+    for (decode_s, pays) in [(REALLY.1, true), (0.2, false)] {
+        let (mut learned, subject, path) = slowed();
+        let seen = seen_in(0.3 * subject.bytes, Some(REALLY.0), None);
+        (0..8).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
+        let mut sent = Vec::new();
+        for _ in 0..100 {
+            let arm = next(&mut learned, &subject, &path).chosen.arm;
+            sent.push(arm == Arm(1));
+            if arm == Arm(1) {
+                learn(&mut learned, &subject, arm, seen_in(seen.bytes, None, Some(decode_s)));
+            }
+        }
+        let first = sent.iter().position(|&sent| sent);
+        assert!(first.is_some_and(|first| first < 20), "{sent:?}");
+        let count = sent.iter().filter(|sent| **sent).count();
+        assert!(if pays { count > 75 } else { count < 8 }, "{count}: {sent:?}");
+    }
+}
+
+/// A peer that never tells what decoding takes.
+#[test]
+fn what_is_sent_to_learn_takes_a_tenth_of_the_time_at_most() {
+    let (mut learned, subject, path) = slowed();
+    let seen = seen_in(0.3 * subject.bytes, Some(REALLY.0), None);
+    (0..8).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
+    let (mut all_s, mut least_s) = (0.0, 0.0);
+    for _ in 0..200 {
+        let decision = next(&mut learned, &subject, &path);
+        all_s += decision.chosen.total_s();
+        let totals = decision.candidates.iter().map(crate::policy::Candidate::total_s);
+        least_s += totals.fold(f64::INFINITY, f64::min);
+    }
+    assert!(all_s > 1.001 * least_s && all_s < 1.12 * least_s, "{all_s} {least_s}");
+}
