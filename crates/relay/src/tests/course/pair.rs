@@ -1,0 +1,332 @@
+//! An edge and a gateway that do what shells do, and bodies for them.
+
+use std::sync::Arc;
+
+use codec::infoset::Vocabulary;
+use decide::policy::Objective;
+use record::decision::{Outcome, Turn};
+
+use super::*;
+
+/// Two relays, their carrier without delay, and the codecs of their shells.
+pub(super) struct Pair {
+    pub(super) relays: [Relay; 2],
+    encoders: BTreeMap<(usize, ExchangeId), Box<dyn codec::Encoder>>,
+    decoders: BTreeMap<(usize, ExchangeId), Box<dyn codec::Decoder>>,
+    todo: VecDeque<(usize, Input)>,
+    wake: [Option<Duration>; 2],
+    now: Duration,
+    pub(super) carrier: Option<CarrierId>,
+    /// Bytes that the carrier brings from the sender before it breaks.
+    pub(super) left: usize,
+    /// Whose body it is, and of which service.
+    pub(super) from: usize,
+    pub(super) service: usize,
+    knows_anew: bool,
+    /// Bytes that were encoded before the path faded.
+    pub(super) before: usize,
+    /// Bytes that the sender may hand over.
+    allowed: usize,
+    /// Bytes of the body that went through an encoder, and contexts that were begun.
+    pub(super) encoded: usize,
+    pub(super) contexts: usize,
+    /// Bytes of the sender on the carrier.
+    pub(super) carried: usize,
+    /// Those of them that are no whole frame yet.
+    unread: BytesMut,
+    pub(super) got: Vec<u8>,
+    pub(super) ended: bool,
+    pub(super) failed: bool,
+    pub(super) facts: Vec<Fact>,
+}
+
+impl Pair {
+    pub(super) fn new(from: usize, encoding: Encoding) -> Self {
+        Self::with(from, encoding, true)
+    }
+
+    /// The same with a receiver that may not know of contexts that begin anew.
+    pub(super) fn with(from: usize, encoding: Encoding, knows_anew: bool) -> Self {
+        let brotli = ["brotli:4", "brotli:5"].map(|name| codec::Options::of(name).unwrap());
+        let config = |role, instance| {
+            let infoset = Vocabulary::new(None).ok().map(Arc::new);
+            let objective = Objective::Bytes;
+            let services = vec![
+                Service::default(),
+                Service { infoset, ..Service::default() },
+                Service { objective, ..Service::default() },
+                Service { encodings: Some(brotli.to_vec()), ..Service::default() },
+            ];
+            let encoding = encoding.clone();
+            Relay::new(Config { encoding, services, ..Config::new(role, instance) })
+        };
+        let mut pair = Self {
+            relays: [config(Role::Edge, 1), config(Role::Gateway, 9)],
+            encoders: BTreeMap::new(),
+            decoders: BTreeMap::new(),
+            todo: VecDeque::new(),
+            wake: [None; 2],
+            now: Duration::ZERO,
+            carrier: None,
+            left: usize::MAX,
+            from,
+            service: 0,
+            knows_anew,
+            before: 0,
+            allowed: 0,
+            encoded: 0,
+            contexts: 0,
+            carried: 0,
+            unread: BytesMut::new(),
+            got: Vec::new(),
+            ended: false,
+            failed: false,
+            facts: Vec::new(),
+        };
+        pair.tell(EDGE, Input::Wake);
+        pair
+    }
+
+    pub(super) fn tell(&mut self, end: usize, input: Input) {
+        self.todo.push_back((end, input));
+        while let Some((end, input)) = self.todo.pop_front() {
+            self.relays[end].handle_input(self.now, input);
+            while let Some(output) = self.relays[end].poll_output() {
+                self.output(end, output);
+            }
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some((at, end)) =
+            [EDGE, GATEWAY].into_iter().filter_map(|end| Some((self.wake[end]?, end))).min()
+            && at <= until
+        {
+            self.now = self.now.max(at);
+            self.wake[end] = None;
+            self.tell(end, Input::Wake);
+        }
+        self.now = until;
+    }
+
+    fn output(&mut self, end: usize, output: Output) {
+        match output {
+            Output::Dial { carrier } => {
+                self.carrier = Some(carrier);
+                for end in [EDGE, GATEWAY] {
+                    self.todo.push_back((end, Input::CarrierUp { carrier, peer: "peer".into() }));
+                }
+            }
+            Output::Transmit { carrier, bytes } => self.transmit(end, carrier, bytes),
+            Output::Work(work) => self.work(end, &work),
+            Output::Release { exchange } => {
+                self.encoders.remove(&(end, exchange));
+                self.decoders.remove(&(end, exchange));
+            }
+            Output::Head { exchange, .. } if end != self.from => {
+                self.todo.push_back((end, Input::Credit { exchange, bytes: 1 << 40 }));
+            }
+            Output::Data { bytes, .. } => self.got.extend_from_slice(&bytes),
+            Output::End { exchange, .. } => {
+                assert_ne!(end, self.from, "no other half has a body");
+                self.ended = true;
+                if end == GATEWAY {
+                    let head = response();
+                    self.todo.push_back((end, Input::Head { exchange, head, end: true }));
+                }
+            }
+            Output::Abort { .. } => self.failed = true,
+            Output::Credit { bytes, .. } if end == self.from => {
+                self.allowed += usize::try_from(bytes).unwrap();
+            }
+            Output::WakeAt(at) => self.wake[end] = Some(at),
+            Output::Event(event) if end == self.from => self.facts.push(event.fact),
+            _ => {}
+        }
+    }
+
+    fn transmit(&mut self, end: usize, carrier: CarrierId, bytes: Bytes) {
+        self.todo.push_back((end, Input::Sent { carrier, bytes: bytes.len() }));
+        if self.carrier != Some(carrier) {
+            return;
+        }
+        let mut bytes = bytes;
+        if end == self.from {
+            bytes.truncate(self.left);
+            self.left -= bytes.len();
+            self.carried += bytes.len();
+            self.unread.extend_from_slice(&bytes);
+            while let Ok(Some(frame)) = Frame::take(&mut self.unread) {
+                let anew = matches!(&frame, Frame::Data(data) if data.anew);
+                assert!(self.knows_anew || !anew, "who does not know it would close the carrier");
+            }
+        } else if !self.knows_anew {
+            bytes = without_anew(bytes);
+        }
+        self.todo.push_back((1 - end, Input::Received { carrier, bytes }));
+        if self.left == 0 {
+            (self.carrier, self.left) = (None, usize::MAX);
+            self.unread.clear();
+            for end in [EDGE, GATEWAY] {
+                self.todo.push_back((end, Input::CarrierDown { carrier, reason: "cut".into() }));
+            }
+        }
+    }
+
+    fn work(&mut self, end: usize, work: &Work) {
+        let key = (end, work.exchange);
+        self.check_memory(end, work);
+        let mut out = Vec::new();
+        let result = match work.direction {
+            WorkDirection::Encode => {
+                if work.first {
+                    self.contexts += 1;
+                    self.encoders.insert(key, work.encoder().unwrap());
+                }
+                self.encoded += work.bytes.len();
+                let encoder = self.encoders.get_mut(&key).expect("a context");
+                encoder.encode(&work.bytes, work.last, &mut out)
+            }
+            WorkDirection::Decode => {
+                if work.first {
+                    self.decoders.insert(key, work.decoder().unwrap());
+                }
+                let decoder = self.decoders.get_mut(&key).expect("a context");
+                decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out)
+            }
+            WorkDirection::Shadow => work
+                .encoder()
+                .and_then(|mut encoder| encoder.encode(&work.bytes, work.last, &mut out)),
+            _ => work.alone().map(|bytes| out.extend_from_slice(&bytes)),
+        };
+        // As is expected; but what a peer tells of decoding must have been possible.
+        let encode_s = decide::prior::of(&work.options.label())
+            .map_or(0.0, |prior| prior.encode.seconds(work.bytes.len() as f64));
+        let cpu = match work.direction {
+            WorkDirection::Decode => Duration::from_micros(1),
+            _ => Duration::from_secs_f64(encode_s),
+        };
+        let Work { exchange, direction, block, .. } = *work;
+        let result = result.map(|()| out.into());
+        self.todo.push_back((end, Input::Done { exchange, direction, block, result, cpu }));
+    }
+
+    /// What a context takes was reserved.
+    fn check_memory(&self, end: usize, work: &Work) {
+        let Work { direction, options, .. } = *work;
+        let codec = options.codec().unwrap();
+        let takes = match direction {
+            WorkDirection::Encode => codec.encoder_bytes(options),
+            WorkDirection::Decode => codec.decoder_bytes(options),
+            _ => return,
+        };
+        let reserved = self.relays[end].load().codec_bytes;
+        assert!(options.is_infoset() || takes <= reserved, "{options:?}: {takes} of {reserved}");
+    }
+
+    /// A body begins whose length may be told.
+    pub(super) fn begins(&mut self, length: Option<usize>) -> ExchangeId {
+        let exchange = self.relays[EDGE].next_exchange();
+        (self.allowed, self.ended, self.failed) = (0, false, false);
+        self.got.clear();
+        let length = length.map(|length| length.to_string());
+        let mut fields = vec![("content-type", "text/xml")];
+        fields.extend(length.as_deref().map(|length| ("content-length", length)));
+        if self.from == EDGE {
+            let head = request("POST", &fields);
+            self.tell(EDGE, Input::Head { exchange, head, end: false });
+        } else {
+            let head = request("GET", &[]);
+            self.tell(EDGE, Input::Head { exchange, head, end: true });
+            let field =
+                |(name, value): (&str, &str)| (name.to_owned().into(), value.to_owned().into());
+            let fields = fields.into_iter().map(field).collect();
+            let head = Head::Response(bhttp::Response { status: 200, fields });
+            self.tell(GATEWAY, Input::Head { exchange, head, end: false });
+        }
+        self.tell(self.from, Input::Service { exchange, service: self.service });
+        exchange
+    }
+
+    pub(super) fn hands_over(&mut self, exchange: ExchangeId, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.failed {
+            let (piece, behind) = rest.split_at(rest.len().min(self.allowed));
+            if piece.is_empty() {
+                self.pass(ms(25));
+                continue;
+            }
+            self.allowed -= piece.len();
+            rest = behind;
+            let bytes = Bytes::copy_from_slice(piece);
+            self.tell(self.from, Input::Data { exchange, bytes });
+        }
+    }
+
+    /// A body is sent in pieces that come a millisecond apart.
+    pub(super) fn sends(&mut self, body: &[u8], piece_bytes: usize, length: Option<usize>) {
+        let exchange = self.begins(length);
+        for piece in body.chunks(piece_bytes) {
+            self.hands_over(exchange, piece);
+            self.pass(ms(1));
+        }
+        self.ends(exchange);
+    }
+
+    pub(super) fn ends(&mut self, exchange: ExchangeId) {
+        if !self.failed {
+            self.tell(self.from, Input::End { exchange, trailers: Vec::new() });
+        }
+        self.pass(ms(100));
+    }
+
+    /// All is over, whole, and nothing is left of it.
+    pub(super) fn check(&self, body: &[u8]) {
+        assert!(self.ended && !self.failed && self.got == body, "{} bytes came", self.got.len());
+        for relay in &self.relays {
+            assert!(relay.is_idle());
+            assert_eq!(relay.load().codec_bytes, 0);
+        }
+        assert!(self.encoders.is_empty() && self.decoders.is_empty());
+    }
+
+    pub(super) fn outcome(&self) -> &Outcome {
+        let found = self.facts.iter().rev().find_map(|fact| match fact {
+            Fact::Outcome { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        found.unwrap_or_else(|| panic!("no outcome in {:?}", self.facts))
+    }
+
+    pub(super) fn turns(&self) -> &[Turn] {
+        &self.outcome().turns
+    }
+}
+
+fn response() -> Head {
+    Head::Response(bhttp::Response { status: 200, fields: Vec::new() })
+}
+
+pub(super) fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+pub(super) fn xml(len: usize) -> Vec<u8> {
+    let row = |at: usize| {
+        let (name, price) = (at * 7919 % 100_003, at * 31 % 9973);
+        format!("<row><key>{at}</key><name>Customer#{name:09}</name><price>{price}</price></row>\n")
+    };
+    let rows = (0..=len / 40).map(row);
+    let mut text = rows.collect::<String>().into_bytes();
+    text.truncate(len);
+    text
+}
