@@ -4,7 +4,7 @@ use super::learned::{ask, learn, priors, seen_in, xml};
 use super::path;
 use crate::Arm;
 use crate::learned::Learned;
-use crate::models::{Models, Subject};
+use crate::models::{Models, Seen, Subject};
 use crate::network::Path;
 use crate::policy::{Decision, Objective};
 
@@ -81,4 +81,24 @@ fn what_is_sent_to_learn_takes_a_tenth_of_the_time_at_most() {
         least_s += totals.fold(f64::INFINITY, f64::min);
     }
     assert!(all_s > 1.001 * least_s && all_s < 1.12 * least_s, "{all_s} {least_s}");
+}
+
+/// A peer says once that its decoder took a second for what takes 3 ms; another really takes so.
+#[test]
+fn one_absurd_time_of_a_decoder_does_not_end_all_coding() {
+    let (subject, path) = (xml(1e6), path(20e6, 0.02));
+    let seen = |decode_s| Seen { bytes: 120e3, encode_s: Some(8e-3), decode_s: Some(decode_s) };
+    for (later_s, coded) in [(3e-3, 290..=300), (1.0, 1..=10)] {
+        let mut learned = Learned::new(Models::new(priors()));
+        learn(&mut learned, &subject, Arm(1), seen(1.0));
+        let mut found = 0;
+        for _ in 0..300 {
+            let arm = ask(&mut learned, &subject, &path, Objective::Time, |_| true).chosen.arm;
+            if arm != Arm::IDENTITY {
+                found += 1;
+                learn(&mut learned, &subject, arm, seen(later_s));
+            }
+        }
+        assert!(coded.contains(&found), "{later_s} s: {found}");
+    }
 }
