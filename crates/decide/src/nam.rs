@@ -94,7 +94,8 @@ impl Policy for Nam {
         let identity = Candidate::identity(bytes, Self::network_s(&path, bytes));
         if bytes <= path.segment_bytes {
             let (candidates, reason) = (vec![identity], "within a packet");
-            return Decision { chosen: identity, objective, candidates, shadow: None, reason };
+            let (chosen, shadow, held) = (identity, None, false);
+            return Decision { chosen, objective, candidates, shadow, held, reason };
         }
         let open = request.open(self.arms.len());
         let candidates: Vec<_> = open.filter_map(|arm| self.candidate(&path, arm, bytes)).collect();
@@ -102,7 +103,7 @@ impl Policy for Nam {
         let chosen = chosen.copied().unwrap_or(identity);
         let shadow = self.shadow(request, chosen.arm);
         let reason = "the least sum of three times";
-        Decision { chosen, objective, candidates, shadow, reason }
+        Decision { chosen, objective, candidates, shadow, held: false, reason }
     }
 
     fn again(&self, _: &Decision, _: &Path, _: &[Arm], _: f64) -> Option<Arm> {
