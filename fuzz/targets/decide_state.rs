@@ -25,7 +25,6 @@ fn path() -> Path {
         segment_bytes: nothing,
         header_bytes: nothing,
         start_window: nothing,
-        kept: nothing,
         threshold: nothing,
         most_window: nothing,
         timeout_s: nothing,

@@ -15,9 +15,8 @@ const ROUND_TRIPS: usize = 8;
 const BELIEVED_ROUND_TRIPS: usize = 3;
 /// Of what loss told before, so much is left after each packet.
 const LOSS_FORGETTING: f64 = 0.998;
-/// Loss before anything is known: one packet in ten thousand, with the weight of few. Of ten times
-/// as much hundreds of packets that arrive leave enough to hold a large window back, by the models.
-const LOSS_PRIOR: (f64, f64) = (0.002, 20.0);
+/// Loss before anything is known: one packet in a thousand, with the weight of few.
+const LOSS_PRIOR: (f64, f64) = (0.02, 20.0);
 /// Loss up to here is none that anybody has seen.
 pub(crate) const UNSEEN_LOSS: f64 = LOSS_PRIOR.0 / LOSS_PRIOR.1;
 /// A rate this many times off, twice in the same direction, is another link.
@@ -154,19 +153,15 @@ impl Transport {
     /// every timeout, down to that of a new connection (RFC 2861), and the receiver has its own.
     #[must_use]
     pub fn next_window(&self) -> f64 {
-        let window = after_pause(f64::from(self.window_segments), self.kept());
+        let window = f64::from(self.window_segments);
+        let timeout = self.rtt.as_secs_f64() + LEAST_TIMEOUT_S;
+        let halvings = (self.idle.as_secs_f64() / timeout).floor();
+        let window = (window * 0.5_f64.powf(halvings)).max(window.min(NEW_WINDOW));
         if self.receiver_window_bytes == 0 || self.segment_bytes == 0 {
             return window;
         }
         let receiver = f64::from(self.receiver_window_bytes) / f64::from(self.segment_bytes);
         window.min(receiver.max(1.0))
-    }
-
-    /// Share that its pause leaves of a window.
-    fn kept(&self) -> f64 {
-        let timeout = self.rtt.as_secs_f64() + LEAST_TIMEOUT_S;
-        let halvings = (self.idle.as_secs_f64() / timeout).floor();
-        0.5_f64.powf(halvings)
     }
 }
 
@@ -254,7 +249,6 @@ impl Estimate {
             segment_bytes: or(last.segment_bytes, 1448.0),
             header_bytes: 52.0,
             start_window: if last.window_segments > 0 { last.next_window() } else { NEW_WINDOW },
-            kept: last.kept(),
             threshold: or(last.threshold_segments, f64::INFINITY),
             most_window: 1e6,
             timeout_s: (self.rtt_s().value + 0.2).max(0.2),
@@ -310,9 +304,7 @@ impl Estimate {
         // sender may have held it back.
         let waiting = rtt - self.rtt_s().value;
         let full = waiting > (FULL - 1.0) * self.rtt_s().value + CLOCK_S;
-        // A burst that leaves the link idle behind it waits for itself too, a round trip at most.
-        let certain = !self.shown || bps > self.ln_rate.exp() || waiting > self.rtt_s().value;
-        if full && certain && !now.app_limited {
+        if full && !now.app_limited {
             return self.exactly(bps);
         }
         // All of a round trip beyond the least would be sending at the link's rate.
@@ -473,11 +465,6 @@ impl Estimate {
             self.rate_weight = self.rate_weight * (1.0 - RATE_GAIN) + 1.0;
         }
     }
-}
-
-/// What a pause that leaves a share of a window makes of it: no less than that of a new connection.
-pub(crate) fn after_pause(window: f64, kept: f64) -> f64 {
-    (window * kept).max(window.min(NEW_WINDOW))
 }
 
 /// In bit/s, one that a link may have.

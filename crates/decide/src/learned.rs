@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::ahead::Ahead;
 use crate::arm::Arm;
 use crate::models::{Expected, Models, Subject};
 use crate::network::{NetworkModel, Path, Paths};
@@ -35,9 +34,7 @@ const KNOWN: f64 = 0.15;
 /// Unless with one deviation's luck it would be better by this share of the message's time: a round
 /// trip less may hang on a few bytes.
 const MUCH: f64 = 0.1;
-/// Why another than the best for a message is taken.
-const AHEAD: &str = "keeps the congestion window open for those that follow";
-/// The same.
+/// Why an arm goes that is not expected to be the best.
 const VENTURE: &str = "to learn how fast the peer decodes it";
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
@@ -47,7 +44,6 @@ const MOST_CLASSES: usize = 1024;
 pub struct Learned {
     models: Models,
     network: Paths,
-    ahead: Ahead,
     /// The arm that a class had last.
     last: BTreeMap<u64, Arm>,
     shadow_s: f64,
@@ -62,7 +58,6 @@ impl Learned {
         Self {
             models,
             network: Paths::default(),
-            ahead: Ahead::default(),
             last: BTreeMap::new(),
             shadow_s: 0.0,
             wait_s: 0.0,
@@ -239,26 +234,16 @@ impl Policy for Learned {
         let Some((chosen, reason)) = Self::best(last, &candidates, feasible) else {
             let network_s = self.network.seconds(path, subject.bytes);
             let chosen = Candidate::identity(subject.bytes, network_s);
-            let (shadow, held, reason) = (None, false, "no arm");
-            return Decision { chosen, objective, candidates, shadow, held, reason };
+            return Decision { chosen, objective, candidates, shadow: None, reason: "no arm" };
         };
-        let shadow = self.shadow(&chosen, last.is_none(), path, &candidates, feasible);
-        let better = |best| self.ahead.better(&self.network, request, &candidates, best);
-        let ahead = (feasible == Objective::Time).then(|| better(&chosen)).flatten();
-        let ahead = ahead.map(|one| (one, AHEAD));
-        let venture = || Some((self.venture(&chosen, &candidates, feasible)?, VENTURE));
-        let held = ahead.or_else(venture);
-        let (chosen, reason) = held.unwrap_or((chosen, reason));
-        let held = held.is_some();
-        self.ahead.remember(request, &candidates, chosen.arm, held);
+        let venture = self.venture(&chosen, &candidates, feasible);
+        let (chosen, reason) = venture.map_or((chosen, reason), |one| (one, VENTURE));
         self.remember(subject.class, chosen.arm);
-        Decision { chosen, objective, candidates, shadow, held, reason }
+        let shadow = self.shadow(&chosen, last.is_none(), path, &candidates, feasible);
+        Decision { chosen, objective, candidates, shadow, reason }
     }
 
     fn again(&self, decision: &Decision, path: &Path, tried: &[Arm], bytes: f64) -> Option<Arm> {
-        if decision.held {
-            return None;
-        }
         let decode_s = decision.chosen.expected.decode_s;
         let now = Candidate {
             arm: decision.chosen.arm,
@@ -280,9 +265,6 @@ impl Policy for Learned {
     /// As a message of its own, but for what was seen of the arm that it goes in.
     fn turn(&self, rest: &Request<'_>, going: &Going) -> Option<(Arm, &'static str)> {
         let &Request { subject, path, objective, .. } = rest;
-        if self.ahead.holds(subject.class, going.arm) {
-            return None;
-        }
         let open = rest.open(self.models.arms());
         let mut candidates: Vec<_> =
             open.filter_map(|arm| self.candidate(subject, path, arm)).collect();
@@ -323,8 +305,7 @@ impl Policy for Learned {
 
     fn state_bytes(&self) -> usize {
         let last = MOST_CLASSES * size_of::<(u64, Arm)>() * 2;
-        let ahead = Ahead::most_bytes(self.models.arms());
-        size_of::<Self>() + self.models.most_bytes() + Paths::most_bytes() + last + ahead
+        size_of::<Self>() + self.models.most_bytes() + Paths::most_bytes() + last
     }
 
     fn save(&self, arms: &[&str], out: &mut Vec<u8>) {

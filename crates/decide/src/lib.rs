@@ -3,7 +3,6 @@
 //! The crate knows nothing of codecs: an [`Arm`] is the caller's index. Everything is a function of
 //! its arguments, so a choice can be replayed.
 
-mod ahead;
 pub mod arm;
 pub mod estimate;
 pub mod fixed;

@@ -94,8 +94,7 @@ impl Policy for Nam {
         let identity = Candidate::identity(bytes, Self::network_s(&path, bytes));
         if bytes <= path.segment_bytes {
             let (candidates, reason) = (vec![identity], "within a packet");
-            let (chosen, shadow, held) = (identity, None, false);
-            return Decision { chosen, objective, candidates, shadow, held, reason };
+            return Decision { chosen: identity, objective, candidates, shadow: None, reason };
         }
         let open = request.open(self.arms.len());
         let candidates: Vec<_> = open.filter_map(|arm| self.candidate(&path, arm, bytes)).collect();
@@ -103,7 +102,7 @@ impl Policy for Nam {
         let chosen = chosen.copied().unwrap_or(identity);
         let shadow = self.shadow(request, chosen.arm);
         let reason = "the least sum of three times";
-        Decision { chosen, objective, candidates, shadow, held: false, reason }
+        Decision { chosen, objective, candidates, shadow, reason }
     }
 
     fn again(&self, _: &Decision, _: &Path, _: &[Arm], _: f64) -> Option<Arm> {

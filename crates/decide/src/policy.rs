@@ -124,9 +124,6 @@ pub struct Decision {
     pub candidates: Vec<Candidate>,
     /// An arm to encode the message with beside it, off its way, to learn from.
     pub shadow: Option<Arm>,
-    /// Whether it was chosen for the sake of the messages that follow: it is not the best for this
-    /// one, and what shows on its way does not change it.
-    pub held: bool,
     /// In a few words, for a person.
     pub reason: &'static str,
 }

@@ -1,4 +1,3 @@
-mod ahead;
 mod estimate;
 mod exploring;
 mod learned;
@@ -21,7 +20,6 @@ pub(crate) fn path(rate_bps: f64, rtt_s: f64) -> Path {
         segment_bytes: 1448.0,
         header_bytes: 52.0,
         start_window: 10.0,
-        kept: 1.0,
         threshold: 1e6,
         most_window: 1e6,
         timeout_s: 0.2,

@@ -196,8 +196,7 @@ impl Relay {
         let bytes = choice.subject.bytes;
         let chosen = Candidate::identity(bytes, self.policy.network_s(&choice.path, bytes));
         let (objective, candidates) = (self.objective(exchange), vec![chosen]);
-        let (shadow, held, reason) = (None, false, choice.reason);
-        Decision { chosen, objective, candidates, shadow, held, reason }
+        Decision { chosen, objective, candidates, shadow: None, reason: choice.reason }
     }
 
     /// What is wanted of the exchange's service.

@@ -42,8 +42,6 @@ pub struct Path {
     pub header_bytes: f64,
     /// Packets that may leave at once now.
     pub start_window: f64,
-    /// Share of the window that the pause up to now has left of it.
-    pub kept: f64,
     /// Packets above which the window grows slowly.
     pub threshold: f64,
     /// Most packets under way: the receiver's or the sender's buffer.
@@ -56,7 +54,7 @@ pub struct Path {
 
 impl Path {
     /// Packets that hold so many bytes, at least one.
-    pub(crate) fn packets(&self, bytes: f64) -> f64 {
+    fn packets(&self, bytes: f64) -> f64 {
         (bytes / self.segment_bytes).ceil().max(1.0)
     }
 
@@ -76,7 +74,6 @@ impl Path {
             segment_bytes: within(self.segment_bytes, 64.0, 65_536.0, 1448.0),
             header_bytes: within(self.header_bytes, 0.0, 256.0, 52.0),
             start_window: within(self.start_window, 1.0, 1e6, 10.0),
-            kept: within(self.kept, 0.0, 1.0, 1.0),
             threshold: within(self.threshold, 1.0, 1e6, 1e6),
             most_window: within(self.most_window, 1.0, 1e6, 1e6),
             timeout_s: within(self.timeout_s, 0.01, 120.0, 0.2),

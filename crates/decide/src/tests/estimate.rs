@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use crate::estimate::{Estimate, Receipt, Transport};
 use crate::head::{HEAD_BYTES, share_left};
-use crate::network::RateAware;
 
 fn fresh() -> Estimate {
     Estimate::new(1e6, Duration::from_millis(200), None)
@@ -106,41 +105,6 @@ fn a_rate_that_the_sender_held_back_is_not_the_links() {
     estimate.transport(free);
     let wire = 8e5 * 1500.0 / 1448.0;
     assert!((estimate.rate_bps().value - wire).abs() < 1.0, "the link is full: {estimate:?}");
-}
-
-/// A window of 60 ms over a path of 100 ms: packets wait for one another, and then none is there.
-#[test]
-fn a_burst_that_leaves_the_link_idle_lowers_no_rate() {
-    let full = |rtt_ms, segments_out| Transport {
-        app_limited: false,
-        min_rtt: Duration::from_millis(100),
-        delivered_bytes_per_s: 28_000_000 / 8,
-        window_segments: 500,
-        ..counters(rtt_ms, segments_out, 0)
-    };
-    let mut estimate = fresh();
-    estimate.transport(counters(100, 0, 0));
-    (0..3).for_each(|_| estimate.receipt(&train(50e6, 90)));
-    for (rtt_ms, segments_out) in [(160, 400), (150, 800), (155, 1_200)] {
-        estimate.transport(full(rtt_ms, segments_out));
-    }
-    let found = estimate.rate_bps().value;
-    assert!((found / 50e6 - 1.0).abs() < 0.1, "{found}");
-    // Those that wait for longer keep the link at work all the time.
-    for (rtt_ms, segments_out) in [(260, 1_600), (250, 2_000), (255, 2_400)] {
-        estimate.transport(full(rtt_ms, segments_out));
-    }
-    let found = estimate.rate_bps().value;
-    assert!(found < 30e6, "{found}");
-}
-
-#[test]
-fn what_was_never_lost_holds_no_large_window_back() {
-    let mut estimate = Estimate::new(150e6, Duration::from_millis(178), None);
-    estimate.transport(counters(178, 0, 0));
-    estimate.transport(counters(178, 500, 0));
-    let path = estimate.path();
-    assert!(RateAware::sustained_bps(&path) > 0.95 * path.rate_bps, "{path:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::Arm;
 use crate::learned::Learned;
 use crate::models::{Models, Seen, Subject};
 use crate::network::Path;
-use crate::policy::{Decision, Going, Objective, Policy, Request};
+use crate::policy::{Decision, Objective};
 
 /// A codec that is as fast as expected, 30 times as fast as what is expected of it after the strong
 /// one showed itself slow both ways, and a link that is worth its while.
@@ -65,22 +65,6 @@ fn a_codec_that_the_peer_may_decode_faster_is_sent_a_few_times() {
         let count = sent.iter().filter(|sent| **sent).count();
         assert!(if pays { count > 75 } else { count < 8 }, "{count}: {sent:?}");
     }
-}
-
-/// Only what arrives whole in it tells.
-#[test]
-fn what_is_sent_to_learn_goes_on_as_it_began() {
-    let (mut learned, subject, path) = slowed();
-    let seen = seen_in(0.3 * subject.bytes, Some(REALLY.0), None);
-    (0..8).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
-    let mut sent = (0..20).map(|_| next(&mut learned, &subject, &path));
-    let sent = sent.find(|decision| decision.chosen.arm != Arm::IDENTITY).unwrap();
-    assert!(sent.held, "{}", sent.reason);
-    assert_eq!(learned.again(&sent, &path, &[Arm(1)], seen.bytes), None);
-    let request =
-        Request { subject: &subject, path: &path, objective: Objective::Time, allowed: &|_| true };
-    let going = Going { arm: Arm(1), share: 0.3, encode_s: REALLY.0 / subject.bytes };
-    assert_eq!(learned.turn(&request, &going), None);
 }
 
 /// A peer that never tells what decoding takes.
