@@ -28,8 +28,8 @@ const MOST_SHADOW_S: f64 = 1.0;
 const MOST_SAVED_S: f64 = 86_400.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
 const OPTIMISM: f64 = 3.0;
-/// An arm of whose sizes no more than this is unsure need not be looked at again: the rest is the
-/// messages' own scatter, which looking does not take away.
+/// An arm of whose sizes and times no more than this is unsure need not be tried again: the rest is
+/// the messages' own scatter, which trying does not take away.
 const KNOWN: f64 = 0.15;
 /// Unless with one deviation's luck it would be better by this share of the message's time: a round
 /// trip less may hang on a few bytes.
@@ -141,8 +141,8 @@ impl Learned {
         self.last.insert(class, arm);
     }
 
-    /// An arm that would be the best if the peer decoded it faster than expected, and costs little
-    /// if it does not: only sending tells.
+    /// An arm that would be the best if the peer decoded it faster than expected, and loses less if
+    /// it does not than it gains with that luck: only sending tells.
     fn venture(
         &mut self,
         chosen: &Candidate,
