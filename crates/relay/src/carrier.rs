@@ -58,11 +58,11 @@ pub(crate) struct Carrier {
     pub(crate) jumps: u32,
     /// When the transport's counters were asked for last.
     pub(crate) measured_at: Option<Duration>,
-    /// Segments that the transport has sent again.
-    pub(crate) retransmitted: u32,
+    /// Segments that the transport has sent again; none where it never told.
+    pub(crate) retransmitted: Option<u32>,
     /// What the next counters decide about.
     pub(crate) took: Option<Took>,
-    /// Bytes of the longest half that came of late; it fades with each that is shorter.
+    /// Bytes of the longest body that came of late, decoded; it fades with each that is shorter.
     pub(crate) longest: u64,
     /// Bytes given to the shell, and bytes that came.
     pub(crate) transmitted: u64,
@@ -120,7 +120,7 @@ impl Carrier {
             jumps: estimate.jumps(),
             estimate,
             measured_at: None,
-            retransmitted: 0,
+            retransmitted: None,
             took: None,
             longest: 0,
             transmitted: 0,

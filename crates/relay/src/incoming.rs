@@ -259,6 +259,11 @@ impl Incoming {
         !self.decoded.is_empty() && self.local_credit == 0
     }
 
+    /// Decoded bytes that wait.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.decoded.iter().map(|bytes| bytes.len() as u64).sum()
+    }
+
     pub(crate) fn push_decoded(&mut self, bytes: Bytes) {
         if bytes.is_empty() {
             return;

@@ -38,7 +38,7 @@ const LEAST_RECEIPT_BYTES: u64 = decide::ONE_PACKET_BYTES;
 const MOST_IDLE_SHARE: f64 = 0.1;
 /// Events about what a carrier's peer said and was ignored: beyond it they are not told.
 const MOST_TOLD: u32 = 16;
-/// Of the longest half that came of late, one part in so many is forgotten with each that comes.
+/// Of the longest body that came of late, one part in so many is forgotten with each that comes.
 const LONGEST_FADES: u64 = 32;
 /// In events.
 const RECEIPT: &str = "receipt";
@@ -76,12 +76,15 @@ pub(crate) struct Awaited {
     learned: bool,
 }
 
-/// How long a half took that left at once, unless the transport's next counters say that some of it
-/// was sent again.
+/// A half that arrived, until the transport's next counters say whether some of it was sent again:
+/// what waited for that came all at once, which is no rate of any link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
     bytes: f64,
     seconds: f64,
+    /// It was at hand, and the window held all of it.
+    at_once: bool,
+    train: estimate::Receipt,
     retransmitted: u32,
 }
 
@@ -167,11 +170,13 @@ impl Relay {
             return self.ignore(now, id, "link", why);
         }
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        carrier.retransmitted = transport.retransmitted;
+        carrier.retransmitted = Some(transport.retransmitted);
         carrier.estimate.transport(transport);
-        if let Some(Took { bytes, seconds, retransmitted }) = carrier.took.take() {
-            let unbroken = retransmitted == transport.retransmitted;
-            carrier.estimate.took(bytes, seconds, unbroken);
+        if let Some(Took { bytes, seconds, at_once, train, retransmitted }) = carrier.took.take() {
+            let whole = retransmitted == transport.retransmitted;
+            let unbroken = train.unbroken && whole;
+            carrier.estimate.receipt(&estimate::Receipt { unbroken, ..train });
+            carrier.estimate.took(bytes, seconds, at_once && whole);
         }
         self.notice_jump(id);
     }
@@ -210,7 +215,7 @@ impl Relay {
         let departure = exchange.departure.get_or_insert(Departure {
             first: now,
             before: carrier.transmitted,
-            retransmitted: carrier.retransmitted,
+            retransmitted: carrier.retransmitted.unwrap_or(0),
             idle: Duration::ZERO,
             idle_since: None,
         });
@@ -260,7 +265,8 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let receipt = exchange.arrival.receipt(now, id.number);
         let carrier = exchange.carrier();
-        let bytes = exchange.arrival.wire_bytes;
+        // However short it came: the next may come as it is.
+        let bytes = exchange.meter.received_body_bytes + exchange.incoming.decoded_bytes();
         if let (Some(receipt), Some(carrier)) = (receipt, carrier) {
             if let Some(state) = self.carriers.get_mut(&carrier) {
                 state.longest = bytes.max(state.longest - state.longest / LONGEST_FADES);
@@ -313,15 +319,21 @@ impl Relay {
         let steady = steady_for(elapsed_s);
         let path = awaited.choice.path;
         let window_bytes = path.start_window * path.segment_bytes;
-        carrier.estimate.receipt(&estimate::Receipt {
+        let train = estimate::Receipt {
             bytes: receipt.bytes,
             spread: receipt.spread,
             unbroken: steady_for(receipt.spread.as_secs_f64()),
             window_bytes,
-        });
-        if steady_for((network_s - back_s).max(0.0)) && awaited.carried as f64 <= window_bytes {
-            let (bytes, retransmitted) = (awaited.carried as f64, departure.retransmitted);
-            carrier.took = Some(Took { bytes, seconds: network_s, retransmitted });
+        };
+        let bytes = awaited.carried as f64;
+        if carrier.retransmitted.is_none() {
+            // Its transport tells nothing.
+            carrier.estimate.receipt(&train);
+        } else {
+            let at_once = steady_for((network_s - back_s).max(0.0)) && bytes <= window_bytes;
+            let retransmitted = departure.retransmitted;
+            let took = Took { bytes, seconds: network_s, at_once, train, retransmitted };
+            carrier.took = Some(took);
             // What the counters say now belongs to it.
             carrier.measured_at = None;
         }
@@ -329,7 +341,6 @@ impl Relay {
             (awaited.choice.arm != Arm::IDENTITY).then_some(receipt.decode.as_secs_f64());
         awaited.learn(&mut *self.policy, decode_s);
         if steady && carrier.estimate.is_still(&path) {
-            let bytes = awaited.carried as f64;
             let observation = Observation::Network { path: &path, bytes, seconds: network_s };
             self.policy.observe(&observation);
         }
@@ -386,14 +397,18 @@ fn credible(receipt: &Receipt, elapsed: Duration, sent: u64) -> Result<(), &'sta
 }
 
 impl Awaited {
-    /// What the half became, for the models; once without and once with the peer's part of it. One
-    /// that did not go as it began teaches nothing of either.
+    /// What the half became, for the models; once without and once with the peer's part of it. Of
+    /// one that did not go as it began only the first block is told: how slow an encoder is may be
+    /// why it turned, and the rest is a mixture.
     fn learn(&mut self, policy: &mut dyn decide::policy::Policy, decode_s: Option<f64>) {
         let again = std::mem::replace(&mut self.learned, true);
         let choice = &self.choice;
         let tells = choice.arm != Arm::IDENTITY && choice.decision.is_some();
-        if !tells || choice.has_turned() || again && decode_s.is_none() {
+        if !tells || again && (decode_s.is_none() || choice.has_turned()) {
             return;
+        }
+        if choice.has_turned() {
+            return self.learn_first(policy);
         }
         let subject = Subject { bytes: choice.plain_bytes as f64, ..choice.subject };
         let encode_s = (!again).then_some(choice.encode.as_secs_f64());
@@ -402,6 +417,16 @@ impl Awaited {
         if !again {
             self.learn_beside(policy, &subject);
         }
+    }
+
+    fn learn_first(&self, policy: &mut dyn decide::policy::Policy) {
+        let choice = &self.choice;
+        let Some(first) = choice.tried.iter().find(|one| one.arm == choice.arm) else { return };
+        let bytes = choice.first_bytes as f64;
+        let encode_s = Some(first.encode_s * bytes);
+        let seen = Seen { bytes: first.share * bytes, encode_s, decode_s: None };
+        let subject = Subject { bytes, ..choice.subject };
+        policy.observe(&Observation::Encoding { subject: &subject, arm: first.arm, seen: &seen });
     }
 
     /// What the first block alone was encoded in beside it would have left of a longer body as much

@@ -292,6 +292,35 @@ fn after_long_answers_the_next_need_not_wait_for_credit() {
     assert_eq!(credit(&peer.takes(&outputs)), None, "short answers for long");
 }
 
+/// The next may go as it is, and would wait for credit where the last did not have to.
+#[test]
+fn answers_are_long_that_came_in_few_bytes() {
+    let (mut relay, mut peer) = edge();
+    let (id, outputs) = asks(&mut relay, ms(0), "GET", true);
+    peer.takes(&outputs);
+    let Frame::Head(head) = response_frame(id.number, false) else { unreachable!() };
+    let head = Frame::Head(stream::Head { codec: 2, window_log: 17, ..head });
+    peer.sends(&mut relay, ms(1), CARRIER, &[head]);
+    relay.handle_input(ms(1), Input::Credit { exchange: id, bytes: 1 << 30 });
+    let plain = Bytes::from(vec![7; 64 << 10]);
+    for at in 1..=8 {
+        let (block_end, end) = (Some(plain.len() as u64), at == 8);
+        let (uncoded, anew, bytes) = (false, false, Bytes::from_static(b"all in all sevens"));
+        let data = Data { exchange: id.number, block_end, uncoded, anew, end, bytes };
+        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Frame::Data(data)]);
+        let work = outputs.into_iter().find_map(|output| match output {
+            Output::Work(work) => Some(work),
+            _ => None,
+        });
+        let Work { exchange, direction, block, .. } = work.expect("a block to decode");
+        let (result, cpu) = (Ok(plain.clone()), ms(0));
+        relay.handle_input(ms(2), Input::Done { exchange, direction, block, result, cpu });
+        peer.takes(&drain(&mut relay));
+    }
+    let (_, outputs) = asks(&mut relay, ms(4), "GET", true);
+    assert!(matches!(peer.takes(&outputs)[..], [Frame::Head(_), Frame::Credit(..), ..]));
+}
+
 /// Credit is the flow's, and a flow over another carrier has none of what was given ahead.
 #[test]
 fn credit_given_ahead_is_not_missed_where_the_answer_comes_over_another_carrier() {

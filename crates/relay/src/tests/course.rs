@@ -17,6 +17,8 @@ const OF_INFOSET: usize = 1;
 const OF_BYTES: usize = 2;
 /// One whose bodies go in brotli, at levels that want most memory for small windows, or not.
 const OF_BROTLI: usize = 3;
+/// One whose bodies go in a single encoding, or not.
+const OF_ONE: usize = 4;
 /// Most turns of a half, as the map has it.
 const MOST_TURNS: usize = 6;
 
@@ -121,6 +123,31 @@ fn a_half_that_turned_teaches_nothing_of_its_encoding() {
     let outcome = pair.outcome();
     let ratio = outcome.expected.bytes as f64 / outcome.actual.bytes as f64;
     assert!((0.5..2.0).contains(&ratio), "{outcome:?}");
+}
+
+/// An encoder is far slower than expected: the first block shows it, and with the next message it is
+/// not found out again.
+#[test]
+fn what_was_too_slow_and_turned_is_not_begun_again() {
+    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+    let (carrier, rtt) = (pair.carrier.unwrap(), ms(20));
+    let transport = Transport {
+        rtt,
+        min_rtt: rtt,
+        delivered_bytes_per_s: 2 << 20,
+        window_segments: 1000,
+        segment_bytes: 1448,
+        ..Transport::default()
+    };
+    pair.tell(GATEWAY, Input::Transport { carrier, transport });
+    (pair.service, pair.slower) = (OF_ONE, 400.0);
+    let body = xml(600_000);
+    let mut turned = 0;
+    for _ in 0..12 {
+        pair.sends(&body, body.len(), Some(body.len()));
+        turned += usize::from(!pair.turns().is_empty());
+    }
+    assert!((1..=2).contains(&turned), "{turned}");
 }
 
 /// A body begins on a path of so many bytes a second, with so many bytes, and the path fades.

@@ -211,13 +211,45 @@ fn credit_bounds_the_window_until_a_half_leaves() {
 #[test]
 fn what_arrives_sooner_than_a_round_trip_was_not_held_back() {
     let mut side = Side::new(auto());
+    let rate = |side: &Side| side.relay.links()[0].figures.rate_bps;
+    side.tell(counters(0));
     let (exchange, frames) = side.posts(&xml(100), None);
     let bytes = body_bytes(&frames) as u64;
     assert!(side.relay.links()[0].figures.rtt_s.value > 0.02);
     side.now += ms(10);
     side.hears(Receipt { exchange, bytes, spread: ms(2), ..Receipt::default() }.frame());
-    assert_eq!(side.ignored(), 0);
-    assert!(side.relay.carriers[&CARRIER].took.is_some());
+    assert_eq!((side.ignored(), rate(&side).weight), (0, 0.0));
+    side.tell(counters(0));
+    assert!(rate(&side).weight > 0.0);
+}
+
+/// Counters that tell of no rate and no round trip.
+fn counters(retransmitted: u32) -> Input {
+    let transport = Transport {
+        retransmitted,
+        segments_out: 200 + retransmitted,
+        window_segments: 100,
+        segment_bytes: 1448,
+        ..Transport::default()
+    };
+    Input::Transport { carrier: CARRIER, transport }
+}
+
+/// Of a half whose first packet was lost all comes at once when that is there.
+#[test]
+fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
+    for again in [0, 1] {
+        let mut side = Side::new(auto());
+        side.tell(counters(0));
+        let (exchange, frames) = side.posts(&xml(6000), None);
+        let bytes = body_bytes(&frames) as u64 * 9 / 10;
+        side.now += ms(300);
+        let spread = Duration::from_micros(50);
+        side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.frame());
+        side.tell(counters(again));
+        let rate = side.relay.links()[0].figures.rate_bps;
+        assert_eq!((side.ignored(), rate.weight > 0.0), (0, again == 0), "{rate:?}");
+    }
 }
 
 /// Blocks that leave as a slow encoder makes them, over a path far longer than its pauses.

@@ -23,6 +23,8 @@ pub(super) struct Pair {
     pub(super) from: usize,
     pub(super) service: usize,
     knows_anew: bool,
+    /// Encoders take so many times as long as is expected of them.
+    pub(super) slower: f64,
     /// Bytes that were encoded before the path faded.
     pub(super) before: usize,
     /// Bytes that the sender may hand over.
@@ -47,7 +49,8 @@ impl Pair {
 
     /// The same with a receiver that may not know of contexts that begin anew.
     pub(super) fn with(from: usize, encoding: Encoding, knows_anew: bool) -> Self {
-        let brotli = ["brotli:4", "brotli:5"].map(|name| codec::Options::of(name).unwrap());
+        let options = |name| codec::Options::of(name).unwrap();
+        let (brotli, zstd) = (["brotli:4", "brotli:5"].map(options), [options("zstd:1")]);
         let config = |role, instance| {
             let infoset = Vocabulary::new(None).ok().map(Arc::new);
             let objective = Objective::Bytes;
@@ -56,6 +59,7 @@ impl Pair {
                 Service { infoset, ..Service::default() },
                 Service { objective, ..Service::default() },
                 Service { encodings: Some(brotli.to_vec()), ..Service::default() },
+                Service { encodings: Some(zstd.to_vec()), ..Service::default() },
             ];
             let encoding = encoding.clone();
             Relay::new(Config { encoding, services, ..Config::new(role, instance) })
@@ -72,6 +76,7 @@ impl Pair {
             from,
             service: 0,
             knows_anew,
+            slower: 1.0,
             before: 0,
             allowed: 0,
             encoded: 0,
@@ -206,7 +211,7 @@ impl Pair {
             .map_or(0.0, |prior| prior.encode.seconds(work.bytes.len() as f64));
         let cpu = match work.direction {
             WorkDirection::Decode => Duration::from_micros(1),
-            _ => Duration::from_secs_f64(encode_s),
+            _ => Duration::from_secs_f64(self.slower * encode_s),
         };
         let Work { exchange, direction, block, .. } = *work;
         let result = result.map(|()| out.into());
