@@ -35,6 +35,9 @@ const HOPE: f64 = 16.0;
 const RTT_KEPT: f64 = 0.875;
 /// A message's serialization tells the rate when it is at least this share of the delay.
 const PLAIN_SHARE: f64 = 0.1;
+/// Up to so much of a message's time, processes on its way waited until they were woken: 0.4 to 1 ms
+/// on machines that have little else to do.
+const WAKING_S: f64 = 1e-3;
 /// Linux's least timeout beyond the round trip.
 const LEAST_TIMEOUT_S: f64 = 0.2;
 /// Packets that a new connection may send at once (RFC 6928).
@@ -326,21 +329,19 @@ impl Estimate {
             let packets = wire / (path.segment_bytes + path.header_bytes);
             self.not_held_back(packets / seconds * path.rtt_s);
         }
-        let delay = path.rtt_s / 2.0;
-        let least = (PLAIN_SHARE * delay).max(CLOCK_S);
         if !unbroken || !seconds.is_finite() || seconds <= 0.0 {
             return;
         }
-        if seconds - delay > least {
-            self.exactly(8.0 * wire / (seconds - delay));
-        } else {
-            let (bps, hope) = (8.0 * wire / least, least / (seconds - delay).max(least / HOPE));
-            if self.rate_weight == 0.0 {
-                // Any bound is better than what was expected of any link.
-                return self.rate(hope * bps);
-            }
-            self.at_least(bps, hope);
+        let delay = path.rtt_s / 2.0;
+        let shortest = (PLAIN_SHARE * delay).max(CLOCK_S);
+        let sending = seconds - delay;
+        let bps = 8.0 * wire / sending.max(shortest);
+        // What processes waited for is not the link's.
+        let hope = sending.max(shortest) / (sending - WAKING_S).max(shortest / HOPE);
+        if sending > shortest && hope < JUMP {
+            return self.exactly(bps * hope.sqrt());
         }
+        self.between(bps, hope.min(HOPE));
     }
 
     /// A new connection on the same path: its counters begin again.
@@ -423,10 +424,13 @@ impl Estimate {
         }
     }
 
-    /// What the link can.
+    /// What the link can. Where it never showed itself, there is nothing to hold that against.
     fn exactly(&mut self, bps: f64) {
         // Of nothing that was delivered yet there is no rate.
-        self.shown |= is_rate(bps);
+        if !self.shown && is_rate(bps) {
+            self.shown = true;
+            return self.settle(bps);
+        }
         self.rate(bps);
     }
 
@@ -436,6 +440,18 @@ impl Estimate {
         let bps = if self.shown { bps } else { hope * bps };
         if bps > self.ln_rate.exp() {
             self.rate(bps);
+        }
+    }
+
+    /// The link can at least so much, and at most `hope` times that if this is less than one hopes
+    /// for anyway.
+    fn between(&mut self, bps: f64, hope: f64) {
+        let most = hope * bps;
+        if self.rate_weight == 0.0 || (hope < HOPE && most < self.ln_rate.exp()) {
+            // Any bound is better than what was expected of any link.
+            self.rate(most);
+        } else {
+            self.at_least(bps, hope);
         }
     }
 
@@ -454,9 +470,7 @@ impl Estimate {
         let far = off.abs() > JUMP.ln();
         let again = self.off.take().is_some_and(|before| before.signum() == off.signum());
         if self.rate_weight == 0.0 || (far && again) {
-            self.jumps += u32::from(self.rate_weight > 0.0);
-            self.ln_rate += off;
-            self.rate_weight = 1.0;
+            self.settle(bps);
         } else if far {
             // It may be one that was disturbed: the next decides.
             self.off = Some(off);
@@ -464,6 +478,13 @@ impl Estimate {
             self.ln_rate += off * RATE_GAIN.max(1.0 / (self.rate_weight + 1.0));
             self.rate_weight = self.rate_weight * (1.0 - RATE_GAIN) + 1.0;
         }
+    }
+
+    /// A rate to begin with; what was measured before is of another.
+    fn settle(&mut self, bps: f64) {
+        let far = (bps.ln() - self.ln_rate).abs() > JUMP.ln();
+        self.jumps += u32::from(far && self.rate_weight > 0.0);
+        (self.ln_rate, self.rate_weight, self.off) = (bps.ln(), 1.0, None);
     }
 }
 

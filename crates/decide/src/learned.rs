@@ -142,7 +142,8 @@ impl Learned {
     }
 
     /// An arm that would be the best if the peer decoded it faster than expected, and loses less if
-    /// it does not than it gains with that luck: only sending tells.
+    /// it does not than it gains with that luck: only sending tells. What encoding takes a look
+    /// tells for less, and until it does it is taken to be slow.
     fn venture(
         &mut self,
         chosen: &Candidate,
@@ -154,6 +155,7 @@ impl Learned {
         let gain = |one: &Candidate| {
             let mut lucky = *one;
             lucky.expected.decode_s *= luck(one.expected.decode_unsure);
+            lucky.expected.encode_s /= luck(one.expected.encode_unsure);
             least - objective.cost(&lucky)
         };
         let worth = |one: &&Candidate| {

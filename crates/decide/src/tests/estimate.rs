@@ -301,6 +301,37 @@ fn a_message_that_takes_hardly_more_than_the_delay_tells_a_bound_alone() {
 
 /// The kernel keeps the rate of the last that the link held back: what one short packet then
 /// brings back, while the mean round trip still shows the queue, is no rate of short packets.
+/// Messages of 3 and 1.5 kB over 93 Mbit/s, whose receivers were woken half a millisecond late.
+#[test]
+fn what_processes_waited_for_is_no_slow_link() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(7), None);
+    (0..3).for_each(|_| estimate.receipt(&train(93e6, 80)));
+    for _ in 0..9 {
+        estimate.took(3136.0, 0.003_5 + 0.000_8, true);
+        estimate.took(1442.0, 0.003_5 + 0.000_6, true);
+    }
+    let found = estimate.rate_bps().value;
+    assert!((found / 93e6 - 1.0).abs() < 0.02, "{found}");
+    // Much longer is the link.
+    (0..9).for_each(|_| estimate.took(3136.0, 0.003_5 + 0.009, true));
+    let found = estimate.rate_bps().value;
+    assert!((2.9e6..3.3e6).contains(&found), "{found}");
+}
+
+/// What may have been held back says of the link that it can at least so much.
+#[test]
+fn a_rate_that_shows_itself_needs_no_second_to_be_believed_for_a_bound() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(10), None);
+    estimate.transport(Transport { delivered_bytes_per_s: 124_000, ..counters(10, 5, 0) });
+    assert!(estimate.rate_bps().value > 10e6, "{estimate:?}");
+    estimate.took(406.0, 0.005 + 8.0 * 458.0 / 2e6 + 0.002, true);
+    let found = estimate.rate_bps().value;
+    assert!((0.5e6..2.5e6).contains(&found), "{found}");
+    // From there on one that is far off has to come again.
+    estimate.receipt(&train(40e6, 40));
+    assert_eq!(estimate.rate_bps().value, found);
+}
+
 #[test]
 fn a_rate_that_was_told_is_not_told_again_with_other_segments() {
     let mut estimate = fresh();

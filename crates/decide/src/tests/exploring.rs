@@ -67,6 +67,26 @@ fn a_codec_that_the_peer_may_decode_faster_is_sent_a_few_times() {
     }
 }
 
+/// Only what its decoder was feared to take for what another's took speaks against it.
+#[test]
+fn what_is_unsure_both_ways_is_looked_at_before_it_is_sent() {
+    let mut all = priors();
+    all[1].family = "fast";
+    let mut learned = Learned::new(Models::new(all));
+    let (subject, path) = (xml(4e6), path(400e6, 3e-4));
+    let strong = learned.models().expect(&subject, Arm(2)).unwrap();
+    let slow = seen_in(strong.bytes, None, Some(400.0 * strong.decode_s));
+    (0..2).for_each(|_| learn(&mut learned, &subject, Arm(2), slow));
+    for look in [false, true] {
+        if look {
+            let seen = seen_in(0.3 * subject.bytes, Some(REALLY.0), None);
+            (0..2).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
+        }
+        let sent = (0..30).any(|_| next(&mut learned, &subject, &path).chosen.arm == Arm(1));
+        assert_eq!(sent, look);
+    }
+}
+
 /// A peer that never tells what decoding takes.
 #[test]
 fn what_is_sent_to_learn_takes_a_tenth_of_the_time_at_most() {
