@@ -67,6 +67,15 @@ fn a_train_that_waited_for_its_window_is_no_rate() {
     fresh.receipt(&waited);
     let found = fresh.rate_bps();
     assert!(found.weight > 0.0 && (found.value / 8e6 - 1.0).abs() < 0.1, "{found:?}");
+    // Eleven packets where ten leave at once.
+    let window_bytes = 10.0 * 1448.0;
+    let spread = Duration::from_millis(178);
+    estimate.receipt(&Receipt { bytes: 14_067, spread, unbroken: true, window_bytes });
+    assert!((estimate.rate_bps().value / 50e6 - 1.0).abs() < 0.01);
+    let mut new = Estimate::new(1e6, Duration::from_millis(178), None);
+    new.took(900.0, 0.089 + 8.0 * 952.0 / 50e6, true);
+    new.receipt(&Receipt { bytes: 14_067, spread, unbroken: true, window_bytes });
+    assert!(new.rate_bps().value > 5e6, "{new:?}");
     // What took much longer than its windows waited for, the link held back.
     let slow = Receipt { spread: Duration::from_secs(1), ..waited };
     (0..3).for_each(|_| estimate.receipt(&slow));
@@ -307,8 +316,8 @@ fn what_processes_waited_for_is_no_slow_link() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(7), None);
     (0..3).for_each(|_| estimate.receipt(&train(93e6, 80)));
     for _ in 0..9 {
-        estimate.took(3136.0, 0.003_5 + 0.000_8, true);
-        estimate.took(1442.0, 0.003_5 + 0.000_6, true);
+        estimate.took(3136.0, 0.003_5 + 0.000_77, true);
+        estimate.took(1442.0, 0.003_5 + 0.000_63, true);
     }
     let found = estimate.rate_bps().value;
     assert!((found / 93e6 - 1.0).abs() < 0.02, "{found}");
