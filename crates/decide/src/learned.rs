@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::arm::Arm;
-use crate::models::{Expected, Models, Subject};
+use crate::models::{Expected, KNOWN, Models, Subject};
 use crate::network::{NetworkModel, Path, Paths};
 use crate::policy::{Candidate, Decision, Going, Objective, Observation, Policy, Request};
 use crate::state::{self, Error, Kind, Reader, State, Writer};
@@ -28,9 +28,6 @@ const MOST_SHADOW_S: f64 = 1.0;
 const MOST_SAVED_S: f64 = 86_400.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
 const OPTIMISM: f64 = 3.0;
-/// An arm of whose sizes and times no more than this is unsure need not be tried again: the rest is
-/// the messages' own scatter, which trying does not take away.
-const KNOWN: f64 = 0.15;
 /// Unless with one deviation's luck it would be better by this share of the message's time: a round
 /// trip less may hang on a few bytes.
 const MUCH: f64 = 0.1;
@@ -184,9 +181,6 @@ impl Learned {
         let share = if is_new { NEW_SHARE } else { SHADOW_SHARE };
         self.shadow_s = (self.shadow_s + share * chosen.total_s()).min(most_s.min(MOST_SAVED_S));
         let least = objective.cost(chosen);
-        let is_known = |candidate: &Candidate| {
-            candidate.expected.unsure <= KNOWN && candidate.expected.encode_unsure <= KNOWN
-        };
         let hope = |candidate: &Candidate| {
             let mut lucky = *candidate;
             let smaller = luck(lucky.expected.unsure);
@@ -199,7 +193,7 @@ impl Learned {
             least - objective.cost(&lucky)
         };
         let worth = |candidate: &&Candidate| {
-            let enough = if is_known(candidate) { MUCH } else { WORTHWHILE };
+            let enough = if candidate.expected.is_known() { MUCH } else { WORTHWHILE };
             candidate.arm != chosen.arm
                 && candidate.arm != Arm::IDENTITY
                 && candidate.expected.encode_s <= most_s

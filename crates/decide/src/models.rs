@@ -203,7 +203,17 @@ pub struct Expected {
     pub decode_unsure: f64,
 }
 
+/// An arm of whose sizes and times no more than this is unsure need not be tried again: the rest is
+/// the messages' own scatter, which trying does not take away.
+pub(crate) const KNOWN: f64 = 0.15;
+
 impl Expected {
+    /// Encoding the message, or one like it, would show little that is not known.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.unsure <= KNOWN && self.encode_unsure <= KNOWN
+    }
+
     /// Of bytes that are left alone.
     #[must_use]
     pub fn unchanged(bytes: f64) -> Self {

@@ -33,6 +33,11 @@ const USUAL_GAIN: f64 = 0.25;
 /// Memory that a single body's codec may take of what is left, so that others find room.
 const MEMORY_SHARE: usize = 4;
 
+/// What a block takes to an encoder's thread and back, beside what it waits for it.
+const HANDOVER_S: f64 = 3e-4;
+/// A head goes ahead of its body where that gains so much of the message's time.
+const LEADS_SHARE: f64 = 0.01;
+
 /// What a half goes in.
 #[derive(Debug)]
 pub(crate) struct Choice {
@@ -249,7 +254,8 @@ impl Relay {
         if may_later {
             self.stand_by(id, &mut choice, &link);
         }
-        let try_first = choice.arm != Arm::IDENTITY && !blind && !self.config.encoding.is_fixed();
+        let waits = !blind && !self.config.encoding.is_fixed() && !self.head_leads(id, &choice);
+        let try_first = choice.arm != Arm::IDENTITY && waits;
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let named = choice.course.as_ref().map_or(choice.options, Course::named);
         exchange.outgoing.uncoded = choice.course.is_some();
@@ -263,6 +269,23 @@ impl Relay {
         if arm == Arm::IDENTITY || !choice.trying {
             self.chosen(now, id);
         }
+    }
+
+    /// Whether the head is worth sending before the first block is there: that would show little,
+    /// and while it is made the head crosses, in a packet of its own.
+    fn head_leads(&self, id: ExchangeId, choice: &Choice) -> bool {
+        let (Some(exchange), Some(decision)) = (self.exchanges.get(&id), &choice.decision) else {
+            return false;
+        };
+        let together = choice.options.wants_base() || choice.options.is_infoset();
+        let chosen = &decision.chosen;
+        if together || !chosen.expected.is_known() {
+            return false;
+        }
+        let seconds = |bytes: f64| 8.0 * bytes / choice.path.rate_bps;
+        let encoder_s = chosen.wait_s + chosen.expected.encode_s + HANDOVER_S;
+        let gain_s = encoder_s.min(seconds(exchange.outgoing.head_len() as f64));
+        gain_s - seconds(choice.path.header_bytes) > LEADS_SHARE * chosen.total_s()
     }
 
     /// A half that goes as it is names a coding for what may come.

@@ -111,6 +111,10 @@ impl Outgoing {
         !self.head.is_empty()
     }
 
+    pub(crate) fn head_len(&self) -> usize {
+        self.head.len()
+    }
+
     /// No byte of body came or will come: the half may be sent again from its head alone.
     pub(crate) fn is_bodyless(&self) -> bool {
         !self.had_body && self.ended.as_ref().is_some_and(Vec::is_empty)
