@@ -125,8 +125,8 @@ fn a_half_that_turned_teaches_nothing_of_its_encoding() {
     assert!((0.5..2.0).contains(&ratio), "{outcome:?}");
 }
 
-/// An encoder is far slower than expected: the first block shows it, and with the next message it is
-/// not found out again.
+/// An encoder is far slower than expected: the first block shows it, and with the next message it
+/// is not found out again.
 #[test]
 fn what_was_too_slow_and_turned_is_not_begun_again() {
     let mut pair = Pair::new(GATEWAY, Encoding::auto());

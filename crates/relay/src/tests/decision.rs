@@ -57,7 +57,10 @@ impl Side {
                 return frames;
             }
             let left = self.peer.takes(&outputs);
-            let encodes = |output: &Output| matches!(output, Output::Work(work) if work.direction == WorkDirection::Encode);
+            let encodes = |output: &Output| match output {
+                Output::Work(work) => work.direction == WorkDirection::Encode,
+                _ => false,
+            };
             self.led |= outputs.iter().any(encodes)
                 && left.iter().any(|frame| matches!(frame, Frame::Head(_)));
             frames.extend(left);
@@ -260,14 +263,14 @@ fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
     }
 }
 
-/// Over 2 Mbit/s the head of a short message takes as long as its encoder. Over 93 Mbit/s nothing is
-/// gained, and over 9.6 kbit/s a packet more costs 43 ms.
+/// Over 2 Mbit/s the head of a short message takes as long as its encoder. Over 93 Mbit/s nothing
+/// is gained, and over 9.6 kbit/s a packet more costs 43 ms.
 #[test]
 fn where_it_gains_the_head_leaves_while_the_first_block_is_made() {
     for (bytes_per_s, leads) in [(250_000, true), (11_600_000, false), (1_200, false)] {
         let mut side = Side::new(auto());
-        side.note = "Mon, 23 Nov 2026 01:41:07 GMT; as many bytes as the fields of an answer have in all, \
-                     which say what server it was, when, how long it may be kept, and for whom";
+        side.note = "as many bytes as the fields of an answer have in all, which say what server \
+                     it was, when, how long it may be kept, and for whom, and with what else";
         let (rtt, min_rtt) = (ms(16), ms(10));
         let transport = Transport {
             rtt,
