@@ -279,7 +279,7 @@ impl Relay {
         };
         let together = choice.options.wants_base() || choice.options.is_infoset();
         let chosen = &decision.chosen;
-        if together || !chosen.expected.is_known() {
+        if together || decision.objective != Objective::Time || !chosen.expected.is_known() {
             return false;
         }
         let seconds = |bytes: f64| 8.0 * bytes / choice.path.rate_bps;

@@ -2,6 +2,7 @@
 
 use decide::estimate::Transport;
 use decide::models::Subject;
+use decide::policy::Objective;
 use proto::stream::Receipt;
 use record::decision::{Decision, Outcome};
 use record::event::Fact;
@@ -264,11 +265,15 @@ fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
 }
 
 /// Over 2 Mbit/s the head of a short message takes as long as its encoder. Over 93 Mbit/s nothing
-/// is gained, and over 9.6 kbit/s a packet more costs 43 ms.
+/// is gained, and over 9.6 kbit/s a packet more costs 43 ms. Who wants few bytes has no use for it.
 #[test]
 fn where_it_gains_the_head_leaves_while_the_first_block_is_made() {
-    for (bytes_per_s, leads) in [(250_000, true), (11_600_000, false), (1_200, false)] {
-        let mut side = Side::new(auto());
+    let (soon, short) = (Objective::Time, Objective::Bytes);
+    let cases =
+        [(250_000, soon, true), (11_600_000, soon, false), (1_200, soon, false), (250_000, short, false)];
+    for (bytes_per_s, objective, leads) in cases {
+        let services = vec![Service { objective, ..Service::default() }];
+        let mut side = Side::new(Config { services, ..auto() });
         side.note = "as many bytes as the fields of an answer have in all, which say what server \
                      it was, when, how long it may be kept, and for whom, and with what else";
         let (rtt, min_rtt) = (ms(16), ms(10));
@@ -282,10 +287,10 @@ fn where_it_gains_the_head_leaves_while_the_first_block_is_made() {
             ..Transport::default()
         };
         side.tell(Input::Transport { carrier: CARRIER, transport });
-        side.posts(&xml(60), None);
+        side.posts(&xml(60), Some(0));
         assert!(!side.led, "what its encoder makes of it is not known");
-        (0..20).for_each(|_| drop(side.posts(&xml(60), None)));
-        let (_, frames) = side.posts(&xml(60), None);
+        (0..20).for_each(|_| drop(side.posts(&xml(60), Some(0))));
+        let (_, frames) = side.posts(&xml(60), Some(0));
         assert!(body_bytes(&frames) < xml(60).len() / 2);
         assert_eq!(side.led, leads, "{bytes_per_s}");
     }
