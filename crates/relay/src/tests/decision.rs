@@ -269,8 +269,12 @@ fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
 #[test]
 fn where_it_gains_the_head_leaves_while_the_first_block_is_made() {
     let (soon, short) = (Objective::Time, Objective::Bytes);
-    let cases =
-        [(250_000, soon, true), (11_600_000, soon, false), (1_200, soon, false), (250_000, short, false)];
+    let cases = [
+        (250_000, soon, true),
+        (11_600_000, soon, false),
+        (1_200, soon, false),
+        (250_000, short, false),
+    ];
     for (bytes_per_s, objective, leads) in cases {
         let services = vec![Service { objective, ..Service::default() }];
         let mut side = Side::new(Config { services, ..auto() });
