@@ -25,6 +25,8 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 38.0;
+/// Width of a letter of a tick's text, at most.
+const LETTER: f64 = 7.0;
 
 impl Panels {
     /// In so many columns, each so high, below a head of so many pixels.
@@ -58,11 +60,16 @@ impl Frame {
         svg.text(self.left, self.top - 8.0, "label", Anchor::Start, text);
     }
 
-    /// Upright lines with a text below each, and what they mean.
+    /// Upright lines with a text below each where there is room for it, and what they mean.
     pub(super) fn x_axis(&self, svg: &mut Svg, ticks: &[(f64, String)], name: &str) {
+        let mut free = f64::NEG_INFINITY;
         for (x, text) in ticks {
             svg.line("grid", (*x, self.top), (*x, self.bottom));
-            svg.text(*x, self.bottom + 14.0, "tick", Anchor::Middle, text);
+            let half = LETTER / 2.0 * text.chars().count() as f64;
+            if x - half >= free {
+                svg.text(*x, self.bottom + 14.0, "tick", Anchor::Middle, text);
+                free = x + half + LETTER;
+            }
         }
         svg.line("axis", (self.left, self.bottom), (self.right, self.bottom));
         svg.text(self.right, self.bottom + 29.0, "tick", Anchor::End, name);
@@ -108,5 +115,22 @@ pub(super) fn size(bytes: f64) -> String {
         b if b < 999.5 => format!("{b:.0} B"),
         b if b < 999.5e3 => format!("{:.0} KB", b / 1e3),
         b => format!("{:.0} MB", b / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_below_an_axis_do_not_touch() {
+        let mut svg = Svg::new(200.0, 100.0);
+        let frame = Frame { left: 0.0, top: 0.0, right: 170.0, bottom: 80.0 };
+        let ticks: Vec<_> = (0..8).map(|at| (23.0 * f64::from(at), format!("{at}00 ms"))).collect();
+        frame.x_axis(&mut svg, &ticks, "expected");
+        let drawn = svg.finish("");
+        let texts = drawn.matches("00 ms").count();
+        assert_eq!((drawn.matches("class=\"grid\"").count(), texts), (8, 3), "{drawn}");
+        assert!(["000 ms", "300 ms", "600 ms"].iter().all(|text| drawn.contains(text)), "{drawn}");
     }
 }

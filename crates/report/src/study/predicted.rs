@@ -56,6 +56,7 @@ fn draw(svg: &mut Svg, frame: Frame, name: &str, points: &[Point]) {
     frame.x_axis(svg, &across.collect::<Vec<_>>(), "expected");
     let up = ticks().into_iter().map(|tick| (y.at(tick), time(tick)));
     frame.y_axis(svg, &up.collect::<Vec<_>>());
+    svg.text(frame.left + 5.0, frame.top + 10.0, "tick", Anchor::Start, "took");
     let (least, most) = values()
         .fold((f64::INFINITY, 0.0_f64), |(least, most), one| (least.min(one), most.max(one)));
     for factor in [1.0, 0.5, 2.0_f64] {
