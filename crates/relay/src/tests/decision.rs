@@ -240,7 +240,7 @@ fn counters(retransmitted: u32) -> Input {
     let transport = Transport {
         retransmitted,
         segments_out: 200 + retransmitted,
-        window_segments: 100,
+        window_segments: 5,
         segment_bytes: 1448,
         ..Transport::default()
     };
@@ -262,6 +262,21 @@ fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
         let rate = side.relay.links()[0].figures.rate_bps;
         assert_eq!((side.ignored(), rate.weight > 0.0), (0, again == 0), "{rate:?}");
     }
+}
+
+/// A queue that overflowed lost many of a half that the window did not hold, which was fast all
+/// the same: so it is not by chance that packets are lost.
+#[test]
+fn a_burst_of_losses_is_told_from_chance_for_long_halves_too() {
+    let mut side = Side::new(auto());
+    side.tell(counters(0));
+    let (exchange, frames) = side.posts(&xml(12_000), None);
+    assert!(body_bytes(&frames) > 5 * 1448, "more than the window");
+    side.now += ms(120);
+    side.hears(Receipt { exchange, ..Receipt::default() }.frame());
+    side.tell(counters(100));
+    let loss = side.relay.links()[0].figures.loss.value;
+    assert!(loss < 0.1, "{loss}");
 }
 
 /// Over 2 Mbit/s the head of a short message takes as long as its encoder. Over 93 Mbit/s nothing
