@@ -15,8 +15,9 @@ const REMEMBERED: usize = 32;
 const ALIKE: f64 = 0.02;
 /// What a message's time counts after each later one.
 const FADING: f64 = 0.9;
-/// Where a length scatters no more than by this share of its time, the length decides.
-const CERTAIN: f64 = 0.1;
+/// Where a length scatters no more than by this share of its time, the length decides: what was
+/// lost before, which no place tells, may cost one message of several a timeout.
+const CERTAIN: f64 = 0.3;
 /// Less scatter than this is not expected: the model knows no single packet.
 const LEAST_SCATTER: f64 = 0.03;
 /// Messages that have one like them before, before their scatter is known.

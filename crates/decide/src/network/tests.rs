@@ -113,6 +113,28 @@ fn what_a_length_takes_each_time_is_not_held_against_others() {
     assert!((ratio(&corrected, 20e3) - 1.0).abs() < 0.1, "{}", ratio(&corrected, 20e3));
 }
 
+/// Now and then a message waits for what those before it lost: that is no reason to hold what the
+/// others take against each other.
+#[test]
+fn one_message_that_waited_does_not_undo_what_lengths_take() {
+    let (mut corrected, path) = (Corrected::default(), path(56e3, 0.15, 0.05));
+    let ratio = |corrected: &Corrected, bytes: f64| {
+        corrected.seconds(&path, bytes) / RateAware.seconds(&path, bytes)
+    };
+    let mut take = |bytes: f64, ratio: f64| {
+        corrected.observe(&path, bytes, ratio * RateAware.seconds(&path, bytes));
+    };
+    for _ in 0..4 {
+        [(24e3, 1.0), (16e3, 2.2), (10e3, 1.0)].into_iter().for_each(|(b, r)| take(b, r));
+    }
+    take(24e3, 2.0);
+    take(16e3, 2.2);
+    let found = ratio(&corrected, 16e3);
+    assert!((found / 2.2 - 1.0).abs() < 0.15, "{found}");
+    let found = ratio(&corrected, 24e3);
+    assert!((1.0..1.5).contains(&found), "{found}");
+}
+
 #[test]
 fn where_chance_decides_no_length_has_its_own() {
     let (mut corrected, path) = (Corrected::default(), path(56e3, 1e-3, 0.2));
