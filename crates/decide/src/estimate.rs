@@ -94,8 +94,9 @@ pub struct Receipt {
     pub spread: Duration,
     /// Whether they left without a pause: the sender always had the next ready.
     pub unbroken: bool,
-    /// Bytes that could leave at once when the first of them did: more waited for what comes back.
-    pub window_bytes: f64,
+    /// Windows that all of the message took ([`Path::windows`]), its first piece too: what is
+    /// beyond the first waited for what comes back.
+    pub windows: f64,
 }
 
 /// A figure and how many observations, by weight, stand behind it.
@@ -360,10 +361,8 @@ impl Estimate {
         if !receipt.unbroken || packets < SHORTEST_TRAIN_PACKETS || seconds <= 0.0 {
             return;
         }
-        // A window that doubles with each round trip, and let the first piece out too.
-        let all = receipt.bytes as f64 + path.segment_bytes;
-        let windows = all / receipt.window_bytes.max(path.segment_bytes);
-        let waits_s = ((windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
+        // A window doubles with each round trip.
+        let waits_s = ((receipt.windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
         let bps = 8.0 * wire / seconds;
         if seconds > MOSTLY_SENDING * waits_s {
             self.exactly(bps);

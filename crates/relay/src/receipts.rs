@@ -318,19 +318,19 @@ impl Relay {
         let steady_for = |seconds| !receipt.held_up && idle_s <= MOST_IDLE_SHARE * seconds;
         let steady = steady_for(elapsed_s);
         let path = awaited.choice.path;
-        let window_bytes = path.start_window * path.segment_bytes;
+        let bytes = awaited.carried as f64;
+        let windows = path.windows(bytes);
         let train = estimate::Receipt {
             bytes: receipt.bytes,
             spread: receipt.spread,
             unbroken: steady_for(receipt.spread.as_secs_f64()),
-            window_bytes,
+            windows,
         };
-        let bytes = awaited.carried as f64;
         if carrier.retransmitted.is_none() {
             // Its transport tells nothing.
             carrier.estimate.receipt(&train);
         } else {
-            let at_once = steady_for((network_s - back_s).max(0.0)) && bytes <= window_bytes;
+            let at_once = steady_for((network_s - back_s).max(0.0)) && windows <= 1.0;
             let retransmitted = departure.retransmitted;
             let took = Took { bytes, seconds: network_s, at_once, train, retransmitted };
             carrier.took = Some(took);

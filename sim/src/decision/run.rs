@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
         let at = place % setting.class.messages.len();
         let message = &setting.class.messages[at];
         let subject = Subject { class: 1, bytes: message.bytes, head_share: message.head_share };
-        let before = self.connection.transport();
+        let before = self.connection.transport().retransmitted;
         self.transport();
         let path = self.estimate.path();
         let limited = matches!(self.chooser, Chooser::Nam | Chooser::OursOfNam);
@@ -162,15 +162,15 @@ impl<'a> Run<'a> {
         let (codec_s, network_s) = (encode_s + decode_s, transfer.seconds);
         self.transport();
         let after = self.connection.transport();
-        let window = before.next_window() * f64::from(before.segment_bytes);
-        let whole = after.retransmitted == before.retransmitted;
+        let windows = path.windows(coded.bytes);
+        let whole = after.retransmitted == before;
         self.estimate.receipt(&Receipt {
-            bytes: super::whole((coded.bytes - f64::from(before.segment_bytes)).max(0.0)),
+            bytes: super::whole((coded.bytes - path.segment_bytes).max(0.0)),
             spread: Duration::from_secs_f64(transfer.spread_s.max(0.0)),
             unbroken: whole,
-            window_bytes: window,
+            windows,
         });
-        self.estimate.took(coded.bytes, network_s, whole && coded.bytes <= window);
+        self.estimate.took(coded.bytes, network_s, whole && windows <= 1.0);
         if self.estimate.is_still(&path) {
             let took = Observation::Network { path: &path, bytes: coded.bytes, seconds: network_s };
             self.policy.observe(&took);

@@ -19,6 +19,10 @@ pub use rate_aware::RateAware;
 
 use corrected::Corrected;
 
+/// Packets of a message beside those that its body fills: its head's, and for its frames and the
+/// packets that are not full.
+const UNCOUNTED_PACKETS: f64 = 2.0;
+
 /// What the transport is known to see of the path, one way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Path {
@@ -56,6 +60,13 @@ impl Path {
     /// Packets that hold so many bytes, at least one.
     fn packets(&self, bytes: f64) -> f64 {
         (bytes / self.segment_bytes).ceil().max(1.0)
+    }
+
+    /// Windows that so many bytes of a message take, the first what may leave at once now: its head
+    /// and what frames it take packets too.
+    #[must_use]
+    pub fn windows(&self, bytes: f64) -> f64 {
+        (bytes / self.segment_bytes + UNCOUNTED_PACKETS) / self.start_window
     }
 
     /// Bounds that keep a model's arithmetic finite, whatever was estimated.

@@ -10,7 +10,7 @@ fn fresh() -> Estimate {
 fn train(rate_bps: f64, packets: u64) -> Receipt {
     let bytes = packets * 1448;
     let spread = Duration::from_secs_f64(8.0 * (packets * 1500) as f64 / rate_bps);
-    Receipt { bytes, spread, unbroken: true, window_bytes: f64::INFINITY }
+    Receipt { bytes, spread, unbroken: true, windows: 0.5 }
 }
 
 fn counters(rtt_ms: u64, segments_out: u32, retransmitted: u32) -> Transport {
@@ -44,7 +44,7 @@ fn a_last_packet_that_is_short_is_not_taken_for_a_full_one() {
     let mut estimate = fresh();
     let bytes = 4 * 1448 + 100;
     let spread = Duration::from_secs_f64(8.0 * (bytes + 5 * 52) as f64 / 250e3);
-    estimate.receipt(&Receipt { bytes, spread, unbroken: true, window_bytes: f64::INFINITY });
+    estimate.receipt(&Receipt { bytes, spread, unbroken: true, windows: 0.5 });
     let found = estimate.rate_bps().value;
     assert!((found / 250e3 - 1.0).abs() < 0.01, "{found}");
 }
@@ -55,9 +55,8 @@ fn a_last_packet_that_is_short_is_not_taken_for_a_full_one() {
 fn a_train_that_waited_for_its_window_is_no_rate() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(178), None);
     (0..3).for_each(|_| estimate.receipt(&train(50e6, 90)));
-    let window_bytes = 100.0 * 1448.0;
     let spread = Duration::from_millis(180);
-    let waited = Receipt { bytes: 176_000, spread, unbroken: true, window_bytes };
+    let waited = Receipt { bytes: 176_000, spread, unbroken: true, windows: 1.22 };
     (0..3).for_each(|_| estimate.receipt(&waited));
     let found = estimate.rate_bps().value;
     assert!((found / 50e6 - 1.0).abs() < 0.1, "{found}");
@@ -67,14 +66,12 @@ fn a_train_that_waited_for_its_window_is_no_rate() {
     fresh.receipt(&waited);
     let found = fresh.rate_bps();
     assert!(found.weight > 0.0 && (found.value / 8e6 - 1.0).abs() < 0.1, "{found:?}");
-    // Eleven packets where ten leave at once.
-    let window_bytes = 10.0 * 1448.0;
+    // Ten packets of body where ten leave at once: its head took one of them.
+    let windows = crate::tests::path(50e6, 0.178).windows(14_480.0);
     let spread = Duration::from_millis(178);
-    estimate.receipt(&Receipt { bytes: 14_067, spread, unbroken: true, window_bytes });
-    assert!((estimate.rate_bps().value / 50e6 - 1.0).abs() < 0.01);
     let mut new = Estimate::new(1e6, Duration::from_millis(178), None);
     new.took(900.0, 0.089 + 8.0 * 952.0 / 50e6, true);
-    new.receipt(&Receipt { bytes: 14_067, spread, unbroken: true, window_bytes });
+    new.receipt(&Receipt { bytes: 13_032, spread, unbroken: true, windows });
     assert!(new.rate_bps().value > 5e6, "{new:?}");
     // What took much longer than its windows waited for, the link held back.
     let slow = Receipt { spread: Duration::from_secs(1), ..waited };
@@ -256,11 +253,11 @@ fn absurd_counters_leave_a_usable_path() {
         estimate.receipt(&Receipt {
             bytes: u64::MAX,
             spread: Duration::from_nanos(1),
-            window_bytes: f64::NAN,
+            windows: f64::NAN,
             unbroken: true,
         });
-        let (spread, window_bytes) = (Duration::MAX, 0.0);
-        estimate.receipt(&Receipt { bytes: 0, spread, unbroken: true, window_bytes });
+        let (spread, windows) = (Duration::MAX, f64::INFINITY);
+        estimate.receipt(&Receipt { bytes: 0, spread, unbroken: true, windows });
         let path = estimate.path();
         assert!(path.rate_bps.is_finite() && path.rate_bps > 0.0, "{path:?}");
         assert!(path.rtt_s > 0.0 && path.rtt_s <= 600.0 && path.loss < 1.0, "{path:?}");

@@ -184,8 +184,7 @@ impl Sending {
             let mut path = connection.path.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(estimate) = path.as_mut() {
                 estimate.transport(*now);
-                let window = self.path.start_window * self.path.segment_bytes;
-                let at_once = left.frames == 1 && left.bytes as f64 <= window;
+                let at_once = left.frames == 1 && self.path.windows(left.bytes as f64) <= 1.0;
                 let again = now.retransmitted != left.before.retransmitted;
                 // What passes between two looks is too short to tell.
                 let long = elapsed > pause * LOOKS;

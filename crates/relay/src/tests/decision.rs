@@ -264,6 +264,37 @@ fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
     }
 }
 
+/// A window that is full but for what the head and the frames take: the last packet waits for what
+/// comes back, though the bytes behind the first piece are far fewer than the window.
+#[test]
+fn a_half_that_fills_its_window_tells_no_rate() {
+    let mut side = Side::new(auto());
+    let transport = Transport {
+        rtt: ms(100),
+        min_rtt: ms(100),
+        delivered_bytes_per_s: 11_600_000,
+        segments_out: 200,
+        window_segments: 1000,
+        segment_bytes: 1448,
+        ..Transport::default()
+    };
+    side.tell(Input::Transport { carrier: CARRIER, transport });
+    let rate = |side: &Side| side.relay.links()[0].figures.rate_bps.value;
+    let known = rate(&side);
+    let sent = body_bytes(&side.posts(&xml(6000), None).1) as u64;
+    let window_segments = u32::try_from(sent / 1448 + 1).unwrap();
+    let transport = Transport { window_segments, ..transport };
+    side.tell(Input::Transport { carrier: CARRIER, transport });
+    let (exchange, frames) = side.posts(&xml(6000), None);
+    assert!(body_bytes(&frames) as u64 <= u64::from(window_segments) * 1448);
+    side.now += ms(160);
+    let (bytes, spread) = (sent / 2, ms(100));
+    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.frame());
+    side.tell(Input::Transport { carrier: CARRIER, transport });
+    assert_eq!(side.ignored(), 0);
+    assert!(rate(&side) > known / 2.0, "{} of {known}", rate(&side));
+}
+
 /// A queue that overflowed lost many of a half that the window did not hold, which was fast all
 /// the same: so it is not by chance that packets are lost.
 #[test]
