@@ -38,6 +38,10 @@ const PLAIN_SHARE: f64 = 0.1;
 /// So much of a message's time processes on its way wait until they are woken, 0.4 to 0.7 ms
 /// on machines that have little else to do.
 const WAKING_S: f64 = 6e-4;
+/// Now and then they wait for so long, where others keep the processor busy.
+const SELDOM_WAKING_S: f64 = 6e-3;
+/// So many messages in a row wait so long by chance hardly ever.
+const SELDOM_IN_A_ROW: u32 = 4;
 /// Linux's least timeout beyond the round trip.
 const LEAST_TIMEOUT_S: f64 = 0.2;
 /// Packets that a new connection may send at once (RFC 6928).
@@ -118,6 +122,8 @@ pub struct Estimate {
     shown: bool,
     /// The last rate that was far off, as a logarithm's difference.
     off: Option<f64>,
+    /// Messages in a row that may have been woken late, and the most that the link can by any.
+    late: (u32, f64),
     round_trips: [f64; ROUND_TRIPS],
     round_trip_count: usize,
     queueing_s: f64,
@@ -179,6 +185,7 @@ impl Estimate {
             rate_weight: 0.0,
             shown: false,
             off: None,
+            late: (0, 0.0),
             round_trips: [rtt.as_secs_f64(); ROUND_TRIPS],
             round_trip_count: 0,
             queueing_s: 0.0,
@@ -339,10 +346,26 @@ impl Estimate {
         let bps = 8.0 * wire / sending.max(shortest);
         // What processes waited for is not the link's.
         let hope = sending.max(shortest) / (sending - WAKING_S).max(shortest / HOPE);
+        let says_slower = hope < HOPE && hope * bps < self.ln_rate.exp();
+        let bps = if self.shown && says_slower && sending < SELDOM_WAKING_S {
+            let Some(most) = self.woken_late(hope * bps) else { return };
+            most / hope
+        } else {
+            self.late = (0, 0.0);
+            bps
+        };
         if sending > shortest && hope < JUMP {
             return self.exactly(bps * hope.sqrt());
         }
         self.between(bps, hope.min(HOPE));
+    }
+
+    /// What waited is late and never early: that the link is slower than it has shown itself to be
+    /// is believed when several messages in a row say so, and then the fastest of them.
+    fn woken_late(&mut self, most_bps: f64) -> Option<f64> {
+        let (count, fastest) = self.late;
+        self.late = (count.saturating_add(1), most_bps.max(fastest));
+        (self.late.0 >= SELDOM_IN_A_ROW).then_some(self.late.1)
     }
 
     /// A new connection on the same path: its counters begin again.
@@ -485,6 +508,7 @@ impl Estimate {
         let far = (bps.ln() - self.ln_rate).abs() > JUMP.ln();
         self.jumps += u32::from(far && self.rate_weight > 0.0);
         (self.ln_rate, self.rate_weight, self.off) = (bps.ln(), 1.0, None);
+        self.late = (0, 0.0);
     }
 }
 

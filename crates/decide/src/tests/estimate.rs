@@ -155,6 +155,25 @@ fn loss_is_found_and_duplicates_are_none() {
     assert!((estimate.loss().value - 0.04).abs() < 0.005);
 }
 
+/// Processes that others keep waiting are woken 5 ms late, twice, and soon among them: 4.5 ms for
+/// two packets are 3 Mbit/s. A link that became so slow delays every message.
+#[test]
+fn messages_that_were_woken_late_are_no_slower_link() {
+    let rtt = Duration::from_millis(90);
+    let mut estimate = Estimate::new(1e6, rtt, None);
+    (0..3).for_each(|_| estimate.receipt(&train(93e6, 90)));
+    let late = |estimate: &mut Estimate| estimate.took(1594.0, 0.045 + 4.9e-3, true);
+    for _ in 0..5 {
+        (0..3).for_each(|_| late(&mut estimate));
+        estimate.took(1594.0, 0.045 + 0.5e-3, true);
+    }
+    assert!((estimate.rate_bps().value / 93e6 - 1.0).abs() < 0.1, "{estimate:?}");
+    assert_eq!(estimate.jumps(), 0);
+    (0..6).for_each(|_| late(&mut estimate));
+    assert!(estimate.rate_bps().value < 5e6, "{estimate:?}");
+    assert_eq!(estimate.jumps(), 1);
+}
+
 /// A queue that overflowed once took 330 packets of 20,000, and the message was as fast as before.
 #[test]
 fn losses_that_held_nothing_back_are_none_by_chance() {
