@@ -19,9 +19,9 @@ pub use rate_aware::RateAware;
 
 use corrected::Corrected;
 
-/// Packets of a message beside those that its body fills: its head's, and for its frames and the
-/// packets that are not full.
-const UNCOUNTED_PACKETS: f64 = 2.0;
+/// Packets of a message beside those that its body fills: its head's. With one more, to be safe,
+/// what fills nine of ten packets never tells a rate, where nobody sends more.
+const UNCOUNTED_PACKETS: f64 = 1.0;
 
 /// What the transport is known to see of the path, one way.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl Path {
     }
 
     /// Windows that so many bytes of a message take, the first what may leave at once now: its head
-    /// and what frames it take packets too.
+    /// takes a packet too.
     #[must_use]
     pub fn windows(&self, bytes: f64) -> f64 {
         (bytes / self.segment_bytes + UNCOUNTED_PACKETS) / self.start_window
