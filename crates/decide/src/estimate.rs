@@ -41,7 +41,7 @@ const WAKING_S: f64 = 6e-4;
 /// Now and then they wait for so long, where others keep the processor busy.
 const SELDOM_WAKING_S: f64 = 6e-3;
 /// So many messages in a row wait so long by chance hardly ever.
-const SELDOM_IN_A_ROW: u32 = 4;
+const SELDOM_IN_A_ROW: usize = 4;
 /// Linux's least timeout beyond the round trip.
 const LEAST_TIMEOUT_S: f64 = 0.2;
 /// Packets that a new connection may send at once (RFC 6928).
@@ -122,8 +122,10 @@ pub struct Estimate {
     shown: bool,
     /// The last rate that was far off, as a logarithm's difference.
     off: Option<f64>,
-    /// Messages in a row that may have been woken late, and the most that the link can by any.
-    late: (u32, f64),
+    /// Messages in a row that may have been woken late, and the most that the link can by each of
+    /// the last of them.
+    late: usize,
+    late_most: [f64; SELDOM_IN_A_ROW],
     round_trips: [f64; ROUND_TRIPS],
     round_trip_count: usize,
     queueing_s: f64,
@@ -185,7 +187,8 @@ impl Estimate {
             rate_weight: 0.0,
             shown: false,
             off: None,
-            late: (0, 0.0),
+            late: 0,
+            late_most: [0.0; SELDOM_IN_A_ROW],
             round_trips: [rtt.as_secs_f64(); ROUND_TRIPS],
             round_trip_count: 0,
             queueing_s: 0.0,
@@ -316,6 +319,7 @@ impl Estimate {
         let waiting = rtt - self.rtt_s().value;
         let full = waiting > (FULL - 1.0) * self.rtt_s().value + CLOCK_S;
         if full && !now.app_limited {
+            self.late = 0;
             return self.exactly(bps);
         }
         // All of a round trip beyond the least would be sending at the link's rate.
@@ -351,7 +355,7 @@ impl Estimate {
             let Some(most) = self.woken_late(hope * bps) else { return };
             most / hope
         } else {
-            self.late = (0, 0.0);
+            self.late = 0;
             bps
         };
         if sending > shortest && hope < JUMP {
@@ -363,15 +367,16 @@ impl Estimate {
     /// What waited is late and never early: that the link is slower than it has shown itself to be
     /// is believed when several messages in a row say so, and then the fastest of them.
     fn woken_late(&mut self, most_bps: f64) -> Option<f64> {
-        let (count, fastest) = self.late;
-        self.late = (count.saturating_add(1), most_bps.max(fastest));
-        (self.late.0 >= SELDOM_IN_A_ROW).then_some(self.late.1)
+        self.late_most[self.late % SELDOM_IN_A_ROW] = most_bps;
+        self.late += 1;
+        let fastest = self.late_most.iter().copied().fold(0.0, f64::max);
+        (self.late >= SELDOM_IN_A_ROW).then_some(fastest)
     }
 
     /// A new connection on the same path: its counters begin again.
     pub fn reconnected(&mut self) {
         (self.last, self.unheard, self.own_bytes) = (None, Sent::default(), 0.0);
-        self.since_message = (0.0, 0.0);
+        (self.since_message, self.late) = ((0.0, 0.0), 0);
     }
 
     /// Takes what the peer tells of a message.
@@ -388,6 +393,7 @@ impl Estimate {
         let waits_s = ((receipt.windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
         let bps = 8.0 * wire / seconds;
         if seconds > MOSTLY_SENDING * waits_s {
+            self.late = 0;
             self.exactly(bps);
         } else if self.rate_weight == 0.0 {
             // Any bound is better than what was expected of any link.
@@ -508,7 +514,7 @@ impl Estimate {
         let far = (bps.ln() - self.ln_rate).abs() > JUMP.ln();
         self.jumps += u32::from(far && self.rate_weight > 0.0);
         (self.ln_rate, self.rate_weight, self.off) = (bps.ln(), 1.0, None);
-        self.late = (0, 0.0);
+        self.late = 0;
     }
 }
 

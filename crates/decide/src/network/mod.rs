@@ -19,8 +19,9 @@ pub use rate_aware::RateAware;
 
 use corrected::Corrected;
 
-/// Packets of a message beside those that its body fills: its head's. With one more, to be safe,
-/// what fills nine of ten packets never tells a rate, where nobody sends more.
+/// Packets of a message beside those that its bytes fill: its head's where that led, and those that
+/// left short. With one more, to be safe, what fills nine of ten packets never tells a rate, where
+/// nobody sends more.
 const UNCOUNTED_PACKETS: f64 = 1.0;
 
 /// What the transport is known to see of the path, one way.
@@ -62,8 +63,7 @@ impl Path {
         (bytes / self.segment_bytes).ceil().max(1.0)
     }
 
-    /// Windows that so many bytes of a message take, the first what may leave at once now: its head
-    /// takes a packet too.
+    /// Windows that so many bytes of a message take, the first what may leave at once now.
     #[must_use]
     pub fn windows(&self, bytes: f64) -> f64 {
         (bytes / self.segment_bytes + UNCOUNTED_PACKETS) / self.start_window
