@@ -61,7 +61,7 @@ pub(crate) struct Carrier {
     /// Segments that the transport has sent again; none where it never told.
     pub(crate) retransmitted: Option<u32>,
     /// What the next counters decide about.
-    pub(crate) took: Option<Took>,
+    pub(crate) took: Vec<Took>,
     /// Bytes of the longest body that came of late, decoded; it fades with each that is shorter.
     pub(crate) longest: u64,
     /// Bytes given to the shell, and bytes that came.
@@ -121,7 +121,7 @@ impl Carrier {
             estimate,
             measured_at: None,
             retransmitted: None,
-            took: None,
+            took: Vec::new(),
             longest: 0,
             transmitted: 0,
             received: 0,

@@ -24,10 +24,13 @@ use crate::choice::{Choice, expected_parts, told_parts, told_split};
 use crate::course::Course;
 use crate::exchange::Exchange;
 
-/// The transport's counters are read no more often than this for each carrier.
+/// The transport's counters are read no more often than this for each carrier, but for what came
+/// together.
 const MEASURE_PAUSE: Duration = Duration::from_millis(10);
 /// Halves of a carrier whose receipt may still come; beyond it the oldest is given up.
 const MOST_AWAITED: usize = 256;
+/// Halves that arrived and wait for the counters; a peer tells of no more in one packet.
+const MOST_TOOK: usize = 32;
 /// Peers whose path is remembered while they are away.
 const MOST_PATHS: usize = 64;
 /// Halves of fewer bytes on the wire, all uncoded, fit in a packet: nothing is learned from them
@@ -68,7 +71,8 @@ pub(crate) struct Awaited {
     id: ExchangeId,
     choice: Box<Choice>,
     departure: Departure,
-    /// Bytes that the carrier was given from its first piece to its last, others' between included.
+    /// Bytes that the carrier was given from its first piece to its last, others' between included,
+    /// and its head's where that did not lead.
     carried: u64,
     /// What the network was expected to take for the bytes that there are.
     network_s: f64,
@@ -172,7 +176,7 @@ impl Relay {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.retransmitted = Some(transport.retransmitted);
         carrier.estimate.transport(transport);
-        if let Some(Took { bytes, seconds, at_once, train, retransmitted }) = carrier.took.take() {
+        for Took { bytes, seconds, at_once, train, retransmitted } in carrier.took.drain(..) {
             let whole = retransmitted == transport.retransmitted;
             let unbroken = train.unbroken && whole;
             carrier.estimate.receipt(&estimate::Receipt { unbroken, ..train });
@@ -333,9 +337,13 @@ impl Relay {
             let at_once = steady_for((network_s - back_s).max(0.0)) && windows <= 1.0;
             let retransmitted = departure.retransmitted;
             let took = Took { bytes, seconds: network_s, at_once, train, retransmitted };
-            carrier.took = Some(took);
-            // What the counters say now belongs to it.
-            carrier.measured_at = None;
+            // What the counters say now belongs to all that came together.
+            if carrier.took.is_empty() {
+                carrier.measured_at = None;
+            }
+            if carrier.took.len() < MOST_TOOK {
+                carrier.took.push(took);
+            }
         }
         let decode_s =
             (awaited.choice.arm != Arm::IDENTITY).then_some(receipt.decode.as_secs_f64());

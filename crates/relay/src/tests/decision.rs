@@ -264,6 +264,45 @@ fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
     }
 }
 
+/// A short one that was sent again took a timeout, which is none of the link's time.
+#[test]
+fn what_was_sent_again_is_no_time_of_a_packet() {
+    for again in [0, 1] {
+        let mut side = Side::new(auto());
+        side.tell(counters(0));
+        let (exchange, _) = side.posts(&xml(60), None);
+        side.now += ms(300);
+        side.hears(Receipt { exchange, ..Receipt::default() }.frame());
+        side.tell(counters(again));
+        let rate = side.relay.links()[0].figures.rate_bps;
+        assert_eq!((side.ignored(), rate.weight > 0.0), (0, again == 0), "{rate:?}");
+    }
+}
+
+/// A peer tells of several halves in one packet: each is learned from, and the counters are read
+/// once for all.
+#[test]
+fn of_receipts_that_come_together_none_is_lost() {
+    let mut side = Side::new(auto());
+    side.tell(counters(0));
+    let (long, frames) = side.posts(&xml(6000), None);
+    let (short, _) = side.posts(&xml(60), None);
+    side.now += ms(1);
+    let sent = body_bytes(&frames) as u64 * 9 / 10;
+    let (bytes, spread) = (sent, ms(30));
+    let mut together = Vec::new();
+    Receipt { exchange: long, bytes, spread, ..Receipt::default() }.frame().encode(&mut together);
+    Receipt { exchange: short, ..Receipt::default() }.frame().encode(&mut together);
+    let bytes = together.into();
+    side.relay.handle_input(side.now, Input::Received { carrier: CARRIER, bytes });
+    let (_, outputs) = told(&mut side.relay);
+    let measures = |output: &&Output| matches!(output, Output::Measure { .. });
+    assert_eq!(outputs.iter().filter(measures).count(), 1);
+    side.tell(counters(0));
+    let rate = side.relay.links()[0].figures.rate_bps.value * 0.03 / 8.0;
+    assert!((rate / sent as f64 - 1.0).abs() < 0.05, "{rate} of {sent}");
+}
+
 /// A window that is full but for what the head and the frames take: the last packet waits for what
 /// comes back, though the bytes behind the first piece are far fewer than the window.
 #[test]
@@ -311,21 +350,25 @@ fn a_burst_of_losses_is_told_from_chance_for_long_halves_too() {
 }
 
 /// Over 2 Mbit/s the head of a short message takes as long as its encoder. Over 93 Mbit/s nothing
-/// is gained, and over 9.6 kbit/s a packet more costs 43 ms. Who wants few bytes has no use for it.
+/// is gained, over 9.6 kbit/s a packet more costs 43 ms, and a short head takes hardly longer than
+/// that packet. Who wants few bytes has no use for it.
 #[test]
 fn where_it_gains_the_head_leaves_while_the_first_block_is_made() {
     let (soon, short) = (Objective::Time, Objective::Bytes);
+    let long = "as many bytes as the fields of an answer have in all, which say what server it \
+                was, when, how long it may be kept, and for whom, and with what else";
     let cases = [
-        (250_000, soon, true),
-        (11_600_000, soon, false),
-        (1_200, soon, false),
-        (250_000, short, false),
+        (250_000, soon, long, true),
+        (11_600_000, soon, long, false),
+        (1_200, soon, long, false),
+        (250_000, soon, "", false),
+        (250_000, short, long, false),
+        (250_000, Objective::Deadline(9.0), long, false),
     ];
-    for (bytes_per_s, objective, leads) in cases {
+    for (bytes_per_s, objective, note, leads) in cases {
         let services = vec![Service { objective, ..Service::default() }];
         let mut side = Side::new(Config { services, ..auto() });
-        side.note = "as many bytes as the fields of an answer have in all, which say what server \
-                     it was, when, how long it may be kept, and for whom, and with what else";
+        side.note = note;
         let (rtt, min_rtt) = (ms(16), ms(10));
         let transport = Transport {
             rtt,

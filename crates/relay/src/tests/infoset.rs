@@ -7,6 +7,7 @@ use std::sync::Arc;
 use codec::exi::{Schema, schema::Document};
 use codec::infoset::{Vocabulary, made};
 use codec::{Limits, Options};
+use decide::estimate::Transport;
 use proto::stream::Keeping;
 use record::event::Fact;
 
@@ -279,6 +280,30 @@ fn the_policy_chooses_among_them_and_learns() {
     assert!(outcomes.count() > 30, "{:?}", pair.ends[EDGE].facts);
     assert_eq!(pair.ends[EDGE].why_not("exi"), "open");
     assert_eq!(pair.ends[EDGE].why_not("cbor"), "not for this media type");
+}
+
+/// Over 2 Mbit/s such a head would leave ahead of its body, and says how long that is.
+#[test]
+fn a_head_waits_for_what_its_body_becomes() {
+    let vocabulary = vocabulary("string");
+    let mut pair = Pair::new(&[Options::EXI], [&vocabulary, &vocabulary]);
+    let note = "as many bytes as the fields of an answer have in all, which say what server it \
+                was, when, how long it may be kept, and for whom, and with what else";
+    pair.fields.push(("x-note", note));
+    let transport = Transport {
+        rtt: ms(16),
+        min_rtt: ms(10),
+        delivered_bytes_per_s: 250_000,
+        segments_out: 200,
+        window_segments: 100,
+        segment_bytes: 1448,
+        ..Transport::default()
+    };
+    for at in [EDGE, GATEWAY] {
+        pair.tell(at, Input::Transport { carrier: pair.carrier, transport });
+    }
+    (0..20).for_each(|_| pair.asks(&tracks()));
+    assert_eq!(pair.encodings(), ["exi"; 2]);
 }
 
 #[test]
