@@ -56,12 +56,19 @@ impl Prior {
         family: "",
     };
 
+    /// Whether messages before tell most of one that is encoded so.
+    pub(crate) fn is_based(&self) -> bool {
+        self.family == BASED
+    }
+
     /// Whether decoding does what encoding does, by the time that both take.
     pub(crate) fn is_symmetric(&self) -> bool {
         self.decode.per_byte_s >= SYMMETRIC * self.encode.per_byte_s
     }
 }
 
+/// Family of the encodings that want a base.
+pub(crate) const BASED: &str = "based";
 /// A decoder that takes this share of the encoder's time models each byte as the encoder does:
 /// where one is slower or faster than expected, so is the other (off 22 messages, logarithms over
 /// the priors of XMill at level 9: slope 1.0, correlation 0.98). zstd at 1 encodes so fast that its

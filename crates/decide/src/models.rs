@@ -40,6 +40,8 @@ const LEAST_S: f64 = 1e-7;
 struct Model {
     /// Of arms that go together, a number among the families of all.
     family: usize,
+    /// See [`Prior::is_based`].
+    based: bool,
     size: Recursive<SIZE_FEATURES>,
     encode: Recursive<3>,
     decode: Recursive<3>,
@@ -60,6 +62,7 @@ impl Model {
         let expected = [one, little, product, long, 0.0];
         Self {
             family,
+            based: prior.is_based(),
             size: Recursive::new(expected, SIZE_SPREAD, SIZE_DEVIATION, FORGETTING),
             encode: fresh_times([0.0; 3]),
             decode: fresh_times([0.0; 3]),
@@ -70,6 +73,7 @@ impl Model {
     fn for_class(&self) -> Self {
         Self {
             family: self.family,
+            based: self.based,
             size: class_sizes(*self.size.coefficients()),
             encode: fresh_times(*self.encode.coefficients()),
             decode: fresh_times(*self.decode.coefficients()),
@@ -120,7 +124,10 @@ impl Class {
             Some(self.sizes.predict(*family, size, &size_features(bytes, head)))
         };
         let found = of(arm, subject.bytes, subject.head_share)?;
-        let mean = |arm: usize, bytes: f64, head: f64| Some(of(arm, bytes, head)?.mean);
+        let tells = |other: usize| other == arm || self.arms.get(other).is_some_and(|a| !a.based);
+        let mean = |other: usize, bytes: f64, head: f64| {
+            tells(other).then(|| of(other, bytes, head)).flatten().map(|found| found.mean)
+        };
         let beyond = self.groups.beyond(subject, arm, mean);
         let left = (1.0 - beyond.explained).max(0.0).sqrt();
         Some(Prediction {
@@ -135,7 +142,12 @@ impl Class {
         let times = &time_features(subject.bytes, offs.size.exp());
         self.groups.observe(subject, arm, offs.size);
         let arms = &mut self.arms;
-        teach(&mut self.sizes, arms, arm, |model| &mut model.size, (sizes, offs.size));
+        if prior.is_based() {
+            // What messages before left of it says nothing of those that do without.
+            arms.get_mut(arm).and_then(|own| own.size.observe(sizes, offs.size));
+        } else {
+            teach(&mut self.sizes, arms, arm, |model| &mut model.size, (sizes, offs.size));
+        }
         if let Some(off) = offs.encode {
             let told = (times, off);
             let lesson = teach(&mut self.encoding, arms, arm, |model| &mut model.encode, told);

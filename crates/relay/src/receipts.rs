@@ -2,9 +2,10 @@
 //! receipts from the peer.
 //!
 //! A half's time on the network runs from when its first piece of body is given to the carrier to
-//! when its receipt is here, less half a round trip for the receipt's own way, less what the
-//! receiver waited for its decoder at the end. Both ends of that are on this side's clock and the
-//! rest are differences on the peer's, so that an offset between the two never enters.
+//! when its receipt is here, less what the receiver waited for its decoder at the end, less half a
+//! round trip for the receipt's own way, or half of what is left where that is less. Both ends of
+//! that are on this side's clock and the rest are differences on the peer's, so that an offset
+//! between the two never enters.
 
 use std::time::Duration;
 
@@ -315,7 +316,9 @@ impl Relay {
         let departure = awaited.departure;
         let elapsed_s = now.saturating_sub(departure.first).as_secs_f64();
         let back_s = carrier.estimate.rtt_s().value / 2.0;
-        let network_s = (elapsed_s - receipt.tail.as_secs_f64() - back_s).max(LEAST_S);
+        // Its way back is no longer than the half's own, whatever is believed of the round trip.
+        let both_s = elapsed_s - receipt.tail.as_secs_f64();
+        let network_s = (both_s - back_s).max(both_s / 2.0).max(LEAST_S);
         let idle_s = departure.idle.as_secs_f64();
         // Over a long path what its sender paused for is little of a half's time, and all the same
         // most of the time between its first piece and its last.

@@ -669,3 +669,18 @@ fn what_is_coded_waits_where_the_processor_is_busy() {
     learned.observe(&Observation::Waits { seconds: 0.1 });
     assert_ne!(chosen(&mut learned, &subject, &link, Objective::Bytes), Arm::IDENTITY);
 }
+
+/// A message that one before tells nearly all of, again and again: what others of its length leave
+/// is as unknown as before, and what they turn out to be is not that one's.
+#[test]
+fn what_a_base_left_is_expected_of_no_other_encoding() {
+    let based = Prior { family: crate::arm::BASED, ..priors()[2] };
+    let mut models = Models::new([priors(), vec![based]].concat());
+    let subject = xml(50_000.0);
+    let before = models.expect(&subject, Arm(1)).unwrap();
+    (0..9).for_each(|_| models.observe(&subject, Arm(3), &seen_in(40.0, None, None)));
+    let found = models.expect(&subject, Arm(1)).unwrap();
+    assert!((found.bytes / before.bytes - 1.0).abs() < 1e-9, "{found:?}, {before:?}");
+    assert!((found.unsure / before.unsure - 1.0).abs() < 0.5, "{found:?}, {before:?}");
+    assert!(models.expect(&subject, Arm(3)).unwrap().bytes < 80.0);
+}

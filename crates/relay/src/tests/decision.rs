@@ -181,14 +181,14 @@ fn a_receipt_makes_an_outcome_whose_errors_add_up() {
     let mut side = Side::new(auto());
     let (exchange, frames) = side.posts(&xml(500), None);
     assert!(body_bytes(&frames) < xml(500).len() / 3);
-    side.now += ms(80);
+    side.now += ms(180);
     let decode = Duration::from_micros(300);
     side.hears(Receipt { exchange, decode, tail: decode, ..Receipt::default() }.frame());
     let [outcome] = side.outcomes()[..] else { panic!("{:?}", side.facts) };
     assert_eq!(outcome.actual.bytes, body_bytes(&frames) as u64);
     assert_eq!(outcome.body_bytes, xml(500).len() as u64);
     // Half of the first guess of the round trip is the receipt's own way.
-    assert!((outcome.actual.network_s - (0.080 - 0.0003 - 0.050)).abs() < 1e-9, "{outcome:?}");
+    assert!((outcome.actual.network_s - (0.180 - 0.0003 - 0.050)).abs() < 1e-9, "{outcome:?}");
     let error = outcome.actual.total_s() - outcome.expected.total_s();
     let split = &outcome.split;
     let sum = split.encode_s + split.decode_s + split.network_s + split.size_s;
@@ -231,6 +231,9 @@ fn what_arrives_sooner_than_a_round_trip_was_not_held_back() {
     side.now += ms(10);
     side.hears(Receipt { exchange, bytes, spread: ms(2), ..Receipt::default() }.frame());
     assert_eq!((side.ignored(), rate(&side).weight), (0, 0.0));
+    // Its receipt took no longer than it did itself.
+    let actual = side.outcomes()[0].actual;
+    assert!((0.004_9..0.010_1).contains(&actual.network_s), "{actual:?}");
     side.tell(counters(0));
     assert!(rate(&side).weight > 0.0);
 }
