@@ -141,7 +141,10 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
     }
     match &entry.outcome {
         Some(outcome) => came(outcome, decision, &entry.encoding, text),
-        None => writeln!(text, "  What came of it the peer has not told.\n"),
+        None => {
+            write!(text, "  What came of it the peer has not told; ")?;
+            writeln!(text, "of what fits in a packet as it is it never does.\n")
+        }
     }
 }
 
@@ -220,7 +223,29 @@ fn came(
         let (waited, expected) = (seconds(actual.wait_s), seconds(expected.wait_s));
         writeln!(text, "    of encoding {waited} was waiting for it, expected were {expected}")?;
     }
+    others(outcome, decision, taken, text)
+}
+
+/// What another would have gained of what was wanted.
+fn others(
+    outcome: &Outcome,
+    decision: &Decision,
+    taken: &str,
+    text: &mut String,
+) -> std::fmt::Result {
+    let actual = &outcome.actual;
     let others = decision.candidates.iter().filter(|other| other.encoding != taken);
+    if decision.objective != "time" {
+        let best = others.min_by_key(|other| other.expected.bytes);
+        return match best.filter(|other| other.expected.bytes < actual.bytes) {
+            Some(other) => {
+                let (name, fewer) =
+                    (printable(&other.encoding), actual.bytes - other.expected.bytes);
+                writeln!(text, "    {name} was expected to take {fewer} bytes fewer than that.\n")
+            }
+            None => writeln!(text, "    No other was expected to take fewer bytes.\n"),
+        };
+    }
     let best = others.map(|other| (outcome.hindsight_s(&other.expected), &other.encoding));
     let best = best.min_by(|a, b| a.0.total_cmp(&b.0));
     match best.filter(|(would, _)| *would < actual.total_s()) {

@@ -16,8 +16,9 @@ use crate::side;
 /// A line for each body that was sent: when, its service, the encoding that was chosen, the time
 /// that was expected and that was measured from its first byte's encoding to its last one's
 /// decoding, and where their difference comes from: encoding, decoding, the network, or another
-/// size than expected; these four add up to it. A dash: the peer has not told yet, or no model was
-/// asked. The process that keeps the store may run meanwhile.
+/// size than expected; these four add up to it. A dash: the peer has not told (of what fits in a
+/// packet as it is it never does), or no model was asked. The process that keeps the store may run
+/// meanwhile.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

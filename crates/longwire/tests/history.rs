@@ -19,7 +19,7 @@ use record::event::Fact;
 /// A store with decisions, gone at the end.
 struct Kept {
     directory: PathBuf,
-    _store: Store,
+    store: Store,
 }
 
 impl Drop for Kept {
@@ -89,7 +89,32 @@ fn kept(name: &str) -> Kept {
     let exchange = format!("{:016x}{:016x}", 0xabcd, 1);
     store.observe(Fact::Outcome { exchange, direction: Direction::Request, outcome });
     assert!(store.flush());
-    Kept { directory, _store: store }
+    Kept { directory, store }
+}
+
+/// Who wants few bytes is not told what would have been faster.
+#[test]
+fn explain_weighs_by_what_was_wanted() {
+    let mut kept = kept("bytes");
+    let (exchange, direction) = (format!("{:016x}{:016x}", 0xabcd, 3), Direction::Request);
+    let encoding = "identity".to_owned();
+    let wanted = Decision { objective: "bytes".to_owned(), ..decision("http://few.example") };
+    kept.store.observe(Fact::Chosen {
+        exchange: exchange.clone(),
+        direction,
+        encoding: encoding.clone(),
+        reason: "expected to take the fewest bytes".to_owned(),
+        decision: Some(Box::new(wanted)),
+    });
+    let actual = parts(10_000, 0.0, 9.0, 0.0);
+    let (expected, split) = (parts(10_000, 0.0, 0.9, 0.0), Split::default());
+    let outcome =
+        Outcome { encoding, body_bytes: 10_000, expected, actual, split, turns: Vec::new() };
+    kept.store.observe(Fact::Outcome { exchange: exchange.clone(), direction, outcome });
+    assert!(kept.store.flush());
+    let why = text(&run(&kept, "explain", &[&exchange]));
+    assert!(why.contains("xmill:5 was expected to take 8500 bytes fewer"), "{why}");
+    assert!(!why.contains("faster"), "{why}");
 }
 
 fn run(kept: &Kept, command: &str, arguments: &[&str]) -> Output {

@@ -38,7 +38,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::System { source, .. } => Some(source),
+            // Its own words are in the line already.
+            Self::System { source, .. } => source.source(),
             Self::Caller(_) | Self::Peer(_) => None,
         }
     }

@@ -79,7 +79,11 @@ pub fn generate(dir: &Path, name: &str) -> Result<Generated, Error> {
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random)
         .map_err(|_| Error::system("generate a key")(io::Error::other("no randomness")))?;
     let key = public_of(pkcs8.as_ref()).map_err(Error::Caller)?;
-    fs::create_dir_all(dir).map_err(Error::system(format!("make {}", dir.display())))?;
+    fs::create_dir_all(dir).map_err(|error| {
+        let shown = dir.display();
+        let remedy = "name a directory that this user may write to";
+        Error::Caller(format!("cannot make {shown}: {error}: {remedy}"))
+    })?;
     let (private, public) = (dir.join(PRIVATE_FILE), dir.join(PUBLIC_FILE));
     create(&private, 0o600, &pem(pkcs8.as_ref()))?;
     create(&public, 0o644, &format!("{name} {key}\n"))?;

@@ -30,7 +30,7 @@ pub(crate) async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener,
             std::io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
             _ => "name an address of this machine",
         };
-        Error::Caller(format!("cannot listen on {name} {address}: {error}: {remedy}"))
+        Error::Caller(format!("cannot listen on {address} ({name}): {error}: {remedy}"))
     })
 }
 

@@ -158,7 +158,7 @@ pub(crate) enum Fit {
 }
 
 const NO_BASE: &str = "the peer holds nothing that it could be told by";
-pub(crate) const SHORT: &str = "codec memory is short";
+pub(crate) const SHORT: &str = "wants more than a quarter of what is left of codec_memory";
 
 impl Choice {
     fn alone(subject: Subject, path: Path, reason: &'static str) -> Self {

@@ -74,12 +74,11 @@ impl File {
     /// Opens the file of a place, or begins one; a bad one is set aside.
     pub(super) fn open(place: &Place) -> Result<Self, Error> {
         let directory = &place.directory;
-        let shown = directory.display();
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory)
-            .map_err(Error::system(format!("make {shown}")))?;
+            .map_err(|error| unusable(directory, &error))?;
         let lock = lock(directory)?;
         let path = directory.join(FILE_NAME);
         begin(&path)?;
@@ -202,6 +201,14 @@ fn connect(path: &Path) -> Result<Connection, Unfit> {
     Ok(connection)
 }
 
+/// What the caller named cannot hold a store.
+fn unusable(path: &Path, error: &io::Error) -> Error {
+    let shown = path.display();
+    Error::Caller(format!(
+        "cannot make {shown}: {error}: give --store a directory that this user may write to"
+    ))
+}
+
 /// Makes a file that only its owner can read, before SQLite makes one as everybody's files are;
 /// what it has beside it gets the same permissions. One that is there may be older than this.
 fn begin(path: &Path) -> Result<(), Error> {
@@ -211,7 +218,7 @@ fn begin(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             ["", "-wal", "-shm"].into_iter().try_for_each(|end| keep_private(&beside(path, end)))
         }
-        Err(error) => Err(Error::system(format!("make {}", path.display()))(error)),
+        Err(error) => Err(unusable(path, &error)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The history, read while another process may be writing it.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use record::decision::{Direction, Entry};
 use rusqlite::{Connection, OpenFlags, Row, params};
@@ -26,11 +27,17 @@ impl History {
     pub fn open(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(FILE_NAME);
         let shown = path.display();
-        if !path.exists() {
-            return Err(Error::Caller(format!(
-                "there is no {shown}: give the directory that an edge or gateway has as --store"
-            )));
-        }
+        fs::File::open(&path).map_err(|error| {
+            Error::Caller(match error.kind() {
+                io::ErrorKind::NotFound => format!(
+                    "there is no {shown}: give the directory that an edge or gateway has as --store"
+                ),
+                _ => format!(
+                    "cannot read {shown}: {error}: run as the user of the edge or gateway that has \
+                     this directory as --store"
+                ),
+            })
+        })?;
         // To read beside a writer, its index of the log must be mapped; nothing is written.
         let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .or_else(|_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY))

@@ -272,6 +272,12 @@ fn what_is_no_store_is_not_read() {
         assert!(!text.contains('\n'), "{text}");
     };
     refused("there is no");
+    fs::write(&scratch.0, "a file where a directory is wanted").unwrap();
+    refused("run as the user of the edge or gateway");
+    let error = Store::open(&scratch.place(), "learned").unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Caller(_)) && text.contains("give --store"), "{text}");
+    fs::remove_file(&scratch.0).unwrap();
     fs::create_dir_all(&scratch.0).unwrap();
     fs::write(scratch.file(), "hello ".repeat(2000)).unwrap();
     refused("is no store of longwire");
