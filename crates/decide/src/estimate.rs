@@ -39,7 +39,7 @@ const PLAIN_SHARE: f64 = 0.1;
 /// on machines that have little else to do.
 const WAKING_S: f64 = 6e-4;
 /// Now and then they wait for so long, where others keep the processor busy.
-const SELDOM_WAKING_S: f64 = 6e-3;
+const SELDOM_WAKING_S: f64 = 10e-3;
 /// So many messages in a row wait so long by chance hardly ever.
 const SELDOM_IN_A_ROW: usize = 4;
 /// Linux's least timeout beyond the round trip.
@@ -351,7 +351,8 @@ impl Estimate {
         // What processes waited for is not the link's.
         let hope = sending.max(shortest) / (sending - WAKING_S).max(shortest / HOPE);
         let says_slower = hope < HOPE && hope * bps < self.ln_rate.exp();
-        let bps = if self.shown && says_slower && sending < SELDOM_WAKING_S {
+        let known = self.rate_weight > 0.0;
+        let bps = if known && says_slower && sending < SELDOM_WAKING_S {
             let Some(most) = self.woken_late(hope * bps) else { return };
             most / hope
         } else {
@@ -379,15 +380,16 @@ impl Estimate {
         (self.since_message, self.late) = ((0.0, 0.0), 0);
     }
 
-    /// Takes what the peer tells of a message.
-    pub fn receipt(&mut self, receipt: &Receipt) {
+    /// Takes what the peer tells of a message; whether that told the rate, which the message's time
+    /// then is not to tell again: what disturbs the one disturbs the other.
+    pub fn receipt(&mut self, receipt: &Receipt) -> bool {
         let path = self.path();
         let packets = (receipt.bytes as f64 / path.segment_bytes).ceil();
         // The last may be short.
         let wire = receipt.bytes as f64 + packets * path.header_bytes;
         let seconds = receipt.spread.as_secs_f64();
         if !receipt.unbroken || packets < SHORTEST_TRAIN_PACKETS || seconds <= 0.0 {
-            return;
+            return false;
         }
         // A window doubles with each round trip.
         let waits_s = ((receipt.windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
@@ -401,6 +403,7 @@ impl Estimate {
         } else {
             self.at_least(bps, 1.0);
         }
+        true
     }
 
     fn round_trip(&mut self, seconds: f64) {

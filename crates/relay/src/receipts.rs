@@ -180,8 +180,8 @@ impl Relay {
         for Took { bytes, seconds, at_once, train, retransmitted } in carrier.took.drain(..) {
             let whole = retransmitted == transport.retransmitted;
             let unbroken = train.unbroken && whole;
-            carrier.estimate.receipt(&estimate::Receipt { unbroken, ..train });
-            carrier.estimate.took(bytes, seconds, at_once && whole);
+            let told = carrier.estimate.receipt(&estimate::Receipt { unbroken, ..train });
+            carrier.estimate.took(bytes, seconds, at_once && whole && !told);
         }
         self.notice_jump(id);
     }

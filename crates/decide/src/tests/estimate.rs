@@ -54,10 +54,14 @@ fn a_last_packet_that_is_short_is_not_taken_for_a_full_one() {
 #[test]
 fn a_train_that_waited_for_its_window_is_no_rate() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(178), None);
-    (0..3).for_each(|_| estimate.receipt(&train(50e6, 90)));
+    for _ in 0..3 {
+        estimate.receipt(&train(50e6, 90));
+    }
     let spread = Duration::from_millis(180);
     let waited = Receipt { bytes: 176_000, spread, unbroken: true, windows: 1.22 };
-    (0..3).for_each(|_| estimate.receipt(&waited));
+    for _ in 0..3 {
+        estimate.receipt(&waited);
+    }
     let found = estimate.rate_bps().value;
     assert!((found / 50e6 - 1.0).abs() < 0.1, "{found}");
     assert_eq!(estimate.jumps(), 0);
@@ -75,7 +79,9 @@ fn a_train_that_waited_for_its_window_is_no_rate() {
     assert!(new.rate_bps().value > 5e6, "{new:?}");
     // What took much longer than its windows waited for, the link held back.
     let slow = Receipt { spread: Duration::from_secs(1), ..waited };
-    (0..3).for_each(|_| estimate.receipt(&slow));
+    for _ in 0..3 {
+        estimate.receipt(&slow);
+    }
     let found = estimate.rate_bps().value;
     assert!((found / 1.45e6 - 1.0).abs() < 0.1, "{found}");
 }
@@ -83,7 +89,9 @@ fn a_train_that_waited_for_its_window_is_no_rate() {
 #[test]
 fn a_disturbed_train_moves_little_and_a_new_link_is_noticed_with_the_second() {
     let mut estimate = fresh();
-    (0..20).for_each(|_| estimate.receipt(&train(2e6, 20)));
+    for _ in 0..20 {
+        estimate.receipt(&train(2e6, 20));
+    }
     estimate.receipt(&train(300_000.0, 20));
     assert!((estimate.rate_bps().value / 2e6 - 1.0).abs() < 0.05);
     estimate.receipt(&train(2.2e6, 20));
@@ -91,7 +99,9 @@ fn a_disturbed_train_moves_little_and_a_new_link_is_noticed_with_the_second() {
     let before = estimate.path();
     estimate.receipt(&train(2.1e6, 20));
     assert!(estimate.is_still(&before));
-    (0..2).for_each(|_| estimate.receipt(&train(250_000.0, 20)));
+    for _ in 0..2 {
+        estimate.receipt(&train(250_000.0, 20));
+    }
     assert!((estimate.rate_bps().value / 250_000.0 - 1.0).abs() < 0.05);
     assert_eq!(estimate.jumps(), 1);
     assert!(!estimate.is_still(&before) && estimate.is_still(&estimate.path()));
@@ -135,7 +145,9 @@ fn a_full_queue_of_which_nothing_was_delivered_yet_tells_no_rate() {
 fn the_operators_cap_holds_whatever_is_measured() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(200), Some(64_000.0));
     assert!(estimate.path().rate_bps <= 64_000.0);
-    (0..9).for_each(|_| estimate.receipt(&train(5e6, 40)));
+    for _ in 0..9 {
+        estimate.receipt(&train(5e6, 40));
+    }
     assert!(estimate.path().rate_bps <= 64_000.0);
 }
 
@@ -161,7 +173,9 @@ fn loss_is_found_and_duplicates_are_none() {
 fn messages_that_were_woken_late_are_no_slower_link() {
     let rtt = Duration::from_millis(90);
     let mut estimate = Estimate::new(1e6, rtt, None);
-    (0..3).for_each(|_| estimate.receipt(&train(93e6, 90)));
+    for _ in 0..3 {
+        estimate.receipt(&train(93e6, 90));
+    }
     let late = |estimate: &mut Estimate| estimate.took(1594.0, 0.045 + 4.9e-3, true);
     for _ in 0..5 {
         (0..3).for_each(|_| late(&mut estimate));
@@ -177,11 +191,25 @@ fn messages_that_were_woken_late_are_no_slower_link() {
     assert_eq!(estimate.jumps(), 1);
 }
 
+/// A bound is worth as much against what was woken 8 ms late: two packets of 1.9 kB made nam-us one
+/// of 2 Mbit/s for good.
+#[test]
+fn a_first_message_that_was_woken_late_is_no_slow_link() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(90), None);
+    let quick = Transport { delivered_bytes_per_s: 1_000_000, ..counters(90, 40, 0) };
+    estimate.transport(quick);
+    let known = estimate.rate_bps().value;
+    estimate.took(1900.0, 0.045 + 8.3e-3, true);
+    assert_eq!((estimate.rate_bps().value, estimate.jumps()), (known, 0));
+}
+
 /// One that was woken 0.95 ms late said little, and nothing of the link that became slow behind it.
 #[test]
 fn what_a_message_said_before_the_link_became_slow_does_not_hold_it_up() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(90), None);
-    (0..3).for_each(|_| estimate.receipt(&train(93e6, 90)));
+    for _ in 0..3 {
+        estimate.receipt(&train(93e6, 90));
+    }
     estimate.took(3136.0, 0.045 + 0.95e-3, true);
     (0..9).for_each(|_| estimate.took(1594.0, 0.045 + 4.9e-3, true));
     assert!(estimate.rate_bps().value < 5e6, "{estimate:?}");
@@ -190,7 +218,9 @@ fn what_a_message_said_before_the_link_became_slow_does_not_hold_it_up() {
 #[test]
 fn a_train_between_messages_that_were_woken_late_says_that_the_link_is_what_it_was() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(90), None);
-    (0..3).for_each(|_| estimate.receipt(&train(93e6, 90)));
+    for _ in 0..3 {
+        estimate.receipt(&train(93e6, 90));
+    }
     for _ in 0..9 {
         (0..3).for_each(|_| estimate.took(1594.0, 0.045 + 4.9e-3, true));
         estimate.receipt(&train(93e6, 90));
@@ -353,7 +383,9 @@ fn a_message_that_takes_hardly_more_than_the_delay_tells_a_bound_alone() {
 #[test]
 fn what_processes_waited_for_is_no_slow_link() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(7), None);
-    (0..3).for_each(|_| estimate.receipt(&train(93e6, 80)));
+    for _ in 0..3 {
+        estimate.receipt(&train(93e6, 80));
+    }
     for _ in 0..9 {
         estimate.took(3136.0, 0.003_5 + 0.000_77, true);
         estimate.took(1442.0, 0.003_5 + 0.000_63, true);
@@ -374,9 +406,9 @@ fn a_rate_that_shows_itself_needs_no_second_to_be_believed_for_a_bound() {
     assert!(estimate.rate_bps().value > 10e6, "{estimate:?}");
     // A bound that is far off, until it comes again.
     estimate.transport(Transport { delivered_bytes_per_s: 1_240_000, ..counters(11, 10, 0) });
-    estimate.took(406.0, 0.005 + 8.0 * 458.0 / 2e6 + 0.002, true);
+    estimate.took(406.0, 0.005 + 8.0 * 458.0 / 0.25e6 + 0.002, true);
     let found = estimate.rate_bps().value;
-    assert!((0.5e6..2.5e6).contains(&found), "{found}");
+    assert!((0.2e6..0.25e6).contains(&found), "{found}");
     // From there on one that is far off has to come again.
     estimate.receipt(&train(40e6, 40));
     assert_eq!(estimate.rate_bps().value, found);
@@ -387,7 +419,9 @@ fn a_rate_that_shows_itself_needs_no_second_to_be_believed_for_a_bound() {
 #[test]
 fn a_rate_that_was_told_is_not_told_again_with_other_segments() {
     let mut estimate = fresh();
-    (0..3).for_each(|_| estimate.receipt(&train(1.1e6, 20)));
+    for _ in 0..3 {
+        estimate.receipt(&train(1.1e6, 20));
+    }
     let min_rtt = Duration::from_millis(200);
     let mut sent = Transport { bytes_out: 1000, ..counters(200, 1, 0) };
     estimate.transport(sent);
@@ -416,7 +450,9 @@ fn a_rate_that_was_told_is_not_told_again_with_other_segments() {
 #[test]
 fn a_window_that_holds_back_is_not_the_links_rate() {
     let mut estimate = fresh();
-    (0..5).for_each(|_| estimate.receipt(&train(2e6, 20)));
+    for _ in 0..5 {
+        estimate.receipt(&train(2e6, 20));
+    }
     for at in 0..9 {
         // The window's rate over a path of 200 ms without a queue.
         let slow = Transport { delivered_bytes_per_s: 70_000, ..counters(200, 10 * at, 0) };
@@ -443,7 +479,9 @@ fn a_window_falls_back_while_the_sender_is_idle() {
 #[test]
 fn a_figure_that_is_read_twice_counts_once() {
     let mut estimate = fresh();
-    (0..3).for_each(|_| estimate.receipt(&train(250_000.0, 20)));
+    for _ in 0..3 {
+        estimate.receipt(&train(250_000.0, 20));
+    }
     let told = Transport { delivered_bytes_per_s: 100_000, ..counters(200, 10, 0) };
     (0..2).for_each(|_| estimate.transport(told));
     assert_eq!(estimate.jumps(), 0);
@@ -454,7 +492,9 @@ fn a_figure_that_is_read_twice_counts_once() {
 #[test]
 fn a_rate_of_short_segments_is_less_than_the_kernel_says() {
     let mut estimate = fresh();
-    (0..5).for_each(|_| estimate.receipt(&train(250_000.0, 20)));
+    for _ in 0..5 {
+        estimate.receipt(&train(250_000.0, 20));
+    }
     estimate.transport(counters(200, 0, 0));
     for at in 1..30 {
         // Two full segments and a short one.
@@ -471,7 +511,9 @@ fn a_rate_of_short_segments_is_less_than_the_kernel_says() {
 #[test]
 fn packets_that_wait_for_their_own_kind_have_no_longer_path() {
     let mut estimate = Estimate::new(9600.0, Duration::from_millis(300), None);
-    (0..3).for_each(|_| estimate.receipt(&train(9600.0, 8)));
+    for _ in 0..3 {
+        estimate.receipt(&train(9600.0, 8));
+    }
     for at in 0..20 {
         let least = Duration::from_millis(300);
         let mean = 300 + 400 * u64::from(at.min(9)) + u64::from(at);
@@ -518,7 +560,7 @@ fn what_a_message_takes_says_what_the_link_can_at_most() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(2), None);
     estimate.transport(Transport { delivered_bytes_per_s: 600_000, ..counters(2, 5, 0) });
     assert!(estimate.rate_bps().value > 70e6, "{estimate:?}");
-    (0..2).for_each(|_| estimate.took(1396.0, 1e-3 + 1e-3, true));
+    (0..5).for_each(|_| estimate.took(1396.0, 1e-3 + 1e-3, true));
     let most = 8.0 * 1448.0 / 0.4e-3;
     let found = estimate.rate_bps().value;
     assert!((found / most - 1.0).abs() < 0.02, "{found}");

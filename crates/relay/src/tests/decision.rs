@@ -240,14 +240,23 @@ fn what_arrives_sooner_than_a_round_trip_was_not_held_back() {
 
 /// Counters that tell of no rate and no round trip.
 fn counters(retransmitted: u32) -> Input {
-    let transport = Transport {
+    Input::Transport { carrier: CARRIER, transport: quiet(retransmitted) }
+}
+
+/// The same with a window that holds all.
+fn wide(retransmitted: u32) -> Input {
+    let transport = Transport { window_segments: 1000, ..quiet(retransmitted) };
+    Input::Transport { carrier: CARRIER, transport }
+}
+
+fn quiet(retransmitted: u32) -> Transport {
+    Transport {
         retransmitted,
         segments_out: 200 + retransmitted,
         window_segments: 5,
         segment_bytes: 1448,
         ..Transport::default()
-    };
-    Input::Transport { carrier: CARRIER, transport }
+    }
 }
 
 /// Of a half whose first packet was lost all comes at once when that is there.
@@ -304,6 +313,26 @@ fn of_receipts_that_come_together_none_is_lost() {
     side.tell(counters(0));
     let rate = side.relay.links()[0].figures.rate_bps.value * 0.03 / 8.0;
     assert!((rate / sent as f64 - 1.0).abs() < 0.05, "{rate} of {sent}");
+}
+
+/// A half that was held up between was so in its train and in its time: that is one witness, and a
+/// slower link takes two.
+#[test]
+fn a_half_says_once_that_the_link_is_slower() {
+    let mut side = Side::new(auto());
+    side.tell(wide(0));
+    let sends = |side: &mut Side, took: u64| {
+        let (exchange, frames) = side.posts(&xml(6000), None);
+        let bytes = body_bytes(&frames) as u64 * 9 / 10;
+        side.now += ms(100 + took);
+        side.hears(Receipt { exchange, bytes, spread: ms(took), ..Receipt::default() }.frame());
+        side.tell(wide(0));
+        side.relay.links()[0].figures.rate_bps.value
+    };
+    let known = sends(&mut side, 2);
+    assert!(sends(&mut side, 60) > 0.9 * known);
+    assert!(sends(&mut side, 60) < 0.1 * known);
+    assert_eq!(side.ignored(), 0);
 }
 
 /// A window that is full but for what the head and the frames take: the last packet waits for what
