@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::arm::Arm;
+use crate::estimate::UNSEEN_LOSS;
 use crate::models::{Expected, KNOWN, Models, Subject};
 use crate::network::{NetworkModel, Path, Paths};
 use crate::policy::{Candidate, Decision, Going, Objective, Observation, Policy, Request};
@@ -33,6 +34,14 @@ const OPTIMISM: f64 = 3.0;
 const MUCH: f64 = 0.1;
 /// Why an arm goes that is not expected to be the best.
 const VENTURE: &str = "to learn how fast the peer decodes it";
+/// The same.
+const OPENS: &str = "to open the congestion window for those that follow";
+/// A window as wide as any.
+const OPEN: f64 = 1e6;
+/// Messages that would have gone faster with an open window before one opens it, and so many times
+/// that before the next: where a pause closes it again, or a loss, it is not worth much.
+const FIRST_OPENING: u32 = 3;
+const OPENINGS_APART: u32 = 3;
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
 
@@ -46,6 +55,18 @@ pub struct Learned {
     shadow_s: f64,
     /// What is waited for an encoder.
     wait_s: f64,
+    opening: Opening,
+}
+
+/// When a message is to open the congestion window. For all peers together; a restart forgets it.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    /// Messages that would have gone faster with an open window since the last that opened it.
+    missed: u32,
+    /// As many before the next.
+    most: u32,
+    /// The class whose last message opens it.
+    class: Option<u64>,
 }
 
 impl Learned {
@@ -58,6 +79,7 @@ impl Learned {
             last: BTreeMap::new(),
             shadow_s: 0.0,
             wait_s: 0.0,
+            opening: Opening { missed: 0, most: FIRST_OPENING, class: None },
         }
     }
 
@@ -168,6 +190,38 @@ impl Learned {
         Some(*found)
     }
 
+    /// As it is, where that would be the fastest if more packets left at once: whoever sends little
+    /// never widens the window, and one message that is sent for it all does for those that follow.
+    fn opens(
+        &mut self,
+        chosen: &Candidate,
+        all: &[Candidate],
+        objective: Objective,
+        path: &Path,
+    ) -> Option<Candidate> {
+        let plain = all.iter().find(|one| one.arm == Arm::IDENTITY)?;
+        let lossless = path.measured && path.loss <= UNSEEN_LOSS;
+        if objective != Objective::Time || chosen.arm == Arm::IDENTITY || !lossless {
+            return None;
+        }
+        // What nobody saw lost does not hold a window back that nobody opened.
+        let open = Path { start_window: OPEN, loss: 0.0, ..*path };
+        let gains =
+            self.network.seconds(&open, plain.expected.bytes) < (1.0 - MUCH) * chosen.total_s();
+        // A window that one message grows past what the link and its queue hold loses much at once.
+        let fits = 2.0 * plain.expected.bytes < path.rate_bps * path.rtt_s / 8.0;
+        if !gains || !fits || plain.total_s() > 2.0 * chosen.total_s() {
+            return None;
+        }
+        let Opening { missed, most, .. } = &mut self.opening;
+        *missed += 1;
+        if *missed < *most {
+            return None;
+        }
+        (*missed, *most) = (0, most.saturating_mul(OPENINGS_APART));
+        Some(*plain)
+    }
+
     /// The arm that is worth looking at, if there is time for it.
     fn shadow(
         &mut self,
@@ -234,6 +288,10 @@ impl Policy for Learned {
         };
         let venture = self.venture(&chosen, &candidates, feasible);
         let (chosen, reason) = venture.map_or((chosen, reason), |one| (one, VENTURE));
+        let opens = self.opens(&chosen, &candidates, feasible, path);
+        self.opening.class.take_if(|class| *class == subject.class);
+        self.opening.class = opens.map(|_| subject.class).or(self.opening.class);
+        let (chosen, reason) = opens.map_or((chosen, reason), |one| (one, OPENS));
         self.remember(subject.class, chosen.arm);
         let shadow = self.shadow(&chosen, last.is_none(), path, &candidates, feasible);
         Decision { chosen, objective, candidates, shadow, reason }
@@ -261,6 +319,9 @@ impl Policy for Learned {
     /// As a message of its own, but for what was seen of the arm that it goes in.
     fn turn(&self, rest: &Request<'_>, going: &Going) -> Option<(Arm, &'static str)> {
         let &Request { subject, path, objective, .. } = rest;
+        if going.arm == Arm::IDENTITY && self.opening.class == Some(subject.class) {
+            return None;
+        }
         let open = rest.open(self.models.arms());
         let mut candidates: Vec<_> =
             open.filter_map(|arm| self.candidate(subject, path, arm)).collect();

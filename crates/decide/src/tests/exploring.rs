@@ -6,7 +6,7 @@ use crate::Arm;
 use crate::learned::Learned;
 use crate::models::{Models, Seen, Subject};
 use crate::network::Path;
-use crate::policy::{Decision, Objective};
+use crate::policy::{Decision, Going, Objective, Policy as _, Request};
 
 /// A codec that is as fast as expected, 30 times as fast as what is expected of it after the strong
 /// one showed itself slow both ways, and a link that is worth its while.
@@ -121,4 +121,64 @@ fn one_absurd_time_of_a_decoder_does_not_end_all_coding() {
         }
         assert!(coded.contains(&found), "{later_s} s: {found}");
     }
+}
+
+/// Coded in 80 ms, as it is in 145, and in 57 where the window is open.
+fn narrow() -> (Learned, Subject, Path) {
+    let mut learned = Learned::new(Models::new(priors()));
+    let subject = xml(133e3);
+    let (fast, slow) = (seen_in(10.5e3, Some(0.018), Some(0.012)), seen_in(9e3, Some(1.0), None));
+    for _ in 0..8 {
+        learn(&mut learned, &subject, Arm(1), fast);
+        learn(&mut learned, &subject, Arm(2), slow);
+    }
+    (learned, subject, Path { start_window: 48.0, ..path(91.5e6, 0.09) })
+}
+
+/// Messages of so many that went as they are.
+fn opened(learned: &mut Learned, subject: &Subject, path: &Path, objective: Objective) -> Vec<i32> {
+    let plain = |at: &i32| {
+        let decision = ask(learned, subject, path, objective, |_| true);
+        let is_plain = decision.chosen.arm == Arm::IDENTITY;
+        assert_eq!(is_plain, decision.reason.contains("window"), "{at}: {decision:?}");
+        is_plain
+    };
+    (1..=40).filter(plain).collect()
+}
+
+/// Who sends little never widens the window. Where it does not stay open it is seldom tried.
+#[test]
+fn a_window_that_keeps_messages_coded_is_opened_and_ever_more_seldom() {
+    let (mut learned, subject, path) = narrow();
+    let all = opened(&mut learned, &subject, &path, Objective::Time);
+    assert_eq!(all, [3, 12, 39]);
+    let wide = Path { start_window: 150.0, ..path };
+    let decision = next(&mut learned, &subject, &wide);
+    assert_eq!((decision.chosen.arm, decision.reason), (Arm::IDENTITY, "no coding gains enough"));
+}
+
+#[test]
+fn what_opens_the_window_goes_through_as_it_began() {
+    let (mut learned, subject, path) = narrow();
+    let (objective, allowed) = (Objective::Time, |_: Arm| true);
+    let rest = Subject { bytes: 120e3, ..subject };
+    let request = Request { subject: &rest, path: &path, objective, allowed: &allowed };
+    assert!(learned.turn(&request, &Going::PLAIN).is_some());
+    (0..3).for_each(|_| drop(next(&mut learned, &subject, &path)));
+    assert_eq!(learned.turn(&request, &Going::PLAIN), None);
+    next(&mut learned, &subject, &path);
+    assert!(learned.turn(&request, &Going::PLAIN).is_some());
+}
+
+#[test]
+fn no_window_is_opened_where_that_gains_nothing() {
+    let (learned, subject, path) = narrow();
+    let none = |path: Path, objective| {
+        assert!(opened(&mut learned.clone(), &subject, &path, objective).is_empty(), "{path:?}");
+    };
+    none(Path { loss: 0.01, ..path }, Objective::Time);
+    none(Path { measured: false, ..path }, Objective::Time);
+    // The link or its queue would not hold it.
+    none(Path { rate_bps: 20e6, ..path }, Objective::Time);
+    none(path, Objective::Bytes);
 }
