@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,6 +16,10 @@ use nix::sys::signal::Signal;
 const TERM_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the kernel may take to end what was killed.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a process may take to be started by the kernel, and how often that is looked at.
+const EXEC_PATIENCE: Duration = Duration::from_secs(1);
+const EXEC_STEP: Duration = Duration::from_micros(200);
 
 /// How often processes are looked for: each time only what the last ones started as they were
 /// ended is left.
@@ -39,9 +44,35 @@ pub(crate) fn end_in(namespaces: &HashSet<(u64, u64)>) -> usize {
 pub(crate) fn end_marked(name: &str, value: &str) -> usize {
     let mark = format!("{name}={value}");
     end(|pid| {
-        fs::read(format!("/proc/{pid}/environ"))
+        environment(pid)
             .is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == mark.as_bytes()))
     })
+}
+
+/// What a process was started with. Whoever starts one goes on before the kernel has laid this
+/// out, so a process that is still being started is waited for.
+fn environment(pid: u32) -> io::Result<Vec<u8>> {
+    let path = format!("/proc/{pid}/environ");
+    let found = fs::read(&path)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let deadline = Instant::now() + EXEC_PATIENCE;
+    while is_in_exec(pid)? && Instant::now() < deadline {
+        thread::sleep(EXEC_STEP);
+    }
+    // Also where it was not: it may have been until a moment ago.
+    fs::read(&path)
+}
+
+/// Whether a process is within execve(2): it has memory, but no place in it for the environment.
+fn is_in_exec(pid: u32) -> io::Result<bool> {
+    let stat = String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat"))?).into_owned();
+    // Fields of proc_pid_stat(5); the name before the third may hold anything.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let field = |number: usize| fields.split_whitespace().nth(number - 3);
+    let (memory, environment_end) = (field(23), field(51));
+    Ok(memory.is_some_and(|bytes| bytes != "0") && environment_end == Some("0"))
 }
 
 fn end(belongs: impl Fn(u32) -> bool) -> usize {
@@ -115,5 +146,25 @@ impl Process {
         let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
         let mut watched = [PollFd::new(self.handle.as_fd(), PollFlags::POLLIN)];
         matches!(poll(&mut watched, timeout), Ok(1..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn processes_that_have_only_just_been_started_are_found() {
+        const NAME: &str = "LONGWIRE_TEST_STARTED";
+        for round in 0..200 {
+            let mark = format!("{}-{round}", std::process::id());
+            let mut child = Command::new("sleep").arg("60").env(NAME, &mark).spawn().unwrap();
+            let ended = end_marked(NAME, &mark);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(ended, 1, "round {round}");
+        }
     }
 }
