@@ -64,6 +64,8 @@ pub(crate) struct Carrier {
     pub(crate) took: Vec<Took>,
     /// Bytes of the longest body that came of late, decoded; it fades with each that is shorter.
     pub(crate) longest: u64,
+    /// Halves that came uncoded in a packet.
+    pub(crate) short: u64,
     /// Bytes given to the shell, and bytes that came.
     pub(crate) transmitted: u64,
     pub(crate) received: u64,
@@ -123,6 +125,7 @@ impl Carrier {
             retransmitted: None,
             took: Vec::new(),
             longest: 0,
+            short: 0,
             transmitted: 0,
             received: 0,
             awaited: BTreeMap::new(),

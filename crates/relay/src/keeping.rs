@@ -426,7 +426,7 @@ impl Relay {
             }
             Way::Received(slot, mut arrival) => {
                 state.kept.free(slot);
-                if let Some(receipt) = arrival.receipt(now, exchange) {
+                if let Some(receipt) = arrival.receipt(now, exchange, &mut state.short) {
                     self.send_along(now, carrier, Word::Receipt(receipt, now));
                 }
                 let Some(kept) = kept.filter(|_| has_room) else { return };

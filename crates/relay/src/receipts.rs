@@ -34,9 +34,12 @@ const MOST_AWAITED: usize = 256;
 const MOST_TOOK: usize = 32;
 /// Peers whose path is remembered while they are away.
 const MOST_PATHS: usize = 64;
-/// Halves of fewer bytes on the wire, all uncoded, fit in a packet: nothing is learned from them
-/// that a receipt would be worth.
+/// Halves of fewer bytes on the wire, all uncoded, fit in a packet: each teaches too little to be
+/// worth a receipt.
 const LEAST_RECEIPT_BYTES: u64 = decide::ONE_PACKET_BYTES;
+/// Of such halves the first have one all the same, and then those whose number is a power of two:
+/// where no others come, nothing else shows a slow link that is taken for a fast one.
+const FIRST_SHORT: u64 = 8;
 /// A half whose sender had nothing to send for more than this share of its time tells nothing of
 /// the network.
 const MOST_IDLE_SHARE: f64 = 0.1;
@@ -138,13 +141,22 @@ impl Arrival {
         }
     }
 
-    /// The receipt, once, where there is something to tell.
-    pub(crate) fn receipt(&mut self, now: Duration, exchange: u64) -> Option<Receipt> {
+    /// The receipt, once, where there is something to tell. `short` counts the carrier's halves
+    /// that fit in a packet uncoded.
+    pub(crate) fn receipt(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        short: &mut u64,
+    ) -> Option<Receipt> {
         self.waits(now, false);
         let (first, received) = self.first.filter(|_| !self.told)?;
         self.told = true;
         if !self.coded && self.wire_bytes < LEAST_RECEIPT_BYTES {
-            return None;
+            *short += 1;
+            if *short > FIRST_SHORT && !short.is_power_of_two() {
+                return None;
+            }
         }
         let spread = self.last.saturating_sub(first);
         let bytes = self.last_received.saturating_sub(received);
@@ -268,14 +280,12 @@ impl Relay {
             return;
         }
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let receipt = exchange.arrival.receipt(now, id.number);
-        let carrier = exchange.carrier();
+        let Some(carrier) = exchange.carrier() else { return };
+        let Some(state) = self.carriers.get_mut(&carrier) else { return };
         // However short it came: the next may come as it is.
         let bytes = exchange.meter.received_body_bytes + exchange.incoming.decoded_bytes();
-        if let (Some(receipt), Some(carrier)) = (receipt, carrier) {
-            if let Some(state) = self.carriers.get_mut(&carrier) {
-                state.longest = bytes.max(state.longest - state.longest / LONGEST_FADES);
-            }
+        if let Some(receipt) = exchange.arrival.receipt(now, id.number, &mut state.short) {
+            state.longest = bytes.max(state.longest - state.longest / LONGEST_FADES);
             self.send_along(now, carrier, Word::Receipt(receipt, now));
         }
     }

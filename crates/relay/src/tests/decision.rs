@@ -122,8 +122,14 @@ impl Side {
 
     /// The peer answers, so that the exchange is over.
     fn answers(&mut self, exchange: u64) {
-        let frame = response_frame(exchange, true);
-        self.peer.0.handle_input(self.now, stream::Input::Send(frame));
+        self.peer_sends(&[response_frame(exchange, true)]);
+    }
+
+    /// The peer sends frames of an exchange, in their order.
+    fn peer_sends(&mut self, frames: &[Frame]) {
+        for frame in frames {
+            self.peer.0.handle_input(self.now, stream::Input::Send(frame.clone()));
+        }
         while let Some(output) = self.peer.0.poll_output() {
             let stream::Output::Transmit(bytes) = output else { panic!("{output:?}") };
             self.tell(Input::Received { carrier: CARRIER, bytes });
@@ -534,6 +540,31 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
     assert_eq!(receipt, expected);
     relay.handle_input(ms(9000), Input::Wake);
     assert!(peer.takes(&drain(&mut relay)).is_empty(), "only once");
+}
+
+#[test]
+fn of_halves_that_fit_in_a_packet_the_first_are_told_and_then_ever_fewer() {
+    let mut side = Side::new(auto());
+    let mut told = Vec::new();
+    for nth in 1..=40 {
+        let id = side.relay.next_exchange();
+        let head = request("GET", &[]);
+        side.tell(Input::Head { exchange: id, head, end: true });
+        side.tell(Input::Credit { exchange: id, bytes: 1 << 20 });
+        let exchange = id.number;
+        let (block_end, bytes) = (Some(400), Bytes::from_static(&[b'a'; 400]));
+        let (uncoded, anew, end) = (false, false, true);
+        let data = Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes });
+        side.peer_sends(&[response_frame(exchange, false), data]);
+        // Nobody asks again: what is to be said leaves alone.
+        side.now += ms(9000);
+        for frame in side.tell(Input::Wake) {
+            let Frame::Control(Receipt::KIND, content) = frame else { panic!("{frame:?}") };
+            assert_eq!(Receipt::decode(&content).unwrap().exchange, exchange);
+            told.push(nth);
+        }
+    }
+    assert_eq!(told, [1, 2, 3, 4, 5, 6, 7, 8, 16, 32]);
 }
 
 #[test]
