@@ -136,7 +136,7 @@ pub struct Estimate {
     since_message: (f64, f64),
     /// What left since the mean round trip moved.
     unheard: Sent,
-    /// Bytes that may have waited for one another when it moved.
+    /// Bytes that may have waited for one another when it moved: what left, and what was under way.
     own_bytes: f64,
     cap_bps: Option<f64>,
     /// Counts up when the path turned out to be another.
@@ -293,9 +293,15 @@ impl Estimate {
     fn acknowledged(&mut self, before: Option<&Transport>, now: &Transport, sent: Sent) {
         let path = self.path();
         let packet_bytes = sent.segment_bytes(path.segment_bytes) + path.header_bytes;
-        if sent.segments > 0 {
-            let flight = f64::from(sent.segments.min(now.window_segments.max(1)));
-            self.own_bytes = flight * packet_bytes;
+        let under_way = before.map_or(0.0, |before| before.backlog_bytes as f64);
+        let window = now.window_segments.max(1);
+        let left = f64::from(sent.segments.min(window)) * packet_bytes;
+        if under_way > 0.0 {
+            // What comes back left when the queue may have been longer.
+            let most = f64::from(window) * (path.segment_bytes + path.header_bytes);
+            self.own_bytes = self.own_bytes.max(left + under_way).min(most);
+        } else if sent.segments > 0 {
+            self.own_bytes = left;
         }
         let rtt = now.rtt.as_secs_f64();
         if rtt > 0.0 {

@@ -303,6 +303,44 @@ fn a_queue_is_not_a_longer_path() {
     assert!(estimate.rtt_s().value < 0.03);
 }
 
+/// Counters read every 10 ms of a body that fills a queue of a second, and until that is empty: few
+/// packets leave between two readings, and those that come back waited for all that were under way.
+#[test]
+fn a_queue_of_ones_own_is_no_longer_path() {
+    let (rate_bps, least_s) = (2e6, 0.02);
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(20), None);
+    (0..3).for_each(|_| assert!(estimate.receipt(&train(rate_bps, 20))));
+    let seconds = 8.0 * 1500.0 / rate_bps;
+    let (mut now, mut mean_s, mut window, mut left) = (0.0_f64, least_s, 10.0_f64, 800_u32);
+    // When each packet under way was sent, and comes back.
+    let mut under_way = std::collections::VecDeque::<(f64, f64)>::new();
+    let mut free_at = 0.0_f64;
+    let mut told = counters(20, 0, 0);
+    while left > 0 || !under_way.is_empty() {
+        now += 0.01;
+        while under_way.front().is_some_and(|&(_, back)| back <= now) {
+            let (sent, back) = under_way.pop_front().unwrap();
+            mean_s += (back - sent - mean_s) / 8.0;
+            window += 1.0;
+        }
+        while left > 0 && (under_way.len() as f64) < window.min(170.0) {
+            free_at = free_at.max(now) + seconds;
+            under_way.push_back((now, free_at + least_s));
+            (left, told.segments_out) = (left - 1, told.segments_out + 1);
+        }
+        told.rtt = Duration::from_secs_f64(mean_s);
+        told.bytes_out = 1448 * u64::from(told.segments_out);
+        told.backlog_bytes = 1448 * (under_way.len() as u64 + u64::from(left));
+        (told.window_segments, told.app_limited) = (170, left == 0);
+        told.delivered_bytes_per_s = 1448 * 2_000_000 / 8 / 1500;
+        estimate.transport(told);
+    }
+    assert!(mean_s > 0.5, "{mean_s}");
+    assert_eq!(estimate.jumps(), 0);
+    assert!((estimate.rtt_s().value - least_s).abs() < 0.005, "{:?}", estimate.rtt_s());
+    assert!((estimate.rate_bps().value / rate_bps - 1.0).abs() < 0.1, "{:?}", estimate.rate_bps());
+}
+
 #[test]
 fn absurd_counters_leave_a_usable_path() {
     let mut estimate = Estimate::new(f64::NAN, Duration::MAX, Some(0.0));
