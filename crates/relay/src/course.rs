@@ -219,6 +219,10 @@ impl Relay {
             return;
         }
         let path = self.path(exchange).0;
+        if let Some(carrier) = exchange.carrier() {
+            // For the next look: a link may have faded since the head left, or first show itself.
+            self.measure(now, carrier);
+        }
         let unqueued = Path { backlog_bytes: 0.0, ..path };
         let block_s = self.policy.network_s(&unqueued, MAX_BLOCK_BYTES as f64);
         if coded.is_none() && block_s < LEAST_BLOCK_S {

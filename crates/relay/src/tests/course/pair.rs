@@ -40,6 +40,8 @@ pub(super) struct Pair {
     pub(super) ended: bool,
     pub(super) failed: bool,
     pub(super) facts: Vec<Fact>,
+    /// What the sender's transport tells when it is asked; each time it has sent some more.
+    pub(super) counters: Option<Transport>,
 }
 
 impl Pair {
@@ -87,6 +89,7 @@ impl Pair {
             ended: false,
             failed: false,
             facts: Vec::new(),
+            counters: None,
         };
         pair.tell(EDGE, Input::Wake);
         pair
@@ -147,6 +150,12 @@ impl Pair {
                 self.allowed += usize::try_from(bytes).unwrap();
             }
             Output::WakeAt(at) => self.wake[end] = Some(at),
+            Output::Measure { carrier } if end == self.from => {
+                let Some(transport) = &mut self.counters else { return };
+                transport.rtt += ms(1);
+                transport.segments_out += 100;
+                self.todo.push_back((end, Input::Transport { carrier, transport: *transport }));
+            }
             Output::Event(event) if end == self.from => self.facts.push(event.fact),
             _ => {}
         }
