@@ -132,8 +132,7 @@ pub struct Estimate {
     lost: f64,
     arrived: f64,
     last: Option<Transport>,
-    /// Packets sent and lost since a message's time was taken.
-    since_message: (f64, f64),
+    since_message: Since,
     /// What left since the mean round trip moved.
     unheard: Sent,
     /// Bytes that may have waited for one another when it moved: what left, and what was under way.
@@ -141,6 +140,14 @@ pub struct Estimate {
     cap_bps: Option<f64>,
     /// Counts up when the path turned out to be another.
     jumps: u32,
+}
+
+/// Packets sent and lost since a message's time was taken, and the loss that was usual until then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    sent: f64,
+    lost: f64,
+    usual: f64,
 }
 
 /// What was sent.
@@ -195,7 +202,7 @@ impl Estimate {
             lost: LOSS_PRIOR.0,
             arrived: LOSS_PRIOR.1,
             last: None,
-            since_message: (0.0, 0.0),
+            since_message: Since::default(),
             unheard: Sent::default(),
             own_bytes: 0.0,
             cap_bps,
@@ -342,8 +349,8 @@ impl Estimate {
     pub fn took(&mut self, bytes: f64, seconds: f64, unbroken: bool) {
         let path = self.path();
         let wire = bytes + (bytes / path.segment_bytes).ceil().max(1.0) * path.header_bytes;
-        let (sent, lost) = std::mem::take(&mut self.since_message);
-        if lost > 0.0 && lost >= self.loss().value * sent && seconds > 0.0 {
+        let Since { sent, lost, usual } = std::mem::take(&mut self.since_message);
+        if lost > 0.0 && lost >= usual * sent && seconds > 0.0 {
             let packets = wire / (path.segment_bytes + path.header_bytes);
             self.not_held_back(packets / seconds * path.rtt_s);
         }
@@ -383,7 +390,7 @@ impl Estimate {
     /// A new connection on the same path: its counters begin again.
     pub fn reconnected(&mut self) {
         (self.last, self.unheard, self.own_bytes) = (None, Sent::default(), 0.0);
-        (self.since_message, self.late) = ((0.0, 0.0), 0);
+        (self.since_message, self.late) = (Since::default(), 0);
     }
 
     /// Takes what the peer tells of a message; whether that told the rate, which the message's time
@@ -443,8 +450,11 @@ impl Estimate {
         let counted = (self.lost - LOSS_PRIOR.0) * kept;
         // That it was needless shows a round trip later: what was counted as lost was not.
         let lost = (again.min(sent) - needless).max(-counted);
-        let (all_sent, all_lost) = self.since_message;
-        self.since_message = (all_sent + sent, all_lost + lost.max(0.0));
+        if self.since_message.sent == 0.0 {
+            self.since_message.usual = self.loss().value;
+        }
+        self.since_message.sent += sent;
+        self.since_message.lost += lost.max(0.0);
         self.lost = LOSS_PRIOR.0 + counted + lost;
         self.arrived = LOSS_PRIOR.1 + (self.arrived - LOSS_PRIOR.1) * kept + sent - lost;
     }

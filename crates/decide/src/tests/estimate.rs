@@ -252,6 +252,19 @@ fn losses_that_held_nothing_back_are_none_by_chance() {
     assert!(estimate.loss().value > 0.08, "{:?}", estimate.loss());
 }
 
+/// The same amid a body whose counters are read while it leaves: of all that is remembered, what
+/// was lost last weighs most, and the message itself is no measure of what is usual.
+#[test]
+fn losses_at_the_end_of_a_long_message_held_nothing_back_either() {
+    let mut estimate = fresh();
+    estimate.transport(counters(178, 0, 0));
+    for at in 1..=20 {
+        estimate.transport(counters(178, at * 90, at.saturating_sub(17) * 10));
+    }
+    estimate.took(2_571_824.0, 0.5, false);
+    assert!(estimate.loss().value < 1e-4, "{:?}", estimate.loss());
+}
+
 /// The peer tells of a duplicate a round trip after it was sent, when the counters may have been
 /// read in between and nothing else is under way.
 #[test]
