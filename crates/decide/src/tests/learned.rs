@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::path;
 use crate::Arm;
-use crate::arm::{Prior, Speed};
+use crate::arm::{Prior, SYMMETRIC, Speed};
 use crate::estimate::Estimate;
 use crate::fixed::Fixed;
 use crate::learned::Learned;
@@ -86,7 +86,7 @@ fn what_does_not_compress_is_left_alone_once_that_was_seen() {
 /// The strong one decodes as slowly as it encodes.
 fn alike_both_ways() -> (Learned, Subject) {
     let mut all = priors();
-    all[2].decode = speed(2.2e6);
+    (all[2].decode, all[2].family) = (speed(2.2e6), SYMMETRIC);
     (Learned::new(Models::new(all)), xml(2e6))
 }
 
@@ -110,6 +110,20 @@ fn where_both_ways_do_the_same_looking_tells_of_decoding_too() {
         learn(&mut learned, &subject, Arm(2), seen);
     }
     assert!((decoding(&learned, 2) / 0.5 - 1.0).abs() < 0.2, "{}", decoding(&learned, 2));
+}
+
+/// Of a fast codec the measured speeds may be alike, which are mostly the making of its context.
+#[test]
+fn speeds_that_are_measured_alike_do_not_make_encoding_tell_of_decoding() {
+    let mut learned = Learned::new(Models::new(priors()));
+    let alike = Some(speed(300e6));
+    learned.observe(&Observation::Speed { arm: Arm(1), encode: alike, decode: alike });
+    let decoding = |learned: &Learned| learned.models().expect(&xml(2e6), Arm(1)).unwrap();
+    let before = decoding(&learned);
+    (0..4).for_each(|_| learn(&mut learned, &xml(2e6), Arm(1), seen_in(20e3, Some(0.05), None)));
+    let after = decoding(&learned);
+    assert!((after.decode_s / before.decode_s - 1.0).abs() < 0.1, "{after:?} {before:?}");
+    assert!(after.decode_unsure > 0.9 * before.decode_unsure, "{after:?} {before:?}");
 }
 
 /// The peer is slow: so it is for a decoder that only its encoder was looked at of.
