@@ -46,6 +46,8 @@ const SELDOM_IN_A_ROW: usize = 4;
 const LEAST_TIMEOUT_S: f64 = 0.2;
 /// Packets that a new connection may send at once (RFC 6928).
 const NEW_WINDOW: f64 = 10.0;
+/// Segments that may have left beside a message: a receipt, what it grants.
+const OTHER_SEGMENTS: u32 = 2;
 /// A train of fewer packets tells no rate: the first packet is not in its time.
 const SHORTEST_TRAIN_PACKETS: f64 = 4.0;
 
@@ -181,6 +183,16 @@ impl Transport {
         }
         let receiver = f64::from(self.receiver_window_bytes) / f64::from(self.segment_bytes);
         window.min(receiver.max(1.0))
+    }
+
+    /// Bytes of a segment among those sent since `before`, of a message that was among them: what
+    /// is written apart leaves short. Those of a full one where the kernel does not tell.
+    #[must_use]
+    pub fn segment_bytes_since(&self, before: &Self) -> f64 {
+        let segments = self.segments_out.saturating_sub(before.segments_out);
+        let bytes = self.bytes_out.saturating_sub(before.bytes_out);
+        let sent = Sent { segments: segments.saturating_sub(OTHER_SEGMENTS), bytes };
+        sent.segment_bytes(f64::from(self.segment_bytes))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use decide::estimate::Estimate;
+use decide::estimate::{Estimate, Transport};
 use proto::stream::{self, Frame, Machine, Role};
 
 use crate::along::Word;
@@ -58,8 +58,8 @@ pub(crate) struct Carrier {
     pub(crate) jumps: u32,
     /// When the transport's counters were asked for last.
     pub(crate) measured_at: Option<Duration>,
-    /// Segments that the transport has sent again; none where it never told.
-    pub(crate) retransmitted: Option<u32>,
+    /// The transport's last counters; none where it never told.
+    pub(crate) counters: Option<Transport>,
     /// What the next counters decide about.
     pub(crate) took: Vec<Took>,
     /// Bytes of the longest body that came of late, decoded; it fades with each that is shorter.
@@ -122,7 +122,7 @@ impl Carrier {
             jumps: estimate.jumps(),
             estimate,
             measured_at: None,
-            retransmitted: None,
+            counters: None,
             took: Vec::new(),
             longest: 0,
             short: 0,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use decide::Arm;
 use decide::estimate::{self, Estimate, Transport};
 use decide::models::{Seen, Subject};
+use decide::network::Path;
 use decide::outcome::{Parts, Split};
 use decide::policy::Observation;
 use proto::stream::Receipt;
@@ -62,8 +63,8 @@ pub(crate) struct Departure {
     pub(crate) first: Duration,
     /// Bytes that the carrier had been given before it.
     before: u64,
-    /// Segments that the carrier's transport had sent again before it.
-    retransmitted: u32,
+    /// Counters of the carrier's transport before it.
+    counters: Transport,
     /// How long it had nothing to send though more was to come.
     idle: Duration,
     idle_since: Option<Duration>,
@@ -90,10 +91,20 @@ pub(crate) struct Awaited {
 pub(crate) struct Took {
     bytes: f64,
     seconds: f64,
-    /// It was at hand, and the window held all of it.
+    /// It was at hand.
     at_once: bool,
     train: estimate::Receipt,
-    retransmitted: u32,
+    path: Path,
+    /// The transport's counters before it.
+    before: Transport,
+}
+
+impl Took {
+    /// Windows that it took, as the counters behind it tell.
+    fn windows(&self, now: &Transport) -> f64 {
+        let segment_bytes = now.segment_bytes_since(&self.before).min(self.path.segment_bytes);
+        Path { segment_bytes: segment_bytes.max(1.0), ..self.path }.windows(self.bytes)
+    }
 }
 
 /// A half on its way in, as this side saw it come.
@@ -187,13 +198,15 @@ impl Relay {
             return self.ignore(now, id, "link", why);
         }
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        carrier.retransmitted = Some(transport.retransmitted);
+        carrier.counters = Some(transport);
         carrier.estimate.transport(transport);
-        for Took { bytes, seconds, at_once, train, retransmitted } in carrier.took.drain(..) {
-            let whole = retransmitted == transport.retransmitted;
+        for took in carrier.took.drain(..) {
+            let whole = took.before.retransmitted == transport.retransmitted;
+            let (windows, train) = (took.windows(&transport), took.train);
             let unbroken = train.unbroken && whole;
-            let told = carrier.estimate.receipt(&estimate::Receipt { unbroken, ..train });
-            carrier.estimate.took(bytes, seconds, at_once && whole && !told);
+            let told = carrier.estimate.receipt(&estimate::Receipt { unbroken, windows, ..train });
+            let at_once = took.at_once && windows <= 1.0;
+            carrier.estimate.took(took.bytes, took.seconds, at_once && whole && !told);
         }
         self.notice_jump(id);
     }
@@ -232,7 +245,7 @@ impl Relay {
         let departure = exchange.departure.get_or_insert(Departure {
             first: now,
             before: carrier.transmitted,
-            retransmitted: carrier.retransmitted.unwrap_or(0),
+            counters: carrier.counters.unwrap_or_default(),
             idle: Duration::ZERO,
             idle_since: None,
         });
@@ -336,20 +349,19 @@ impl Relay {
         let steady = steady_for(elapsed_s);
         let path = awaited.choice.path;
         let bytes = awaited.carried as f64;
-        let windows = path.windows(bytes);
         let train = estimate::Receipt {
             bytes: receipt.bytes,
             spread: receipt.spread,
             unbroken: steady_for(receipt.spread.as_secs_f64()),
-            windows,
+            windows: path.windows(bytes),
         };
-        if carrier.retransmitted.is_none() {
+        if carrier.counters.is_none() {
             // Its transport tells nothing.
             carrier.estimate.receipt(&train);
         } else {
-            let at_once = steady_for((network_s - back_s).max(0.0)) && windows <= 1.0;
-            let retransmitted = departure.retransmitted;
-            let took = Took { bytes, seconds: network_s, at_once, train, retransmitted };
+            let at_once = steady_for((network_s - back_s).max(0.0));
+            let before = departure.counters;
+            let took = Took { bytes, seconds: network_s, at_once, train, path, before };
             // What the counters say now belongs to all that came together.
             if carrier.took.is_empty() {
                 carrier.measured_at = None;
