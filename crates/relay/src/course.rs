@@ -27,6 +27,8 @@ use crate::exchange::Exchange;
 /// Bytes of blocks that are judged together, at first. Each turn doubles it, so that what changes
 /// to and fro is judged as a whole; and no turn is worth while for fewer.
 const STRETCH_BYTES: usize = MAX_BLOCK_BYTES;
+/// A half that went in one arm for this share of its bytes tells what that arm is like.
+const MOSTLY: f64 = 0.9;
 /// Most turns of a half.
 const MOST_TURNS: usize = 6;
 /// Blocks are others than before if so many times as much or as little is left of them.
@@ -77,6 +79,15 @@ struct Turn {
     reason: &'static str,
 }
 
+/// What came of the coded blocks of a half that went in one arm.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) arm: Arm,
+    pub(crate) plain_bytes: u64,
+    pub(crate) coded_bytes: u64,
+    pub(crate) encode: Duration,
+}
+
 /// What a context goes on in: only as it began, or also otherwise, in a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Context {
@@ -99,15 +110,24 @@ pub(crate) struct Course {
     /// It found something new, of which there may be more to come: a stretch holds some of both.
     moving: bool,
     turns: Vec<Turn>,
+    /// Of each arm that blocks went in.
+    parts: Vec<Part>,
 }
 
 impl Course {
     /// Of a half whose head names these options; none where its blocks belong together.
     pub(crate) fn new(arm: Arm, options: Options) -> Option<Self> {
         let together = options.wants_base() || options.is_infoset() || options.codec == 0;
-        let (stretch, seen, moving, turns) = (Stretch::default(), None, false, Vec::new());
-        let named = options;
-        (!together).then_some(Self { arm, options, named, stretch, seen, moving, turns })
+        (!together).then(|| Self {
+            arm,
+            options,
+            named: options,
+            stretch: Stretch::default(),
+            seen: None,
+            moving: false,
+            turns: Vec::new(),
+            parts: Vec::new(),
+        })
     }
 
     /// What the head names.
@@ -118,6 +138,25 @@ impl Course {
     /// Not all of the half went as it began.
     pub(crate) fn has_turned(&self) -> bool {
         !self.turns.is_empty()
+    }
+
+    /// A block came out of its encoder.
+    pub(crate) fn coded(&mut self, plain_len: usize, coded_len: usize, cpu: Duration) {
+        let arm = self.arm;
+        let at = self.parts.iter().position(|part| part.arm == arm).unwrap_or_else(|| {
+            self.parts.push(Part { arm, plain_bytes: 0, coded_bytes: 0, encode: Duration::ZERO });
+            self.parts.len() - 1
+        });
+        let part = &mut self.parts[at];
+        part.plain_bytes += plain_len as u64;
+        part.coded_bytes += coded_len as u64;
+        part.encode += cpu;
+    }
+
+    /// What came of all but a little of a half of so many bytes, where that went in one arm.
+    pub(crate) fn mostly(&self, plain_bytes: u64) -> Option<Part> {
+        let most = |part: &&Part| part.plain_bytes as f64 >= MOSTLY * plain_bytes as f64;
+        self.parts.iter().find(most).copied()
     }
 
     /// How it went on, as it is told.

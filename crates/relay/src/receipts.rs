@@ -23,7 +23,7 @@ use crate::Relay;
 use crate::along::Word;
 use crate::api::{CarrierId, ExchangeId, Output};
 use crate::choice::{Choice, expected_parts, told_parts, told_split};
-use crate::course::Course;
+use crate::course::{Course, Part};
 use crate::exchange::Exchange;
 
 /// The transport's counters are read no more often than this for each carrier, but for what came
@@ -431,8 +431,8 @@ fn credible(receipt: &Receipt, elapsed: Duration, sent: u64) -> Result<(), &'sta
 
 impl Awaited {
     /// What the half became, for the models; once without and once with the peer's part of it. Of
-    /// one that did not go as it began only the first block is told: how slow an encoder is may be
-    /// why it turned, and the rest is a mixture.
+    /// one that did not go as it began the first block is told, for how slow an encoder is may be
+    /// why it turned, and what it mostly went in: the rest is a mixture.
     fn learn(&mut self, policy: &mut dyn decide::policy::Policy, decode_s: Option<f64>) {
         let again = std::mem::replace(&mut self.learned, true);
         let choice = &self.choice;
@@ -441,7 +441,8 @@ impl Awaited {
             return;
         }
         if choice.has_turned() {
-            return self.learn_first(policy);
+            self.learn_first(policy);
+            return self.learn_part(policy, decode_s);
         }
         let subject = Subject { bytes: choice.plain_bytes as f64, ..choice.subject };
         let encode_s = (!again).then_some(choice.encode.as_secs_f64());
@@ -460,6 +461,21 @@ impl Awaited {
         let seen = Seen { bytes: first.share * bytes, encode_s, decode_s: None };
         let subject = Subject { bytes, ..choice.subject };
         policy.observe(&Observation::Encoding { subject: &subject, arm: first.arm, seen: &seen });
+    }
+
+    fn learn_part(&self, policy: &mut dyn decide::policy::Policy, decode_s: Option<f64>) {
+        let choice = &self.choice;
+        let all_bytes = choice.plain_bytes;
+        let part = choice.course.as_ref().and_then(|course| course.mostly(all_bytes));
+        let Some(Part { arm, plain_bytes, coded_bytes, encode }) = part else { return };
+        let subject = Subject { bytes: plain_bytes as f64, ..choice.subject };
+        let share = plain_bytes as f64 / all_bytes as f64;
+        let seen = Seen {
+            bytes: coded_bytes as f64,
+            encode_s: Some(encode.as_secs_f64()),
+            decode_s: decode_s.map(|all| share * all),
+        };
+        policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
     }
 
     /// What the first block alone was encoded in beside it would have left of a longer body as much

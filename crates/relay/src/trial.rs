@@ -90,6 +90,9 @@ impl Relay {
         choice.encode += block.cpu;
         choice.plain_bytes += block.plain.len() as u64;
         choice.coded_bytes += block.coded.len() as u64;
+        if let Some(course) = &mut choice.course {
+            course.coded(block.plain.len(), block.coded.len(), block.cpu);
+        }
         let is_first = !exchange.outgoing.is_settled();
         if is_first {
             // The head may wait still when a later block goes otherwise: it names what bears both.

@@ -125,6 +125,24 @@ fn a_half_that_turned_teaches_nothing_of_its_encoding() {
     assert!((0.5..2.0).contains(&ratio), "{outcome:?}");
 }
 
+/// One that went in an encoding but for its end tells what that is like, of its decoder too.
+#[test]
+fn a_half_that_hardly_turned_teaches_what_it_mostly_went_in() {
+    let mut pair = Pair::new(GATEWAY, Encoding::auto());
+    pair.service = OF_BYTES;
+    let body = [xml(3 << 20), noise(200_000, 6)].concat();
+    let mut sends = || {
+        pair.sends(&body, 40_000, Some(body.len()));
+        assert!(!pair.turns().is_empty(), "{:?}", pair.outcome());
+        pair.outcome().clone()
+    };
+    let first = sends();
+    let last = (0..4).map(|_| sends()).last().unwrap();
+    assert_eq!(last.encoding, first.encoding);
+    let (before, after) = (first.expected.decode_s, last.expected.decode_s);
+    assert!(after < 0.3 * before, "{before} {after} of {}", last.actual.decode_s);
+}
+
 /// An encoder is far slower than expected: the first block shows it, and with the next message it
 /// is not found out again.
 #[test]
