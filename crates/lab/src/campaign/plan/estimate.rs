@@ -65,7 +65,7 @@ impl Plan {
     /// packet, for each exchange. Good enough to put runs in order and to name a time beforehand.
     pub(crate) fn estimate_s(&self, cell: &CellPlan) -> f64 {
         let coding = self.coding(cell);
-        let codec_s = CODED_BYTE_S * mean_bytes(&cell.service) * coding.slower;
+        let codec_s = CODED_BYTE_S * self.mean_bytes(cell) * coding.slower;
         let plain_s = self.exchange_s(cell, 1.0);
         let coded_s = self.exchange_s(cell, LEFT) + codec_s;
         let exchange_s = match coding.policy {
@@ -82,7 +82,7 @@ impl Plan {
         let network = &self.networks[cell.network];
         let (rate, loss) = (network.network.rate_bps, network.network.loss);
         let round_trip_s = 2.0 * network.network.delay_s;
-        let bytes = mean_bytes(&cell.service) * left;
+        let bytes = self.mean_bytes(cell) * left;
         let packets = bytes / SEGMENT_BYTES + 2.0;
         let air_s = rate.map_or(0.0, |rate| 8.0 * (bytes + HEADS_BYTES) / rate as f64);
         let recovery_s = packets * loss * (RECOVERY_S + round_trip_s) / (1.0 - loss).max(0.05);
@@ -105,17 +105,23 @@ impl Plan {
     /// Packets of a run of a cell, both ways.
     fn packets(&self, cell: &CellPlan) -> f64 {
         let left = if self.coding(cell).policy == Policy::Plain { 1.0 } else { LEFT };
-        let data = mean_bytes(&cell.service) * left / SEGMENT_BYTES;
+        let data = self.mean_bytes(cell) * left / SEGMENT_BYTES;
         // Two segments for an acknowledgement, a request and its acknowledgement.
         exchanges(&cell.client, &cell.service) * (1.5 * data + 2.0)
     }
 
     /// What processors do for a run of a cell; a slower one waits instead.
     fn processors_s(&self, cell: &CellPlan) -> f64 {
-        let bytes = exchanges(&cell.client, &cell.service) * mean_bytes(&cell.service);
+        let bytes = exchanges(&cell.client, &cell.service) * self.mean_bytes(cell);
         let coded = self.coding(cell).policy != Policy::Plain;
         let codec_s = if coded { CODED_BYTE_S * bytes } else { 0.0 };
         PROCESSES_S + PACKET_PROCESSOR_S * self.packets(cell) + BYTE_PROCESSOR_S * bytes + codec_s
+    }
+
+    /// Mean bytes of an answer in a cell.
+    fn mean_bytes(&self, cell: &CellPlan) -> f64 {
+        let said = self.servers[cell.server].answer_bytes;
+        said.map_or_else(|| mean_bytes(&cell.service), |bytes| bytes as f64)
     }
 
     /// What is done with answers in a cell.

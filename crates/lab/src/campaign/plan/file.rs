@@ -121,6 +121,7 @@ pub(super) struct Server {
     #[serde(default)]
     pub(super) share: bool,
     pub(super) memory: Option<Size>,
+    pub(super) answers: Option<Size>,
     #[serde(default)]
     pub(super) defaults: BTreeMap<String, String>,
 }

@@ -109,6 +109,8 @@ pub(crate) struct ServerPlan {
     /// One process serves all runs of a cell, one after another.
     pub(crate) share: bool,
     pub(crate) memory_bytes: u64,
+    /// Mean length of its answers, where that is not its services' own.
+    pub(crate) answer_bytes: Option<u64>,
     pub(crate) defaults: Vec<(String, String)>,
 }
 
@@ -367,6 +369,7 @@ fn servers(file: &File) -> std::result::Result<Vec<ServerPlan>, String> {
         services: ["soap", "rest-xml", "rest-json"].map(str::to_string).to_vec(),
         share: false,
         memory_bytes: RUN_MEMORY_BYTES,
+        answer_bytes: None,
         defaults: Vec::new(),
     };
     let mut servers =
@@ -399,6 +402,7 @@ fn server(of: &file::Server) -> std::result::Result<ServerPlan, String> {
         services: of.services.clone(),
         share: of.share,
         memory_bytes: of.memory.map_or(RUN_MEMORY_BYTES, |size| size.0),
+        answer_bytes: of.answers.map(|size| size.0),
         defaults: of.defaults.clone().into_iter().collect(),
     })
 }

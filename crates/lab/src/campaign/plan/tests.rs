@@ -254,6 +254,9 @@ fn what_a_pair_does_with_answers_decides_what_a_run_costs() {
     assert_eq!(of("identity", "1"), of("identity", "64"));
     assert!(of("deflate:6", "64") > of("deflate:6", "1"));
     assert!(of("auto", "64") <= of("deflate:6", "64"));
+    let short = parse(&STUDY.replace("['large']", "['large']\nanswers = '36 KB'")).unwrap();
+    let plain = |plan: &Plan| plan.estimate_s(&plan.cells[0]);
+    assert!(plain(&short) < 0.2 * plain(&plan), "{} {}", plain(&short), plain(&plan));
     // So much at once is more than the machine bears: the time is not that of the longest alone.
     let (expected, one) = (plan.expected(8_000_000_000, 700), plan.expected(8_000_000_000, 1));
     assert!(expected.load_s > 0.0 && expected.total_s() <= one.serial_s);
