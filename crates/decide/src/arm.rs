@@ -71,8 +71,8 @@ impl Prior {
 /// Family of the encodings that want a base.
 pub(crate) const BASED: &str = "based";
 /// Family of the encodings whose decoder models each byte as the encoder does: where one is slower
-/// or faster than expected, so is the other (off 22 messages, logarithms over the priors of XMill at
-/// level 9: slope 1.0, correlation 0.98).
+/// or faster than expected, so is the other (off 22 messages, logarithms over the priors of XMill
+/// at level 9: slope 1.0, correlation 0.98).
 pub(crate) const SYMMETRIC: &str = "xmill9";
 
 /// Heads beyond which nobody knows beforehand how a message compresses for being longer: some
