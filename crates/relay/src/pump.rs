@@ -88,7 +88,9 @@ impl Relay {
         if exchange.stage != Stage::Open(carrier) {
             return;
         }
-        let Some(frame) = exchange.outgoing.next_frame(id.number, credit, most) else { return };
+        let Some(frame) = exchange.outgoing.next_frame(id.number, credit, most) else {
+            return self.waits_for_credit(now, id);
+        };
         let bytes = encoded_len(&frame);
         exchange.meter.sent_wire_bytes += bytes as u64;
         let (has_body, finished) = (matches!(frame, Frame::Data(_)), exchange.outgoing.finished);

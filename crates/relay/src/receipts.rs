@@ -65,7 +65,7 @@ pub(crate) struct Departure {
     before: u64,
     /// Counters of the carrier's transport before it.
     counters: Transport,
-    /// How long it had nothing to send though more was to come.
+    /// How long it had nothing to send though more was to come, or no credit for it.
     idle: Duration,
     idle_since: Option<Duration>,
 }
@@ -254,6 +254,14 @@ impl Relay {
         }
         if !exchange.outgoing.finished && !exchange.outgoing.is_ready() {
             departure.idle_since = Some(now);
+        }
+    }
+
+    /// It is a half's turn, and the credit is too little for it.
+    pub(crate) fn waits_for_credit(&mut self, now: Duration, id: ExchangeId) {
+        let exchange = self.exchanges.get_mut(&id);
+        if let Some(departure) = exchange.and_then(|exchange| exchange.departure.as_mut()) {
+            departure.idle_since.get_or_insert(now);
         }
     }
 

@@ -127,15 +127,17 @@ impl Side {
         self.peer_sends(&[response_frame(exchange, true)]);
     }
 
-    /// The peer sends frames of an exchange, in their order.
-    fn peer_sends(&mut self, frames: &[Frame]) {
+    /// The peer sends frames of an exchange, in their order; what leaves for it.
+    fn peer_sends(&mut self, frames: &[Frame]) -> Vec<Frame> {
         for frame in frames {
             self.peer.0.handle_input(self.now, stream::Input::Send(frame.clone()));
         }
+        let mut left = Vec::new();
         while let Some(output) = self.peer.0.poll_output() {
             let stream::Output::Transmit(bytes) = output else { panic!("{output:?}") };
-            self.tell(Input::Received { carrier: CARRIER, bytes });
+            left.extend(self.tell(Input::Received { carrier: CARRIER, bytes }));
         }
+        left
     }
 
     /// The peer sends a frame.

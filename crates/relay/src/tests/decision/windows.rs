@@ -1,4 +1,5 @@
-//! Halves that fill the window: the last packet waits for what comes back, which is no rate.
+//! Halves that fill a window, the transport's or their credit: the rest waits for what comes back,
+//! which is no rate.
 
 use super::*;
 
@@ -73,4 +74,23 @@ fn packets_that_left_short_fill_the_window_too() {
             rate(&side)
         );
     }
+}
+
+/// The peer decodes slowly and gives credit when it is done: what waited for that is its time.
+#[test]
+fn what_waited_for_credit_is_no_rate_of_the_link() {
+    let mut side = Side::new(auto());
+    let body = xml(90_000);
+    let (exchange, frames) = side.posts(&body, None);
+    let before = body_bytes(&frames) as u64;
+    side.now += ms(500);
+    let rest = side.peer_sends(&[Frame::Credit(exchange, 1 << 20)]);
+    let behind = body_bytes(&rest) as u64;
+    assert!(before > 90_000 && behind > 10_000, "{before} {behind}");
+    side.now += ms(80);
+    let (bytes, spread) = (before / 2 + behind, ms(520));
+    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.frame());
+    assert_eq!((side.ignored(), side.outcomes().len()), (0, 1));
+    let rate = side.relay.links()[0].figures.rate_bps;
+    assert!(rate.weight == 0.0, "{rate:?}");
 }
