@@ -28,6 +28,12 @@ impl Speed {
     pub fn seconds(&self, bytes: f64) -> f64 {
         self.fixed_s + self.per_byte_s * bytes
     }
+
+    /// Of a processor that takes so many times as long.
+    #[must_use]
+    pub fn times(self, slower: f64) -> Self {
+        Self { fixed_s: slower * self.fixed_s, per_byte_s: slower * self.per_byte_s }
+    }
 }
 
 /// What is expected of an arm before it was seen at work.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use codec::Options;
-use decide::arm::Speed;
+use decide::arm::{Prior, Speed};
 use relay::Input;
 
 use crate::actor::{Handle, Message};
@@ -32,8 +32,9 @@ pub(crate) struct Speeds {
 pub(crate) fn start(encodings: Vec<Options>, relay: Handle) {
     let processor = Processor::of_environment();
     let measured = move || {
-        for (options, speeds) in encodings.iter().zip(measure(&encodings)) {
-            let Some(Speeds { encode, decode }) = speeds else { continue };
+        let usual: Vec<Speeds> = encodings.iter().map(usual).collect();
+        let all = filled(&usual, &measure(&encodings));
+        for (options, Speeds { encode, decode }) in encodings.iter().zip(all) {
             let [encode, decode] = [encode, decode].map(|speed| processor.speed(speed));
             tracing::debug!(encoding = options.label(), ?encode, ?decode, "speed");
             relay.send_blocking(Message::Input(Input::Speed { options: *options, encode, decode }));
@@ -57,6 +58,34 @@ pub(crate) fn measure(encodings: &[Options]) -> Vec<Option<Speeds>> {
         all.push((!left.is_zero()).then(|| speeds(encoding, &text, share)).flatten());
     }
     all
+}
+
+/// What is usual, on another processor.
+fn usual(encoding: &Options) -> Speeds {
+    let Prior { encode, decode, .. } =
+        decide::prior::of(&encoding.label()).unwrap_or(Prior::IDENTITY);
+    Speeds { encode, decode }
+}
+
+/// Of what was not measured it is believed that this processor takes as many times what is usual as
+/// of the rest: beside measured ones the usual speed of another would be no choice but a mistake.
+fn filled(usual: &[Speeds], measured: &[Option<Speeds>]) -> Vec<Speeds> {
+    let times = |of: fn(&Speeds) -> Speed| {
+        let seconds = |speeds: &Speeds| of(speeds).seconds(LONG_BYTES as f64);
+        let both = usual.iter().zip(measured).filter_map(|(usual, own)| Some((usual, (*own)?)));
+        let logs: Vec<f64> = both
+            .filter(|(usual, _)| seconds(usual) > 0.0)
+            .map(|(usual, own)| (seconds(&own) / seconds(usual)).ln())
+            .filter(|log| log.is_finite())
+            .collect();
+        (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
+    };
+    let (encode, decode) = (times(|speeds| speeds.encode), times(|speeds| speeds.decode));
+    let here = |usual: &Speeds| Speeds {
+        encode: usual.encode.times(encode),
+        decode: usual.decode.times(decode),
+    };
+    usual.iter().zip(measured).map(|(usual, own)| own.unwrap_or_else(|| here(usual))).collect()
 }
 
 fn speeds(encoding: &Options, text: &[u8], budget: Duration) -> Option<Speeds> {
@@ -164,6 +193,27 @@ mod tests {
         if let [_, _, fast, strong, ..] = all[..] {
             assert!(fast.encode.seconds(5e4) < strong.encode.seconds(5e4));
         }
+    }
+
+    #[test]
+    fn what_was_not_reached_is_as_much_slower_as_the_rest() {
+        let usual = ["identity", "zstd:1", "deflate:6", "xmill:9"].map(|name| usual(&of(name)));
+        let slow = |speeds: &Speeds, encode, decode| {
+            let Speeds { encode: one, decode: other } = speeds;
+            Some(Speeds { encode: one.times(encode), decode: other.times(decode) })
+        };
+        let [identity, zstd, deflate, xmill] = &usual;
+        let measured =
+            [slow(identity, 1.0, 1.0), slow(zstd, 4.0, 1.0), slow(deflate, 16.0, 4.0), None];
+        let all = filled(&usual, &measured);
+        for (one, measured) in all.iter().zip(&measured).take(3) {
+            assert_eq!(Some(*one), *measured);
+        }
+        let seconds = |speed: &Speed| speed.seconds(250e3);
+        assert!((seconds(&all[3].encode) / seconds(&xmill.encode) - 8.0).abs() < 1e-9);
+        assert!((seconds(&all[3].decode) / seconds(&xmill.decode) - 2.0).abs() < 1e-9);
+        // Nothing is known: what is usual.
+        assert_eq!(filled(&usual, &[None; 4]), usual);
     }
 
     #[test]

@@ -35,9 +35,7 @@ impl Processor {
 
     /// What of this machine's speed is left.
     pub(crate) fn speed(self, speed: Speed) -> Speed {
-        let Speed { fixed_s, per_byte_s } = speed;
-        let slowdown = self.slowdown;
-        Speed { fixed_s: slowdown * fixed_s, per_byte_s: slowdown * per_byte_s }
+        speed.times(self.slowdown)
     }
 
     /// The time that it takes for what took `time` here.
