@@ -297,6 +297,14 @@ impl Policy for Learned {
         Decision { chosen, objective, candidates, shadow, reason }
     }
 
+    /// Long messages repeat themselves: as many times what is expected of so long a beginning.
+    fn in_all(&self, subject: &Subject, arm: Arm, plain: f64, coded: f64) -> f64 {
+        let first = Subject { bytes: plain.clamp(1.0, subject.bytes.max(1.0)), ..*subject };
+        let expected = |subject: &Subject| self.models.expect(subject, arm).map(|one| one.bytes);
+        let grown = expected(subject).zip(expected(&first)).map(|(all, first)| all / first);
+        coded * grown.unwrap_or(1.0).max(1.0)
+    }
+
     fn again(&self, decision: &Decision, path: &Path, tried: &[Arm], bytes: f64) -> Option<Arm> {
         let decode_s = decision.chosen.expected.decode_s;
         let now = Candidate {

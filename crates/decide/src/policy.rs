@@ -192,6 +192,11 @@ pub trait Policy: Debug + Send {
     /// Chooses an arm for a message.
     fn choose(&mut self, request: &Request<'_>) -> Decision;
 
+    /// Bytes that all of a message comes to of whose first `plain` bytes an arm left `coded`.
+    fn in_all(&self, subject: &Subject, _arm: Arm, plain: f64, coded: f64) -> f64 {
+        coded * (subject.bytes / plain.max(1.0)).max(1.0)
+    }
+
     /// Another arm that is worth encoding the message with before it goes, now that all of `tried`
     /// were and the best of them gave `bytes`.
     fn again(&self, decision: &Decision, path: &Path, tried: &[Arm], bytes: f64) -> Option<Arm>;

@@ -200,11 +200,6 @@ impl Choice {
         self.course.as_ref().is_some_and(Course::has_turned)
     }
 
-    /// Bytes that the whole half comes to if all of it goes as the first block did.
-    pub(crate) fn in_all(&self, coded: usize, plain: usize) -> f64 {
-        coded as f64 * (self.subject.bytes / plain.max(1) as f64).max(1.0)
-    }
-
     /// What was expected of an arm.
     pub(crate) fn expected(&self, arm: Arm) -> Option<&Candidate> {
         self.decision.as_ref()?.candidates.iter().find(|candidate| candidate.arm == arm)

@@ -134,7 +134,8 @@ impl Relay {
             before => (this, before),
         };
         let subject = Subject { bytes: plain_len as f64, ..choice.subject };
-        let bytes = choice.in_all(best.coded.len(), plain_len);
+        let (plain, coded) = (subject.bytes, best.coded.len() as f64);
+        let bytes = self.policy.in_all(&choice.subject, best.arm, plain, coded);
         let open = choice.decision.as_ref().filter(|_| choice.tried.len() < MOST_TRIES);
         let next =
             open.and_then(|decision| self.policy.again(decision, &choice.path, &closed, bytes));

@@ -613,6 +613,22 @@ fn a_first_encoding_that_disappoints_is_followed_by_another_in_a_context_of_its_
     assert!(tried >= 1);
 }
 
+/// Long bodies repeat themselves: of the first block far more is left than of them, and that it is
+/// so is no surprise.
+#[test]
+fn a_first_block_that_is_as_it_always_was_does_not_disappoint() {
+    let mut side = Side::new(auto());
+    let body = vec![&xml(1200)[..]; 40].concat();
+    (0..3).for_each(|_| drop(side.posts(&body, None)));
+    for _ in 0..3 {
+        side.works.clear();
+        side.posts(&body, None);
+        let tries = side.works.iter().filter(|work| work.0 == WorkDirection::Encode && work.2);
+        let tries: Vec<_> = tries.map(|work| work.1.label()).collect();
+        assert_eq!(tries.len(), 1, "{tries:?}");
+    }
+}
+
 #[test]
 fn what_only_teaches_takes_a_bounded_share() {
     let mut side = Side::new(auto());
