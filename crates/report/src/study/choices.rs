@@ -2,7 +2,7 @@
 
 use record::campaign::Run;
 
-use super::data::{Arm, NAM, OURS, Place, Study};
+use super::data::{Arm, GENERATED, NAM, OURS, Place, Study};
 use super::plot::{Frame, Panels, figure};
 use super::table::class_name;
 use crate::svg::{Anchor, LinearScale, Svg};
@@ -53,7 +53,7 @@ fn shown<'s, 'a>(
     let chosen = |arm: &Arm<'_>| matches!(arm.policy, OURS | NAM);
     let arms = study
         .arms()
-        .filter(|(place, arm)| chosen(arm) && place.server != "benchmark" && wanted(place, arm));
+        .filter(|(place, arm)| chosen(arm) && place.server != GENERATED && wanted(place, arm));
     let of_arm = |(place, arm): (&'s Place<'a>, &Arm<'a>)| {
         let run = arm.cell.good_runs().find(|run| !run.decisions.is_empty())?;
         let (network, class) = (&place.network.name, class_name(place));

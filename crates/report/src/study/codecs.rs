@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use record::decision::Outcome;
 
-use super::data::{Arm, Study, XMILL, ZIP, median};
+use super::data::{Arm, GENERATED, Study, XMILL, ZIP, median};
 use super::plot::{Panels, figure, time};
 use crate::format;
 use crate::svg::{Anchor, LogScale, Mark};
@@ -55,7 +55,7 @@ type Of = fn(&Coded) -> f64;
 /// What a policy on a processor made of the messages of a name, wherever.
 fn coded(study: &Study<'_>, policy: &str, processor: f64, query: &str) -> Option<Coded> {
     let arms = study.arms().filter(|(place, arm)| {
-        place.server != "benchmark" && arm.policy == policy && arm.processor == processor
+        place.server != GENERATED && arm.policy == policy && arm.processor == processor
     });
     let outcomes: Vec<&Outcome> = arms.flat_map(|(_, arm)| of_query(arm, query)).collect();
     let first = outcomes.first()?;

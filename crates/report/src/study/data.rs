@@ -18,6 +18,8 @@ pub(super) const XMILL: &str = "xmill:1";
 /// NAM as published, and ours.
 pub(super) const NAM: &str = "nam";
 pub(super) const OURS: &str = "auto";
+/// The server of answers that are made up.
+pub(super) const GENERATED: &str = "benchmark";
 
 /// A campaign's cells by what they have in common.
 pub(super) struct Study<'a> {
@@ -31,6 +33,8 @@ pub(super) struct Place<'a> {
     pub(super) network: &'a Network,
     pub(super) server: &'a str,
     pub(super) class: &'a str,
+    /// Whether other servers have answers of the class too, so that it alone does not tell which.
+    pub(super) several_servers: bool,
     /// What ours could choose among, where that is not what it is elsewhere.
     pub(super) encodings: Option<&'a str>,
     pub(super) arms: Vec<Arm<'a>>,
@@ -62,16 +66,34 @@ impl<'a> Study<'a> {
             }
             let mut networks = campaign.networks.iter();
             let Some(network) = networks.find(|one| one.name == cell.network) else { continue };
-            let (server, class) = (cell.server.as_str(), cell.service.as_str());
-            places.push(Place { network, server, class, encodings, arms: vec![arm] });
+            places.push(Place {
+                network,
+                server: &cell.server,
+                class: &cell.service,
+                several_servers: false,
+                encodings,
+                arms: vec![arm],
+            });
         }
         places.retain(|place| place.arms.iter().any(|arm| arm.cell.good_runs().next().is_some()));
+        tell_servers(&mut places);
         (!places.is_empty()).then_some(Self { campaign, places })
     }
 
     /// All arms with their places.
     pub(super) fn arms(&self) -> impl Iterator<Item = (&Place<'a>, &Arm<'a>)> {
         self.places.iter().flat_map(|place| place.arms.iter().map(move |arm| (place, arm)))
+    }
+}
+
+/// Generated answers have a name of their own.
+fn tell_servers(places: &mut [Place<'_>]) {
+    let all: Vec<_> = places.iter().map(|place| (place.class, place.server)).collect();
+    for place in places {
+        let is_other = |(class, server): &(&str, &str)| {
+            *class == place.class && *server != place.server && *server != GENERATED
+        };
+        place.several_servers = all.iter().any(is_other);
     }
 }
 

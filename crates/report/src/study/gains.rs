@@ -1,7 +1,7 @@
 //! The equivalent of NAM's Figure 7: what choosing gains over always none, always Zip and always
 //! XMill.
 
-use super::data::{NAM, NONE, OURS, Place, Study, XMILL, ZIP};
+use super::data::{GENERATED, NAM, NONE, OURS, Place, Study, XMILL, ZIP};
 use super::plot::{Panels, figure};
 use super::table::class_name;
 use crate::svg::{Anchor, LinearScale, Mark, Svg};
@@ -60,7 +60,7 @@ fn panels<'s, 'a>(study: &'s Study<'a>) -> Vec<Panel<'s, 'a>> {
             usual && place.class == class
         };
         let servers: Vec<&str> = study.places.iter().filter(of_class).map(|of| of.server).collect();
-        let Some(server) = servers.iter().find(|name| **name != "benchmark").or(servers.first())
+        let Some(server) = servers.iter().find(|name| **name != GENERATED).or(servers.first())
         else {
             continue;
         };

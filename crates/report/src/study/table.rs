@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::data::{Arm, NAM, NONE, OURS, Place, Study, XMILL, ZIP, mean};
+use super::data::{Arm, GENERATED, NAM, NONE, OURS, Place, Study, XMILL, ZIP, mean};
 use super::regret::{Oracle, Regret};
 use crate::format;
 use crate::text::escaped;
@@ -93,9 +93,13 @@ fn key_processor(row: &Row<'_, '_>) -> String {
 
 /// The class, with what is different about it.
 pub(super) fn class_name(place: &Place<'_>) -> String {
-    let made = if place.server == "benchmark" { ", generated" } else { "" };
+    let of = match place.server {
+        GENERATED => ", generated".to_string(),
+        server if place.several_servers => format!(", {server}"),
+        _ => String::new(),
+    };
     let among = place.encodings.map_or(String::new(), |names| format!(", encodings: {names}"));
-    format!("{}{made}{among}", place.class)
+    format!("{}{of}{among}", place.class)
 }
 
 /// What came out, in a sentence.

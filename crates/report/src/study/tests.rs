@@ -191,3 +191,20 @@ fn links_for_the_simulator_do_not_count_and_other_encodings_stand_apart() {
     assert!(text.contains("Ours: mean regret 5.0 % over 1 cell"), "{text}");
     assert!(text.contains("medium, encodings: all, processor 1"), "{text}");
 }
+
+#[test]
+fn classes_of_several_servers_are_told_apart() {
+    let mut campaign = campaign(2);
+    assert!(chapter(&campaign).contains("<td class='text'>medium</td>"));
+    let others = campaign.cells.clone();
+    campaign.cells.extend(others.into_iter().map(|mut cell| {
+        cell.server = "mixed-q02".to_string();
+        cell
+    }));
+    let text = chapter(&campaign);
+    for name in ["medium, tpch", "medium, mixed-q02"] {
+        // By class, and among the cells.
+        assert!(text.contains(&format!("<tr><td>{name}</td><td>1</td>")), "{text}");
+        assert!(text.contains(&format!("<td class='text'>{name}</td>")), "{text}");
+    }
+}
