@@ -93,7 +93,8 @@ pub struct Network {
     pub delay_s: f64,
     /// Share of packets lost towards the client, 0 to 1.
     pub loss: f64,
-    /// What the link becomes while a client is under way: seconds after its start, and the name.
+    /// What the link is while a client is under way: seconds after its start, and the name; the
+    /// first from the start. None where it stays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<(f64, String)>,
 }

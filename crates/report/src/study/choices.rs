@@ -119,7 +119,8 @@ fn draw(svg: &mut Svg, frame: Frame, one: &Shown<'_, '_>, encodings: &[&str], by
         // The client's clock began a little before the first decision.
         let begun_s = first.unix_s - one.run.started_unix_s;
         let changes = one.place.network.changes.iter();
-        let changes = changes.map(|(at_s, link)| (x.at(at_s - begun_s), link.as_str()));
+        let changes =
+            changes.map(|(at_s, link)| (x.at(at_s - begun_s).max(frame.left), link.as_str()));
         link_names(svg, frame, &changes.filter(|(x, _)| *x < frame.right).collect::<Vec<_>>());
     } else {
         let x = x.at(one.run.warm_up.len() as f64 - 0.5);
@@ -138,7 +139,7 @@ fn draw(svg: &mut Svg, frame: Frame, one: &Shown<'_, '_>, encodings: &[&str], by
     }
 }
 
-/// Where the link becomes another, and which.
+/// Where the link becomes another, and which; on the left what it is at first.
 fn link_names(svg: &mut Svg, frame: Frame, changes: &[(f64, &str)]) {
     for (number, (x, link)) in changes.iter().enumerate() {
         let next = changes.get(number + 1).map_or(frame.right, |(next, _)| *next);

@@ -164,8 +164,10 @@ fn the_chapter_has_its_tables_and_pictures_and_only_for_studies_of_policies() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    campaign.networks[0].changes = vec![(1.5, "near".to_string())];
-    assert!(chapter(&campaign).contains("Choices while the link changes"));
+    campaign.networks[0].changes = vec![(0.0, "afar".to_string()), (1.5, "near".to_string())];
+    let text = chapter(&campaign);
+    assert!(text.contains("Choices while the link changes"));
+    assert!(text.contains(">afar<") && text.contains(">near<"), "{text}");
     campaign.networks[0].changes.clear();
     // One ended without an outcome, another failed: left out, not fatal.
     campaign.cells[4].runs[0].decisions[2].outcome = None;

@@ -309,13 +309,18 @@ fn network(
         rate_bps,
         delay_s: config.ab.delay.max(config.ba.delay).as_secs_f64(),
         loss,
-        changes: of
-            .then
-            .iter()
-            .map(|then| (then.after.0.as_secs_f64(), then.link.clone()))
-            .collect(),
+        changes: names(of, link),
     };
     Ok(NetworkPlan { network, config, changes, repetitions, client })
+}
+
+/// Each link that a network is, with the seconds from which on; none of one that stays.
+fn names(of: &file::Network, first: &str) -> Vec<(f64, String)> {
+    if of.then.is_empty() {
+        return Vec::new();
+    }
+    let later = of.then.iter().map(|then| (then.after.0.as_secs_f64(), then.link.clone()));
+    std::iter::once((0.0, first.to_string())).chain(later).collect()
 }
 
 fn changes(of: &file::Network) -> std::result::Result<Vec<(Duration, LinkConfig)>, String> {

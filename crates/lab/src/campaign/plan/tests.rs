@@ -222,10 +222,10 @@ fn a_network_becomes_others_in_the_order_of_their_times() {
     const LOS: &str = "name = \"los\"\nthen = ";
     let plan = with("[{ after = \"2 s\", link = \"cnr\" }, { after = \"5 s\", link = \"los\" }]");
     let plan = plan.unwrap();
-    let named = [(2.0, "cnr".to_string()), (5.0, "los".to_string())];
+    let named = [(0.0, "los"), (2.0, "cnr"), (5.0, "los")].map(|(at, name)| (at, name.to_string()));
     assert_eq!(plan.networks[0].network.changes, named);
     assert_eq!(plan.networks[0].changes[0].1.ba.rate_bps, Some(9_600));
-    assert!(plan.networks[1].changes.is_empty());
+    assert!(plan.networks[1].changes.is_empty() && plan.networks[1].network.changes.is_empty());
     let wrong = [
         ("[{ after = \"5 s\", link = \"cnr\" }, { after = \"2 s\", link = \"los\" }]", "order"),
         ("[{ after = \"5 s\", link = \"nowhere\" }]", "nowhere"),
