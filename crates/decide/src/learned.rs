@@ -41,7 +41,7 @@ const OPEN: f64 = 1e6;
 /// Messages that would have gone faster with an open window before one opens it, and so many times
 /// that before the next: where a pause closes it again, or a loss, it is not worth much.
 const FIRST_OPENING: u32 = 3;
-const OPENINGS_APART: u32 = 3;
+const OPENINGS_APART: u32 = 9;
 /// Classes whose last arm is remembered.
 const MOST_CLASSES: usize = 1024;
 

@@ -216,7 +216,8 @@ impl<'a> Run<'a> {
         let mut tried = vec![decision.chosen.arm];
         let mut best = (decision.chosen.arm, self.seen(&message.coded[tried[0].0], false));
         let mut seconds = best.1.encode_s.unwrap_or(0.0);
-        while tried.len() < MOST_TRIED {
+        // What is left as it is waits for no codec, and is not asked about again.
+        while tried[0] != Arm::IDENTITY && tried.len() < MOST_TRIED {
             let Some(arm) = self.policy.again(decision, path, &tried, best.1.bytes) else { break };
             tried.push(arm);
             let seen = self.seen(&message.coded[arm.0], false);

@@ -151,7 +151,7 @@ fn opened(learned: &mut Learned, subject: &Subject, path: &Path, objective: Obje
 fn a_window_that_keeps_messages_coded_is_opened_and_ever_more_seldom() {
     let (mut learned, subject, path) = narrow();
     let all = opened(&mut learned, &subject, &path, Objective::Time);
-    assert_eq!(all, [3, 12, 39]);
+    assert_eq!(all, [3, 30]);
     let wide = Path { start_window: 150.0, ..path };
     let decision = next(&mut learned, &subject, &wide);
     assert_eq!((decision.chosen.arm, decision.reason), (Arm::IDENTITY, "no coding gains enough"));
