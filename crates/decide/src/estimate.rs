@@ -276,6 +276,7 @@ impl Estimate {
             peer: 0,
             jumps: self.jumps,
             rate_bps: self.rate_bps().value,
+            cap_bps: self.cap_bps.unwrap_or(f64::INFINITY),
             measured: self.rate_weight > 0.0,
             rtt_s: self.rtt_s().value,
             loss: self.loss().value,

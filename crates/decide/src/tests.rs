@@ -13,6 +13,7 @@ pub(crate) fn path(rate_bps: f64, rtt_s: f64) -> Path {
     Path {
         peer: 0,
         jumps: 0,
+        cap_bps: f64::INFINITY,
         rate_bps,
         measured: true,
         rtt_s,

@@ -35,6 +35,8 @@ pub struct Path {
     pub jumps: u32,
     /// Bit/s of the narrowest link.
     pub rate_bps: f64,
+    /// What an operator says that it carries at most, in bit/s; infinite where nobody does.
+    pub cap_bps: f64,
     /// Whether anybody has measured that: else it is what to expect of any link.
     pub measured: bool,
     /// Round trip without queueing, in seconds.
@@ -63,6 +65,11 @@ impl Path {
         (bytes / self.segment_bytes).ceil().max(1.0)
     }
 
+    /// Bytes of the packets that hold so many.
+    fn wire_bytes(&self, bytes: f64) -> f64 {
+        bytes.max(1.0) + self.packets(bytes) * self.header_bytes
+    }
+
     /// Windows that so many bytes of a message take, the first what may leave at once now.
     #[must_use]
     pub fn windows(&self, bytes: f64) -> f64 {
@@ -79,6 +86,7 @@ impl Path {
             peer: self.peer,
             jumps: self.jumps,
             rate_bps: within(self.rate_bps, 10.0, 1e12, 1e12),
+            cap_bps: if self.cap_bps.is_nan() { f64::INFINITY } else { self.cap_bps.max(10.0) },
             measured: self.measured,
             rtt_s: within(self.rtt_s, 1e-6, 600.0, 1.0),
             loss: within(self.loss, 0.0, 0.9, 0.0),

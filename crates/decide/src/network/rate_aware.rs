@@ -48,7 +48,7 @@ impl RateAware {
     #[must_use]
     pub fn parts(path: &Path, bytes: f64) -> (f64, f64) {
         let packets = path.packets(bytes);
-        let wire_bits = 8.0 * (bytes.max(1.0) + packets * path.header_bytes);
+        let wire_bits = 8.0 * path.wire_bytes(bytes);
         let rate = Self::sustained_bps(path);
         let packet_bits = 8.0 * (path.segment_bytes + path.header_bytes);
         let (mut window, mut left, mut waits) = (path.start_window, packets, 0.0);

@@ -115,3 +115,21 @@ fn peers_that_come_once_drive_nobody_out_and_memory_has_a_bound() {
     took(&mut policy, &to(u64::MAX), 3.0, 5);
     assert_eq!(saved(&policy), 256);
 }
+
+#[test]
+fn no_link_is_believed_to_carry_more_than_its_operator_says() {
+    let mut policy = fresh();
+    let capped = Path { cap_bps: 64e3, rate_bps: 64e3, ..to(1) };
+    let least_s = 8.0 * BYTES / 64e3;
+    for _ in 0..100 {
+        took(&mut policy, &capped, 0.1, 1);
+        assert!(policy.network_s(&capped, BYTES) >= least_s);
+        assert!(policy.network_s(&capped, 10.0 * BYTES) >= 10.0 * least_s);
+    }
+    let free = policy.network_s(&Path { cap_bps: f64::INFINITY, ..capped }, BYTES);
+    assert!(free < 0.5 * least_s, "what messages took is learned all the same: {free}");
+    for absurd in [f64::NAN, f64::NEG_INFINITY, 0.0] {
+        let path = Path { cap_bps: absurd, ..capped }.bounded();
+        assert!(policy.network_s(&path, BYTES).is_finite());
+    }
+}
