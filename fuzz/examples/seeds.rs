@@ -76,7 +76,7 @@ fn learned(folder: &Path) -> Result<()> {
             let mut bytes = Vec::new();
             policy.save(&["identity", "deflate:6", "zstd:3"], &mut bytes);
             fs::write(folder.join(format!("seed-{name}-{taught}")), bytes)?;
-            let subject = Subject { class: taught.into(), bytes: 5e4, head_share: 0.3 };
+            let subject = Subject { peer: 0, class: taught.into(), bytes: 5e4, head_share: 0.3 };
             let arm = Arm(1 + taught as usize % 2);
             let seen = Seen { bytes: 9e3, encode_s: Some(1e-3), decode_s: Some(1e-4) };
             policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });

@@ -4,6 +4,7 @@
 //! its arguments, so a choice can be replayed.
 
 pub mod arm;
+mod decoders;
 pub mod estimate;
 pub mod fixed;
 mod groups;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arm::{Arm, Prior, SIZE_FEATURES, Speed, size_features, time_features};
+use crate::decoders::{Decoder, Decoders};
 use crate::groups::Groups;
 use crate::regression::{Common, Kin, Lesson, Prediction, Recursive};
 use crate::state::{Error, MOST_ARMS, Reader, State, Writer};
@@ -34,6 +35,11 @@ const TIMES_IN_COMMON: Common = Common { all: 0.5, family: 0.4 };
 const BOTH_WAYS: f64 = 0.95;
 /// A time below this is none that a clock tells.
 const LEAST_S: f64 = 1e-7;
+/// A time is taken for no more times longer or shorter than its prior, as a logarithm: one absurd time
+/// must not end all coding. Where many say so it may be a thousand times, for a prior is of this
+/// processor.
+const MOST_OFF: f64 = 6.0;
+const MOST_KNOWN_OFF: f64 = 9.0;
 
 /// The regressions of one arm.
 #[derive(Clone, Debug)]
@@ -183,6 +189,12 @@ fn teach<const N: usize>(
     Some(lesson)
 }
 
+/// What is believed of a time over its prior, as logarithms.
+fn credible(time: Prediction) -> Prediction {
+    let most = if time.unsure <= KNOWN { MOST_KNOWN_OFF } else { MOST_OFF };
+    Prediction { mean: time.mean.clamp(-most, most), ..time }
+}
+
 /// Number of families among arms.
 fn families(arms: &[Model]) -> usize {
     arms.iter().map(|arm| arm.family + 1).max().unwrap_or(0)
@@ -236,6 +248,8 @@ impl Expected {
 /// What is known of a message before anything is encoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Subject {
+    /// Who decodes it, a number that stays with the peer; 0 where that is not known.
+    pub peer: u64,
     /// Class.
     pub class: u64,
     /// Bytes, or those to expect where the end is not known.
@@ -262,6 +276,7 @@ pub struct Models {
     /// Of all classes together.
     arms: Vec<Model>,
     classes: BTreeMap<u64, Class>,
+    decoders: Decoders,
     clock: u64,
 }
 
@@ -277,7 +292,8 @@ impl Models {
             })
         };
         let arms = priors.iter().map(|prior| Model::of(prior, family(prior))).collect();
-        Self { priors, arms, classes: BTreeMap::new(), clock: 0 }
+        let decoders = Decoders::default();
+        Self { priors, arms, classes: BTreeMap::new(), decoders, clock: 0 }
     }
 
     /// Number of arms.
@@ -299,7 +315,7 @@ impl Models {
         let arm = size_of::<Model>() + family;
         // A node of a tree has room for eleven where there may be five.
         let class = 11 * (size_of::<Class>() + 8) / 5 + Groups::most_bytes(self.arms());
-        (MOST_CLASSES + 1) * (self.arms() * arm + class)
+        (MOST_CLASSES + 1) * (self.arms() * arm + class) + Decoders::MOST_BYTES
     }
 
     /// What to expect of `arm` for a message.
@@ -318,23 +334,25 @@ impl Models {
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
         let features = time_features(subject.bytes, share);
-        let seconds = |speed: &Speed, off: f64| {
-            speed.seconds(subject.bytes).max(LEAST_S) * off.clamp(-6.0, 6.0).exp()
-        };
-        let times = |kin: fn(&Class) -> &Kin<3>, one: &Recursive<3>| match class {
-            Some(class) => kin(class).predict(model.family, one, &features),
-            None => one.predict(&features),
+        let seconds =
+            |speed: &Speed, off: f64| speed.seconds(subject.bytes).max(LEAST_S) * off.exp();
+        let times = |kin: fn(&Class) -> &Kin<3>, one: &Recursive<3>| {
+            credible(match class {
+                Some(class) => kin(class).predict(model.family, one, &features),
+                None => one.predict(&features),
+            })
         };
         let encode = times(|class| &class.encoding, &model.encode);
         let decode = times(|class| &class.decoding, &model.decode);
+        let Decoder { off, variance, .. } = self.decoders.of(subject.peer);
         Some(Expected {
             bytes,
             deviation,
             unsure,
             encode_s: seconds(&prior.encode, encode.mean),
-            decode_s: seconds(&prior.decode, decode.mean),
+            decode_s: seconds(&prior.decode, decode.mean + off),
             encode_unsure: encode.unsure,
-            decode_unsure: decode.unsure,
+            decode_unsure: decode.unsure.hypot(variance.sqrt()),
         })
     }
 
@@ -352,8 +370,14 @@ impl Models {
         let off = |seconds: Option<f64>, speed: &Speed| {
             seconds.map(|s| (s.max(LEAST_S) / speed.seconds(subject.bytes).max(LEAST_S)).ln())
         };
-        let (encode, decode) =
-            (off(seen.encode_s, &prior.encode), off(seen.decode_s, &prior.decode));
+        let encode = off(seen.encode_s, &prior.encode);
+        let decode = off(seen.decode_s, &prior.decode).and_then(|off| {
+            let expected = self.classes.get(&subject.class).and_then(|class| {
+                let model = class.arms.get(arm.0)?;
+                Some(credible(class.decoding.predict(model.family, &model.decode, &times)))
+            });
+            self.decoders.observe(subject.peer, off, &expected?)
+        });
         let offs = Offs { size: share.ln(), encode, decode };
         if let Some(class) = self.classes.get_mut(&subject.class) {
             class.observe(subject, (arm.0, &prior), &offs);
@@ -403,8 +427,9 @@ impl State for Model {
     }
 }
 
-/// Of each arm its family, the speeds that its times are measured against, and its models; then the
-/// classes in ascending order, each with the models of all arms and what these have in common.
+/// Of each arm its family, the speeds that its times are measured against, and its models; how the
+/// peers decode; then the classes in ascending order, each with the models of all arms and what these
+/// have in common.
 impl State for Models {
     fn write(&self, to: &mut Writer<'_>) {
         for (prior, model) in self.priors.iter().zip(&self.arms) {
@@ -413,6 +438,7 @@ impl State for Models {
             to.speed(&prior.decode);
             model.write(to);
         }
+        self.decoders.write(to);
         to.u64(self.clock);
         to.count(self.classes.len());
         for (&id, class) in &self.classes {
@@ -449,6 +475,7 @@ impl State for Models {
                 prior.decode = decode;
             }
         }
+        self.decoders.read(from)?;
         self.clock = from.clock()?;
         self.read_classes(from, &arms, &families)
     }

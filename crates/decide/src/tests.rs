@@ -1,3 +1,4 @@
+mod decoders;
 mod estimate;
 mod exploring;
 mod learned;
@@ -12,8 +13,8 @@ use crate::network::Path;
 pub(crate) fn path(rate_bps: f64, rtt_s: f64) -> Path {
     Path {
         peer: 0,
-        jumps: 0,
         cap_bps: f64::INFINITY,
+        jumps: 0,
         rate_bps,
         measured: true,
         rtt_s,

@@ -39,6 +39,7 @@ fn decision(service: &str) -> Decision {
     Decision {
         service: service.to_owned(),
         class: "00000000000000ff".to_owned(),
+        peer: None,
         content_type: Some("text/xml".to_owned()),
         body_bytes: 10_000,
         head_share: 0.25,

@@ -122,6 +122,9 @@ pub enum Base {
 pub struct Decision {
     /// Scheme and authority, or the pattern of the service.
     pub service: String,
+    /// Who decodes the body: the other side's name. None for a client without an edge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
     /// Class of the message, hexadecimal.
     pub class: String,
     /// Media type without parameters.
@@ -263,6 +266,7 @@ mod tests {
     fn facts_come_back_from_their_text() {
         let decision = Decision {
             service: "http://tracks.example".into(),
+            peer: None,
             class: "00000000000000ff".into(),
             content_type: None,
             body_bytes: 10_000,

@@ -233,11 +233,12 @@ impl Relay {
         let may_later = matches!(self.config.encoding.triage(&later), Triage::Open { .. });
         let mut choice = match self.config.encoding.triage(&message) {
             Triage::Alone(reason) => {
-                Choice::alone(Subject { class, bytes, head_share: 1.0 }, path, reason)
+                let subject = Subject { peer: path.peer, class, bytes, head_share: 1.0 };
+                Choice::alone(subject, path, reason)
             }
             Triage::Open { head_share } => {
                 let head_share = if blind { usual_share } else { head_share };
-                let subject = Subject { class, bytes, head_share };
+                let subject = Subject { peer: path.peer, class, bytes, head_share };
                 self.weigh(
                     now,
                     id,
@@ -516,8 +517,10 @@ impl Relay {
         let content_type = exchange.content_type.as_deref();
         let media =
             content_type.map(|text| text.split(';').next().unwrap_or(text).trim().to_owned());
+        let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
         facts::Decision {
             service,
+            peer: carrier.map(|carrier| carrier.peer.clone()),
             class: format!("{:016x}", choice.subject.class),
             content_type: media,
             body_bytes: whole(choice.subject.bytes),

@@ -300,7 +300,7 @@ impl Relay {
         if bytes < STRETCH_BYTES as f64 {
             return;
         }
-        let subject = Subject { class: choice.subject.class, bytes, head_share };
+        let subject = Subject { bytes, head_share, ..choice.subject };
         let context = self.context(exchange);
         let fits = match context {
             Context::Begun => Vec::new(),

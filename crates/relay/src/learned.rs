@@ -8,6 +8,7 @@ use record::decision::{Decision, Outcome};
 
 use crate::Relay;
 use crate::choice::Habits;
+use crate::lasting::peer_id;
 
 /// Version of the bytes; another one is refused.
 const VERSION: u8 = 1;
@@ -70,7 +71,8 @@ impl Relay {
         let arm = self.names().iter().position(|name| *name == outcome.encoding).map(Arm);
         let tells = |arm: &Arm| *arm != Arm::IDENTITY && outcome.turns.is_empty();
         let Some(arm) = arm.filter(tells) else { return };
-        let subject = Subject { class, bytes, head_share };
+        let peer = decision.peer.as_deref().map_or(0, peer_id);
+        let subject = Subject { peer, class, bytes, head_share };
         let (encode_s, decode_s) = (outcome.actual.encode_s, outcome.actual.decode_s);
         let bytes = outcome.actual.bytes as f64;
         let seen = Seen { bytes, encode_s: Some(encode_s), decode_s: Some(decode_s) };

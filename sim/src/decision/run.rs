@@ -140,7 +140,8 @@ impl<'a> Run<'a> {
         let setting = self.setting;
         let at = place % setting.class.messages.len();
         let message = &setting.class.messages[at];
-        let subject = Subject { class: 1, bytes: message.bytes, head_share: message.head_share };
+        let subject =
+            Subject { peer: 0, class: 1, bytes: message.bytes, head_share: message.head_share };
         let before = self.connection.transport().retransmitted;
         self.transport();
         let path = self.estimate.path();
@@ -244,7 +245,8 @@ impl<'a> Run<'a> {
 
     /// NAM's profiles are made off line, with every compression of every message.
     fn profile(&mut self, message: &Message) {
-        let subject = Subject { class: 1, bytes: message.bytes, head_share: message.head_share };
+        let subject =
+            Subject { peer: 0, class: 1, bytes: message.bytes, head_share: message.head_share };
         for &arm in self.setting.nam_arms.iter().skip(1) {
             let seen = self.seen(&message.coded[arm], true);
             let arm = Arm(arm);
@@ -261,7 +263,8 @@ pub fn choosing(setting: &Setting<'_>, times: u32, clock: impl Fn() -> Duration)
         run.send(place);
     });
     let message = &setting.class.messages[0];
-    let subject = Subject { class: 1, bytes: message.bytes, head_share: message.head_share };
+    let subject =
+        Subject { peer: 0, class: 1, bytes: message.bytes, head_share: message.head_share };
     let (path, objective) = (run.estimate.path(), Objective::Time);
     let request = Request { subject: &subject, path: &path, objective, allowed: &|_| true };
     let begin = clock();

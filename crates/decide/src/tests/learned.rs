@@ -29,7 +29,7 @@ pub(super) fn priors() -> Vec<Prior> {
 }
 
 pub(super) fn xml(bytes: f64) -> Subject {
-    Subject { class: 7, bytes, head_share: 0.2 }
+    Subject { peer: 0, class: 7, bytes, head_share: 0.2 }
 }
 
 pub(super) fn ask(
@@ -72,7 +72,7 @@ fn the_slower_the_link_the_stronger_the_coding() {
 #[test]
 fn what_does_not_compress_is_left_alone_once_that_was_seen() {
     let mut learned = Learned::new(Models::new(priors()));
-    let noise = Subject { class: 9, bytes: 50_000.0, head_share: 1.0 };
+    let noise = Subject { peer: 0, class: 9, bytes: 50_000.0, head_share: 1.0 };
     for arm in [Arm(1), Arm(2)] {
         for _ in 0..8 {
             let seen = Seen { bytes: 50_030.0, encode_s: Some(0.001), decode_s: None };
@@ -356,7 +356,7 @@ fn what_may_be_smaller_is_looked_at_where_bytes_count_however_slow_it_is() {
 fn state_is_bounded_however_many_classes_come() {
     let mut learned = Learned::new(Models::new(priors()));
     for class in 0..5_000 {
-        let subject = Subject { class, bytes: 10_000.0, head_share: 0.3 };
+        let subject = Subject { peer: 0, class, bytes: 10_000.0, head_share: 0.3 };
         let seen = Seen { bytes: 2_000.0, ..Seen::default() };
         learn(&mut learned, &subject, Arm(1), seen);
         ask(&mut learned, &subject, &path(2e6, 0.2), Objective::Time, |_| true);
@@ -368,7 +368,7 @@ fn state_is_bounded_however_many_classes_come() {
 #[test]
 fn nam_leaves_a_packet_alone_and_takes_what_it_has_seen_to_pay() {
     let mut nam = Nam::new(3);
-    let plain = |bytes| Subject { class: 1, bytes, head_share: 0.3 };
+    let plain = |bytes| Subject { peer: 0, class: 1, bytes, head_share: 0.3 };
     let t1 = Path { most_window: 44.0, ..path(1.5e6, 0.09) };
     assert_eq!(
         ask(&mut nam, &plain(50_000.0), &t1, Objective::Time, |_| true).chosen.arm,
@@ -517,7 +517,7 @@ fn what_is_smaller_goes_where_it_costs_nothing() {
     let far = ask(&mut learned, &small, &hopeful, Objective::Time, |_| true);
     assert_ne!(far.chosen.arm, Arm::IDENTITY, "{far:?}");
     assert_eq!(chosen(&mut learned, &small, &path(4e8, 3e-4), Objective::Time), Arm::IDENTITY);
-    let noise = Subject { class: 8, bytes: 1300.0, head_share: 1.0 };
+    let noise = Subject { peer: 0, class: 8, bytes: 1300.0, head_share: 1.0 };
     for arm in [Arm(1), Arm(2)] {
         (0..8).for_each(|_| {
             learn(&mut learned, &noise, arm, Seen { bytes: 1310.0, ..Seen::default() });

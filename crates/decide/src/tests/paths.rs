@@ -25,7 +25,7 @@ fn took(policy: &mut Learned, path: &Path, ratio: f64, times: usize) {
 
 /// How many times what the model says is expected, of a length and of a message that is chosen for.
 fn ratio(policy: &mut Learned, path: &Path) -> f64 {
-    let subject = Subject { class: 1, bytes: BYTES, head_share: 1.0 };
+    let subject = Subject { peer: 0, class: 1, bytes: BYTES, head_share: 1.0 };
     let (objective, allowed) = (Objective::Time, |_: Arm| true);
     let request = Request { subject: &subject, path, objective, allowed: &allowed };
     let chosen = policy.choose(&request).chosen.network_s;

@@ -21,7 +21,7 @@ fn what_is_expected_of_xml_before_it_was_seen_is_plausible() {
     for (bytes, head_share, low, high) in
         [(400.0, 0.5, 0.5, 0.85), (30e3, 0.3, 0.08, 0.3), (20e6, 0.2, 0.02, 0.15)]
     {
-        let subject = Subject { class: 1, bytes, head_share };
+        let subject = Subject { peer: 0, class: 1, bytes, head_share };
         for (arm, label) in labels.iter().enumerate().skip(1) {
             let share = models.expect(&subject, Arm(arm)).unwrap().bytes / bytes;
             assert!((low..high).contains(&share), "{label} of {bytes}: {share}");

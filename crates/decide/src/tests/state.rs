@@ -41,8 +41,10 @@ fn message() -> impl Strategy<Value = Message> {
     (class, 0..4_usize, 2.0..18.0_f64, 0.001..1.2_f64, 1e-9..20.0_f64)
 }
 
-fn subject((class, _, length, share, _): Message) -> Subject {
-    Subject { class, bytes: length.exp(), head_share: share.min(1.0) }
+/// Three peers, and nobody in particular.
+fn subject((class, arm, length, share, _): Message) -> Subject {
+    let peer = (class.wrapping_add(arm as u64)) % 4;
+    Subject { peer, class, bytes: length.exp(), head_share: share.min(1.0) }
 }
 
 fn seen((_, _, length, share, seconds): Message) -> Seen {
@@ -156,7 +158,7 @@ fn arms_are_told_by_their_names() {
     // Another order, one that is new, one that is gone.
     let names = ["identity", "zstd:3", "brotli:5"];
     let priors = vec![Prior::IDENTITY, prior(0.6, 200e6), prior(0.5, 30e6)];
-    let elsewhere = Subject { class: u64::MAX, ..subject(PROBE) };
+    let elsewhere = Subject { peer: 0, class: u64::MAX, ..subject(PROBE) };
     let unseen = Models::new(priors.clone()).expect(&elsewhere, Arm(2));
     let mut other = Learned::new(Models::new(priors));
     other.restore(&names, &bytes).unwrap();
@@ -275,7 +277,7 @@ fn whatever_is_taught_for_long_is_taken_up_again() {
         let or = |value: f64, other: u32| if odd { absurd[other as usize] } else { value };
         let bytes = or(length.exp(), chance(6));
         let head_share = or(f64::from(chance(100)) / 100.0, chance(6));
-        let subject = Subject { class, bytes, head_share };
+        let subject = Subject { peer: 0, class, bytes, head_share };
         let seen = Seen {
             bytes: or((bytes * share).max(1.0), chance(6)),
             encode_s: Some(or(seconds, chance(6))),
@@ -290,7 +292,7 @@ fn whatever_is_taught_for_long_is_taken_up_again() {
         policy = fresh();
         policy.restore(&names, &bytes).unwrap();
         for (class, arm) in (0..4).flat_map(|class| (1..4).map(move |arm| (class, arm))) {
-            let subject = Subject { class, bytes: 20e3, head_share: 0.3 };
+            let subject = Subject { peer: 0, class, bytes: 20e3, head_share: 0.3 };
             let found = policy.models().expect(&subject, Arm(arm)).unwrap();
             assert!((1.0..1e5).contains(&found.bytes), "{at}, {class}, {arm}: {found:?}");
             assert!((0.0..100.0).contains(&found.unsure), "{at}, {class}, {arm}: {found:?}");

@@ -136,6 +136,7 @@ mod tests {
         };
         Decision {
             service: service.to_owned(),
+            peer: None,
             class: String::new(),
             content_type: None,
             body_bytes: 1,

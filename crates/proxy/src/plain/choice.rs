@@ -233,6 +233,7 @@ impl Chooser {
         let Facts { accepted, message, .. } = facts;
         let bytes = message.body_bytes.map_or(UNKNOWN_BYTES, |bytes| bytes as f64);
         let mut subject = Subject {
+            peer: 0,
             class: class(facts.class, message.content_type),
             bytes: bytes.max(message.head.len() as f64),
             head_share: 1.0,
@@ -333,6 +334,7 @@ impl Chooser {
         let media = facts.message.content_type.map(|text| text.split(';').next().unwrap_or(text));
         told::Decision {
             service: service.map_or(facts.class[0], |service| &service.name).to_owned(),
+            peer: None,
             class: format!("{:016x}", subject.class),
             content_type: media.map(|media| media.trim().to_owned()),
             body_bytes: relay::whole(subject.bytes),
@@ -416,7 +418,12 @@ impl Chooser {
         if arm != Arm::IDENTITY && (0.0..=1.0).contains(&head_share) {
             let actual = &outcome.actual;
             let coded = usize::try_from(actual.bytes).unwrap_or(usize::MAX);
-            self.observe(&Subject { class, bytes, head_share }, arm, coded, actual.encode_s);
+            self.observe(
+                &Subject { peer: 0, class, bytes, head_share },
+                arm,
+                coded,
+                actual.encode_s,
+            );
         }
     }
 

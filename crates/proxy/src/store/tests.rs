@@ -63,6 +63,7 @@ fn chosen(number: u64) -> Fact {
             "http://{}.example",
             if number.is_multiple_of(2) { "even" } else { "odd" }
         ),
+        peer: Some("ship".to_owned()),
         class: "00000000000000ff".to_owned(),
         content_type: Some("text/xml".to_owned()),
         body_bytes: 10_000,

@@ -586,6 +586,18 @@ fn the_operators_cap_bounds_what_is_believed() {
     let [told] = &links[..] else { panic!("{links:?}") };
     assert_eq!((told.carrier, &told.peer[..], told.figures), (CARRIER, "peer", link));
     assert_eq!((told.figures.rtt_s.value, told.figures.rtt_s.weight), (0.001, 1.0));
+    // Messages that are there at once change nothing of it.
+    for _ in 0..40 {
+        let (exchange, _) = side.posts(&xml(500), None);
+        side.now += ms(5);
+        side.hears(Receipt { exchange, ..Receipt::default() }.frame());
+    }
+    let decision = side.chosen().1.expect("weighed");
+    assert_eq!(decision.peer.as_deref(), Some("peer"));
+    for candidate in &decision.candidates {
+        let least_s = 8.0 * candidate.expected.bytes as f64 / 9600.0;
+        assert!(candidate.expected.network_s > 0.99 * least_s, "{candidate:?}");
+    }
 }
 
 #[test]
@@ -684,7 +696,7 @@ fn what_only_teaches_takes_no_memory_from_what_is_sent() {
         let id = ExchangeId { instance: 1, number: 1000 };
         let stage = exchange::Stage::Open(CARRIER);
         let one = Exchange::new(id, ms(0), stage, exchange::Traits::default());
-        let subject = Subject { class: 1, bytes: 1e6, head_share: 0.3 };
+        let subject = Subject { peer: 0, class: 1, bytes: 1e6, head_share: 0.3 };
         format!("{:?}", relay.fits(&one, &subject, None))
     };
     let config = || Config { codec_bytes: 12 << 20, ..auto() };

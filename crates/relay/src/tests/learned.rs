@@ -12,6 +12,7 @@ fn relay() -> Relay {
 fn decision(class: &str) -> Decision {
     Decision {
         service: "http://a.example".to_owned(),
+        peer: None,
         class: class.to_owned(),
         content_type: None,
         body_bytes: 100_000,

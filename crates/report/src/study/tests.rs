@@ -39,6 +39,7 @@ fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
     let split = Split { network_s: 0.7, size_s: 0.1, ..Split::default() };
     let decision = Decision {
         service: "http://b".into(),
+        peer: None,
         class: "ff".into(),
         content_type: None,
         body_bytes,

@@ -1,0 +1,118 @@
+//! How many times longer one peer decodes than another.
+//!
+//! What messages take to decode is learned of all peers together; a peer is a processor, which takes
+//! so many times that, whatever the codec (NAM §3). The others are measured against the first that
+//! told: where there is one peer alone, as beside an edge, there is nothing to be told apart.
+
+use std::collections::BTreeMap;
+
+use crate::regression::Prediction;
+use crate::state::{Error, Reader, State, Writer};
+
+/// Peers remembered beside the first, as many as have paths; beyond it the one longest unused goes.
+const MOST_PEERS: usize = 256;
+/// How far a peer may be off the first, as a logarithm, before it told: telephones and servers.
+const SPREAD: f64 = 2.0;
+/// What is forgotten of a peer with each message, as a variance: it may have other work tomorrow.
+const DRIFT: f64 = 0.01;
+/// A peer is taken for no more times slower or faster than this, as a logarithm.
+const MOST_OFF: f64 = 12.0;
+/// What is so many deviations off what was expected of another peer teaches nothing of all peers: who
+/// tells nonsense is to do no harm to others.
+const MOST_DEVIATIONS: f64 = 3.0;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Decoders {
+    /// Whom the others are measured against; 0 before anybody told.
+    first: u64,
+    others: BTreeMap<u64, Decoder>,
+    clock: u64,
+}
+
+/// A peer against the first, as a logarithm.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decoder {
+    pub(crate) off: f64,
+    pub(crate) variance: f64,
+    used: u64,
+}
+
+/// Of a peer that is the first, or not known.
+const SAME: Decoder = Decoder { off: 0.0, variance: 0.0, used: 0 };
+/// Of a peer that never told.
+const NEW: Decoder = Decoder { off: 0.0, variance: SPREAD * SPREAD, used: 0 };
+
+impl Decoders {
+    /// Most bytes of memory beside its own.
+    pub(crate) const MOST_BYTES: usize = 2 * MOST_PEERS * size_of::<(u64, Decoder)>();
+
+    /// What is known of a peer; 0 is nobody in particular.
+    pub(crate) fn of(&self, peer: u64) -> Decoder {
+        let same = peer == 0 || self.first == 0 || peer == self.first;
+        if same { SAME } else { self.others.get(&peer).copied().unwrap_or(NEW) }
+    }
+
+    /// A peer took `off` to decode where `expected` is what the first is taken to; what that teaches
+    /// of all, as if the first had told it.
+    pub(crate) fn observe(&mut self, peer: u64, off: f64, expected: &Prediction) -> Option<f64> {
+        if self.first == 0 {
+            self.first = peer;
+        }
+        if peer == 0 || peer == self.first {
+            return Some(off);
+        }
+        self.clock += 1;
+        self.make_room(peer);
+        let own = self.others.entry(peer).or_insert(NEW);
+        let surprise = off - expected.mean - own.off;
+        let variance = own.variance + expected.deviation * expected.deviation;
+        let gain = own.variance / variance;
+        own.off = (own.off + gain * surprise).clamp(-MOST_OFF, MOST_OFF);
+        own.variance = ((1.0 - gain) * own.variance + DRIFT).min(NEW.variance);
+        own.used = self.clock;
+        let usual = surprise.abs() <= MOST_DEVIATIONS * variance.sqrt();
+        usual.then_some(expected.mean + (1.0 - gain) * surprise)
+    }
+
+    fn make_room(&mut self, peer: u64) {
+        if self.others.len() >= MOST_PEERS && !self.others.contains_key(&peer) {
+            let oldest = self.others.iter().min_by_key(|(_, other)| other.used);
+            if let Some(oldest) = oldest.map(|(&oldest, _)| oldest) {
+                self.others.remove(&oldest);
+            }
+        }
+    }
+}
+
+/// The first, the clock, then the others in ascending order.
+impl State for Decoders {
+    fn write(&self, to: &mut Writer<'_>) {
+        to.u64(self.first);
+        to.u64(self.clock);
+        to.count(self.others.len());
+        for (&id, other) in &self.others {
+            to.u64(id);
+            to.u64(other.used);
+            to.f64(other.off);
+            to.f64(other.variance);
+        }
+    }
+
+    fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
+        (self.first, self.clock) = (from.u64()?, from.clock()?);
+        self.others.clear();
+        let mut before = None;
+        for _ in 0..from.count("number of decoders", MOST_PEERS)? {
+            let (id, used) = (from.u64()?, from.u64()?);
+            if before.is_some_and(|before| before >= id) || used > self.clock {
+                return Err(Error::Damaged("its decoders are out of order"));
+            }
+            before = Some(id);
+            let off = from.f64("a decoder", -MOST_OFF..=MOST_OFF)?;
+            let variance = from.f64("a decoder's variance", 0.0..=NEW.variance)?;
+            self.others.insert(id, Decoder { off, variance, used });
+        }
+        Ok(())
+    }
+}

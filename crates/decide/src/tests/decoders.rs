@@ -1,0 +1,104 @@
+//! What is learned of one peer's processor, and of another's.
+
+use super::learned::{priors, seen_in, xml};
+use crate::Arm;
+use crate::models::{Models, Subject};
+
+const BYTES: f64 = 50_000.0;
+/// What the first peer takes to decode in the first arm that codes.
+const FIRST_S: f64 = 1e-4;
+
+fn of(peer: u64) -> Subject {
+    Subject { peer, ..xml(BYTES) }
+}
+
+fn told(models: &mut Models, peer: u64, seconds: f64) {
+    models.observe(&of(peer), Arm(1), &seen_in(20_000.0, None, Some(seconds)));
+}
+
+fn expected_s(models: &Models, peer: u64, arm: Arm) -> f64 {
+    models.expect(&of(peer), arm).unwrap().decode_s
+}
+
+/// The first peer has told much.
+fn taught() -> Models {
+    let mut models = Models::new(priors());
+    (0..30).for_each(|_| told(&mut models, 1, FIRST_S));
+    models
+}
+
+fn times_off(found: f64, expected: f64) -> f64 {
+    (found / expected).max(expected / found)
+}
+
+#[test]
+fn a_slow_peer_is_known_by_its_first_message_and_costs_the_others_nothing() {
+    for slower in [0.02, 30.0, 1000.0] {
+        let mut models = taught();
+        let before = [Arm(1), Arm(2)].map(|arm| expected_s(&models, 1, arm));
+        told(&mut models, 2, slower * FIRST_S);
+        let found = expected_s(&models, 2, Arm(1));
+        assert!(times_off(found, slower * FIRST_S) < 1.5, "{slower}: {found}");
+        // So it is for encodings in which nothing was sent to it.
+        let other = expected_s(&models, 2, Arm(2)) / expected_s(&models, 1, Arm(2));
+        assert!(times_off(other, slower) < 1.5, "{slower}: {other}");
+        (0..30).for_each(|_| told(&mut models, 2, slower * FIRST_S));
+        let after = [Arm(1), Arm(2)].map(|arm| expected_s(&models, 1, arm));
+        for (before, after) in before.into_iter().zip(after) {
+            assert!(times_off(after, before) < 1.2, "{slower}: {before} {after}");
+        }
+        assert!(times_off(expected_s(&models, 2, Arm(1)), slower * FIRST_S) < 1.1);
+    }
+}
+
+#[test]
+fn who_lies_about_decoding_is_believed_of_himself_alone() {
+    let mut models = taught();
+    for at in 0..100 {
+        told(&mut models, 2, if at % 2 == 0 { 1e-7 } else { 100.0 });
+        told(&mut models, 1, FIRST_S);
+    }
+    let found = expected_s(&models, 1, Arm(1));
+    assert!(times_off(found, FIRST_S) < 2.0, "{found}");
+    // The first one lies: the others are that much further off him.
+    let mut models = Models::new(priors());
+    for _ in 0..30 {
+        told(&mut models, 1, 10.0);
+        told(&mut models, 2, FIRST_S);
+    }
+    let found = expected_s(&models, 2, Arm(1));
+    assert!(times_off(found, FIRST_S) < 2.0, "{found}");
+}
+
+#[test]
+fn one_peer_alone_is_learned_as_if_it_had_no_name() {
+    let mut models = [Models::new(priors()), Models::new(priors())];
+    for (peer, models) in models.iter_mut().enumerate() {
+        for at in 0..40 {
+            told(models, 9 * peer as u64, FIRST_S * f64::from(1 + at % 3));
+        }
+    }
+    let [nobody, somebody] = models;
+    for arm in [Arm(1), Arm(2)] {
+        assert_eq!(nobody.expect(&of(0), arm), somebody.expect(&of(9), arm));
+    }
+}
+
+#[test]
+fn many_peers_are_remembered_in_bounded_memory() {
+    let mut models = taught();
+    let most = models.most_bytes();
+    (2..2000).for_each(|peer| told(&mut models, peer, 10.0 * FIRST_S));
+    assert_eq!(models.most_bytes(), most);
+    let is_known = |peer| times_off(expected_s(&models, peer, Arm(1)), 10.0 * FIRST_S) < 1.5;
+    assert!(is_known(1999) && is_known(1800) && !is_known(2));
+}
+
+#[test]
+fn a_time_a_thousand_times_the_prior_is_learned() {
+    let mut models = Models::new(priors());
+    let prior = expected_s(&models, 1, Arm(1));
+    (0..40).for_each(|_| told(&mut models, 1, 2000.0 * prior));
+    let found = expected_s(&models, 1, Arm(1));
+    assert!(times_off(found, 2000.0 * prior) < 1.3, "{found} of {}", 2000.0 * prior);
+}
