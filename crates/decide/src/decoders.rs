@@ -1,7 +1,7 @@
 //! How many times longer one peer decodes than another.
 //!
-//! What messages take to decode is learned of all peers together; a peer is a processor, which takes
-//! so many times that, whatever the codec (NAM §3). The others are measured against the first that
+//! What messages take to decode is learned of all peers together; a peer is a processor, which
+//! takes so many times that, whatever the codec. The others are measured against the first that
 //! told: where there is one peer alone, as beside an edge, there is nothing to be told apart.
 
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ const SPREAD: f64 = 2.0;
 const DRIFT: f64 = 0.01;
 /// A peer is taken for no more times slower or faster than this, as a logarithm.
 const MOST_OFF: f64 = 12.0;
-/// What is so many deviations off what was expected of another peer teaches nothing of all peers: who
-/// tells nonsense is to do no harm to others.
+/// What is so many deviations off what was expected of another peer teaches nothing of all peers:
+/// who tells nonsense is to do no harm to others.
 const MOST_DEVIATIONS: f64 = 3.0;
 
 /// See the module.
@@ -53,8 +53,8 @@ impl Decoders {
         if same { SAME } else { self.others.get(&peer).copied().unwrap_or(NEW) }
     }
 
-    /// A peer took `off` to decode where `expected` is what the first is taken to; what that teaches
-    /// of all, as if the first had told it.
+    /// A peer took `off` to decode where `expected` is what the first is taken to; what that
+    /// teaches of all, as if the first had told it.
     pub(crate) fn observe(&mut self, peer: u64, off: f64, expected: &Prediction) -> Option<f64> {
         if self.first == 0 {
             self.first = peer;

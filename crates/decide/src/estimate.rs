@@ -55,6 +55,14 @@ const SHORTEST_TRAIN_PACKETS: f64 = 4.0;
 /// that it waited for.
 const MOSTLY_SENDING: f64 = 2.0;
 
+/// The transport's rate, so many times what a message came at, is not of the whole path if messages
+/// do not come faster after it, so many times in a row: where something ends the connection on the
+/// way (a performance enhancing proxy, RFC 3135; a tunnel) it is of the first hop.
+const FIRST_HOP: f64 = 4.0;
+const FIRST_HOP_IN_A_ROW: u32 = 3;
+/// It is not listened to then for so many messages, in case that was chance.
+const UNHEARD_MESSAGES: u32 = 64;
+
 /// Counters of the transport, at a moment; those that count up since its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Transport {
@@ -124,6 +132,7 @@ pub struct Estimate {
     shown: bool,
     /// The last rate that was far off, as a logarithm's difference.
     off: Option<f64>,
+    hops: Hops,
     /// Messages in a row that may have been woken late, and the most that the link can by each of
     /// the last of them.
     late: usize,
@@ -142,6 +151,42 @@ pub struct Estimate {
     cap_bps: Option<f64>,
     /// Counts up when the path turned out to be another.
     jumps: u32,
+}
+
+/// Whether the transport's rate is of the whole path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hops {
+    /// What the last message came at, in bit/s.
+    came: Option<f64>,
+    /// The transport says far more since.
+    doubted: bool,
+    /// How often in a row that was not so.
+    wrong: u32,
+    /// Messages before it is listened to again.
+    unheard: u32,
+}
+
+impl Hops {
+    /// The transport says so much; whether to listen.
+    fn listens(&mut self, bps: f64) -> bool {
+        self.doubted |= self.came.is_some_and(|came| bps > FIRST_HOP * came);
+        self.unheard == 0
+    }
+
+    /// A message came at so much.
+    fn came(&mut self, bps: f64) {
+        self.unheard = self.unheard.saturating_sub(1);
+        let before = self.came.replace(bps);
+        let doubted = std::mem::take(&mut self.doubted);
+        if before.is_some_and(|before| bps > JUMP * before) {
+            self.wrong = 0;
+        } else if doubted {
+            self.wrong += 1;
+        }
+        if self.wrong >= FIRST_HOP_IN_A_ROW {
+            (self.wrong, self.unheard) = (0, UNHEARD_MESSAGES);
+        }
+    }
 }
 
 /// Packets sent and lost since a message's time was taken, and the loss that was usual until then.
@@ -206,6 +251,7 @@ impl Estimate {
             rate_weight: 0.0,
             shown: false,
             off: None,
+            hops: Hops::default(),
             late: 0,
             late_most: [0.0; SELDOM_IN_A_ROW],
             round_trips: [rtt.as_secs_f64(); ROUND_TRIPS],
@@ -340,6 +386,9 @@ impl Estimate {
             return;
         }
         let bps = 8.0 * packet_bytes * now.delivered_bytes_per_s as f64 / path.segment_bytes;
+        if !self.hops.listens(bps) {
+            return;
+        }
         // What is delivered is what the link can where packets wait for it; else the window or the
         // sender may have held it back.
         let waiting = rtt - self.rtt_s().value;
@@ -403,7 +452,7 @@ impl Estimate {
     /// A new connection on the same path: its counters begin again.
     pub fn reconnected(&mut self) {
         (self.last, self.unheard, self.own_bytes) = (None, Sent::default(), 0.0);
-        (self.since_message, self.late) = (Since::default(), 0);
+        (self.since_message, self.late, self.hops) = (Since::default(), 0, Hops::default());
     }
 
     /// Takes what the peer tells of a message; whether that told the rate, which the message's time
@@ -421,6 +470,9 @@ impl Estimate {
         let waits_s = ((receipt.windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
         let bps = 8.0 * wire / seconds;
         if seconds > MOSTLY_SENDING * waits_s {
+            if seconds > SELDOM_WAKING_S {
+                self.hops.came(bps);
+            }
             self.late = 0;
             self.exactly(bps);
         } else if self.rate_weight == 0.0 {

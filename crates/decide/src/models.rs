@@ -35,9 +35,9 @@ const TIMES_IN_COMMON: Common = Common { all: 0.5, family: 0.4 };
 const BOTH_WAYS: f64 = 0.95;
 /// A time below this is none that a clock tells.
 const LEAST_S: f64 = 1e-7;
-/// A time is taken for no more times longer or shorter than its prior, as a logarithm: one absurd time
-/// must not end all coding. Where many say so it may be a thousand times, for a prior is of this
-/// processor.
+/// A time is taken for no more times longer or shorter than its prior, as a logarithm: one absurd
+/// time must not end all coding. Where many say so it may be a thousand times, for a prior is of
+/// this processor.
 const MOST_OFF: f64 = 6.0;
 const MOST_KNOWN_OFF: f64 = 9.0;
 
@@ -428,8 +428,8 @@ impl State for Model {
 }
 
 /// Of each arm its family, the speeds that its times are measured against, and its models; how the
-/// peers decode; then the classes in ascending order, each with the models of all arms and what these
-/// have in common.
+/// peers decode; then the classes in ascending order, each with the models of all arms and what
+/// these have in common.
 impl State for Models {
     fn write(&self, to: &mut Writer<'_>) {
         for (prior, model) in self.priors.iter().zip(&self.arms) {

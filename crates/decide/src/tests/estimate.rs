@@ -616,3 +616,40 @@ fn what_a_message_takes_says_what_the_link_can_at_most() {
     let found = estimate.rate_bps().value;
     assert!((found / most - 1.0).abs() < 0.02, "{found}");
 }
+
+/// Something on the way ends the connection: its first hop is a gigabyte a second, whatever
+/// messages say that they came at.
+#[test]
+fn a_first_hop_is_not_taken_for_the_whole_path() {
+    let first_hop = |segments_out| Transport {
+        delivered_bytes_per_s: 1 << 30,
+        app_limited: false,
+        ..counters(1, segments_out, 0)
+    };
+    let mut estimate = fresh();
+    let mut far_off = 0;
+    for at in 1..=100 {
+        // Read twice for each message, once while it leaves and once behind it.
+        for part in 0..2 {
+            let mut counters = first_hop(70 * at + 30 * part);
+            counters.rtt = Duration::from_micros(u64::from(1500 + at % 7 + part));
+            estimate.transport(counters);
+        }
+        estimate.receipt(&train(20e6, 60));
+        far_off += u32::from(estimate.rate_bps().value > 2.0 * 20e6);
+    }
+    assert!(far_off <= 4 + 4, "{far_off} of 100 messages");
+    // Where messages come faster behind it, the transport was right, and is heard at once.
+    let mut estimate = fresh();
+    for at in 1..=20 {
+        let rate = if at < 10 { 20e6 } else { 400e6 };
+        let bytes_per_s = if at < 10 { 2_500_000 } else { 50_000_000 };
+        let mut counters = first_hop(70 * at);
+        counters.delivered_bytes_per_s = bytes_per_s;
+        counters.rtt = Duration::from_micros(u64::from(1500 + at % 7));
+        estimate.transport(counters);
+        estimate.receipt(&train(rate, 900));
+    }
+    let found = estimate.rate_bps().value;
+    assert!((found / 400e6 - 1.0).abs() < 0.1, "{found}");
+}
