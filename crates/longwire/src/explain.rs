@@ -1,16 +1,16 @@
 //! `longwire explain`: why a body went as it did, and what would have been better.
 
 use std::fmt::Write as _;
-use std::io::{Write as _, stdout};
+use std::io::{self, Write as _, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use proxy::store::History;
+use proxy::store::{Found, History};
 use record::calendar;
 use record::decision::{Base, Candidate, Decision, Entry, Link, Outcome};
 use serde_json::json;
 
-use crate::history::{printable, seconds, signed, whole};
+use crate::history::{printable, seconds, signed, tell_unreadable, whole};
 use crate::side;
 
 /// Digits of the longest id that was ever printed.
@@ -53,8 +53,8 @@ fn id(text: &str) -> Result<String, String> {
 
 /// Prints the explanation.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let entries = match find(args) {
-        Ok(entries) => entries,
+    let Found { entries, unreadable } = match find(args) {
+        Ok(found) => found,
         Err(error) => return side::finish(Err(error)),
     };
     let text = if args.json {
@@ -66,13 +66,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         text
     };
     stdout().write_all(text.as_bytes())?;
+    tell_unreadable(unreadable);
     Ok(ExitCode::SUCCESS)
 }
 
-fn find(args: &Args) -> Result<Vec<Entry>, proxy::Error> {
+fn find(args: &Args) -> Result<Found, proxy::Error> {
     let wrong = |what: &str| Err(proxy::Error::Caller(format!("'{}' {what}", args.id)));
-    let mut entries = History::open(&args.store)?.of_exchange(&args.id, MAX_BODIES + 1)?;
+    let mut found = History::open(&args.store)?.of_exchange(&args.id, MAX_BODIES + 1)?;
+    let entries = &mut found.entries;
     let same = |entry: &Entry| entries.first().is_some_and(|one| one.exchange == entry.exchange);
+    if entries.is_empty() && found.unreadable > 0 {
+        let why = "what is kept of it cannot be read: damaged, or of another version";
+        let doing = format!("explain '{}'", args.id);
+        return Err(proxy::Error::System { doing, source: io::Error::other(why) });
+    }
     if entries.is_empty() {
         return wrong("is in no decision that is kept: longwire history lists them");
     }
@@ -80,7 +87,7 @@ fn find(args: &Args) -> Result<Vec<Entry>, proxy::Error> {
         return wrong("begins the ids of several exchanges: give more of it");
     }
     entries.sort_by_key(|entry| entry.direction);
-    Ok(entries)
+    Ok(found)
 }
 
 /// Everything known, and what the candidates would have taken.

@@ -5,7 +5,7 @@ use std::io::{Write as _, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use proxy::store::History;
+use proxy::store::{Found, History};
 use record::calendar;
 use record::decision::Entry;
 
@@ -44,8 +44,8 @@ pub(crate) struct Args {
 
 /// Prints the list.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let entries = match read(args) {
-        Ok(entries) => entries,
+    let Found { entries, unreadable } = match read(args) {
+        Ok(found) => found,
         Err(error) => return side::finish(Err(error)),
     };
     let mut text = String::new();
@@ -57,11 +57,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         table(&entries, &mut text)?;
     }
     stdout().write_all(text.as_bytes())?;
+    tell_unreadable(unreadable);
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(args: &Args) -> Result<Vec<Entry>, proxy::Error> {
+fn read(args: &Args) -> Result<Found, proxy::Error> {
     History::open(&args.store)?.last(&args.service, args.limit)
+}
+
+/// What is not shown, in one line on stderr.
+pub(crate) fn tell_unreadable(rows: usize) {
+    if rows > 0 {
+        let noun = if rows == 1 { "row" } else { "rows" };
+        eprintln!(
+            "longwire: {rows} {noun} of the history cannot be read: damaged, or of another version"
+        );
+    }
 }
 
 /// Columns after the first four are as wide as their heads.

@@ -19,7 +19,8 @@ use record::event::Fact;
 /// A store with decisions, gone at the end.
 struct Kept {
     directory: PathBuf,
-    store: Store,
+    /// None once it is closed.
+    store: Option<Store>,
 }
 
 impl Drop for Kept {
@@ -38,8 +39,8 @@ fn decision(service: &str) -> Decision {
     let expected = parts(2000, 0.001, 0.600, 0.001);
     Decision {
         service: service.to_owned(),
-        class: "00000000000000ff".to_owned(),
         peer: None,
+        class: "00000000000000ff".to_owned(),
         content_type: Some("text/xml".to_owned()),
         body_bytes: 10_000,
         head_share: 0.25,
@@ -90,17 +91,18 @@ fn kept(name: &str) -> Kept {
     let exchange = format!("{:016x}{:016x}", 0xabcd, 1);
     store.observe(Fact::Outcome { exchange, direction: Direction::Request, outcome });
     assert!(store.flush());
-    Kept { directory, store }
+    Kept { directory, store: Some(store) }
 }
 
 /// Who wants few bytes is not told what would have been faster.
 #[test]
 fn explain_weighs_by_what_was_wanted() {
     let mut kept = kept("bytes");
+    let store = kept.store.as_mut().unwrap();
     let (exchange, direction) = (format!("{:016x}{:016x}", 0xabcd, 3), Direction::Request);
     let encoding = "identity".to_owned();
     let wanted = Decision { objective: "bytes".to_owned(), ..decision("http://few.example") };
-    kept.store.observe(Fact::Chosen {
+    store.observe(Fact::Chosen {
         exchange: exchange.clone(),
         direction,
         encoding: encoding.clone(),
@@ -111,8 +113,8 @@ fn explain_weighs_by_what_was_wanted() {
     let (expected, split) = (parts(10_000, 0.0, 0.9, 0.0), Split::default());
     let outcome =
         Outcome { encoding, body_bytes: 10_000, expected, actual, split, turns: Vec::new() };
-    kept.store.observe(Fact::Outcome { exchange: exchange.clone(), direction, outcome });
-    assert!(kept.store.flush());
+    store.observe(Fact::Outcome { exchange: exchange.clone(), direction, outcome });
+    assert!(store.flush());
     let why = text(&run(&kept, "explain", &[&exchange]));
     assert!(why.contains("xmill:5 was expected to take 8500 bytes fewer"), "{why}");
     assert!(!why.contains("faster"), "{why}");
@@ -206,6 +208,34 @@ fn bad_use_is_one_line_and_status_2() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("--store"));
 }
 
+/// What is damaged is told in a line of its own; what is not is shown.
+#[test]
+fn a_row_that_cannot_be_read_is_told_of_and_the_others_are_shown() {
+    let mut kept = kept("unreadable");
+    kept.store = None;
+    let path = kept.directory.join("longwire.sqlite");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // In the JSON of the second row, escaped as it is there.
+    let at = bytes.windows(10).rposition(|window| window == b"u001b[31mr").unwrap();
+    bytes[at + 9] = 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    let id = |number: u64| format!("{:016x}{number:016x}", 0xabcd);
+    for json in [&[][..], &["--json"]] {
+        let output = run(&kept, "history", json);
+        assert_eq!(text(&output).lines().count(), if json.is_empty() { 2 } else { 1 });
+        let error = String::from_utf8(output.stderr).unwrap();
+        let expected = "longwire: 1 row of the history cannot be read";
+        assert!(error.starts_with(expected) && error.lines().count() == 1, "{error}");
+        let output = run(&kept, "explain", &[&[&id(2)[..]], json].concat());
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{error}");
+        assert!(error.contains(&id(2)) && error.contains("cannot be read"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        let output = run(&kept, "explain", &[&[&id(1)[..]], json].concat());
+        assert!(text(&output).contains("tracks.example") && output.stderr.is_empty());
+    }
+}
+
 /// A process that is ready; killed (SIGKILL) when dropped.
 struct Running(Child, String);
 
@@ -234,7 +264,8 @@ impl Drop for Running {
 /// Fetches tracks so many times through a pair that keeps a store at the gateway, waits until the
 /// history has what came of it, and kills the pair.
 fn fetch(service: &str, store: &Path, times: usize) -> Vec<Entry> {
-    let before = History::open(store).map_or(0, |history| history.last("", 999).unwrap().len());
+    let before =
+        History::open(store).map_or(0, |history| history.last("", 999).unwrap().entries.len());
     let (allow, store_name) = (format!("http://{service}"), store.to_str().unwrap());
     let listen = ["--listen", "127.0.0.1:0"];
     // On loopback nothing would be worth a coding.
@@ -253,7 +284,8 @@ fn fetch(service: &str, store: &Path, times: usize) -> Vec<Entry> {
     }
     let patience = Instant::now() + Duration::from_secs(20);
     loop {
-        let entries = History::open(store).unwrap().last("", 999).unwrap().split_off(before);
+        let entries =
+            History::open(store).unwrap().last("", 999).unwrap().entries.split_off(before);
         if entries.len() == times && entries.iter().all(|entry| entry.outcome.is_some()) {
             return entries;
         }
@@ -298,7 +330,7 @@ fn told_by_dictionary(edge: &str, url: &str, store: &Path) -> (Base, String) {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
-        let entry = History::open(store).unwrap().last("", 1).unwrap().pop();
+        let entry = History::open(store).unwrap().last("", 1).unwrap().entries.pop();
         let base = entry.and_then(|entry| Some((entry.decision?.base?, entry.exchange)));
         if let Some(found) = base {
             return found;

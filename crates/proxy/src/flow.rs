@@ -139,6 +139,7 @@ impl Body for RelayBody {
         if trailers.is_empty() {
             return Poll::Ready(None);
         }
+        // hyper sends those that the head announced (RFC 9110 §6.5.1).
         let frame = fields::to_headers(&trailers).map(Frame::trailers);
         Poll::Ready(Some(frame.map_err(|cause| cause.reason.into())))
     }

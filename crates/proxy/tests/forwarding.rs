@@ -183,6 +183,30 @@ async fn trailers_pass_both_ways() {
     }
 }
 
+/// RFC 9110 §6.5.1: they may be discarded; nothing else of the message may suffer.
+#[tokio::test]
+async fn trailers_that_nobody_announced_end_at_the_first_side() {
+    let origin = Origin::scripted(|mut stream| async move {
+        let request = read_until(&mut stream, "\r\n0\r\n\r\n").await;
+        assert!(!request.to_ascii_lowercase().contains("x-sum"), "{request}");
+        let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+                      2\r\ncd\r\n0\r\nX-Sum: 8\r\n\r\n";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    })
+    .await;
+    let (edge, _gateway) = pair("", "").await;
+    let request = format!(
+        "POST {} HTTP/1.1\r\nHost: {}\r\nTE: trailers\r\nConnection: close, TE\r\n\
+         Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nX-Sum: 9\r\n\r\n",
+        origin.url("/"),
+        origin.address
+    );
+    let (bytes, orderly) = raw(edge.address, request).await;
+    let text = String::from_utf8(bytes).unwrap().to_ascii_lowercase();
+    assert!(orderly && text.starts_with("http/1.1 200"), "{text}");
+    assert!(text.ends_with("2\r\ncd\r\n0\r\n\r\n"), "{text}");
+}
+
 #[tokio::test]
 async fn clients_of_http_1_0_get_a_body_that_ends_with_the_connection() {
     let origin = Origin::start().await;

@@ -34,7 +34,7 @@ impl Scratch {
     /// All entries, once there are so many with what came of them.
     async fn entries(&self, count: usize) -> Vec<Entry> {
         let read = || {
-            let all = History::open(&self.0).unwrap().last("", 100).unwrap();
+            let all = History::open(&self.0).unwrap().last("", 100).unwrap().entries;
             all.into_iter().filter(|entry| entry.outcome.is_some()).collect::<Vec<_>>()
         };
         eventually(|| async { read().len() >= count }).await;
@@ -97,7 +97,7 @@ async fn an_answer_that_goes_as_it_is_and_one_in_blocks_are_told_too() {
     // What no model is asked about is told without one.
     let url = origin.url("/echo");
     common::send(plain, "POST", &url, gzip, &noise).await;
-    let last = || History::open(&scratch.0).unwrap().last("", 100).unwrap().pop().unwrap();
+    let last = || History::open(&scratch.0).unwrap().last("", 100).unwrap().entries.pop().unwrap();
     eventually(|| async { last().encoding == "identity" }).await;
     assert!(last().decision.is_none());
 }

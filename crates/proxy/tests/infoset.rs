@@ -105,3 +105,19 @@ async fn what_is_signed_comes_byte_for_byte() {
         assert_eq!(origin.last()["content-length"], plain.len().to_string(), "{field}");
     }
 }
+
+/// The length that GET would tell hangs on the encoding (RFC 9110 §8.6).
+#[tokio::test]
+async fn an_answer_without_a_body_tells_no_length_that_may_change() {
+    let origin = Origin::start().await;
+    let (edge, _gateway) = both("exi").await;
+    for (len, told) in [(1000, false), (70_000, true)] {
+        let url = origin.url(&format!("/text/{len}"));
+        let head = send(edge.address, "HEAD", &url, "", b"").await;
+        assert_eq!((head.status, head.body.len()), (200, 0));
+        assert_eq!(head.has(&format!("content-length: {len}")), told, "{}", head.head);
+        assert!(told || !head.head.contains("content-length"), "{}", head.head);
+        let whole = send(edge.address, "GET", &url, "", b"").await;
+        assert!(whole.has(&format!("content-length: {len}")), "{}", whole.head);
+    }
+}

@@ -57,6 +57,8 @@ pub struct Service {
     pub fallback: Option<Fallback>,
     /// Largest body of a request, in bytes.
     pub max_body: Option<u64>,
+    /// What messages say is enough: their bytes, and so their lengths, may be others.
+    pub infoset: bool,
 }
 
 /// An edge, resolved.
@@ -435,5 +437,6 @@ fn service(settings: &ServiceSettings) -> Result<Service, Error> {
         pass_accept_encoding,
         fallback: settings.fallback.as_deref().map(fallback).transpose()?,
         max_body: settings.max_body.map(|size| size.0),
+        infoset: infoset::is_allowed(settings),
     })
 }

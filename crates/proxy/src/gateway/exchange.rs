@@ -10,6 +10,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
 use proto::bhttp;
+use proto::stream::MAX_BLOCK_BYTES;
 use relay::{Cause, CauseKind, Head};
 
 use crate::config::Service;
@@ -117,8 +118,31 @@ impl Origins {
                 }
                 _ => sender.abort(failed("the origin changed protocols without being asked")),
             },
-            Ok(answer) => give_back(answer, sender).await,
+            Ok(mut answer) => {
+                if self.knows_no_length(&asked, &answer) {
+                    answer.headers_mut().remove(header::CONTENT_LENGTH);
+                }
+                give_back(answer, sender).await;
+            }
         }
+    }
+
+    fn service(&self, target: &Target<'_>) -> Option<usize> {
+        self.services.iter().position(|service| service.pattern.matches(target))
+    }
+
+    /// Whether an answer tells a length without a body (RFC 9110 §8.6) that may be another where
+    /// the body goes with it, since its infoset is enough.
+    fn knows_no_length(&self, asked: &Asked, answer: &http::Response<OriginBody>) -> bool {
+        if asked.method != Method::HEAD && answer.status() != StatusCode::NOT_MODIFIED {
+            return false;
+        }
+        let service = asked.target().ok().and_then(|target| self.service(&target));
+        let service = service.and_then(|index| self.services.get(index));
+        let is_infoset = service.is_some_and(|service| service.infoset);
+        let length = fields::content_length(answer.headers());
+        // What is longer goes byte for byte.
+        is_infoset && length.is_some_and(|length| length <= MAX_BLOCK_BYTES as u64)
     }
 
     /// Sends the request and waits for the final head of the answer.
@@ -130,7 +154,7 @@ impl Origins {
         sender: &Sender,
     ) -> Result<http::Response<OriginBody>, Cause> {
         let target = asked.target()?;
-        let service = self.services.iter().position(|service| service.pattern.matches(&target));
+        let service = self.service(&target);
         if let Some(service) = service {
             sender.service(service);
         }

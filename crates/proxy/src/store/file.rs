@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::Place;
 use super::dictionaries::{self, Dictionary};
 use super::read::{self, COLUMNS};
+use super::secret;
 use crate::Error;
 
 /// Changes whenever a reader of the old schema would be wrong about the new one.
@@ -60,14 +61,26 @@ impl Drop for File {
 
 impl From<rusqlite::Error> for Unfit {
     fn from(error: rusqlite::Error) -> Self {
-        if is_damage(&error) { Self::Bad(error.to_string()) } else { Self::System(error) }
+        if is_damage(&error) { Self::Bad(reason(&error)) } else { Self::System(error) }
     }
 }
 
-/// Whether an error says that the file itself is no good.
+/// Whether an error says that the file itself is no good. All statements are ours: one that is not
+/// understood is at odds with a schema whose text was damaged.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+    matches!(error, rusqlite::Error::SqlInputError { .. })
+        || matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+}
+
+/// What SQLite says, in a line: of a damaged schema it quotes the rest, and of a statement all.
+pub(super) fn reason(error: &rusqlite::Error) -> String {
+    let text = match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    };
+    let first = text.lines().next().unwrap_or_default().trim_end();
+    first.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 impl File {
@@ -81,11 +94,15 @@ impl File {
             .map_err(|error| unusable(directory, &error))?;
         let lock = lock(directory)?;
         let path = directory.join(FILE_NAME);
-        begin(&path)?;
-        let connection = match connect(&path) {
-            Ok(connection) => connection,
-            Err(Unfit::System(error)) => return Err(system(&path, &error)),
-            Err(Unfit::Bad(why)) => begin_anew(&path, &why)?,
+        let connection = if is_emptied(&path) {
+            begin_anew(&path, "nothing is left in it")?
+        } else {
+            begin(&path)?;
+            match connect(&path) {
+                Ok(connection) => connection,
+                Err(Unfit::System(error)) => return Err(system(&path, &error)),
+                Err(Unfit::Bad(why)) => begin_anew(&path, &why)?,
+            }
         };
         Ok(Self { connection, place: place.clone(), lock })
     }
@@ -116,7 +133,7 @@ impl File {
                 return Some(bytes);
             }
             Ok(Some(_)) => "its digest is another".to_owned(),
-            Err(error) => error.to_string(),
+            Err(error) => reason(&error),
         };
         tracing::warn!(name, why, "what was learned is damaged: beginning without it");
         None
@@ -125,7 +142,10 @@ impl File {
     /// Dictionaries that are sound, and how many are not.
     pub(super) fn dictionaries(&self) -> (Vec<Dictionary>, usize) {
         dictionaries::load(&self.connection).unwrap_or_else(|error| {
-            tracing::warn!(%error, "dictionaries cannot be read: beginning without them");
+            tracing::warn!(
+                why = reason(&error),
+                "dictionaries cannot be read: beginning without them"
+            );
             (Vec::new(), 0)
         })
     }
@@ -138,10 +158,15 @@ impl File {
             .connection
             .prepare(&select)
             .and_then(|mut select| select.query_map([MAX_UNSAVED], read::entry)?.collect());
-        found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the last outcomes cannot be read");
+        let all: Vec<Option<Entry>> = found.unwrap_or_else(|error| {
+            tracing::warn!(why = reason(&error), "the last outcomes cannot be read");
             Vec::new()
-        })
+        });
+        let unreadable = all.iter().filter(|entry| entry.is_none()).count();
+        if unreadable > 0 {
+            tracing::warn!(unreadable, "of the last outcomes some cannot be read: left out");
+        }
+        all.into_iter().flatten().collect()
     }
 
     /// Puts a state in place of what has its name; it holds what all outcomes so far have taught.
@@ -198,6 +223,14 @@ fn connect(path: &Path) -> Result<Connection, Unfit> {
         transaction.commit()?;
     }
     connection.execute_batch(dictionaries::SCHEMA)?;
+    // A schema's text that has lost a bit may have another name in it, and be sound.
+    for select in [
+        &format!("SELECT id, service, class, unsaved, {COLUMNS} FROM history"),
+        "SELECT name, saved_unix_s, digest, bytes FROM state",
+        "SELECT name, used_unix_s, digest, bytes, aside FROM dictionary",
+    ] {
+        connection.prepare(select)?;
+    }
     Ok(connection)
 }
 
@@ -207,6 +240,16 @@ fn unusable(path: &Path, error: &io::Error) -> Error {
     Error::Caller(format!(
         "cannot make {shown}: {error}: give --store a directory that this user may write to"
     ))
+}
+
+/// Whether a file had a store in it and has nothing now. SQLite would take it, also with one byte,
+/// for one that is just begun, as it is when a process was killed in that moment: then there is
+/// nothing beside it yet.
+fn is_emptied(path: &Path) -> bool {
+    let len = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let begun =
+        || path.with_file_name(secret::FILE_NAME).exists() || len(&beside(path, "-wal")) > 0;
+    path.exists() && (len(path) == 1 || len(path) == 0 && begun())
 }
 
 /// Makes a file that only its owner can read, before SQLite makes one as everybody's files are;
@@ -291,5 +334,5 @@ fn lock(directory: &Path) -> Result<fs::File, Error> {
 /// The system's refusal, with what may help.
 pub(super) fn system(path: &Path, error: &rusqlite::Error) -> Error {
     let doing = format!("use the store {}", path.display());
-    Error::System { doing, source: io::Error::other(error.to_string()) }
+    Error::System { doing, source: io::Error::other(reason(error)) }
 }

@@ -26,7 +26,7 @@ use record::decision::Entry;
 use record::event::Fact;
 
 pub use dictionaries::Dictionary;
-pub use read::History;
+pub use read::{Found, History};
 
 use crate::Error;
 use file::File;

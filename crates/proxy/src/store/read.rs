@@ -4,13 +4,26 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use record::decision::{Direction, Entry};
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OpenFlags, Params, Row, params};
+use serde::de::DeserializeOwned;
 
-use super::file::{APPLICATION_ID, FILE_NAME, READER_PATIENCE, SCHEMA_VERSION, system};
+use super::file::{
+    APPLICATION_ID, FILE_NAME, READER_PATIENCE, SCHEMA_VERSION, is_damage, reason, system,
+};
 use crate::Error;
 
 /// Decisions that one question can give.
 const MAX_ENTRIES: u32 = 1_000_000;
+
+/// What a question to the history gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Oldest first.
+    pub entries: Vec<Entry>,
+    /// Rows beside them that cannot be read: damaged, or in another version's form.
+    pub unreadable: usize,
+}
 
 /// The history of one side.
 #[derive(Debug)]
@@ -41,7 +54,7 @@ impl History {
         // To read beside a writer, its index of the log must be mapped; nothing is written.
         let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .or_else(|_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY))
-            .map_err(|error| system(&path, &error))?;
+            .map_err(|error| refused(&path, &error))?;
         let number =
             |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let found = connection
@@ -55,7 +68,10 @@ impl History {
                  longwire that wrote it"
             ))),
             Ok(_) => Err(Error::Caller(format!("{shown} is no store of longwire"))),
-            Err(error) => Err(Error::Caller(format!("{shown} is no store of longwire: {error}"))),
+            Err(error) => {
+                let why = reason(&error);
+                Err(Error::Caller(format!("{shown} is no store of longwire: {why}")))
+            }
         }
     }
 
@@ -63,53 +79,91 @@ impl History {
     ///
     /// # Errors
     /// [`Error::System`] for a file that cannot be read.
-    pub fn last(&self, service: &str, limit: u32) -> Result<Vec<Entry>, Error> {
+    pub fn last(&self, service: &str, limit: u32) -> Result<Found, Error> {
         let select = format!(
-            "SELECT {COLUMNS} FROM history WHERE instr(service, ?) > 0 OR ? = '' \
-             ORDER BY id DESC LIMIT ?"
+            "SELECT {COLUMNS} FROM history WHERE instr(service, ?) > 0 OR ? = '' ORDER BY id DESC"
         );
-        let found = self.connection.prepare(&select).and_then(|mut select| {
-            let limit = limit.min(MAX_ENTRIES);
-            select.query_map(params![service, service, limit], entry)?.collect()
-        });
-        let mut entries: Vec<Entry> = found.map_err(|error| system(&self.path, &error))?;
-        entries.reverse();
-        Ok(entries)
+        let mut found = self.find(&select, params![service, service], limit)?;
+        found.entries.reverse();
+        Ok(found)
     }
 
     /// The decisions of exchanges whose id begins so, oldest first, at most `limit`.
     ///
     /// # Errors
     /// [`Error::System`] for a file that cannot be read.
-    pub fn of_exchange(&self, id: &str, limit: u32) -> Result<Vec<Entry>, Error> {
+    pub fn of_exchange(&self, id: &str, limit: u32) -> Result<Found, Error> {
         let select = format!(
-            "SELECT {COLUMNS} FROM history WHERE substr(exchange, 1, length(?)) = ? \
-             ORDER BY id LIMIT ?"
+            "SELECT {COLUMNS} FROM history WHERE substr(exchange, 1, length(?)) = ? ORDER BY id"
         );
-        let found = self.connection.prepare(&select).and_then(|mut select| {
-            select.query_map(params![id, id, limit.min(MAX_ENTRIES)], entry)?.collect()
-        });
-        found.map_err(|error| system(&self.path, &error))
+        self.find(&select, params![id, id], limit)
     }
+
+    /// The first so many rows that can be read, in the order of the question.
+    fn find(&self, select: &str, asked: impl Params, limit: u32) -> Result<Found, Error> {
+        let limit = limit.min(MAX_ENTRIES) as usize;
+        let found = self.connection.prepare(select).and_then(|mut select| {
+            let mut found = Found::default();
+            let mut rows = select.query_map(asked, entry)?;
+            while found.entries.len() < limit
+                && let Some(row) = rows.next()
+            {
+                match row? {
+                    Some(entry) => found.entries.push(entry),
+                    None => found.unreadable += 1,
+                }
+            }
+            Ok(found)
+        });
+        found.map_err(|error| refused(&self.path, &error))
+    }
+}
+
+/// Why the file cannot be read; of one that is damaged, what to do.
+fn refused(path: &Path, error: &rusqlite::Error) -> Error {
+    if !is_damage(error) {
+        return system(path, error);
+    }
+    let shown = path.display();
+    let source = io::Error::other(format!(
+        "{}: it is damaged: the edge or gateway that keeps it sets it aside when it starts again",
+        reason(error)
+    ));
+    Error::System { doing: format!("read the history in {shown}"), source }
 }
 
 pub(super) const COLUMNS: &str = "unix_s, exchange, direction, encoding, reason, decision, outcome";
 
-/// Facts that cannot be read, of a row that a disk has damaged, are shown as not known.
-pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+/// A decision; none for a row that a disk has damaged, which stays until its room is wanted.
+pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Option<Entry>> {
+    match read(row) {
+        Ok(entry) => Ok(Some(entry)),
+        // Of the file as a whole.
+        Err(error) if error.sqlite_error_code().is_some() => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let direction: String = row.get(2)?;
-    let (decision, outcome): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
+    let all = [Direction::Request, Direction::Response];
+    let direction = all.into_iter().find(|one| one.name() == direction);
     Ok(Entry {
         unix_s: row.get(0)?,
         exchange: row.get(1)?,
-        direction: if direction == Direction::Request.name() {
-            Direction::Request
-        } else {
-            Direction::Response
-        },
+        direction: direction.ok_or(rusqlite::Error::InvalidQuery)?,
         encoding: row.get(3)?,
         reason: row.get(4)?,
-        decision: decision.and_then(|text| serde_json::from_str(&text).ok()),
-        outcome: outcome.and_then(|text| serde_json::from_str(&text).ok()),
+        decision: facts(row, 5)?,
+        outcome: facts(row, 6)?,
+    })
+}
+
+/// What stands in a column as JSON, if anything does.
+fn facts<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    let facts = text.map(|text| serde_json::from_str(&text)).transpose();
+    facts.map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
     })
 }

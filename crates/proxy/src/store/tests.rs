@@ -111,20 +111,20 @@ fn what_was_handed_in_is_there_again() {
 
     // Beside the writer.
     let history = History::open(&scratch.0).unwrap();
-    let entries = history.last("", 100).unwrap();
+    let entries = history.last("", 100).unwrap().entries;
     let ids: Vec<String> = entries.iter().map(|entry| entry.exchange.clone()).collect();
     assert_eq!(ids, (0..10).map(id).collect::<Vec<_>>());
     let Fact::Chosen { decision, .. } = chosen(3) else { unreachable!() };
     assert_eq!(entries[3].decision, decision.map(|decision| *decision));
     assert_eq!(entries[3].outcome.as_ref().map(|outcome| outcome.actual.bytes), Some(2500));
     assert_eq!(entries[4].outcome, None);
-    assert_eq!(history.last("odd", 2).unwrap().len(), 2);
-    assert!(history.last("odd", 99).unwrap().iter().all(|entry| entry.exchange != id(4)));
-    assert_eq!(history.of_exchange(&id(4), 9).unwrap().len(), 1);
-    assert_eq!(history.of_exchange(&id(4)[..20], 99).unwrap().len(), 10);
+    assert_eq!(history.last("odd", 2).unwrap().entries.len(), 2);
+    assert!(history.last("odd", 99).unwrap().entries.iter().all(|entry| entry.exchange != id(4)));
+    assert_eq!(history.of_exchange(&id(4), 9).unwrap().entries.len(), 1);
+    assert_eq!(history.of_exchange(&id(4)[..20], 99).unwrap().entries.len(), 10);
     // A name is no pattern.
-    assert!(history.last("%", 9).unwrap().is_empty());
-    assert!(history.of_exchange("_", 9).unwrap().is_empty());
+    assert!(history.last("%", 9).unwrap().entries.is_empty());
+    assert!(history.of_exchange("_", 9).unwrap().entries.is_empty());
 
     let refused = Store::open(&scratch.place(), "learned").unwrap_err().to_string();
     assert!(refused.contains("a --store of its own"), "{refused}");
@@ -159,13 +159,13 @@ fn the_oldest_go_when_a_bound_is_reached() {
             store.observe(chosen(number));
             if number % 50 == 0 {
                 assert!(store.flush());
-                let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
+                let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap().entries;
                 most = most.max(entries.len());
                 assert_eq!(entries.last().unwrap().exchange, id(number));
             }
         }
         assert!(store.flush());
-        let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
+        let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap().entries;
         assert!(entries.len() as u64 <= rows && entries.len() > 80, "{}", entries.len());
         assert!(most < 250, "{most}");
         let size = fs::metadata(scratch.file()).unwrap().len();
@@ -218,6 +218,109 @@ fn a_bad_file_is_set_aside() {
     }
 }
 
+/// SQLite takes such a file for one that is just begun.
+#[test]
+fn a_file_that_was_emptied_is_set_aside() {
+    for (beside, left, aside) in [
+        // As a process leaves it that is killed before anything was in it.
+        ("", 0, 0),
+        ("", 1, 1),
+        ("", 2, 1),
+        ("", 90, 1),
+        (secret::FILE_NAME, 0, 1),
+        (secret::FILE_NAME, 1, 1),
+        ("longwire.sqlite-wal", 0, 1),
+    ] {
+        let scratch = Scratch::new(&format!("emptied-{beside}-{left}"));
+        let mut store = open(&scratch.place());
+        store.save_learned(vec![1; 100]);
+        drop(store);
+        if !beside.is_empty() {
+            fs::write(scratch.0.join(beside), [1; 32]).unwrap();
+        }
+        let bytes = fs::read(scratch.file()).unwrap();
+        fs::write(scratch.file(), &bytes[..left]).unwrap();
+        for turn in 0..2 {
+            let mut store = open(&scratch.place());
+            let expected = (turn == 1).then(|| b"new".to_vec());
+            let found = (store.take_learned().state, scratch.aside());
+            assert_eq!(found, (expected, aside), "{left} beside '{beside}'");
+            store.save_learned(b"new".to_vec());
+        }
+    }
+}
+
+/// Puts other bytes, as many, where these are last in the file, as a disk may.
+fn spoil(scratch: &Scratch, from: &[u8], to: &[u8]) {
+    let mut bytes = fs::read(scratch.file()).unwrap();
+    let at = bytes.windows(from.len()).rposition(|window| window == from).unwrap();
+    bytes[at..at + to.len()].copy_from_slice(to);
+    fs::write(scratch.file(), bytes).unwrap();
+}
+
+#[test]
+fn a_row_that_is_damaged_costs_itself_alone() {
+    // In JSON: no UTF-8, no JSON, no decision; and in a column of its own.
+    let ways = [
+        (&b"\"class\""[..], &b"\"\xfflass\""[..]),
+        (b"\"class\":", b"\"class\"?"),
+        (b"\"class\"", b"\"clasp\""),
+        (b"\"split\"", b"\"s\xfelit\""),
+        (b"responsehttp", b"resp\xffnsehttp"),
+    ];
+    for (way, (from, to)) in ways.into_iter().enumerate() {
+        let shown = String::from_utf8_lossy(to);
+        let scratch = Scratch::new(&format!("row-{way}"));
+        let mut store = open(&scratch.place());
+        for number in 0..20 {
+            store.observe(chosen(number));
+            store.observe(outcome(number));
+        }
+        drop(store);
+        spoil(&scratch, from, to);
+        let read = || {
+            let history = History::open(&scratch.0).unwrap();
+            let Found { entries, unreadable } = history.last("", 1000).unwrap();
+            let all = (entries.len(), unreadable);
+            // So many are found as are asked for.
+            let last = history.last("", 5).unwrap().entries;
+            let end = last.iter().eq(&entries[entries.len().saturating_sub(5)..]);
+            (all, end)
+        };
+        assert_eq!(read(), ((19, 1), true), "{shown}");
+        let mut store = open(&scratch.place());
+        assert_eq!(store.take_learned().since.len(), 19, "{shown}");
+        store.observe(chosen(99));
+        store.save_learned(b"learned".to_vec());
+        drop(store);
+        assert_eq!((read(), scratch.aside()), (((20, 1), true), 0), "{shown}");
+        assert!(open(&scratch.place()).take_learned().since.is_empty());
+    }
+}
+
+#[test]
+fn a_schema_that_is_damaged_is_one_line_and_set_aside() {
+    for (from, to) in [
+        (&b"TEXT NOT NULL,\n    class"[..], &b"TEXT NOT NULL\"\n    class"[..]),
+        (b"aside TEXT\n) STRICT", b"aside TEXT\n\" STRICT"),
+        // Sound SQL all the same.
+        (b"unix_s REAL NOT NULL,\n    exchange", b"uniy_s REAL NOT NULL,\n    exchange"),
+    ] {
+        let shown = String::from_utf8_lossy(to);
+        let scratch = Scratch::new(&format!("schema-{}", to.len()));
+        let mut store = open(&scratch.place());
+        store.observe(chosen(1));
+        drop(store);
+        spoil(&scratch, from, to);
+        let error = History::open(&scratch.0).unwrap().last("", 9).unwrap_err().to_string();
+        let path = scratch.file().display().to_string();
+        assert!(error.contains(&path) && error.contains("sets it aside"), "{shown}: {error}");
+        assert!(error.lines().count() == 1 && !error.contains("SELECT"), "{shown}: {error}");
+        drop(open(&scratch.place()));
+        assert_eq!(scratch.aside(), 1, "{shown}");
+    }
+}
+
 #[test]
 fn files_set_aside_are_few() {
     let scratch = Scratch::new("few");
@@ -258,7 +361,7 @@ fn a_file_that_is_damaged_at_work_is_replaced() {
         store.observe(chosen(number));
         assert!(store.flush());
     }
-    let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
+    let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap().entries;
     assert!(entries.last().is_some_and(|entry| entry.exchange == id(999)));
     assert_eq!(scratch.aside(), 1);
 }
@@ -551,7 +654,7 @@ fn killed_at_any_moment_it_loses_nothing() {
         assert!(number >= acknowledged, "kill {kill}: {number} of {acknowledged}");
         let newest = newest_dictionary(&found);
         assert!(newest >= acknowledged, "kill {kill}: dictionary {newest} of {acknowledged}");
-        let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap();
+        let entries = History::open(&scratch.0).unwrap().last("", 2000).unwrap().entries;
         let ids: Vec<&str> = entries.iter().map(|entry| entry.exchange.as_str()).collect();
         let newest = ids.last().map_or(0, |id| u64::from_str_radix(&id[16..], 16).unwrap());
         assert!(newest >= acknowledged, "kill {kill}: {newest} of {acknowledged}");

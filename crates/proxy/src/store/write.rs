@@ -8,7 +8,7 @@ use record::decision::{Decision, Direction, Outcome};
 use record::event::Fact;
 use rusqlite::params;
 
-use super::file::{File, is_damage};
+use super::file::{File, is_damage, reason};
 use super::{TOLD_PAUSE, dictionaries};
 
 /// Jobs in one transaction, at most: what has come by then is committed.
@@ -98,7 +98,7 @@ impl Writer {
     fn failed(&mut self, error: &rusqlite::Error, batch: &[Job]) {
         self.held = None;
         if is_damage(error) {
-            let replaced = self.file.replace(&error.to_string());
+            let replaced = self.file.replace(&reason(error));
             if replaced.is_ok() && self.commit(batch).is_ok() {
                 return;
             }
@@ -106,7 +106,8 @@ impl Writer {
         self.lost = true;
         if self.told.is_none_or(|told| told.elapsed() > TOLD_PAUSE) {
             self.told = Some(Instant::now());
-            tracing::warn!(%error, "the store cannot be written: its history has gaps");
+            let why = reason(error);
+            tracing::warn!(why, "the store cannot be written: its history has gaps");
         }
     }
 
