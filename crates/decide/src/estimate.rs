@@ -50,6 +50,8 @@ const NEW_WINDOW: f64 = 10.0;
 const OTHER_SEGMENTS: u32 = 2;
 /// A train of fewer packets tells no rate: the first packet is not in its time.
 const SHORTEST_TRAIN_PACKETS: f64 = 4.0;
+/// Packets on the way are no longer than this, whatever the first hop's are: Ethernet's.
+const MOST_SEGMENT_BYTES: f64 = 1448.0;
 
 /// A train that takes so many times what its windows waited for tells the rate: it was the link
 /// that it waited for.
@@ -459,10 +461,14 @@ impl Estimate {
     /// then is not to tell again: what disturbs the one disturbs the other.
     pub fn receipt(&mut self, receipt: &Receipt) -> bool {
         let path = self.path();
-        let packets = (receipt.bytes as f64 / path.segment_bytes).ceil();
+        let seconds = receipt.spread.as_secs_f64();
+        // Within a host packets may be of 64 kB; what takes longer than a process waits came over
+        // some link behind that.
+        let slow = seconds > SELDOM_WAKING_S;
+        let most_bytes = if slow { MOST_SEGMENT_BYTES } else { path.segment_bytes };
+        let packets = (receipt.bytes as f64 / path.segment_bytes.min(most_bytes)).ceil();
         // The last may be short.
         let wire = receipt.bytes as f64 + packets * path.header_bytes;
-        let seconds = receipt.spread.as_secs_f64();
         if !receipt.unbroken || packets < SHORTEST_TRAIN_PACKETS || seconds <= 0.0 {
             return false;
         }
@@ -470,7 +476,7 @@ impl Estimate {
         let waits_s = ((receipt.windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
         let bps = 8.0 * wire / seconds;
         if seconds > MOSTLY_SENDING * waits_s {
-            if seconds > SELDOM_WAKING_S {
+            if slow {
                 self.hops.came(bps);
             }
             self.late = 0;

@@ -653,3 +653,21 @@ fn a_first_hop_is_not_taken_for_the_whole_path() {
     let found = estimate.rate_bps().value;
     assert!((found / 400e6 - 1.0).abs() < 0.1, "{found}");
 }
+
+/// A tunnel on the same host: one packet of 64 kB to it, 63 kB in 35 ms behind it.
+#[test]
+fn what_comes_slowly_tells_a_rate_though_the_first_hop_takes_it_in_one_packet() {
+    let spread = |ms| Receipt {
+        bytes: 63_202,
+        spread: Duration::from_millis(ms),
+        unbroken: true,
+        windows: 0.1,
+    };
+    let mut estimate = fresh();
+    let counters = Transport { segment_bytes: 65_483, ..counters(1, 70, 0) };
+    estimate.transport(counters);
+    assert!(!estimate.receipt(&spread(2)), "so long processes wait");
+    assert!(estimate.receipt(&spread(25)));
+    let found = estimate.rate_bps().value;
+    assert!((found / 20.96e6 - 1.0).abs() < 0.01, "{found}");
+}
