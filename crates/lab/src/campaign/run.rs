@@ -33,6 +33,8 @@ pub const PARALLEL_MAX: usize = 700;
 const LONG_S: f64 = 200.0;
 /// How often the processors are looked at, and how often the loop looks around.
 const BUSY_INTERVAL: Duration = Duration::from_millis(300);
+/// How many jobs are expected side by side counts as much as what was seen in so many seconds.
+const EXPECTED_FOR_S: f64 = 60.0;
 const TICK: Duration = Duration::from_millis(10);
 /// The share of the memory that is free at the start which runs may take.
 const MEMORY_SHARE: f64 = 0.7;
@@ -175,6 +177,8 @@ struct Tally {
     repeated: usize,
     flagged: usize,
     failed: usize,
+    /// Jobs that are expected to be under way at once, on the mean.
+    side_by_side: f64,
     /// Expected and true seconds of jobs that ended: what the estimate is worth.
     expected_s: f64,
     took_s: f64,
@@ -194,7 +198,10 @@ impl<'a> Driver<'a> {
         // Each job has few events under way: the loop takes them in all the time.
         let (events, inbox) = sync_channel(4 * PARALLEL_MAX);
         let memory_left_bytes = memory_bytes();
-        let tally = Tally { runs: shared.plan.runs(), done: finished.len(), ..Tally::default() };
+        let all_s: f64 = queue.iter().map(|planned| planned.expected_s).sum();
+        let side_by_side = (all_s / horizon_s.max(1.0)).max(1.0);
+        let (runs, done) = (shared.plan.runs(), finished.len());
+        let tally = Tally { runs, done, side_by_side, ..Tally::default() };
         let throttle = Throttle::new(most);
         Ok(Self {
             shared,
@@ -377,12 +384,18 @@ impl Tally {
         let going = self.under_way.values().map(|(began, expected_s, _)| {
             (expected_s * worth - now.saturating_sub(*began).as_secs_f64()).max(0.0)
         });
+        // How many are under way just now says little: some want the machine to themselves.
+        let so_far = self.under_way.values().map(|(began, _, _)| now.saturating_sub(*began));
+        let busy_s = self.took_s + so_far.map(|so_far| so_far.as_secs_f64()).sum::<f64>();
+        let known_s = now.as_secs_f64();
+        let side_by_side =
+            (self.side_by_side * EXPECTED_FOR_S + busy_s) / (EXPECTED_FOR_S + known_s);
         let (mut sum, mut longest) = (0.0_f64, 0.0_f64);
         for left_s in going.chain(queued.map(|expected_s| expected_s * worth)) {
             sum += left_s;
             longest = longest.max(left_s);
         }
-        longest.max(sum / self.active.max(1) as f64)
+        longest.max(sum / side_by_side.max(1.0))
     }
 }
 
@@ -500,4 +513,29 @@ fn setting(shared: &Shared<'_>, order: &Order, earlier: Option<Setting>) -> Sett
 /// [`Error::Caller`] when there is nothing, or of another version.
 pub fn load(directory: &Path) -> Result<record::campaign::Campaign> {
     Store::open_existing(directory)?.campaign()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eight jobs of 100 s each are side by side for 1,000 s, then one that wants the machine to
+    /// itself.
+    #[test]
+    fn what_is_left_does_not_leap_while_one_job_is_alone() {
+        let mut tally = Tally { side_by_side: 8.0, ..Tally::default() };
+        let queued = |jobs: usize| std::iter::repeat_n(100.0, jobs);
+        let at = |seconds: u64| Duration::from_secs(seconds);
+        assert!((tally.left_s(at(0), queued(160)) - 2000.0).abs() < 1.0);
+        for round in 0..10 {
+            (0..8).for_each(|number| tally.begin(number, (at(100 * round), 100.0, 1.0)));
+            (0..8).for_each(|number| tally.end(number, 100.0, 100.0));
+        }
+        tally.begin(9, (at(1000), 100.0, 1.0));
+        let left_s = tally.left_s(at(1001), queued(79));
+        assert!((left_s - 1000.0).abs() < 30.0, "{left_s}");
+        // Never less than the longest that is left.
+        tally.begin(10, (at(1000), 5000.0, 1.0));
+        assert!(tally.left_s(at(1000), queued(0)) >= 5000.0);
+    }
 }
