@@ -19,6 +19,7 @@ fn path() -> Path {
         peer: 7,
         jumps: 0,
         rate_bps: 2e6,
+        cap_bps: nothing,
         measured: true,
         rtt_s: 0.1,
         loss: 0.01,
