@@ -51,6 +51,7 @@ fn main() -> Result<()> {
     collect(Path::new(&data), &["xml"], &mut messages);
     collect(Path::new(&data), &["json"], &mut messages);
     println!("{} seeds made here, {} from {data}", before, messages.len() - before);
+    secrets(&folder, &messages)?;
     for &codec in CODECS.iter().filter(|codec| codec.number() != 0) {
         let taken = seed(&folder, codec, &messages)?;
         println!("{}: {taken} messages and their streams", codec.name());
@@ -76,11 +77,28 @@ fn learned(folder: &Path) -> Result<()> {
             let mut bytes = Vec::new();
             policy.save(&["identity", "deflate:6", "zstd:3"], &mut bytes);
             fs::write(folder.join(format!("seed-{name}-{taught}")), bytes)?;
-            let subject = Subject { peer: 0, class: taught.into(), bytes: 5e4, head_share: 0.3 };
+            let (class, peer) = (taught.into(), taught.into());
+            let subject = Subject { peer, class, bytes: 5e4, head_share: 0.3 };
             let arm = Arm(1 + taught as usize % 2);
             let seen = Seen { bytes: 9e3, encode_s: Some(1e-3), decode_s: Some(1e-4) };
             policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
         }
+    }
+    Ok(())
+}
+
+/// Writes messages with secrets in them, and without.
+fn secrets(folder: &Path, messages: &[Vec<u8>]) -> Result<()> {
+    let own: [&[u8]; 4] = [
+        b"<a><w:Password xmlns:w='u'>p</w:Password><h name='X' value='Basic dTpwYXNz'/></a>",
+        b"<a u='https://u:p@h/?sig=1%3d2&amp;token=t'><!-- Cookie: c --><b>eyJhbGciOi.e30.</b></a>",
+        br#"{"apiKey":"k","a":["\u0041uthorization: Bearer t",{"x":"https:\/\/u:p@h"}]}"#,
+        br#"{"m":"-----BEGIN PRIVATE KEY-----","n":"<token>t</token>","access_token":{"b":[1]}}"#,
+    ];
+    let folder = folder.join("codec_secrets");
+    fs::create_dir_all(&folder)?;
+    for (at, message) in own.into_iter().chain(messages.iter().map(Vec::as_slice)).enumerate() {
+        fs::write(folder.join(format!("seed-{at:04}")), message)?;
     }
     Ok(())
 }

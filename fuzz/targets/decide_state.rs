@@ -38,7 +38,8 @@ fn use_it(policy: &mut dyn Policy) {
     let path = path();
     for at in 0..12_u32 {
         let bytes = f64::from(at * at * at + 1) * 400.0;
-        let subject = Subject { peer: 0, class: u64::from(at % 2), bytes, head_share: 0.3 };
+        let subject =
+            Subject { peer: u64::from(at % 3), class: u64::from(at % 2), bytes, head_share: 0.3 };
         let objective = Objective::Time;
         let request = Request { subject: &subject, path: &path, objective, allowed: &|_| true };
         let chosen = policy.choose(&request).chosen;

@@ -19,6 +19,8 @@ pub use words::says_so;
 use words::{Says, is_secret, names_secret};
 
 const NAME: &str = "secrets";
+/// The namespace of xsi:type and the like.
+const INSTANCE: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
 /// Whether content of this type can be read for its secrets.
 #[must_use]
@@ -114,9 +116,10 @@ impl Known {
     /// Whether an attribute is secret.
     fn has_secret(&mut self, reader: &Reader<'_>, start: &Start<'_>) -> Result<bool, Error> {
         for attribute in reader.attributes() {
-            if self.says(reader, attribute.name).secret
-                || is_secret_text(attribute.value(start).as_bytes())?
-            {
+            let secret = self.says(reader, attribute.name).secret;
+            // A type's name names nothing that stands beside it (XML Schema 1 §2.6).
+            let types = reader.names().name(attribute.name).uri == INSTANCE;
+            if secret || !types && is_secret_text(attribute.value(start).as_bytes())? {
                 return Ok(true);
             }
         }
@@ -128,8 +131,10 @@ impl Known {
 /// may be anywhere.
 fn is_secret_text(text: &[u8]) -> Result<bool, Error> {
     let holds = holds_secret(text);
-    // With an equals sign, what is named may stand in the text itself.
-    match names_secret(text) && !(holds && text.contains(&b'=')) {
+    // Behind an equals sign what is named stands in the text itself, if anything does.
+    let value = text.splitn(2, |byte| *byte == b'=').nth(1).map(<[u8]>::trim_ascii);
+    let has_value = value.is_some_and(|value| !value.is_empty() && !names_secret(value));
+    match names_secret(text) && !(holds && has_value) {
         true => Err(unreadable("a text that names a secret")),
         false => Ok(holds),
     }

@@ -33,7 +33,7 @@ const SCHEMES: [(&str, usize); 6] = [
     ("token ", 16),
 ];
 /// Parameters that are secret where a long random word is their value.
-const OFTEN: [&str; 4] = ["key", "code", "ticket", "session"];
+const OFTEN: [&str; 5] = ["key", "accountkey", "code", "ticket", "session"];
 /// The shortest such word.
 const LEAST_RANDOM_BYTES: usize = 20;
 /// The shortest head of a JWT (RFC 7519 §3.1), and the shortest user in a URL that is a token.

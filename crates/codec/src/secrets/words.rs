@@ -32,7 +32,6 @@ const WHO: [&str; 5] =
 static PARTS: Words = Words::new(&[
     "accesskey",
     "accesstoken",
-    "accountkey",
     "amzsignature",
     "apikey",
     "apitoken",
@@ -59,7 +58,6 @@ static PARTS: Words = Words::new(&[
     "onetimecode",
     "otpcode",
     "passcode",
-    "passkey",
     "passphrase",
     "passwd",
     "password",
@@ -79,8 +77,8 @@ static PARTS: Words = Words::new(&[
     "verificationcode",
     "xsrf",
 ]);
-/// Parts too short to be looked for in texts: in some thousand random ones they are found.
-static SHORT_PARTS: Words = Words::new(&["jwt", "totp"]);
+/// A part too short to be looked for in texts: in some thousand random ones it is found.
+static SHORT_PARTS: Words = Words::new(&["jwt"]);
 /// Names that say so as a whole.
 static WHOLE: Words = Words::new(&[
     "assertion",
@@ -89,12 +87,15 @@ static WHOLE: Words = Words::new(&[
     "jwt",
     "otp",
     "pass",
+    "passkey",
     "pin",
     "psk",
     "pwd",
     "sid",
     "sig",
     "signature",
+    "totp",
+    "totpcode",
 ]);
 /// What joins two words of a name is no longer than this.
 const MOST_JOINT_BYTES: usize = 4;
