@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use codec::secrets::is_readable;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use http_body::Body as _;
@@ -141,8 +142,13 @@ impl Origins {
         let service = service.and_then(|index| self.services.get(index));
         let is_infoset = service.is_some_and(|service| service.infoset);
         let length = fields::content_length(answer.headers());
-        // What is longer goes byte for byte.
-        is_infoset && length.is_some_and(|length| length <= MAX_BLOCK_BYTES as u64)
+        let headers = answer.headers();
+        let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+        // What is longer, coded, or neither XML nor JSON goes byte for byte.
+        is_infoset
+            && length.is_some_and(|length| length <= MAX_BLOCK_BYTES as u64)
+            && !headers.contains_key(header::CONTENT_ENCODING)
+            && media.is_none_or(is_readable)
     }
 
     /// Sends the request and waits for the final head of the answer.
