@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use crate::regression::Prediction;
 use crate::state::{Error, Reader, State, Writer};
 
-/// Peers remembered beside the first, as many as have paths; beyond it the one longest unused goes.
+/// Peers remembered beside the first; beyond it the one longest unused goes.
 const MOST_PEERS: usize = 256;
 /// How far a peer may be off the first, as a logarithm, before it told: telephones and servers.
 const SPREAD: f64 = 2.0;
 /// What is forgotten of a peer with each message, as a variance: it may have other work tomorrow.
-const DRIFT: f64 = 0.01;
+const DRIFT: f64 = 0.001;
 /// A peer is taken for no more times slower or faster than this, as a logarithm.
 const MOST_OFF: f64 = 12.0;
 /// What is so many deviations off what was expected of another peer teaches nothing of all peers:
@@ -40,8 +40,6 @@ pub(crate) struct Decoder {
 
 /// Of a peer that is the first, or not known.
 const SAME: Decoder = Decoder { off: 0.0, variance: 0.0, used: 0 };
-/// Of a peer that never told.
-const NEW: Decoder = Decoder { off: 0.0, variance: SPREAD * SPREAD, used: 0 };
 
 impl Decoders {
     /// Most bytes of memory beside its own.
@@ -50,7 +48,14 @@ impl Decoders {
     /// What is known of a peer; 0 is nobody in particular.
     pub(crate) fn of(&self, peer: u64) -> Decoder {
         let same = peer == 0 || self.first == 0 || peer == self.first;
-        if same { SAME } else { self.others.get(&peer).copied().unwrap_or(NEW) }
+        if same { SAME } else { self.others.get(&peer).copied().unwrap_or_else(|| self.fresh()) }
+    }
+
+    /// Of a peer that never told: the first may be like no other.
+    fn fresh(&self) -> Decoder {
+        let all: f64 = self.others.values().map(|other| other.off).sum();
+        let off = all / (self.others.len() + 1) as f64;
+        Decoder { off, variance: SPREAD * SPREAD, used: 0 }
     }
 
     /// A peer took `off` to decode where `expected` is what the first is taken to; what that
@@ -64,13 +69,14 @@ impl Decoders {
         }
         self.clock += 1;
         self.make_room(peer);
-        let own = self.others.entry(peer).or_insert(NEW);
+        let mut own = self.of(peer);
         let surprise = off - expected.mean - own.off;
         let variance = own.variance + expected.deviation * expected.deviation;
         let gain = own.variance / variance;
         own.off = (own.off + gain * surprise).clamp(-MOST_OFF, MOST_OFF);
-        own.variance = ((1.0 - gain) * own.variance + DRIFT).min(NEW.variance);
+        own.variance = ((1.0 - gain) * own.variance + DRIFT).min(SPREAD * SPREAD);
         own.used = self.clock;
+        self.others.insert(peer, own);
         let usual = surprise.abs() <= MOST_DEVIATIONS * variance.sqrt();
         usual.then_some(expected.mean + (1.0 - gain) * surprise)
     }
@@ -110,7 +116,7 @@ impl State for Decoders {
             }
             before = Some(id);
             let off = from.f64("a decoder", -MOST_OFF..=MOST_OFF)?;
-            let variance = from.f64("a decoder's variance", 0.0..=NEW.variance)?;
+            let variance = from.f64("a decoder's variance", 0.0..=SPREAD * SPREAD)?;
             self.others.insert(id, Decoder { off, variance, used });
         }
         Ok(())

@@ -175,14 +175,14 @@ impl Hops {
         self.unheard == 0
     }
 
-    /// A message came at so much.
-    fn came(&mut self, bps: f64) {
-        self.unheard = self.unheard.saturating_sub(1);
+    /// A message came at so much; where that took so little that processes may have waited it
+    /// says nothing against the transport.
+    fn came(&mut self, bps: f64, slow: bool) {
         let before = self.came.replace(bps);
         let doubted = std::mem::take(&mut self.doubted);
         if before.is_some_and(|before| bps > JUMP * before) {
-            self.wrong = 0;
-        } else if doubted {
+            (self.wrong, self.unheard) = (0, 0);
+        } else if doubted && slow {
             self.wrong += 1;
         }
         if self.wrong >= FIRST_HOP_IN_A_ROW {
@@ -461,6 +461,7 @@ impl Estimate {
     /// then is not to tell again: what disturbs the one disturbs the other.
     pub fn receipt(&mut self, receipt: &Receipt) -> bool {
         let path = self.path();
+        self.hops.unheard = self.hops.unheard.saturating_sub(1);
         let seconds = receipt.spread.as_secs_f64();
         // Within a host packets may be of 64 kB; what takes longer than a process waits came over
         // some link behind that.
@@ -476,9 +477,7 @@ impl Estimate {
         let waits_s = ((receipt.windows + 1.0).log2().ceil() - 1.0).max(0.0) * path.rtt_s;
         let bps = 8.0 * wire / seconds;
         if seconds > MOSTLY_SENDING * waits_s {
-            if slow {
-                self.hops.came(bps);
-            }
+            self.hops.came(bps, slow);
             self.late = 0;
             self.exactly(bps);
         } else if self.rate_weight == 0.0 {

@@ -36,8 +36,8 @@ const BOTH_WAYS: f64 = 0.95;
 /// A time below this is none that a clock tells.
 const LEAST_S: f64 = 1e-7;
 /// A time is taken for no more times longer or shorter than its prior, as a logarithm: one absurd
-/// time must not end all coding. Where many say so it may be a thousand times, for a prior is of
-/// this processor.
+/// time must not end all coding. Where many say so it may be some thousand times, for a prior is
+/// of this processor.
 const MOST_OFF: f64 = 6.0;
 const MOST_KNOWN_OFF: f64 = 9.0;
 

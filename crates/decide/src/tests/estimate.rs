@@ -671,3 +671,37 @@ fn what_comes_slowly_tells_a_rate_though_the_first_hop_takes_it_in_one_packet() 
     let found = estimate.rate_bps().value;
     assert!((found / 20.96e6 - 1.0).abs() < 0.01, "{found}");
 }
+
+/// Nothing ends the connection: some messages are read late, hours apart, or the link fades.
+#[test]
+fn what_comes_late_now_and_then_says_nothing_against_the_transport() {
+    let mut estimate = Estimate::new(1e6, Duration::from_millis(1), None);
+    let told = |estimate: &mut Estimate, segments_out: u32, bytes_per_s: u64| {
+        let rtt = Duration::from_micros(u64::from(2500 + segments_out % 7));
+        let delivered_bytes_per_s = bytes_per_s;
+        let counters = counters(1, segments_out, 0);
+        estimate.transport(Transport {
+            delivered_bytes_per_s,
+            app_limited: false,
+            rtt,
+            ..counters
+        });
+    };
+    for at in 1..=60 {
+        told(&mut estimate, 50 * at, 110_000_000);
+        estimate.receipt(&train(if at % 10 == 0 { 33e6 } else { 900e6 }, 45));
+    }
+    let found = estimate.rate_bps().value;
+    assert!(found > 500e6, "{found}");
+    // The kernel keeps the rate from before a fade; behind it the link is what it was.
+    for at in 61..=70 {
+        told(&mut estimate, 50 * at, 110_000_000);
+        estimate.receipt(&train(2e6, 45));
+    }
+    estimate.receipt(&train(900e6, 45));
+    for at in 71..=73 {
+        told(&mut estimate, 50 * at, 110_000_000);
+    }
+    let found = estimate.rate_bps().value;
+    assert!(found > 500e6, "{found}");
+}

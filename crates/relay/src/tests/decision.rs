@@ -764,3 +764,25 @@ fn what_was_only_tried_keeps_no_memory() {
     let takes = options.codec().unwrap().encoder_bytes(options);
     assert_eq!(side.relay.load().codec_bytes, takes);
 }
+
+/// What another peer takes to decode, told by the history, is no matter of this one's.
+#[test]
+fn what_one_peer_takes_to_decode_is_not_expected_of_another() {
+    let mut side = Side::new(auto());
+    let took = Duration::from_micros(300);
+    for _ in 0..5 {
+        let (exchange, _) = side.posts(&xml(500), None);
+        side.now += ms(100);
+        side.hears(Receipt { exchange, decode: took, tail: took, ..Receipt::default() }.frame());
+    }
+    let outcome = side.outcomes().last().copied().cloned().expect("told");
+    let decision = side.chosen().1.expect("weighed").clone();
+    let mut slow = outcome.clone();
+    slow.actual.decode_s = 2.0;
+    let other = Decision { peer: Some("other".to_owned()), ..decision };
+    (0..10).for_each(|_| side.relay.learn_from(&other, &slow));
+    side.posts(&xml(500), None);
+    let candidates = &side.chosen().1.expect("weighed").candidates;
+    let same = candidates.iter().find(|one| one.encoding == outcome.encoding).expect("open");
+    assert!(same.expected.decode_s < 10.0 * took.as_secs_f64(), "{same:?}");
+}
