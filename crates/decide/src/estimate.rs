@@ -180,7 +180,7 @@ impl Hops {
     fn came(&mut self, bps: f64, slow: bool) {
         let before = self.came.replace(bps);
         let doubted = std::mem::take(&mut self.doubted);
-        if before.is_some_and(|before| bps > JUMP * before) {
+        if before.is_some_and(|before| bps > FIRST_HOP * before) {
             (self.wrong, self.unheard) = (0, 0);
         } else if doubted && slow {
             self.wrong += 1;
