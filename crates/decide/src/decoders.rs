@@ -11,7 +11,7 @@ use crate::state::{Error, Reader, State, Writer};
 
 /// Peers remembered beside the first; beyond it the one longest unused goes.
 const MOST_PEERS: usize = 256;
-/// How far a peer may be off the first, as a logarithm, before it told: telephones and servers.
+/// How far a peer may be off the others, as a logarithm, before it told: telephones and servers.
 const SPREAD: f64 = 2.0;
 /// What is forgotten of a peer with each message, as a variance: it may have other work tomorrow.
 const DRIFT: f64 = 0.001;
