@@ -17,8 +17,7 @@ static KEPT: OnceLock<Arc<Vocabulary>> = OnceLock::new();
 
 fn vocabulary() -> Arc<Vocabulary> {
     let document = exi::schema::Document { location: "a.xsd", bytes: XSD };
-    let schema = exi::Schema::parse(&[document], &mut |_, _| None, &Limits::default());
-    let vocabulary = schema.and_then(|schema| Vocabulary::new(Some(&schema)));
+    let vocabulary = Vocabulary::of_schema(&[document], &mut |_, _| None, &Limits::default());
     Arc::new(vocabulary.unwrap_or_else(|error| panic!("{error}")))
 }
 
@@ -27,6 +26,7 @@ fuzz_target!(|data: &[u8]| {
     let options = Options::INFOSET[usize::from(*pick) % 4];
     let vocabulary = KEPT.get_or_init(vocabulary);
     let _ = (Marks::of(data), made(data), schema_of(options, data));
+    let _ = Vocabulary::of_parcel([0; 8], data.to_vec()).prepare();
     let mut out = Vec::new();
     if vocabulary.decoder(options).decode(data, usize::from(*size), true, &mut out).is_ok() {
         assert_eq!(out.len(), usize::from(*size));

@@ -35,7 +35,7 @@ const CODECS: [u64; 8] = [0, 1, 2, 10, 11, 5, 6, 7];
 fn config(role: Role) -> Config {
     let mut config = Config { secret: Some(Secret::new([7; 32])), ..Config::new(role, 1) };
     config.encoding.allow_infoset();
-    let infoset = Vocabulary::new(None).ok().map(Arc::new);
+    let infoset = Some(Arc::new(Vocabulary::without_schema()));
     config.services = vec![Service { infoset, ..Service::default() }];
     config
 }
@@ -272,7 +272,7 @@ impl<'a> Life<'a> {
 
     fn keeping(&mut self, exchange: u64) -> Keeping {
         let id = [self.byte().unwrap_or(0); 8];
-        match self.number() % 9 {
+        match self.number() % 11 {
             0 => Keeping::Principal { exchange, principal: self.number() % 3 },
             1 => Keeping::Keep { exchange, slot: self.number() % Keeping::SLOTS },
             2 => Keeping::Kept { exchange, id },
@@ -282,6 +282,7 @@ impl<'a> Life<'a> {
             6 => Keeping::Part { id, bytes: self.bytes() },
             7 => Keeping::Held { id },
             8 => Keeping::Name { principal: self.number() % 3, name: self.number() },
+            9 => Keeping::Schema { id, bytes: self.number() },
             _ => Keeping::Plain { exchange, bytes: self.bytes() },
         }
     }
@@ -448,7 +449,10 @@ impl<'a> Life<'a> {
         }
         let result = match work.direction {
             WorkDirection::Shadow => encode(&mut Contexts::default(), work),
-            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
+            WorkDirection::Keep
+            | WorkDirection::Distil
+            | WorkDirection::Unpack
+            | WorkDirection::Compile => {
                 work.alone().map(Vec::from)
             }
             WorkDirection::Encode => encode(contexts, work),

@@ -363,7 +363,10 @@ impl Pair {
         let End { encoders, decoders, .. } = &mut self.ends[end];
         let mut out = Vec::new();
         let result = match work.direction {
-            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => work.alone(),
+            WorkDirection::Keep
+            | WorkDirection::Distil
+            | WorkDirection::Unpack
+            | WorkDirection::Compile => work.alone(),
             WorkDirection::Shadow => work
                 .encoder()
                 .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
@@ -386,7 +389,10 @@ impl Pair {
             }
         };
         let (fixed_s, per_byte_s) = match work.direction {
-            WorkDirection::Decode | WorkDirection::Keep | WorkDirection::Unpack => DECODE_S,
+            WorkDirection::Decode
+            | WorkDirection::Keep
+            | WorkDirection::Unpack
+            | WorkDirection::Compile => DECODE_S,
             _ => ENCODE_S,
         };
         let cpu = Duration::from_secs_f64(fixed_s + per_byte_s * work.decoded_len as f64);

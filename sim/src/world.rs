@@ -324,9 +324,10 @@ impl World {
                 let mut encoder = work.encoder().expect("options of ours");
                 encoder.encode(&work.bytes, work.last, &mut out)
             }
-            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
-                work.alone().map(|kept| out.extend_from_slice(&kept))
-            }
+            WorkDirection::Keep
+            | WorkDirection::Distil
+            | WorkDirection::Unpack
+            | WorkDirection::Compile => work.alone().map(|kept| out.extend_from_slice(&kept)),
             WorkDirection::Encode => contexts
                 .encoders
                 .entry(work.exchange)

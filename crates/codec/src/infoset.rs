@@ -8,17 +8,22 @@
 //! A coded message is what its format has. Before EXI stands a byte: 1 for values in channels and
 //! deflated, 2 for grammars of a schema, whose name (8 bytes) is behind it.
 
+mod parcel;
+
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::memmem;
 use proto::stream::MAX_BLOCK_BYTES;
 
 use crate::codec::MIN_WINDOW_LOG;
-use crate::exi::{self, Alignment, DocumentEncoder, Grammars, Preserve, Schema};
+use crate::exi::schema::{Document, Resolve};
+use crate::exi::{self, Alignment, DocumentEncoder, Grammars, Preserve};
 use crate::xml::{Event, Reader, Start};
 use crate::{Decoder, Encoder, Error, Limits, Options, cbor, wbxml};
+
+pub use parcel::PARCEL_BYTES;
 
 const NAME: &str = "infoset";
 /// Memory of an encoder or a decoder, in bytes: what messages put into tables, and both forms.
@@ -165,8 +170,11 @@ impl Head {
 
 /// What a service's messages are made of, with the coders that know it.
 pub struct Vocabulary {
-    /// Of the schema; none where there is none.
-    grammars: Option<Arc<Grammars>>,
+    /// Name of the schema's grammars; none where there is none.
+    name: Option<[u8; 8]>,
+    /// Those of a schema that came in a parcel are made by [`Vocabulary::prepare`].
+    grammars: OnceLock<Arc<Grammars>>,
+    parcel: Option<Vec<u8>>,
     encoders: Mutex<Vec<(Head, DocumentEncoder)>>,
     decoders: Mutex<Vec<(Head, exi::Decoder<'static>)>>,
 }
@@ -178,22 +186,77 @@ impl fmt::Debug for Vocabulary {
 }
 
 impl Vocabulary {
-    /// Of a service, with its schema where there is one.
+    fn new(name: Option<[u8; 8]>, parcel: Option<Vec<u8>>) -> Self {
+        let (encoders, decoders) = (Mutex::default(), Mutex::default());
+        Self { name, grammars: OnceLock::new(), parcel, encoders, decoders }
+    }
+
+    /// Without a schema.
+    #[must_use]
+    pub fn without_schema() -> Self {
+        Self::new(None, None)
+    }
+
+    /// With the schema of these documents and of those that they refer to.
     ///
     /// # Errors
-    /// A schema whose grammars are too large.
-    pub fn new(schema: Option<&Schema>) -> Result<Self, Error> {
-        let options = Head { channels: false, schema: None }.options();
-        let grammars =
-            schema.map(|schema| schema.grammars(&options, &Limits::default())).transpose()?;
-        let (encoders, decoders) = (Mutex::default(), Mutex::default());
-        Ok(Self { grammars: grammars.map(Arc::new), encoders, decoders })
+    /// Those of [`exi::Schema::parse`] and [`exi::Schema::grammars`].
+    pub fn of_schema(
+        documents: &[Document<'_>],
+        resolve: &mut Resolve<'_>,
+        limits: &Limits,
+    ) -> Result<Self, Error> {
+        let (grammars, parcel) = parcel::of_documents(documents, resolve, limits)?;
+        let vocabulary = Self::new(grammars.hash.first_chunk().copied(), parcel);
+        vocabulary.grammars.get_or_init(|| Arc::new(grammars));
+        Ok(vocabulary)
+    }
+
+    /// With the schema that a peer calls so and sent. Nothing is read before
+    /// [`Vocabulary::prepare`].
+    #[must_use]
+    pub fn of_parcel(name: [u8; 8], parcel: Vec<u8>) -> Self {
+        Self::new(Some(name), Some(parcel))
     }
 
     /// Name of the grammars of its schema: both sides have the same if they call them the same.
     #[must_use]
     pub fn name(&self) -> Option<[u8; 8]> {
-        self.grammars.as_ref().and_then(|grammars| grammars.hash.first_chunk().copied())
+        self.name
+    }
+
+    /// Its schema for [`Vocabulary::of_parcel`] at another side, in at most [`PARCEL_BYTES`]; none
+    /// where there is none, or it is longer.
+    #[must_use]
+    pub fn parcel(&self) -> Option<&[u8]> {
+        self.parcel.as_deref()
+    }
+
+    /// Whether a schema that came is compiled.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.grammars.get().is_some()
+    }
+
+    /// Compiles a schema that came, which may take some ten milliseconds.
+    ///
+    /// # Errors
+    /// What is no schema, has another name, or takes too much.
+    pub fn prepare(&self) -> Result<(), Error> {
+        if self.is_prepared() {
+            return Ok(());
+        }
+        let grammars = parcel::compile(self.parcel.as_deref().unwrap_or_default())?;
+        if grammars.hash.first_chunk().copied() != self.name {
+            return Err(corrupt("a schema that came under the name of another"));
+        }
+        self.grammars.get_or_init(|| Arc::new(grammars));
+        Ok(())
+    }
+
+    /// What a coder with this head needs of the schema.
+    fn grammars(&self, head: Head) -> Option<Arc<Grammars>> {
+        self.grammars.get().filter(|_| head.schema.is_some()).cloned()
     }
 
     /// An encoder of one message, which is one block; [`made`] reads what it gives. It refuses a
@@ -243,10 +306,9 @@ impl Vocabulary {
     }
 
     fn to_exi_as(&self, head: Head, message: &[u8]) -> Result<Vec<u8>, Error> {
-        let mut encoder = take(&self.encoders, head).unwrap_or_else(|| {
-            let grammars = self.grammars.clone().filter(|_| head.schema.is_some());
-            DocumentEncoder::new(&head.options(), grammars, &LIMITS)
-        });
+        self.check(head)?;
+        let mut encoder = take(&self.encoders, head)
+            .unwrap_or_else(|| DocumentEncoder::new(&head.options(), self.grammars(head), &LIMITS));
         let stream = encoder.encode(message);
         keep(&self.encoders, head, encoder);
         let mut coded = Vec::new();
@@ -265,13 +327,18 @@ impl Vocabulary {
         Ok(())
     }
 
-    fn exi(&self, coded: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
-        let (head, stream) = Head::read(coded)?;
-        if head.schema.is_some() && head.schema != self.name() {
+    fn check(&self, head: Head) -> Result<(), Error> {
+        if head.schema.is_some() && (head.schema != self.name || !self.is_prepared()) {
             return Err(corrupt("EXI with grammars that are not held here"));
         }
+        Ok(())
+    }
+
+    fn exi(&self, coded: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+        let (head, stream) = Head::read(coded)?;
+        self.check(head)?;
         let mut decoder = take(&self.decoders, head).unwrap_or_else(|| {
-            let grammars = self.grammars.clone().filter(|_| head.schema.is_some());
+            let grammars = self.grammars(head);
             let resolve = Box::new(move |_: &exi::Options| Ok(grammars.clone()));
             exi::Decoder::new(&head.options(), resolve, &LIMITS)
         });

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use infoset::{Rules, difference};
-use longwire_codec::Options;
+use longwire_codec::exi::schema;
 use longwire_codec::infoset::{Vocabulary, made};
+use longwire_codec::{Limits, Options};
 use roxmltree::{Document, ParsingOptions};
 
 /// A block.
@@ -40,32 +41,65 @@ fn excuse(options: Options, message: &[u8]) -> Option<&'static str> {
     comments.then_some("comments")
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+fn files(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
-        let known = path.extension().is_some_and(|end| ["xml", "json"].iter().any(|of| end == *of));
+        let known = path.extension().is_some_and(|end| endings.iter().any(|of| end == *of));
         match entry.metadata() {
-            Ok(meta) if meta.is_dir() => files(&path, found),
+            Ok(meta) if meta.is_dir() => files(&path, endings, found),
             Ok(meta) if known && meta.len() <= MOST_BYTES => found.push(path),
             _ => {}
         }
     }
 }
 
+fn data() -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    std::env::var_os("LONGWIRE_DATA").map_or(default, PathBuf::from)
+}
+
+#[test]
+fn other_peoples_schemas_go_to_the_other_side_in_a_parcel() {
+    let mut all = Vec::new();
+    files(&data(), &["xsd"], &mut all);
+    if all.is_empty() {
+        println!("left out: no schemas under {}", data().display());
+        return;
+    }
+    let (mut came, mut long) = (0, 0);
+    for path in &all {
+        let Ok(bytes) = std::fs::read(path) else { continue };
+        let location = path.to_string_lossy();
+        let document = schema::Document { location: &location, bytes: &bytes };
+        let mut resolve = |at: &str, _: Option<&str>| std::fs::read(at).ok();
+        let read = Vocabulary::of_schema(&[document], &mut resolve, &Limits::default());
+        // What is no schema of its own is told of elsewhere.
+        let Ok(ours) = read else { continue };
+        let Some(parcel) = ours.parcel() else {
+            long += 1;
+            continue;
+        };
+        let theirs = Vocabulary::of_parcel(ours.name().unwrap(), parcel.to_vec());
+        theirs.prepare().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        came += 1;
+    }
+    println!("{came} schemas came, {long} are too long for a parcel");
+    assert!(came > 9 * long, "{came}, {long}");
+}
+
 #[test]
 fn what_comes_back_of_other_peoples_messages_says_the_same() {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let root = std::env::var_os("LONGWIRE_DATA").map_or(default, PathBuf::from);
+    let root = data();
     let mut all = Vec::new();
     for folder in ["soap", "json_rest", "friendly_force"] {
-        files(&root.join(folder), &mut all);
+        files(&root.join(folder), &["xml", "json"], &mut all);
     }
     if all.is_empty() {
         println!("left out: no messages under {}", root.display());
         return;
     }
-    let vocabulary = Arc::new(Vocabulary::new(None).unwrap());
+    let vocabulary = Arc::new(Vocabulary::without_schema());
     for options in [Options::EXI, Options::WBXML, Options::CBOR] {
         let (mut came, mut plain, mut coded) = (0, 0, 0);
         let mut excused = BTreeMap::new();

@@ -104,7 +104,7 @@ impl Duty {
             | WorkDirection::Decode
             | WorkDirection::Keep
             | WorkDirection::Unpack => Self::Bodies,
-            WorkDirection::Shadow | WorkDirection::Distil => Self::Shadows,
+            WorkDirection::Shadow | WorkDirection::Distil | WorkDirection::Compile => Self::Shadows,
         }
     }
 }
@@ -233,9 +233,10 @@ fn run(
     buffer.clear();
     if context.is_none() {
         *context = match work.direction {
-            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
-                return work.alone();
-            }
+            WorkDirection::Keep
+            | WorkDirection::Distil
+            | WorkDirection::Unpack
+            | WorkDirection::Compile => return work.alone(),
             WorkDirection::Encode | WorkDirection::Shadow | WorkDirection::Decode => {
                 Some(Context::of(work)?)
             }

@@ -10,6 +10,7 @@ use codec::infoset::{Vocabulary, made};
 use common::origin::Origin;
 use common::{Answer, Side, pair, raw, send};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const ASK: &str = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 const XML: &str = "Content-Type: application/soap+xml; charset=utf-8\r\n";
@@ -28,7 +29,7 @@ fn message(inside: &str) -> String {
 
 /// What comes out of a message's infoset, through one link.
 fn text(options: Options, message: &[u8]) -> Vec<u8> {
-    let vocabulary = Arc::new(Vocabulary::new(None).unwrap());
+    let vocabulary = Arc::new(Vocabulary::without_schema());
     let mut out = Vec::new();
     vocabulary.encoder(options).encode(message, true, &mut out).unwrap();
     made(&out).unwrap().text.to_vec()
@@ -119,5 +120,41 @@ async fn an_answer_without_a_body_tells_no_length_that_may_change() {
         assert!(told || !head.head.contains("content-length"), "{}", head.head);
         let whole = send(edge.address, "GET", &url, "", b"").await;
         assert!(whole.has(&format!("content-length: {len}")), "{}", whole.head);
+    }
+}
+
+const XSD: &str = "<x:schema xmlns:x='http://www.w3.org/2001/XMLSchema' targetNamespace='urn:t'>
+<x:element name='track'><x:complexType><x:sequence><x:any processContents='lax'/></x:sequence>
+<x:attribute name='id' type='x:unsignedByte'/></x:complexType></x:element></x:schema>";
+
+/// Time for a parcel of some hundred bytes, of which a twentieth of the link carries some hundred
+/// a second.
+const PARCEL_PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn a_schema_at_the_edge_alone_serves_both_ways() {
+    let origin = Origin::start().await;
+    let folder = std::env::temp_dir().join(format!("longwire-schema-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("tracks.xsd");
+    std::fs::write(&file, XSD).unwrap();
+    let service = "admin = '127.0.0.1:0'\nrate_cap = '100 kbit/s'\n[[service]]\n\
+                   match = 'http://127.0.0.1:*'\nfidelity = 'infoset'\nencodings = ['exi-schema']";
+    let of_edge = format!("{service}\nschemas = ['{}']", file.display());
+    let (edge, gateway) = pair(&of_edge, service).await;
+    std::fs::remove_dir_all(&folder).unwrap();
+    let body = message("");
+    let answers_with_schema = async || {
+        let metrics = raw(gateway.admin.unwrap(), ASK).await.0;
+        let metrics = String::from_utf8(metrics).unwrap();
+        metrics.lines().any(|line| line.contains("\"exi-schema\""))
+    };
+    let began = Instant::now();
+    while !answers_with_schema().await {
+        assert!(began.elapsed() < PARCEL_PATIENCE, "it has not come");
+        let answer = echo(&edge, &origin, XML, body.as_bytes()).await;
+        assert!(answer.text().contains("unit "), "{}", answer.text());
+        // sleep: a schema crosses while nothing else does.
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -281,13 +281,15 @@ pub enum WorkDirection {
     /// As `Encode`, only to see what comes of it: of no urgency. It is always one block, and its
     /// context is dropped with it, not with [`Output::Release`].
     Shadow,
-    /// No codec and no context: makes of a message what is kept of it, by [`Work::alone`], as the
-    /// two that follow. There may be two for an exchange, in any order, also after its end.
+    /// No codec and no context: makes of a message what is kept of it, by [`Work::alone`], as
+    /// those that follow. There may be two for an exchange, in any order, also after its end.
     Keep,
     /// Makes a dictionary of samples, which takes long: of no urgency. Of no exchange.
     Distil,
     /// Makes ready a dictionary that came. Of no exchange.
     Unpack,
+    /// Makes ready the schema of [`Work::vocabulary`], which came: of no urgency. Of no exchange.
+    Compile,
 }
 
 /// One block to put through a codec, off the actor's thread. Blocks of one exchange and direction
@@ -313,7 +315,7 @@ pub struct Work {
     pub last: bool,
     /// What a delta is told by.
     pub base: Option<Arc<Kept>>,
-    /// Of a message whose infoset is enough: what it is made of.
+    /// Of a message whose infoset is enough: what it is made of. Of a schema that came: it.
     pub vocabulary: Option<Arc<Vocabulary>>,
 }
 
@@ -365,7 +367,7 @@ impl Work {
     /// What [`WorkDirection::Keep`] and those behind it ask for; the bytes themselves for others.
     ///
     /// # Errors
-    /// A message that cannot be read for its secrets; a dictionary that is none.
+    /// A message that cannot be read for its secrets; a dictionary or a schema that is none.
     pub fn alone(&self) -> Result<Bytes, codec::Error> {
         match self.direction {
             WorkDirection::Keep => Kept::prepare(&self.bytes).map(Bytes::from),
@@ -373,6 +375,10 @@ impl Work {
                 dictionary::distil(&self.bytes, self.base.as_ref()).map(Bytes::from)
             }
             WorkDirection::Unpack => dictionary::unpack_parcel(&self.bytes).map(Bytes::from),
+            WorkDirection::Compile => {
+                let ready = self.vocabulary.as_ref().map_or(Ok(()), |one| one.prepare());
+                ready.map(|()| Bytes::new())
+            }
             _ => Ok(self.bytes.clone()),
         }
     }

@@ -5,6 +5,8 @@
 //! agreed on each carrier anew: by name, since either side may have lost them. A sender has
 //! [`MOST_MAKERS`] contexts with [`MOST_SAMPLES`] of [`MOST_SAMPLE_BYTES`] each and a dictionary (3
 //! MiB in all), a receiver [`MOST_HELD`] dictionaries (2 MiB).
+//!
+//! A peer's schema ([`crate::schemas`]) goes the same way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use codec::dictionary::{Kept, distilled, join};
+use codec::infoset::Vocabulary;
 use proto::stream::Keeping;
 use record::event::Fact;
 
@@ -126,22 +129,35 @@ enum Stage {
     Held,
 }
 
-/// What of dictionaries goes on on a carrier.
+/// What of dictionaries, and of schemas, goes on on a carrier.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     stages: BTreeMap<[u8; 8], Stage>,
     budget: f64,
+    /// Schemas of this side's services that the peer turned out not to hold.
+    pub(crate) schemas: BTreeMap<[u8; 8], Arc<Vocabulary>>,
     /// What the peer is sending.
-    coming: Option<Coming>,
+    pub(crate) coming: Option<Coming>,
     /// How many that it has sent are being made ready.
     unpacking: u8,
+    /// The schema of its that is being made ready.
+    pub(crate) compiling: Option<Arc<Vocabulary>>,
 }
 
+/// What a peer is sending.
 #[derive(Debug)]
-struct Coming {
-    id: [u8; 32],
+pub(crate) struct Coming {
+    id: [u8; 8],
+    is_schema: bool,
     bytes: usize,
     parcel: BytesMut,
+}
+
+impl Coming {
+    pub(crate) fn new(id: [u8; 8], is_schema: bool, bytes: u64) -> Self {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Self { id, is_schema, bytes, parcel: BytesMut::new() }
+    }
 }
 
 impl Dictionaries {
@@ -368,9 +384,7 @@ impl Relay {
         if !carrier.knows_dictionaries() {
             return;
         }
-        let is_made = |id: &[u8; 8]| self.dictionaries.parcel(*id).is_some();
-        carrier.shelf.stages.retain(|id, _| is_made(id));
-        carrier.shelf.expire(now);
+        carrier.shelf.expire(now, &self.dictionaries);
         let idle = carrier.turns.is_empty() && carrier.in_flight == 0 && carrier.queued == 0;
         let frame = idle.then(|| carrier.shelf.next(now, &self.dictionaries, scope)).flatten();
         if let Some(frame) = frame {
@@ -390,8 +404,7 @@ impl Relay {
                     self.send(now, id, Keeping::Held { id: short }.frame());
                     return;
                 }
-                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-                carrier.shelf.coming = Some(Coming { id: name, bytes, parcel: BytesMut::new() });
+                carrier.shelf.coming = Some(Coming::new(short, false, bytes));
                 self.send(now, id, Keeping::Want { id: short }.frame());
             }
             Keeping::Want { id: name } => {
@@ -402,9 +415,11 @@ impl Relay {
                     self.greet_shelf(now, id);
                 }
             }
+            Keeping::Schema { id: name, bytes } => self.schema_offered(now, id, name, bytes),
             Keeping::Held { id: name } => {
                 if let Some(stage) = carrier.shelf.stages.get_mut(&name) {
                     *stage = Stage::Held;
+                    self.schema_held(id, name);
                     // Who has one mostly has the others: to ask for each takes no more than that.
                     self.advance_shelf(now, id);
                 }
@@ -412,8 +427,7 @@ impl Relay {
             Keeping::Part { id: name, bytes } => {
                 let shelf = &mut carrier.shelf;
                 let fits = |coming: &mut Coming| {
-                    coming.id.first_chunk() == Some(&name)
-                        && coming.parcel.len() + bytes.len() <= coming.bytes
+                    coming.id == name && coming.parcel.len() + bytes.len() <= coming.bytes
                 };
                 let busy = shelf.unpacking >= MOST_UNPACKING;
                 let Some(mut coming) = shelf.coming.take_if(fits).filter(|_| !busy) else {
@@ -422,6 +436,9 @@ impl Relay {
                 coming.parcel.extend_from_slice(&bytes);
                 if coming.parcel.len() < coming.bytes {
                     shelf.coming = Some(coming);
+                } else if coming.is_schema {
+                    let vocabulary = Vocabulary::of_parcel(name, coming.parcel.into());
+                    self.compile(now, id, Arc::new(vocabulary));
                 } else {
                     shelf.unpacking += 1;
                     let parcel = coming.parcel.freeze();
@@ -479,28 +496,47 @@ impl Shelf {
             _ => None,
         });
         if let Some((id, at)) = wanted {
-            let Some(parcel) = all.parcel(id) else {
+            let rest = self.parcel(all, id).and_then(|parcel| parcel.get(at..));
+            let Some(rest) = rest else {
                 // Another has come in its place.
                 self.stages.remove(&id);
                 return None;
             };
-            let left = parcel.len().saturating_sub(at);
+            let left = rest.len();
             if self.budget < LEAST_PART_BYTES.min(left as f64) {
                 return None;
             }
             let len = usize::try_from(whole(self.budget)).unwrap_or(0).min(left);
+            let bytes = Bytes::copy_from_slice(&rest[..len]);
             self.budget -= len as f64;
             let stage = if len == left { Stage::Sent(now) } else { Stage::Wanted(at + len) };
             self.stages.insert(id, stage);
-            return Some(Keeping::Part { id, bytes: parcel.slice(at..at + len) });
+            return Some(Keeping::Part { id, bytes });
         }
         if self.waits_until().is_some() {
             return None;
+        }
+        if let Some((id, bytes)) = self.unoffered_schema() {
+            self.stages.insert(id, Stage::Offered(now));
+            return Some(Keeping::Schema { id, bytes });
         }
         let made = all.unoffered(scope, self).next()?;
         let (id, bytes) = (made.kept.id(), made.parcel.len() as u64);
         self.stages.insert(id.short(), Stage::Offered(now));
         Some(Keeping::Offer { id: id.0, bytes })
+    }
+
+    /// A schema that the peer has not heard of, and bytes of its parcel.
+    fn unoffered_schema(&self) -> Option<([u8; 8], u64)> {
+        let mut others = self.schemas.iter().filter(|(id, _)| !self.stages.contains_key(*id));
+        others.find_map(|(&id, one)| Some((id, one.parcel()?.len() as u64)))
+    }
+
+    fn parcel<'a>(&'a self, all: &'a Dictionaries, id: [u8; 8]) -> Option<&'a [u8]> {
+        match self.schemas.get(&id) {
+            Some(schema) => schema.parcel(),
+            None => all.parcel(id).map(|parcel| &parcel[..]),
+        }
     }
 
     /// One at a time: what was offered or sent is answered first, within a bound.
@@ -509,8 +545,11 @@ impl Shelf {
         ends.max()
     }
 
-    /// What the peer did not answer in time is not waited for any more.
-    fn expire(&mut self, now: Duration) {
+    /// What has gone for another is not told of, and what the peer did not answer in time is not
+    /// waited for any more.
+    fn expire(&mut self, now: Duration, all: &Dictionaries) {
+        let schemas = &self.schemas;
+        self.stages.retain(|id, _| schemas.contains_key(id) || all.parcel(*id).is_some());
         for stage in self.stages.values_mut() {
             if stage.waits_until().is_some_and(|until| until <= now) {
                 *stage = Stage::Silent;
@@ -524,8 +563,8 @@ impl Shelf {
         if goes_on {
             return Some(now + PAUSE);
         }
-        all.unoffered(scope, self).next()?;
-        Some(self.waits_until().unwrap_or(now + PAUSE))
+        let more = self.unoffered_schema().is_some() || all.unoffered(scope, self).next().is_some();
+        more.then(|| self.waits_until().unwrap_or(now + PAUSE))
     }
 }
 

@@ -167,6 +167,7 @@ impl Relay {
             WorkDirection::Keep => self.keep_done(now, block, result),
             WorkDirection::Distil => self.distil_done(now, block, result),
             WorkDirection::Unpack => self.unpack_done(now, block, result),
+            WorkDirection::Compile => self.compile_done(now, block, result),
         }
     }
 

@@ -108,6 +108,8 @@ pub(crate) struct Texts {
     bytes: usize,
     /// By service, codec and level; until the carrier is new.
     unread: BTreeSet<(usize, u64, i8)>,
+    /// The schema that the peer has for a service, where none is named here: what it sent last.
+    adopted: BTreeMap<usize, [u8; 8]>,
 }
 
 #[derive(Debug)]
@@ -125,6 +127,11 @@ impl Texts {
 
     fn is_read(&self, service: usize, options: Options) -> bool {
         !self.unread.contains(&(service, options.codec, options.level))
+    }
+
+    /// The peer has got what it lacked.
+    pub(crate) fn read_again(&mut self, service: usize, options: Options) {
+        self.unread.remove(&(service, options.codec, options.level));
     }
 
     /// A half has left.
@@ -160,6 +167,7 @@ pub(crate) type Coded = (Bytes, Option<Bytes>);
 impl Relay {
     /// Looks whether the outgoing half's infoset is enough.
     pub(crate) fn consider_infoset(&mut self, now: Duration, id: ExchangeId) {
+        self.adopt_schema(id);
         let Some(exchange) = self.exchanges.get(&id) else { return };
         if self.vocabulary(exchange).is_none() {
             return;
@@ -175,9 +183,26 @@ impl Relay {
         exchange.exact.note_body(body, whole);
     }
 
-    /// What the messages of the exchange's service are made of, where their infoset is enough.
+    /// What the messages of the exchange's service are made of, where their infoset is enough: with
+    /// the schema that is named for it, else with what the peer sent.
     pub(crate) fn vocabulary(&self, exchange: &Exchange) -> Option<&Arc<Vocabulary>> {
-        self.service(exchange)?.infoset.as_ref()
+        let own = self.service(exchange)?.infoset.as_ref()?;
+        let adopted = || {
+            let carrier = self.carriers.get(&exchange.carrier()?)?;
+            self.schemas.find(*carrier.texts.adopted.get(&exchange.service?)?)
+        };
+        if own.name().is_some() { Some(own) } else { adopted().or(Some(own)) }
+    }
+
+    /// The peer knows the schema that its half came with: what goes back may go with it too.
+    fn adopt_schema(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let name = exchange.incoming.vocabulary.as_ref().and_then(|one| one.name());
+        let found = exchange.carrier().zip(exchange.service).zip(name);
+        let Some(((carrier, service), name)) = found else { return };
+        if let Some(carrier) = self.carriers.get_mut(&carrier) {
+            carrier.texts.adopted.insert(service, name);
+        }
     }
 
     /// Whether an arm that gives an infoset back may be taken, of a half with so much memory left.
@@ -280,10 +305,13 @@ impl Relay {
         if is_new {
             let name = self.config.services.get(service).map_or("", |service| &service.name);
             let reason = format!(
-                "the peer cannot read {} of {name}: not taken until it connects again",
+                "the peer cannot read {} of {name}: not taken until it can",
                 options.label()
             );
             self.event(now, Fact::Ignored { what: WHAT.to_owned(), reason });
+            if options == Options::EXI_SCHEMA {
+                self.offer_schema(now, carrier, service);
+            }
         }
     }
 
@@ -299,8 +327,13 @@ impl Relay {
         let Ok(named) = named else {
             return self.ask_text(now, id, "it does not say what it was made with");
         };
-        let mut known = self.config.services.iter().filter_map(|service| service.infoset.as_ref());
-        let found = known.find(|one| named.is_none() || one.name() == named).cloned();
+        let any = || self.config.services.iter().find_map(|service| service.infoset.as_ref());
+        let found = match named {
+            // What others sent is for who reads infosets alone.
+            Some(name) => any().and_then(|_| self.schema(name)),
+            None => any(),
+        };
+        let found = found.cloned();
         let Some(vocabulary) = found else {
             let why = match named {
                 Some(_) => "its schema is not held here",
@@ -311,6 +344,7 @@ impl Relay {
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.incoming.vocabulary = Some(vocabulary);
         }
+        self.adopt_schema(id);
         Ok(())
     }
 

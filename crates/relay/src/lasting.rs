@@ -1,5 +1,5 @@
-//! What outlives a relay: dictionaries with whom they serve, as bytes that the shell keeps, and the
-//! names by which edges and principals are known when they come again.
+//! What outlives a relay: dictionaries with whom they serve and schemas, as bytes that the shell
+//! keeps, and the names by which edges and principals are known when they come again.
 //!
 //! Instances, and the numbers of principals, end with an edge. So one that has a [`Secret`] gives
 //! names: hashes of its peer and of who asks, by a key that nobody else has. Whoever reads what is
@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use codec::dictionary::{DISTILLED_BYTES, Id, Kept};
+use codec::infoset::{PARCEL_BYTES, Vocabulary};
 use proto::stream::{Keeping, Role};
 use proto::varint;
 
@@ -34,6 +35,8 @@ const VERSION: u8 = 1;
 /// What the bytes are of: of this side's messages, of a peer's.
 const MADE: u8 = 1;
 const HELD: u8 = 2;
+/// A schema of a peer's.
+const SCHEMA: u8 = 3;
 /// Dictionaries of a service with a longer name do not outlive the relay.
 const MOST_SERVICE_BYTES: usize = 1024;
 const SHORT: &str = "it ends early";
@@ -175,14 +178,23 @@ impl Relay {
         self.outputs.push_back(Output::Store { name, bytes: bytes.into() });
     }
 
+    /// Has a peer's schema kept.
+    pub(crate) fn store_schema(&mut self, scope: u64, vocabulary: &Vocabulary) {
+        let (Some(id), Some(parcel)) = (vocabulary.name(), vocabulary.parcel()) else { return };
+        let bytes = [&head(SCHEMA, scope)[..], &id, parcel].concat();
+        self.outputs
+            .push_back(Output::Store { name: name_of_schema(scope, id), bytes: bytes.into() });
+    }
+
     /// What is not held any more need not be kept either: so no peer drives out what others sent.
     pub(crate) fn forget_dictionaries(&mut self) {
         let gone = self.dictionaries.gone.drain(..).map(|name| Output::Forget { name });
         self.outputs.extend(gone);
     }
 
-    /// Takes a dictionary that [`Output::Store`] gave to keep under this name; of several the one
-    /// that was used last comes last. It is used again once it is agreed with the peer anew.
+    /// Takes a dictionary or a schema that [`Output::Store`] gave to keep under this name; of
+    /// several the one that was used last comes last. It is used again once it is agreed with the
+    /// peer anew.
     ///
     /// # Errors
     /// What is no such thing, or another's; nothing is taken of it.
@@ -196,6 +208,7 @@ impl Relay {
         let context = match kind {
             MADE => Some(context(&mut rest)?),
             HELD => None,
+            SCHEMA => return self.restore_schema(name, scope, rest),
             _ => return Err("it is of an unknown kind"),
         };
         if rest.is_empty() || rest.len() > DISTILLED_BYTES {
@@ -217,6 +230,23 @@ impl Relay {
                 self.dictionaries.hold(scope, kept);
             }
         }
+        Ok(())
+    }
+
+    fn restore_schema(
+        &mut self,
+        name: [u8; 32],
+        scope: u64,
+        bytes: &[u8],
+    ) -> Result<(), &'static str> {
+        let (&id, parcel) = bytes.split_first_chunk().ok_or(SHORT)?;
+        if parcel.is_empty() || parcel.len() > PARCEL_BYTES {
+            return Err("a schema has no such length");
+        }
+        if name_of_schema(scope, id) != name {
+            return Err("it has the name of another");
+        }
+        self.schemas.hold(scope, Arc::new(Vocabulary::of_parcel(id, parcel.to_vec())));
         Ok(())
     }
 }
@@ -249,6 +279,10 @@ fn context(rest: &mut &[u8]) -> Result<(Context, u32, Bytes), &'static str> {
 pub(crate) fn name_of_made(scope: u64, context: &Context) -> [u8; 32] {
     let (principal, service) = (context.principal.to_be_bytes(), context.service.as_bytes());
     Id::of(&[&head(MADE, scope)[..], &principal, service].concat()).0
+}
+
+pub(crate) fn name_of_schema(scope: u64, id: [u8; 8]) -> [u8; 32] {
+    Id::of(&[&head(SCHEMA, scope)[..], &id].concat()).0
 }
 
 pub(crate) fn name_of_held(scope: u64, id: Id) -> [u8; 32] {

@@ -30,6 +30,7 @@ mod outcomes;
 mod outgoing;
 mod pump;
 mod receipts;
+mod schemas;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -59,6 +60,7 @@ use keeping::{Keeps, Principals};
 use outcomes::Outcomes;
 use proto::stream::{Abort, Frame};
 use record::event::{Event, Fact};
+use schemas::Schemas;
 use timers::{Key, Timers};
 use trial::Shadows;
 use waits::Waits;
@@ -94,6 +96,7 @@ pub struct Relay {
     keeps: Keeps,
     principals: Principals,
     dictionaries: Dictionaries,
+    schemas: Schemas,
     /// What is known of the paths to peers that are not connected, the longest gone first.
     paths: VecDeque<(String, Estimate)>,
 }
@@ -128,6 +131,7 @@ impl Relay {
             keeps: Keeps::default(),
             principals: Principals::default(),
             dictionaries: Dictionaries::default(),
+            schemas: Schemas::default(),
             paths: VecDeque::new(),
             config,
             outputs: VecDeque::new(),

@@ -52,6 +52,7 @@ pub use code::{Coder, Method, delta};
 pub use distil::{DISTILLED_BYTES, distil, distilled, join, unpack_parcel};
 pub use kept::Kept;
 pub use store::{Entry, Store};
+pub(crate) use store::{pack, unpack};
 pub use train::{excerpt, gather, train};
 
 const NAME: &str = "dictionary";

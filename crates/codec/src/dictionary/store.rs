@@ -138,7 +138,7 @@ fn over(what: String) -> Error {
 }
 
 /// What a dictionary takes in a file or on the link.
-pub(super) fn pack(content: &[u8]) -> Result<Vec<u8>, Error> {
+pub(crate) fn pack(content: &[u8]) -> Result<Vec<u8>, Error> {
     let refused = |code: usize| over(get_error_name(code).to_owned());
     let mut context = CCtx::try_create().ok_or_else(|| over("no memory".to_owned()))?;
     for parameter in [
@@ -153,7 +153,7 @@ pub(super) fn pack(content: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-pub(super) fn unpack(packed: &[u8], len: usize) -> Result<Vec<u8>, Error> {
+pub(crate) fn unpack(packed: &[u8], len: usize) -> Result<Vec<u8>, Error> {
     let wrong = |code: usize| corrupt(get_error_name(code));
     let mut context = DCtx::try_create().ok_or_else(|| over("no memory".to_owned()))?;
     context.set_parameter(DParameter::Format(FrameFormat::Magicless)).map_err(wrong)?;

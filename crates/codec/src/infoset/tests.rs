@@ -13,12 +13,12 @@ const XSD: &str = r#"<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"
 
 fn schema(text: &str) -> Arc<Vocabulary> {
     let document = Document { location: "t.xsd", bytes: text.as_bytes() };
-    let schema = Schema::parse(&[document], &mut |_, _| None, &Limits::default()).unwrap();
-    Arc::new(Vocabulary::new(Some(&schema)).unwrap())
+    let vocabulary = Vocabulary::of_schema(&[document], &mut |_, _| None, &Limits::default());
+    Arc::new(vocabulary.unwrap())
 }
 
 fn plain() -> Arc<Vocabulary> {
-    Arc::new(Vocabulary::new(None).unwrap())
+    Arc::new(Vocabulary::without_schema())
 }
 
 fn tracks(count: usize) -> String {
@@ -188,4 +188,119 @@ proptest! {
             prop_assert!(decoder.decode(b"\0\x01", 9, true, &mut junk).is_err());
         }
     }
+}
+
+/// A schema of several documents in folders, as a side that has the files reads it.
+fn of_files(files: &[(&str, &str)]) -> Result<Vocabulary, Error> {
+    let (location, text) = files[0];
+    let document = Document { location, bytes: text.as_bytes() };
+    let mut resolve = |at: &str, _: Option<&str>| {
+        let found = files.iter().find(|(location, _)| *location == at);
+        found.map(|(_, text)| text.as_bytes().to_vec())
+    };
+    Vocabulary::of_schema(&[document], &mut resolve, &Limits::default())
+}
+
+fn including(location: &str) -> String {
+    format!(
+        "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema' targetNamespace='urn:t'>\
+         <xs:include schemaLocation='{location}'/></xs:schema>"
+    )
+}
+
+#[test]
+fn a_schema_goes_to_another_side_in_a_parcel() {
+    for (main, other, reference) in [
+        ("t.xsd", "u.xsd", "u.xsd"),
+        ("/j/jane/main/t.xsd", "/j/jane/types/u.xsd", "../types/u.xsd"),
+        ("/j/jane/t.xsd", "/j/jane/types/u.xsd", "./types/u.xsd"),
+        ("main/t.xsd", "../u.xsd", "../../u.xsd"),
+        ("/a/t.xsd", "/b/u.xsd", "/b/u.xsd"),
+    ] {
+        let ours = Arc::new(of_files(&[(main, &including(reference)), (other, XSD)]).unwrap());
+        let parcel = ours.parcel().expect("it is short").to_vec();
+        let mut rest = &parcel[..];
+        let len = proto::varint::decode(&mut rest, "a length").unwrap().try_into().unwrap();
+        let plain = crate::dictionary::unpack(rest, len).unwrap();
+        let plain = String::from_utf8_lossy(&plain);
+        assert!(plain.contains("urn:t") && !plain.contains("jane"), "{plain}");
+        let theirs = Vocabulary::of_parcel(ours.name().unwrap(), parcel);
+        let theirs = Arc::new(theirs);
+        let mut out = Vec::new();
+        ours.encoder(Options::EXI_SCHEMA).encode(tracks(3).as_bytes(), true, &mut out).unwrap();
+        let Made { text, coded } = made(&out).unwrap();
+        let read = |back: &mut Vec<u8>| {
+            theirs.decoder(Options::EXI_SCHEMA).decode(coded, text.len(), true, back)
+        };
+        assert!(read(&mut Vec::new()).is_err(), "it is not compiled yet");
+        theirs.prepare().unwrap();
+        let mut back = Vec::new();
+        read(&mut back).unwrap();
+        assert_eq!(back, text, "{main}");
+        // And what it sends, it reads.
+        let mut out = Vec::new();
+        theirs.encoder(Options::EXI_SCHEMA).encode(tracks(3).as_bytes(), true, &mut out).unwrap();
+        assert_eq!(made(&out).unwrap().coded, coded);
+    }
+}
+
+#[test]
+fn a_parcel_that_is_none_is_refused() {
+    let ours = schema(XSD);
+    let (name, parcel) = (ours.name().unwrap(), ours.parcel().unwrap().to_vec());
+    let refused = |name, parcel: &[u8]| {
+        let vocabulary = Vocabulary::of_parcel(name, parcel.to_vec());
+        let error = vocabulary.prepare().unwrap_err().to_string();
+        assert!(!vocabulary.is_prepared());
+        error
+    };
+    assert!(refused([7; 8], &parcel).contains("under the name of another"));
+    for len in 0..parcel.len() {
+        refused(name, &parcel[..len]);
+    }
+    let packed = |plain: &[u8]| {
+        let mut parcel = Vec::new();
+        proto::varint::encode(plain.len() as u64, &mut parcel);
+        parcel.extend_from_slice(&crate::dictionary::pack(plain).unwrap());
+        parcel
+    };
+    let document = |text: &str| {
+        let mut plain = vec![1];
+        proto::varint::encode_bytes(b"a.xsd", &mut plain);
+        proto::varint::encode_bytes(text.as_bytes(), &mut plain);
+        plain
+    };
+    assert!(refused(name, &packed(&[])).contains("number of documents"));
+    assert!(refused(name, &packed(&[1])).contains("other documents than come"));
+    assert!(refused(name, &packed(&[0, 0, 0])).contains("other documents than come"));
+    assert!(refused(name, &packed(&[2, 0, 0])).contains("other documents than come"));
+    assert!(refused(name, &packed(&[[1].as_slice(), &[0; 1000]].concat())).contains("limit 256"));
+    assert!(refused(name, &packed(&document("<a/>"))).contains("a.xsd"));
+    assert!(refused(name, &packed(&document(&including("/etc/passwd")))).contains("no document"));
+    let mut long = Vec::new();
+    proto::varint::encode(1 << 40, &mut long);
+    assert!(refused(name, &long).contains("limit 4194304"));
+    // A few bytes that would be a great many grammars.
+    let part = "<xs:element name='a' type='xs:int' minOccurs='40000' maxOccurs='40000'/>";
+    let part = part.repeat(9);
+    let huge = format!(
+        "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='t'>\
+         <xs:complexType><xs:sequence>{part}</xs:sequence></xs:complexType>\
+         </xs:element></xs:schema>"
+    );
+    assert!(refused(name, &packed(&document(&huge))).contains("table_bytes"));
+}
+
+#[test]
+fn a_schema_that_is_too_long_for_a_parcel_is_for_its_own_side() {
+    let mut state = 1_u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        format!("{:016x}", state.rotate_left(17) ^ state)
+    };
+    let notes: String = (0..20_000).map(|_| noise()).collect();
+    let text = XSD.replace("</xs:schema>", &format!("<!--{notes}--></xs:schema>"));
+    let vocabulary = schema(&text);
+    assert_eq!(vocabulary.parcel(), None);
+    assert_eq!(vocabulary.name(), schema(XSD).name());
 }

@@ -15,6 +15,7 @@
 //! | 8 | PART | the same 8 bytes, the parcel's next bytes |
 //! | 9 | HELD | the same 8 bytes: it is held, and may be used from now on |
 //! | 10 | NAME | number, 8 bytes: by which that principal is known when the edge starts again |
+//! | 11 | SCHEMA | name of a schema's grammars (8 bytes), bytes of its parcel |
 //!
 //! PRINCIPAL and KEEP come between the HEAD and the DATA of their half. A slot that is taken is
 //! given up for the new one. Nobody need keep anything: only KEPT says that it is so.
@@ -26,6 +27,9 @@
 //! A dictionary is offered again on each carrier. Its parcel is its length and a Zstandard frame
 //! without magic number; one is on its way at a time, and the last one offered is the one that PART
 //! goes on with.
+//!
+//! A schema is offered once a half that was coded with it turned out MISSING; WANT, PART and HELD
+//! then go by its name. Who reads no infosets leaves it unanswered.
 
 use bytes::Bytes;
 
@@ -88,6 +92,13 @@ pub enum Keeping {
         /// First bytes of its name.
         id: [u8; 8],
     },
+    /// There is a schema, with whose grammars a half was coded.
+    Schema {
+        /// Name of the grammars.
+        id: [u8; 8],
+        /// Bytes of its parcel, at most [`Keeping::SCHEMA_BYTES`].
+        bytes: u64,
+    },
     /// What stays the same when the edge starts again.
     Name {
         /// The principal's number; 0 is the edge itself.
@@ -109,8 +120,10 @@ impl Keeping {
     pub const KIND: u64 = 3;
     /// Slots of each direction of a carrier.
     pub const SLOTS: u64 = 64;
-    /// Most bytes of a parcel.
+    /// Most bytes of a dictionary's parcel, and of a part of any.
     pub const PARCEL_BYTES: u64 = 20 << 10;
+    /// Most bytes of a schema's.
+    pub const SCHEMA_BYTES: u64 = 128 << 10;
 
     /// The frame.
     #[must_use]
@@ -138,6 +151,10 @@ impl Keeping {
             }
             Self::Held { id } => put(9, &[], id),
             Self::Name { principal, name } => put(10, &[*principal], &name.to_be_bytes()),
+            Self::Schema { id, bytes } => {
+                put(11, &[], id);
+                varint::encode(*bytes, &mut content);
+            }
         }
         Frame::Control(Self::KIND, content.into())
     }
@@ -185,6 +202,10 @@ impl Keeping {
                 let (principal, name) = (number(rest)?, name(rest)?);
                 Self::Name { principal, name: u64::from_be_bytes(name) }
             }
+            11 => {
+                let (id, value) = (name(rest)?, number(rest)?);
+                Self::Schema { id, bytes: within("a schema's parcel", value, Self::SCHEMA_BYTES)? }
+            }
             _ => {
                 let value = u64::from(which);
                 return Err(Error::Peer { what: "an unknown frame about bases", value });
@@ -229,7 +250,9 @@ mod tests {
         assert!(matches!(Keeping::decode(&plain), Err(Error::Limit { .. })));
         let parcel = content(&Keeping::Offer { id: [1; 32], bytes: Keeping::PARCEL_BYTES + 1 });
         assert!(matches!(Keeping::decode(&parcel), Err(Error::Limit { .. })));
-        for which in [0, 11, 255] {
+        let schema = content(&Keeping::Schema { id: [1; 8], bytes: Keeping::SCHEMA_BYTES + 1 });
+        assert!(matches!(Keeping::decode(&schema), Err(Error::Limit { .. })));
+        for which in [0, 12, 255] {
             assert!(Keeping::decode(&Bytes::from(vec![which, 1, 1])).is_err(), "{which}");
         }
         for keeping in [
@@ -241,6 +264,7 @@ mod tests {
             Keeping::Want { id: [7; 8] },
             Keeping::Held { id: [7; 8] },
             Keeping::Name { principal: 7, name: 9 },
+            Keeping::Schema { id: [7; 8], bytes: 7 },
         ] {
             let whole = content(&keeping);
             for len in 0..whole.len() {
@@ -260,6 +284,7 @@ mod tests {
             let bytes = Bytes::from(bytes);
             for keeping in [
                 Keeping::Offer { id: name, bytes: slot },
+                Keeping::Schema { id, bytes: slot },
                 Keeping::Want { id },
                 Keeping::Part { id, bytes: bytes.clone() },
                 Keeping::Held { id },

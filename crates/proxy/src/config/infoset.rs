@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use codec::exi::Schema;
-use codec::exi::schema::Document;
+use codec::exi::schema::{Document, Resolve};
 use codec::infoset::Vocabulary;
 use codec::{Limits, Options};
 
@@ -34,15 +34,18 @@ pub(super) fn vocabulary(settings: &ServiceSettings) -> Result<Option<Arc<Vocabu
         Some(INFOSET) => {}
         Some(other) => return Err(format!("fidelity '{other}': one of bytes, infoset")),
     }
-    let schema = settings.schemas.as_ref().map(|paths| {
-        if !(1..=MAX_SCHEMAS).contains(&paths.len()) {
-            let count = paths.len();
-            return Err(format!("{count} schemas: name 1 to {MAX_SCHEMAS}, or leave them out"));
-        }
-        read_schema(paths, &Limits::default())
+    let Some(paths) = &settings.schemas else {
+        return Ok(Some(Arc::new(Vocabulary::without_schema())));
+    };
+    if !(1..=MAX_SCHEMAS).contains(&paths.len()) {
+        let count = paths.len();
+        return Err(format!(
+            "schemas: {count} schemas: name 1 to {MAX_SCHEMAS}, or leave them out"
+        ));
+    }
+    let vocabulary = read_documents(paths, |documents, resolve| {
+        Vocabulary::of_schema(documents, resolve, &Limits::default())
     });
-    let vocabulary =
-        schema.transpose().and_then(|schema| Vocabulary::new(schema.as_ref()).map_err(display));
     vocabulary.map(|one| Some(Arc::new(one))).map_err(|error| format!("schemas: {error}"))
 }
 
@@ -52,20 +55,17 @@ pub(super) fn shared(services: &[relay::Service], new: Arc<Vocabulary>) -> Arc<V
     others.find(|other| other.name() == new.name()).map_or(new, Arc::clone)
 }
 
-/// Whether a service's encodings go with what is set of its fidelity.
+/// Whether a service's encodings go with what is set of its fidelity. A schema may be the peer's.
 pub(super) fn check(
     encodings: Option<&[Options]>,
     vocabulary: Option<&Vocabulary>,
 ) -> Result<(), String> {
-    let wrong = encodings.into_iter().flatten().find_map(|options| match vocabulary {
-        None if options.is_infoset() => Some((options, "fidelity 'infoset': set it")),
-        Some(vocabulary) if *options == Options::EXI_SCHEMA && vocabulary.name().is_none() => {
-            Some((options, "schemas: name the files"))
+    let wrong = encodings.into_iter().flatten().find(|options| options.is_infoset());
+    match wrong.filter(|_| vocabulary.is_none()) {
+        Some(options) => {
+            let label = options.label();
+            Err(format!("encoding '{label}' needs fidelity 'infoset': set it"))
         }
-        _ => None,
-    });
-    match wrong {
-        Some((options, what)) => Err(format!("encoding '{}' needs {what}", options.label())),
         None => Ok(()),
     }
 }
@@ -76,6 +76,13 @@ pub(super) fn check(
 /// # Errors
 /// One line: a file that cannot be read or is longer than 16 MiB, or what is wrong in a schema.
 pub fn read_schema(paths: &[impl AsRef<Path>], limits: &Limits) -> Result<Schema, String> {
+    read_documents(paths, |documents, resolve| Schema::parse(documents, resolve, limits))
+}
+
+fn read_documents<T>(
+    paths: &[impl AsRef<Path>],
+    make: impl FnOnce(&[Document<'_>], &mut Resolve<'_>) -> Result<T, codec::Error>,
+) -> Result<T, String> {
     let texts: Vec<_> = paths.iter().map(|path| read(path.as_ref())).collect::<Result<_, _>>()?;
     let locations: Vec<_> = paths.iter().map(|path| path.as_ref().to_string_lossy()).collect();
     let documents: Vec<_> = locations
@@ -84,7 +91,7 @@ pub fn read_schema(paths: &[impl AsRef<Path>], limits: &Limits) -> Result<Schema
         .map(|(location, bytes)| Document { location, bytes })
         .collect();
     let mut resolve = |location: &str, _: Option<&str>| read(Path::new(location)).ok();
-    Schema::parse(&documents, &mut resolve, limits).map_err(display)
+    make(&documents, &mut resolve).map_err(|error| error.to_string())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -97,8 +104,4 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
         ));
     }
     fs::read(path).map_err(unreadable)
-}
-
-fn display(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

@@ -1,6 +1,6 @@
-//! Dictionaries as the relay gives them to keep: a row each by its name, and of too many the one
-//! longest unused goes first. One that is damaged, or that the relay does not take, is set aside:
-//! it stays to be looked at until its room is wanted.
+//! Dictionaries, and schemas of peers, as the relay gives them to keep: a row each by its name, and
+//! of too many the one longest unused goes first. One that is damaged, or that the relay does not
+//! take, is set aside: it stays to be looked at until its room is wanted.
 
 use ring::digest::{Context, Digest, SHA256};
 use rusqlite::{Connection, params};
@@ -18,8 +18,8 @@ pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS dictionary (
 ) STRICT";
 /// Most that are kept, those set aside included: what a relay holds, its own and its peers'.
 pub(super) const MAX_DICTIONARIES: i64 = 160;
-/// Longest that is kept, in bytes: with its parcel and its owner none is longer.
-const MAX_BYTES: usize = 64 << 10;
+/// Longest that is kept, in bytes: with its parcel and its owner none is longer, nor a schema.
+const MAX_BYTES: usize = 132 << 10;
 
 /// A dictionary with whom it serves, in the relay's form.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -188,7 +188,10 @@ impl Pair {
         let (carrier, full) = (self.carrier, self.full);
         let end = self.end(role);
         let result = match work.direction {
-            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => {
+            WorkDirection::Keep
+            | WorkDirection::Distil
+            | WorkDirection::Unpack
+            | WorkDirection::Compile => {
                 if full && work.direction == WorkDirection::Keep {
                     let filler = Arc::new(Kept::new(vec![0; config::MAX_BASE_BYTES]));
                     end.relay.carriers.get_mut(&carrier).unwrap().kept.keep(0, filler);

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use codec::exi::{Schema, schema::Document};
+use codec::exi::schema::Document;
 use codec::infoset::{Vocabulary, made};
 use codec::{Limits, Options};
 use decide::estimate::Transport;
@@ -18,6 +18,8 @@ struct End {
     relay: Relay,
     facts: Vec<Fact>,
     body: Vec<u8>,
+    /// What it gave to keep.
+    kept: Vec<([u8; 32], Bytes)>,
     /// Content-Length of the head that came.
     length: Option<usize>,
     ended: bool,
@@ -82,7 +84,7 @@ impl Pair {
     fn new(arms: &[Options], vocabularies: [&Arc<Vocabulary>; 2]) -> Self {
         let end = |role, infoset| {
             let (relay, facts) = (Relay::new(config(role, arms, infoset)), Vec::new());
-            End { relay, facts, body: Vec::new(), length: None, ended: false }
+            End { relay, facts, body: Vec::new(), kept: Vec::new(), length: None, ended: false }
         };
         let [edge, gateway] = vocabularies;
         let ends = [end(Role::Edge, edge), end(Role::Gateway, gateway)];
@@ -141,6 +143,7 @@ impl Pair {
             }
             Output::Abort { cause, .. } => panic!("{cause:?}"),
             Output::Event(event) => self.ends[at].facts.push(event.fact),
+            Output::Store { name, bytes } => self.ends[at].kept.push((name, bytes)),
             _ => {}
         }
     }
@@ -166,7 +169,10 @@ impl Pair {
         let mut out = Vec::new();
         let mut bytes = work.bytes.to_vec();
         let result = match work.direction {
-            WorkDirection::Keep | WorkDirection::Distil | WorkDirection::Unpack => work.alone(),
+            WorkDirection::Keep
+            | WorkDirection::Distil
+            | WorkDirection::Unpack
+            | WorkDirection::Compile => work.alone(),
             WorkDirection::Shadow | WorkDirection::Encode => work
                 .encoder()
                 .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
@@ -207,6 +213,30 @@ impl Pair {
         }
     }
 
+    /// The carrier is idle for so long.
+    fn rests(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.now += ms(1000);
+            self.tell(EDGE, Input::Wake);
+            self.tell(GATEWAY, Input::Wake);
+        }
+    }
+
+    /// The carrier breaks, and the gateway starts anew with what is kept.
+    fn restarts(&mut self, config: Config) {
+        let carrier = self.carrier;
+        for at in [GATEWAY, EDGE] {
+            self.tell(at, Input::CarrierDown { carrier, reason: "cut".into() });
+        }
+        let gateway = &mut self.ends[GATEWAY];
+        gateway.relay = Relay::new(config);
+        for (name, bytes) in &gateway.kept {
+            gateway.relay.restore_dictionary(*name, bytes).unwrap();
+        }
+        self.now += ms(60_000);
+        self.tell(EDGE, Input::Wake);
+    }
+
     fn encodings(&self) -> [&str; 2] {
         [self.ends[EDGE].encoding(), self.ends[GATEWAY].encoding()]
     }
@@ -225,8 +255,8 @@ fn vocabulary(kind: &str) -> Arc<Vocabulary> {
          </xs:complexType></xs:element></xs:schema>"
     );
     let document = Document { location: "t.xsd", bytes: xsd.as_bytes() };
-    let schema = Schema::parse(&[document], &mut |_, _| None, &Limits::default()).unwrap();
-    Arc::new(Vocabulary::new(Some(&schema)).unwrap())
+    let vocabulary = Vocabulary::of_schema(&[document], &mut |_, _| None, &Limits::default());
+    Arc::new(vocabulary.unwrap())
 }
 
 fn tracks() -> Vec<u8> {
@@ -381,16 +411,131 @@ fn another_schema_at_the_peer_is_an_event_and_the_text_comes() {
         assert_eq!(pair.ends[EDGE].ignored().len(), 2, "told once");
     }
     // The gateway may come back with the right ones.
-    let carrier = pair.carrier;
-    for at in [GATEWAY, EDGE] {
-        pair.tell(at, Input::CarrierDown { carrier, reason: "cut".into() });
-    }
-    pair.ends[GATEWAY].relay = Relay::new(config(Role::Gateway, &[arms[0]], &mine));
-    pair.now += ms(60_000);
-    pair.tell(EDGE, Input::Wake);
+    pair.restarts(config(Role::Gateway, &[arms[0]], &mine));
     pair.asks(&tracks());
     assert_eq!(pair.encodings(), ["exi-schema"; 2]);
     assert_eq!(pair.ends[GATEWAY].body, text(&mine, arms[0], &tracks()));
+}
+
+fn without_schema() -> Arc<Vocabulary> {
+    Arc::new(Vocabulary::without_schema())
+}
+
+#[test]
+fn a_schema_goes_to_the_side_that_has_none_and_serves_both_ways() {
+    let (mine, none) = (vocabulary("string"), without_schema());
+    let expected = text(&mine, Options::EXI_SCHEMA, &tracks());
+    for (vocabularies, first) in
+        [([&mine, &none], ["exi-schema", "identity"]), ([&none, &mine], ["identity", "exi-schema"])]
+    {
+        let mut pair = Pair::new(&[Options::EXI_SCHEMA], vocabularies);
+        pair.asks(&tracks());
+        assert_eq!(pair.encodings(), first);
+        // What is asked for once goes otherwise until the peer has what it takes.
+        pair.asks(&tracks());
+        assert_eq!(pair.encodings(), ["identity"; 2]);
+        let told = pair.ends.each_ref().map(|end| end.ignored().len());
+        pair.rests(20);
+        // The edge learns from the answer what its service is made of.
+        (0..2).for_each(|_| pair.asks(&tracks()));
+        assert_eq!((pair.encodings(), pair.bodies()), (["exi-schema"; 2], [&expected[..]; 2]));
+        assert_eq!(pair.ends.each_ref().map(|end| end.ignored().len()), told);
+    }
+}
+
+#[test]
+fn sides_with_other_schemas_tell_each_other_theirs() {
+    let [mine, other] = ["string", "token"].map(vocabulary);
+    let mut pair = Pair::new(&[Options::EXI_SCHEMA], [&mine, &other]);
+    pair.asks(&tracks());
+    pair.rests(20);
+    pair.asks(&tracks());
+    assert_eq!(pair.encodings(), ["exi-schema"; 2]);
+    for (at, vocabulary) in [(GATEWAY, &mine), (EDGE, &other)] {
+        assert_eq!(pair.ends[at].body, text(vocabulary, Options::EXI_SCHEMA, &tracks()));
+    }
+}
+
+#[test]
+fn a_schema_outlives_who_got_it() {
+    let (mine, none) = (vocabulary("string"), without_schema());
+    let mut pair = Pair::new(&[Options::EXI_SCHEMA], [&mine, &none]);
+    pair.asks(&tracks());
+    pair.rests(20);
+    assert_eq!(pair.ends[GATEWAY].kept.len(), 1);
+    pair.restarts(config(Role::Gateway, &[Options::EXI_SCHEMA], &none));
+    pair.asks(&tracks());
+    assert_eq!(pair.encodings(), ["exi-schema", "identity"], "it is not ready before it is asked");
+    pair.rests(2);
+    pair.asks(&tracks());
+    assert_eq!(pair.encodings(), ["exi-schema"; 2]);
+    assert_eq!(pair.ends[GATEWAY].kept.len(), 1, "nothing had to come again");
+    let relay = &mut pair.ends[GATEWAY].relay;
+    let (name, bytes) = &pair.ends[GATEWAY].kept[0];
+    let other = [&bytes[..10], &[7; 8], &bytes[18..]].concat();
+    assert_eq!(relay.restore_dictionary(*name, &other), Err("it has the name of another"));
+    assert_eq!(relay.restore_dictionary(*name, &bytes[..18]), Err("a schema has no such length"));
+    assert_eq!(relay.restore_dictionary(*name, &bytes[..12]), Err("it ends early"));
+}
+
+#[test]
+fn an_absurd_schema_is_ignored() {
+    let none = without_schema();
+    let parcel = vocabulary("string").parcel().unwrap().to_vec();
+    let offer = |id, bytes: usize| Keeping::Schema { id, bytes: bytes as u64 };
+    let part = |id, bytes: &[u8]| Keeping::Part { id, bytes: Bytes::copy_from_slice(bytes) };
+    for (allowed, said, why) in [
+        (false, vec![offer([1; 8], 9)], "no service here is set"),
+        (true, vec![part([1; 8], b"x")], "nobody waits for"),
+        (true, vec![offer([1; 8], 1), part([1; 8], b"xy")], "nobody waits for"),
+        (true, vec![offer([1; 8], 1), part([2; 8], b"x")], "nobody waits for"),
+        (true, vec![offer([1; 8], 4), part([1; 8], b"junk")], "cannot be unpacked"),
+        (true, vec![offer([1; 8], parcel.len()), part([1; 8], &parcel)], "name of another"),
+    ] {
+        let mut config = config(Role::Edge, &[], &none);
+        if !allowed {
+            config.services.clear();
+        }
+        let (mut relay, mut peer) = connected(config, 9);
+        let frames: Vec<_> = said.iter().map(Keeping::frame).collect();
+        let mut reasons = Vec::new();
+        let mut take = |relay: &mut Relay| {
+            let outputs: Vec<_> = std::iter::from_fn(|| relay.poll_output()).collect();
+            for output in &outputs {
+                if let Output::Event(Event { fact: Fact::Ignored { reason, .. }, .. }) = output {
+                    reasons.push(reason.clone());
+                }
+            }
+            outputs
+        };
+        for frame in frames {
+            peer.0.handle_input(ms(5), stream::Input::Send(frame));
+            while let Some(output) = peer.0.poll_output() {
+                if let stream::Output::Transmit(bytes) = output {
+                    relay.handle_input(ms(5), Input::Received { carrier: CARRIER, bytes });
+                }
+            }
+            let mut outputs = take(&mut relay);
+            while let Some(work) = outputs.iter().find_map(|output| match output {
+                Output::Work(work) => Some(work.clone()),
+                _ => None,
+            }) {
+                let Work { exchange, direction, block, .. } = work;
+                let (result, cpu) = (work.alone(), ms(1));
+                relay.handle_input(ms(6), Input::Done { exchange, direction, block, result, cpu });
+                outputs = take(&mut relay);
+            }
+            let told = peer.takes(&outputs);
+            let held = told.iter().any(|frame| match frame {
+                Frame::Control(Keeping::KIND, content) => {
+                    matches!(Keeping::decode(content), Ok(Keeping::Held { .. }))
+                }
+                _ => false,
+            });
+            assert!(!held, "{said:?}");
+        }
+        assert!(reasons.iter().any(|reason| reason.contains(why)), "{said:?}: {reasons:?}");
+    }
 }
 
 #[test]

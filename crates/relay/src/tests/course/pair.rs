@@ -54,7 +54,7 @@ impl Pair {
         let options = |name| codec::Options::of(name).unwrap();
         let (brotli, zstd) = (["brotli:4", "brotli:5"].map(options), [options("zstd:1")]);
         let config = |role, instance| {
-            let infoset = Vocabulary::new(None).ok().map(Arc::new);
+            let infoset = Some(Arc::new(Vocabulary::without_schema()));
             let objective = Objective::Bytes;
             let services = vec![
                 Service::default(),
