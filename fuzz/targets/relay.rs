@@ -8,17 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use codec::dictionary::Id;
 use codec::infoset::Vocabulary;
-use codec::{Decoder, Encoder};
+use codec::{Decoder, Encoder, Options};
+use decide::arm::Speed;
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
 use proto::bhttp::{Request, Response};
+use proto::profile::{Decoding, Model, Profile};
 use proto::stream::{
-    Abort, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState, Receipt,
+    Abort, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState, Processor,
+    Receipt,
 };
 use relay::{
     CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Secret,
-    Service, Work, WorkDirection,
+    Service, Speeds, Work, WorkDirection,
 };
 
 /// Steps of one life; more would only take time.
@@ -92,8 +96,14 @@ struct Life<'a> {
 
 impl<'a> Life<'a> {
     fn new(role: Role, script: &'a [u8]) -> Self {
+        let config = config(role);
+        let speed = Speed { fixed_s: 1e-5, per_byte_s: 1e-8 };
+        let speeds = |options: &Options| Speeds { options: *options, encode: speed, decode: speed };
+        let speeds = config.encoding.arms().iter().map(speeds).collect();
+        let mut relay = Relay::new(config);
+        relay.handle_input(Duration::ZERO, Input::Speeds(speeds));
         Self {
-            relay: Relay::new(config(role)),
+            relay,
             role,
             now: Duration::ZERO,
             wake_at: None,
@@ -252,7 +262,7 @@ impl<'a> Life<'a> {
             8 => Frame::Outcome(exchange, outcome(self.number())),
             9 => Frame::Trailers(exchange, Vec::new()),
             10 => Frame::Interim(exchange, 100),
-            _ => match self.number() % 6 {
+            _ => match self.number() % 8 {
                 0 => Frame::GoAway,
                 1 => Frame::Control(self.number(), self.bytes()),
                 2 => {
@@ -264,10 +274,31 @@ impl<'a> Life<'a> {
                 }
                 3 => LastWord { requests: self.number() % 8 }.frame(),
                 4 => self.keeping(exchange).frame(),
+                5 => Processor::wanted(),
+                6 => {
+                    let encodings = self.encodings();
+                    let model = Model { encodings };
+                    let mut bytes = Vec::new();
+                    model.encode(&mut bytes);
+                    let hash = Id::of(&bytes).short();
+                    Processor::told(&Profile { hash, model: Some(model), link: None })
+                }
                 _ => Frame::Ping(self.number()),
             },
         };
         self.frame(&frame);
+    }
+
+    /// How fast the peer decodes, as it says.
+    fn encodings(&mut self) -> Vec<Decoding> {
+        let codecs = 0..self.number() % 12;
+        let time = |bits: u64| f32::from_bits((bits as u32) << 23);
+        codecs
+            .map(|codec| {
+                let (fixed_s, per_byte_s) = (time(self.number()), time(self.number()));
+                Decoding { codec, fixed_s, per_byte_s }
+            })
+            .collect()
     }
 
     fn keeping(&mut self, exchange: u64) -> Keeping {
@@ -452,9 +483,7 @@ impl<'a> Life<'a> {
             WorkDirection::Keep
             | WorkDirection::Distil
             | WorkDirection::Unpack
-            | WorkDirection::Compile => {
-                work.alone().map(Vec::from)
-            }
+            | WorkDirection::Compile => work.alone().map(Vec::from),
             WorkDirection::Encode => encode(contexts, work),
             WorkDirection::Decode => decode(contexts, work),
         };

@@ -1,8 +1,9 @@
 //! How many times longer one peer decodes than another.
 //!
 //! What messages take to decode is learned of all peers together; a peer is a processor, which
-//! takes so many times that, whatever the codec. The others are measured against the first that
-//! told: where there is one peer alone, as beside an edge, there is nothing to be told apart.
+//! takes so many times that, whatever the codec. Of the first that told nothing but its own word
+//! says how many, and that stays: where there is one peer alone, as beside an edge, there is
+//! nothing to be told apart.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,10 @@ const MOST_PEERS: usize = 256;
 const SPREAD: f64 = 2.0;
 /// What is forgotten of a peer with each message, as a variance: it may have other work tomorrow.
 const DRIFT: f64 = 0.001;
+/// The same once it said so itself, of what it measured.
+const TOLD_SPREAD: f64 = 0.3;
+/// Who says so is taken for no more times slower or faster than this, as a logarithm.
+const MOST_TOLD_OFF: f64 = 4.0;
 /// A peer is taken for no more times slower or faster than this, as a logarithm.
 const MOST_OFF: f64 = 12.0;
 /// What is so many deviations off what was expected of another peer teaches nothing of all peers:
@@ -24,13 +29,15 @@ const MOST_DEVIATIONS: f64 = 3.0;
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decoders {
-    /// Whom the others are measured against; 0 before anybody told.
+    /// Whose messages all have learned of; 0 before anybody told.
     first: u64,
+    /// What it said itself before, as a logarithm.
+    first_off: f64,
     others: BTreeMap<u64, Decoder>,
     clock: u64,
 }
 
-/// A peer against the first, as a logarithm.
+/// A peer against what all have learned, as a logarithm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder {
     pub(crate) off: f64,
@@ -38,34 +45,54 @@ pub(crate) struct Decoder {
     used: u64,
 }
 
-/// Of a peer that is the first, or not known.
-const SAME: Decoder = Decoder { off: 0.0, variance: 0.0, used: 0 };
-
 impl Decoders {
     /// Most bytes of memory beside its own.
     pub(crate) const MOST_BYTES: usize = 2 * MOST_PEERS * size_of::<(u64, Decoder)>();
 
     /// What is known of a peer; 0 is nobody in particular.
     pub(crate) fn of(&self, peer: u64) -> Decoder {
-        let same = peer == 0 || self.first == 0 || peer == self.first;
-        if same { SAME } else { self.others.get(&peer).copied().unwrap_or_else(|| self.fresh()) }
+        if peer == 0 || self.first == 0 || peer == self.first {
+            return Decoder { off: self.first_off, variance: 0.0, used: 0 };
+        }
+        self.others.get(&peer).copied().unwrap_or_else(|| self.fresh())
+    }
+
+    /// Whether a peer has told anything.
+    pub(crate) fn knows(&self, peer: u64) -> bool {
+        peer == 0 || peer == self.first || self.others.contains_key(&peer)
     }
 
     /// Of a peer that never told: the first may be like no other.
     fn fresh(&self) -> Decoder {
         let all: f64 = self.others.values().map(|other| other.off).sum();
-        let off = all / (self.others.len() + 1) as f64;
+        let off = (self.first_off + all) / (self.others.len() + 1) as f64;
         Decoder { off, variance: SPREAD * SPREAD, used: 0 }
     }
 
-    /// A peer took `off` to decode where `expected` is what the first is taken to; what that
-    /// teaches of all, as if the first had told it.
+    /// A peer that is not known says that it takes so many times as long as this processor.
+    pub(crate) fn acquaint(&mut self, peer: u64, off: f64) {
+        if self.knows(peer) {
+            return;
+        }
+        let off = off.clamp(-MOST_TOLD_OFF, MOST_TOLD_OFF);
+        if self.first == 0 {
+            (self.first, self.first_off) = (peer, off);
+            return;
+        }
+        self.clock += 1;
+        self.make_room(peer);
+        let (variance, used) = (TOLD_SPREAD * TOLD_SPREAD, self.clock);
+        self.others.insert(peer, Decoder { off, variance, used });
+    }
+
+    /// A peer took `off` to decode where `expected` is what all are taken to; what that teaches of
+    /// all.
     pub(crate) fn observe(&mut self, peer: u64, off: f64, expected: &Prediction) -> Option<f64> {
         if self.first == 0 {
             self.first = peer;
         }
         if peer == 0 || peer == self.first {
-            return Some(off);
+            return Some(off - self.first_off);
         }
         self.clock += 1;
         self.make_room(peer);
@@ -91,10 +118,11 @@ impl Decoders {
     }
 }
 
-/// The first, the clock, then the others in ascending order.
+/// The first, what it said, the clock, then the others in ascending order.
 impl State for Decoders {
     fn write(&self, to: &mut Writer<'_>) {
         to.u64(self.first);
+        to.f64(self.first_off);
         to.u64(self.clock);
         to.count(self.others.len());
         for (&id, other) in &self.others {
@@ -106,7 +134,9 @@ impl State for Decoders {
     }
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
-        (self.first, self.clock) = (from.u64()?, from.clock()?);
+        self.first = from.u64()?;
+        self.first_off = from.f64("a decoder", -MOST_TOLD_OFF..=MOST_TOLD_OFF)?;
+        self.clock = from.clock()?;
         self.others.clear();
         let mut before = None;
         for _ in 0..from.count("number of decoders", MOST_PEERS)? {

@@ -350,6 +350,10 @@ impl Policy for Learned {
         (best.arm != going.arm).then_some((best.arm, reason))
     }
 
+    fn knows(&self, peer: u64) -> bool {
+        self.models.knows(peer)
+    }
+
     fn network_s(&self, path: &Path, bytes: f64) -> f64 {
         self.network.seconds(path, bytes)
     }
@@ -365,6 +369,7 @@ impl Policy for Learned {
             Observation::Speed { arm, encode, decode } => {
                 self.models.calibrate(arm, encode, decode);
             }
+            Observation::Decoder { peer, decode } => self.models.acquaint(peer, decode),
         }
     }
 

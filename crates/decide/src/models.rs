@@ -33,6 +33,8 @@ const SIZES_IN_COMMON: Common = Common { all: 0.85, family: 0.1 };
 const TIMES_IN_COMMON: Common = Common { all: 0.5, family: 0.4 };
 /// Where a codec models alike both ways, decoding is off by as much as encoding, or nearly.
 const BOTH_WAYS: f64 = 0.95;
+/// A message that two processors are compared over: neither all beginning nor all bytes.
+const TRIAL_BYTES: f64 = 16_384.0;
 /// A time below this is none that a clock tells.
 const LEAST_S: f64 = 1e-7;
 /// A time is taken for no more times longer or shorter than its prior, as a logarithm: one absurd
@@ -397,6 +399,25 @@ impl Models {
         let untold = |times: &Recursive<3>| times.weight() == 0.0;
         prior.encode = encode.filter(|_| untold(&model.encode)).unwrap_or(prior.encode);
         prior.decode = decode.filter(|_| untold(&model.decode)).unwrap_or(prior.decode);
+    }
+
+    /// Whether it is known how fast a peer decodes.
+    pub(crate) fn knows(&self, peer: u64) -> bool {
+        self.decoders.knows(peer)
+    }
+
+    /// Takes how fast a peer says that it decodes, where no message has told: as so many times this
+    /// processor.
+    pub(crate) fn acquaint(&mut self, peer: u64, decode: &[(Arm, Speed)]) {
+        let seconds = |speed: &Speed| speed.seconds(TRIAL_BYTES).max(LEAST_S);
+        let off = |(arm, theirs): &(Arm, Speed)| {
+            let prior = self.priors.get(arm.0).filter(|_| *arm != Arm::IDENTITY)?;
+            Some((seconds(theirs) / seconds(&prior.decode)).ln())
+        };
+        let offs: Vec<f64> = decode.iter().filter_map(off).filter(|off| off.is_finite()).collect();
+        if !offs.is_empty() {
+            self.decoders.acquaint(peer, offs.iter().sum::<f64>() / offs.len() as f64);
+        }
     }
 
     /// Makes a class, or notes that it was used.

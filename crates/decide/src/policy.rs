@@ -185,6 +185,13 @@ pub enum Observation<'a> {
         /// Decoding.
         decode: Option<Speed>,
     },
+    /// How fast a peer says that it decodes: until messages have told, that is believed.
+    Decoder {
+        /// [`Subject::peer`].
+        peer: u64,
+        /// By arm.
+        decode: &'a [(Arm, Speed)],
+    },
 }
 
 /// Who chooses.
@@ -206,6 +213,11 @@ pub trait Policy: Debug + Send {
     /// a message gives none.
     fn turn(&self, _rest: &Request<'_>, _going: &Going) -> Option<(Arm, &'static str)> {
         None
+    }
+
+    /// Whether it knows how fast a peer decodes, or does not care.
+    fn knows(&self, _peer: u64) -> bool {
+        true
     }
 
     /// Seconds that it expects so many bytes to take on the network.

@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use crate::arm::{Arm, Speed};
 
 /// Version of the format; another one is refused, for a wrong profile is worse than none.
-pub const VERSION: u8 = 9;
+pub const VERSION: u8 = 10;
 /// Most arms: more than all codecs have levels worth telling apart.
 pub const MOST_ARMS: usize = 64;
 /// Longest name of an arm, in bytes.

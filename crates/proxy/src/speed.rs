@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use codec::Options;
 use decide::arm::{Prior, Speed};
-use relay::Input;
+use relay::{Input, Speeds};
 
 use crate::actor::{Handle, Message};
 use crate::workers::{Processor, thread_time};
@@ -21,24 +21,17 @@ const MAX_RUNS: u32 = 5;
 /// Seconds a byte below which nothing that touches each byte can be.
 const LEAST_PER_BYTE_S: f64 = 1e-11;
 
-/// Speeds of an encoding.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Speeds {
-    pub(crate) encode: Speed,
-    pub(crate) decode: Speed,
-}
-
 /// Measures on a thread of its own, and tells the relay.
 pub(crate) fn start(encodings: Vec<Options>, relay: Handle) {
     let processor = Processor::of_environment();
     let measured = move || {
         let usual: Vec<Speeds> = encodings.iter().map(usual).collect();
-        let all = filled(&usual, &measure(&encodings));
-        for (options, Speeds { encode, decode }) in encodings.iter().zip(all) {
-            let [encode, decode] = [encode, decode].map(|speed| processor.speed(speed));
+        let mut all = filled(&usual, &measure(&encodings));
+        for Speeds { options, encode, decode } in &mut all {
+            (*encode, *decode) = (processor.speed(*encode), processor.speed(*decode));
             tracing::debug!(encoding = options.label(), ?encode, ?decode, "speed");
-            relay.send_blocking(Message::Input(Input::Speed { options: *options, encode, decode }));
         }
+        relay.send_blocking(Message::Input(Input::Speeds(all)));
     };
     let thread = std::thread::Builder::new().name("speed".to_owned());
     if let Err(error) = thread.spawn(measured) {
@@ -64,7 +57,7 @@ pub(crate) fn measure(encodings: &[Options]) -> Vec<Option<Speeds>> {
 fn usual(encoding: &Options) -> Speeds {
     let Prior { encode, decode, .. } =
         decide::prior::of(&encoding.label()).unwrap_or(Prior::IDENTITY);
-    Speeds { encode, decode }
+    Speeds { options: *encoding, encode, decode }
 }
 
 /// Of what was not measured it is believed that this processor takes as many times what is usual as
@@ -82,6 +75,7 @@ fn filled(usual: &[Speeds], measured: &[Option<Speeds>]) -> Vec<Speeds> {
     };
     let (encode, decode) = (times(|speeds| speeds.encode), times(|speeds| speeds.decode));
     let here = |usual: &Speeds| Speeds {
+        options: usual.options,
         encode: usual.encode.times(encode),
         decode: usual.decode.times(decode),
     };
@@ -99,6 +93,7 @@ fn speeds(encoding: &Options, text: &[u8], budget: Duration) -> Option<Speeds> {
         }
     }
     Some(Speeds {
+        options: *encoding,
         encode: line(short.encode_s, long.encode_s),
         decode: line(short.decode_s, long.decode_s),
     })
@@ -199,8 +194,8 @@ mod tests {
     fn what_was_not_reached_is_as_much_slower_as_the_rest() {
         let usual = ["identity", "zstd:1", "deflate:6", "xmill:9"].map(|name| usual(&of(name)));
         let slow = |speeds: &Speeds, encode, decode| {
-            let Speeds { encode: one, decode: other } = speeds;
-            Some(Speeds { encode: one.times(encode), decode: other.times(decode) })
+            let Speeds { options, encode: one, decode: other } = *speeds;
+            Some(Speeds { options, encode: one.times(encode), decode: other.times(decode) })
         };
         let [identity, zstd, deflate, xmill] = &usual;
         let measured =

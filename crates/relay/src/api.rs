@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::processor::Speeds;
+
 use bytes::Bytes;
 use codec::dictionary::{self, Kept};
 use codec::infoset::Vocabulary;
@@ -221,16 +223,9 @@ pub enum Input {
         /// Index in [`crate::Config::services`].
         service: usize,
     },
-    /// How fast an encoding was in a trial on this processor. The peer's is not known before it has
-    /// decoded something: until then it is believed to be such a one.
-    Speed {
-        /// The encoding.
-        options: codec::Options,
-        /// Encoding.
-        encode: decide::arm::Speed,
-        /// Decoding.
-        decode: decide::arm::Speed,
-    },
+    /// How fast the encodings were in a trial on this processor. The peer's is believed to be such
+    /// a one until it has told, or decoded something.
+    Speeds(Vec<Speeds>),
     /// Counters of a carrier's transport, asked for with [`Output::Measure`].
     Transport {
         /// The carrier.

@@ -83,6 +83,8 @@ pub(crate) struct Carrier {
     /// Halves that went as an infoset, and what the peer could not read of such.
     pub(crate) texts: Texts,
     pub(crate) shelf: Shelf,
+    /// The peer wants to know how fast this side decodes.
+    pub(crate) wants_processor: bool,
     /// Whose dictionaries it has to do with; the gateway hears of that.
     pub(crate) scope: Option<u64>,
     /// Principals by number, where the edge has said their names; the greatest numbers.
@@ -136,6 +138,7 @@ impl Carrier {
             kept: Received::default(),
             texts: Texts::default(),
             shelf: Shelf::default(),
+            wants_processor: false,
             scope,
             names: BTreeMap::new(),
         }

@@ -28,6 +28,7 @@ mod learned;
 mod links;
 mod outcomes;
 mod outgoing;
+mod processor;
 mod pump;
 mod receipts;
 mod schemas;
@@ -48,16 +49,18 @@ pub use encoding::{Encoding, Service};
 pub use keeping::asker;
 pub use lasting::Secret;
 pub use links::{Link, figures};
+pub use processor::Speeds;
 pub use proto::stream::Role;
 
 use carrier::Carrier;
 use choice::Habits;
 use decide::estimate::Estimate;
-use decide::policy::{Observation, Policy};
+use decide::policy::Policy;
 use dictionaries::Dictionaries;
 use exchange::Exchange;
 use keeping::{Keeps, Principals};
 use outcomes::Outcomes;
+use proto::profile::Profile;
 use proto::stream::{Abort, Frame};
 use record::event::{Event, Fact};
 use schemas::Schemas;
@@ -97,6 +100,8 @@ pub struct Relay {
     principals: Principals,
     dictionaries: Dictionaries,
     schemas: Schemas,
+    /// What peers are told of this processor; none before it was measured.
+    own_profile: Option<Profile>,
     /// What is known of the paths to peers that are not connected, the longest gone first.
     paths: VecDeque<(String, Estimate)>,
 }
@@ -132,6 +137,7 @@ impl Relay {
             principals: Principals::default(),
             dictionaries: Dictionaries::default(),
             schemas: Schemas::default(),
+            own_profile: None,
             paths: VecDeque::new(),
             config,
             outputs: VecDeque::new(),
@@ -199,13 +205,7 @@ impl Relay {
                     exchange.service = Some(service);
                 }
             }
-            Input::Speed { options, encode, decode } => {
-                let at = self.config.encoding.arms().iter().position(|arm| *arm == options);
-                if let Some(arm) = at.map(decide::Arm) {
-                    let (encode, decode) = (Some(encode), Some(decode));
-                    self.policy.observe(&Observation::Speed { arm, encode, decode });
-                }
-            }
+            Input::Speeds(speeds) => self.calibrated(now, &speeds),
             Input::Transport { carrier, transport } => {
                 self.transport(now, carrier, transport);
             }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proto::bhttp;
-use proto::stream::{self, Data, Frame, Hello, Keeping, LastWord, Receipt, Role};
+use proto::stream::{self, Data, Frame, Hello, Keeping, LastWord, Processor, Receipt, Role};
 use record::event::Fact;
 
 use crate::Relay;
@@ -237,6 +237,7 @@ impl Relay {
             Frame::Control(Receipt::KIND, content) => self.receipt(now, carrier, &content),
             Frame::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
             Frame::Control(Keeping::KIND, content) => self.keeping(now, carrier, &content),
+            Frame::Control(Processor::KIND, content) => self.processor(now, carrier, &content),
             Frame::Control(..) => {
                 self.ignore(now, carrier, "control", "it is of a kind of a later version");
             }
@@ -267,6 +268,7 @@ impl Relay {
             self.say_goodbye(now, id);
         }
         self.introduce(now, id, hello.instance);
+        self.ask_processor(now, id);
         match self.config.role {
             Role::Edge => self.edge_connected(now, hello.instance),
             Role::Gateway => self.supersede(now, id, hello.instance),

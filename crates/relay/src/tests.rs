@@ -13,6 +13,7 @@ mod goodbye;
 mod hostile;
 mod infoset;
 mod learned;
+mod processor;
 mod recovery;
 mod trial;
 

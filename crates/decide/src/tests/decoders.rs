@@ -107,6 +107,58 @@ fn one_peer_alone_is_learned_as_if_it_had_no_name() {
     }
 }
 
+/// What peers say of themselves: so many times this processor.
+fn says(models: &mut Models, peer: u64, slower: f64) {
+    let priors = priors();
+    let decode = |arm: usize| (Arm(arm), priors[arm].decode.times(slower));
+    models.acquaint(peer, &[decode(1), decode(2)]);
+}
+
+#[test]
+fn a_peer_that_says_so_is_slow_before_it_has_decoded_anything() {
+    let mut models = Models::new(priors());
+    let own = [Arm(1), Arm(2)].map(|arm| expected_s(&models, 0, arm));
+    assert!(!models.knows(1) && !models.knows(2));
+    for (peer, slower) in [(1, 20.0), (2, 0.25), (3, 1.0)] {
+        says(&mut models, peer, slower);
+        assert!(models.knows(peer));
+        for (arm, own) in [Arm(1), Arm(2)].into_iter().zip(own) {
+            let found = expected_s(&models, peer, arm);
+            assert!(times_off(found, slower * own) < 1.01, "{peer}: {found} for {own}");
+        }
+    }
+    // What the first takes in fact is learned as if nobody had said anything.
+    (0..30).for_each(|_| told(&mut models, 1, 40.0 * own[0]));
+    assert!(times_off(expected_s(&models, 1, Arm(1)), 40.0 * own[0]) < 1.1);
+    // And so is that of the others.
+    for (peer, slower) in [(2, 0.25), (3, 1.0)] {
+        (0..30).for_each(|_| told(&mut models, peer, slower * own[0]));
+        let found = expected_s(&models, peer, Arm(1));
+        assert!(times_off(found, slower * own[0]) < 1.1, "{peer}: {found}");
+    }
+}
+
+#[test]
+fn what_a_peer_says_counts_for_less_than_what_it_does() {
+    let mut models = taught();
+    says(&mut models, 1, 1000.0);
+    assert!(times_off(expected_s(&models, 1, Arm(1)), FIRST_S) < 1.1, "it is known");
+    for lie in [1e-30, 1e30, f64::NAN, f64::INFINITY, 0.0, -1.0] {
+        let mut models = taught();
+        says(&mut models, 2, lie);
+        let found = expected_s(&models, 2, Arm(1));
+        assert!(found.is_finite() && times_off(found, FIRST_S) < 500.0, "{lie}: {found}");
+        (0..6).for_each(|_| told(&mut models, 2, FIRST_S));
+        let found = expected_s(&models, 2, Arm(1));
+        assert!(times_off(found, FIRST_S) < 1.5, "{lie}: {found}");
+        assert!(times_off(expected_s(&models, 1, Arm(1)), FIRST_S) < 1.2, "{lie}");
+    }
+    let mut models = Models::new(priors());
+    models.acquaint(5, &[]);
+    models.acquaint(5, &[(Arm(0), crate::arm::Speed::NONE), (Arm(99), crate::arm::Speed::NONE)]);
+    assert!(!models.knows(5), "nothing was said");
+}
+
 #[test]
 fn many_peers_are_remembered_in_bounded_memory() {
     let mut models = taught();

@@ -33,6 +33,7 @@
 //! CONTROL of kind 1 is a [`Receipt`]: a half was received and decoded, and how long that took.
 //! Kind 2 is a gateway's [`LastWord`]: behind GOAWAY, how many of the carrier's requests it took.
 //! Kind 3 is a [`Keeping`]: it is about messages that both ends hold, for which see there.
+//! Kind 4 is a [`Processor`]: how fast a side decodes, told to a peer that asks.
 //! Kinds that a receiver does not know are ignored, and nothing waits for a receipt. Without a last
 //! word each request that came too late is refused by its own ABORT, if that gets there in time.
 //!
@@ -50,6 +51,7 @@ mod keeping;
 mod last_word;
 mod machine;
 mod packet;
+mod processor;
 mod receipt;
 #[cfg(test)]
 mod tests;
@@ -61,4 +63,5 @@ pub use packet::{
     Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PAYLOAD_BYTES,
     OutcomeState, VERSION_MAX, VERSION_MIN,
 };
+pub use processor::Processor;
 pub use receipt::Receipt;

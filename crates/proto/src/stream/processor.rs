@@ -1,0 +1,72 @@
+//! How fast a side decodes, for whom it has not decoded anything yet: CONTROL of kind 4.
+//!
+//! The content is a profile ([`crate::profile`]) with a model and without a link, which each side
+//! measures itself; without content the frame asks for one. Nobody need answer.
+
+use bytes::Bytes;
+
+use super::Frame;
+use crate::Error;
+use crate::profile::{Packet, Profile};
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Processor {
+    /// The peer's is asked for.
+    Wanted,
+    /// This side's, or what a later version says of it.
+    Told(Packet),
+}
+
+impl Processor {
+    /// Kind of the CONTROL frame.
+    pub const KIND: u64 = 4;
+
+    /// The frame that asks.
+    #[must_use]
+    pub fn wanted() -> Frame {
+        Frame::Control(Self::KIND, Bytes::new())
+    }
+
+    /// The frame that tells.
+    #[must_use]
+    pub fn told(profile: &Profile) -> Frame {
+        let mut content = Vec::new();
+        profile.encode(&mut content);
+        Frame::Control(Self::KIND, content.into())
+    }
+
+    /// Reads the content of a CONTROL frame of this kind. Errors: those of [`Packet::decode`].
+    pub fn decode(content: &[u8]) -> Result<Self, Error> {
+        match content {
+            [] => Ok(Self::Wanted),
+            packet => Packet::decode(packet).map(Self::Told),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Decoding, Model};
+
+    #[test]
+    fn a_question_and_its_answer_come_back() {
+        let content = |frame| match frame {
+            Frame::Control(Processor::KIND, content) => content,
+            other => panic!("{other:?}"),
+        };
+        let asked = content(Processor::wanted());
+        assert_eq!(Processor::decode(&asked).unwrap(), Processor::Wanted);
+        let decoding = Decoding { codec: 1, fixed_s: 0.0, per_byte_s: 0.0 };
+        let model = Some(Model { encodings: vec![decoding] });
+        let profile = Profile { hash: [7; 8], model, link: None };
+        let told = content(Processor::told(&profile));
+        let found = Processor::decode(&told).unwrap();
+        assert_eq!(found, Processor::Told(Packet::Profile(profile)));
+        assert_eq!(Processor::decode(&[9]).unwrap(), Processor::Told(Packet::Later { version: 9 }));
+        for len in 1..told.len() {
+            assert!(Processor::decode(&told[..len]).is_err(), "{len}");
+        }
+    }
+}
