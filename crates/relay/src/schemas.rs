@@ -52,6 +52,12 @@ impl Schemas {
         self.any(name).filter(|one| one.is_prepared())
     }
 
+    /// Gives one up; whose it was.
+    fn remove(&mut self, name: [u8; 8]) -> Option<u64> {
+        let at = self.held.iter().position(|one| one.vocabulary.name() == Some(name))?;
+        self.held.remove(at).map(|one| one.scope)
+    }
+
     /// Holds a peer's; the one that went for it, and of which peer.
     pub(crate) fn hold(
         &mut self,
@@ -152,6 +158,9 @@ impl Relay {
         let Some(vocabulary) = carrier.shelf.compiling.take() else { return };
         let Some((scope, name)) = carrier.scope.zip(vocabulary.name()) else { return };
         if let Err(error) = result {
+            // Where it was kept, it comes anew on the next carrier.
+            let of = self.schemas.remove(name);
+            self.dictionaries.gone.extend(of.map(|scope| name_of_schema(scope, name)));
             return self.ignore(now, id, WHAT, &error.to_string());
         }
         if self.schemas.any(name).is_none() {

@@ -20,6 +20,8 @@ struct End {
     body: Vec<u8>,
     /// What it gave to keep.
     kept: Vec<([u8; 32], Bytes)>,
+    /// How often it said that something need not be kept.
+    forgotten: usize,
     /// Content-Length of the head that came.
     length: Option<usize>,
     ended: bool,
@@ -84,7 +86,15 @@ impl Pair {
     fn new(arms: &[Options], vocabularies: [&Arc<Vocabulary>; 2]) -> Self {
         let end = |role, infoset| {
             let (relay, facts) = (Relay::new(config(role, arms, infoset)), Vec::new());
-            End { relay, facts, body: Vec::new(), kept: Vec::new(), length: None, ended: false }
+            End {
+                relay,
+                facts,
+                body: Vec::new(),
+                kept: Vec::new(),
+                forgotten: 0,
+                length: None,
+                ended: false,
+            }
         };
         let [edge, gateway] = vocabularies;
         let ends = [end(Role::Edge, edge), end(Role::Gateway, gateway)];
@@ -144,6 +154,7 @@ impl Pair {
             Output::Abort { cause, .. } => panic!("{cause:?}"),
             Output::Event(event) => self.ends[at].facts.push(event.fact),
             Output::Store { name, bytes } => self.ends[at].kept.push((name, bytes)),
+            Output::Forget { .. } => self.ends[at].forgotten += 1,
             _ => {}
         }
     }
@@ -476,6 +487,30 @@ fn a_schema_outlives_who_got_it() {
     assert_eq!(relay.restore_dictionary(*name, &other), Err("it has the name of another"));
     assert_eq!(relay.restore_dictionary(*name, &bytes[..18]), Err("a schema has no such length"));
     assert_eq!(relay.restore_dictionary(*name, &bytes[..12]), Err("it ends early"));
+}
+
+/// What a later version compiles may be another.
+#[test]
+fn a_kept_schema_that_is_another_by_now_comes_anew() {
+    let (mine, none) = (vocabulary("string"), without_schema());
+    let mut pair = Pair::new(&[Options::EXI_SCHEMA], [&mine, &none]);
+    pair.asks(&tracks());
+    pair.rests(20);
+    let (_, bytes) = &mut pair.ends[GATEWAY].kept[0];
+    let other = vocabulary("token");
+    *bytes = [&bytes[..18], other.parcel().unwrap()].concat().into();
+    pair.restarts(config(Role::Gateway, &[Options::EXI_SCHEMA], &none));
+    pair.asks(&tracks());
+    pair.rests(2);
+    let ignored = pair.ends[GATEWAY].ignored();
+    assert!(ignored.last().unwrap().contains("name of another"), "{ignored:?}");
+    assert_eq!(pair.ends[GATEWAY].forgotten, 1);
+    pair.ends[GATEWAY].kept.clear();
+    pair.restarts(config(Role::Gateway, &[Options::EXI_SCHEMA], &none));
+    pair.asks(&tracks());
+    pair.rests(20);
+    pair.asks(&tracks());
+    assert_eq!(pair.encodings(), ["exi-schema"; 2]);
 }
 
 #[test]
