@@ -1,9 +1,12 @@
 //! How many times longer one peer decodes than another.
 //!
 //! What messages take to decode is learned of all peers together; a peer is a processor, which
-//! takes so many times that, whatever the codec. Of the first that told nothing but its own word
-//! says how many, and that stays: where there is one peer alone, as beside an edge, there is
-//! nothing to be told apart.
+//! takes so many times that, whatever the codec. The others are measured against the first: where
+//! there is one peer alone, as beside an edge, there is nothing to be told apart.
+//!
+//! What a peer says of itself, so many times this processor, counts until its first message tells.
+//! Of the first that said so before anybody told it stays, and all is learned beside it; for others
+//! it is against this processor, whatever has been learned.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +19,8 @@ const MOST_PEERS: usize = 256;
 const SPREAD: f64 = 2.0;
 /// What is forgotten of a peer with each message, as a variance: it may have other work tomorrow.
 const DRIFT: f64 = 0.001;
-/// The same once it said so itself, of what it measured.
-const TOLD_SPREAD: f64 = 0.3;
+/// The same once it said so itself, of what it measured: of other text than its messages.
+const TOLD_SPREAD: f64 = 0.5;
 /// Who says so is taken for no more times slower or faster than this, as a logarithm.
 const MOST_TOLD_OFF: f64 = 4.0;
 /// A peer is taken for no more times slower or faster than this, as a logarithm.
@@ -34,7 +37,25 @@ pub(crate) struct Decoders {
     /// What it said itself before, as a logarithm.
     first_off: f64,
     others: BTreeMap<u64, Decoder>,
+    /// What others said that have not told yet.
+    words: BTreeMap<u64, Word>,
     clock: u64,
+}
+
+/// What is expected of a peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known {
+    /// So many times what all have learned.
+    Learned(Decoder),
+    /// So many times this processor, as logarithms: the mean and its deviation.
+    Said(f64, f64),
+}
+
+/// What a peer said, as a logarithm.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    off: f64,
+    used: u64,
 }
 
 /// A peer against what all have learned, as a logarithm.
@@ -47,10 +68,18 @@ pub(crate) struct Decoder {
 
 impl Decoders {
     /// Most bytes of memory beside its own.
-    pub(crate) const MOST_BYTES: usize = 2 * MOST_PEERS * size_of::<(u64, Decoder)>();
+    pub(crate) const MOST_BYTES: usize =
+        2 * MOST_PEERS * (size_of::<(u64, Decoder)>() + size_of::<(u64, Word)>());
 
     /// What is known of a peer; 0 is nobody in particular.
-    pub(crate) fn of(&self, peer: u64) -> Decoder {
+    pub(crate) fn of(&self, peer: u64) -> Known {
+        match self.words.get(&peer) {
+            Some(word) => Known::Said(word.off, TOLD_SPREAD),
+            None => Known::Learned(self.learned(peer)),
+        }
+    }
+
+    fn learned(&self, peer: u64) -> Decoder {
         if peer == 0 || self.first == 0 || peer == self.first {
             return Decoder { off: self.first_off, variance: 0.0, used: 0 };
         }
@@ -59,7 +88,8 @@ impl Decoders {
 
     /// Whether a peer has told anything.
     pub(crate) fn knows(&self, peer: u64) -> bool {
-        peer == 0 || peer == self.first || self.others.contains_key(&peer)
+        let of_others = || self.others.contains_key(&peer) || self.words.contains_key(&peer);
+        peer == 0 || peer == self.first || of_others()
     }
 
     /// Of a peer that never told: the first may be like no other.
@@ -80,9 +110,8 @@ impl Decoders {
             return;
         }
         self.clock += 1;
-        self.make_room(peer);
-        let (variance, used) = (TOLD_SPREAD * TOLD_SPREAD, self.clock);
-        self.others.insert(peer, Decoder { off, variance, used });
+        make_room(&mut self.words, |word| word.used);
+        self.words.insert(peer, Word { off, used: self.clock });
     }
 
     /// A peer took `off` to decode where `expected` is what all are taken to; what that teaches of
@@ -95,30 +124,46 @@ impl Decoders {
             return Some(off - self.first_off);
         }
         self.clock += 1;
-        self.make_room(peer);
-        let mut own = self.of(peer);
+        self.words.remove(&peer);
+        let mut own = self.learned(peer);
         let surprise = off - expected.mean - own.off;
         let variance = own.variance + expected.deviation * expected.deviation;
         let gain = own.variance / variance;
         own.off = (own.off + gain * surprise).clamp(-MOST_OFF, MOST_OFF);
         own.variance = ((1.0 - gain) * own.variance + DRIFT).min(SPREAD * SPREAD);
         own.used = self.clock;
+        if !self.others.contains_key(&peer) {
+            make_room(&mut self.others, |other| other.used);
+        }
         self.others.insert(peer, own);
         let usual = surprise.abs() <= MOST_DEVIATIONS * variance.sqrt();
         usual.then_some(expected.mean + (1.0 - gain) * surprise)
     }
 
-    fn make_room(&mut self, peer: u64) {
-        if self.others.len() >= MOST_PEERS && !self.others.contains_key(&peer) {
-            let oldest = self.others.iter().min_by_key(|(_, other)| other.used);
-            if let Some(oldest) = oldest.map(|(&oldest, _)| oldest) {
-                self.others.remove(&oldest);
-            }
+    /// Whose the next entry is, and when it was used.
+    fn read_entry(
+        &self,
+        from: &mut Reader<'_>,
+        before: &mut Option<u64>,
+    ) -> Result<(u64, u64), Error> {
+        let (id, used) = (from.u64()?, from.u64()?);
+        if before.is_some_and(|before| before >= id) || used > self.clock {
+            return Err(Error::Damaged("its decoders are out of order"));
         }
+        *before = Some(id);
+        Ok((id, used))
     }
 }
 
-/// The first, what it said, the clock, then the others in ascending order.
+/// The one longest unused goes for another.
+fn make_room<T>(all: &mut BTreeMap<u64, T>, used: impl Fn(&T) -> u64) {
+    if all.len() >= MOST_PEERS {
+        let oldest = all.iter().min_by_key(|(_, one)| used(one)).map(|(&oldest, _)| oldest);
+        oldest.and_then(|oldest| all.remove(&oldest));
+    }
+}
+
+/// The first, what it said, the clock, then the others and the words of others, in ascending order.
 impl State for Decoders {
     fn write(&self, to: &mut Writer<'_>) {
         to.u64(self.first);
@@ -131,23 +176,31 @@ impl State for Decoders {
             to.f64(other.off);
             to.f64(other.variance);
         }
+        to.count(self.words.len());
+        for (&id, word) in &self.words {
+            to.u64(id);
+            to.u64(word.used);
+            to.f64(word.off);
+        }
     }
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         self.first = from.u64()?;
         self.first_off = from.f64("a decoder", -MOST_TOLD_OFF..=MOST_TOLD_OFF)?;
         self.clock = from.clock()?;
-        self.others.clear();
+        (self.others, self.words) = (BTreeMap::new(), BTreeMap::new());
         let mut before = None;
         for _ in 0..from.count("number of decoders", MOST_PEERS)? {
-            let (id, used) = (from.u64()?, from.u64()?);
-            if before.is_some_and(|before| before >= id) || used > self.clock {
-                return Err(Error::Damaged("its decoders are out of order"));
-            }
-            before = Some(id);
+            let (id, used) = self.read_entry(from, &mut before)?;
             let off = from.f64("a decoder", -MOST_OFF..=MOST_OFF)?;
             let variance = from.f64("a decoder's variance", 0.0..=SPREAD * SPREAD)?;
             self.others.insert(id, Decoder { off, variance, used });
+        }
+        let mut before = None;
+        for _ in 0..from.count("number of decoders that said something", MOST_PEERS)? {
+            let (id, used) = self.read_entry(from, &mut before)?;
+            let off = from.f64("a decoder's word", -MOST_TOLD_OFF..=MOST_TOLD_OFF)?;
+            self.words.insert(id, Word { off, used });
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arm::{Arm, Prior, SIZE_FEATURES, Speed, size_features, time_features};
-use crate::decoders::{Decoder, Decoders};
+use crate::decoders::{Decoders, Known};
 use crate::groups::Groups;
 use crate::regression::{Common, Kin, Lesson, Prediction, Recursive};
 use crate::state::{Error, MOST_ARMS, Reader, State, Writer};
@@ -346,15 +346,20 @@ impl Models {
         };
         let encode = times(|class| &class.encoding, &model.encode);
         let decode = times(|class| &class.decoding, &model.decode);
-        let Decoder { off, variance, .. } = self.decoders.of(subject.peer);
+        let (decode, decode_unsure) = match self.decoders.of(subject.peer) {
+            Known::Learned(peer) => {
+                (decode.mean + peer.off, decode.unsure.hypot(peer.variance.sqrt()))
+            }
+            Known::Said(off, spread) => (off, spread),
+        };
         Some(Expected {
             bytes,
             deviation,
             unsure,
             encode_s: seconds(&prior.encode, encode.mean),
-            decode_s: seconds(&prior.decode, decode.mean + off),
+            decode_s: seconds(&prior.decode, decode),
             encode_unsure: encode.unsure,
-            decode_unsure: decode.unsure.hypot(variance.sqrt()),
+            decode_unsure,
         })
     }
 

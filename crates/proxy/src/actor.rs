@@ -151,6 +151,7 @@ impl<S: Surroundings> Actor<S> {
     ) -> Self {
         let (role, fixed) = (config.role, config.encoding.is_fixed());
         let encodings = config.encoding.arms().to_vec();
+        warn_of_long_schemas(&config.services);
         let mut relay = Relay::new(config);
         let mut store = store;
         let refused = match &mut store {
@@ -374,6 +375,16 @@ fn restore(
         }
     }
     refused
+}
+
+fn warn_of_long_schemas(services: &[relay::Service]) {
+    for service in services {
+        let schema = service.infoset.as_ref().filter(|one| one.name().is_some());
+        if schema.is_some_and(|one| one.parcel().is_none()) {
+            let name = &service.name;
+            tracing::warn!(name, "its schemas are too long to cross: name them at both sides");
+        }
+    }
 }
 
 fn save(relay: &Relay, surroundings: &impl Surroundings, store: &mut Store) {

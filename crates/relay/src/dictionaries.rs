@@ -22,6 +22,7 @@ use crate::Relay;
 use crate::api::{CarrierId, ExchangeId, Output, Work, WorkDirection};
 use crate::bases::Context;
 use crate::choice::whole;
+use crate::held::Held;
 use crate::lasting::{name_of_held, name_of_made};
 use crate::timers::Key;
 
@@ -47,6 +48,8 @@ const MOST_OF_A_PEER: usize = MOST_MAKERS;
 /// Dictionaries of a carrier's peer that are made ready at once: one, and one that came in the
 /// place of another.
 const MOST_UNPACKING: u8 = 2;
+/// A schema is offered so often on a carrier.
+const MOST_OFFERS: u8 = 4;
 /// Share of what the link is believed to carry that dictionaries may take.
 const BUDGET_SHARE: f64 = 0.05;
 /// How often it is looked whether the carrier is idle.
@@ -73,7 +76,6 @@ pub(crate) struct Made {
 /// A peer's.
 #[derive(Debug)]
 struct Theirs {
-    scope: u64,
     kept: Arc<Kept>,
     told: Option<Duration>,
 }
@@ -105,8 +107,7 @@ impl Maker {
 #[derive(Debug, Default)]
 pub(crate) struct Dictionaries {
     makers: BTreeMap<(u64, Context), Maker>,
-    /// The one used last stands last.
-    held: VecDeque<Theirs>,
+    held: Held<Theirs, MOST_HELD, MOST_OF_A_PEER>,
     /// Whose dictionary is being made.
     training: BTreeMap<u64, (u64, Context)>,
     next: u64,
@@ -134,14 +135,16 @@ enum Stage {
 pub(crate) struct Shelf {
     stages: BTreeMap<[u8; 8], Stage>,
     budget: f64,
-    /// Schemas of this side's services that the peer turned out not to hold.
-    pub(crate) schemas: BTreeMap<[u8; 8], Arc<Vocabulary>>,
+    /// Schemas of this side's services that the peer turned out not to hold, and how often.
+    schemas: BTreeMap<[u8; 8], (Arc<Vocabulary>, u8)>,
     /// What the peer is sending.
     pub(crate) coming: Option<Coming>,
     /// How many that it has sent are being made ready.
     unpacking: u8,
     /// The schema of its that is being made ready.
     pub(crate) compiling: Option<Arc<Vocabulary>>,
+    /// One of its was none: others are not taken.
+    pub(crate) refuses_schemas: bool,
 }
 
 /// What a peer is sending.
@@ -200,8 +203,8 @@ impl Dictionaries {
 
     /// What a peer's dictionary of this name is.
     pub(crate) fn find(&self, scope: u64, id: [u8; 8]) -> Option<&Arc<Kept>> {
-        let held = |one: &&Theirs| one.scope == scope && one.kept.id().short() == id;
-        self.held.iter().find(held).map(|one| &one.kept)
+        let of = self.held.iter().filter(|(owner, _)| *owner == scope);
+        of.map(|(_, one)| &one.kept).find(|kept| kept.id().short() == id)
     }
 
     /// A message was told by one of this side's: the name to tell that of.
@@ -215,42 +218,29 @@ impl Dictionaries {
 
     /// A message was told by one of a peer's.
     fn used_held(&mut self, now: Duration, scope: u64, id: [u8; 8]) -> Option<[u8; 32]> {
-        let is_it = |one: &Theirs| one.scope == scope && one.kept.id().short() == id;
-        let mut one = self.held.iter().position(is_it).and_then(|at| self.held.remove(at))?;
-        let (due, id) = (is_due(&mut one.told, now), one.kept.id());
-        self.held.push_back(one);
-        due.then(|| name_of_held(scope, id))
+        let one = self.held.used(|owner, one| owner == scope && one.kept.id().short() == id)?;
+        is_due(&mut one.told, now).then(|| name_of_held(scope, one.kept.id()))
     }
 
     /// This side's and those that it holds for peers, for tests.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {
         let made = self.makers.values().filter_map(|maker| maker.made.as_ref());
-        made.map(|made| &made.kept).chain(self.held.iter().map(|one| &one.kept))
+        made.map(|made| &made.kept).chain(self.held.iter().map(|(_, one)| &one.kept))
     }
 
     /// Those of peers are gone, for tests.
     #[cfg(test)]
     pub(crate) fn lose_held(&mut self) {
-        self.held.clear();
+        self.held = Held::default();
     }
 
     /// Holds a peer's dictionary; `false`: another peer's oldest went for it.
     pub(crate) fn hold(&mut self, scope: u64, kept: Arc<Kept>) -> bool {
-        let theirs = |one: &Theirs| one.scope == scope;
-        let (full, of_peer) = (
-            self.held.len() >= MOST_HELD,
-            self.held.iter().filter(|one| theirs(one)).count() >= MOST_OF_A_PEER,
-        );
-        let oldest = self.held.iter().position(theirs);
-        let gone = match oldest.filter(|_| of_peer) {
-            Some(at) => self.held.remove(at),
-            None if full => self.held.pop_front(),
-            None => None,
-        };
-        self.gone.extend(gone.map(|one| name_of_held(one.scope, one.kept.id())));
-        self.held.push_back(Theirs { scope, kept, told: None });
-        !full || of_peer
+        let gone = self.held.hold(scope, Theirs { kept, told: None });
+        let is_anothers = gone.as_ref().is_some_and(|(owner, _)| *owner != scope);
+        self.gone.extend(gone.map(|(owner, one)| name_of_held(owner, one.kept.id())));
+        !is_anothers
     }
 
     /// Dictionaries for a peer that its carrier has not heard of.
@@ -283,6 +273,21 @@ impl Shelf {
     /// The peer turned out not to hold a dictionary.
     pub(crate) fn lost(&mut self, id: [u8; 8]) {
         self.stages.remove(&id);
+    }
+
+    /// The peer turned out not to hold a schema: it is offered, and again where it was given up
+    /// since. One that cannot be read though it is held is not offered for ever.
+    pub(crate) fn lacks(&mut self, id: [u8; 8], schema: &Arc<Vocabulary>) {
+        let (_, often) = self.schemas.entry(id).or_insert_with(|| (Arc::clone(schema), 0));
+        *often = often.saturating_add(1);
+        if *often <= MOST_OFFERS && self.stages.get(&id) == Some(&Stage::Held) {
+            self.stages.remove(&id);
+        }
+    }
+
+    /// Whether it is a schema that was offered.
+    pub(crate) fn is_schema(&self, id: [u8; 8]) -> bool {
+        self.schemas.contains_key(&id)
     }
 }
 
@@ -430,7 +435,8 @@ impl Relay {
                     coming.id == name && coming.parcel.len() + bytes.len() <= coming.bytes
                 };
                 let busy = shelf.unpacking >= MOST_UNPACKING;
-                let Some(mut coming) = shelf.coming.take_if(fits).filter(|_| !busy) else {
+                let is_taken = |coming: &Coming| coming.is_schema || !busy;
+                let Some(mut coming) = shelf.coming.take_if(fits).filter(is_taken) else {
                     return self.ignore(now, id, "dictionary", "a part that nobody waits for");
                 };
                 coming.parcel.extend_from_slice(&bytes);
@@ -529,12 +535,12 @@ impl Shelf {
     /// A schema that the peer has not heard of, and bytes of its parcel.
     fn unoffered_schema(&self) -> Option<([u8; 8], u64)> {
         let mut others = self.schemas.iter().filter(|(id, _)| !self.stages.contains_key(*id));
-        others.find_map(|(&id, one)| Some((id, one.parcel()?.len() as u64)))
+        others.find_map(|(&id, (one, _))| Some((id, one.parcel()?.len() as u64)))
     }
 
     fn parcel<'a>(&'a self, all: &'a Dictionaries, id: [u8; 8]) -> Option<&'a [u8]> {
         match self.schemas.get(&id) {
-            Some(schema) => schema.parcel(),
+            Some((schema, _)) => schema.parcel(),
             None => all.parcel(id).map(|parcel| &parcel[..]),
         }
     }
@@ -589,17 +595,14 @@ mod tests {
     }
 
     #[test]
-    fn no_peer_drives_out_all_that_another_sent() {
+    fn what_another_peer_sent_goes_only_for_many() {
         let mut all = Dictionaries::default();
-        assert!((0..5).all(|number| all.hold(1, kept(number))));
-        assert!((0..300).all(|number| all.hold(2, kept(number))));
-        assert!((0..5).all(|number| all.find(1, kept(number).id().short()).is_some()));
-        assert!(all.find(2, kept(0).id().short()).is_none());
-        assert!(all.find(2, kept(299).id().short()).is_some());
-        assert_eq!(all.held.len(), 5 + MOST_OF_A_PEER);
-        // Of many peers only the latest are held.
-        assert!(!(3..300).all(|peer| all.hold(peer, kept(1))));
-        assert_eq!(all.held.len(), MOST_HELD);
+        assert!((0..300).all(|number| all.hold(1, kept(number))));
+        assert_eq!((all.held.iter().count(), all.gone.len()), (MOST_OF_A_PEER, 268));
+        assert!(all.find(1, kept(299).id().short()).is_some());
+        assert!(all.find(2, kept(299).id().short()).is_none(), "it is nobody else's");
+        assert!(!(2..300).all(|peer| all.hold(peer, kept(1))));
+        assert_eq!(all.held.iter().count(), MOST_HELD);
     }
 
     #[test]

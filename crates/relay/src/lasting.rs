@@ -179,11 +179,10 @@ impl Relay {
     }
 
     /// Has a peer's schema kept.
-    pub(crate) fn store_schema(&mut self, scope: u64, vocabulary: &Vocabulary) {
+    pub(crate) fn store_schema(&mut self, peer: u64, vocabulary: &Vocabulary) {
         let (Some(id), Some(parcel)) = (vocabulary.name(), vocabulary.parcel()) else { return };
-        let bytes = [&head(SCHEMA, scope)[..], &id, parcel].concat();
-        self.outputs
-            .push_back(Output::Store { name: name_of_schema(scope, id), bytes: bytes.into() });
+        let bytes = [&head(SCHEMA, peer)[..], &id, parcel].concat().into();
+        self.outputs.push_back(Output::Store { name: name_of_schema(peer, id), bytes });
     }
 
     /// What is not held any more need not be kept either: so no peer drives out what others sent.
@@ -236,17 +235,17 @@ impl Relay {
     fn restore_schema(
         &mut self,
         name: [u8; 32],
-        scope: u64,
+        peer: u64,
         bytes: &[u8],
     ) -> Result<(), &'static str> {
         let (&id, parcel) = bytes.split_first_chunk().ok_or(SHORT)?;
         if parcel.is_empty() || parcel.len() > PARCEL_BYTES {
             return Err("a schema has no such length");
         }
-        if name_of_schema(scope, id) != name {
+        if name_of_schema(peer, id) != name {
             return Err("it has the name of another");
         }
-        self.schemas.hold(scope, Arc::new(Vocabulary::of_parcel(id, parcel.to_vec())));
+        self.schemas.hold(peer, Arc::new(Vocabulary::of_parcel(id, parcel.to_vec())));
         Ok(())
     }
 }
@@ -281,8 +280,9 @@ pub(crate) fn name_of_made(scope: u64, context: &Context) -> [u8; 32] {
     Id::of(&[&head(MADE, scope)[..], &principal, service].concat()).0
 }
 
-pub(crate) fn name_of_schema(scope: u64, id: [u8; 8]) -> [u8; 32] {
-    Id::of(&[&head(SCHEMA, scope)[..], &id].concat()).0
+/// By peer ([`peer_id`]): a schema is nobody's secret, and no edge is to have many names for many.
+pub(crate) fn name_of_schema(peer: u64, id: [u8; 8]) -> [u8; 32] {
+    Id::of(&[&head(SCHEMA, peer)[..], &id].concat()).0
 }
 
 pub(crate) fn name_of_held(scope: u64, id: Id) -> [u8; 32] {

@@ -20,6 +20,7 @@ mod exchange;
 mod gateway;
 mod goodbye;
 mod halves;
+mod held;
 mod incoming;
 mod infoset;
 mod keeping;

@@ -6,7 +6,6 @@
 //! the actor's thread, and only then says that it is held. At most [`MOST_HELD`] are, of up to
 //! 8 MiB each; most take less than one.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use record::event::Fact;
 use crate::Relay;
 use crate::api::{CarrierId, ExchangeId, Output, Work, WorkDirection};
 use crate::dictionaries::Coming;
+use crate::held::Held;
 use crate::lasting::name_of_schema;
 
 /// Schemas that are held for peers.
@@ -28,51 +28,34 @@ const MOST_OF_A_PEER: usize = 4;
 /// In events.
 const WHAT: &str = "schema";
 
-/// A peer's.
-#[derive(Debug)]
-struct Theirs {
-    scope: u64,
-    vocabulary: Arc<Vocabulary>,
-}
-
-/// Those of all peers; the one that came last stands last.
+/// Those of all peers.
 #[derive(Debug, Default)]
-pub(crate) struct Schemas {
-    held: VecDeque<Theirs>,
-}
+pub(crate) struct Schemas(Held<Arc<Vocabulary>, MOST_HELD, MOST_OF_A_PEER>);
 
 impl Schemas {
     /// The one of this name, whoever sent it: a name is of what is in it.
     fn any(&self, name: [u8; 8]) -> Option<&Arc<Vocabulary>> {
-        self.held.iter().map(|one| &one.vocabulary).find(|one| one.name() == Some(name))
+        self.0.iter().map(|(_, one)| one).find(|one| one.name() == Some(name))
     }
 
     /// The one of this name, if it is ready.
     pub(crate) fn find(&self, name: [u8; 8]) -> Option<&Arc<Vocabulary>> {
-        self.any(name).filter(|one| one.is_prepared())
+        let mut all = self.0.iter().map(|(_, one)| one);
+        all.find(|one| one.name() == Some(name) && one.is_prepared())
     }
 
-    /// Gives one up; whose it was.
-    fn remove(&mut self, name: [u8; 8]) -> Option<u64> {
-        let at = self.held.iter().position(|one| one.vocabulary.name() == Some(name))?;
-        self.held.remove(at).map(|one| one.scope)
+    /// A peer counts on the one of this name; `false`: it is none of what that peer sent.
+    fn used(&mut self, peer: u64, name: [u8; 8]) -> bool {
+        self.0.used(|owner, one| owner == peer && one.name() == Some(name)).is_some()
     }
 
-    /// Holds a peer's; the one that went for it, and of which peer.
+    /// Holds one for a peer; the one that went for it, and of which peer.
     pub(crate) fn hold(
         &mut self,
-        scope: u64,
+        peer: u64,
         vocabulary: Arc<Vocabulary>,
     ) -> Option<(u64, Arc<Vocabulary>)> {
-        let theirs = |one: &Theirs| one.scope == scope;
-        let of_peer = self.held.iter().filter(|one| theirs(one)).count();
-        let gone = match self.held.iter().position(theirs) {
-            Some(at) if of_peer >= MOST_OF_A_PEER => self.held.remove(at),
-            _ if self.held.len() >= MOST_HELD => self.held.pop_front(),
-            _ => None,
-        };
-        self.held.push_back(Theirs { scope, vocabulary });
-        gone.map(|one| (one.scope, one.vocabulary))
+        self.0.hold(peer, vocabulary)
     }
 }
 
@@ -91,14 +74,14 @@ impl Relay {
         let Some((name, carrier)) = vocabulary.name().zip(self.carriers.get_mut(&id)) else {
             return;
         };
-        carrier.shelf.schemas.insert(name, Arc::clone(vocabulary));
+        carrier.shelf.lacks(name, vocabulary);
         self.greet_shelf(now, id);
     }
 
     /// The peer holds a schema: what could not be read before can be now.
     pub(crate) fn schema_held(&mut self, id: CarrierId, name: [u8; 8]) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        if !carrier.shelf.schemas.contains_key(&name) {
+        if !carrier.shelf.is_schema(name) {
             return;
         }
         for (at, service) in self.config.services.iter().enumerate() {
@@ -119,17 +102,45 @@ impl Relay {
         if !self.config.services.iter().any(|service| service.infoset.is_some()) {
             return self.ignore(now, id, WHAT, "no service here is set to fidelity 'infoset'");
         }
-        if self.schema(name).is_some() {
-            self.send(now, id, Keeping::Held { id: name }.frame());
-            return;
-        }
-        if let Some(vocabulary) = self.schemas.any(name).cloned() {
-            // Of an earlier start.
-            return self.compile(now, id, vocabulary);
-        }
+        let held = self.schema(name).or_else(|| self.schemas.any(name)).cloned();
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        carrier.shelf.coming = Some(Coming::new(name, true, bytes));
-        self.send(now, id, Keeping::Want { id: name }.frame());
+        match held {
+            Some(vocabulary) if vocabulary.is_prepared() => self.have_schema(now, id, &vocabulary),
+            // Of an earlier start.
+            Some(vocabulary) => self.compile(now, id, vocabulary),
+            None if carrier.shelf.refuses_schemas => {
+                self.ignore(now, id, WHAT, "one of the peer's was none before");
+            }
+            None => {
+                carrier.shelf.coming = Some(Coming::new(name, true, bytes));
+                self.send(now, id, Keeping::Want { id: name }.frame());
+            }
+        }
+    }
+
+    /// A schema that a peer has is held here: that of a service, or one that some peer sent, which
+    /// is held for this one too from now on.
+    fn have_schema(&mut self, now: Duration, id: CarrierId, vocabulary: &Arc<Vocabulary>) {
+        let Some(name) = vocabulary.name() else { return };
+        let Some(peer) = self.carriers.get(&id).map(|carrier| carrier.peer_id) else { return };
+        let key = name_of_schema(peer, name);
+        if self.schemas.used(peer, name) {
+            self.outputs.push_back(Output::Used { name: key });
+        } else if self.schemas.any(name).is_some() {
+            self.keep_schema(now, peer, vocabulary);
+        }
+        self.send(now, id, Keeping::Held { id: name }.frame());
+    }
+
+    fn keep_schema(&mut self, now: Duration, peer: u64, vocabulary: &Arc<Vocabulary>) {
+        self.store_schema(peer, vocabulary);
+        let Some((owner, gone)) = self.schemas.hold(peer, Arc::clone(vocabulary)) else { return };
+        self.dictionaries.gone.extend(gone.name().map(|name| name_of_schema(owner, name)));
+        if owner != peer {
+            let limit = "schemas of peers".to_owned();
+            let consequence = "the one longest unused is forgotten".to_owned();
+            self.event(now, Fact::LimitReached { limit, consequence });
+        }
     }
 
     /// Has a peer's schema made ready.
@@ -156,44 +167,19 @@ impl Relay {
         let id = CarrierId(block);
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         let Some(vocabulary) = carrier.shelf.compiling.take() else { return };
-        let Some((scope, name)) = carrier.scope.zip(vocabulary.name()) else { return };
+        let (peer, Some(name)) = (carrier.peer_id, vocabulary.name()) else { return };
         if let Err(error) = result {
             // Where it was kept, it comes anew on the next carrier.
-            let of = self.schemas.remove(name);
-            self.dictionaries.gone.extend(of.map(|scope| name_of_schema(scope, name)));
+            carrier.shelf.refuses_schemas = true;
+            let owners =
+                self.schemas.0.remove(|one| one.name() == Some(name) && !one.is_prepared());
+            let keys = owners.into_iter().map(|owner| name_of_schema(owner, name));
+            self.dictionaries.gone.extend(keys);
             return self.ignore(now, id, WHAT, &error.to_string());
         }
         if self.schemas.any(name).is_none() {
-            self.store_schema(scope, &vocabulary);
-            if let Some((of, gone)) = self.schemas.hold(scope, vocabulary) {
-                self.dictionaries.gone.extend(gone.name().map(|name| name_of_schema(of, name)));
-                let limit = "schemas of peers".to_owned();
-                let consequence = "the oldest is forgotten".to_owned();
-                self.event(now, Fact::LimitReached { limit, consequence });
-            }
+            self.keep_schema(now, peer, &vocabulary);
         }
-        self.send(now, id, Keeping::Held { id: name }.frame());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_peer_drives_out_all_that_another_sent() {
-        let mut all = Schemas::default();
-        let schema = |number: u8| Arc::new(Vocabulary::of_parcel([number; 8], vec![number]));
-        assert!((0..3).all(|number| all.hold(1, schema(number)).is_none()));
-        assert!((3..7).all(|number| all.hold(2, schema(number)).is_none()));
-        let gone = (7..100).map(|number| all.hold(2, schema(number)));
-        assert!(gone.into_iter().all(|gone| gone.is_some_and(|(of, _)| of == 2)));
-        assert!((0..3).all(|number| all.any([number; 8]).is_some()));
-        assert!((96..100).all(|number| all.any([number; 8]).is_some()));
-        assert!(all.find([99; 8]).is_none(), "it is not ready");
-        // Of many peers the latest are held.
-        let gone = (100..110).filter_map(|number| all.hold(number.into(), schema(number)));
-        assert_eq!(gone.count(), 9);
-        assert_eq!(all.held.len(), MOST_HELD);
+        self.have_schema(now, id, &vocabulary);
     }
 }

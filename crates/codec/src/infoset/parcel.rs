@@ -19,7 +19,7 @@ use crate::{Error, Limits, dictionary};
 pub const PARCEL_BYTES: usize = 128 << 10;
 const _: () = assert!(PARCEL_BYTES as u64 == Keeping::SCHEMA_BYTES);
 /// Longest one unpacked.
-const UNPACKED_BYTES: usize = 4 << 20;
+const UNPACKED_BYTES: usize = 2 << 20;
 /// Most documents.
 const MOST_DOCUMENTS: usize = 256;
 
@@ -40,12 +40,15 @@ struct Documents {
 
 impl Documents {
     fn compile(&self, limits: &Limits) -> Result<Grammars, Error> {
-        let (named, others) = self.all.split_at(self.named);
-        let named: Vec<_> =
-            named.iter().map(|(location, bytes)| Document { location, bytes }).collect();
-        let others: BTreeMap<_, _> =
-            others.iter().map(|(at, bytes)| (at.as_str(), bytes)).collect();
-        let mut resolve = |at: &str, _: Option<&str>| others.get(at).map(|bytes| bytes.to_vec());
+        let all = self.all.iter();
+        let named: Vec<_> = all
+            .clone()
+            .take(self.named)
+            .map(|(location, bytes)| Document { location, bytes })
+            .collect();
+        // Those that are named may refer to each other, too.
+        let all: BTreeMap<_, _> = all.map(|(at, bytes)| (at.as_str(), bytes)).collect();
+        let mut resolve = |at: &str, _: Option<&str>| all.get(at).map(|bytes| bytes.to_vec());
         grammars(&Schema::parse(&named, &mut resolve, limits)?, limits)
     }
 

@@ -245,6 +245,20 @@ fn a_schema_goes_to_another_side_in_a_parcel() {
 }
 
 #[test]
+fn documents_that_are_named_may_refer_to_each_other() {
+    let (main, other) = (including("u.xsd"), XSD.to_owned());
+    let documents = [("s/t.xsd", main.as_bytes()), ("s/u.xsd", other.as_bytes())];
+    let mut both = documents.map(|(location, bytes)| Document { location, bytes });
+    let mut resolve = |at: &str, _: Option<&str>| (at == "s/u.xsd").then(|| other.clone().into());
+    for _ in 0..2 {
+        let ours = Vocabulary::of_schema(&both, &mut resolve, &Limits::default()).unwrap();
+        let parcel = ours.parcel().expect("whatever stands first").to_vec();
+        Vocabulary::of_parcel(ours.name().unwrap(), parcel).prepare().unwrap();
+        both.reverse();
+    }
+}
+
+#[test]
 fn a_parcel_that_is_none_is_refused() {
     let ours = schema(XSD);
     let (name, parcel) = (ours.name().unwrap(), ours.parcel().unwrap().to_vec());
@@ -264,31 +278,96 @@ fn a_parcel_that_is_none_is_refused() {
         parcel.extend_from_slice(&crate::dictionary::pack(plain).unwrap());
         parcel
     };
-    let document = |text: &str| {
-        let mut plain = vec![1];
-        proto::varint::encode_bytes(b"a.xsd", &mut plain);
-        proto::varint::encode_bytes(text.as_bytes(), &mut plain);
-        plain
-    };
     assert!(refused(name, &packed(&[])).contains("number of documents"));
     assert!(refused(name, &packed(&[1])).contains("other documents than come"));
     assert!(refused(name, &packed(&[0, 0, 0])).contains("other documents than come"));
     assert!(refused(name, &packed(&[2, 0, 0])).contains("other documents than come"));
     assert!(refused(name, &packed(&[[1].as_slice(), &[0; 1000]].concat())).contains("limit 256"));
-    assert!(refused(name, &packed(&document("<a/>"))).contains("a.xsd"));
-    assert!(refused(name, &packed(&document(&including("/etc/passwd")))).contains("no document"));
+    assert!(refused(name, &parcel_of("<a/>")).contains("a.xsd"));
+    assert!(refused(name, &parcel_of(&including("/etc/passwd"))).contains("no document"));
     let mut long = Vec::new();
     proto::varint::encode(1 << 40, &mut long);
-    assert!(refused(name, &long).contains("limit 4194304"));
-    // A few bytes that would be a great many grammars.
-    let part = "<xs:element name='a' type='xs:int' minOccurs='40000' maxOccurs='40000'/>";
-    let part = part.repeat(9);
-    let huge = format!(
-        "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='t'>\
-         <xs:complexType><xs:sequence>{part}</xs:sequence></xs:complexType>\
-         </xs:element></xs:schema>"
+    assert!(refused(name, &long).contains("limit 2097152"));
+}
+
+/// A parcel of a document's worth, as anybody can make it.
+fn parcel_of(text: &str) -> Vec<u8> {
+    let mut plain = vec![1];
+    proto::varint::encode_bytes(b"a.xsd", &mut plain);
+    proto::varint::encode_bytes(text.as_bytes(), &mut plain);
+    let mut parcel = Vec::new();
+    proto::varint::encode(plain.len() as u64, &mut parcel);
+    parcel.extend_from_slice(&crate::dictionary::pack(&plain).unwrap());
+    parcel
+}
+
+/// Few bytes that would be a great many components, or much to compare.
+#[test]
+fn a_short_schema_that_wants_much_is_refused_before_it_gets_it() {
+    let many =
+        |count: usize, one: &dyn Fn(usize) -> String| (0..count).map(one).collect::<String>();
+    let element = |content: &str| {
+        format!(
+            "<xs:element name='t'><xs:complexType><xs:sequence>{content}</xs:sequence>\
+             </xs:complexType></xs:element>"
+        )
+    };
+    let occurs = "<xs:element name='a' type='xs:int' minOccurs='40000' maxOccurs='40000'/>";
+    let attributes = many(4000, &|at| format!("<xs:attribute name='a{at}' type='xs:int'/>"));
+    let uris = many(3000, &|at| format!("u{at} "));
+    let all = |content: &str| {
+        format!(
+            "<xs:attributeGroup name='g'>{content}</xs:attributeGroup>{}",
+            many(12_000, &|at| format!(
+                "<xs:complexType name='t{at}'><xs:attributeGroup ref='g'/></xs:complexType>"
+            ))
+        )
+    };
+    let derived = |facets: &str, own: &str| {
+        let next = |at: usize| {
+            format!(
+                "<xs:simpleType name='s{}'><xs:restriction base='s{at}'>{own}</xs:restriction>\
+                 </xs:simpleType>",
+                at + 1
+            )
+        };
+        format!(
+            "<xs:simpleType name='s0'><xs:restriction base='xs:string'>{facets}</xs:restriction>\
+             </xs:simpleType>{}",
+            many(50, &next)
+        )
+    };
+    let values = many(60_000, &|at| format!("<xs:enumeration value='{at}'/>"));
+    let pattern = format!("<xs:pattern value='[{}]'/>", "ab".repeat(400_000));
+    let group = format!(
+        "<xs:group name='g'><xs:sequence>{}</xs:sequence></xs:group>{}",
+        many(9000, &|at| format!("<xs:element name='e{at}' type='xs:int'/>")),
+        element(&"<xs:group ref='g' maxOccurs='2'/>".repeat(9000))
     );
-    assert!(refused(name, &packed(&document(&huge))).contains("table_bytes"));
+    let prefixes = many(9000, &|at| format!(" xmlns:p{at}='u'"));
+    for (what, text) in [
+        ("occurrences", element(&occurs.repeat(9))),
+        ("attributes", all(&attributes)),
+        ("namespaces", all(&format!("<xs:anyAttribute namespace='{uris}'/>"))),
+        ("one list", format!("<xs:any namespace='{}'/>", many(60_000, &|at| format!("u{at} ")))),
+        ("values", derived(&values, "")),
+        ("patterns", derived(&pattern, "")),
+        ("groups", group),
+        ("prefixes", format!("<xs:element name='t'{prefixes}/>")),
+        ("a namespace", format!("<xs:element name='t' xmlns:p='{}'/>", "u".repeat(5000))),
+    ] {
+        let text = match what {
+            "one list" => element(&text),
+            _ => text,
+        };
+        let xsd =
+            format!("<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'>{text}</xs:schema>");
+        let (began, parcel) = (std::time::Instant::now(), parcel_of(&xsd));
+        let packed = began.elapsed();
+        let result = Vocabulary::of_parcel([0; 8], parcel).prepare();
+        println!("{what}: {:?} of {}, {result:?}", began.elapsed() - packed, xsd.len());
+        assert!(matches!(result, Err(Error::Limit { .. })), "{what}: {result:?}");
+    }
 }
 
 #[test]

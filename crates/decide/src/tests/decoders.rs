@@ -132,10 +132,39 @@ fn a_peer_that_says_so_is_slow_before_it_has_decoded_anything() {
     assert!(times_off(expected_s(&models, 1, Arm(1)), 40.0 * own[0]) < 1.1);
     // And so is that of the others.
     for (peer, slower) in [(2, 0.25), (3, 1.0)] {
+        assert!(times_off(expected_s(&models, peer, Arm(1)), slower * own[0]) < 1.01);
         (0..30).for_each(|_| told(&mut models, peer, slower * own[0]));
         let found = expected_s(&models, peer, Arm(1));
         assert!(times_off(found, slower * own[0]) < 1.1, "{peer}: {found}");
     }
+}
+
+/// The first may have told before anybody could ask, or say what is not so.
+#[test]
+fn what_others_say_holds_whatever_the_first_one_is() {
+    let own = expected_s(&Models::new(priors()), 0, Arm(1));
+    for (said, takes) in [(None, 30.0), (None, 1.0), (Some(55.0), 1.0), (Some(1.0), 30.0)] {
+        let mut models = Models::new(priors());
+        said.into_iter().for_each(|slower| says(&mut models, 1, slower));
+        (0..30).for_each(|_| told(&mut models, 1, takes * own));
+        for (peer, slower) in [(2, 30.0), (3, 1.0)] {
+            says(&mut models, peer, slower);
+            let found = expected_s(&models, peer, Arm(1));
+            assert!(times_off(found, slower * own) < 1.01, "{said:?} {takes}: {found}");
+            told(&mut models, peer, slower * own);
+            let found = expected_s(&models, peer, Arm(1));
+            assert!(times_off(found, slower * own) < 1.5, "{said:?} {takes}: {found}");
+        }
+        assert!(times_off(expected_s(&models, 1, Arm(1)), takes * own) < 1.2, "{said:?} {takes}");
+    }
+}
+
+#[test]
+fn of_many_that_say_something_the_latest_are_remembered() {
+    let mut models = taught();
+    (2..2000).for_each(|peer| says(&mut models, peer, 3.0));
+    assert!((1744..2000).all(|peer| models.knows(peer)) && !models.knows(2));
+    assert!(!models.knows(1743));
 }
 
 #[test]

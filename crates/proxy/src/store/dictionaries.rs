@@ -17,7 +17,7 @@ pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS dictionary (
     aside TEXT
 ) STRICT";
 /// Most that are kept, those set aside included: what a relay holds, its own and its peers'.
-pub(super) const MAX_DICTIONARIES: i64 = 160;
+pub(super) const MAX_DICTIONARIES: i64 = 168;
 /// Longest that is kept, in bytes: with its parcel and its owner none is longer, nor a schema.
 const MAX_BYTES: usize = 132 << 10;
 

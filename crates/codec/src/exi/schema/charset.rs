@@ -139,11 +139,11 @@ fn merged(mut set: Set) -> Set {
 /// Both sorted; what is in the first alone.
 fn difference(set: &[(u32, u32)], less: &[(u32, u32)]) -> Set {
     let mut made = Set::new();
+    let mut rest = less;
     for &(mut from, to) in set {
-        for &(low, high) in less {
-            if high < from || low > to {
-                continue;
-            }
+        // What ends before this one begins is before all that follow.
+        rest = &rest[rest.partition_point(|&(_, high)| high < from)..];
+        for &(low, high) in rest.iter().take_while(|&&(low, _)| low <= to) {
             if low > from {
                 made.push((from, low - 1));
             }

@@ -4,7 +4,7 @@ use super::built_in::{ANY_SIMPLE_TYPE, ANY_TYPE};
 use super::load::Place;
 use super::model::{
     Body, Complex, Compositor, Content, ParticleIndex, Patterns, Primitive, Simple, Term,
-    TypeIndex, Use, Variety,
+    TypeIndex, Use, Variety, Wildcard,
 };
 use super::resolve::{Attributes, Resolver, union};
 use crate::Error;
@@ -67,7 +67,9 @@ impl Resolver<'_> {
 
     /// A simple type restricted by the facets at a place; `None` if the base is not simple.
     fn facets(&mut self, place: Place, base: TypeIndex) -> Result<Option<Simple>, Error> {
-        let Some(mut simple) = self.model.simple(base).cloned() else { return Ok(None) };
+        let Some(simple) = self.model.simple(base) else { return Ok(None) };
+        self.budget.take(simple.bytes())?;
+        let mut simple = simple.clone();
         let (mut patterns, mut values): (Vec<Box<str>>, Vec<Box<str>>) = (Vec::new(), Vec::new());
         let base_space = simple.white_space;
         for child in self.sources.children(place) {
@@ -98,7 +100,7 @@ impl Resolver<'_> {
             let attributes = self.attributes(place)?;
             let content = self.effective_content(place, own, mixed)?;
             let wildcard = attributes.wildcard.clone();
-            let uses = self.merged_uses(&[], attributes);
+            let uses = self.merged_uses(&[], attributes)?;
             return Ok((ANY_TYPE, Complex { content, uses, wildcard }));
         };
         let Some(derivation) = self.child(content, &["extension", "restriction"]) else {
@@ -126,20 +128,23 @@ impl Resolver<'_> {
             Body::Complex(complex) => (complex.uses.clone(), complex.wildcard.clone()),
             Body::Simple(_) => (Vec::new(), None),
         };
+        self.compare(own_wildcard.as_ref(), wildcard.as_ref())?;
+        self.budget.take(wildcard.as_ref().map_or(0, Wildcard::bytes))?;
         // XML Schema Part 1 §3.4.2: a restriction has the wildcard that it says itself.
         let wildcard = if extends { union(own_wildcard, wildcard) } else { own_wildcard };
-        let uses = self.merged_uses(&uses, attributes);
+        let uses = self.merged_uses(&uses, attributes)?;
         Ok((base, Complex { content: made, uses, wildcard }))
     }
 
     /// Attribute uses of the base, overridden and prohibited by those of the type, in EXI's order.
-    fn merged_uses(&self, base: &[Use], own: Attributes) -> Vec<Use> {
+    fn merged_uses(&mut self, base: &[Use], own: Attributes) -> Result<Vec<Use>, Error> {
+        self.budget.take((base.len() + own.uses.len()) * size_of::<Use>())?;
         let name = |usage: &Use| self.model.attributes[usage.attribute as usize].name;
         let kept = base.iter().filter(|&usage| !own.uses.contains_key(&name(usage)));
         let mut uses: Vec<Use> =
             kept.copied().chain(own.uses.values().flatten().copied()).collect();
         uses.sort_by_key(|usage| self.sources.texts.order(name(usage)));
-        uses
+        Ok(uses)
     }
 
     fn simple_content(

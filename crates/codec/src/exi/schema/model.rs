@@ -60,6 +60,20 @@ pub(super) struct Simple {
     pub(super) enumeration: Option<(Vec<Box<str>>, TypeIndex)>,
 }
 
+impl Simple {
+    /// Bytes that a copy takes beside its own.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = |texts: &[Box<str>]| -> usize {
+            texts.iter().map(|text| size_of::<Box<str>>() + text.len()).sum()
+        };
+        let patterns = match &self.patterns {
+            Patterns::Of(patterns) => texts(patterns),
+            Patterns::None | Patterns::BuiltIn => 0,
+        };
+        patterns + self.enumeration.as_ref().map_or(0, |(values, _)| texts(values))
+    }
+}
+
 /// {namespace constraint}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wildcard {
@@ -67,6 +81,21 @@ pub(super) enum Wildcard {
     /// All but this one and none.
     Not(Text),
     Set(Vec<Text>),
+}
+
+impl Wildcard {
+    /// Namespaces that it lists.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Set(uris) => uris.len(),
+            Self::Any | Self::Not(_) => 0,
+        }
+    }
+
+    /// Bytes that a copy takes beside its own.
+    pub(super) fn bytes(&self) -> usize {
+        self.count() * size_of::<Text>()
+    }
 }
 
 /// {content type}
@@ -140,6 +169,17 @@ pub(super) enum Term {
     Element(ElementIndex),
     Wildcard(Wildcard),
     Group(Compositor, Vec<ParticleIndex>),
+}
+
+impl Term {
+    /// Bytes that a copy takes beside its own.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Element(_) => 0,
+            Self::Wildcard(wildcard) => wildcard.bytes(),
+            Self::Group(_, particles) => size_of_val(&particles[..]),
+        }
+    }
 }
 
 /// A particle.

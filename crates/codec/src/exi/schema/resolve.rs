@@ -9,7 +9,7 @@ use super::model::{
     Particle, ParticleIndex, Term, Type, TypeIndex, Use, Wildcard,
 };
 use super::names::Name;
-use super::{CODEC, XSD, fault, located};
+use super::{Budget, CODEC, XSD, fault, located};
 use crate::{Error, Limits};
 
 /// How far a type is.
@@ -27,12 +27,23 @@ pub(super) struct Attributes {
     pub(super) wildcard: Option<Wildcard>,
 }
 
+impl Attributes {
+    /// Bytes that a copy takes, about.
+    fn bytes(&self) -> usize {
+        2 * self.uses.len() * size_of::<(Name, Option<Use>)>()
+            + self.wildcard.as_ref().map_or(0, Wildcard::bytes)
+    }
+}
+
 /// A component that is found by its definition; `None` while it is being made.
 type Made<T> = BTreeMap<u32, Option<T>>;
 
 pub(super) struct Resolver<'a> {
     pub(super) sources: &'a mut Sources,
     pub(super) model: Model,
+    /// For what is copied from one definition into others, and compared there: a short document may
+    /// want that of a great deal.
+    pub(super) budget: Budget,
     limits: &'a Limits,
     depth: usize,
     states: Vec<State>,
@@ -51,6 +62,7 @@ pub(super) fn resolve(sources: &mut Sources, limits: &Limits) -> Result<Model, E
         states: vec![State::Done; model.types.len()],
         sources,
         model,
+        budget: Budget::new(limits),
         limits,
         depth: limits.depth,
         queue: VecDeque::new(),
@@ -335,12 +347,14 @@ impl Resolver<'_> {
                     let group = self.attribute_group(child)?;
                     // XML Schema Part 1 §3.4.2: only a type itself prohibits.
                     made.uses.extend(group.uses.into_iter().filter(|(_, usage)| usage.is_some()));
+                    self.compare(made.wildcard.as_ref(), group.wildcard.as_ref())?;
                     made.wildcard = intersection(made.wildcard, group.wildcard);
                 }
-                "anyAttribute" => own = Some(self.wildcard(child)),
+                "anyAttribute" => own = Some(self.wildcard(child)?),
                 _ => {}
             }
         }
+        self.compare(own.as_ref(), made.wildcard.as_ref())?;
         made.wildcard = intersection(own, made.wildcard);
         Ok(made)
     }
@@ -351,7 +365,10 @@ impl Resolver<'_> {
         };
         let definition = self.refer(Kind::AttributeGroup, place, &value)?;
         match self.attribute_groups.get(&definition) {
-            Some(Some(known)) => return Ok(known.clone()),
+            Some(Some(known)) => {
+                self.budget.take(known.bytes())?;
+                return Ok(known.clone());
+            }
             Some(None) => return Err(self.circular(place)),
             None => {}
         }
@@ -363,10 +380,10 @@ impl Resolver<'_> {
     }
 
     /// XML Schema Part 1 §3.10.2
-    fn wildcard(&mut self, place: Place) -> Wildcard {
+    fn wildcard(&mut self, place: Place) -> Result<Wildcard, Error> {
         let target = self.sources.source(place).target;
         let value = self.attribute(place, "namespace");
-        match value.as_deref().unwrap_or("##any") {
+        Ok(match value.as_deref().unwrap_or("##any") {
             "##any" => Wildcard::Any,
             "##other" => Wildcard::Not(target),
             list => {
@@ -377,13 +394,24 @@ impl Resolver<'_> {
                         "##local" => 0,
                         uri => self.sources.texts.intern(uri),
                     };
+                    self.budget.work(set.len())?;
                     if !set.contains(&uri) {
                         set.push(uri);
                     }
                 }
                 Wildcard::Set(set)
             }
-        }
+        })
+    }
+
+    /// Two wildcards are about to be compared, each namespace with each.
+    pub(super) fn compare(
+        &mut self,
+        one: Option<&Wildcard>,
+        other: Option<&Wildcard>,
+    ) -> Result<(), Error> {
+        let count = |wildcard: Option<&Wildcard>| wildcard.map_or(0, Wildcard::count);
+        self.budget.work(count(one).saturating_mul(count(other)))
     }
 
     // Particles (XML Schema Part 1 §3.8.2, §3.9.2).
@@ -400,13 +428,15 @@ impl Resolver<'_> {
         }
         let term = match self.tag(place) {
             "element" => Term::Element(self.element_term(place)?),
-            "any" => Term::Wildcard(self.wildcard(place)),
+            "any" => Term::Wildcard(self.wildcard(place)?),
             "group" => {
                 let group = self.group(place)?;
                 if (min, max) == (1, Some(1)) {
                     return Ok(Some(group));
                 }
-                self.model.particle(group).term.clone()
+                let term = &self.model.particle(group).term;
+                self.budget.take(term.bytes())?;
+                term.clone()
             }
             tag => {
                 let compositor = match tag {

@@ -88,8 +88,25 @@ pub(super) struct Tree {
     outer: Option<u32>,
 }
 
+/// Most declarations of prefixes in one document, with those repeated, and bytes of the longest
+/// namespace: both are looked through for each name that refers to something.
+const DECLARATIONS_MAX: usize = 8192;
+const NAMESPACE_BYTES_MAX: usize = 4096;
 /// Most schemas in one document; each repeats what is declared around it.
 const SCHEMAS_MAX: usize = 1000;
+
+fn check_declarations(reader: &Reader<'_>, declared: usize) -> Result<(), Error> {
+    let uris = reader.declarations().iter().map(|one| reader.names().uri(one.uri).len());
+    let longest = uris.max().unwrap_or(0);
+    let what = if declared > DECLARATIONS_MAX {
+        format!("a schema document declares over {DECLARATIONS_MAX} prefixes")
+    } else if longest > NAMESPACE_BYTES_MAX {
+        format!("a namespace of {longest} bytes is over {NAMESPACE_BYTES_MAX}")
+    } else {
+        return Ok(());
+    };
+    Err(Error::Limit { codec: CODEC, what })
+}
 
 fn is_schema(reader: &Reader<'_>, start: &Start<'_>) -> bool {
     let name = reader.names().name(start.name);
@@ -110,10 +127,15 @@ impl Tree {
         // What is around schemas: its declarations, and the innermost of each open element.
         let (mut around, mut above) = (Self::default(), Vec::new());
         let mut open: Vec<u32> = Vec::new();
-        let mut skipped = 0_usize;
+        let (mut skipped, mut declared) = (0_usize, 0_usize);
         loop {
             let offset = reader.offset();
-            match reader.next()? {
+            let event = reader.next()?;
+            if matches!(event, Event::Start(_)) {
+                declared += reader.declarations().len();
+                check_declarations(&reader, declared)?;
+            }
+            match event {
                 Event::Start(_) if skipped > 0 => skipped += 1,
                 Event::Start(start) if open.is_empty() && !is_schema(&reader, &start) => {
                     let scope = above.last().copied().flatten();
@@ -124,7 +146,10 @@ impl Tree {
                         if trees.len() == SCHEMAS_MAX {
                             return Err(limit(format!("over {SCHEMAS_MAX} schemas in a document")));
                         }
-                        trees.push(around.within(above.last().copied().flatten()));
+                        let tree = around.within(above.last().copied().flatten());
+                        declared += tree.scopes.len();
+                        check_declarations(&reader, declared)?;
+                        trees.push(tree);
                     }
                     let Some(tree) = trees.last_mut() else { continue };
                     match tree.start(&reader, &start, offset, open.last().copied()) {
