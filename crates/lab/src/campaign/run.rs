@@ -12,7 +12,7 @@ use record::machine::Machine;
 
 use super::job::{Job, Place, Shared, Turn};
 use super::order::{self, Planned};
-use super::plan::{Expected, Plan};
+use super::plan::{Expected, Plan, share};
 use super::store::{Frame, RunKey, Store};
 use super::throttle::Throttle;
 use super::verdict;
@@ -33,7 +33,7 @@ pub const PARALLEL_MAX: usize = 700;
 const LONG_S: f64 = 200.0;
 /// How often the processors are looked at, and how often the loop looks around.
 const BUSY_INTERVAL: Duration = Duration::from_millis(300);
-/// How many jobs are expected side by side counts as much as what was seen in so many seconds.
+/// How much is expected of the machine counts as much as what was seen in so many seconds.
 const EXPECTED_FOR_S: f64 = 60.0;
 const TICK: Duration = Duration::from_millis(10);
 /// The share of the memory that is free at the start which runs may take.
@@ -177,11 +177,13 @@ struct Tally {
     repeated: usize,
     flagged: usize,
     failed: usize,
-    /// Jobs that are expected to be under way at once, on the mean.
-    side_by_side: f64,
+    /// Shares of the machine that jobs under way at once are expected to take, on the mean.
+    pace: f64,
     /// Expected and true seconds of jobs that ended: what the estimate is worth.
     expected_s: f64,
     took_s: f64,
+    /// The true ones times the share of the machine that each took.
+    worked_s: f64,
     /// When jobs under way began, their expected seconds and packets a second.
     under_way: BTreeMap<u64, (Duration, f64, f64)>,
 }
@@ -198,10 +200,10 @@ impl<'a> Driver<'a> {
         // Each job has few events under way: the loop takes them in all the time.
         let (events, inbox) = sync_channel(4 * PARALLEL_MAX);
         let memory_left_bytes = memory_bytes();
-        let all_s: f64 = queue.iter().map(|planned| planned.expected_s).sum();
-        let side_by_side = (all_s / horizon_s.max(1.0)).max(1.0);
+        let all_s: f64 = queue.iter().map(|one| one.expected_s * weight(one.load)).sum();
+        let pace = all_s / horizon_s.max(1.0);
         let (runs, done) = (shared.plan.runs(), finished.len());
-        let tally = Tally { runs, done, side_by_side, ..Tally::default() };
+        let tally = Tally { runs, done, pace, ..Tally::default() };
         let throttle = Throttle::new(most);
         Ok(Self {
             shared,
@@ -345,7 +347,7 @@ impl<'a> Driver<'a> {
     fn standing(&self) -> String {
         let Tally { runs, done, active, repeated, flagged, failed, .. } = &self.tally;
         let now = self.session.begun.elapsed();
-        let queued = self.queue.iter().map(|planned| planned.expected_s);
+        let queued = self.queue.iter().map(|planned| (planned.expected_s, planned.load));
         let left = self.tally.left_s(now, queued);
         let left = clock(Duration::try_from_secs_f64(left).unwrap_or_default());
         let mut text = format!("{done} of {runs} runs, {active} under way, about {left} left");
@@ -370,7 +372,8 @@ impl Tally {
         self.active -= 1;
         self.expected_s += expected_s;
         self.took_s += took_s;
-        self.under_way.remove(&number);
+        let load = self.under_way.remove(&number).map_or(0.0, |(_, _, load)| load);
+        self.worked_s += took_s * weight(load);
     }
 
     /// Packets a second of all jobs under way.
@@ -378,25 +381,32 @@ impl Tally {
         self.under_way.values().map(|(_, _, load)| load).sum()
     }
 
-    /// What is left, by the estimates corrected by what they were worth so far.
-    fn left_s(&self, now: Duration, queued: impl Iterator<Item = f64>) -> f64 {
+    /// What is left, by the estimates corrected by what they were worth so far. A job counts for as
+    /// much of the machine as it takes: hundreds of some are side by side, others alone.
+    fn left_s(&self, now: Duration, queued: impl Iterator<Item = (f64, f64)>) -> f64 {
         let worth = if self.expected_s > 0.0 { self.took_s / self.expected_s } else { 1.0 };
-        let going = self.under_way.values().map(|(began, expected_s, _)| {
-            (expected_s * worth - now.saturating_sub(*began).as_secs_f64()).max(0.0)
+        let so_far = |began: &Duration| now.saturating_sub(*began).as_secs_f64();
+        let going = self.under_way.values().map(|(began, expected_s, load)| {
+            ((expected_s * worth - so_far(began)).max(0.0), *load)
         });
-        // How many are under way just now says little: some want the machine to themselves.
-        let so_far = self.under_way.values().map(|(began, _, _)| now.saturating_sub(*began));
-        let busy_s = self.took_s + so_far.map(|so_far| so_far.as_secs_f64()).sum::<f64>();
-        let known_s = now.as_secs_f64();
-        let side_by_side =
-            (self.side_by_side * EXPECTED_FOR_S + busy_s) / (EXPECTED_FOR_S + known_s);
+        let under_way =
+            self.under_way.values().map(|(began, _, load)| so_far(began) * weight(*load));
+        let worked_s = self.worked_s + under_way.sum::<f64>();
+        let pace = (self.pace * EXPECTED_FOR_S + worked_s) / (EXPECTED_FOR_S + now.as_secs_f64());
         let (mut sum, mut longest) = (0.0_f64, 0.0_f64);
-        for left_s in going.chain(queued.map(|expected_s| expected_s * worth)) {
-            sum += left_s;
+        let queued = queued.map(|(expected_s, load)| (expected_s * worth, load));
+        for (left_s, load) in going.chain(queued) {
+            sum += left_s * weight(load);
             longest = longest.max(left_s);
         }
-        longest.max(sum / side_by_side.max(1.0))
+        let repeated = self.repeated as f64 / self.done.max(1) as f64;
+        longest.max((1.0 + repeated) * sum / pace.max(1.0 / PARALLEL_MAX as f64))
     }
+}
+
+/// The share of the machine that a job takes, which has a place at least.
+fn weight(load: f64) -> f64 {
+    share(load).max(1.0 / PARALLEL_MAX as f64)
 }
 
 /// Memory that runs may take on this machine.
@@ -519,23 +529,44 @@ pub fn load(directory: &Path) -> Result<record::campaign::Campaign> {
 mod tests {
     use super::*;
 
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
     /// Eight jobs of 100 s each are side by side for 1,000 s, then one that wants the machine to
     /// itself.
     #[test]
     fn what_is_left_does_not_leap_while_one_job_is_alone() {
-        let mut tally = Tally { side_by_side: 8.0, ..Tally::default() };
-        let queued = |jobs: usize| std::iter::repeat_n(100.0, jobs);
-        let at = |seconds: u64| Duration::from_secs(seconds);
-        assert!((tally.left_s(at(0), queued(160)) - 2000.0).abs() < 1.0);
+        let load = 250.0;
+        let mut tally = Tally { pace: 8.0 * weight(load), ..Tally::default() };
+        let queued = |jobs: usize| std::iter::repeat_n((100.0, load), jobs);
+        assert!((tally.left_s(seconds(0), queued(160)) - 2000.0).abs() < 1.0);
         for round in 0..10 {
-            (0..8).for_each(|number| tally.begin(number, (at(100 * round), 100.0, 1.0)));
+            (0..8).for_each(|number| tally.begin(number, (seconds(100 * round), 100.0, load)));
             (0..8).for_each(|number| tally.end(number, 100.0, 100.0));
         }
-        tally.begin(9, (at(1000), 100.0, 1.0));
-        let left_s = tally.left_s(at(1001), queued(79));
+        tally.begin(9, (seconds(1000), 100.0, load));
+        let left_s = tally.left_s(seconds(1001), queued(79));
         assert!((left_s - 1000.0).abs() < 30.0, "{left_s}");
         // Never less than the longest that is left.
-        tally.begin(10, (at(1000), 5000.0, 1.0));
-        assert!(tally.left_s(at(1000), queued(0)) >= 5000.0);
+        tally.begin(10, (seconds(1000), 5000.0, load));
+        assert!(tally.left_s(seconds(1000), queued(0)) >= 5000.0);
+    }
+
+    /// A hundred at a time of jobs that send little, then twenty that want all of the machine.
+    #[test]
+    fn what_is_left_knows_that_the_rest_goes_alone() {
+        let mut tally = Tally { pace: 1.0, ..Tally::default() };
+        for round in 0..10 {
+            (0..100).for_each(|number| tally.begin(number, (seconds(40 * round), 40.0, 25.0)));
+            (0..100).for_each(|number| tally.end(number, 40.0, 40.0));
+        }
+        let rest = || std::iter::repeat_n((60.0, 9000.0), 20);
+        let left_s = tally.left_s(seconds(400), rest());
+        assert!((left_s - 1200.0).abs() < 30.0, "{left_s}");
+        // Where one in ten is done again, so will it be.
+        (tally.done, tally.repeated) = (1000, 100);
+        let left_s = tally.left_s(seconds(400), rest());
+        assert!((left_s - 1320.0).abs() < 30.0, "{left_s}");
     }
 }

@@ -19,6 +19,12 @@ const HEADS_BYTES: f64 = 600.0;
 
 /// What the machine bears of all runs together, in packets a second, as the throttle finds it.
 const LOAD: f64 = 2_500.0;
+
+/// The share of the machine that a run with so many packets a second takes.
+pub(in crate::campaign) fn share(load: f64) -> f64 {
+    (load / LOAD).min(1.0)
+}
+
 /// What a processor at work weighs: the processes of a pair hand each exchange on, and each of them
 /// waits when a processor is not there at once.
 const PROCESSOR_LOAD: f64 = 5_000.0;
@@ -164,7 +170,7 @@ impl Plan {
             let of_memory = (memory / memory_bytes.max(1) as f64).clamp(places, 1.0);
             all.serial_s += runs * run_s;
             all.longest_s = all.longest_s.max(in_a_row * run_s);
-            all.load_s += runs * run_s * (self.estimate_load(cell) / LOAD).min(1.0);
+            all.load_s += runs * run_s * share(self.estimate_load(cell));
             all.starts_s += runs * START_S;
             all.memory_s += runs * run_s * of_memory;
         }

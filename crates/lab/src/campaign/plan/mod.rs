@@ -15,6 +15,7 @@ use record::campaign::{Advice, Figure, Network, Reference, Way};
 use super::verdict::Limits;
 use crate::error::{Error, Result};
 pub use estimate::Expected;
+pub(super) use estimate::share;
 pub(crate) use file::Ready;
 use file::{Client as ClientFile, File};
 
