@@ -50,7 +50,7 @@ pub use encoding::{Encoding, Service};
 pub use keeping::asker;
 pub use lasting::Secret;
 pub use links::{Link, figures};
-pub use processor::Speeds;
+pub use processor::{Speeds, name_of_model};
 pub use proto::stream::Role;
 
 use carrier::Carrier;

@@ -76,7 +76,7 @@ impl Relay {
             Err(error) => return self.ignore(now, id, WHAT, &error.to_string()),
         };
         match profile.model {
-            Some(model) if hash_of(&model) == profile.hash => self.heed_processor(id, &model),
+            Some(model) if name_of_model(&model) == profile.hash => self.heed_processor(id, &model),
             Some(_) => self.ignore(now, id, WHAT, "its hash is another model's"),
             None => self.ignore(now, id, WHAT, "it has no model"),
         }
@@ -131,7 +131,7 @@ fn profile(all: &[Speeds]) -> Option<Profile> {
     encodings.truncate(MAX_ENCODINGS);
     let model = Model { encodings };
     let some = !model.encodings.is_empty();
-    some.then(|| Profile { hash: hash_of(&model), model: Some(model), link: None })
+    some.then(|| Profile { hash: name_of_model(&model), model: Some(model), link: None })
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "three digits of it cross")]
@@ -140,7 +140,8 @@ fn single(seconds: f64) -> f32 {
 }
 
 /// The name of a model: see [`proto::profile`].
-fn hash_of(model: &Model) -> [u8; 8] {
+#[must_use]
+pub fn name_of_model(model: &Model) -> [u8; 8] {
     let mut bytes = Vec::new();
     model.encode(&mut bytes);
     Id::of(&bytes).short()

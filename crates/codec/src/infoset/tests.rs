@@ -272,12 +272,6 @@ fn a_parcel_that_is_none_is_refused() {
     for len in 0..parcel.len() {
         refused(name, &parcel[..len]);
     }
-    let packed = |plain: &[u8]| {
-        let mut parcel = Vec::new();
-        proto::varint::encode(plain.len() as u64, &mut parcel);
-        parcel.extend_from_slice(&crate::dictionary::pack(plain).unwrap());
-        parcel
-    };
     assert!(refused(name, &packed(&[])).contains("number of documents"));
     assert!(refused(name, &packed(&[1])).contains("other documents than come"));
     assert!(refused(name, &packed(&[0, 0, 0])).contains("other documents than come"));
@@ -295,9 +289,13 @@ fn parcel_of(text: &str) -> Vec<u8> {
     let mut plain = vec![1];
     proto::varint::encode_bytes(b"a.xsd", &mut plain);
     proto::varint::encode_bytes(text.as_bytes(), &mut plain);
+    packed(&plain)
+}
+
+fn packed(plain: &[u8]) -> Vec<u8> {
     let mut parcel = Vec::new();
     proto::varint::encode(plain.len() as u64, &mut parcel);
-    parcel.extend_from_slice(&crate::dictionary::pack(&plain).unwrap());
+    parcel.extend_from_slice(&crate::dictionary::pack(plain).unwrap());
     parcel
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header::HeaderMap;
 use proto::profile::{FIELD, Link, Model, Packet, Profile, decode_field};
-use ring::digest;
+use relay::name_of_model;
 
 /// Models kept; beyond it the one longest unused goes, and its client is asked for it again. With
 /// the most encodings they take less than half a mebibyte.
@@ -65,7 +65,7 @@ impl Profiles {
 
     fn look_up(&self, profile: Profile) -> Told {
         let Profile { hash, model, link } = profile;
-        if model.as_ref().is_some_and(|model| hash_of(model) != hash) {
+        if model.as_ref().is_some_and(|model| name_of_model(model) != hash) {
             return ignored("its hash is another model's".to_owned());
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,14 +93,6 @@ fn ignored(reason: String) -> Told {
     Told { ignored: Some(reason), ..Told::default() }
 }
 
-/// The name of a model: see [`proto::profile`].
-fn hash_of(model: &Model) -> [u8; 8] {
-    let mut bytes = Vec::new();
-    model.encode(&mut bytes);
-    let whole = digest::digest(&digest::SHA256, &bytes);
-    whole.as_ref().first_chunk().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
@@ -124,7 +116,7 @@ mod tests {
     #[test]
     fn a_model_told_once_is_known_by_its_hash() {
         let profiles = Profiles::default();
-        let hash = hash_of(&model(0.5));
+        let hash = name_of_model(&model(0.5));
         let short = Profile { hash, model: None, link: None };
         let told = tell(&profiles, &short);
         assert!(told.wanted && told.model.is_none());
@@ -137,7 +129,7 @@ mod tests {
     #[test]
     fn nobody_puts_a_model_under_the_name_of_another() {
         let profiles = Profiles::default();
-        let hash = hash_of(&model(0.5));
+        let hash = name_of_model(&model(0.5));
         let forged = Profile { hash, model: Some(model(0.25)), link: None };
         let told = tell(&profiles, &forged);
         assert!(told.model.is_none() && told.ignored.is_some());
@@ -147,13 +139,16 @@ mod tests {
     #[test]
     fn models_are_bounded_and_the_longest_unused_goes() {
         let profiles = Profiles::default();
-        let first = Profile { hash: hash_of(&model(0.5)), model: None, link: None };
+        let first = Profile { hash: name_of_model(&model(0.5)), model: None, link: None };
         let many = |range: std::ops::Range<u32>| {
             for number in range {
                 let model = Model {
                     encodings: vec![Decoding { codec: u64::from(number), ..Decoding::default() }],
                 };
-                tell(&profiles, &Profile { hash: hash_of(&model), model: Some(model), link: None });
+                tell(
+                    &profiles,
+                    &Profile { hash: name_of_model(&model), model: Some(model), link: None },
+                );
             }
         };
         tell(&profiles, &Profile { model: Some(model(0.5)), ..first.clone() });
