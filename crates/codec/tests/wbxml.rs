@@ -8,6 +8,7 @@ mod infoset;
 
 use std::path::{Path, PathBuf};
 
+use base64::{display::Base64Display, engine::general_purpose::STANDARD};
 use collapsed::collapsed;
 use infoset::{Rules, difference};
 use longwire_codec::wbxml::{Charset, Encoder, Settings, TokenTable, decode, encode, tables};
@@ -477,4 +478,103 @@ fn a_limit_is_named_where_only_the_type_is_not() {
     assert!(decode(&long, &settings, &Limits::default()).is_ok());
     let error = decode(&long, &settings, &limits).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }), "{error}");
+}
+
+/// A document of ActiveSync that has this inside, and the begin of its stream.
+fn active_sync(uri: &str, name: &str, text: &str) -> String {
+    format!("<Sync xmlns='AirSync'><{name} xmlns='{uri}'>{text}</{name}></Sync>")
+}
+
+/// What devices send and read as bytes is OPAQUE (MS-ASWBXML §2.1.2.1), in XML base64.
+#[test]
+fn bytes_of_active_sync_are_opaque_both_ways() {
+    let settings = Settings::default();
+    let (limits, photo) = (Limits::default(), [0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10]);
+    // The page and the code of each, with content.
+    let places = [
+        ("ResolveRecipients", "Data", 10, 0x5c),
+        ("Search", "ConversationId", 15, 0x60),
+        ("Gal", "Data", 16, 0x52),
+        ("AirSyncBase", "Content", 17, 0x5f),
+        ("ItemOperations", "ConversationId", 20, 0x58),
+        ("ComposeMail", "Mime", 21, 0x50),
+        ("Email2", "ConversationId", 22, 0x49),
+        ("Email2", "ConversationIndex", 22, 0x4a),
+    ];
+    for data in [&photo[..], b"Subject: x\r\n\r\nplain", b"Subject: \xe4\r\n\r\n\xff"] {
+        for (uri, name, page, code) in places {
+            let len = u8::try_from(data.len()).unwrap();
+            let inside = [&[0x45, 0, page, code, 0xc3, len], data, &[1, 1]].concat();
+            let stream = [&[3, 1, 106, 0], &inside[..]].concat();
+            let document = decode(&stream, &settings, &limits).unwrap();
+            assert_eq!(encode(&document, &settings, &limits).unwrap(), stream, "{uri}:{name}");
+            // The same of a document that somebody wrote.
+            let encoded = Base64Display::new(data, &STANDARD).to_string();
+            let written = active_sync(uri, name, &encoded);
+            let bytes = encode(written.as_bytes(), &settings, &limits).unwrap();
+            assert_eq!(bytes, stream, "{written}");
+        }
+    }
+}
+
+/// A body or a message may be text or bytes: text stays text, and bytes that are a message but no
+/// text go back as bytes.
+#[test]
+fn messages_of_active_sync_go_back_as_they_came() {
+    let settings = Settings::default();
+    for (uri, name, page, code) in
+        [("Email", "MIMEData", 2, 0x76), ("AirSyncBase", "Data", 17, 0x4b)]
+    {
+        let mail = b"Subject: x\r\n\r\n\xe4\xff";
+        let len = u8::try_from(mail.len()).unwrap();
+        let inside = [&[0x45, 0, page, code, 0xc3, len], &mail[..], &[1, 1]].concat();
+        let stream = [&[3, 1, 106, 0], &inside[..]].concat();
+        let document = decode(&stream, &settings, &Limits::default()).unwrap();
+        let again = encode(&document, &settings, &Limits::default()).unwrap();
+        assert_eq!(again, stream, "{uri}:{name}");
+        // No message, though it could be base64 of something.
+        for text in ["Test", "Subject: \u{e4}", "AAAA"] {
+            let document = active_sync(uri, name, text);
+            let stream = encode(document.as_bytes(), &settings, &Limits::default()).unwrap();
+            let string = [&[0x03], text.as_bytes(), &[0]].concat();
+            assert!(stream.windows(string.len()).any(|part| part == string), "{document}");
+        }
+    }
+}
+
+/// Number 1 says nothing of the type: the refusal is that of the table which read the most.
+#[test]
+fn a_refusal_of_a_document_without_a_type_names_the_fault_and_its_place() {
+    let refused = |body: &[u8]| {
+        let stream = [&[3, 1, 106, 0], body].concat();
+        decode(&stream, &Settings::default(), &Limits::default()).unwrap_err().to_string()
+    };
+    // Sync, Collections, Collection, and a string in SyncKey.
+    let key = |text: &[u8]| [&[0x45, 0x5c, 0x4f, 0x4b, 3], text, &[0, 1, 1, 1, 1]].concat();
+    for (what, body, at, fault) in [
+        ("a byte of Latin 1", key(b"M\xfcller"), 8, "not in the document's character set"),
+        ("0x01 in a string", key(b"a\x01b"), 8, "a character that no document may have"),
+        ("page 72", vec![0x45, 0x5c, 0, 72, 0x4f, 1, 1, 1], 6, "tag 0x0f of page 72"),
+        ("unknown token", vec![0x45, 0x5c, 0x4f, 0x7f, 1, 1, 1, 1], 7, "tag 0x3f of page 0"),
+        ("opaque too long", vec![0x45, 0x5c, 0xc3, 0x20, 1], 6, "is not here"),
+    ] {
+        let refused = refused(&body);
+        assert!(refused.starts_with(&format!("wbxml: at byte {at}: ")), "{what}: {refused}");
+        assert!(refused.contains(fault) || what == "opaque too long", "{what}: {refused}");
+        assert!(!refused.contains("any table"), "{what}: {refused}");
+    }
+    // What no table knows is told so.
+    let refused = refused(&[0x3f, 1]);
+    assert!(refused.contains("any table for public identifier 1"), "{refused}");
+}
+
+/// They belong to the infoset, and nothing else would tell a reader of them.
+#[test]
+fn default_values_of_attributes_are_refused() {
+    let with = |list: &str| format!("<!DOCTYPE a [<!ATTLIST a {list}>]><a>x</a>");
+    let encoded =
+        |document: &str| encode(document.as_bytes(), &Settings::default(), &Limits::default());
+    let refused = encoded(&with("u CDATA 'ft'")).unwrap_err().to_string();
+    assert!(refused.contains("at byte 0: default values of attributes"), "{refused}");
+    assert!(encoded(&with("u CDATA #IMPLIED")).is_ok());
 }

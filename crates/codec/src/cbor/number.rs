@@ -1,5 +1,7 @@
 //! Numbers whose text is to come back.
 
+use std::borrow::Cow;
+
 use proto::cbor::{Encoder, Head, Major, Slice, TAG_BIGNUM, TAG_DECIMAL, TAG_NEGATIVE_BIGNUM};
 
 use crate::Error;
@@ -128,7 +130,7 @@ pub(super) fn decode(input: &[u8], offset: u64) -> Result<Option<(String, usize)
     match tag.argument {
         TAG_DECIMAL => {
             let Some(pair) = cursor.head()? else { return Ok(None) };
-            if pair.major != Major::Array || pair.is_indefinite() || pair.argument != 2 {
+            if pair.major != Major::Array || (!pair.is_indefinite() && pair.argument != 2) {
                 return Err(cursor.odd("a decimal fraction is an array of two"));
             }
             let Some(power) = cursor.head()? else { return Ok(None) };
@@ -138,11 +140,17 @@ pub(super) fn decode(input: &[u8], offset: u64) -> Result<Option<(String, usize)
             let power = i64::try_from(power).ok().filter(|power| *power < i64::MAX);
             let power = power.ok_or_else(|| over("power of ten over 63 bits"))?;
             let Some((minus, value)) = cursor.value()? else { return Ok(None) };
+            if pair.is_indefinite() {
+                let Some(end) = cursor.head()? else { return Ok(None) };
+                if !is_break(end) {
+                    return Err(cursor.odd("a decimal fraction is an array of two"));
+                }
+            }
             show(minus, value, if negative { -power } else { power }, &mut out);
         }
         TAG_JSON => {
             let Some(text) = cursor.bytes()? else { return Ok(None) };
-            let text = str::from_utf8(text).ok().filter(|text| is_number(text));
+            let text = str::from_utf8(&text).ok().filter(|text| is_number(text));
             out.push_str(text.ok_or_else(|| cursor.odd("embedded JSON that is no number"))?);
         }
         _ => {
@@ -164,6 +172,11 @@ fn integer(head: Head) -> Option<(bool, u128)> {
     }
 }
 
+/// The end of what has an indefinite length (RFC 8949 §3.2.1).
+fn is_break(head: Head) -> bool {
+    head.major == Major::Simple && head.is_indefinite()
+}
+
 struct Cursor<'a> {
     input: &'a [u8],
     at: usize,
@@ -183,13 +196,35 @@ impl<'a> Cursor<'a> {
         Ok(head)
     }
 
-    /// A byte string no longer than the longest number.
-    fn bytes(&mut self) -> Result<Option<&'a [u8]>, Error> {
+    /// A byte string no longer than the longest number, in one piece or in chunks
+    /// (RFC 8949 §3.2.3).
+    fn bytes(&mut self) -> Result<Option<Cow<'a, [u8]>>, Error> {
         let Some(head) = self.head()? else { return Ok(None) };
-        if head.major != Major::Bytes || head.is_indefinite() {
+        if head.major != Major::Bytes {
             return Err(self.odd("a byte string is due"));
         }
-        let len = usize::try_from(head.argument).ok().filter(|len| *len <= super::scan::MAX_NUMBER);
+        if !head.is_indefinite() {
+            return Ok(self.piece(head, 0)?.map(Cow::Borrowed));
+        }
+        // Empty chunks count as well: how many are looked at again with each part must be bounded.
+        let (begin, mut whole) = (self.at, Vec::new());
+        loop {
+            let Some(head) = self.head()? else { return Ok(None) };
+            if is_break(head) {
+                return Ok(Some(Cow::Owned(whole)));
+            }
+            if head.major != Major::Bytes || head.is_indefinite() {
+                return Err(self.odd("a chunk of another type"));
+            }
+            let Some(piece) = self.piece(head, self.at - begin)? else { return Ok(None) };
+            whole.extend_from_slice(piece);
+        }
+    }
+
+    /// The bytes behind the head of a byte string, where `before` of the same number came already.
+    fn piece(&mut self, head: Head, before: usize) -> Result<Option<&'a [u8]>, Error> {
+        let room = super::scan::MAX_NUMBER.checked_sub(before);
+        let len = usize::try_from(head.argument).ok().filter(|len| room >= Some(*len));
         let len = len.ok_or_else(|| over("a number is too long"))?;
         let bytes = self.input.get(self.at..self.at + len);
         self.at += bytes.map_or(0, <[u8]>::len);

@@ -155,6 +155,14 @@ fn cbor_of_others_becomes_json_where_it_can() {
         ("9f9fff80a0bfff40 6 0ff", "[[],[],{},{},\"\",\"\"]"),
         ("7fff", "\"\""),
         ("c48220c249010000000000000000", "1844674407370955161.6"),
+        ("c25f4101ff", "1"),
+        ("c25f4900000000000000000141 0040ff", "256"),
+        ("c25fff", "0"),
+        ("c35f4101 4100ff", "-257"),
+        ("c48220c25f4101ff", "0.1"),
+        ("c49f2001ff", "0.1"),
+        ("819fc25f4101ffff", "[[1]]"),
+        ("d901065f4131412e4135ff", "1.5"),
     ] {
         assert_eq!(json(&hex.replace(' ', "")).as_deref(), Ok(text), "{hex}");
     }
@@ -178,10 +186,21 @@ fn cbor_of_others_becomes_json_where_it_can() {
         "c2510100000000000000000000000000000000",
         "d9010643666f6f",
         "7fc06161ff",
+        "c25f4101",
+        "c25f01ff",
+        "c25f6101ff",
+        "c25f5f4101ffff",
+        "c25f5101000000000000000000000000000000 00ff",
+        "c49f20ff",
+        "c49f200102ff",
+        "c49f2001",
         "1c",
     ] {
         assert!(json(&hex.replace(' ', "")).is_err(), "{hex}");
     }
+    // Chunks without bytes have an end too.
+    let empty = [&[0xc2, 0x5f][..], &[0x40; 5000], &[0xff]].concat();
+    assert!(matches!(to_json(&empty, &Limits::default()), Err(Error::Limit { .. })));
     let narrow = Limits { output_bytes: 10, ..Limits::default() };
     assert!(matches!(to_json(&coded("[1,2,3,4,5,6,7]"), &narrow), Err(Error::Limit { .. })));
     let shallow = Limits { depth: 3, ..Limits::default() };

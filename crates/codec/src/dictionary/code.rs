@@ -251,6 +251,20 @@ fn refused(code: usize) -> Error {
     Error::Limit { codec: NAME, what: get_error_name(code).to_owned() }
 }
 
+/// What zstd says of a dictionary from its trainer: it has one code for tables that it cannot read
+/// and for memory that it does not get.
+fn unreadable(code: usize) -> Error {
+    let name = get_error_name(code);
+    if !name.contains("memory") && !name.contains("ictionary") {
+        return refused(code);
+    }
+    let what = format!(
+        "{NAME}: damaged: it begins as those of zstd's trainer do, but the tables behind that are \
+         none: give the file as it was made, or make another with 'longwire train'"
+    );
+    Error::Option { what }
+}
+
 fn no_memory() -> Error {
     Error::Limit { codec: NAME, what: "no memory for a context".to_owned() }
 }
@@ -267,7 +281,7 @@ fn zstd(dictionary: &Dictionary, message: &[u8], level: i8) -> Result<Vec<u8>, E
         context.set_parameter(parameter).map_err(refused)?;
     }
     if dictionary.is_trained() {
-        context.load_dictionary(dictionary.content()).map_err(refused)?;
+        context.load_dictionary(dictionary.content()).map_err(unreadable)?;
     } else {
         // Beyond this the prefix is out of reach, which is no error.
         let all = (dictionary.content().len() + message.len()).max(1);
@@ -277,6 +291,8 @@ fn zstd(dictionary: &Dictionary, message: &[u8], level: i8) -> Result<Vec<u8>, E
         context.ref_prefix(dictionary.content()).map_err(refused)?;
     }
     let mut out = Vec::with_capacity(zstd_safe::compress_bound(message.len()));
+    // The dictionary is read here, not when it is given.
+    let refused = if dictionary.is_trained() { unreadable } else { refused };
     context.compress2(&mut out, message).map_err(refused)?;
     Ok(out)
 }
@@ -285,7 +301,7 @@ fn unzstd(dictionary: &Dictionary, code: &[u8], len: usize) -> Result<Vec<u8>, E
     let mut context = DCtx::try_create().ok_or_else(no_memory)?;
     context.set_parameter(DParameter::Format(FrameFormat::Magicless)).map_err(refused)?;
     if dictionary.is_trained() {
-        context.load_dictionary(dictionary.content()).map_err(refused)?;
+        context.load_dictionary(dictionary.content()).map_err(unreadable)?;
     } else {
         context.ref_prefix(dictionary.content()).map_err(refused)?;
     }

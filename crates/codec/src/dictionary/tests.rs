@@ -96,6 +96,27 @@ fn another_dictionary_is_an_error() {
 }
 
 #[test]
+fn a_damaged_dictionary_is_called_damaged() {
+    let limits = Limits::default();
+    let sound = train(&slices(&samples()), 2048, &limits).unwrap();
+    let (content, message) = (sound.content(), message(7));
+    let mut of_sound = Coder::new(&sound, Method::Zstd, None, &limits).unwrap();
+    let mut flipped = content.to_vec();
+    flipped[9] ^= 0xff;
+    let junk = [&TRAINED_MAGIC[..], &[0xff; 300]].concat();
+    for damaged in [content[..12].to_vec(), content[..60].to_vec(), flipped, junk] {
+        let damaged = Dictionary::new(damaged, &limits).unwrap();
+        let mut coder = Coder::new(&damaged, Method::Zstd, None, &limits).unwrap();
+        let refused = coder.encode(&message).unwrap_err().to_string();
+        assert!(refused.starts_with("dictionary: damaged: "), "{refused}");
+        let mut coded = of_sound.encode(&message).unwrap();
+        coded[1..9].copy_from_slice(&damaged.id().short());
+        let refused = coder.decode(&coded).unwrap_err().to_string();
+        assert!(refused.starts_with("dictionary: damaged: "), "{refused}");
+    }
+}
+
+#[test]
 fn damage_is_refused() {
     let limits = Limits::default();
     let dictionary = &dictionaries()[1];

@@ -21,6 +21,8 @@ use crate::{
     xml::{self, Scanner, Start},
 };
 
+const DEFAULTS: &str = "default values of attributes in DOCTYPE, which nobody could supply without \
+                        it: preserve dtd, or write the attributes out";
 const XML_SPACE: QName = QName { uri: 1, local: 3 };
 
 /// Turns the events of the XML reader into those of EXI.
@@ -131,6 +133,9 @@ impl Driver {
                 self.begin()?;
                 let parts = [doctype.name, doctype.public, doctype.system, doctype.subset];
                 self.walk.strings(Kind::Doctype, grammar::Event::Doctype, &parts)?;
+            }
+            xml::Event::Doctype(doctype) if xml::has_defaults(doctype.subset) => {
+                return Err(Fault::Bad(&DEFAULTS));
             }
             xml::Event::EntityRef(name) => {
                 if !preserve.dtd {

@@ -31,6 +31,25 @@ fn round_trip(xml: &str, options: &Options) -> String {
     String::from_utf8(decode(&stream, options, None, &limits).unwrap()).unwrap()
 }
 
+/// XML 1.0 §5.1: a reader supplies them, so a stream that loses them says something else.
+#[test]
+fn default_values_of_attributes_are_kept_with_the_subset_or_refused() {
+    let with = |list: &str| format!("<!DOCTYPE a [<!ATTLIST a {list}>]><a>x</a>");
+    let encoded = |xml: &str, dtd: bool| {
+        let mut options = Options::default();
+        options.preserve.dtd = dtd;
+        encode(xml.as_bytes(), &options, None, &Limits::default())
+    };
+    for list in ["u CDATA 'ft'", "v CDATA #IMPLIED u CDATA #FIXED 'ft'", "u (ft|m) \"m\""] {
+        let refused = encoded(&with(list), false).unwrap_err().to_string();
+        assert!(refused.contains("default values of attributes"), "{refused}");
+        assert!(encoded(&with(list), true).is_ok());
+    }
+    for list in ["u CDATA #IMPLIED", "u ID #REQUIRED", ""] {
+        assert!(encoded(&with(list), false).is_ok(), "{list}");
+    }
+}
+
 #[test]
 fn a_document_without_a_schema_comes_back() {
     let xml = "<a x=\"1\" y=\"&lt;&amp;&quot;\"><b>text &amp; more</b><b>text &amp; more</b><c/>\

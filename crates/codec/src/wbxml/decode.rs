@@ -78,14 +78,26 @@ fn document_into(
             for table in by_number(1) {
                 match attempt(Some(table)) {
                     Ok(()) => return Ok(()),
-                    // A table that fits but for a limit says more than none that fits.
-                    Err(error @ Error::Limit { .. }) => refusal = error,
-                    Err(_) => {}
+                    Err(error) => refusal = clearer(refusal, error),
                 }
             }
             Err(refusal)
         }
         (None, PublicId::Known(number)) => attempt(by_number(number).next()),
+    }
+}
+
+/// Of two refusals of a document the one that tells more of it: a limit, for then the table fits;
+/// or else what came furthest, for a table that does not fit fails at its first token.
+fn clearer(known: Error, other: Error) -> Error {
+    match (&known, &other) {
+        (Error::Limit { .. }, _) => known,
+        (Error::Malformed { offset: known_at, .. }, Error::Malformed { offset, .. })
+            if offset <= known_at =>
+        {
+            known
+        }
+        _ => other,
     }
 }
 

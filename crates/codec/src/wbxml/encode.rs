@@ -7,7 +7,8 @@ use super::strings::Strings;
 use super::table::{Code, TokenTable, by_name, by_root};
 use super::{MAX_BINDINGS, NAME, Settings};
 use crate::xml::{
-    Doctype, Event, Kind as Token, Name, NameId, Scanner, Start, UriId, is_space, to_utf8,
+    Doctype, Event, Kind as Token, Name, NameId, Scanner, Start, UriId, has_defaults, is_space,
+    to_utf8,
 };
 use crate::{Error, Limits};
 
@@ -225,6 +226,16 @@ impl<'a> Body<'a> {
         match event {
             Event::Text(text) => self.content_text(&text)?,
             Event::Pi { target, data } => self.pi(target, &data)?,
+            // The infoset has these attributes, and without the subset nobody could supply them.
+            Event::Doctype(doctype) if has_defaults(doctype.subset) => {
+                let what = "default values of attributes in DOCTYPE, which WBXML does not keep: \
+                            write the attributes out";
+                return Err(Error::Malformed {
+                    codec: NAME,
+                    offset: at as u64,
+                    what: what.to_owned(),
+                });
+            }
             Event::Doctype(doctype) => self.doctype(&doctype),
             Event::EntityRef(name) => {
                 let what = format!("a reference to the entity '{name}', which is not expanded");

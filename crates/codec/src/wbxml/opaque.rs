@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Base64,
     /// Bytes, in documents always base64.
     Binary,
+    /// A message of mail where it is no text, written as base64; all else is text.
+    Message,
     /// Another WBXML document, or text.
     Document,
 }
@@ -30,6 +32,7 @@ impl Kind {
             "wv-date" => Self::WvDate,
             "base64" => Self::Base64,
             "binary" => Self::Binary,
+            "message" => Self::Message,
             "document" => Self::Document,
             _ => return None,
         })
@@ -42,7 +45,7 @@ impl Kind {
             Self::Date => date(data).ok_or("opaque data that is no date"),
             Self::WvDate => wv_date(data).ok_or("opaque data that is no date and time"),
             Self::Base64 | Self::Binary => Ok(STANDARD.encode(data)),
-            Self::Any | Self::Document => Ok(match std::str::from_utf8(data) {
+            Self::Any | Self::Message | Self::Document => Ok(match std::str::from_utf8(data) {
                 Ok(text) if crate::xml::is_text(text) => text.to_owned(),
                 _ => STANDARD.encode(data),
             }),
@@ -60,10 +63,18 @@ impl Kind {
             Self::Date => packed_date(text)?,
             Self::WvDate => packed_wv_date(text)?,
             Self::Binary => STANDARD.decode(text).ok().filter(|data| !data.is_empty())?,
+            Self::Message => STANDARD.decode(text).ok().filter(|data| begins_message(data))?,
             Self::Any | Self::Base64 | Self::Document => return None,
         };
         (self.decode(&data).as_deref() == Ok(text)).then_some(data)
     }
+}
+
+/// Whether a field of a head stands first (RFC 5322 §2.2). A text of one word may well be base64 of
+/// something, but not of this.
+fn begins_message(data: &[u8]) -> bool {
+    let name = data.iter().take_while(|byte| byte.is_ascii_graphic() && **byte != b':').count();
+    name > 0 && data.get(name) == Some(&b':')
 }
 
 fn integer(data: &[u8]) -> Option<String> {
@@ -193,5 +204,14 @@ mod tests {
             assert_eq!(Kind::Binary.encode(text), None, "{text}");
         }
         assert_eq!(Kind::Binary.decode(b"fooba").as_deref(), Ok("Zm9vYmE="));
+        for text in ["Test", "", "AAAA", "QTog5A=", "Subject: x\r\n\r\ny"] {
+            assert_eq!(Kind::Message.encode(text), None, "{text}");
+        }
+        let mail = b"A: \xe4";
+        assert_eq!(Kind::Message.decode(mail).as_deref(), Ok("QTog5A=="));
+        assert_eq!(Kind::Message.encode("QTog5A==").as_deref(), Some(&mail[..]));
+        // What is text stands as text, so this is no message that came as bytes.
+        assert_eq!(Kind::Message.encode("QTogYg=="), None);
+        assert_eq!(Kind::Message.decode(b"A: b").as_deref(), Ok("A: b"));
     }
 }

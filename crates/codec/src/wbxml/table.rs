@@ -83,7 +83,7 @@ pub(super) struct Code {
 /// root SyncML                      the root element's name
 /// opaque KIND NAME…                content of these elements, or values of these attributes
 ///                                  (written @NAME; PAGE:NAME is a tag of one page): integer,
-///                                  date, wv-date, base64, binary, text, document
+///                                  date, wv-date, base64, binary, message, text, document
 /// variables                        $(name) is an extension, as in WML
 /// tags PAGE [URI]                  tag codes follow; with a namespace, '-' for none
 /// 05 Add
@@ -167,7 +167,13 @@ impl TokenTable {
             })?;
         }
         table.finish(&opaque)?;
-        Ok(table)
+        match opaque.iter().find(|(_, name)| !table.has_opaque(name)) {
+            Some((_, name)) => {
+                let what = format!("token table: opaque '{name}', which is no name of it");
+                Err(Error::Option { what })
+            }
+            None => Ok(table),
+        }
     }
 
     fn line(
@@ -195,7 +201,12 @@ impl TokenTable {
             "opaque" => {
                 let mut words = rest.split(' ');
                 let kind = words.next().and_then(Kind::of).ok_or("no such kind")?;
-                opaque.extend(words.map(|name| (kind, name.to_owned())));
+                for name in words {
+                    if opaque.iter().any(|(_, known)| known == name) {
+                        return Err("a name is given twice");
+                    }
+                    opaque.push((kind, name.to_owned()));
+                }
             }
             "tags" => {
                 let uri = rest.split_once(' ').map(|(_, uri)| if uri == "-" { "" } else { uri });
@@ -279,6 +290,22 @@ impl TokenTable {
             }
         }
         Ok(())
+    }
+
+    /// Whether a name of an `opaque` line is that of a tag or attribute.
+    fn has_opaque(&self, name: &str) -> bool {
+        if let Some(name) = name.strip_prefix('@') {
+            return self.starts.iter().flatten().any(|start| start.name == name);
+        }
+        let (place, local) = match name.split_once(':') {
+            Some((page, local)) => (page.parse().ok(), local),
+            None => (None, name),
+        };
+        let mut tags = self.tags.iter().enumerate();
+        tags.any(|(at, tag)| {
+            let here = place.is_none_or(|page: usize| page == at / TAGS);
+            tag.as_ref().is_some_and(|tag| tag.name == name || (here && tag.name == local))
+        })
     }
 
     /// A namespace of tag pages.
@@ -475,5 +502,9 @@ mod tests {
         assert!(wrong("tags 300").contains("a page is a number"));
         assert!(wrong("opaque thing a").contains("no such kind"));
         assert!(wrong("xyz").contains("no code in two hex digits"));
+        assert!(wrong("opaque binary a b a\ntags 0\n05 a\n06 b").contains("given twice"));
+        assert!(wrong("opaque binary a\ntags 0\n05 b").contains("no name of it"));
+        assert!(wrong("opaque binary 1:a\ntags 0\n05 a\ntags 1\n05 b").contains("'1:a'"));
+        assert!(wrong("opaque date @a\ntags 0\n05 a").contains("'@a'"));
     }
 }

@@ -1,6 +1,7 @@
 //! Documents in other character sets, as UTF-8 (XML 1.0 §4.3.3 and appendix F).
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::NAME;
 use super::chars::{instruction_end, is_space};
@@ -37,7 +38,45 @@ enum Charset {
     Windows1252,
 }
 
+impl fmt::Display for Charset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Utf8 => "UTF-8",
+            Self::Utf16Le => "UTF-16, the low byte first",
+            Self::Utf16Be => "UTF-16, the high byte first",
+            Self::Ascii => "US-ASCII",
+            Self::Latin1 => "ISO-8859-1",
+            Self::Windows1252 => "windows-1252",
+        })
+    }
+}
+
 impl Charset {
+    /// Whether a declaration may call the set so, where the begin of the document shows it.
+    fn is_called(self, name: &str) -> bool {
+        let names: &[&str] = match self {
+            Self::Utf8 => &["utf-8", "utf8"],
+            Self::Utf16Le => &["utf-16", "utf16", "utf-16le", "iso-10646-ucs-2", "ucs-2"],
+            Self::Utf16Be => &["utf-16", "utf16", "utf-16be", "iso-10646-ucs-2", "ucs-2"],
+            Self::Ascii | Self::Latin1 | Self::Windows1252 => &[],
+        };
+        names.iter().any(|known| name.eq_ignore_ascii_case(known))
+    }
+
+    /// The begin of a document as bytes of ASCII, as long as a declaration is looked for; other
+    /// characters stand as a byte that no declaration has.
+    fn ascii(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        let unit = match self {
+            Self::Utf16Le => u16::from_le_bytes,
+            Self::Utf16Be => u16::from_be_bytes,
+            _ => return Cow::Borrowed(bytes),
+        };
+        let (units, _) = bytes.as_chunks::<2>();
+        let units = units.iter().take(DECLARATION_BYTES + b"<?xml".len());
+        let ascii = |pair: &[u8; 2]| u8::try_from(unit(*pair)).ok().filter(u8::is_ascii);
+        Cow::Owned(units.map(|pair| ascii(pair).unwrap_or(0)).collect())
+    }
+
     /// The character of a byte, in sets where each byte is one.
     fn char(self, byte: u8) -> Option<char> {
         match (self, byte) {
@@ -58,7 +97,7 @@ fn detect(begin: &[u8], ended: bool) -> Result<Option<(Charset, usize)>, Error> 
     if begin.len() < MARK_BYTES && !ended {
         return Ok(None);
     }
-    Ok(Some(match begin {
+    let (charset, mark) = match begin {
         [0xef, 0xbb, 0xbf, ..] => (Charset::Utf8, 3),
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] | [0, 0, 0, b'<', ..] => {
             return Err(malformed(0, "UTF-32, which is not read"));
@@ -68,24 +107,44 @@ fn detect(begin: &[u8], ended: bool) -> Result<Option<(Charset, usize)>, Error> 
         [b'<', 0, ..] => (Charset::Utf16Le, 0),
         [0, b'<', ..] => (Charset::Utf16Be, 0),
         _ => return Ok(declared(begin, ended)?.map(|charset| (charset, 0))),
-    }))
+    };
+    let text = charset.ascii(begin.get(mark..).unwrap_or_default());
+    match declared_name(&text, ended) {
+        None => Ok(None),
+        // XML 1.0 §4.3.3: a document in another set than it declares is a fatal error.
+        Some(Some(name)) if !charset.is_called(&name) => {
+            let shown = if mark > 0 { "the byte order mark shows" } else { "its bytes are" };
+            Err(malformed(
+                mark as u64,
+                format!("charset '{name}' is declared, but {shown} {charset}"),
+            ))
+        }
+        Some(_) => Ok(Some((charset, mark))),
+    }
 }
 
 /// The set in the declaration of a document whose set has ASCII in it; without one it is UTF-8.
 fn declared(begin: &[u8], ended: bool) -> Result<Option<Charset>, Error> {
+    declared_name(begin, ended)
+        .map(|name| name.map_or(Ok(Charset::Utf8), |name| named(&name)))
+        .transpose()
+}
+
+/// The name in the declaration of a document, if there is one; `None` if that takes more bytes.
+fn declared_name(begin: &[u8], ended: bool) -> Option<Option<String>> {
     if !ended && b"<?xml ".starts_with(begin) {
-        return Ok(None);
+        return None;
     }
     let inside = begin.strip_prefix(b"<?xml").filter(|rest| rest.first().is_some_and(is_space_at));
-    let Some(inside) = inside else { return Ok(Some(Charset::Utf8)) };
+    let Some(inside) = inside else { return Some(None) };
     let Some(end) = instruction_end(&inside[..inside.len().min(DECLARATION_BYTES)]) else {
         let more = !ended && inside.len() < DECLARATION_BYTES;
-        return Ok((!more).then_some(Charset::Utf8));
+        return (!more).then_some(None);
     };
     // Of a declaration in another form it is the scanner that complains.
     let inside = std::str::from_utf8(&inside[..end]).ok();
     let name = inside.and_then(declaration).and_then(|found| found.encoding);
-    name.map_or(Ok(Charset::Utf8), named).map(Some)
+    Some(name.map(str::to_owned))
 }
 
 fn is_space_at(byte: &u8) -> bool {

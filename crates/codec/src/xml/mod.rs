@@ -39,6 +39,7 @@ pub use names::{Name, NameId, Names, UriId};
 pub use reader::{Reader, Stream};
 pub(crate) use scanner::Kind;
 pub use scanner::Scanner;
+pub(crate) use subset::has_defaults;
 pub use tag::{Attribute, Declaration};
 pub use writer::{Writer, escape};
 

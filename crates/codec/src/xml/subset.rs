@@ -14,11 +14,22 @@ type Found<T = ()> = Result<T, Refusal>;
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
+    /// An attribute with a default value was declared.
+    defaults: bool,
+}
+
+/// Whether a subset declares values for attributes that are not there, which a reader has to supply
+/// (XML 1.0 §5.1).
+pub(crate) fn has_defaults(subset: &str) -> bool {
+    let mut cursor = Cursor::new(subset);
+    // Its form was checked when the document was read; the end is where `]` would stand.
+    let _ = cursor.subset();
+    cursor.defaults
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, defaults: false }
     }
 
     pub(super) fn at(&self) -> usize {
@@ -300,6 +311,7 @@ impl<'a> Cursor<'a> {
         if self.eat("#FIXED") {
             self.need_space()?;
         }
+        self.defaults = true;
         self.value('<')
     }
 

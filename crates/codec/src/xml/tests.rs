@@ -291,6 +291,51 @@ fn character_sets_become_utf8() {
     assert!(error.contains("charset 'koi8-r'"), "{error}");
 }
 
+/// XML 1.0 §4.3.3: a document in another set than it declares is refused, however it is read.
+#[test]
+fn a_set_that_the_bytes_contradict_is_refused() {
+    let text = |name: &str| format!("<?xml version='1.0' encoding='{name}'?><a>\u{c3}\u{a9}</a>");
+    let utf8 = |mark: &[u8], name: &str| [mark, text(name).as_bytes()].concat();
+    let wide = |mark: bool, name: &str, unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        let text = format!("{}{}", if mark { "\u{feff}" } else { "" }, text(name));
+        text.encode_utf16().flat_map(unit).collect()
+    };
+    let mark = b"\xef\xbb\xbf";
+    let (big, little) = (u16::to_be_bytes as fn(u16) -> [u8; 2], u16::to_le_bytes as _);
+    let cases = [
+        (utf8(mark, "utf-8"), true),
+        (utf8(mark, "UTF8"), true),
+        (utf8(mark, "iso-8859-1"), false),
+        (utf8(mark, "us-ascii"), false),
+        (utf8(mark, "utf-16"), false),
+        (utf8(mark, "koi8-r"), false),
+        (utf8(b"", "utf-16"), false),
+        (wide(true, "UTF-16", big), true),
+        (wide(true, "utf-16be", big), true),
+        (wide(false, "utf-16", little), true),
+        (wide(false, "ISO-10646-UCS-2", little), true),
+        (wide(true, "utf-8", big), false),
+        (wide(false, "utf-8", little), false),
+        (wide(true, "iso-8859-1", little), false),
+        (wide(true, "utf-16le", big), false),
+        (wide(false, "utf-16be", little), false),
+    ];
+    for (at, (document, good)) in cases.iter().enumerate() {
+        let whole = to_utf8(document, &Limits::default());
+        assert_eq!(whole.is_ok(), *good, "case {at}: {whole:?}");
+        for cut in [0, 1, 2, 3, 30, 60, document.len()] {
+            let (left, right) = document.split_at(cut.min(document.len()));
+            let parts = streamed(&[left, right]);
+            assert_eq!(parts.is_ok(), *good, "case {at}, cut at {cut}: {parts:?}");
+        }
+        let bytewise: Vec<&[u8]> = document.chunks(1).collect();
+        assert_eq!(streamed(&bytewise).is_ok(), *good, "case {at}");
+    }
+    let error = to_utf8(&cases[2].0, &Limits::default()).unwrap_err().to_string();
+    let expected = "charset 'iso-8859-1' is declared, but the byte order mark shows UTF-8";
+    assert!(error.ends_with(expected), "{error}");
+}
+
 /// The streaming codecs get the sets that those of whole messages do.
 #[test]
 fn a_stream_in_another_character_set_reads_as_the_whole_does_at_any_cut() {
