@@ -81,7 +81,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn configure(args: Args) -> Result<GatewayConfig, proxy::Error> {
     let file = args.common.file()?;
-    side::start_log(&args.common, file.log)?;
+    crate::log::start(&args.common, file.log)?;
     let common = args.common;
     let flags = GatewaySettings {
         listen: args.listen,

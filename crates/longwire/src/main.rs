@@ -11,9 +11,11 @@ mod gateway;
 mod history;
 mod keygen;
 mod lab;
+mod log;
 mod serve;
 mod side;
 
+use std::io::{Write as _, stderr};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -56,7 +58,7 @@ fn one_line(error: &clap::Error) -> String {
     let wrong = text.split("Usage:").next().unwrap_or(&text);
     let wrong = wrong.split("For more information").next().unwrap_or(wrong);
     let words: Vec<_> = wrong.trim_start_matches("error: ").split_whitespace().collect();
-    format!("longwire: {} (see --help)", words.join(" "))
+    format!("{} (see --help)", words.join(" "))
 }
 
 fn main() -> ExitCode {
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
         // Help and version that were asked for are no errors.
         Err(error) if !error.use_stderr() => error.exit(),
         Err(error) => {
-            eprintln!("{}", one_line(&error));
+            tell(&one_line(&error));
             return ExitCode::from(BAD_USE);
         }
     };
@@ -86,13 +88,20 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(args),
         Command::Train(args) => coding::train::run(&args),
     };
+    log::finish();
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("longwire: {error:#}");
+            tell(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says in one line on stderr why the process ends. Where nobody can be told, its status still says
+/// it: a macro that panics would change that too.
+pub(crate) fn tell(why: &str) {
+    let _ = writeln!(stderr().lock(), "longwire: {why}");
 }
 
 /// This command, as a person would type it again.

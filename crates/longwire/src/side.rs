@@ -1,15 +1,14 @@
 //! What `longwire edge` and `longwire gateway` do alike: settings from file and flags, log,
 //! runtime, the ready line, signals.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use proxy::config::{LogSettings, Period, Rate, Settings, Size};
+use proxy::config::{Period, Rate, Settings, Size};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 /// Options of both sides.
 #[derive(clap::Args)]
@@ -79,36 +78,12 @@ impl Common {
     }
 }
 
-/// Begins to log to stderr.
-pub(crate) fn start_log(common: &Common, file: LogSettings) -> Result<(), proxy::Error> {
-    let flags = LogSettings { level: common.log.clone(), format: common.log_format.clone() };
-    let LogSettings { level, format } = flags.over(file);
-    let level = level.unwrap_or_else(|| "info".to_owned());
-    if !["error", "warn", "info", "debug", "trace"].contains(&level.as_str()) {
-        let known = "one of error, warn, info, debug, trace";
-        return Err(proxy::Error::Caller(format!("log level '{level}': {known}")));
-    }
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(level))
-        .with_writer(stderr)
-        .with_ansi(stderr().is_terminal());
-    // Starting fails only where the process has a subscriber already, which then logs.
-    match format.as_deref() {
-        None | Some("text") => drop(builder.try_init()),
-        Some("json") => drop(builder.json().flatten_event(true).try_init()),
-        Some(other) => {
-            return Err(proxy::Error::Caller(format!("log format '{other}': one of text, json")));
-        }
-    }
-    Ok(())
-}
-
 /// Tells how a side ended: bad use is 2, failure at work 1.
 pub(crate) fn finish(result: Result<(), proxy::Error>) -> anyhow::Result<ExitCode> {
     match result {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(proxy::Error::Caller(what)) => {
-            eprintln!("longwire: {what}");
+            crate::tell(&what);
             Ok(ExitCode::from(crate::BAD_USE))
         }
         Err(error) => Err(error.into()),

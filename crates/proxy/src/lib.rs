@@ -16,6 +16,7 @@ mod carrier;
 pub mod config;
 pub mod edge;
 mod error;
+pub mod fault;
 mod fields;
 mod flow;
 mod front;

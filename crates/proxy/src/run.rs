@@ -62,10 +62,9 @@ impl Running {
         tokio::select! {
             () = stop => {}
             () = &mut kill => return Ok(()),
-            () = broken => {
-                let source = std::io::Error::other("its task ended, which is a fault of ours");
-                return Err(Error::System { doing: "run the relay".to_owned(), source });
-            }
+            // It accepts as long as there is a side.
+            _ = &mut self.accepting => return Err(over("accept connections")),
+            () = broken => return Err(over("run the relay")),
         }
         tracing::info!("shutting down: finishing what is open");
         self.accepting.abort();
@@ -106,6 +105,11 @@ impl Running {
             before = now;
         }
     }
+}
+
+fn over(doing: &str) -> Error {
+    let source = std::io::Error::other("its task ended, which is a fault of ours");
+    Error::System { doing: doing.to_owned(), source }
 }
 
 /// However a side ends, it takes its tasks along.

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use relay::{ExchangeId, Input, Work, WorkDirection};
 
 use crate::actor::{Handle, Message};
+use crate::fault;
 pub(crate) use processor::Processor;
 use spares::{Coder, Context, Spares};
 
@@ -170,13 +171,22 @@ impl Drop for Workers {
 
 /// What each thread does.
 fn work(shared: &Shared, duty: Duty, processor: Processor, handle: &Handle) {
+    fault::mark_core_thread("codec");
     if duty == Duty::Shadows {
         yield_to_others();
     }
     let mut buffer = Vec::new();
     while let Some((work, mut context)) = take(shared, duty) {
         let before = thread_time();
-        let result = run(&work, &mut context, &mut buffer);
+        let result =
+            fault::contain(|| run(&work, &mut context, &mut buffer)).unwrap_or_else(|| {
+                // What it left half done goes with it.
+                context = None;
+                Err(codec::Error::Corrupt {
+                    codec: "codec",
+                    what: "it has a fault of ours".to_owned(),
+                })
+            });
         let ended = work.last && result.is_ok();
         let time = thread_time().saturating_sub(before);
         processor.wait(time);

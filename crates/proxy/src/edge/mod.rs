@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::origin::{Client, Reach, SystemResolver};
 use crate::run::{self, Running};
 use crate::store::Store;
-use crate::{Error, pseudonym};
+use crate::{Error, fault, pseudonym};
 
 pub(crate) use answer::ClientBody;
 pub(crate) use exchange::Exchanges;
@@ -99,13 +99,13 @@ impl Edge {
                 (handle.clone(), inbox),
             );
             carriers = ended;
-            actor = Some((tokio::spawn(new.run()), handle.clone()));
+            actor = Some((fault::spawn_core("relay", new.run()), handle.clone()));
             pair = Some(handle);
         }
         if let Some(listener) = self.admin {
             let (needs_carrier, handle) = (pair.is_some(), pair.clone());
             let admin = Admin { metrics: Arc::clone(&metrics), handle, needs_carrier };
-            tokio::spawn(admin::serve(listener, admin));
+            fault::spawn_core("admin", admin::serve(listener, admin));
         }
         let reach = Reach::new(Arc::new(SystemResolver), None);
         let exchanges = Arc::new(Exchanges {
@@ -122,7 +122,10 @@ impl Edge {
         let (alive, connections) = mpsc::channel(1);
         let front = Front { answers: exchanges, closed, alive };
         let running = Running {
-            accepting: tokio::spawn(front.accept(self.listener, config.max_connections)),
+            accepting: fault::spawn_core(
+                "clients",
+                front.accept(self.listener, config.max_connections),
+            ),
             actor,
             connections,
             carriers,

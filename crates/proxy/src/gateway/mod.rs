@@ -22,7 +22,7 @@ use crate::origin::{Client, Reach};
 use crate::plain::Plain;
 use crate::run::{self, Running};
 use crate::store::{Learned, Store};
-use crate::{Error, pseudonym};
+use crate::{Error, fault, pseudonym};
 
 use exchange::Origins;
 
@@ -124,7 +124,7 @@ impl Gateway {
         if let Some(listener) = self.admin {
             let (metrics, handle) = (Arc::clone(&metrics), Some(handle.clone()));
             let admin = Admin { metrics, handle, needs_carrier: false };
-            tokio::spawn(admin::serve(listener, admin));
+            fault::spawn_core("admin", admin::serve(listener, admin));
         }
         let edges = accept(self.listener, carriers, config.max_carriers);
         let accepting = async move {
@@ -141,8 +141,8 @@ impl Gateway {
             let _ = closing.send(true);
         };
         let running = Running {
-            accepting: tokio::spawn(accepting),
-            actor: Some((tokio::spawn(actor.run()), handle)),
+            accepting: fault::spawn_core("listeners", accepting),
+            actor: Some((fault::spawn_core("relay", actor.run()), handle)),
             connections,
             carriers: ended,
             metrics,

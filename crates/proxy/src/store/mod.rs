@@ -28,7 +28,7 @@ use record::event::Fact;
 pub use dictionaries::Dictionary;
 pub use read::{Found, History};
 
-use crate::Error;
+use crate::{Error, fault};
 use file::File;
 use write::{Job, Writer};
 
@@ -101,7 +101,10 @@ impl Store {
         let mut writer = Writer::new(file);
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || writer.run(&waiting))
+            .spawn(move || {
+                fault::mark_core_thread("store");
+                writer.run(&waiting);
+            })
             .map_err(Error::system("start the thread of the store"))?;
         let (jobs, thread, directory) = (Some(jobs), Some(thread), place.directory.clone());
         Ok(Self { jobs, thread, policy, learned, directory, told: None })
