@@ -40,7 +40,7 @@ bench: ## measurements that want an idle machine and minutes: each program of be
 .PHONY: interop
 interop: ## against clients and servers of others, one folder of interop/ each
 	@scripts/setup python3:python3-venv curl:curl mvn:maven javac:default-jdk-headless \
-		/usr/sbin/nginx:nginx
+		/usr/sbin/nginx:nginx /usr/sbin/squid:squid /usr/sbin/haproxy:haproxy
 	interop/run
 
 .PHONY: fuzz
