@@ -47,10 +47,16 @@ fn check_comments(source: &Source, report: &mut Report) {
 }
 
 fn check_exceptions(house: &House, text: &str, report: &mut Report) {
-    let rows = text.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
-    for (at, row) in rows {
+    let (mut in_table, mut is_list, mut lists) = (false, false, 0);
+    for (at, row) in text.lines().enumerate() {
+        let begins = row.starts_with('|') && !in_table;
+        in_table = row.starts_with('|');
         let cells: Vec<&str> = row.trim().trim_matches('|').split('|').map(str::trim).collect();
-        if cells == HEADER || cells.iter().all(|cell| cell.starts_with("--")) {
+        if begins {
+            is_list = cells == HEADER;
+            lists += usize::from(is_list);
+        }
+        if begins || !in_table || !is_list || cells.iter().all(|cell| cell.starts_with("--")) {
             continue;
         }
         let wrong = match cells.as_slice() {
@@ -66,6 +72,9 @@ fn check_exceptions(house: &House, text: &str, report: &mut Report) {
         if let Some(what) = wrong {
             report.add(EXCEPTIONS, at + 1, what);
         }
+    }
+    if lists == 0 {
+        report.add(EXCEPTIONS, 1, "a table has the head: clause, where, instead, reason");
     }
 }
 
@@ -96,5 +105,14 @@ mod tests {
         {
             assert_eq!(files(&good.replace(from, to)), ["docs/conformance.md:3"], "{from}");
         }
+    }
+
+    #[test]
+    fn other_tables_of_that_page_are_not_the_list() {
+        let other = "| clause | level |\n| --- | --- |\n| RFC 9110 §8.4 | MUST |\n";
+        assert_eq!(places(&RULE, &[(EXCEPTIONS, other)]), ["docs/conformance.md:1"]);
+        let both =
+            format!("| clause | where | instead | reason |\n| --- | --- | --- | --- |\n\n{other}");
+        assert_eq!(places(&RULE, &[(EXCEPTIONS, &both)]), [""; 0]);
     }
 }
