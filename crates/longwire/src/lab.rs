@@ -5,11 +5,11 @@ mod sets;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write, stdout};
-use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use lab::namespace::Reach;
 use lab::session::{self, Emulator, Session, Up};
 use lab::{Device, Error};
 use serde_json::{Value, json};
@@ -107,10 +107,10 @@ struct ExecArgs {
 struct EnterArgs {
     /// The host's network namespace, as a path.
     network: PathBuf,
-    /// Address of host a.
-    a: Ipv4Addr,
-    /// Address of host b.
-    b: Ipv4Addr,
+    /// Addresses of host a: IPv4, or IPv4,IPv6.
+    a: Reach,
+    /// Addresses of host b.
+    b: Reach,
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,

@@ -266,6 +266,66 @@ fn a_lab_works_without_root() {
     assert!(listed(&name).is_none());
 }
 
+/// Receives what is sent to everybody, to groups and by IPv6, in a Python that knows no interface.
+const LISTENER: &str = "
+import select, socket as s, struct
+u = s.socket(s.AF_INET, s.SOCK_DGRAM); u.bind(('', 9000))
+u.setsockopt(s.IPPROTO_IP, s.IP_ADD_MEMBERSHIP, s.inet_aton('239.1.2.3') + s.inet_aton('0.0.0.0'))
+v = s.socket(s.AF_INET6, s.SOCK_DGRAM); v.setsockopt(s.IPPROTO_IPV6, s.IPV6_V6ONLY, 1)
+v.bind(('::', 9000))
+v.setsockopt(s.IPPROTO_IPV6, s.IPV6_JOIN_GROUP, s.inet_pton(s.AF_INET6, 'ff05::fd') + bytes(4))
+print('ready', flush=True)
+heard = set()
+while len(heard) < 6 and (r := select.select([u, v], [], [], 8)[0]):
+    heard.update(one.recv(99).decode() for one in r)
+print(*sorted(heard))
+";
+/// Sends to them.
+const SENDER: &str = "
+import socket as s
+for f, to in [(s.AF_INET, '255.255.255.255'), (s.AF_INET, '10.66.0.3'), (s.AF_INET, '239.1.2.3'),
+              (s.AF_INET6, 'ff05::fd'), (s.AF_INET6, 'b'), (s.AF_INET, 'b')]:
+    u = s.socket(f, s.SOCK_DGRAM)
+    if f == s.AF_INET: u.setsockopt(s.SOL_SOCKET, s.SO_BROADCAST, 1)
+    u.sendto(f'{to}/{f.name}'.encode(), (to, 9000))
+";
+
+#[test]
+fn unmodified_programs_reach_everybody_groups_and_ipv6_also_without_root() {
+    let python = Command::new("python3").arg("--version").output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        println!("skipped: no python3");
+        return;
+    }
+    for device in ["tap", "veth"] {
+        let name = name("everybody");
+        let arguments = [&name, "--link", "los", "--rootless", "--device", device, "--json"];
+        let Some(up) = Up::start(longwire(), &arguments) else { continue };
+        let entry: Value = serde_json::from_str(&up.line).unwrap();
+        if entry["hosts"][0]["address_v6"].is_null() {
+            println!("skipped: no IPv6");
+            return;
+        }
+        let on_host = |host: &str, script: &str| {
+            let mut command = longwire();
+            command.args(["lab", "exec", &name, host, "--", "python3", "-c", script]);
+            command.stdout(Stdio::piped());
+            command
+        };
+        let mut listener = on_host("b", LISTENER).spawn().unwrap();
+        let mut lines = BufReader::new(listener.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        assert!(on_host("a", SENDER).status().unwrap().success(), "{device}");
+        let heard = lines.next().unwrap().unwrap();
+        let all = "10.66.0.3/AF_INET 239.1.2.3/AF_INET 255.255.255.255/AF_INET b/AF_INET \
+                   b/AF_INET6 ff05::fd/AF_INET6";
+        assert_eq!(heard, all, "{device}");
+        assert!(listener.wait().unwrap().success());
+        let packets = &listed(&name).unwrap()["ab"]["traffic"]["packets_in"];
+        assert!(packets.as_u64().unwrap() >= 6, "{packets} packets counted");
+    }
+}
+
 #[test]
 fn another_user_has_labs_of_their_own() {
     const NOBODY: &str = "65534";

@@ -267,7 +267,8 @@ impl Place<'_> {
         ground.servers.push(gateway);
         ready?;
         let command = self.command(&ground.link, Side::A, program);
-        let mut edge = processes.start(pair::edge(command, keys, &choices))?;
+        let mut edge =
+            processes.start(pair::edge(command, ground.link.host(Side::A), keys, &choices))?;
         let ready = edge.await_ready(deadline, READY);
         ground.servers.push(edge);
         ready?;

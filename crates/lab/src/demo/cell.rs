@@ -133,7 +133,8 @@ impl Place<'_> {
         let to = (self.host(Side::B), origin.as_str());
         let gateway = pair::gateway(self.command(Side::B)?, keys, to, &choices);
         self.start(gateway, deadline, servers)?;
-        self.start(pair::edge(self.command(Side::A)?, keys, &choices), deadline, servers)?;
+        let edge = pair::edge(self.command(Side::A)?, self.host(Side::A), keys, &choices);
+        self.start(edge, deadline, servers)?;
         pair::await_carrier(self.host(Side::A), processes, deadline)
     }
 

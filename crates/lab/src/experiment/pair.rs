@@ -96,10 +96,11 @@ pub(crate) fn gateway(
     command
 }
 
-/// The edge of the gateway on host b.
-pub(crate) fn edge(mut command: Command, keys: &Keys, choices: &Choices) -> Command {
+/// The edge on `host`, of the gateway on the other.
+pub(crate) fn edge(mut command: Command, host: &Host, keys: &Keys, choices: &Choices) -> Command {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, EDGE_PORT)).to_string();
-    let gateway = format!("b:{GATEWAY_PORT}");
+    // By number: the gateway listens for IPv4 alone.
+    let gateway = SocketAddr::from((host.peer(), GATEWAY_PORT)).to_string();
     command.args(["edge", "--listen", &listen, "--gateway", &gateway]);
     command.args(["--admin", &EDGE_ADMIN.to_string()]);
     with_keys(&mut command, &keys.edge, &keys.gateway);

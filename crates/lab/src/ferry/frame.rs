@@ -4,12 +4,14 @@ use std::cell::RefCell;
 use std::mem;
 use std::rc::Rc;
 
+use super::ipv6::reports_own_groups;
 use super::recorder::Place;
 
 /// Length of an Ethernet header; the rest is the IP packet, which is what the link carries.
 const HEADER_BYTES: usize = 14;
-/// Longest frame that any port may hand in: the largest IPv4 packet behind an Ethernet header.
-pub(super) const FRAME_BYTES_MAX: usize = HEADER_BYTES + 65_535;
+/// Longest frame that any port may hand in: the largest IP packet, which is one of IPv6 without
+/// the jumbo option (RFC 8200 §3), behind an Ethernet header.
+pub(super) const FRAME_BYTES_MAX: usize = HEADER_BYTES + 40 + 65_535;
 /// Most empty buffers kept for later: what 200 links with full queues set free at once beyond
 /// this goes back to the allocator.
 const FREE_BUFFERS_MAX: usize = 16 * 1024;
@@ -22,7 +24,7 @@ pub(super) struct Pool {
     free: Rc<RefCell<Vec<Vec<u8>>>>,
 }
 
-/// A frame that carries an IPv4 packet.
+/// A frame that carries an IP packet.
 pub(super) struct Frame {
     bytes: Vec<u8>,
     pool: Pool,
@@ -30,14 +32,31 @@ pub(super) struct Frame {
     pub(super) entry: Place,
 }
 
+/// Why a frame does not get onto the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// It carries something else than IP.
+    Foreign,
+    /// It is the kernel's report of the groups of its own IPv6 addresses.
+    OwnReport,
+}
+
 impl Pool {
-    /// Keeps a frame as read from a port; `None` when it carries something else than IPv4.
-    pub(super) fn admit(&self, read: &[u8]) -> Option<Frame> {
+    /// Keeps a frame as read from a port, if the link carries it.
+    pub(super) fn admit(&self, read: &[u8]) -> Result<Frame, Unfit> {
+        /// Types of frames (RFC 894, RFC 2464 §3).
         const IPV4: [u8; 2] = [0x08, 0x00];
-        if read.len() <= HEADER_BYTES || read[HEADER_BYTES - 2..HEADER_BYTES] != IPV4 {
-            return None;
+        const IPV6: [u8; 2] = [0x86, 0xdd];
+        let Some((header, packet)) = read.split_at_checked(HEADER_BYTES) else {
+            return Err(Unfit::Foreign);
+        };
+        if packet.is_empty() || !(header.ends_with(&IPV4) || header.ends_with(&IPV6)) {
+            return Err(Unfit::Foreign);
         }
-        Some(self.copy(read))
+        if header.ends_with(&IPV6) && reports_own_groups(packet) {
+            return Err(Unfit::OwnReport);
+        }
+        Ok(self.copy(read))
     }
 
     fn copy(&self, content: &[u8]) -> Frame {
@@ -98,20 +117,24 @@ mod tests {
     }
 
     #[test]
-    fn only_ipv4_passes_and_counts_without_its_ethernet_header() {
+    fn only_ip_passes_and_counts_without_its_ethernet_header() {
         let pool = Pool::default();
-        assert_eq!(pool.admit(&ipv4(&[7; 20])).unwrap().len_bytes(), 20);
+        assert_eq!(pool.admit(&ipv4(&[7; 20])).ok().unwrap().len_bytes(), 20);
+        let mut ipv6 = ipv4(&[7; 50]);
+        ipv6[12..14].copy_from_slice(&[0x86, 0xdd]);
+        assert_eq!(pool.admit(&ipv6).ok().unwrap().len_bytes(), 50);
+        let refused = |frame: &[u8]| pool.admit(frame).err();
         let mut arp = ipv4(&[7; 28]);
         arp[13] = 6;
-        assert!(pool.admit(&arp).is_none());
-        assert!(pool.admit(&ipv4(&[])).is_none(), "no packet in it");
-        assert!(pool.admit(&[]).is_none());
+        assert_eq!(refused(&arp), Some(Unfit::Foreign));
+        assert_eq!(refused(&ipv4(&[])), Some(Unfit::Foreign), "no packet in it");
+        assert_eq!(refused(&[]), Some(Unfit::Foreign));
     }
 
     #[test]
     fn a_flipped_bit_is_one_of_the_packet() {
         let pool = Pool::default();
-        let mut frame = pool.admit(&ipv4(&[0; 20])).unwrap();
+        let mut frame = pool.admit(&ipv4(&[0; 20])).ok().unwrap();
         frame.flip_bit(0);
         frame.flip_bit(159);
         assert_eq!(frame.as_bytes()[14], 0x80);
@@ -122,10 +145,10 @@ mod tests {
     #[test]
     fn buffers_are_used_again_and_come_back_empty() {
         let pool = Pool::default();
-        let frame = pool.admit(&ipv4(&[1; 100])).unwrap();
+        let frame = pool.admit(&ipv4(&[1; 100])).ok().unwrap();
         let place = frame.as_bytes().as_ptr();
         drop(frame);
-        let frame = pool.admit(&ipv4(&[2; 50])).unwrap();
+        let frame = pool.admit(&ipv4(&[2; 50])).ok().unwrap();
         assert_eq!(frame.as_bytes().as_ptr(), place);
         assert_eq!(frame.as_bytes(), ipv4(&[2; 50]));
         let copy = frame.duplicate();

@@ -6,7 +6,7 @@ use hdrhistogram::{CreationError, Histogram};
 use link::{Channel, ChannelConfig, Count, Direction, Input, Output, Packet, Stats};
 
 use super::clock::Clock;
-use super::frame::Frame;
+use super::frame::{Frame, Unfit};
 use super::port::Port;
 use super::recorder::{Fate, Recorder};
 
@@ -50,8 +50,10 @@ pub(crate) struct Figures {
     pub(crate) written: Count,
     /// Not taken by the receiver's interface.
     pub(crate) refused: u64,
-    /// Frames that carry something else than IPv4, not let onto the link.
+    /// Frames that carry something else than IP, not let onto the link.
     pub(crate) ignored: u64,
+    /// The kernel's reports of the groups of its own IPv6 addresses, not let onto the link either.
+    pub(crate) own_reports: u64,
     /// Of every packet written.
     pub(crate) lateness: LatenessHistogram,
 }
@@ -67,7 +69,7 @@ pub(crate) struct LaneReport {
 impl Figures {
     pub(super) fn new() -> Result<Self, CreationError> {
         let lateness = Histogram::new_with_bounds(1, LATENESS_MAX_US, LATENESS_DIGITS)?;
-        Ok(Self { written: Count::default(), refused: 0, ignored: 0, lateness })
+        Ok(Self { written: Count::default(), refused: 0, ignored: 0, own_reports: 0, lateness })
     }
 }
 
@@ -112,8 +114,11 @@ impl Lane {
     }
 
     /// Counts a frame that the link does not carry.
-    pub(super) fn ignore(&mut self) {
-        self.figures.ignored += 1;
+    pub(super) fn ignore(&mut self, why: Unfit) {
+        match why {
+            Unfit::Foreign => self.figures.ignored += 1,
+            Unfit::OwnReport => self.figures.own_reports += 1,
+        }
     }
 
     pub(super) fn report(&self) -> LaneReport {

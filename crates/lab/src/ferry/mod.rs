@@ -9,6 +9,7 @@
 mod clock;
 mod command;
 mod frame;
+mod ipv6;
 mod lane;
 mod pair;
 mod port;

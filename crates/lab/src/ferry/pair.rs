@@ -5,7 +5,7 @@ use std::time::Duration;
 use link::{ChannelConfig, Direction, Input, LinkConfig};
 
 use super::clock::Clock;
-use super::frame::Frame;
+use super::frame::{Frame, Unfit};
 use super::lane::{Figures, Lane, LaneReport, Moment};
 use super::port::Port;
 use super::recorder::{Entry, Recorder};
@@ -123,8 +123,8 @@ impl Pair {
     }
 
     /// Counts a frame that the link does not carry.
-    pub(super) fn ignore(&mut self, side: usize) {
-        self.course.lanes[side & 1].ignore();
+    pub(super) fn ignore(&mut self, side: usize, why: Unfit) {
+        self.course.lanes[side & 1].ignore(why);
     }
 
     pub(super) fn report(&self) -> [LaneReport; 2] {

@@ -168,8 +168,8 @@ impl Shard {
                 Err(error) => return self.disconnect(lane, error),
             };
             match self.pool.admit(&self.buffer[..length]) {
-                Some(frame) => self.hand_in(lane, Input::Packet(frame)),
-                None => pair.ignore(lane.side),
+                Ok(frame) => self.hand_in(lane, Input::Packet(frame)),
+                Err(why) => pair.ignore(lane.side, why),
             }
         }
     }

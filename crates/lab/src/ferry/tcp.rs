@@ -2,6 +2,8 @@
 
 use record::packets::TcpHeader;
 
+use super::ipv6;
+
 /// Shortest headers (RFC 791 §3.1, RFC 9293 §3.1).
 const IPV4_BYTES: usize = 20;
 const TCP_BYTES: usize = 20;
@@ -10,21 +12,16 @@ const TCP: u8 = 6;
 /// Bits of the field with the fragment's offset, without the flags (RFC 791 §3.1).
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 
-/// The TCP header of an IPv4 packet; none when it is no TCP, is cut short, contradicts itself or is
-/// a later fragment.
+/// The TCP header of an IP packet; none when it is no TCP, is cut short, contradicts itself or is a
+/// later fragment.
 pub(super) fn decode(packet: &[u8]) -> Option<TcpHeader> {
-    let first = *packet.first()?;
-    let header_bytes = usize::from(first & 0x0f) * 4;
-    let total_bytes = usize::from(u16_at(packet, 2)?);
-    let is_whole = header_bytes >= IPV4_BYTES && total_bytes <= packet.len();
-    if first >> 4 != 4 || !is_whole || *packet.get(9)? != TCP {
-        return None;
-    }
-    if u16_at(packet, 6)? & FRAGMENT_OFFSET != 0 {
-        return None;
-    }
-    // What follows the packet in its frame is padding.
-    let segment = packet.get(header_bytes..total_bytes)?;
+    let segment = match packet.first()? >> 4 {
+        6 => match ipv6::payload(packet)? {
+            (TCP, segment) => segment,
+            _ => return None,
+        },
+        _ => ipv4_segment(packet)?,
+    };
     let data_offset = usize::from(*segment.get(12)? >> 4) * 4;
     if data_offset < TCP_BYTES {
         return None;
@@ -38,6 +35,22 @@ pub(super) fn decode(packet: &[u8]) -> Option<TcpHeader> {
         flags: *segment.get(13)?,
         window: u16_at(segment, 14)?,
     })
+}
+
+/// What an IPv4 packet carries when that is TCP.
+fn ipv4_segment(packet: &[u8]) -> Option<&[u8]> {
+    let first = *packet.first()?;
+    let header_bytes = usize::from(first & 0x0f) * 4;
+    let total_bytes = usize::from(u16_at(packet, 2)?);
+    let is_whole = header_bytes >= IPV4_BYTES && total_bytes <= packet.len();
+    if first >> 4 != 4 || !is_whole || *packet.get(9)? != TCP {
+        return None;
+    }
+    if u16_at(packet, 6)? & FRAGMENT_OFFSET != 0 {
+        return None;
+    }
+    // What follows the packet in its frame is padding.
+    packet.get(header_bytes..total_bytes)
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -83,6 +96,19 @@ mod tests {
         assert_eq!(decode(&packet(10)), Some(header(10)));
         let padded = [packet(0), vec![0; 6]].concat();
         assert_eq!(decode(&padded), Some(header(0)));
+    }
+
+    #[test]
+    fn a_header_is_read_from_ipv6_too() {
+        let segment = &packet(10)[24..];
+        let mut outer = vec![0; 40];
+        outer[0] = 0x60;
+        outer[5] = u8::try_from(segment.len()).unwrap();
+        outer[6] = TCP;
+        let whole = [outer.as_slice(), segment].concat();
+        assert_eq!(decode(&whole), Some(header(10)));
+        outer[6] = 17;
+        assert_eq!(decode(&[outer.as_slice(), segment].concat()), None, "UDP");
     }
 
     #[test]

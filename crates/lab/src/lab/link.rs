@@ -176,10 +176,10 @@ impl Link {
     pub fn configure(&self, config: LinkConfig) -> Result<()> {
         config.check().map_err(|error| Error::Caller(error.to_string()))?;
         let mut state = self.state();
-        let (mtus, interface_mtu) = namespace::mtus(&config);
-        if namespace::mtus(&state.config) != (mtus, interface_mtu) {
-            for (host, mtu) in self.hosts.iter().zip(mtus) {
-                host.fit(mtu, interface_mtu)?;
+        let mtus = namespace::mtus(&config);
+        if namespace::mtus(&state.config) != mtus {
+            for host in &self.hosts {
+                host.fit(&mtus)?;
             }
         }
         self.ferry().configure(self.ticket, config.clone())?;

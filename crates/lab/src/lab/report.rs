@@ -39,8 +39,10 @@ pub struct DirectionReport {
     pub reordered: u64,
     /// Bytes waiting now.
     pub queued_bytes: u64,
-    /// Frames that carry something else than IPv4; they never get onto the link.
+    /// Frames that carry something else than IP; they never get onto the link.
     pub ignored: u64,
+    /// The kernel's reports of the groups of its own IPv6 addresses; nor do these.
+    pub own_reports: u64,
 }
 
 impl DirectionReport {
@@ -70,6 +72,7 @@ impl DirectionReport {
             reordered: stats.reordered,
             queued_bytes: stats.queued.bytes,
             ignored: figures.ignored,
+            own_reports: figures.own_reports,
         }
     }
 }

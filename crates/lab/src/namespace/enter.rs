@@ -1,9 +1,9 @@
 //! Starting programs on a host.
 
 use std::ffi::{CStr, OsStr};
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,6 +19,7 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::write;
 
+use super::address::Reach;
 use crate::error::{Doing, Result};
 
 /// Names the lab that a process runs in, so that what a killed lab left behind is found again.
@@ -27,18 +28,23 @@ pub(crate) const LAB_ID: &str = "LONGWIRE_LAB_ID";
 /// Largest file that a program of an experiment may write, its log among them.
 const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// Addresses of IPv4 before those of IPv6 (gai.conf(5)): most services listen for IPv4 only, and
+/// over a slow link a client that tries IPv6 first waits a round trip to learn it.
+const ADDRESS_ORDER: &[u8] = b"precedence ::ffff:0:0/96 100\n";
+
 /// What a program needs to run on a host: its network, and files that say where a and b are.
 pub(crate) struct Entrance {
     /// The user namespace that owns the network, when the caller is outside of it.
     pub(crate) user: Option<OwnedFd>,
     pub(crate) network: OwnedFd,
-    hosts: String,
+    /// Where the order of addresses can be told, and where it cannot.
+    hosts: [String; 2],
 }
 
 impl Entrance {
     /// To a network where `a` and `b` have these addresses.
-    pub(crate) fn new(user: Option<OwnedFd>, network: OwnedFd, a: Ipv4Addr, b: Ipv4Addr) -> Self {
-        Self { user, network, hosts: format!("127.0.0.1 localhost\n{a} a\n{b} b\n") }
+    pub(crate) fn new(user: Option<OwnedFd>, network: OwnedFd, a: Reach, b: Reach) -> Self {
+        Self { user, network, hosts: [true, false].map(|is_ordered| hosts_file(a, b, is_ordered)) }
     }
 
     /// A program that will run on the host. There the names `a` and `b` resolve, and no other name
@@ -72,7 +78,13 @@ impl Entrance {
         mount(NONE, c"/", NONE, MsFlags::MS_SLAVE | MsFlags::MS_REC, NONE)?;
         let tmpfs = Some(c"tmpfs");
         mount(tmpfs, PLACE, tmpfs, MsFlags::MS_NOSUID | MsFlags::MS_NODEV, Some(c"size=64k"))?;
-        put(c"/tmp/hosts", self.hosts.as_bytes(), c"/etc/hosts")?;
+        let hosts = match put(c"/tmp/gai.conf", ADDRESS_ORDER, c"/etc/gai.conf") {
+            Ok(()) => &self.hosts[0],
+            // The system's library knows no such file, or it is left out: it cannot be told.
+            Err(Errno::ENOENT) => &self.hosts[1],
+            Err(error) => return Err(error),
+        };
+        put(c"/tmp/hosts", hosts.as_bytes(), c"/etc/hosts")?;
         match put(c"/tmp/resolv.conf", b"", c"/etc/resolv.conf") {
             // No name servers configured at all is as good.
             Ok(()) | Err(Errno::ENOENT) => {}
@@ -80,6 +92,19 @@ impl Entrance {
         }
         umount2(PLACE, MntFlags::MNT_DETACH)
     }
+}
+
+/// The names of a lab's hosts. Where libraries cannot be told to take IPv4 first, a and b have but
+/// their IPv4 addresses; a6 and b6 always have those of IPv6 alone.
+fn hosts_file(a: Reach, b: Reach, is_ordered: bool) -> String {
+    let mut file = format!("127.0.0.1 localhost\n{} a\n{} b\n", a.v4, b.v4);
+    file += "::1 localhost ip6-localhost ip6-loopback\n";
+    for (name, host) in [("a", a), ("b", b)] {
+        let Some(v6) = host.v6 else { continue };
+        let names = if is_ordered { format!("{name} {name}6") } else { format!("{name}6") };
+        let _ = writeln!(file, "{v6} {names}");
+    }
+    file
 }
 
 fn put(source: &CStr, content: &[u8], target: &CStr) -> nix::Result<()> {
@@ -98,7 +123,7 @@ fn put(source: &CStr, content: &[u8], target: &CStr) -> nix::Result<()> {
 ///
 /// # Errors
 /// [`Error::System`](crate::Error::System) when the namespace cannot be entered.
-pub fn enter(network: &Path, a: Ipv4Addr, b: Ipv4Addr) -> Result<()> {
+pub fn enter(network: &Path, a: Reach, b: Reach) -> Result<()> {
     let doing = || format!("enter {}", network.display());
     // Asked for first: whoever has started this may end meanwhile.
     set_pdeathsig(Signal::SIGKILL).doing(doing)?;
@@ -115,5 +140,24 @@ pub(crate) fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
 impl std::fmt::Debug for Entrance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Entrance(network {})", self.network.as_raw_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_resolve_for_both_versions_where_the_order_is_ours() {
+        let reach = |text: &str| text.parse::<Reach>().unwrap();
+        let (a, b) = (reach("10.66.0.1,fd6c::1"), reach("10.66.0.2,fd6c::2"));
+        let ordered = hosts_file(a, b, true);
+        assert!(ordered.contains("\n10.66.0.1 a\n10.66.0.2 b\n"), "{ordered}");
+        assert!(ordered.ends_with("\nfd6c::1 a a6\nfd6c::2 b b6\n"), "{ordered}");
+        assert!(ordered.contains("::1 localhost"), "{ordered}");
+        let unordered = hosts_file(a, b, false);
+        assert!(unordered.ends_with("\nfd6c::1 a6\nfd6c::2 b6\n"), "{unordered}");
+        let without = hosts_file(reach("10.66.0.1"), reach("10.66.0.2"), true);
+        assert!(!without.contains("fd6c"), "{without}");
     }
 }

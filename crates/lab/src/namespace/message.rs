@@ -1,6 +1,7 @@
 //! Encoding of rtnetlink requests and reading of their answers (RFC 3549 §2, rtnetlink(7)).
 
 use std::ffi::c_int;
+use std::net::IpAddr;
 
 /// Length of `struct nlmsghdr`.
 pub(super) const HEADER_BYTES: usize = 16;
@@ -32,6 +33,14 @@ impl Request {
         let nest = self.open(kind);
         self.bytes.extend_from_slice(value);
         self.close(nest);
+    }
+
+    /// Adds an attribute with an address.
+    pub(super) fn address(&mut self, kind: u16, value: IpAddr) {
+        match value {
+            IpAddr::V4(v4) => self.attribute(kind, &v4.octets()),
+            IpAddr::V6(v6) => self.attribute(kind, &v6.octets()),
+        }
     }
 
     /// Adds an attribute with a text that ends in a zero byte.

@@ -1,5 +1,6 @@
 //! Hosts as network namespaces: made, configured, entered and removed.
 
+mod address;
 mod enter;
 mod ethtool;
 mod host;
@@ -13,6 +14,7 @@ mod sockets;
 mod tcp;
 mod wire;
 
+pub use address::Reach;
 pub use enter::enter;
 pub(crate) use enter::{Entrance, LAB_ID};
 pub use host::{CONGESTION_CONTROL, Host, INTERFACE, Side};
@@ -25,3 +27,8 @@ pub use sockets::{TCP_SOCKETS_MAX, TcpSocket};
 pub use tcp::TcpSettings;
 pub use wire::{Device, LINKS_MAX};
 pub(crate) use wire::{Plan, Wire, Workshop, build_joined, mtus};
+
+/// Writes a setting of the calling thread's network namespace.
+fn write_setting(setting: &str, value: &str) -> std::io::Result<()> {
+    std::fs::write(format!("/proc/sys/net/{setting}"), value)
+}

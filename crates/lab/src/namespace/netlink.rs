@@ -4,7 +4,7 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
@@ -25,8 +25,6 @@ const ANSWER_BYTES: usize = 64 * 1024;
 const LINK_FIXED_BYTES: usize = 16;
 /// Length of `struct rtmsg`.
 const ROUTE_FIXED_BYTES: usize = 12;
-/// Prefix length of one address.
-const HOST_PREFIX: u8 = 32;
 /// `RTAX_MTU`: the longest packet over a route.
 const RTAX_MTU: u16 = 2;
 /// `RTAX_INITCWND`: the segments that a connection over a route begins with.
@@ -50,12 +48,50 @@ pub(crate) struct Netlink {
 /// What a host's route over the link says about it.
 pub(crate) struct Route<'a> {
     pub(crate) interface: u32,
-    pub(crate) peer: Ipv4Addr,
-    pub(crate) source: Ipv4Addr,
+    pub(crate) destination: IpAddr,
+    pub(crate) prefix: u8,
+    /// The address that packets are sent from unless their program says another.
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) reach: Reached,
     /// Bytes of the longest packet.
     pub(crate) mtu: u32,
     /// Of TCP connections over the route, whatever program opens them and whatever the default is.
     pub(crate) tcp: &'a TcpSettings,
+}
+
+/// Whom a route leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// Others on the link.
+    Others,
+    /// Groups of IPv6: takes the place of the kernel's own route in the table that is asked first,
+    /// which knows no MTU but the interface's.
+    Groups,
+    /// The host itself by IPv6: the kernel adds such a route some time after the address.
+    Itself,
+}
+
+impl Reached {
+    /// The table, the scope, the type, and the priority of such a route; 0 is the kernel's choice.
+    fn kind(self) -> (u8, u8, u8, u32) {
+        /// `IP6_RT_PRIO_ADDRCONF`: of the kernel's own route to groups.
+        const GROUPS_PRIORITY: u32 = 256;
+        /// Behind the kernel's own, which has 0.
+        const ITSELF_PRIORITY: u32 = 1;
+        let any = libc::RT_SCOPE_UNIVERSE;
+        match self {
+            Self::Others => (libc::RT_TABLE_MAIN, libc::RT_SCOPE_LINK, libc::RTN_UNICAST, 0),
+            Self::Groups => (libc::RT_TABLE_LOCAL, any, libc::RTN_MULTICAST, GROUPS_PRIORITY),
+            Self::Itself => (libc::RT_TABLE_LOCAL, any, libc::RTN_LOCAL, ITSELF_PRIORITY),
+        }
+    }
+}
+
+/// An address that an interface gets.
+pub(crate) struct InterfaceAddress {
+    pub(crate) address: IpAddr,
+    pub(crate) prefix: u8,
+    pub(crate) broadcast: Option<Ipv4Addr>,
 }
 
 /// What is to change on an interface.
@@ -124,67 +160,86 @@ impl Netlink {
         self.exchange(request, |_| ())
     }
 
-    /// Gives an interface an address, without the route that the kernel would add by itself.
-    pub(crate) fn add_address(&self, index: u32, address: Ipv4Addr) -> io::Result<()> {
-        let [i0, i1, i2, i3] = index.to_ne_bytes();
+    /// Gives an interface an address, without the route that the kernel would add by itself and
+    /// without asking others first whether it is theirs (RFC 4862 §5.4).
+    pub(crate) fn add_address(&self, index: u32, given: &InterfaceAddress) -> io::Result<()> {
+        let scope = match given.address {
+            IpAddr::V6(address) if address.is_unicast_link_local() => libc::RT_SCOPE_LINK,
+            _ => libc::RT_SCOPE_UNIVERSE,
+        };
         // struct ifaddrmsg: family, prefix length, flags, scope, index.
-        let family = u8::try_from(libc::AF_INET).unwrap_or_default();
-        let fixed = [family, HOST_PREFIX, 0, libc::RT_SCOPE_UNIVERSE, i0, i1, i2, i3];
-        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let mut fixed = [family(given.address), given.prefix, 0, scope, 0, 0, 0, 0];
+        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+        let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         let mut request = Request::new(libc::RTM_NEWADDR, flags, &fixed);
-        request.attribute(libc::IFA_LOCAL, &address.octets());
-        request.attribute(libc::IFA_ADDRESS, &address.octets());
-        request.attribute(libc::IFA_FLAGS, &libc::IFA_F_NOPREFIXROUTE.to_ne_bytes());
+        request.address(libc::IFA_LOCAL, given.address);
+        request.address(libc::IFA_ADDRESS, given.address);
+        if let Some(broadcast) = given.broadcast {
+            request.address(libc::IFA_BROADCAST, broadcast.into());
+        }
+        let mut flags = libc::IFA_F_NOPREFIXROUTE;
+        if given.address.is_ipv6() {
+            flags |= libc::IFA_F_NODAD;
+        }
+        request.attribute(libc::IFA_FLAGS, &flags.to_ne_bytes());
         self.exchange(request, |_| ())
     }
 
-    /// Makes the peer's MAC address known for good, so that no ARP is ever sent.
-    pub(crate) fn add_neighbour(&self, index: u32, peer: Ipv4Addr, mac: Mac) -> io::Result<()> {
+    /// Makes the peer's MAC address known for good, so that nobody is ever asked for it.
+    pub(crate) fn add_neighbour(&self, index: u32, peer: IpAddr, mac: Mac) -> io::Result<()> {
         // struct ndmsg: family, padding, index, state, flags, type.
         let mut fixed = [0; 12];
-        fixed[0] = u8::try_from(libc::AF_INET).unwrap_or_default();
+        fixed[0] = family(peer);
         fixed[4..8].copy_from_slice(&index.to_ne_bytes());
         fixed[8..10].copy_from_slice(&libc::NUD_PERMANENT.to_ne_bytes());
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         let mut request = Request::new(libc::RTM_NEWNEIGH, flags, &fixed);
-        request.attribute(libc::NDA_DST, &peer.octets());
+        request.address(libc::NDA_DST, peer);
         request.attribute(libc::NDA_LLADDR, &mac);
         self.exchange(request, |_| ())
     }
 
-    /// Routes one host through an interface.
+    /// Routes some addresses through an interface.
     pub(crate) fn set_route(&self, route: &Route<'_>) -> io::Result<()> {
+        let (table, scope, kind, priority) = route.reach.kind();
         // struct rtmsg: family, lengths of destination and source, tos, table, protocol, scope,
         // type, flags.
         let mut fixed = [0; ROUTE_FIXED_BYTES];
-        fixed[0] = u8::try_from(libc::AF_INET).unwrap_or_default();
-        fixed[1] = HOST_PREFIX;
-        fixed[4] = libc::RT_TABLE_MAIN;
+        fixed[0] = family(route.destination);
+        fixed[1] = route.prefix;
+        fixed[4] = table;
         fixed[5] = libc::RTPROT_STATIC;
-        fixed[6] = libc::RT_SCOPE_LINK;
-        fixed[7] = libc::RTN_UNICAST;
+        fixed[6] = scope;
+        fixed[7] = kind;
         let flags = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         let mut request = Request::new(libc::RTM_NEWROUTE, flags, &fixed);
-        request.attribute(libc::RTA_DST, &route.peer.octets());
-        request.attribute(libc::RTA_PREFSRC, &route.source.octets());
+        request.address(libc::RTA_DST, route.destination);
+        if let Some(source) = route.source {
+            request.address(libc::RTA_PREFSRC, source);
+        }
         request.attribute(libc::RTA_OIF, &route.interface.to_ne_bytes());
+        if priority != 0 {
+            request.attribute(libc::RTA_PRIORITY, &priority.to_ne_bytes());
+        }
         let metrics = request.open(libc::RTA_METRICS);
         request.attribute(RTAX_MTU, &route.mtu.to_ne_bytes());
-        if let Some(segments) = route.tcp.initial_window {
-            request.attribute(RTAX_INITCWND, &segments.to_ne_bytes());
+        if route.reach == Reached::Others {
+            if let Some(segments) = route.tcp.initial_window {
+                request.attribute(RTAX_INITCWND, &segments.to_ne_bytes());
+            }
+            request.text(RTAX_CC_ALGO, &route.tcp.congestion_control);
         }
-        request.text(RTAX_CC_ALGO, &route.tcp.congestion_control);
         request.close(metrics);
         self.exchange(request, |_| ())
     }
 
     /// What the kernel holds for TCP connections over the route to `peer`.
-    pub(crate) fn route_tcp(&self, peer: Ipv4Addr) -> io::Result<Option<TcpSettings>> {
+    pub(crate) fn route_tcp(&self, peer: IpAddr) -> io::Result<Option<TcpSettings>> {
         let mut fixed = [0; ROUTE_FIXED_BYTES];
-        fixed[0] = u8::try_from(libc::AF_INET).unwrap_or_default();
-        fixed[1] = HOST_PREFIX;
+        fixed[0] = family(peer);
+        fixed[1] = whole_prefix(peer);
         let mut request = Request::new(libc::RTM_GETROUTE, 0, &fixed);
-        request.attribute(libc::RTA_DST, &peer.octets());
+        request.address(libc::RTA_DST, peer);
         self.exchange(request, |answer| {
             let metrics = attribute(answer.body, ROUTE_FIXED_BYTES, libc::RTA_METRICS)?;
             let initial_window =
@@ -233,6 +288,16 @@ impl Netlink {
             }
         }
     }
+}
+
+fn family(address: IpAddr) -> u8 {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    u8::try_from(family).unwrap_or_default()
+}
+
+/// Prefix length of one address.
+pub(crate) fn whole_prefix(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 /// `struct ifinfomsg`: family, padding, type, index, flags, mask of the flags to change.

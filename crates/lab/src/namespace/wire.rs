@@ -1,20 +1,20 @@
 //! Pairs of hosts: built and joined to the ferry's ports.
 
-use std::fs;
-use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use nix::net::if_::if_nametoindex;
 
+use super::address::Addresses;
 use super::ethtool::turn_offloads_off;
-use super::host::{Host, INTERFACE, Intake, Side};
-use super::netlink::{LinkChange, Mac, Netlink, VethEnd};
+use super::host::{Host, INTERFACE, Intake, Mtus, Side};
+use super::netlink::{LinkChange, Netlink, VethEnd};
 use super::netns::{Namespace, on_fresh_thread};
 use super::tcp::TcpSettings;
+use super::write_setting;
 use crate::error::{Doing, Error, Result};
 use crate::ferry::Port;
 
-/// Most links of one lab at a time: each takes a block of four addresses from 10.66.0.0 on.
+/// Most links of one lab at a time: each takes a block of four IPv4 addresses from 10.66.0.0 on.
 pub const LINKS_MAX: usize = 8192;
 /// MTU of a host where the link has no limit of its own: Ethernet's.
 const DEFAULT_MTU_BYTES: u32 = 1500;
@@ -80,11 +80,11 @@ pub(crate) struct Wire {
     pub(crate) ports: [Port; 2],
 }
 
-/// The MTUs of a link's hosts: what a sends at most, what b sends, and the interfaces' own.
-pub(crate) fn mtus(config: &link::LinkConfig) -> ([u32; 2], u32) {
-    let [a, b] = [&config.ab, &config.ba]
+/// The MTUs of a link's hosts.
+pub(crate) fn mtus(config: &link::LinkConfig) -> Mtus {
+    let each @ [a, b] = [&config.ab, &config.ba]
         .map(|channel| channel.mtu.unwrap_or(DEFAULT_MTU_BYTES).min(INTERFACE_MTU_MAX_BYTES));
-    ([a, b], a.max(b))
+    Mtus { each, interface: a.max(b) }
 }
 
 /// Builds pairs of hosts, each on its own; several threads may at once.
@@ -123,7 +123,8 @@ impl Workshop {
 impl Switch {
     fn make() -> Result<Self> {
         let namespace = Namespace::enter_new()?;
-        quieten()?;
+        // The ferry's ends of veth pairs have no addresses and send nothing.
+        set_all(&[("ipv6/conf/all/disable_ipv6", "1"), ("ipv6/conf/default/disable_ipv6", "1")])?;
         let netlink = Netlink::open().doing(|| OPENING.to_string())?;
         Ok(Self { namespace, netlink })
     }
@@ -156,7 +157,7 @@ pub(crate) fn build_joined(plan: &Plan<'_>) -> Result<[Host; 2]> {
         let a = furnish(Side::A, plan)?;
         let [near, far] = Side::BOTH.map(|side| VethEnd {
             name: INTERFACE,
-            mac: mac(address(0, side)),
+            mac: Addresses::new(0, side).mac(),
             mtu: DEFAULT_MTU_BYTES,
         });
         a.1.create_veth(&near, &far, &b.0).doing(|| "join two hosts by a veth pair".to_string())?;
@@ -172,7 +173,7 @@ fn furnish(side: Side, plan: &Plan<'_>) -> Result<(Namespace, Netlink)> {
     if let Some(names) = &plan.names {
         namespace.publish(&names[side as usize])?;
     }
-    quieten()?;
+    set_all(&QUIET)?;
     write_setting("ipv4/tcp_no_metrics_save", "1").doing(|| "stop metrics".to_string())?;
     // Refused in most namespaces; the route then decides alone.
     let tcp = &plan.tcp[side as usize];
@@ -194,8 +195,9 @@ fn settle(
     let tcp = &plan.tcp[side as usize];
     let mut host = Host {
         side,
-        address: address(index, side),
-        peer: address(index, side.other()),
+        own: Addresses::new(index, side),
+        peer: Addresses::new(index, side.other()),
+        has_ipv6: AtomicBool::new(false),
         namespace,
         netlink,
         interface: 0,
@@ -210,29 +212,30 @@ fn settle(
 }
 
 /// Sets a host's interface up so that nothing but its own programs' packets goes over the link: no
-/// IPv6, no ARP (the peer is known for good), no multicast reports.
+/// ARP and no question for a neighbour (the peer is known for good).
 fn configure(host: &mut Host, config: &link::LinkConfig) -> Result<()> {
     let side = host.side;
     let doing = || format!("configure the interface of host {}", side.name());
     turn_offloads_off(INTERFACE).doing(doing)?;
     let index = if_nametoindex(INTERFACE).doing(doing)?;
     host.interface = index;
-    let (mtu, interface_mtu) = mtus(config);
+    let mtus = mtus(config);
     let change = LinkChange {
         up: true,
-        mtu: Some(interface_mtu),
-        mac: Some(mac(host.address)),
+        mtu: Some(mtus.interface),
+        mac: Some(host.own.mac()),
         queue_packets: Some(INTAKE_PACKETS),
     };
     host.netlink.change_link(index, &change).doing(doing)?;
-    host.netlink.add_address(index, host.address).doing(doing)?;
-    host.netlink.add_neighbour(index, host.peer, mac(host.peer)).doing(doing)?;
-    host.netlink
-        .set_route(&host.route(mtu[side as usize]))
-        .map_err(|error| refused(host, &error))?;
-    match host.netlink.route_tcp(host.peer).doing(doing)? {
-        Some(in_force) if in_force == host.tcp => host.tcp_in_force = in_force,
-        other => return Err(refused(host, &format_args!("the kernel holds {other:?}"))),
+    host.address_ipv4().doing(doing)?;
+    host.route_ipv4(mtus.each[side as usize]).map_err(|error| refused(host, &error))?;
+    host.fit_ipv6(&mtus).doing(doing)?;
+    let peers = [Some(host.peer.v4.into()), host.reach().v6.map(|_| host.peer.v6.into())];
+    for peer in peers.into_iter().flatten() {
+        match host.netlink.route_tcp(peer).doing(doing)? {
+            Some(in_force) if in_force == host.tcp => host.tcp_in_force = in_force,
+            other => return Err(refused(host, &format_args!("the kernel holds {other:?}"))),
+        }
     }
     Ok(())
 }
@@ -255,7 +258,8 @@ fn join_by_veth(
 ) -> Result<(Port, Intake)> {
     let far_name = format!("{}{index}", side.name());
     let doing = || format!("join host {far_name} by a veth pair");
-    let (near_mac, mut far_mac) = (mac(address(index, side)), mac(address(index, side)));
+    let near_mac = Addresses::new(index, side).mac();
+    let mut far_mac = near_mac;
     far_mac[1] = 1;
     let near = VethEnd { name: INTERFACE, mac: near_mac, mtu: DEFAULT_MTU_BYTES };
     // The ferry's end lets everything through: the link decides what is too large.
@@ -272,16 +276,27 @@ fn join_by_veth(
     Ok((port, Intake::Socket(socket)))
 }
 
-/// Stops what a namespace would send by itself. Before its interfaces exist: they inherit it.
-fn quieten() -> Result<()> {
-    for (setting, value) in [
-        ("ipv6/conf/all/disable_ipv6", "1"),
-        ("ipv6/conf/default/disable_ipv6", "1"),
-        ("ipv4/igmp_link_local_mcast_reports", "0"),
-    ] {
+/// What stops a host from sending by itself, and lets it have IPv6 whatever the machine's default
+/// is. Written before its interfaces exist, which inherit it: no reports of groups that stay on the
+/// link, no search for others with the same address (RFC 4862 §5.4) or for routers (RFC 4861
+/// §6.3.7), and no IPv6 addresses but those that it is given.
+const QUIET: [(&str, &str); 7] = [
+    ("ipv4/igmp_link_local_mcast_reports", "0"),
+    ("ipv6/conf/all/disable_ipv6", "0"),
+    ("ipv6/conf/default/disable_ipv6", "0"),
+    ("ipv6/conf/default/accept_dad", "0"),
+    ("ipv6/conf/default/dad_transmits", "0"),
+    ("ipv6/conf/default/router_solicitations", "0"),
+    // IN6_ADDR_GEN_MODE_NONE.
+    ("ipv6/conf/default/addr_gen_mode", "1"),
+];
+
+/// Writes settings of the calling thread's network namespace.
+fn set_all(settings: &[(&str, &str)]) -> Result<()> {
+    for (setting, value) in settings {
         match write_setting(setting, value) {
             Ok(()) => {}
-            // The kernel has no such protocol: nothing to stop.
+            // The kernel has no such protocol: nothing to set.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => {
                 return Err(Error::System { doing: format!("set net/{setting}"), source });
@@ -291,47 +306,17 @@ fn quieten() -> Result<()> {
     Ok(())
 }
 
-/// Writes a setting of the calling thread's network namespace.
-fn write_setting(setting: &str, value: &str) -> std::io::Result<()> {
-    fs::write(format!("/proc/sys/net/{setting}"), value)
-}
-
-/// The `index`th pair of hosts has its own block of four addresses.
-fn address(index: usize, side: Side) -> Ipv4Addr {
-    let base = u32::from(Ipv4Addr::new(10, 66, 0, 0));
-    let offset = u32::try_from(index % LINKS_MAX).unwrap_or(u32::MAX).saturating_mul(4);
-    Ipv4Addr::from(base.saturating_add(offset).saturating_add(1 + side as u32))
-}
-
-/// A locally administered MAC address that follows from the IP address.
-fn mac(address: Ipv4Addr) -> Mac {
-    let [o0, o1, o2, o3] = address.octets();
-    [0x02, 0, o0, o1, o2, o3]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_host_has_an_address_of_its_own() {
-        let mut all: Vec<Ipv4Addr> =
-            (0..LINKS_MAX).flat_map(|index| Side::BOTH.map(|side| address(index, side))).collect();
-        assert_eq!(all[0], Ipv4Addr::new(10, 66, 0, 1));
-        assert_eq!(all[3], Ipv4Addr::new(10, 66, 0, 6));
-        assert!(all.iter().all(Ipv4Addr::is_private));
-        all.sort();
-        all.dedup();
-        assert_eq!(all.len(), 2 * LINKS_MAX);
-    }
-
-    #[test]
     fn a_host_sends_what_its_direction_takes_and_receives_what_the_other_sends() {
         let mut config = link::LinkConfig::default();
-        assert_eq!(mtus(&config), ([1500, 1500], 1500));
+        assert_eq!(mtus(&config), Mtus { each: [1500, 1500], interface: 1500 });
         config.ba.mtu = Some(576);
-        assert_eq!(mtus(&config), ([1500, 576], 1500));
+        assert_eq!(mtus(&config), Mtus { each: [1500, 576], interface: 1500 });
         config.ab.mtu = Some(65_535);
-        assert_eq!(mtus(&config), ([65_521, 576], 65_521));
+        assert_eq!(mtus(&config), Mtus { each: [65_521, 576], interface: 65_521 });
     }
 }

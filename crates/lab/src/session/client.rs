@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use super::protocol::{receive, send, text};
 use super::trace::{read_trace, with_absolute_path};
 use crate::error::{Doing, Error, Result};
 use crate::lab::check_name;
-use crate::namespace::{Entrance, LAB_ID};
+use crate::namespace::{Entrance, LAB_ID, Reach};
 
 /// A lab answers at once; ending one takes a few seconds when its processes do not end willingly.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -116,9 +115,8 @@ pub fn enter(lab: &str, host: &str, program: &OsStr) -> Result<Command> {
     let open = |path: &str| File::open(path).doing(doing);
     let user = answer["user"].as_str().map(open).transpose()?;
     let network = open(text(&answer, "network")?)?;
-    let address = |name| -> Result<Ipv4Addr> {
-        let text = text(&answer, name)?;
-        text.parse().map_err(|_| Error::Peer(format!("'{text}' is no address")))
+    let address = |name| -> Result<Reach> {
+        text(&answer, name)?.parse().map_err(|error| Error::Peer(format!("the lab says: {error}")))
     };
     let (a, b) = (address("a")?, address("b")?);
     Entrance::new(user.map(Into::into), network.into(), a, b).enter().doing(doing)?;

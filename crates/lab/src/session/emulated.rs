@@ -132,6 +132,7 @@ fn reported(report: &DirectionReport) -> Map<String, Value> {
         ("reordered_packets".to_string(), report.reordered.into()),
         ("queued_bytes".to_string(), report.queued_bytes.into()),
         ("ignored_frames".to_string(), report.ignored.into()),
+        ("own_group_reports".to_string(), report.own_reports.into()),
     ]);
     all
 }

@@ -63,10 +63,10 @@ impl KernelLink {
     pub(super) fn configure(&self, config: LinkConfig) -> Result<()> {
         let netem = translate(&config, self.seed)?;
         let mut in_force = self.config.lock().unwrap_or_else(PoisonError::into_inner);
-        let (each, interface) = mtus(&config);
-        if mtus(&in_force) != (each, interface) {
-            for (host, mtu) in self.hosts.iter().zip(each) {
-                host.fit(mtu, interface)?;
+        let mtus = (mtus(&config), mtus(&in_force));
+        if mtus.0 != mtus.1 {
+            for host in &self.hosts {
+                host.fit(&mtus.0)?;
             }
         }
         for (host, netem) in self.hosts.iter().zip(&netem) {

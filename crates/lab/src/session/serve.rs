@@ -131,7 +131,13 @@ impl Session {
             let namespace = host.namespace();
             let path = namespace.path().to_string_lossy().into_owned();
             let netns = namespace.name().map_or(path, str::to_string);
-            json!({"name": side.name(), "address": host.address(), "netns": netns})
+            json!({
+                "name": side.name(),
+                "address": host.address(),
+                "address_v6": host.reach().v6,
+                "link_local": host.link_local(),
+                "netns": netns,
+            })
         };
         let mut status = json!({
             "name": self.name,
@@ -210,8 +216,8 @@ impl Session {
         Ok(json!({
             "network": self.host(side).namespace().path(),
             "user": (self.privilege == Privilege::UserNamespace).then_some(own),
-            "a": self.host(Side::A).address(),
-            "b": self.host(Side::B).address(),
+            "a": self.host(Side::A).reach().to_string(),
+            "b": self.host(Side::B).reach().to_string(),
             "id": self.lab.id(),
         }))
     }
