@@ -43,6 +43,12 @@ interop: ## against clients and servers of others, one folder of interop/ each
 		/usr/sbin/nginx:nginx /usr/sbin/squid:squid /usr/sbin/haproxy:haproxy
 	interop/run
 
+.PHONY: faults
+faults: ## the pair while links, processes, disks and descriptors fail: RUNS=1000, as root
+	@scripts/setup python3:python3 nsenter:util-linux
+	cargo build --release --locked --package longwire
+	LONGWIRE=$(CURDIR)/target/release/longwire interop/faults/run.py --runs $(or $(RUNS),1000)
+
 .PHONY: fuzz
 fuzz: ## each decoder and machine on any input, SECONDS_EACH=60 a target
 	@scripts/setup c++:g++
