@@ -42,7 +42,8 @@ pub(crate) struct Args {
     /// allowed.
     #[arg(long)]
     plain_anywhere: bool,
-    /// Edges connected at once, at most; more wait.
+    /// Carriers of edges at once, at most (default: 64): for one more, the edge that has most gives
+    /// one up.
     #[arg(long, value_name = "N")]
     max_carriers: Option<usize>,
     /// How long an answer is kept whose carrier broke, like '120 s'.

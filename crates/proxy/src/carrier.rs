@@ -6,12 +6,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use proto::stream::Frame;
 use relay::{CarrierId, Input};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -22,6 +23,8 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::actor::{Handle, Message};
 use crate::keys::Identity;
 use crate::metrics::Metrics;
+use crate::origin::Stream;
+use crate::seats::{Doing, Seat, Seats, Source};
 use crate::{Error, socket, tls};
 
 /// Most bytes read at a time.
@@ -33,6 +36,17 @@ const TLS_BUFFER_BYTES: usize = 2 * WRITE_BYTES;
 /// How long a carrier that closes waits for the other side to close too, from when its last bytes
 /// got on. A packet takes seconds on slow links.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(4);
+/// The same in all: what carrier and kernel hold takes half a minute at 9.6 kbit/s, and who takes a
+/// byte now and then must not hold it for ever.
+const MAX_CLOSE_PATIENCE: Duration = Duration::from_secs(60);
+/// How long who connects may say nothing: whoever is in earnest begins with its handshake.
+const SILENT_PATIENCE: Duration = Duration::from_secs(3);
+/// How long it may take from there until it is known and has said HELLO: a handshake of 1 kB each
+/// way, with a packet lost, at 9.6 kbit/s over a satellite.
+const GREETING_PATIENCE: Duration = Duration::from_secs(10);
+/// Most bytes of what a peer says first that are kept before it is whole: a HELLO has a hundred or
+/// so, with room for what later versions add.
+const MAX_GREETING_BYTES: usize = 4096;
 
 /// How the two sides know each other.
 #[derive(Clone, Debug)]
@@ -137,7 +151,8 @@ impl Carriers {
 
     async fn dialled(&self, carrier: CarrierId, address: &str, stream: TcpStream) -> String {
         let Some(connector) = &self.client else {
-            return self.run(carrier, address, &stream_fd(&stream), stream).await;
+            let socket = stream_fd(&stream);
+            return self.run(carrier, address, &socket, stream, Bytes::new(), &|| {}).await;
         };
         let fd = stream_fd(&stream);
         // Not sent: the name of a peer is its key's.
@@ -151,7 +166,7 @@ impl Carriers {
             Ok(Ok(stream)) => {
                 let certificates = stream.get_ref().1.peer_certificates();
                 let peer = self.peer(certificates);
-                self.run(carrier, &peer, &fd, stream).await
+                self.run(carrier, &peer, &fd, stream, Bytes::new(), &|| {}).await
             }
             Ok(Err(error)) => {
                 let why = tls::explain(&error, self.security.identity());
@@ -161,37 +176,60 @@ impl Carriers {
         }
     }
 
-    /// Gateway: runs the carrier of an edge that connected from `address` to its end.
-    pub(crate) async fn accept(self, carrier: CarrierId, address: SocketAddr, stream: TcpStream) {
-        let reason = match &self.server {
-            None => {
+    /// Gateway: finds out who connected, by its key where there are keys, and what it says first.
+    /// Until then it has its place among strangers alone. The error is one line.
+    pub(crate) async fn greet(
+        &self,
+        seat: &Seat<Source>,
+        address: SocketAddr,
+        stream: TcpStream,
+    ) -> Result<Greeted, String> {
+        let greeting = async {
+            let spoken = tokio::time::timeout(SILENT_PATIENCE, stream.readable()).await;
+            if !matches!(spoken, Ok(Ok(()))) {
+                return Err(format!("it said nothing for {} s", SILENT_PATIENCE.as_secs()));
+            }
+            seat.note(Doing::Speaking);
+            let socket = stream_fd(&stream);
+            let Some(acceptor) = &self.server else {
                 // Its port is another each time that it comes back.
                 let peer = address.ip().to_canonical().to_string();
-                self.run(carrier, &peer, &stream_fd(&stream), stream).await
-            }
-            Some(acceptor) => {
-                let fd = stream_fd(&stream);
-                let handshake = acceptor.accept_with(stream, |connection| {
-                    connection.set_buffer_limit(Some(TLS_BUFFER_BYTES));
-                });
-                match tokio::time::timeout(self.timeout, handshake).await {
-                    Ok(Ok(stream)) => {
-                        let peer = self.peer(stream.get_ref().1.peer_certificates());
-                        self.run(carrier, &peer, &fd, stream).await
-                    }
-                    Ok(Err(error)) => {
-                        let why = tls::explain(&error, self.security.identity());
-                        tracing::warn!(%address, why, "refused a carrier");
-                        return;
-                    }
-                    Err(_) => {
-                        tracing::warn!(%address, "refused a carrier: no handshake in time");
-                        return;
-                    }
-                }
-            }
+                return Greeted::new(peer, socket, Box::new(stream)).await;
+            };
+            let handshake = acceptor.accept_with(stream, |connection| {
+                connection.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+            });
+            let explain = |error| tls::explain(&error, self.security.identity());
+            let stream = handshake.await.map_err(explain)?;
+            let peer = self.peer(stream.get_ref().1.peer_certificates());
+            Greeted::new(peer, socket, Box::new(stream)).await
         };
-        tracing::info!(carrier = carrier.0, %address, reason, "carrier ended");
+        tokio::time::timeout(GREETING_PATIENCE, greeting).await.unwrap_or_else(|_| {
+            let waited = GREETING_PATIENCE.as_secs();
+            Err(format!("no handshake and HELLO within {waited} s"))
+        })
+    }
+
+    /// Gateway: runs the carrier of an edge that is known to its end. Those that close have their
+    /// place until one more is wanted.
+    pub(crate) async fn serve(
+        self,
+        carrier: CarrierId,
+        greeted: Greeted,
+        seats: &Arc<Seats<String>>,
+    ) {
+        let Greeted { peer, socket, stream, first } = greeted;
+        let Some((seat, _)) = seats.try_take(&peer) else {
+            tracing::warn!(peer, "refused a carrier: too many are connected");
+            return;
+        };
+        seat.note(Doing::Busy);
+        let closes = || seat.note(Doing::Silent);
+        let reason = tokio::select! {
+            reason = self.run(carrier, &peer, &socket, stream, first, &closes) => reason,
+            () = seat.lost() => "closed by this side at once".to_owned(),
+        };
+        tracing::info!(carrier = carrier.0, peer, reason, "carrier ended");
         self.handle.send(Message::Input(Input::CarrierDown { carrier, reason })).await;
     }
 
@@ -201,13 +239,16 @@ impl Carriers {
             .map_or_else(String::new, |identity| tls::peer_name(identity, certificates))
     }
 
-    /// Copies until either side closes; says why in one line.
+    /// Copies until either side closes, behind what came `first`; says why in one line. `closes`
+    /// hears when only the last bytes are waited for.
     async fn run<S: AsyncRead + AsyncWrite>(
         &self,
         carrier: CarrierId,
         peer: &str,
-        socket: &io::Result<std::os::fd::OwnedFd>,
+        socket: &io::Result<OwnedFd>,
         stream: S,
+        first: Bytes,
+        closes: &(dyn Fn() + Sync),
     ) -> String {
         let prepared = match socket {
             Ok(fd) => socket::prepare_carrier(fd.as_fd(), self.congestion.as_deref())
@@ -224,6 +265,9 @@ impl Carriers {
         let (queue, waiting) = mpsc::unbounded_channel();
         let peer = peer.to_owned();
         self.handle.send(Message::CarrierUp { carrier, peer, queue }).await;
+        if !first.is_empty() {
+            self.handle.send(Message::Input(Input::Received { carrier, bytes: first })).await;
+        }
         let (reader, writer) = tokio::io::split(stream);
         let mut read = std::pin::pin!(self.read(carrier, reader));
         let reason = tokio::select! {
@@ -231,7 +275,10 @@ impl Carriers {
             result = self.write(carrier, writer, waiting) => match result {
                 Err(error) => format!("writing: {}", self.explain(&error)),
                 Ok(()) => {
-                    self.closes(carrier, read).await;
+                    closes();
+                    // It may take longer only where somebody holds it up.
+                    let closing = self.closes(carrier, read);
+                    let _ = tokio::time::timeout(MAX_CLOSE_PATIENCE, closing).await;
                     "closed by this side".to_owned()
                 }
             },
@@ -304,6 +351,42 @@ impl Carriers {
     }
 }
 
-fn stream_fd(stream: &TcpStream) -> io::Result<std::os::fd::OwnedFd> {
+/// An edge that is known, and has begun to say HELLO.
+pub(crate) struct Greeted {
+    peer: String,
+    socket: io::Result<OwnedFd>,
+    stream: Box<dyn Stream>,
+    /// What it has said so far.
+    first: Bytes,
+}
+
+impl Greeted {
+    /// Reads until the first frame is whole; what it is worth, the relay sees.
+    async fn new(
+        peer: String,
+        socket: io::Result<OwnedFd>,
+        mut stream: Box<dyn Stream>,
+    ) -> Result<Self, String> {
+        let mut first = BytesMut::new();
+        loop {
+            let read = stream.read_buf(&mut first).await;
+            if read.map_err(|error| format!("reading: {error}"))? == 0 {
+                return Err("it closed before its HELLO".to_owned());
+            }
+            match Frame::take(&mut first.clone()) {
+                Ok(Some(_)) => {
+                    return Ok(Self { peer, socket, stream, first: first.freeze() });
+                }
+                Ok(None) if first.len() <= MAX_GREETING_BYTES => {}
+                Ok(None) => {
+                    return Err(format!("its HELLO is over {MAX_GREETING_BYTES} bytes"));
+                }
+                Err(error) => return Err(format!("it says no HELLO: {error}")),
+            }
+        }
+    }
+}
+
+fn stream_fd(stream: &TcpStream) -> io::Result<OwnedFd> {
     stream.as_fd().try_clone_to_owned()
 }

@@ -1,5 +1,6 @@
 //! Connections of clients: accepted within a bound, served as HTTP/1, closed in order, or reset
-//! where a client must not take what it has for the whole.
+//! where a client must not take what it has for the whole. When all places are taken, connections
+//! that say nothing, idle or are slow with a head yield to new ones ([`crate::seats`]).
 
 use std::convert::Infallible;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,10 +16,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::edge::ClientBody;
 use crate::run;
+use crate::seats::{Seat, Seats, Source};
+use seated::{Occupied, Seated};
+
+mod seated;
 
 /// Largest head of a request, in bytes; as much as may cross the link.
 const MAX_HEAD_BYTES: usize = proto::bhttp::MAX_HEAD_BYTES;
@@ -69,30 +74,27 @@ impl<A> Clone for Front<A> {
 }
 
 impl<A: Answer> Front<A> {
-    /// Accepts clients for ever, `most` at once.
+    /// Accepts clients for ever, `most` at once; while all are served, more wait.
     pub(crate) async fn accept(self, listener: TcpListener, most: usize) {
-        let permits = Arc::new(Semaphore::new(most));
-        // With all permits out, clients wait in the listener's backlog.
-        while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
-            let stream = loop {
-                match listener.accept().await {
-                    Ok((stream, _)) => break stream,
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a client");
-                        tokio::time::sleep(run::ACCEPT_PAUSE).await;
-                    }
+        let seats = Seats::new(most);
+        loop {
+            match listener.accept().await {
+                Ok((stream, address)) => {
+                    let (seat, _) = seats.take(&Source::of(address.ip())).await;
+                    tokio::spawn(self.clone().serve(stream, Arc::new(seat)));
                 }
-            };
-            let front = self.clone();
-            tokio::spawn(async move {
-                front.serve(stream).await;
-                drop(permit);
-            });
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a client");
+                    // Where descriptors have run out, this gives some back.
+                    seats.drop_one();
+                    tokio::time::sleep(run::ACCEPT_PAUSE).await;
+                }
+            }
         }
     }
 
-    /// Serves one client's connection to its end.
-    async fn serve(self, stream: TcpStream) {
+    /// Serves one client's connection until it ends or its place goes to another.
+    async fn serve(self, stream: TcpStream, seat: Arc<Seat<Source>>) {
         let Self { answers, mut closed, alive } = self;
         // Without these options answers are only slower, and the dead stay longer.
         let _ = stream.set_nodelay(true);
@@ -102,9 +104,15 @@ impl<A: Answer> Front<A> {
         let (broken, path) = (Arc::default(), Mutex::default());
         let Ok(client) = stream.peer_addr().map(|address| address.ip().to_string()) else { return };
         let ours = Arc::new(Connection { socket, broken, alive, path, client });
+        let seated = Seated::new(stream, &seat);
+        let doing = seated.doing();
         let service = service_fn(|request| {
             let (answers, ours) = (Arc::clone(&answers), Arc::clone(&ours));
-            async move { Ok::<_, Infallible>(answers.answer(request, ours).await) }
+            let occupied = Occupied::begin(&doing);
+            async move {
+                let answer = answers.answer(request, ours).await;
+                Ok::<_, Infallible>(answer.map(|body| occupied.with(body)))
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -112,7 +120,7 @@ impl<A: Answer> Front<A> {
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_FIELDS)
             .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(seated), service)
             .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         let result = tokio::select! {
@@ -120,6 +128,13 @@ impl<A: Answer> Front<A> {
             () = async { drop(closed.wait_for(|closed| *closed).await) } => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
+            }
+            () = seat.lost() => {
+                tracing::debug!("a client's connection yields to a new one");
+                if doing.is_stuck() {
+                    let _ = SockRef::from(&ours.socket).set_linger(Some(Duration::ZERO));
+                }
+                return;
             }
         };
         if let Err(error) = result {

@@ -74,6 +74,11 @@ impl Metrics {
         self.totals().direct += 1;
     }
 
+    /// Counts that a bound of the shell was reached.
+    pub(crate) fn count_limit(&self, limit: &str) {
+        *self.totals().limits.entry(limit.to_owned()).or_default() += 1;
+    }
+
     /// Counts a fact.
     pub(crate) fn observe(&self, fact: &Fact) {
         let mut totals = self.totals();

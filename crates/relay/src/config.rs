@@ -72,6 +72,8 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// How long the gateway keeps an answer whose carrier broke.
     pub retain: Duration,
+    /// Gateway: most carriers at once. While all are open, who has most of them gives one up.
+    pub max_carriers: usize,
     /// Most exchanges open at once.
     pub max_exchanges: usize,
     /// Memory of all encoders, in bytes: beyond it windows shrink, then bodies go uncoded. All
@@ -98,6 +100,7 @@ impl Config {
             rate_cap_bps: None,
             connect_timeout: Duration::from_secs(30),
             retain: Duration::from_secs(120),
+            max_carriers: 64,
             max_exchanges: 256,
             codec_bytes: 32 << 20,
             receive_bytes: 8 << 20,

@@ -33,6 +33,7 @@ mod processor;
 mod pump;
 mod receipts;
 mod schemas;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod timers;

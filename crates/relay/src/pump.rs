@@ -271,7 +271,10 @@ impl Relay {
         self.ask_processor(now, id);
         match self.config.role {
             Role::Edge => self.edge_connected(now, hello.instance),
-            Role::Gateway => self.supersede(now, id, hello.instance),
+            Role::Gateway => {
+                self.supersede(now, id, hello.instance);
+                self.share_carriers(now, id);
+            }
         }
     }
 

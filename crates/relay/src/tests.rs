@@ -15,6 +15,7 @@ mod infoset;
 mod learned;
 mod processor;
 mod recovery;
+mod shares;
 mod trial;
 
 const CARRIER: CarrierId = CarrierId(0);

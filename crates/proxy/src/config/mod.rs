@@ -118,8 +118,6 @@ pub struct GatewayConfig {
     pub congestion: Option<String>,
     /// Silence of an origin that is taken for failure.
     pub response_timeout: Duration,
-    /// Most edges connected at once.
-    pub max_carriers: usize,
     /// Threads that encode and decode.
     pub codec_threads: usize,
     /// First match first.
@@ -203,6 +201,8 @@ impl GatewayConfig {
         set(&mut relay.connect_timeout, gateway.connect_timeout.map(|period| period.0));
         set(&mut relay.retain, gateway.retain.map(|period| period.0));
         set(&mut relay.retained_bytes, bytes("retain_memory", gateway.retain_memory)?);
+        let carriers = count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?;
+        set(&mut relay.max_carriers, carriers);
         let exchanges = count("max_exchanges", gateway.max_exchanges, MAX_EXCHANGES)?;
         set(&mut relay.max_exchanges, exchanges);
         set_memory(&mut relay, gateway.codec_memory, gateway.body_memory)?;
@@ -214,7 +214,6 @@ impl GatewayConfig {
             admin: gateway.admin.as_deref().map(admin_address).transpose()?,
             congestion: gateway.congestion,
             response_timeout: gateway.response_timeout.map_or(ORIGIN_TIMEOUT, |period| period.0),
-            max_carriers: count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?.unwrap_or(64),
             codec_threads: threads(gateway.codec_threads)?,
             store: store(gateway.store, gateway.history_rows, gateway.history_size)?,
             services: services.iter().map(service).collect::<Result<_, _>>()?,

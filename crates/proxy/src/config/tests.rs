@@ -113,7 +113,7 @@ fn the_documented_defaults_are_the_defaults() {
     let said = settings.gateway;
     assert_eq!(said.connect_timeout, Some(Period(least.relay.connect_timeout)));
     assert_eq!(said.response_timeout, Some(Period(least.response_timeout)));
-    assert_eq!(said.max_carriers, Some(least.max_carriers));
+    assert_eq!(said.max_carriers, Some(least.relay.max_carriers));
     assert_eq!(said.max_exchanges, Some(least.relay.max_exchanges));
     assert_eq!(said.retain, Some(Period(least.relay.retain)));
     assert_eq!(said.retain_memory, Some(Size(least.relay.retained_bytes as u64)));

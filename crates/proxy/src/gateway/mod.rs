@@ -1,6 +1,7 @@
 //! The service side: carriers of edges come in, requests go to origins that the allow list permits.
 //! Clients without an edge may have a listener of their own.
 
+mod door;
 mod exchange;
 
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use relay::{CarrierId, Head};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::actor::{self, Actor, Handle, Surroundings};
 use crate::admin::{self, Admin};
@@ -24,6 +25,7 @@ use crate::run::{self, Running};
 use crate::store::{Learned, Store};
 use crate::{Error, fault, pseudonym};
 
+use door::Door;
 use exchange::Origins;
 
 /// Most connections of clients without an edge at once; more wait to be accepted.
@@ -95,7 +97,7 @@ impl Gateway {
             services: config.services.clone(),
             pseudonym: pseudonym(config.relay.instance),
         });
-        let timeout = config.relay.connect_timeout;
+        let (timeout, max_carriers) = (config.relay.connect_timeout, config.relay.max_carriers);
         let (handle, inbox) = actor::channel();
         let (closing, closed) = watch::channel(false);
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
@@ -126,7 +128,8 @@ impl Gateway {
             let admin = Admin { metrics, handle, needs_carrier: false };
             fault::spawn_core("admin", admin::serve(listener, admin));
         }
-        let edges = accept(self.listener, carriers, config.max_carriers);
+        let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
+        let edges = door.accept(self.listener);
         let accepting = async move {
             match plain {
                 Some((listener, front)) => {
@@ -169,28 +172,6 @@ fn plain(
         metrics: Arc::clone(metrics),
     };
     Plain::new(exchanges, &config.relay, config.codec_threads, handle)
-}
-
-async fn accept(listener: TcpListener, carriers: Carriers, most: usize) {
-    let permits = Arc::new(Semaphore::new(most));
-    for number in 0.. {
-        // With all permits out, edges wait in the listener's backlog.
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-        let (stream, address) = loop {
-            match listener.accept().await {
-                Ok(accepted) => break accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a carrier");
-                    tokio::time::sleep(run::ACCEPT_PAUSE).await;
-                }
-            }
-        };
-        let carriers = carriers.clone();
-        tokio::spawn(async move {
-            carriers.accept(CarrierId(number), address, stream).await;
-            drop(permit);
-        });
-    }
 }
 
 /// What the actor of a gateway cannot do itself.

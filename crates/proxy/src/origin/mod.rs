@@ -10,4 +10,4 @@ pub use connect::{Resolve, SystemResolver};
 
 pub(crate) use body::OriginBody;
 pub(crate) use client::{Client, Request};
-pub(crate) use connect::Reach;
+pub(crate) use connect::{Reach, Stream};

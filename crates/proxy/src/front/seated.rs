@@ -1,0 +1,150 @@
+//! A client's stream and the bodies of its answers, which tell its seat what the connection does.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
+
+use http_body::{Body, Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::seats::{Doing, Seat, Source};
+
+/// What a connection does, as its seat has to know. A tunnel outlives the seat.
+pub(super) struct Activity {
+    seat: Weak<Seat<Source>>,
+    /// Nothing came since the last answer, or since the beginning.
+    quiet: AtomicBool,
+    /// What was written last did not fit.
+    stuck: AtomicBool,
+}
+
+impl Activity {
+    /// Whether bytes of an answer wait to be written: then a close would look like its end.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, doing: Doing) {
+        if let Some(seat) = self.seat.upgrade() {
+            seat.note(doing);
+        }
+    }
+}
+
+/// A client's stream.
+pub(super) struct Seated<S> {
+    stream: S,
+    activity: Arc<Activity>,
+}
+
+impl<S> Seated<S> {
+    pub(super) fn new(stream: S, seat: &Arc<Seat<Source>>) -> Self {
+        let (quiet, stuck) = (AtomicBool::new(true), AtomicBool::new(false));
+        let activity = Activity { seat: Arc::downgrade(seat), quiet, stuck };
+        Self { stream, activity: Arc::new(activity) }
+    }
+
+    pub(super) fn doing(&self) -> Arc<Activity> {
+        Arc::clone(&self.activity)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Seated<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        if buffer.filled().len() > before && self.activity.quiet.swap(false, Ordering::Relaxed) {
+            self.activity.note(Doing::Speaking);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Seated<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.activity.stuck.store(written.is_pending(), Ordering::Relaxed);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.activity.stuck.store(written.is_pending(), Ordering::Relaxed);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// A request that is served, from its head to the end of its answer.
+pub(super) struct Occupied(Arc<Activity>);
+
+impl Occupied {
+    pub(super) fn begin(activity: &Arc<Activity>) -> Self {
+        activity.quiet.store(false, Ordering::Relaxed);
+        activity.note(Doing::Busy);
+        Self(Arc::clone(activity))
+    }
+
+    /// The body of its answer.
+    pub(super) fn with<B>(self, body: B) -> Answered<B> {
+        Answered { body, _until: self }
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.quiet.store(true, Ordering::Relaxed);
+        self.0.note(Doing::Idle);
+    }
+}
+
+/// See [`Occupied::with`].
+pub(super) struct Answered<B> {
+    body: B,
+    _until: Occupied,
+}
+
+impl<B: Body + Unpin> Body for Answered<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

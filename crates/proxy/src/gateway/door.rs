@@ -1,0 +1,96 @@
+//! The gateway's port. Who connects is a stranger until its key is known and its HELLO is here:
+//! strangers have a few places of their own, for seconds, and the newest always finds one
+//! ([`crate::seats`]). Only then is it a carrier, for which there are other places.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use relay::CarrierId;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::carrier::Carriers;
+use crate::metrics::Metrics;
+use crate::rarely::Rarely;
+use crate::run;
+use crate::seats::{Seat, Seats, Source};
+
+/// Most connections of strangers at once: as many as there are carriers by default, since after an
+/// outage all edges come back together. Each has two descriptors.
+const MAX_STRANGERS: usize = 64;
+/// Carriers that close have places beside those that are open.
+const MAX_CLOSING: usize = 16;
+/// How metrics call the bound on strangers.
+const STRANGERS: &str = "strangers at the gateway's port";
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Door {
+    carriers: Carriers,
+    strangers: Arc<Seats<Source>>,
+    known: Arc<Seats<String>>,
+    next: Arc<AtomicU64>,
+    refusals: Arc<Rarely>,
+    drops: Arc<Rarely>,
+    metrics: Arc<Metrics>,
+}
+
+impl Door {
+    pub(crate) fn new(carriers: Carriers, max_carriers: usize, metrics: Arc<Metrics>) -> Self {
+        Self {
+            carriers,
+            strangers: Seats::new(MAX_STRANGERS),
+            known: Seats::new(max_carriers + MAX_CLOSING),
+            next: Arc::default(),
+            refusals: Arc::default(),
+            drops: Arc::default(),
+            metrics,
+        }
+    }
+
+    /// Accepts for ever.
+    pub(crate) async fn accept(self, listener: TcpListener) {
+        loop {
+            let (stream, address) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a carrier");
+                    self.strangers.drop_one();
+                    tokio::time::sleep(run::ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let (seat, dropped) = self.strangers.take(&Source::of(address.ip())).await;
+            if dropped {
+                self.metrics.count_limit(STRANGERS);
+                if let Some(times) = self.drops.note(Instant::now()) {
+                    let most = MAX_STRANGERS;
+                    let what = "dropped connections that had not said who they are";
+                    tracing::warn!(times, most, newest = %address.ip(), "{what}");
+                }
+            }
+            tokio::spawn(self.clone().meet(stream, address, seat));
+        }
+    }
+
+    async fn meet(self, stream: TcpStream, address: SocketAddr, seat: Seat<Source>) {
+        let greeted = tokio::select! {
+            greeted = self.carriers.greet(&seat, address, stream) => greeted,
+            // It is counted where its place went to another.
+            () = seat.lost() => return,
+        };
+        drop(seat);
+        match greeted {
+            Ok(greeted) => {
+                let carrier = CarrierId(self.next.fetch_add(1, Ordering::Relaxed));
+                self.carriers.serve(carrier, greeted, &self.known).await;
+            }
+            Err(why) => {
+                if let Some(times) = self.refusals.note(Instant::now()) {
+                    tracing::warn!(%address, why, times, "refused a carrier");
+                }
+            }
+        }
+    }
+}
