@@ -15,7 +15,7 @@ MAX_END_S = 25.0
 
 
 class Client(threading.Thread):
-    """One exchange. `end` is whole, refused, cut, unreachable or hang; `lie` says what was wrong."""
+    """One exchange. `end` is whole, refused, cut, unreachable or hang; `lie` is what was wrong."""
 
     def __init__(self, namespace, key, plan):
         super().__init__(daemon=True)
@@ -73,7 +73,8 @@ class Client(threading.Thread):
 
     def events(self, peer):
         plan = self.plan
-        peer.send(self.head("GET", f"/events/{self.key}?count={plan['count']}&pause={plan['pause']}"))
+        path = f"/events/{self.key}?count={plan['count']}&pause={plan['pause']}"
+        peer.send(self.head("GET", path))
         answer = self.receive(peer)
         if self.status != 200:
             return

@@ -113,8 +113,8 @@ class Origin:
     def get(self, peer, key, given):
         """A body by length, in chunks or ended by close, perhaps slowly."""
         body, way, pause = blob(key, int(given["size"])), given["way"], float(given["pause"])
-        framing = {"length": f"Content-Length: {len(body)}", "chunked": "Transfer-Encoding: chunked",
-                   "close": "Connection: close"}[way]
+        framing = {"length": f"Content-Length: {len(body)}", "close": "Connection: close",
+                   "chunked": "Transfer-Encoding: chunked"}[way]
         peer.send(f"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n{framing}\r\n\r\n".encode())
         step = max(len(body) // 10, 1)
         for at in range(0, len(body), step):

@@ -150,8 +150,9 @@ class Pair:
         """A small file system of its own for a store."""
         path = os.path.join(folder, f"disk-{side}")
         os.makedirs(path, exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={STORE_BYTES},mode=700", "tmpfs", path],
-                       check=True, timeout=20)
+        options = f"size={STORE_BYTES},mode=700"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True,
+                       timeout=20)
         self.mounts.append(path)
         return path
 

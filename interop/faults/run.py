@@ -144,7 +144,8 @@ class Fault(threading.Thread):
 
 def probe(pair, key):
     """Whether the pair serves a plain request now."""
-    client = Client(pair.lab.a, key, {"kind": "get", "at": 0, "size": 500, "way": "length", "pause": 0})
+    plan = {"kind": "get", "at": 0, "size": 500, "way": "length", "pause": 0}
+    client = Client(pair.lab.a, key, plan)
     client.start()
     client.join(MAX_END_S + 5)
     return client.end == "whole" and client.status == 200
@@ -254,8 +255,8 @@ class Series:
                 half = max(sizes[:len(sizes) // 2])
                 seen.append((name, half, sizes[-1]))
                 if sizes[-1] > half + MAX_GROWTH_BYTES:
-                    problems.append(f"{name} (process {pid}) grew from {half >> 20} MiB in its first "
-                                    f"{len(sizes) // 2} runs to {sizes[-1] >> 20} MiB")
+                    problems.append(f"{name} (process {pid}) grew from {half >> 20} MiB in its "
+                                    f"first {len(sizes) // 2} runs to {sizes[-1] >> 20} MiB")
         return problems, seen
 
     def stop(self):
@@ -333,7 +334,8 @@ def conclude(facts, seconds):
         for name, half, last in line.get("resident", []):
             if last - half > MAX_GROWTH_BYTES // 3:
                 print(f"{line['series']}: {name} went from {half >> 20} to {last >> 20} MiB")
-    print(f"{len(bad)} of them with problems" if bad else "nothing lost, doubled, cut unseen or grown")
+    print(f"{len(bad)} of them with problems" if bad
+          else "nothing lost, doubled, cut unseen or grown")
     return 1 if bad or not runs else 0
 
 
