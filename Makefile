@@ -45,7 +45,7 @@ interop: ## against clients and servers of others, one folder of interop/ each
 
 .PHONY: faults
 faults: ## the pair while links, processes, disks and descriptors fail: RUNS=1000, as root
-	@scripts/setup python3:python3 nsenter:util-linux
+	@scripts/setup python3:python3 nsenter:util-linux ss:iproute2
 	cargo build --release --locked --package longwire
 	LONGWIRE=$(CURDIR)/target/release/longwire interop/faults/run.py --runs $(or $(RUNS),1000)
 

@@ -156,6 +156,12 @@ class Pair:
         self.mounts.append(path)
         return path
 
+    def break_carrier(self, side):
+        """Resets the connection between the two at one side, where the kernel lets `ss` do it."""
+        which = "dport" if side is self.edge else "sport"
+        subprocess.run(["nsenter", f"--net={side.namespace}", "ss", "-K", which, "=",
+                        f":{GATEWAY_PORT}"], capture_output=True, timeout=20, check=False)
+
     def stop(self):
         for side in self.sides.values():
             if side.process:

@@ -6,8 +6,9 @@
   interop/faults/run.py --series K [--keep]    the runs of one series, over the same pair
 
 LONGWIRE names the binary; root is needed (namespaces, small disks). What a run does follows from
-its seed. A series is 25 runs over one pair, in which what is killed is started again; in every
-fourth both processes live through all of it, so that growth can be seen. Checked in each run:
+its seed: outages of the link, `kill -9`, carriers broken between living processes, resets by the
+origin, a full disk, descriptors used up. A series is 25 runs over one pair, in which what is killed
+is started again; in every fourth both processes live through all of it, so that growth can be seen. Checked in each run:
 a request that is not idempotent reached the origin at most once, and exactly once where a 2xx
 answered it; nothing cut passed for whole; every client came to an end; the pair serves again
 when the faults are over; its descriptors are back. Exit status 1 if any of that failed.
@@ -85,9 +86,14 @@ def plan_run(seed):
 
     if chance.random() < 0.35:
         add("outage", low=0.2, high=1.5)
+    elif chance.random() < 0.08:
+        # Longer than the pair waits for its other side.
+        add("outage", low=3, high=6)
     for side in may_kill:
         if chance.random() < 0.5:
             add("kill", side)
+    if chance.random() < 0.3:
+        add("carrier", chance.choice(["edge", "gateway"]))
     if chance.random() < 0.2:
         add("disk", chance.choice(["edge", "gateway"]), 0.3, 1.2)
     if chance.random() < 0.2:
@@ -126,6 +132,9 @@ class Fault(threading.Thread):
         side.kill()
         self.pause()
         side.start()
+
+    def carrier(self, side):
+        self.pair.break_carrier(side)
 
     def disk(self, side):
         side.fill_disk()
