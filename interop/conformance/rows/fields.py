@@ -263,6 +263,21 @@ def request_close_said(t):
     return is_hello(answer) and "close" in (answer.get("connection") or "").lower()
 
 
+@row("RFC 9110 §11.7.2", MAY, "Proxy-Authorization, which the proxy never asked for",
+     "taken off before the origin", "forward")
+def proxy_authorization(t):
+    answer, request = t.ask(t.get("/x", "Proxy-Authorization: Basic dTpw"))
+    return is_hello(answer) and not request.has("proxy-authorization")
+
+
+@row("RFC 7239 §4", MAY, "a request to a reverse proxy", "Forwarded or X-Forwarded-For at the origin",
+     "reverse")
+def forwarded_added(t):
+    answer, request = t.ask(t.get("/x"))
+    return is_hello(answer) and "127.0.0.1" in (
+        (request.get("forwarded") or "") + (request.get("x-forwarded-for") or ""))
+
+
 # Via and others of proxies.
 
 
@@ -397,6 +412,8 @@ answer_keeps("weak_etag_passes", "RFC 9110 §8.8.3", MUST, "ETag: W/\"weak\"")
 answer_keeps("content_encoding_passes", "RFC 9110 §7.7", MUST, "Content-Encoding: gzip",
              "Vary: Accept-Encoding", "ETag: \"z\"", body=b"\x1f\x8b\x08\0raw" + bytes(range(256)),
              asked=("Accept-Encoding: gzip",))
+answer_keeps("unasked_coding_passes", "RFC 9110 §7.7", MUST, "Content-Encoding: gzip", "ETag: \"z\"",
+             body=b"\x1f\x8b\x08\0raw" + bytes(range(256)))
 answer_keeps("no_transform_heeded", "RFC 9110 §7.7", MUST, "Cache-Control: no-transform",
              "Content-Type: text/plain", body=b"again and " * 2000,
              asked=("Accept-Encoding: gzip",))

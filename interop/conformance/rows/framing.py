@@ -242,6 +242,20 @@ def request_chunk_longer(t):
     return not_whole(t, b"5\r\nhello!!\r\n0\r\n\r\n")
 
 
+@row("RFC 9112 §7.1", MUST, "request with a chunk size that LF alone ends", "refused, or read as CRLF")
+def request_chunk_line_feed(t):
+    answer, request = t.ask(POST + b"Transfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n",
+                            timeout=2)
+    if request is None or answer is None or answer.status >= 400:
+        return not any(one.whole for one in t.requests)
+    return is_hello(answer) and request.whole and request.body == b"hello"
+
+
+@row("RFC 9112 §7.1", MUST, "request with LF between size and extension", "refused, never whole")
+def request_chunk_line_feed_inside(t):
+    return not_whole(t, b"5\n;x\r\nhello\r\n0\r\n\r\n")
+
+
 @row("RFC 9112 §7.1.2", MUST, "request with Content-Length and Host as trailers", "not merged")
 def request_trailers_merged(t):
     answer, request = t.ask(t.get("/x", "Transfer-Encoding: chunked", "Trailer: Content-Length",

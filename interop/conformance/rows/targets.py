@@ -286,6 +286,16 @@ def not_http_at_all(t):
     return how != "timeout" and not t.requests
 
 
+@row("RFC 9113 §3.4", MUST, "the preface of HTTP/2", "refused: nothing of it at the origin")
+def preface_of_http_2(t):
+    t.serve(t.answering(OK))
+    peer = t.client()
+    peer.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+    data, how = peer.rest(3)
+    t.note(f"{data[:12]!r}, {how}")
+    return not t.requests and not data.startswith(b"HTTP/1.1 2")
+
+
 @row("RFC 9112 §2.2", SHOULD, "an empty line before the request", "skipped")
 def empty_line_first(t):
     t.serve(t.answering(OK))
@@ -306,6 +316,25 @@ def blank_before_first_field(t):
     answer, request = t.ask("GET {u}/x HTTP/1.1\r\n X-Trick: 1\r\nHost: {h}\r\n\r\n")
     return is_refused(answer, 400) and request is None \
         or request is not None and b"trick" not in request.head.lower()
+
+
+@row("RFC 9112 §2", MUST, "a request whose bytes come one by one", "served")
+def byte_by_byte(t):
+    t.serve(t.answering(OK))
+    peer = t.client()
+    for byte in t.post("/x"):
+        peer.send(bytes([byte]))
+    return is_hello(t.receive(peer)) and t.requests[0].body == b"hello"
+
+
+@row("RFC 9112 §2", MUST, "an answer whose bytes come one by one", "whole")
+def answer_byte_by_byte(t):
+    def script(peer, _number):
+        t.read_request(peer)
+        for byte in OK:
+            peer.send(bytes([byte]))
+
+    return is_hello(t.ask(t.get("/x"), script)[0])
 
 
 # Methods.

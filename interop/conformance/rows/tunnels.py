@@ -171,6 +171,16 @@ def connect_absolute(t):
     return connect_bad(t, t.absolute + "/")
 
 
+@row("RFC 9110 §9.3.6", MUST, "CONNECT at a reverse proxy", "refused with 4xx or 501", "reverse")
+def connect_at_reverse(t):
+    t.serve(t.answering(OK))
+    peer = t.client()
+    peer.send(f"CONNECT {t.origin_host} HTTP/1.1\r\nHost: {t.origin_host}\r\n\r\n".encode())
+    answer = t.receive(peer)
+    return answer is not None and (400 <= answer.status < 500 or answer.status == 501) \
+        and t.connections == 0
+
+
 # Upgrade.
 
 
