@@ -6,7 +6,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 /// How long anything here may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,6 +28,31 @@ impl Side {
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let address = line.strip_prefix("listening on ").expect(&line).trim_end().to_owned();
         Self { child, address }
+    }
+
+    /// The same with what it logs, as JSON; `more` may say at which level.
+    fn logged(args: &[&str], more: &[&str]) -> (Self, Log) {
+        let args = [args, &["--listen", "127.0.0.1:0", "--log-format", "json"], more].concat();
+        let mut side = Self::start(&args, Stdio::piped());
+        let (log, lines) = (Log::default(), side.child.stderr.take().unwrap());
+        let into = Arc::clone(&log.0);
+        std::thread::spawn(move || {
+            for line in BufReader::new(lines).lines() {
+                let line = line.unwrap();
+                let value: Value = serde_json::from_str(&line).expect(&line);
+                // A key that stands there twice is lost with the reading.
+                assert_eq!(value.to_string().len(), line.len(), "{line}");
+                into.lock().unwrap().push(value);
+            }
+        });
+        (side, log)
+    }
+
+    /// The value of a sample on the page of metrics.
+    fn metric(admin: &str, sample: &str) -> f64 {
+        let page = get(admin, "/metrics");
+        let line = page.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
+        line.map_or(0.0, |value| value.parse().unwrap())
     }
 
     /// Ends it as a service manager would; its exit status.
@@ -46,6 +74,45 @@ impl Drop for Side {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// What a side has logged so far.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<Value>>>);
+
+impl Log {
+    fn all(&self) -> Vec<Value> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Waits for lines with this message for which `holds`; gives all there are then.
+    fn wait(&self, message: &str, holds: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let started = Instant::now();
+        loop {
+            let fits = |line: &Value| line["message"] == message && holds(line);
+            let found: Vec<Value> = self.all().into_iter().filter(fits).collect();
+            if !found.is_empty() {
+                return found;
+            }
+            assert!(started.elapsed() < PATIENCE, "no '{message}' in {:#?}", self.all());
+            std::thread::yield_now();
+        }
+    }
+
+    /// The one line of the exchange whose target ends so.
+    fn exchange(&self, target: &str) -> Value {
+        let ends =
+            |line: &Value| line["target"].as_str().is_some_and(|text| text.ends_with(target));
+        let found = self.wait("exchange", ends);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        found.into_iter().next().unwrap()
+    }
+
+    /// Where a side listens beside its own address.
+    fn address(&self, message: &str, field: &str) -> String {
+        let found = self.wait(message, |_| true);
+        found[0][field].as_str().unwrap().to_owned()
     }
 }
 
@@ -121,4 +188,130 @@ fn bad_use_has_its_status_though_nobody_can_be_told() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     let status = command.args(["edge", "--listen", "nowhere"]).stderr(full).status().unwrap();
     assert_eq!(status.code(), Some(2));
+}
+
+/// A service that changes protocols, streams events, or echoes inside of a tunnel.
+fn service() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut head = [0; 4096];
+                let read = stream.read(&mut head).unwrap_or(0);
+                let head = String::from_utf8_lossy(&head[..read]).into_owned();
+                let answer = if head.contains("/events") {
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n"
+                } else if head.contains("/socket") {
+                    "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
+                     Upgrade: websocket\r\n\r\n"
+                } else if head.starts_with("hello") {
+                    "world"
+                } else {
+                    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nabcde"
+                };
+                let _ = stream.write_all(answer.as_bytes());
+                // Until the other end closes.
+                let _ = std::io::copy(&mut stream, &mut std::io::sink());
+            });
+        }
+    });
+    address
+}
+
+/// Sends a head, reads until `until` has come, and goes.
+fn ask(proxy: &str, head: &str, then: &str, until: &str) {
+    let mut stream = TcpStream::connect(proxy).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut came = Vec::new();
+    let mut buffer = [0; 4096];
+    let mut then = Some(then);
+    while !String::from_utf8_lossy(&came).contains(until) {
+        let read = stream.read(&mut buffer).unwrap();
+        assert!(read > 0, "{:?}", String::from_utf8_lossy(&came));
+        came.extend_from_slice(&buffer[..read]);
+        if let (true, Some(then)) = (came.ends_with(b"\r\n\r\n"), then.take()) {
+            stream.write_all(then.as_bytes()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_exchange_has_one_line_that_says_what_it_was() {
+    let service = service();
+    let allow = format!("http://{service}");
+    let admin = ["--admin", "127.0.0.1:0"];
+    let (gateway, at_gateway) = Side::logged(
+        &["gateway", "--allow", &allow, "--allow", &format!("https://{service}")],
+        &["--plain", "127.0.0.1:0", "--log", "trace"],
+    );
+    let (edge, at_edge) = Side::logged(&["edge", "--gateway", &gateway.address], &admin);
+    let metrics = at_edge.address("admin interface", "admin");
+    let proxy = &edge.address;
+    let head = |method: &str, target: &str, more: &str| {
+        format!("{method} {target} HTTP/1.1\r\nHost: {service}\r\n{more}\r\n")
+    };
+
+    ask(proxy, &head("GET", &format!("{allow}/x?token=s3cret&y=1"), ""), "", "abcde");
+    let told = at_edge.exchange("/x?token=[cut]&y=1");
+    assert_eq!(told["client"], "127.0.0.1");
+    assert_eq!((&told["method"], &told["way"]), (&"GET".into(), &"pair".into()));
+    assert_eq!((&told["status"], &told["cause"]), (&200.into(), &"ok".into()));
+    assert_eq!((&told["answer_bytes"], &told["level"]), (&5.into(), &"INFO".into()));
+    assert!(told["answer_wire_bytes"].as_u64().unwrap() > 5, "{told:#}");
+    assert!(told["request_wire_bytes"].as_u64().unwrap() > 5, "{told:#}");
+    assert_eq!(told["answer_encoding"], "identity");
+    let same = at_gateway.exchange("/x?token=[cut]&y=1");
+    for field in ["exchange", "method", "status", "way", "cause", "answer_bytes"] {
+        assert_eq!(same[field], told[field], "{field}: {same:#}");
+    }
+
+    let tunnel = format!("CONNECT {service} HTTP/1.1\r\nHost: a\r\n\r\n");
+    ask(proxy, &tunnel, "hello", "world");
+    let told = at_edge.wait("exchange", |line| line["method"] == "CONNECT");
+    assert_eq!((&told[0]["status"], &told[0]["level"]), (&200.into(), &"INFO".into()));
+    assert_eq!((&told[0]["request_bytes"], &told[0]["answer_bytes"]), (&5.into(), &5.into()));
+    assert!(told[0]["answer_wire_bytes"].as_u64().unwrap() > 5, "{:#}", told[0]);
+
+    let upgrade = "Connection: upgrade\r\nUpgrade: websocket\r\n";
+    ask(proxy, &head("GET", &format!("{allow}/socket"), upgrade), "", "101 Switching");
+    assert_eq!(at_edge.exchange("/socket")["status"], 101);
+
+    ask(proxy, &head("GET", &format!("{allow}/events"), ""), "", "data: 1");
+    let told = at_edge.exchange("/events");
+    assert_eq!((&told["status"], &told["level"]), (&200.into(), &"INFO".into()));
+    assert!(told["answer_bytes"].as_u64().unwrap() > 0, "{told:#}");
+
+    ask(proxy, &head("GET", "http://127.0.0.1:1/no", ""), "", "403 ");
+    let told = at_edge.exchange("/no");
+    assert_eq!((&told["status"], &told["cause"]), (&403.into(), &"forbidden".into()));
+    assert_eq!(told["level"], "INFO");
+    ask(proxy, "GET ftp://a/b HTTP/1.1\r\nHost: a\r\n\r\n", "", "400 ");
+    assert_eq!(at_edge.exchange("ftp://a/b")["status"], 400);
+    ask(proxy, "no request\r\n\r\n", "", "400 ");
+    let told = at_edge.wait("exchange", |line| line["method"] == "");
+    assert_eq!((&told[0]["status"], &told[0]["cause"]), (&400.into(), &"bad_request".into()));
+
+    let plain = at_gateway.address("listener for clients without an edge", "plain");
+    ask(&plain, &head("GET", &format!("{allow}/plain"), ""), "", "abcde");
+    let told = at_gateway.exchange("/plain");
+    assert_eq!((&told["way"], &told["answer_bytes"]), (&"edgeless".into(), &5.into()));
+
+    // None of this was a failure but the one that was forbidden.
+    let count = |sample: &str| Side::metric(&metrics, sample);
+    let forbidden = "longwire_exchanges_failed_total{cause=\"forbidden\"}";
+    assert!((count(forbidden) - 1.0).abs() < 0.1);
+    for cause in ["client_gone", "origin_failed", "carrier_lost"] {
+        let sample = format!("longwire_exchanges_failed_total{{cause=\"{cause}\"}}");
+        assert!(count(&sample) < 0.1, "{cause}");
+    }
+    let classes =
+        |class: &str| format!("longwire_responses_total{{way=\"pair\",class=\"{class}\"}}");
+    assert!((count(&classes("2xx")) - 3.0).abs() < 0.1);
+    assert!((count(&classes("4xx")) - 3.0).abs() < 0.1);
+    for line in at_edge.all().iter().chain(&at_gateway.all()) {
+        assert!(!line.to_string().contains("s3cret"), "{line:#}");
+    }
 }

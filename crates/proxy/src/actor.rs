@@ -13,6 +13,8 @@ use record::event::{Event, Fact};
 use relay::{CarrierId, ExchangeId, Head, Input, Output, Relay, Role};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::access::Access;
+use crate::log::Log;
 use crate::mailbox::{Bell, Mailbox, Port};
 use crate::metrics::Metrics;
 use crate::speed;
@@ -71,8 +73,9 @@ impl Handle {
         end: bool,
         service: Option<usize>,
         client: String,
+        access: Option<Access>,
     ) -> Port {
-        let mailbox = Mailbox::opening(head, end, service, client, self.bell.clone());
+        let mailbox = Mailbox::opening(head, end, service, client, self.bell.clone(), access);
         let port = mailbox.port(Role::Edge);
         self.send(Message::Open(mailbox)).await;
         port
@@ -117,6 +120,9 @@ pub(crate) struct Actor<S: Surroundings> {
     handle: Handle,
     inbox: Inbox,
     mailboxes: BTreeMap<ExchangeId, Arc<Mailbox>>,
+    /// Lines in the log of exchanges that the relay has, by their printed id.
+    accesses: BTreeMap<String, Access>,
+    log: Log,
     carriers: BTreeMap<CarrierId, mpsc::UnboundedSender<Bytes>>,
     wake_at: Option<Instant>,
     shutting_down: bool,
@@ -173,6 +179,8 @@ impl<S: Surroundings> Actor<S> {
             handle,
             inbox,
             mailboxes: BTreeMap::new(),
+            accesses: BTreeMap::new(),
+            log: Log::default(),
             carriers: BTreeMap::new(),
             wake_at: None,
             shutting_down: false,
@@ -214,6 +222,11 @@ impl<S: Surroundings> Actor<S> {
             Message::Open(mailbox) => {
                 let id = self.relay.next_exchange();
                 mailbox.name(id);
+                if let Some(access) = mailbox.access() {
+                    let name = id.to_string();
+                    access.named(&name);
+                    self.accesses.insert(name, access.clone());
+                }
                 self.mailboxes.insert(id, mailbox);
                 self.collect(id);
             }
@@ -275,7 +288,10 @@ impl<S: Surroundings> Actor<S> {
             Output::Release { exchange } => self.workers.release(exchange),
             Output::Head { exchange, head, end } if self.role == Role::Gateway => {
                 let bell = self.handle.bell.clone();
-                let mailbox = Mailbox::opened(exchange, end, bell);
+                let peer = self.relay.peer_of(exchange).unwrap_or_default();
+                let access = Access::at_gateway(&self.metrics, peer, exchange, &head);
+                self.accesses.insert(exchange.to_string(), access.clone());
+                let mailbox = Mailbox::opened(exchange, end, bell, Some(access));
                 let port = mailbox.port(Role::Gateway);
                 self.mailboxes.insert(exchange, mailbox);
                 self.surroundings.serve(head, end, port);
@@ -312,13 +328,28 @@ impl<S: Surroundings> Actor<S> {
     }
 
     fn event(&mut self, event: Event) {
-        crate::log::event(&event);
+        self.log.event(&event);
         self.metrics.observe(&event.fact);
+        self.note(&event.fact);
         if let Some(store) = &mut self.store {
             if matches!(event.fact, Fact::Outcome { .. }) {
                 self.save_at.get_or_insert_with(|| Instant::now() + SAVE_PAUSE);
             }
             store.observe(event.fact);
+        }
+    }
+
+    /// Adds a fact to the line of its exchange, and lets go of it with the last.
+    fn note(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Chosen { exchange, .. } => {
+                self.accesses.get(exchange).into_iter().for_each(|access| access.fact(fact));
+            }
+            Fact::Finished { exchange, .. } | Fact::Failed { exchange, .. } => {
+                let access = self.accesses.remove(exchange);
+                access.into_iter().for_each(|access| access.fact(fact));
+            }
+            _ => {}
         }
     }
 

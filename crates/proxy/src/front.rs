@@ -18,7 +18,9 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
+use crate::access::{self, Access, Way};
 use crate::edge::ClientBody;
+use crate::metrics::Metrics;
 use crate::run;
 use crate::seats::{Seat, Seats, Source};
 use seated::{Occupied, Seated};
@@ -64,12 +66,16 @@ pub(crate) struct Front<A> {
     /// True once connections that idle are to close.
     pub(crate) closed: watch::Receiver<bool>,
     pub(crate) alive: mpsc::Sender<()>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Of requests, unless they take another.
+    pub(crate) way: Way,
 }
 
 impl<A> Clone for Front<A> {
     fn clone(&self) -> Self {
-        let Self { answers, closed, alive } = self;
-        Self { answers: Arc::clone(answers), closed: closed.clone(), alive: alive.clone() }
+        let Self { answers, closed, alive, metrics, way } = self;
+        let (answers, metrics) = (Arc::clone(answers), Arc::clone(metrics));
+        Self { answers, closed: closed.clone(), alive: alive.clone(), metrics, way: *way }
     }
 }
 
@@ -95,7 +101,7 @@ impl<A: Answer> Front<A> {
 
     /// Serves one client's connection until it ends or its place goes to another.
     async fn serve(self, stream: TcpStream, seat: Arc<Seat<Source>>) {
-        let Self { answers, mut closed, alive } = self;
+        let Self { answers, mut closed, alive, metrics, way } = self;
         // Without these options answers are only slower, and the dead stay longer.
         let _ = stream.set_nodelay(true);
         let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
@@ -106,11 +112,12 @@ impl<A: Answer> Front<A> {
         let ours = Arc::new(Connection { socket, broken, alive, path, client });
         let seated = Seated::new(stream, &seat);
         let doing = seated.doing();
-        let service = service_fn(|request| {
+        let service = service_fn(|mut request| {
             let (answers, ours) = (Arc::clone(&answers), Arc::clone(&ours));
             let occupied = Occupied::begin(&doing);
+            let access = Access::begin(&metrics, way, &ours.client, &mut request);
             async move {
-                let answer = answers.answer(request, ours).await;
+                let answer = access.answered(answers.answer(request, ours).await);
                 Ok::<_, Infallible>(answer.map(|body| occupied.with(body)))
             }
         });
@@ -139,6 +146,7 @@ impl<A: Answer> Front<A> {
         };
         if let Err(error) = result {
             tracing::debug!(%error, "a client's connection ended");
+            access::unreadable(&metrics, way, &ours.client, &error);
             if ours.broken.load(Ordering::Relaxed) {
                 // The client must not take what it has for the whole.
                 let _ = SockRef::from(&ours.socket).set_linger(Some(Duration::ZERO));

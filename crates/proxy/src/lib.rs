@@ -10,6 +10,7 @@
 //!
 //! A gateway may also answer clients that have no edge beside them (`plain`).
 
+mod access;
 mod actor;
 mod admin;
 mod carrier;

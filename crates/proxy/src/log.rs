@@ -1,67 +1,64 @@
 //! Facts of the relay as log lines: the same words as in metrics and results. A fact never holds
 //! credentials, query strings or field values.
 
+use std::collections::BTreeMap;
+use std::time::Instant;
+
 use record::event::{Event, Fact};
 
-/// Writes one event through `tracing`.
-pub(crate) fn event(event: &Event) {
-    match &event.fact {
+use crate::rarely::Rarely;
+
+/// What was told when, for what may happen with every request.
+#[derive(Default)]
+pub(crate) struct Log {
+    /// By the limit's name; those are of ours.
+    limits: BTreeMap<String, Rarely>,
+}
+
+impl Log {
+    /// Writes one event through `tracing`.
+    pub(crate) fn event(&mut self, event: &Event) {
+        match &event.fact {
+            Fact::LimitReached { limit, consequence } => {
+                let rarely = self.limits.entry(limit.clone()).or_default();
+                if let Some(times) = rarely.note(Instant::now()) {
+                    tracing::warn!(limit, consequence, times, "limit reached");
+                }
+            }
+            fact => write(fact),
+        }
+    }
+}
+
+fn write(fact: &Fact) {
+    match fact {
         Fact::CarrierUp { peer, version } => {
-            tracing::info!(event = "carrier_up", peer, version, "carrier up");
+            tracing::info!(peer, version, "carrier up");
         }
         Fact::CarrierDown { peer, reason } => {
-            tracing::warn!(event = "carrier_down", peer, reason, "carrier down");
+            tracing::warn!(peer, reason, "carrier down");
         }
         Fact::Started { exchange, method, target } => {
-            tracing::debug!(event = "started", exchange, method, target, "exchange started");
+            tracing::debug!(exchange, method, target, "exchange started");
         }
         Fact::Chosen { exchange, encoding, reason, .. } => {
-            tracing::debug!(event = "chosen", exchange, encoding, reason, "encoding chosen");
+            tracing::debug!(exchange, encoding, reason, "encoding chosen");
         }
         Fact::Outcome { exchange, outcome, .. } => {
             let (encoding, bytes) = (&outcome.encoding, outcome.actual.bytes);
             let (expected_s, actual_s) = (outcome.expected.total_s(), outcome.actual.total_s());
-            tracing::debug!(
-                event = "outcome",
-                exchange,
-                encoding,
-                bytes,
-                expected_s,
-                actual_s,
-                "half arrived"
-            );
+            tracing::debug!(exchange, encoding, bytes, expected_s, actual_s, "half arrived");
         }
         Fact::Ignored { what, reason } => {
-            tracing::warn!(event = "ignored", what, reason, "ignored");
+            tracing::warn!(what, reason, "ignored");
         }
-        Fact::Finished {
-            exchange,
-            status,
-            elapsed_s,
-            sent_body_bytes,
-            sent_wire_bytes,
-            received_body_bytes,
-            received_wire_bytes,
-            codec_s,
-        } => {
-            tracing::info!(
-                event = "finished",
-                exchange,
-                status,
-                elapsed_s,
-                sent_body_bytes,
-                sent_wire_bytes,
-                received_body_bytes,
-                received_wire_bytes,
-                codec_s,
-                "exchange finished"
-            );
+        // Both are in the exchange's own line.
+        Fact::Finished { exchange, status, .. } => {
+            tracing::debug!(exchange, status, "exchange finished");
         }
-        Fact::Failed { exchange, cause, reason, elapsed_s } => {
-            tracing::warn!(event = "failed", exchange, cause, reason, elapsed_s, "exchange failed");
+        Fact::Failed { exchange, cause, reason, .. } => {
+            tracing::debug!(exchange, cause, reason, "exchange failed");
         }
-        Fact::LimitReached { limit, consequence } => {
-            tracing::warn!(event = "limit_reached", limit, consequence, "limit reached");
-        }
+        Fact::LimitReached { .. } => {}
     }
 }

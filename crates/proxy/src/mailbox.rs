@@ -14,6 +14,8 @@ use proto::bhttp::Fields;
 use relay::{Cause, CauseKind, ExchangeId, Head, Input, Output};
 use tokio::sync::mpsc;
 
+use crate::access::Access;
+
 /// Body bytes that the local side lets the relay hand over ahead of what it has passed on.
 pub(crate) const WINDOW_BYTES: u64 = 64 * 1024;
 /// Informational statuses of an origin kept until the actor looks; later ones are dropped.
@@ -75,6 +77,8 @@ struct State {
 pub(crate) struct Mailbox {
     state: Mutex<State>,
     bell: Bell,
+    /// The exchange's line in the log.
+    access: Option<Access>,
 }
 
 impl Mailbox {
@@ -85,6 +89,7 @@ impl Mailbox {
         service: Option<usize>,
         client: String,
         bell: Bell,
+        access: Option<Access>,
     ) -> Arc<Self> {
         let state = State {
             client_out: Some(client),
@@ -94,11 +99,16 @@ impl Mailbox {
             out_closed: end,
             ..State::default()
         };
-        Arc::new(Self { state: Mutex::new(state), bell })
+        Arc::new(Self { state: Mutex::new(state), bell, access })
     }
 
     /// An exchange that the relay opens (gateway); its head goes another way.
-    pub(crate) fn opened(id: ExchangeId, end: bool, bell: Bell) -> Arc<Self> {
+    pub(crate) fn opened(
+        id: ExchangeId,
+        end: bool,
+        bell: Bell,
+        access: Option<Access>,
+    ) -> Arc<Self> {
         let state = State {
             id: Some(id),
             end_in: end.then(Fields::new),
@@ -106,7 +116,7 @@ impl Mailbox {
             in_closed: end,
             ..State::default()
         };
-        let mailbox = Self { state: Mutex::new(state), bell };
+        let mailbox = Self { state: Mutex::new(state), bell, access };
         mailbox.ring(&mut mailbox.lock());
         Arc::new(mailbox)
     }
@@ -130,6 +140,11 @@ impl Mailbox {
             // The actor is gone only when the process ends.
             let _ = self.bell.send(id);
         }
+    }
+
+    /// The exchange's line in the log.
+    pub(crate) fn access(&self) -> Option<&Access> {
+        self.access.as_ref()
     }
 
     /// Actor: names the exchange.
@@ -354,7 +369,13 @@ impl Sender {
         self.mailbox.lock().service_out = Some(service);
     }
 
+    /// The exchange's line in the log.
+    pub(crate) fn access(&self) -> Option<&Access> {
+        self.mailbox.access()
+    }
+
     pub(crate) fn head(&mut self, head: Head, end: bool) {
+        self.mailbox.access.iter().for_each(Access::headed);
         let mut state = self.mailbox.lock();
         if !state.out_closed {
             state.head_out = Some((head, end));

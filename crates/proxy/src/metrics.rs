@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use decide::estimate::Transport;
-use record::event::Fact;
+use record::event::{Carried, Fact};
 use relay::{CarrierId, Link, Load};
 
+use crate::access::Way;
 use crate::socket;
 
+mod answers;
 mod services;
 
+use answers::Answers;
 use services::Services;
 
 #[derive(Default)]
@@ -20,12 +24,14 @@ struct Totals {
     direct: u64,
     started: u64,
     finished: u64,
+    left: u64,
     failed: BTreeMap<String, u64>,
     encodings: BTreeMap<String, u64>,
     limits: BTreeMap<String, u64>,
     ignored: BTreeMap<String, u64>,
     tried: BTreeMap<String, u64>,
     services: Services,
+    exchanges: BTreeMap<Way, Answers>,
     sent_body_bytes: u64,
     sent_wire_bytes: u64,
     received_body_bytes: u64,
@@ -35,6 +41,16 @@ struct Totals {
     carriers_down: u64,
     /// Retransmissions of carriers that are gone.
     retransmits: u64,
+}
+
+impl Totals {
+    fn carried(&mut self, carried: &Carried) {
+        self.sent_body_bytes += carried.sent_body_bytes;
+        self.sent_wire_bytes += carried.sent_wire_bytes;
+        self.received_body_bytes += carried.received_body_bytes;
+        self.received_wire_bytes += carried.received_wire_bytes;
+        self.codec_s += carried.codec_s;
+    }
 }
 
 /// A connected carrier as metrics see it.
@@ -79,6 +95,12 @@ impl Metrics {
         *self.totals().limits.entry(limit.to_owned()).or_default() += 1;
     }
 
+    /// Counts an exchange, at its end, by how it went: what came, and when the answer began.
+    pub(crate) fn count_exchange(&self, way: Way, status: Option<u16>, headed: Option<Duration>) {
+        let mut totals = self.totals();
+        totals.exchanges.entry(way).or_default().count(status, headed);
+    }
+
     /// Counts a fact.
     pub(crate) fn observe(&self, fact: &Fact) {
         let mut totals = self.totals();
@@ -95,23 +117,17 @@ impl Metrics {
                     totals.services.chosen(exchange, encoding, decision);
                 }
             }
-            Fact::Finished {
-                sent_body_bytes,
-                sent_wire_bytes,
-                received_body_bytes,
-                received_wire_bytes,
-                codec_s,
-                ..
-            } => {
+            Fact::Finished { carried, .. } => {
                 totals.finished += 1;
-                totals.sent_body_bytes += sent_body_bytes;
-                totals.sent_wire_bytes += sent_wire_bytes;
-                totals.received_body_bytes += received_body_bytes;
-                totals.received_wire_bytes += received_wire_bytes;
-                totals.codec_s += codec_s;
+                totals.carried(carried);
             }
-            Fact::Failed { cause, .. } => {
-                *totals.failed.entry(cause.clone()).or_default() += 1;
+            Fact::Failed { cause, carried, .. } => {
+                // A client that leaves, or gets its answer early, is no failure.
+                match &cause[..] {
+                    "client_gone" | "answered_early" => totals.left += 1,
+                    cause => *totals.failed.entry(cause.to_owned()).or_default() += 1,
+                }
+                totals.carried(carried);
             }
             Fact::Outcome { exchange, outcome, .. } => totals.services.came(exchange, outcome),
             Fact::Ignored { what, .. } => {
@@ -179,6 +195,11 @@ impl Metrics {
         let plain = [
             ("exchanges_started_total", "Exchanges begun.", totals.started),
             ("exchanges_finished_total", "Exchanges ended well.", totals.finished),
+            (
+                "exchanges_left_total",
+                "Exchanges that the client left before their end.",
+                totals.left,
+            ),
             ("direct_requests_total", "Requests that went without a gateway.", totals.direct),
             ("carriers_up_total", "Carriers that said HELLO.", totals.carriers_up),
             ("carriers_down_total", "Carriers that ended.", totals.carriers_down),
@@ -227,6 +248,7 @@ impl Metrics {
         family(text, "codec_seconds_total", "counter", "Processor time of codecs.");
         sample(text, "codec_seconds_total", &[], totals.codec_s);
         totals.services.render(text);
+        answers::render(&totals.exchanges, text);
     }
 
     fn render_carriers(&self, text: &mut String) {
@@ -350,6 +372,8 @@ mod tests {
             cause: cause.to_owned(),
             reason: String::new(),
             elapsed_s: 0.1,
+            status: 0,
+            carried: Carried::default(),
         };
         metrics.observe(&failed("forbidden"));
         metrics.observe(&failed("forbidden"));

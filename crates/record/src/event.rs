@@ -16,6 +16,25 @@ pub struct Event {
     pub fact: Fact,
 }
 
+/// What an exchange carried, both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Carried {
+    /// Body bytes towards the carrier, before coding.
+    pub sent_body_bytes: u64,
+    /// The same after coding, with frames and heads.
+    pub sent_wire_bytes: u64,
+    /// Body bytes from the carrier, after decoding.
+    pub received_body_bytes: u64,
+    /// The same before decoding, with frames and heads.
+    pub received_wire_bytes: u64,
+    /// Processor seconds spent in codecs on this side.
+    pub codec_s: f64,
+    /// Codec of the body that came from the carrier; none where no head came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_encoding: Option<String>,
+}
+
 /// What can happen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -82,16 +101,9 @@ pub enum Fact {
         status: u16,
         /// From its beginning, seconds.
         elapsed_s: f64,
-        /// Body bytes towards the carrier, before coding.
-        sent_body_bytes: u64,
-        /// The same after coding, with frames and heads.
-        sent_wire_bytes: u64,
-        /// Body bytes from the carrier, after decoding.
-        received_body_bytes: u64,
-        /// The same before decoding, with frames and heads.
-        received_wire_bytes: u64,
-        /// Processor seconds spent in codecs on this side.
-        codec_s: f64,
+        /// What it carried.
+        #[serde(flatten)]
+        carried: Carried,
     },
     /// An exchange ended otherwise.
     Failed {
@@ -103,6 +115,12 @@ pub enum Fact {
         reason: String,
         /// From its beginning, seconds.
         elapsed_s: f64,
+        /// Status of the response; 0 where none had come.
+        #[serde(default)]
+        status: u16,
+        /// What it carried until then.
+        #[serde(flatten)]
+        carried: Carried,
     },
     /// A named bound was reached.
     LimitReached {

@@ -18,6 +18,10 @@ use crate::timers::Key;
 /// Of a path or SOAPAction so much tells the class.
 const MOST_OPERATION_BYTES: usize = 256;
 
+/// What has no end but that its client has enough (HTML, server-sent events; RFC 2046 §5.1 with
+/// parts that replace each other).
+const ENDLESS_MEDIA: [&str; 2] = ["text/event-stream", "multipart/x-mixed-replace"];
+
 /// How the edge keeps a carrier to its gateway for new exchanges. One that is going away stays
 /// beside it until its exchanges are over.
 #[derive(Debug, Default)]
@@ -50,13 +54,14 @@ impl Relay {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
         } else if self.exchanges.len() >= self.config.max_exchanges {
             let most = self.config.max_exchanges;
+            self.exchanges_limited(now);
             Some((CauseKind::Limit, format!("{most} exchanges are open, the limit; try later")))
         } else {
             None
         };
         if let Some((kind, reason)) = refusal {
             let cause = Cause { kind, reason };
-            self.failed(now, now, id, &cause);
+            self.refused(now, id, &cause);
             self.outputs.push_back(Output::Abort { exchange: id, cause, untouched: true });
             return;
         }
@@ -325,7 +330,7 @@ impl Relay {
                 return;
             }
         };
-        exchange.status = response.status;
+        exchange.note_answer(&response);
         match codec_of(head) {
             Ok(options) => exchange.incoming.set_head(options, head.end),
             Err(cause) => return self.refuse(now, id, &cause),
@@ -366,6 +371,16 @@ impl Exchange {
         let kept = kept.map(|(_, byte)| if byte.is_ascii_digit() { b'0' } else { *byte });
         let kept: Vec<u8> = kept.take(MOST_OPERATION_BYTES).collect();
         self.operation = String::from_utf8_lossy(&kept).into_owned();
+    }
+
+    /// Keeps what the answer's head tells of its end.
+    pub(crate) fn note_answer(&mut self, response: &bhttp::Response) {
+        self.status = response.status;
+        let media = response.fields.iter().find(|(name, _)| name == "content-type");
+        self.endless = media.is_some_and(|(_, value)| {
+            let media = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+            ENDLESS_MEDIA.iter().any(|endless| media.eq_ignore_ascii_case(endless.as_bytes()))
+        });
     }
 
     /// Keeps what the choice of a codec goes by.

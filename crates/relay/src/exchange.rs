@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use record::event::Carried;
+
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
 use crate::choice::Choice;
 use crate::incoming::Incoming;
@@ -81,6 +83,8 @@ pub(crate) struct Exchange {
     pub(crate) content_length: Option<u64>,
     /// Status of the response, once known.
     pub(crate) status: u16,
+    /// The answer has no end but that its client has enough.
+    pub(crate) endless: bool,
     /// Gateway: the answer as sent so far.
     pub(crate) log: Log,
     pub(crate) meter: Meter,
@@ -120,6 +124,7 @@ impl Exchange {
             coded: false,
             content_length: None,
             status: 0,
+            endless: false,
             log: Log::default(),
             meter: Meter::default(),
             encoder_bytes: 0,
@@ -139,6 +144,26 @@ impl Exchange {
         }
         let before = "a gateway that restarted may have carried it out, and when it was repeated:";
         Cause { kind: OutcomeUnknown, reason: format!("{before} {}", cause.reason) }
+    }
+
+    /// Whether its client ends it, once its answer has begun.
+    pub(crate) fn is_ended_by_client(&self) -> bool {
+        self.status != 0 && (self.traits.tunnel || self.endless)
+    }
+
+    /// What passed, as events tell it.
+    pub(crate) fn carried(&self) -> Carried {
+        let Meter { sent_body_bytes, sent_wire_bytes, .. } = self.meter;
+        let Meter { received_body_bytes, received_wire_bytes, .. } = self.meter;
+        let headed = self.incoming.headed;
+        Carried {
+            sent_body_bytes,
+            sent_wire_bytes,
+            received_body_bytes,
+            received_wire_bytes,
+            codec_s: self.meter.codec.as_secs_f64(),
+            received_encoding: headed.then(|| self.incoming.codec_name()),
+        }
     }
 
     /// Where the exchange has a flow: that of the exchange or that of the question about it.

@@ -44,6 +44,7 @@ impl Relay {
         if self.exchanges.len() >= self.config.max_exchanges {
             let most = self.config.max_exchanges;
             let reason = format!("{most} exchanges are open, the gateway's limit; try later");
+            self.exchanges_limited(now);
             return self.refuse_request(now, carrier, id, CauseKind::Limit, reason);
         }
         let options = match codec_of(head) {
@@ -83,7 +84,7 @@ impl Relay {
         reason: String,
     ) {
         let cause = Cause { kind, reason };
-        self.failed(now, now, id, &cause);
+        self.refused(now, id, &cause);
         let (code, reason) = (cause.kind.to_wire(), cause.reason);
         self.send(now, carrier, Frame::Abort(Abort { exchange: id.number, code, reason }));
     }
@@ -98,7 +99,7 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let mut head = Vec::new();
         response.encode(&mut head);
-        exchange.status = response.status;
+        exchange.note_answer(response);
         if head.len() > bhttp::MAX_HEAD_BYTES {
             // The edge would close the carrier over it.
             let (len, most) = (head.len(), bhttp::MAX_HEAD_BYTES);

@@ -10,7 +10,7 @@ use record::event::Fact;
 use crate::Relay;
 use crate::api::{Cause, CauseKind, ExchangeId, Output, Work, WorkDirection};
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES};
-use crate::exchange::{Exchange, Stage};
+use crate::exchange::Stage;
 use crate::outgoing::{Cut, InWork};
 use crate::timers::Key;
 use crate::trial::Encoded;
@@ -39,9 +39,10 @@ impl Relay {
     }
 
     pub(crate) fn local_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        let started = exchange.started;
-        self.failed(now, started, id, &cause);
+        if !self.exchanges.contains_key(&id) {
+            return;
+        }
+        self.failed(now, id, &cause);
         self.fail_peer(now, id, &cause);
         if self.config.role == Role::Gateway {
             self.note_abort(id);
@@ -371,7 +372,7 @@ impl Relay {
 
     fn finish(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let Exchange { meter, status, started, .. } = *exchange;
+        let (status, started, carried) = (exchange.status, exchange.started, exchange.carried());
         if self.config.role == Role::Gateway {
             let mut log = std::mem::take(&mut exchange.log);
             if let Some(body) = exchange.held.delta().cloned() {
@@ -381,19 +382,9 @@ impl Relay {
             }
             self.note_answer(id, status, log);
         }
-        self.event(
-            now,
-            Fact::Finished {
-                exchange: id.to_string(),
-                status,
-                elapsed_s: now.saturating_sub(started).as_secs_f64(),
-                sent_body_bytes: meter.sent_body_bytes,
-                sent_wire_bytes: meter.sent_wire_bytes,
-                received_body_bytes: meter.received_body_bytes,
-                received_wire_bytes: meter.received_wire_bytes,
-                codec_s: meter.codec.as_secs_f64(),
-            },
-        );
+        let elapsed_s = now.saturating_sub(started).as_secs_f64();
+        let exchange = id.to_string();
+        self.event(now, Fact::Finished { exchange, status, elapsed_s, carried });
         self.forget(id);
     }
 }

@@ -101,6 +101,12 @@ impl Incoming {
         }
     }
 
+    /// Codec of the body; the level is the sender's and not told.
+    pub(crate) fn codec_name(&self) -> String {
+        let label = self.options.label();
+        label.split_once(':').map_or(label.clone(), |(name, _)| name.to_owned())
+    }
+
     /// Whether the peer has sent everything.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_some() && self.awaits_plain.is_none()

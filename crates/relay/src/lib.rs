@@ -64,7 +64,7 @@ use keeping::{Keeps, Principals};
 use outcomes::Outcomes;
 use proto::profile::Profile;
 use proto::stream::{Abort, Frame};
-use record::event::{Event, Fact};
+use record::event::{Carried, Event, Fact};
 use schemas::Schemas;
 use timers::{Key, Timers};
 use trial::Shadows;
@@ -376,6 +376,13 @@ impl Relay {
         }
     }
 
+    /// Name of the peer on whose carrier an exchange is.
+    #[must_use]
+    pub fn peer_of(&self, id: ExchangeId) -> Option<&str> {
+        let carrier = self.exchanges.get(&id)?.carrier()?;
+        self.carriers.get(&carrier).map(|carrier| &carrier.peer[..])
+    }
+
     /// Gives a frame to a carrier's machine; it leaves at the next drain.
     fn send(&mut self, now: Duration, carrier: CarrierId, frame: Frame) -> usize {
         let Some(carrier_state) = self.carriers.get_mut(&carrier) else { return 0 };
@@ -392,7 +399,7 @@ impl Relay {
         let cause = exchange.honest(cause);
         let untouched =
             exchange.stage == exchange::Stage::Waiting && exchange.outgoing.is_untouched();
-        self.failed(now, exchange.started, id, &cause);
+        self.failed(now, id, &cause);
         self.outputs.push_back(Output::Abort { exchange: id, cause, untouched });
         self.forget(id);
     }
@@ -405,11 +412,39 @@ impl Relay {
         self.send(now, carrier, Frame::Abort(abort));
     }
 
-    fn failed(&mut self, now: Duration, started: Duration, id: ExchangeId, cause: &Cause) {
-        let elapsed_s = now.saturating_sub(started).as_secs_f64();
+    /// Tells that an exchange that is held ended before its time. Who is served without an end, by
+    /// a tunnel or an event stream, ends it when he has enough: that is no failure.
+    fn failed(&mut self, now: Duration, id: ExchangeId, cause: &Cause) {
+        let Some(held) = self.exchanges.get(&id) else { return self.refused(now, id, cause) };
+        let elapsed_s = now.saturating_sub(held.started).as_secs_f64();
+        let (exchange, status, carried) = (id.to_string(), held.status, held.carried());
+        self.event(
+            now,
+            match cause.kind {
+                CauseKind::ClientGone if held.is_ended_by_client() => {
+                    Fact::Finished { exchange, status, elapsed_s, carried }
+                }
+                kind => {
+                    let (cause, reason) = (kind.name().to_owned(), cause.reason.clone());
+                    Fact::Failed { exchange, cause, reason, elapsed_s, status, carried }
+                }
+            },
+        );
+    }
+
+    /// The same of one that never was.
+    fn refused(&mut self, now: Duration, id: ExchangeId, cause: &Cause) {
         let (exchange, reason) = (id.to_string(), cause.reason.clone());
-        let cause = cause.kind.name().to_owned();
-        self.event(now, Fact::Failed { exchange, cause, reason, elapsed_s });
+        let (cause, carried) = (cause.kind.name().to_owned(), Carried::default());
+        let (elapsed_s, status) = (0.0, 0);
+        self.event(now, Fact::Failed { exchange, cause, reason, elapsed_s, status, carried });
+    }
+
+    /// A bound on open exchanges holds one off.
+    fn exchanges_limited(&mut self, now: Duration) {
+        let limit = "max_exchanges".to_owned();
+        let consequence = format!("more than {} at once get 503", self.config.max_exchanges);
+        self.event(now, Fact::LimitReached { limit, consequence });
     }
 
     /// Drops everything held for an exchange; the caller has told whom it concerns.

@@ -11,6 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full};
 use relay::{Cause, CauseKind};
 
+use crate::access::Refused;
 use crate::flow::{AnyBody, BoxError};
 
 /// An answer of our own.
@@ -52,6 +53,8 @@ impl Refusal {
         let full = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync();
         let mut response = Response::new(full);
         *response.status_mut() = self.status;
+        let refused = Refused { error: self.error, reason: self.reason.clone() };
+        response.extensions_mut().insert(refused);
         let headers = response.headers_mut();
         let plain = HeaderValue::from_static("text/plain; charset=utf-8");
         headers.insert(header::CONTENT_TYPE, plain);

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::answer::{ClientBody, Refusal};
 use super::target::Asked;
+use crate::access::{Access, CountedStream};
 use crate::actor::Handle;
 use crate::config::{Fallback, Service};
 use crate::fields;
@@ -57,6 +58,8 @@ struct Admitted {
     alive: mpsc::Sender<()>,
     /// Who asks.
     client: String,
+    /// The exchange's line in the log.
+    access: Option<Access>,
 }
 
 /// How an exchange over the pair ended without an answer.
@@ -74,7 +77,7 @@ impl Exchanges {
         broken: Arc<AtomicBool>,
         connection: &Connection,
     ) -> Response<ClientBody> {
-        let result = match self.admit(request, connection) {
+        let result = match self.admit(Access::count_request(request), connection) {
             Err(refusal) => Err(refusal),
             Ok(admitted) => match &self.pair {
                 None => self.serve_directly(admitted).await,
@@ -82,17 +85,14 @@ impl Exchanges {
                     Ok(response) => Ok(response),
                     Err(Failure::Untouched(admitted, refusal)) => {
                         let reason = refusal.reason;
-                        tracing::info!(reason, "falling back to a direct request");
+                        tracing::debug!(reason, "falling back to a direct request");
                         self.serve_directly(*admitted).await
                     }
                     Err(Failure::Refused(refusal)) => Err(refusal),
                 },
             },
         };
-        let response = result.unwrap_or_else(|refusal| {
-            tracing::info!(status = refusal.status.as_u16(), reason = refusal.reason, "refused");
-            refusal.into_response()
-        });
+        let response = result.unwrap_or_else(Refusal::into_response);
         response.map(|body| ClientBody::new(body, broken))
     }
 
@@ -118,12 +118,16 @@ impl Exchanges {
         connection: &Connection,
     ) -> Result<Admitted, Refusal> {
         let upgrade = hyper::upgrade::on(&mut request);
+        let access = Access::of(&request);
         let (parts, body) = request.into_parts();
         let asked = Asked::new(&parts, self.upstream.as_ref(), body.is_end_stream())?;
         self.check_loop(&parts)?;
         let target = asked.target()?;
         let index = self.services.iter().position(|service| service.pattern.matches(&target));
         let service = index.and_then(|index| self.services.get(index));
+        if let (Some(access), Some(service)) = (&access, service) {
+            access.service(&service.pattern);
+        }
         let fallback = service.and_then(|service| service.fallback).unwrap_or(self.fallback);
         let max_body = service.and_then(|service| service.max_body);
         if let (Some(most), Some(len)) = (max_body, fields::content_length(&parts.headers))
@@ -134,7 +138,18 @@ impl Exchanges {
         let version = parts.version;
         let service = index;
         let (alive, client) = (connection.alive.clone(), connection.client.clone());
-        Ok(Admitted { asked, version, upgrade, body, fallback, service, max_body, alive, client })
+        Ok(Admitted {
+            asked,
+            version,
+            upgrade,
+            body,
+            fallback,
+            service,
+            max_body,
+            alive,
+            client,
+            access,
+        })
     }
 
     fn check_loop(&self, parts: &Parts) -> Result<(), Refusal> {
@@ -156,8 +171,10 @@ impl Exchanges {
         let head = admitted.asked.head().map_err(Failure::Refused)?;
         let may_tunnel = admitted.asked.may_tunnel();
         let end = admitted.body.is_end_stream() && !may_tunnel;
+        let (service, client) = (admitted.service, admitted.client.clone());
+        let access = admitted.access.clone();
         let Port { mut receiver, sender } =
-            pair.open(Head::Request(head), end, admitted.service, admitted.client.clone()).await;
+            pair.open(Head::Request(head), end, service, client, access).await;
         if end || may_tunnel {
             let arrived = self.final_head(&mut receiver, &Progress::new()).await;
             return match arrived {
@@ -273,12 +290,13 @@ impl Exchanges {
                 return self.answer(&admitted.asked.method, answer, port.receiver);
             }
         };
-        let Admitted { upgrade, alive, .. } = admitted;
+        let Admitted { upgrade, alive, access, .. } = admitted;
         tokio::spawn(async move {
             let _alive = alive;
             match upgrade.await {
                 Ok(stream) => {
-                    flow::tunnel(TokioIo::new(stream), port, CauseKind::ClientGone).await;
+                    let stream = CountedStream::new(TokioIo::new(stream), access);
+                    flow::tunnel(stream, port, CauseKind::ClientGone).await;
                 }
                 // Dropping the port tells the relay.
                 Err(error) => tracing::debug!(%error, "a client left before its tunnel began"),
@@ -303,11 +321,14 @@ impl Exchanges {
     /// Straight to the origin, as if there were no pair.
     async fn serve_directly(&self, admitted: Admitted) -> Result<Response<AnyBody>, Refusal> {
         self.metrics.count_direct();
-        let Admitted { asked, version, upgrade, body, max_body, alive, .. } = admitted;
+        let Admitted { asked, version, upgrade, body, max_body, alive, access, .. } = admitted;
+        if let Some(access) = &access {
+            access.goes_directly();
+        }
         let target = asked.target()?;
         if asked.method == Method::CONNECT {
             let stream = self.direct.connect(&target).await?;
-            tokio::spawn(splice(upgrade, stream, alive));
+            tokio::spawn(splice(upgrade, stream, alive, access));
             return Ok(self.response(StatusCode::OK, HeaderMap::new(), empty()));
         }
         let repeatable = body.is_end_stream() && asked.method.is_idempotent();
@@ -320,14 +341,11 @@ impl Exchanges {
         *message.headers_mut() = self.direct_headers(&asked, version);
         let request = origin::Request { target, message, repeatable, progress };
         let mut answer = self.direct.send(request).await?;
-        let (method, status) = (asked.method.as_str(), answer.status().as_u16());
-        let Asked { scheme, authority, .. } = &asked;
-        tracing::info!(event = "direct", method, scheme, authority, status, "direct request");
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             let theirs = hyper::upgrade::on(&mut answer);
             tokio::spawn(async move {
                 match theirs.await {
-                    Ok(stream) => splice(upgrade, TokioIo::new(stream), alive).await,
+                    Ok(stream) => splice(upgrade, TokioIo::new(stream), alive, access).await,
                     Err(error) => tracing::debug!(%error, "an origin left before its tunnel began"),
                 }
             });
@@ -410,13 +428,17 @@ fn give_up(admitted: Admitted, ended: Ended) -> Failure {
 }
 
 /// Carries bytes between a client and an origin until both have ended.
-async fn splice<S>(client: OnUpgrade, mut origin: S, alive: mpsc::Sender<()>)
-where
+async fn splice<S>(
+    client: OnUpgrade,
+    mut origin: S,
+    alive: mpsc::Sender<()>,
+    access: Option<Access>,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let _alive = alive;
     let Ok(client) = client.await else { return };
-    let mut client = TokioIo::new(client);
+    let mut client = CountedStream::new(TokioIo::new(client), access);
     if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut origin).await {
         tracing::debug!(%error, "a tunnel broke");
     }

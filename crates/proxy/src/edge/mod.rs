@@ -14,6 +14,7 @@ use relay::{CarrierId, Head};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
+use crate::access::Way;
 use crate::actor::{self, Actor, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
@@ -120,7 +121,9 @@ impl Edge {
         });
         let (closing, closed) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
-        let front = Front { answers: exchanges, closed, alive };
+        let way = if exchanges.pair.is_some() { Way::Pair } else { Way::Direct };
+        let counted = Arc::clone(&metrics);
+        let front = Front { answers: exchanges, closed, alive, metrics: counted, way };
         let running = Running {
             accepting: fault::spawn_core(
                 "clients",

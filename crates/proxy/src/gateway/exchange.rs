@@ -165,6 +165,9 @@ impl Origins {
             sender.service(service);
         }
         let service = service.and_then(|index| self.services.get(index));
+        if let (Some(access), Some(service)) = (sender.access(), service) {
+            access.service(&service.pattern);
+        }
         let bodyless = body.is_end_stream();
         let mut message = http::Request::new(body);
         *message.method_mut() = asked.method.clone();

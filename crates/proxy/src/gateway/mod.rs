@@ -11,6 +11,7 @@ use relay::{CarrierId, Head};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
+use crate::access::Way;
 use crate::actor::{self, Actor, Handle, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
@@ -104,7 +105,8 @@ impl Gateway {
         let (alive, connections) = mpsc::channel(1);
         let plain = self.plain.map(|listener| {
             let answers = Arc::new(plain(&config, reach(), handle.clone(), &metrics)?);
-            Ok::<_, Error>((listener, Front { answers, closed, alive }))
+            let (metrics, way) = (Arc::clone(&metrics), Way::Edgeless);
+            Ok::<_, Error>((listener, Front { answers, closed, alive, metrics, way }))
         });
         let plain = plain.transpose()?;
         let answers = plain.as_ref().map(|(_, front)| Arc::clone(&front.answers));

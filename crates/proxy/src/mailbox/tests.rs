@@ -18,7 +18,7 @@ fn response() -> Head {
 /// A mailbox at the edge whose head the actor has seen.
 fn at_edge(end: bool) -> (Arc<Mailbox>, Port, mpsc::UnboundedReceiver<ExchangeId>) {
     let (bell, bells) = mpsc::unbounded_channel();
-    let mailbox = Mailbox::opening(request(), end, None, "client".to_owned(), bell);
+    let mailbox = Mailbox::opening(request(), end, None, "client".to_owned(), bell, None);
     let port = mailbox.port(Role::Edge);
     mailbox.name(ID);
     collect(&mailbox);
@@ -113,7 +113,7 @@ fn an_early_answer_stops_the_request_without_an_abort() {
 #[test]
 fn an_origin_that_wants_no_more_of_a_request_leaves_it_flowing() {
     let (bell, _bells) = mpsc::unbounded_channel();
-    let mailbox = Mailbox::opened(ID, false, bell);
+    let mailbox = Mailbox::opened(ID, false, bell, None);
     let Port { receiver, mut sender } = mailbox.port(Role::Gateway);
     assert!(matches!(collect(&mailbox)[..], [Input::Credit { bytes: WINDOW_BYTES, .. }]));
     drop(receiver);

@@ -45,6 +45,7 @@ use self::head::Asked;
 use self::outcome::{Followed, Sending, Tally};
 use self::profiles::{Profiles, Told};
 use self::soap::{Heard, Overheard};
+use crate::access::Access;
 use crate::actor::{Handle, Message as ToActor};
 use crate::edge::{ClientBody, Exchanges};
 use crate::fields;
@@ -110,6 +111,7 @@ struct About<'a> {
     /// Scheme and authority.
     target: &'a str,
     connection: &'a Arc<Connection>,
+    access: Option<Access>,
 }
 
 impl Plain {
@@ -198,6 +200,7 @@ impl Plain {
         let exchange = relay::ExchangeId { instance: self.instance, number }.to_string();
         let encoding = how.map_or_else(|| Options::IDENTITY.label(), How::label);
         let arm = if how.is_some() { choice.arm } else { Arm::IDENTITY };
+        about.access.iter().for_each(|access| access.coded(&exchange, &encoding));
         let decision = choice.weighed.as_ref().map(|weighed| Box::new(weighed.facts(arm, how)));
         self.tell(Fact::Chosen {
             exchange: exchange.clone(),
@@ -421,6 +424,7 @@ impl Answer for Plain {
         request: Request<Incoming>,
         connection: Arc<Connection>,
     ) -> Response<ClientBody> {
+        let access = Access::of(&request);
         let (mut head, body) = request.into_parts();
         let by_field = self.profiles.take(&mut head.headers);
         let mut asked = Asked::new(&head);
@@ -458,7 +462,7 @@ impl Answer for Plain {
         }
         let (asked, told, known) = (&asked, &told, known.as_ref());
         let connection = &connection;
-        let about = About { asked, told, known, service, target: &target, connection };
+        let about = About { asked, told, known, service, target: &target, connection, access };
         let head = parts.clone();
         let response = match self.code(parts, body, &about).await {
             Ok(response) => response,

@@ -1,0 +1,392 @@
+//! One line for each exchange, at its end, and the counts that go with it.
+//!
+//! Several see an exchange: the listener its client, the relay its bytes on the carrier, the client
+//! of origins how it ended. Each notes here what it knows; when the last of them lets go, the line
+//! is written. So there is exactly one, however the exchange ended.
+
+mod counting;
+mod secrets;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::{Method, Request, Response, header};
+use record::decision::Direction;
+use record::event::{Carried, Fact};
+use relay::{CauseKind, ExchangeId, Head};
+
+use crate::flow::AnyBody;
+use crate::metrics::Metrics;
+
+pub(crate) use counting::{Counted, CountedStream};
+
+/// The way that an exchange goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// Over the link, in a carrier.
+    Pair,
+    /// Straight to its origin, without a gateway.
+    Direct,
+    /// From a client without an edge.
+    Edgeless,
+}
+
+impl Way {
+    /// Every way.
+    pub(crate) const ALL: [Self; 3] = [Self::Pair, Self::Direct, Self::Edgeless];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pair => "pair",
+            Self::Direct => "direct",
+            Self::Edgeless => "edgeless",
+        }
+    }
+}
+
+/// Why an exchange has no answer of an origin, on the answer in its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub(crate) error: &'static str,
+    pub(crate) reason: String,
+}
+
+/// What is told of an exchange.
+#[derive(Debug)]
+struct Told {
+    exchange: Option<String>,
+    method: String,
+    target: String,
+    service: Option<String>,
+    way: Way,
+    status: Option<u16>,
+    request_encoding: Option<String>,
+    answer_encoding: Option<String>,
+    carried: Option<Carried>,
+    /// None: it ended well.
+    cause: Option<String>,
+    reason: Option<String>,
+    /// From the request to the answer's head.
+    headed: Option<Duration>,
+    /// It went directly though there is a gateway.
+    fell_back: bool,
+}
+
+/// See the module.
+struct Shared {
+    metrics: Arc<Metrics>,
+    started: Instant,
+    /// Address of the client; at a gateway the name of the edge.
+    client: String,
+    /// The request came over a carrier.
+    at_gateway: bool,
+    from_client_bytes: AtomicU64,
+    to_client_bytes: AtomicU64,
+    told: Mutex<Told>,
+}
+
+/// A hand on an exchange's line.
+#[derive(Clone)]
+pub(crate) struct Access(Arc<Shared>);
+
+impl Access {
+    fn new(metrics: &Arc<Metrics>, client: &str, at_gateway: bool, told: Told) -> Self {
+        Self(Arc::new(Shared {
+            metrics: Arc::clone(metrics),
+            started: Instant::now(),
+            client: client.to_owned(),
+            at_gateway,
+            from_client_bytes: AtomicU64::new(0),
+            to_client_bytes: AtomicU64::new(0),
+            told: Mutex::new(told),
+        }))
+    }
+
+    /// A client's request has come; the line goes along with it.
+    pub(crate) fn begin<B>(
+        metrics: &Arc<Metrics>,
+        way: Way,
+        client: &str,
+        request: &mut Request<B>,
+    ) -> Self {
+        let mut target = request.uri().to_string();
+        // In origin form (RFC 9112 §3.2.1) the host stands elsewhere.
+        if request.uri().authority().is_none()
+            && let Some(host) = request.headers().get(header::HOST)
+        {
+            target.insert_str(0, &format!("http://{}", String::from_utf8_lossy(host.as_bytes())));
+        }
+        let told = Told::new(request.method().to_string(), &target, way);
+        let access = Self::new(metrics, client, false, told);
+        request.extensions_mut().insert(access.clone());
+        access
+    }
+
+    /// An edge's request has come.
+    pub(crate) fn at_gateway(
+        metrics: &Arc<Metrics>,
+        edge: &str,
+        id: ExchangeId,
+        head: &Head,
+    ) -> Self {
+        let (method, target) = match head {
+            Head::Request(request) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (scheme, path) = (text(&request.scheme), text(&request.path));
+                let authority = text(&request.authority);
+                let joint = if scheme.is_empty() { "" } else { "://" };
+                (text(&request.method), format!("{scheme}{joint}{authority}{path}"))
+            }
+            Head::Response(_) => (String::new(), String::new()),
+        };
+        let mut told = Told::new(method, &target, Way::Pair);
+        told.exchange = Some(id.to_string());
+        Self::new(metrics, edge, true, told)
+    }
+
+    /// The line that goes along with a request.
+    pub(crate) fn of<B>(request: &Request<B>) -> Option<Self> {
+        request.extensions().get().cloned()
+    }
+
+    /// The request's body, counted.
+    pub(crate) fn count_request(request: Request<AnyBody>) -> Request<AnyBody> {
+        use http_body_util::BodyExt as _;
+        let access = Self::of(&request);
+        request.map(|body| Counted::request(body, access).boxed_unsync())
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose settings count.
+    pub(crate) fn service(&self, service: &impl ToString) {
+        self.told().service = Some(service.to_string());
+    }
+
+    /// It goes straight to its origin: what came of it over the pair counts no more.
+    pub(crate) fn goes_directly(&self) {
+        let mut told = self.told();
+        if told.way == Way::Pair {
+            (told.way, told.fell_back) = (Way::Direct, true);
+            (told.exchange, told.cause, told.reason, told.carried) = (None, None, None, None);
+        }
+    }
+
+    /// The actor's name for it.
+    pub(crate) fn named(&self, id: &str) {
+        self.told().exchange = Some(id.to_owned());
+    }
+
+    /// Without an edge: what the answer's content is coded in.
+    pub(crate) fn coded(&self, exchange: &str, encoding: &str) {
+        let mut told = self.told();
+        told.exchange = Some(exchange.to_owned());
+        told.answer_encoding = Some(encoding.to_owned());
+    }
+
+    /// What the relay says of it.
+    pub(crate) fn fact(&self, fact: &Fact) {
+        let mut told = self.told();
+        match fact {
+            Fact::Chosen { direction: Direction::Request, encoding, .. } => {
+                told.request_encoding = Some(encoding.clone());
+            }
+            Fact::Chosen { direction: Direction::Response, encoding, .. } => {
+                told.answer_encoding = Some(encoding.clone());
+            }
+            Fact::Finished { status, carried, .. } => {
+                self.ended(&mut told, *status, carried);
+            }
+            Fact::Failed { cause, reason, status, carried, .. } => {
+                self.ended(&mut told, *status, carried);
+                // The rest of a request that was not wanted is no failure.
+                if cause != CauseKind::AnsweredEarly.name() {
+                    told.cause = Some(cause.clone());
+                    told.reason = Some(reason.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&self, told: &mut Told, status: u16, carried: &Carried) {
+        if status != 0 {
+            // The client's status may be another: 101 crosses the link as 200.
+            told.status.get_or_insert(status);
+        }
+        if let Some(encoding) = &carried.received_encoding {
+            let half = match self.0.at_gateway {
+                true => &mut told.request_encoding,
+                false => &mut told.answer_encoding,
+            };
+            *half = Some(encoding.clone());
+        }
+        told.carried = Some(carried.clone());
+    }
+
+    /// The answer's head is there: what follows is counted.
+    pub(crate) fn answered<B: http_body::Body>(self, answer: Response<B>) -> Response<Counted<B>> {
+        let mut told = self.told();
+        told.status = Some(answer.status().as_u16());
+        if let Some(refused) = answer.extensions().get::<Refused>() {
+            told.cause.get_or_insert_with(|| refused.error.to_owned());
+            told.reason.get_or_insert_with(|| refused.reason.clone());
+        }
+        drop(told);
+        self.headed();
+        answer.map(|body| Counted::answer(body, Some(self)))
+    }
+
+    /// The answer's head is there.
+    pub(crate) fn headed(&self) {
+        let elapsed = self.0.started.elapsed();
+        self.told().headed.get_or_insert(elapsed);
+    }
+
+    fn count(&self, towards_client: bool, bytes: u64) {
+        let counter = match towards_client {
+            true => &self.0.to_client_bytes,
+            false => &self.0.from_client_bytes,
+        };
+        counter.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The answer broke off.
+    fn broke_off(&self) {
+        self.told().cause.get_or_insert_with(|| CauseKind::OriginFailed.name().to_owned());
+    }
+
+    /// The client wanted no more of the answer.
+    fn left_early(&self) {
+        let mut told = self.told();
+        let has_body = told.method != Method::HEAD.as_str()
+            && !matches!(told.status, Some(100..=199 | 204 | 304));
+        if has_body {
+            told.cause.get_or_insert_with(|| CauseKind::ClientGone.name().to_owned());
+        }
+    }
+}
+
+/// A client's connection ended over what is no request: hyper has answered, or closed.
+pub(crate) fn unreadable(metrics: &Arc<Metrics>, way: Way, client: &str, error: &hyper::Error) {
+    let (status, why) = if error.is_parse_too_large() {
+        (Some(431), "its head is too large".to_owned())
+    } else if error.is_parse() {
+        // To HTTP/2 without TLS there is no answer that its client could read.
+        let version = error.to_string().contains("version");
+        let why = match version {
+            true => "it is not HTTP/1.1: HTTP/2 is not spoken here".to_owned(),
+            false => format!("it is no request of HTTP/1.1: {error}"),
+        };
+        ((!version).then_some(400), why)
+    } else {
+        return;
+    };
+    let mut told = Told::new(String::new(), "", way);
+    told.status = status;
+    told.cause = Some(CauseKind::BadRequest.name().to_owned());
+    told.reason = Some(why);
+    drop(Access::new(metrics, client, false, told));
+}
+
+impl Told {
+    fn new(method: String, target: &str, way: Way) -> Self {
+        Self {
+            exchange: None,
+            method,
+            target: secrets::cut(target),
+            service: None,
+            way,
+            status: None,
+            request_encoding: None,
+            answer_encoding: None,
+            carried: None,
+            cause: None,
+            reason: None,
+            headed: None,
+            fell_back: false,
+        }
+    }
+
+    /// Whether somebody has to look after it: not where a client left, or asked for what it may not
+    /// have, nor where this side ends.
+    fn is_failure(&self) -> bool {
+        // That a gateway is away, or a bound reached, is told once, not with each request.
+        const CLIENTS: [&str; 11] = [
+            "client_gone",
+            "gateway_unreachable",
+            "limit",
+            "connection_limit_reached",
+            "forbidden",
+            "bad_request",
+            "shutting_down",
+            "http_request_error",
+            "http_request_denied",
+            "proxy_loop_detected",
+            "connection_refused",
+        ];
+        self.cause.as_deref().is_some_and(|cause| !CLIENTS.contains(&cause))
+    }
+}
+
+/// Seconds to a tenth of a millisecond.
+fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e4).round() / 1e4
+}
+
+/// Writes the line at a level of its own: each level is a place in the code.
+macro_rules! line {
+    ($level:ident, $client:expr, $told:expr, $bytes:expr, $wire:expr, $duration:expr) => {
+        tracing::$level!(
+            client = *$client,
+            method = $told.method,
+            target = $told.target,
+            service = $told.service,
+            status = $told.status,
+            way = $told.way.name(),
+            fell_back = $told.fell_back.then_some(true),
+            request_bytes = $bytes.0,
+            answer_bytes = $bytes.1,
+            request_wire_bytes = $wire.map(|wire: (u64, u64)| wire.0),
+            answer_wire_bytes = $wire.map(|wire| wire.1),
+            request_encoding = $told.request_encoding,
+            answer_encoding = $told.answer_encoding,
+            duration_s = seconds($duration),
+            cause = $told.cause.as_deref().unwrap_or("ok"),
+            reason = $told.reason,
+            exchange = $told.exchange,
+            "exchange"
+        )
+    };
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let Self { metrics, started, client, at_gateway, .. } = self;
+        let (from, to) = (*self.from_client_bytes.get_mut(), *self.to_client_bytes.get_mut());
+        let told = &*self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let wire = match (&told.carried, told.way) {
+            (Some(carried), _) if *at_gateway => {
+                Some((carried.received_wire_bytes, carried.sent_wire_bytes))
+            }
+            (Some(carried), _) => Some((carried.sent_wire_bytes, carried.received_wire_bytes)),
+            // The link is that to the client.
+            (None, Way::Edgeless) => Some((from, to)),
+            (None, _) => None,
+        };
+        // At a gateway the origin stands where the client does at an edge.
+        let bytes = match &told.carried {
+            Some(carried) if *at_gateway => (carried.received_body_bytes, carried.sent_body_bytes),
+            _ => (from, to),
+        };
+        metrics.count_exchange(told.way, told.status, told.headed);
+        let duration = started.elapsed();
+        match told.is_failure() {
+            true => line!(warn, client, told, bytes, wire, duration),
+            false => line!(info, client, told, bytes, wire, duration),
+        }
+    }
+}
