@@ -26,7 +26,7 @@ pub(crate) struct Common {
     /// This side's private key, as `longwire keygen` makes it.
     #[arg(long, value_name = "FILE", requires = "peer")]
     pub(crate) key: Option<PathBuf>,
-    /// The other side's public keys: lines 'NAME ed25519:HEX'.
+    /// The other side's public keys: lines 'NAME ed25519:HEX [edge|gateway]'.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) peer: Option<PathBuf>,
     /// Without keys, use addresses other than loopback: everyone in between can read and change

@@ -1,19 +1,20 @@
 //! Keys of the two sides: Ed25519, named and pinned, no authority in between.
 //!
-//! A private key is PKCS#8 in PEM (RFC 8410). A public key is one line, `NAME ed25519:HEX`, and a
-//! peer file is any number of such lines; `#` begins a comment.
+//! A private key is PKCS#8 in PEM (RFC 8410). A public key is one line, `NAME ed25519:HEX [ROLE]`,
+//! and a peer file is any number of such lines; `#` begins a comment. The role, `edge` or
+//! `gateway`, says what the key may be used as; without one it may be either.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject as _;
 
-use crate::Error;
+use crate::{Error, strict};
 
 /// Name of the private key's file in the directory given to [`generate`].
 pub const PRIVATE_FILE: &str = "longwire.key";
@@ -27,6 +28,41 @@ const MAX_FILE_BYTES: u64 = 256 * 1024;
 const SPKI_PREFIX: [u8; 12] =
     [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const SCHEME: &str = "ed25519:";
+
+/// What private keys begin with (RFC 7468 §10).
+const PEM_BEGIN: &str = "-----BEGIN";
+
+/// What a key is used as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// That of a client side, which dials.
+    Edge,
+    /// That of a service side, which is dialled.
+    Gateway,
+}
+
+impl Role {
+    /// Reads its name.
+    ///
+    /// # Errors
+    /// Another word, with what is allowed.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "edge" => Ok(Self::Edge),
+            "gateway" => Ok(Self::Gateway),
+            _ => Err(format!("'{text}' is no role: one of edge, gateway")),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Edge => "edge",
+            Self::Gateway => "gateway",
+        })
+    }
+}
 
 /// A public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,23 +107,60 @@ pub struct Generated {
     pub key: PublicKey,
 }
 
-/// Makes a key pair in `dir`, which is made too. Never overwrites: an existing file is a caller's
-/// error, as is a name with white space.
-pub fn generate(dir: &Path, name: &str) -> Result<Generated, Error> {
+/// Makes a key pair in `dir`, which is made too, for one role or for either. Never overwrites: an
+/// existing file is a caller's error, as is a name with white space.
+pub fn generate(dir: &Path, name: &str, role: Option<Role>) -> Result<Generated, Error> {
     check_name(name).map_err(Error::Caller)?;
     let random = ring::rand::SystemRandom::new();
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&random)
         .map_err(|_| Error::system("generate a key")(io::Error::other("no randomness")))?;
     let key = public_of(pkcs8.as_ref()).map_err(Error::Caller)?;
-    fs::create_dir_all(dir).map_err(|error| {
+    DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(|error| {
         let shown = dir.display();
-        let remedy = "name a directory that this user may write to";
+        let remedy = match error.kind() {
+            io::ErrorKind::AlreadyExists => "it is a file: name a directory for the two files",
+            _ => "name a directory that this user may write to",
+        };
         Error::Caller(format!("cannot make {shown}: {error}: {remedy}"))
     })?;
+    // Where others may write, nothing would use them.
+    strict::check_place(dir)?;
     let (private, public) = (dir.join(PRIVATE_FILE), dir.join(PUBLIC_FILE));
     create(&private, 0o600, &pem(pkcs8.as_ref()))?;
-    create(&public, 0o644, &format!("{name} {key}\n"))?;
+    create(&public, 0o644, &format!("{}\n", Peer { name: name.to_owned(), key, role }))?;
     Ok(Generated { private, public, key })
+}
+
+/// What is in a key file, to be shown: of a private key its public one, of a peer file each line.
+///
+/// # Errors
+/// A file that cannot be read, or has neither.
+pub fn show(path: &Path) -> Result<Vec<Shown>, Error> {
+    let len = fs::metadata(path).map_err(|error| strict::unreadable(path, &error))?.len();
+    if len > MAX_FILE_BYTES {
+        let path = path.display();
+        return Err(Error::Caller(format!("{path} is {len} bytes: is it a key file?")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| strict::unreadable(path, &error))?;
+    let wrong = |what: String| Error::Caller(format!("{}: {what}", path.display()));
+    if text.trim_start().starts_with(PEM_BEGIN) {
+        let (_, key) = private_of(&text).map_err(wrong)?;
+        return Ok(vec![Shown { name: None, key, role: None }]);
+    }
+    let peers = Peers::parse(&text).map_err(wrong)?.0;
+    let shown = |peer: Peer| Shown { name: Some(peer.name), key: peer.key, role: peer.role };
+    Ok(peers.into_iter().map(shown).collect())
+}
+
+/// A public key as [`show`] found it.
+#[derive(Debug)]
+pub struct Shown {
+    /// Its name, which a private key does not have.
+    pub name: Option<String>,
+    /// The key.
+    pub key: PublicKey,
+    /// What it may be used as, where that is said.
+    pub role: Option<Role>,
 }
 
 fn create(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
@@ -104,6 +177,10 @@ fn create(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
     file.write_all(text.as_bytes()).map_err(Error::system(doing))
 }
 
+/// What the files are in messages.
+const PRIVATE: &str = "the private key";
+const PEER_FILE: &str = "the peer file";
+
 /// This side's key and those it accepts of the other side.
 #[derive(Debug)]
 pub struct Identity {
@@ -111,37 +188,105 @@ pub struct Identity {
     /// Our public key.
     pub key: PublicKey,
     pub(crate) peers: Peers,
+    /// What the other side is.
+    pub(crate) other: Role,
 }
 
 impl Identity {
-    /// Reads both files; errors name the file, the line and the remedy.
-    pub fn load(key: &Path, peer: &Path) -> Result<Self, Error> {
-        let mode = fs::metadata(key).map_err(|error| unreadable(key, &error))?.permissions().mode();
-        if mode & 0o077 != 0 {
-            let (path, mode) = (key.display(), mode & 0o777);
+    /// Reads both files, which nobody else may have written, for a side whose other side is
+    /// `other`; errors name the file, the line and the remedy.
+    pub fn load(key: &Path, peer: &Path, other: Role) -> Result<Self, Error> {
+        let mut file = strict::open(key, PRIVATE)?;
+        let text = text(key, file.read(MAX_FILE_BYTES)?)?;
+        // Before its mode: a public key may be read by others.
+        if Peers::parse(&text).is_ok() {
             return Err(Error::Caller(format!(
-                "the private key {path} may be read by others (mode {mode:04o}): chmod 600 {path}"
+                "the private key {} is a public key: were key and peer swapped? key is our \
+                 {PRIVATE_FILE}, peer the other side's {PUBLIC_FILE}",
+                key.display()
             )));
         }
-        let wrong = |what: &str| {
+        file.check_private()?;
+        let (pkcs8, public) = private_of(&text).map_err(|what| {
             Error::Caller(format!("{}: {what}: make one with 'longwire keygen DIR'", key.display()))
+        })?;
+        let peers = Peers::load(peer, other)?;
+        Ok(Self { pkcs8, key: public, peers, other })
+    }
+
+    /// The name of the other side's key, if it is let in; else why it is not.
+    pub(crate) fn admit(&self, key: Option<PublicKey>) -> Result<&str, String> {
+        let (ours, other) = (self.key.fingerprint(), self.other);
+        let Some(key) = key else {
+            return Err(format!("the other side's key is no Ed25519 key; our own is {ours}"));
         };
-        let pkcs8 = PrivatePkcs8KeyDer::from_pem_slice(read(key)?.as_bytes())
-            .map_err(|_| wrong("no PKCS#8 private key in PEM"))?;
-        let public = public_of(pkcs8.secret_pkcs8_der()).map_err(|what| wrong(&what))?;
-        let peers = Peers::parse(&read(peer)?)
-            .map_err(|what| Error::Caller(format!("{}: {what}", peer.display())))?;
-        Ok(Self { pkcs8, key: public, peers })
+        let theirs = key.fingerprint();
+        match self.peers.0.iter().find(|peer| peer.key == key) {
+            Some(peer) if peer.role.is_none_or(|role| role == other) => Ok(&peer.name),
+            Some(Peer { name, role: Some(role), .. }) => Err(format!(
+                "the other side's key {theirs} is that of '{name}', in our --peer file as {role} \
+                 and not as {other}; our own is {ours}"
+            )),
+            _ => Err(format!(
+                "the other side's key {theirs} is not among the {} in our --peer file; our own is \
+                 {ours}",
+                self.peers.0.len()
+            )),
+        }
     }
 }
 
-/// Keys by name.
-#[derive(Debug)]
-pub(crate) struct Peers(Vec<(String, PublicKey)>);
+/// A line of a peer file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    name: String,
+    key: PublicKey,
+    role: Option<Role>,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.key)?;
+        self.role.map_or(Ok(()), |role| write!(f, " {role}"))
+    }
+}
+
+/// The keys of a peer file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Peers(Vec<Peer>);
 
 impl Peers {
+    /// Reads a peer file for a side whose other side is `other`.
+    fn load(path: &Path, other: Role) -> Result<Self, Error> {
+        let mut file = strict::open(path, PEER_FILE)?;
+        let text = text(path, file.read(MAX_FILE_BYTES)?)?;
+        let shown = path.display();
+        if text.trim_start().starts_with(PEM_BEGIN) {
+            return Err(Error::Caller(format!(
+                "the peer file {shown} is a private key: were key and peer swapped? key is our \
+                 {PRIVATE_FILE}, peer the other side's {PUBLIC_FILE}"
+            )));
+        }
+        file.check()?;
+        let peers = Self::parse(&text).map_err(|what| Error::Caller(format!("{shown}: {what}")))?;
+        let fit = |peer: &&Peer| peer.role.is_none_or(|role| role == other);
+        if !peers.0.iter().any(|peer| fit(&peer)) {
+            return Err(Error::Caller(format!(
+                "{shown}: no key of {other} role: copy the {other}'s {PUBLIC_FILE} here"
+            )));
+        }
+        let open = peers.0.iter().filter(|peer| peer.role.is_none()).count();
+        if other == Role::Gateway && open > 1 {
+            tracing::warn!(
+                "{shown} has {open} keys without a role, and who has one of them can pose as the \
+                 gateway: write 'gateway' or 'edge' behind each"
+            );
+        }
+        Ok(peers)
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
-        let mut peers: Vec<(String, PublicKey)> = Vec::new();
+        let mut peers: Vec<Peer> = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if line.is_empty() {
@@ -149,34 +294,36 @@ impl Peers {
             }
             let at = number + 1;
             let wrong = |what: String| format!("line {at}: {what}");
-            let (name, key) = line
-                .split_once(char::is_whitespace)
-                .ok_or_else(|| wrong(format!("a line is 'NAME {SCHEME}HEX'")))?;
-            let key = parse_key(key.trim()).map_err(wrong)?;
-            if let Some((other, _)) = peers.iter().find(|(n, k)| n == name || *k == key) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (name, key, role) = match words[..] {
+                [name, key] => (name, key, None),
+                [name, key, role] => (name, key, Some(role)),
+                _ => return Err(wrong(format!("a line is 'NAME {SCHEME}HEX [edge|gateway]'"))),
+            };
+            let key = parse_key(key).map_err(wrong)?;
+            let role = role.map(Role::parse).transpose().map_err(wrong)?;
+            if let Some(other) = peers.iter().find(|peer| peer.name == name || peer.key == key) {
+                let other = &other.name;
                 return Err(wrong(format!("'{name}' repeats the name or key of '{other}'")));
             }
             if peers.len() == MAX_PEERS {
                 return Err(wrong(format!("more than {MAX_PEERS} keys")));
             }
-            peers.push((name.to_owned(), key));
+            peers.push(Peer { name: name.to_owned(), key, role });
         }
         if peers.is_empty() {
             return Err(format!("no key: copy the other side's {PUBLIC_FILE} here"));
         }
         Ok(Self(peers))
     }
+}
 
-    pub(crate) fn name_of(&self, key: PublicKey) -> Option<&str> {
-        self.0.iter().find(|(_, known)| *known == key).map(|(name, _)| name.as_str())
-    }
-
-    /// Names and fingerprints, for an error message.
-    pub(crate) fn describe(&self) -> String {
-        let known: Vec<String> =
-            self.0.iter().map(|(name, key)| format!("{name} {}", key.fingerprint())).collect();
-        known.join(", ")
-    }
+/// The private key in a file's text, and its public one.
+fn private_of(text: &str) -> Result<(PrivatePkcs8KeyDer<'static>, PublicKey), String> {
+    let pkcs8 = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes())
+        .map_err(|_| "no PKCS#8 private key in PEM".to_owned())?;
+    let public = public_of(pkcs8.secret_pkcs8_der())?;
+    Ok((pkcs8, public))
 }
 
 fn parse_key(text: &str) -> Result<PublicKey, String> {
@@ -201,19 +348,9 @@ fn public_of(pkcs8: &[u8]) -> Result<PublicKey, String> {
     key.map(PublicKey).map_err(|_| "not an Ed25519 key".to_owned())
 }
 
-fn read(path: &Path) -> Result<String, Error> {
-    let len = fs::metadata(path).map_err(|error| unreadable(path, &error))?.len();
-    if len > MAX_FILE_BYTES {
-        return Err(Error::Caller(format!(
-            "{} is {len} bytes, over the limit of {MAX_FILE_BYTES}: is it a key file?",
-            path.display()
-        )));
-    }
-    fs::read_to_string(path).map_err(|error| unreadable(path, &error))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Error {
-    Error::Caller(format!("cannot read {}: {error}", path.display()))
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Error> {
+    let wrong = |_| Error::Caller(format!("{} is no text: is it a key file?", path.display()));
+    String::from_utf8(bytes).map_err(wrong)
 }
 
 fn to_hex(bytes: &[u8]) -> String {

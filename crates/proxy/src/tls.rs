@@ -85,8 +85,7 @@ pub(crate) fn peer_name(
     certificates: Option<&[CertificateDer<'_>]>,
 ) -> String {
     let key = certificates.and_then(|list| list.first()).and_then(|der| PublicKey::from_spki(der));
-    let name = key.and_then(|key| identity.peers.name_of(key));
-    name.unwrap_or("a peer without a key").to_owned()
+    identity.admit(key).unwrap_or("a peer without a key").to_owned()
 }
 
 /// What went wrong, in words of keys; `identity` is ours.
@@ -130,16 +129,7 @@ impl Pinned {
     }
 
     fn check(&self, spki: &CertificateDer<'_>) -> Result<(), rustls::Error> {
-        let key = PublicKey::from_spki(spki);
-        if key.is_some_and(|key| self.identity.peers.name_of(key).is_some()) {
-            return Ok(());
-        }
-        let key = key.map_or("of another kind".to_owned(), |key| key.fingerprint());
-        let why = format!(
-            "the other side's key {key} is not in our --peer file ({}); our own is {}",
-            self.identity.peers.describe(),
-            self.identity.key.fingerprint()
-        );
+        let Err(why) = self.identity.admit(PublicKey::from_spki(spki)) else { return Ok(()) };
         let other = OtherError(Arc::new(Unknown(why)));
         Err(rustls::Error::InvalidCertificate(CertificateError::Other(other)))
     }

@@ -23,7 +23,7 @@ impl Dir {
     }
 
     fn key(&self, name: &str) -> Generated {
-        keys::generate(&self.0.join(name), name).unwrap()
+        keys::generate(&self.0.join(name), name, None).unwrap()
     }
 }
 

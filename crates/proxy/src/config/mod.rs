@@ -21,7 +21,7 @@ use decide::policy::Objective;
 
 use crate::Error;
 use crate::carrier::Security;
-use crate::keys::Identity;
+use crate::keys::{self, Identity};
 use crate::origin::{Resolve, SystemResolver};
 use crate::pattern::Pattern;
 use crate::socket;
@@ -136,7 +136,7 @@ impl EdgeConfig {
         let listen = required(edge.listen.as_deref(), "edge", "listen")?;
         let listen = address("listen", listen)?;
         let (key, peer) = (edge.key.as_deref(), edge.peer.as_deref());
-        let security = security(key, peer, edge.insecure_plain)?;
+        let security = security(key, peer, edge.insecure_plain, keys::Role::Gateway)?;
         if let Some(gateway) = &edge.gateway {
             check_gateway(gateway, &security)?;
         }
@@ -181,7 +181,7 @@ impl GatewayConfig {
         let listen = required(gateway.listen.as_deref(), "gateway", "listen")?;
         let listen = address("listen", listen)?;
         let (key, peer) = (gateway.key.as_deref(), gateway.peer.as_deref());
-        let security = security(key, peer, gateway.insecure_plain)?;
+        let security = security(key, peer, gateway.insecure_plain, keys::Role::Edge)?;
         if !security.permits(listen) {
             return Err(caller(security.refusal(listen)));
         }
@@ -326,6 +326,7 @@ fn security(
     key: Option<&Path>,
     peer: Option<&Path>,
     insecure_plain: Option<bool>,
+    other: keys::Role,
 ) -> Result<Security, Error> {
     let anywhere = insecure_plain.unwrap_or(false);
     match (key, peer) {
@@ -333,7 +334,7 @@ fn security(
         (Some(_), Some(_)) if anywhere => {
             Err(caller("keys and --insecure-plain exclude each other: give one"))
         }
-        (Some(key), Some(peer)) => Ok(Security::Keys(Arc::new(Identity::load(key, peer)?))),
+        (Some(key), Some(peer)) => Ok(Security::Keys(Arc::new(Identity::load(key, peer, other)?))),
         _ => Err(caller("--key and --peer go together: give both, or neither")),
     }
 }

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::carrier::Carriers;
 use crate::metrics::Metrics;
 use crate::rarely::Rarely;
+use crate::refusals::Refusals;
 use crate::run;
 use crate::seats::{Seat, Seats, Source};
 
@@ -31,7 +32,7 @@ pub(crate) struct Door {
     strangers: Arc<Seats<Source>>,
     known: Arc<Seats<String>>,
     next: Arc<AtomicU64>,
-    refusals: Arc<Rarely>,
+    refusals: Arc<Refusals>,
     drops: Arc<Rarely>,
     metrics: Arc<Metrics>,
 }
@@ -87,8 +88,8 @@ impl Door {
                 self.carriers.serve(carrier, greeted, &self.known).await;
             }
             Err(why) => {
-                if let Some(times) = self.refusals.note(Instant::now()) {
-                    tracing::warn!(%address, why, times, "refused a carrier");
+                if let Some(suppressed) = self.refusals.tell(address.ip(), Instant::now()) {
+                    tracing::warn!(%address, why, suppressed, "refused a carrier");
                 }
             }
         }

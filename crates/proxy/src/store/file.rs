@@ -2,19 +2,19 @@
 
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use record::decision::Entry;
 use ring::digest::{SHA256, digest};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use super::Place;
 use super::dictionaries::{self, Dictionary};
 use super::read::{self, COLUMNS};
 use super::secret;
-use crate::Error;
+use crate::{Error, strict};
 
 /// Changes whenever a reader of the old schema would be wrong about the new one.
 pub(super) const SCHEMA_VERSION: i64 = 1;
@@ -23,6 +23,13 @@ pub(super) const APPLICATION_ID: i64 = 0x6c77_7374;
 /// The file's name in its directory.
 pub(super) const FILE_NAME: &str = "longwire.sqlite";
 const SCHEMA: &str = include_str!("schema.sql");
+/// As SQLite opens files by itself, but through no link, and by no URI.
+const OPEN: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
+    .union(OpenFlags::SQLITE_OPEN_CREATE)
+    .union(OpenFlags::SQLITE_OPEN_NO_MUTEX)
+    .union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
+/// The file itself and what SQLite has beside it.
+const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 /// Files set aside that are kept; a further one takes the place of the first.
 const MAX_ASIDE: usize = 3;
 /// How long a statement waits for one who reads at the same time.
@@ -93,7 +100,11 @@ impl File {
             .create(directory)
             .map_err(|error| unusable(directory, &error))?;
         let lock = lock(directory)?;
-        let path = directory.join(FILE_NAME);
+        strict::check_directory(&lock, directory)?;
+        // SQLite is to follow no link, and counts those above the directory too.
+        let real = directory.canonicalize().map_err(|error| unusable(directory, &error))?;
+        let place = &Place { directory: real, ..place.clone() };
+        let path = place.directory.join(FILE_NAME);
         let connection = if is_emptied(&path) {
             begin_anew(&path, "nothing is left in it")?
         } else {
@@ -190,7 +201,7 @@ impl File {
 }
 
 fn connect(path: &Path) -> Result<Connection, Unfit> {
-    let connection = Connection::open(path)?;
+    let connection = Connection::open_with_flags(path, OPEN)?;
     connection.busy_timeout(READER_PATIENCE)?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let tables = "SELECT count(*) FROM sqlite_schema";
@@ -246,7 +257,7 @@ fn unusable(path: &Path, error: &io::Error) -> Error {
 /// for one that is just begun, as it is when a process was killed in that moment: then there is
 /// nothing beside it yet.
 fn is_emptied(path: &Path) -> bool {
-    let len = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let len = |path: &Path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
     let begun =
         || path.with_file_name(secret::FILE_NAME).exists() || len(&beside(path, "-wal")) > 0;
     path.exists() && (len(path) == 1 || len(path) == 0 && begun())
@@ -259,27 +270,11 @@ fn begin(path: &Path) -> Result<(), Error> {
     match made {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            ["", "-wal", "-shm"].into_iter().try_for_each(|end| keep_private(&beside(path, end)))
+            let mut all = BESIDE.into_iter().map(|end| beside(path, end));
+            all.try_for_each(|path| strict::keep_private_by_name(&path))
         }
         Err(error) => Err(unusable(path, &error)),
     }
-}
-
-/// Takes a file from all but its owner, by its name: another descriptor, once closed, would drop
-/// SQLite's locks.
-pub(super) fn keep_private(path: &Path) -> Result<(), Error> {
-    let shown = path.display();
-    let mode = match fs::metadata(path) {
-        Ok(metadata) => metadata.permissions().mode() & 0o777,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::system(format!("look at {shown}"))(error)),
-    };
-    if mode & 0o077 == 0 {
-        return Ok(());
-    }
-    tracing::warn!("{shown} may be read by others (mode {mode:04o}): now it may not");
-    fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700))
-        .map_err(Error::system(format!("take {shown} from others")))
 }
 
 /// The file that SQLite has beside another.
@@ -307,7 +302,7 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
         path.with_file_name(format!("{FILE_NAME}{end}.aside-{number}"))
     };
     let free = (1..=MAX_ASIDE).find(|&number| !name(number, "").exists()).unwrap_or(1);
-    for end in ["", "-wal", "-shm"] {
+    for end in BESIDE {
         let (from, to) = (beside(path, end), name(free, end));
         match fs::rename(&from, &to) {
             // What stood there before belonged to another.

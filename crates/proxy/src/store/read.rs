@@ -38,8 +38,9 @@ impl History {
     /// # Errors
     /// [`Error::Caller`] where there is none, or one of another version.
     pub fn open(directory: &Path) -> Result<Self, Error> {
-        let path = directory.join(FILE_NAME);
-        let shown = path.display();
+        let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        let (path, shown) = (real.join(FILE_NAME), directory.join(FILE_NAME));
+        let shown = shown.display();
         fs::File::open(&path).map_err(|error| {
             Error::Caller(match error.kind() {
                 io::ErrorKind::NotFound => format!(
@@ -52,8 +53,10 @@ impl History {
             })
         })?;
         // To read beside a writer, its index of the log must be mapped; nothing is written.
-        let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .or_else(|_| Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY))
+        let open =
+            |flags| Connection::open_with_flags(&path, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW);
+        let connection = open(OpenFlags::SQLITE_OPEN_READ_WRITE)
+            .or_else(|_| open(OpenFlags::SQLITE_OPEN_READ_ONLY))
             .map_err(|error| refused(&path, &error))?;
         let number =
             |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));

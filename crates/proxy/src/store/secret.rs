@@ -2,15 +2,14 @@
 //! at a history, is not given what tells whose passwords fit the names in it.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use relay::Secret;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-use super::file::keep_private;
-use crate::Error;
+use crate::{Error, strict};
 
 /// The file's name in the store's directory.
 pub(super) const FILE_NAME: &str = "longwire.secret";
@@ -21,23 +20,19 @@ const LEN: usize = 32;
 pub(super) fn load(directory: &Path) -> Result<Secret, Error> {
     let path = directory.join(FILE_NAME);
     let shown = path.display();
-    let mut found = Vec::new();
-    let read =
-        fs::File::open(&path).and_then(|file| file.take(LEN as u64 + 1).read_to_end(&mut found));
-    match read {
-        Ok(_) => {
-            keep_private(&path)?;
-            if let Ok(secret) = <[u8; LEN]>::try_from(&found[..]) {
-                return Ok(Secret::new(secret));
-            }
-            let aside = directory.join(format!("{FILE_NAME}.aside-1"));
-            fs::rename(&path, &aside)
-                .map_err(Error::system(format!("set the unusable {shown} aside")))?;
-            let aside = aside.display();
-            tracing::warn!(%aside, "{shown} is unusable: set aside, beginning anew");
+    // Also a link that leads nowhere is refused, not taken for a secret that is yet to be drawn.
+    if path.symlink_metadata().is_ok() {
+        let mut file = strict::open(&path, "the secret")?;
+        file.keep_private()?;
+        let found = file.read_some(LEN as u64 + 1)?;
+        if let Ok(secret) = <[u8; LEN]>::try_from(&found[..]) {
+            return Ok(Secret::new(secret));
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(Error::system(format!("read {shown}"))(error)),
+        let aside = directory.join(format!("{FILE_NAME}.aside-1"));
+        fs::rename(&path, &aside)
+            .map_err(Error::system(format!("set the unusable {shown} aside")))?;
+        let aside = aside.display();
+        tracing::warn!(%aside, "{shown} is unusable: set aside, beginning anew");
     }
     let mut drawn = [0; LEN];
     SystemRandom::new()

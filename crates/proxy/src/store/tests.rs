@@ -539,6 +539,58 @@ fn only_its_owner_can_read_what_is_kept() {
     }
 }
 
+/// Nothing that another user may have laid there is followed, read or changed.
+#[test]
+fn a_store_that_others_may_change_is_refused() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let refused = |scratch: &Scratch| {
+        let opened = Store::open(&scratch.place(), "learned").and_then(|store| store.secret());
+        let error = opened.map(drop).unwrap_err();
+        assert!(matches!(error, Error::Caller(_)), "{error}");
+        error.to_string()
+    };
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    let scratch = Scratch::new("strict");
+    for directory in [0o777, 0o1777] {
+        fs::create_dir_all(&scratch.0).unwrap();
+        mode(&scratch.0, directory).unwrap();
+        assert!(refused(&scratch).contains("may be written by others"), "{directory:o}");
+        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+    }
+    mode(&scratch.0, 0o700).unwrap();
+    let victim = Scratch::new("strict-victim");
+    fs::create_dir_all(&victim.0).unwrap();
+    let (there, nowhere) = (victim.0.join("there"), victim.0.join("nowhere"));
+    fs::write(&there, [b'x'; 32]).unwrap();
+    mode(&there, 0o644).unwrap();
+    for name in [FILE_NAME, "longwire.sqlite-wal", "longwire.sqlite-shm", "longwire.secret"] {
+        for target in [&there, &nowhere] {
+            fs::create_dir_all(&scratch.0).unwrap();
+            // What was laid there before SQLite's own file is, and what comes to it later.
+            if name != FILE_NAME {
+                drop(open(&scratch.place()));
+                let _ = fs::remove_file(scratch.0.join(name));
+            }
+            symlink(target, scratch.0.join(name)).unwrap();
+            assert!(refused(&scratch).contains("symbolic link"), "{name}");
+            fs::remove_dir_all(&scratch.0).unwrap();
+        }
+    }
+    assert_eq!(fs::read(&there).unwrap(), [b'x'; 32]);
+    assert_eq!(there.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+    assert!(!nowhere.exists());
+    // The operator's own link to the directory is no matter.
+    fs::create_dir_all(&scratch.0).unwrap();
+    let link = Scratch::new("strict-link");
+    symlink(&scratch.0, &link.0).unwrap();
+    open(&link.place()).secret().unwrap();
+    assert!(History::open(&link.0).is_ok());
+    fs::remove_file(&link.0).unwrap();
+    // Who may write the secret knows it.
+    mode(&scratch.0.join(secret::FILE_NAME), 0o666).unwrap();
+    assert!(refused(&scratch).contains("may be written by others"));
+}
+
 #[test]
 fn a_secret_stays_the_same_until_it_is_damaged() {
     let scratch = Scratch::new("secret");

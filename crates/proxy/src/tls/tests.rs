@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
-use crate::keys::{self, Generated};
+use crate::keys::{self, Generated, Role};
 
 struct Dir(PathBuf);
 
@@ -16,7 +16,7 @@ impl Dir {
     }
 
     fn key(&self, name: &str) -> Generated {
-        keys::generate(&self.0.join(name), name).unwrap()
+        keys::generate(&self.0.join(name), name, None).unwrap()
     }
 }
 
@@ -26,8 +26,17 @@ impl Drop for Dir {
     }
 }
 
-fn identity(ours: &Generated, theirs: &Generated) -> Arc<Identity> {
-    Arc::new(Identity::load(&ours.private, &theirs.public).unwrap())
+fn identity(ours: &Generated, theirs: &Generated, other: Role) -> Arc<Identity> {
+    Arc::new(Identity::load(&ours.private, &theirs.public, other).unwrap())
+}
+
+/// An edge's, which is to meet a gateway.
+fn of_edge(ours: &Generated, theirs: &Generated) -> Arc<Identity> {
+    identity(ours, theirs, Role::Gateway)
+}
+
+fn of_gateway(ours: &Generated, theirs: &Generated) -> Arc<Identity> {
+    identity(ours, theirs, Role::Edge)
 }
 
 /// What an edge and a gateway say about each other: the peer's name, or what went wrong.
@@ -60,7 +69,7 @@ async fn meet(edge: &Arc<Identity>, gateway: &Arc<Identity>) -> [Result<String, 
 async fn known_keys_meet_by_name() {
     let dir = Dir::new("known");
     let (edge, gateway) = (dir.key("edge-1"), dir.key("gateway-1"));
-    let [client, server] = meet(&identity(&edge, &gateway), &identity(&gateway, &edge)).await;
+    let [client, server] = meet(&of_edge(&edge, &gateway), &of_gateway(&gateway, &edge)).await;
     assert_eq!(client.as_deref(), Ok("gateway-1"));
     assert_eq!(server.as_deref(), Ok("edge-1"));
 }
@@ -69,21 +78,42 @@ async fn known_keys_meet_by_name() {
 async fn an_unknown_edge_hears_of_its_fingerprint_and_so_does_the_gateway() {
     let dir = Dir::new("edge");
     let (edge, gateway, other) = (dir.key("edge"), dir.key("gateway"), dir.key("other"));
-    let [client, server] = meet(&identity(&edge, &gateway), &identity(&gateway, &other)).await;
+    let [client, server] = meet(&of_edge(&edge, &gateway), &of_gateway(&gateway, &other)).await;
     let (client, server) = (client.unwrap_err(), server.unwrap_err());
     let fingerprint = edge.key.fingerprint();
     assert!(client.contains("refused our key") && client.contains(&fingerprint), "{client}");
     assert!(server.contains(&fingerprint) && server.contains("--peer"), "{server}");
-    assert!(server.contains(&other.key.fingerprint()), "{server}");
+    assert!(server.contains("not among the 1 in our --peer file"), "{server}");
+    assert!(!server.contains(&other.key.fingerprint()), "{server}");
 }
 
 #[tokio::test]
 async fn an_unknown_gateway_hears_of_its_fingerprint_and_so_does_the_edge() {
     let dir = Dir::new("gateway");
     let (edge, gateway, other) = (dir.key("edge"), dir.key("gateway"), dir.key("other"));
-    let [client, server] = meet(&identity(&edge, &other), &identity(&gateway, &edge)).await;
+    let [client, server] = meet(&of_edge(&edge, &other), &of_gateway(&gateway, &edge)).await;
     let (client, server) = (client.unwrap_err(), server.unwrap_err());
     let fingerprint = gateway.key.fingerprint();
     assert!(client.contains(&fingerprint) && client.contains("--peer"), "{client}");
     assert!(server.contains("refused our key") && server.contains(&fingerprint), "{server}");
+}
+
+#[tokio::test]
+async fn a_key_is_used_as_what_its_line_says() {
+    let dir = Dir::new("role");
+    let key = |name: &str, role| keys::generate(&dir.0.join(name), name, role).unwrap();
+    let (edge, gateway) = (key("edge", Some(Role::Edge)), key("gateway", Some(Role::Gateway)));
+    let other = key("other", Some(Role::Edge));
+    let [client, server] = meet(&of_edge(&edge, &gateway), &of_gateway(&gateway, &edge)).await;
+    assert_eq!((client.as_deref(), server.as_deref()), (Ok("gateway"), Ok("edge")));
+    // The common file of a fleet: an edge's key is not the gateway's, though it is known.
+    let all = dir.0.join("all");
+    let lines = [&edge, &gateway, &other].map(|key| std::fs::read_to_string(&key.public).unwrap());
+    std::fs::write(&all, lines.concat()).unwrap();
+    let [edge, impostor] = [(&edge, Role::Gateway), (&other, Role::Edge)]
+        .map(|(ours, other)| Arc::new(Identity::load(&ours.private, &all, other).unwrap()));
+    let [client, server] = meet(&edge, &impostor).await;
+    let client = client.unwrap_err();
+    assert!(client.contains("'other', in our --peer file as edge and not as gateway"), "{client}");
+    assert!(server.is_err());
 }
