@@ -9,11 +9,13 @@ use std::time::Duration;
 use anyhow::Context;
 use lab::campaign::{Choice, Ended, Order, PARALLEL_MAX, Plan, load};
 use record::campaign::Campaign;
-use report::analysis::{CellRepeat, Repeatability};
+use report::analysis::{Analysis, CellRepeat, Repeatability};
 use serde_json::json;
 
 /// What a shell says of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
+/// So many different reasons are told when no run can be used.
+const REASONS_MAX: usize = 10;
 
 /// Run a campaign: an experiment described in one file, measured in hundreds of runs side by side.
 ///
@@ -123,7 +125,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     eprintln!("{}", expected(&plan, args.parallel));
     match lab::campaign::run(&plan, &order)? {
-        Ended::Complete => finish(&directory, args.json),
+        Ended::Complete => {
+            let (campaign, analysis) = finish(&directory, args.json)?;
+            Ok(verdict(&campaign, &analysis))
+        }
         Ended::Interrupted { done, runs } => {
             eprintln!(
                 "longwire: interrupted with {done} of {runs} runs done; the same command goes on"
@@ -135,7 +140,8 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 /// Makes report and tables anew.
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    finish(&args.dir, args.json)
+    finish(&args.dir, args.json)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the tables.
@@ -201,7 +207,7 @@ fn comparison_table(found: &Repeatability) -> String {
     text
 }
 
-fn finish(directory: &Path, json: bool) -> anyhow::Result<ExitCode> {
+fn finish(directory: &Path, json: bool) -> anyhow::Result<(Campaign, Analysis)> {
     let campaign = load(directory)?;
     let analysis = report::analysis::analyse(&campaign);
     let page = directory.join("report.html");
@@ -209,33 +215,39 @@ fn finish(directory: &Path, json: bool) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot write {}", page.display()))?;
     lab::campaign::export(&campaign, directory)?;
     if json {
-        let text = facts(&campaign, &page).to_string();
-        say(&(text + "\n"))?;
+        let mut facts = report::campaign::facts(&campaign, &analysis);
+        facts["report"] = json!(page);
+        say(&format!("{facts}\n"))?;
     } else {
         say(&report::campaign::table(&campaign, &analysis))?;
         say(&format!("report: {}\n", page.display()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok((campaign, analysis))
 }
 
-/// The campaign in a few numbers.
-fn facts(campaign: &Campaign, page: &Path) -> serde_json::Value {
-    let runs = || campaign.cells.iter().flat_map(|cell| &cell.runs);
-    let lateness = record::result::Lateness::merged(runs().map(|run| &run.lateness));
-    json!({
-        "cells": campaign.cells.len(),
-        "runs": runs().count(),
-        "repeated": runs().filter(|run| run.attempt > 1).count(),
-        "flagged": runs().filter(|run| run.flagged.is_some()).count(),
-        "failed": runs().filter(|run| run.failure.is_some()).count(),
-        "lateness_p99_us": lateness.p99_us,
-        "lateness_p999_us": lateness.p999_us,
-        "packets": lateness.count,
-        "elapsed_s": campaign.setting.elapsed_s,
-        "serial_s": runs().map(|run| run.elapsed_s).sum::<f64>(),
-        "parallel_peak": campaign.setting.parallel_peak,
-        "report": page,
-    })
+/// Says why nothing came out, when no run can be used.
+fn verdict(campaign: &Campaign, analysis: &Analysis) -> ExitCode {
+    let counts = &analysis.counts;
+    if counts.good > 0 || counts.runs == 0 {
+        return ExitCode::SUCCESS;
+    }
+    let flagged = match counts.flagged {
+        0 => String::new(),
+        flagged => format!(", {flagged} spoilt by the machine: try a smaller --parallel"),
+    };
+    eprintln!(
+        "longwire: no run can be used: of {} runs {} failed{flagged}",
+        counts.runs, counts.failed
+    );
+    let reasons = report::campaign::reasons(campaign);
+    for (reason, runs) in reasons.iter().take(REASONS_MAX) {
+        eprintln!("longwire: {runs} runs: {reason}");
+    }
+    if reasons.len() > REASONS_MAX {
+        let more = reasons.len() - REASONS_MAX;
+        eprintln!("longwire: and {more} more reasons: see results.csv");
+    }
+    ExitCode::FAILURE
 }
 
 /// How long all runs may take and what holds them up, in a line.

@@ -137,6 +137,95 @@ fn what_goes_wrong_is_a_result_and_the_rest_is_measured() {
     assert!(page.contains("mixed") && page.trim_end().ends_with("</html>"));
 }
 
+const HOPELESS: &str = "
+title = 'hopeless'
+repetitions = 2
+[[network]]
+name = 'los'
+[[server]]
+name = 'portal'
+command = ['/nonexist', '{listen}']
+services = ['page']
+[[server]]
+name = 'own'
+command = ['{longwire}', 'serve', 'tracks', '--listen', '{listen}']
+services = ['crashing']
+[[command]]
+name = 'page'
+command = ['true']
+[[command]]
+name = 'crashing'
+command = ['sh', '-c', 'exit 7']
+[[group]]
+name = 'g'
+server = 'portal'
+[[group]]
+name = 'h'
+server = 'own'
+";
+
+#[test]
+fn a_campaign_without_one_good_run_ends_with_status_1_and_the_reasons() {
+    if !can_make_hosts() {
+        return;
+    }
+    let place = Place::new("hopeless");
+    let plan = place.plan(HOPELESS);
+    let output = lab(&["run", text(&plan), "--out", text(&place.out())]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let said = said(&output);
+    assert!(said.contains("no run can be used: of 4 runs 4 failed"), "{said}");
+    assert!(said.contains("2 runs: server 'portal': cannot run /nonexist"), "{said}");
+    assert!(said.contains("2 runs: the client ended with exit status: 7"), "{said}");
+    let exchanges = fs::read_to_string(place.out().join("exchanges.csv")).unwrap();
+    let failed = exchanges.lines().filter(|line| line.ends_with("exit status: 7")).count();
+    let shown = String::from_utf8_lossy(&output.stdout).replace("\n  ", " ");
+    assert!(shown.contains(&format!("In all {failed} failed exchanges")), "{shown}");
+    assert!(shown.contains(&format!("with {} exchanges", exchanges.lines().count() - 1)));
+}
+
+const OWN: &str = "
+title = 'own'
+repetitions = 2
+[[network]]
+name = 'wifi1'
+[[server]]
+name = 'portal'
+command = ['{longwire}', 'serve', 'tracks', '--listen', '{listen}']
+services = ['page']
+[[command]]
+name = 'page'
+command = ['curl', '-sS', '-f', '-o', '/dev/null', '{url}/rest/xml/22']
+[[group]]
+name = 'g'
+server = 'portal'
+ways = ['direct', 'longwire']
+";
+
+#[test]
+fn an_own_campaign_names_what_the_pair_gains() {
+    if !Command::new("curl").arg("--version").output().is_ok_and(|done| done.status.success()) {
+        println!("skipped: no curl");
+        return;
+    }
+    if !can_make_hosts() {
+        return;
+    }
+    let place = Place::new("own");
+    let plan = place.plan(OWN);
+    let output =
+        lab(&["run", text(&plan), "--out", text(&place.out()), "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let gain = &facts["gains"][0];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap_or_else(|| panic!("{facts}"));
+    assert!(number(&gain["times_as_fast"]) > 1.0, "{facts}");
+    assert!(number(&gain["share_of_bytes"]) < 0.5, "{facts}");
+    // A round trip of 200 ms, and the airtime of 150 KB at 2 Mbit/s, as curl got them direct.
+    assert!((0.75..0.9).contains(&number(&gain["link_allows_s"])), "{facts}");
+    assert!(number(&gain["direct"]["wire_bytes"]) > 20_000.0, "{facts}");
+}
+
 const MANY: &str = "
 title = 'many'
 repetitions = 12
@@ -230,6 +319,14 @@ fn bad_plans_and_bad_places_are_one_line_and_status_2() {
         assert!(said.contains(expected) && said.contains("plan.toml"), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
+    let misspelt = "title = 'x'\n[[network]]\nname = 'los'\n[[server]]\nname = 'web'\n\
+        command = ['true']\nservices = ['lits']\n[[command]]\nname = 'list'\n\
+        command = ['true']\n[[group]]\nname = 'g'\nserver = 'web'\n";
+    let path = place.plan(misspelt);
+    let output = lab(&["run", text(&path), "--out", text(&place.out())]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("did you mean 'list'?"), "{}", said(&output));
+    assert!(!place.out().exists(), "refused before anything is measured");
     for command in ["report", "export"] {
         let output = lab(&[command, text(&place.0)]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));

@@ -103,6 +103,8 @@ pub struct Sum {
     /// TCP segments with content that begin before the end of what had been offered on their
     /// connection, in the window or earlier in the record: sent again, wholly or in part.
     pub retransmitted: u64,
+    /// Bytes of TCP's content among them that had not been offered before.
+    pub content_bytes: u64,
 }
 
 impl<'a> Window<'a> {
@@ -126,11 +128,13 @@ impl<'a> Window<'a> {
         let earlier = |event: &&PacketEvent| event.offered < self.time.end;
         let offered = self.record.packets.iter().filter(earlier);
         for event in offered.filter(|event| event.toward == toward && !event.duplicate) {
-            let is_again = event.tcp.is_some_and(|header| is_sent_again(&mut ends, &header));
+            let new = event.tcp.map(|header| new_content(&mut ends, &header));
+            let is_again = new.zip(event.tcp).is_some_and(|(new, tcp)| new < tcp.payload);
             if self.time.contains(&event.offered) {
                 sum.packets += 1;
                 sum.bytes += u64::from(event.bytes);
                 sum.retransmitted += u64::from(is_again);
+                sum.content_bytes += u64::from(new.unwrap_or_default());
             }
         }
         sum
@@ -170,18 +174,22 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Whether a segment has content that was offered before; keeps where each connection has got to.
-fn is_sent_again(ends: &mut BTreeMap<(u16, u16), u32>, header: &TcpHeader) -> bool {
+/// Bytes of a segment's content that were not offered before, fewer than all when it is sent again;
+/// keeps where each connection has got to.
+fn new_content(ends: &mut BTreeMap<(u16, u16), u32>, header: &TcpHeader) -> u16 {
     let connection = (header.source_port, header.destination_port);
     // Ports are used again: with a new connection the numbers begin anew.
     let known = ends.get(&connection).copied().filter(|_| header.flags & SYN == 0);
     // Numbers go round: half of them lie before any one (RFC 9293 §3.4).
-    let before = |one: u32, other: u32| one.wrapping_sub(other).cast_signed() < 0;
+    let after = |one: u32, other: u32| {
+        u32::try_from(one.wrapping_sub(other).cast_signed()).unwrap_or_default()
+    };
     let end = header.end();
-    if known.is_none_or(|known| before(known, end)) {
+    let new = known.map_or(u32::MAX, |known| after(end, known));
+    if new > 0 {
         ends.insert(connection, end);
     }
-    header.payload > 0 && known.is_some_and(|known| before(header.sequence, known))
+    header.payload.min(u16::try_from(new).unwrap_or(u16::MAX))
 }
 
 #[cfg(test)]

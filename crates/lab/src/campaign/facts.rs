@@ -4,20 +4,25 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use record::campaign::{Flight, Measured, Run, Share};
-use record::packets::{PacketRecord, Toward, Window};
+use record::packets::{PacketRecord, Sum, Toward, Window};
 use record::result::{Exchange, Fetch};
 
 /// Packets kept of one exchange.
 const FLIGHT_PACKETS_MAX: usize = 400;
 
+/// How a client's exchanges are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Of the link.
+    pub(super) round_trip: Duration,
+    /// Whether the packets of an exchange are kept.
+    pub(super) keep_flight: bool,
+    /// How long an answer is, the client does not say: what TCP brought it, heads included.
+    pub(super) content_of_link: bool,
+}
+
 /// Fills a run with its exchanges, each with the packets from its start to the next one's.
-pub(super) fn fill(
-    run: &mut Run,
-    fetch: Fetch,
-    record: &PacketRecord,
-    round_trip: Duration,
-    keep_flight: bool,
-) {
+pub(super) fn fill(run: &mut Run, fetch: Fetch, record: &PacketRecord, reading: Reading) {
     let epoch_s = fetch.started_monotonic_s;
     let warm_up = fetch.warm_up.len();
     let exchanges: Vec<Exchange> = fetch.warm_up.into_iter().chain(fetch.measured).collect();
@@ -26,29 +31,36 @@ pub(super) fn fill(
         let end = starts.get(number + 1).copied().unwrap_or(Duration::MAX);
         Window::of(record, starts[number]..end)
     };
-    if keep_flight && let Some(number) = median(&exchanges[warm_up..]).map(|at| at + warm_up) {
+    if reading.keep_flight
+        && let Some(number) = median(&exchanges[warm_up..]).map(|at| at + warm_up)
+    {
         run.flight = Some(flight(&exchanges[number], starts[number], &window(number)));
     }
     let mut all: Vec<Measured> = exchanges
         .into_iter()
         .enumerate()
-        .map(|(number, exchange)| measured(exchange, &window(number), round_trip))
+        .map(|(number, exchange)| measured(exchange, &window(number), reading))
         .collect();
     run.measured = all.split_off(warm_up);
     run.warm_up = all;
 }
 
-fn measured(exchange: Exchange, window: &Window<'_>, round_trip: Duration) -> Measured {
-    let share = |toward| {
-        let sum = window.sum(toward);
-        Share { packets: sum.packets, bytes: sum.bytes, retransmitted: sum.retransmitted }
+fn measured(mut exchange: Exchange, window: &Window<'_>, reading: Reading) -> Measured {
+    let share = |sum: Sum| Share {
+        packets: sum.packets,
+        bytes: sum.bytes,
+        retransmitted: sum.retransmitted,
     };
     // One that never began has no packets of its own.
     if exchange.censored && exchange.elapsed_s == 0.0 {
         return Measured { exchange, up: Share::default(), down: Share::default(), flights: 0 };
     }
-    let (up, down) = (share(Toward::Service), share(Toward::Client));
-    Measured { exchange, up, down, flights: window.flights(round_trip) }
+    let [up, down] = [Toward::Service, Toward::Client].map(|toward| window.sum(toward));
+    if reading.content_of_link {
+        exchange.body_bytes = down.content_bytes;
+    }
+    let flights = window.flights(reading.round_trip);
+    Measured { exchange, up: share(up), down: share(down), flights }
 }
 
 /// The exchange whose time is in the middle; the lower one of two.
@@ -107,7 +119,7 @@ pub(super) fn of_command(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::packets::PacketEvent;
+    use record::packets::{PacketEvent, TcpHeader};
 
     fn packet(toward: Toward, offered_ms: u64) -> PacketEvent {
         PacketEvent {
@@ -152,7 +164,12 @@ mod tests {
             ..Fetch::default()
         };
         let mut run = Run::default();
-        fill(&mut run, fetch, &record, Duration::from_millis(10), true);
+        let reading = Reading {
+            round_trip: Duration::from_millis(10),
+            keep_flight: true,
+            content_of_link: false,
+        };
+        fill(&mut run, fetch, &record, reading);
         let sums = |of: &Measured| (of.up.packets, of.down.packets);
         assert_eq!(run.warm_up.iter().map(sums).collect::<Vec<_>>(), [(1, 1)]);
         assert_eq!(run.measured.iter().map(sums).collect::<Vec<_>>(), [(0, 1), (1, 0), (0, 0)]);
@@ -160,6 +177,36 @@ mod tests {
         let flight = run.flight.unwrap();
         assert_eq!((flight.exchange.as_str(), flight.packets.len()), ("two", 1));
         assert_eq!(flight.start_s, 2.05);
+    }
+
+    #[test]
+    fn what_came_to_a_client_that_says_nothing_is_counted_on_the_link() {
+        let data = |at: u64, sequence| {
+            let mut packet = packet(Toward::Client, at);
+            packet.tcp = Some(TcpHeader {
+                source_port: 8080,
+                destination_port: 40_000,
+                sequence,
+                acknowledgement: 0,
+                payload: 1000,
+                flags: 16,
+                window: 500,
+            });
+            packet
+        };
+        let packets = vec![data(5_010, 1), data(5_020, 1001), data(5_030, 1)];
+        let record = PacketRecord { packets, unrecorded: 0 };
+        let fetch = || of_command("curl", 5.0, 1.5, None);
+        for (content_of_link, expected) in [(true, 2000), (false, 0)] {
+            let reading = Reading {
+                round_trip: Duration::from_millis(10),
+                keep_flight: false,
+                content_of_link,
+            };
+            let mut run = Run::default();
+            fill(&mut run, fetch(), &record, reading);
+            assert_eq!(run.measured[0].exchange.body_bytes, expected);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use record::campaign::{Run, Way};
 use record::decision::Entry;
 use record::result::{Fetch, Lateness};
 
-use super::facts;
+use super::facts::{self, Reading};
 use super::plan::{
     ALL_ENCODINGS, CellPlan, HOST_SETTINGS, NetworkPlan, PAIR_SETTINGS, Plan, Ready, ServerPlan,
 };
@@ -298,7 +298,10 @@ impl Place<'_> {
         processes.end(&[client.handle]);
         let report = ground.link.stats().map_err(|error| error.to_string())?;
         record_link(run, &report);
-        let fetch = match serde_json::from_str::<Fetch>(&printed?) {
+        let read = serde_json::from_str::<Fetch>(&printed?);
+        // Through the pair TCP brings what was made of the answer, not the answer.
+        let content_of_link = read.is_err() && self.cell().way != Way::Longwire;
+        let fetch = match read {
             Ok(fetch) => fetch,
             Err(_) if self.is_own_client() => {
                 let unfinished = "the client did not come to an end".to_string();
@@ -311,8 +314,9 @@ impl Place<'_> {
         run.congestion_control[0] = fetch.congestion_control.clone().unwrap_or_default();
         let record = ground.link.record().map_err(|error| error.to_string())?;
         let round_trip = Duration::from_secs_f64(2.0 * self.network().network.delay_s);
-        let is_first = run.repetition == 1;
-        facts::fill(run, fetch, &record, round_trip, is_first);
+        let keep_flight = run.repetition == 1;
+        let reading = Reading { round_trip, keep_flight, content_of_link };
+        facts::fill(run, fetch, &record, reading);
         run.decisions = self.decisions(ground, run.measured.len() + run.warm_up.len())?;
         Ok(())
     }

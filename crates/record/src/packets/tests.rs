@@ -58,7 +58,7 @@ fn a_window_has_what_was_offered_in_it() {
     let record = record(vec![ask(10), data(20, 1), data(30, 1001), ask(40)]);
     let window = Window::of(&record, ms(20)..ms(40));
     assert_eq!(window.packets().count(), 2);
-    let down = Sum { packets: 2, bytes: 2 * 1040, retransmitted: 0 };
+    let down = Sum { packets: 2, bytes: 2 * 1040, retransmitted: 0, content_bytes: 2000 };
     assert_eq!(window.sum(Toward::Client), down);
     assert_eq!(window.sum(Toward::Service), Sum::default());
 }
@@ -73,6 +73,17 @@ fn content_sent_again_is_counted_in_the_window_where_that_is() {
     assert_eq!(again(vec![data(10, 1), data(11, 501)], 0, 100), 1);
     // A gap in the record is not a repetition.
     assert_eq!(again(vec![data(10, 1), data(11, 9001)], 0, 100), 0);
+}
+
+#[test]
+fn content_counts_once_however_often_it_is_sent() {
+    let content = |packets: Vec<PacketEvent>| {
+        Window::of(&record(packets), ms(0)..ms(1000)).sum(Toward::Client).content_bytes
+    };
+    assert_eq!(content(vec![data(10, 1), data(11, 1001), data(12, 1), data(13, 1001)]), 2000);
+    assert_eq!(content(vec![data(10, 1), data(11, 501)]), 1500, "half of it again");
+    // Numbers go round.
+    assert_eq!(content(vec![data(10, u32::MAX - 499), data(11, 500), data(12, 500)]), 2000);
 }
 
 #[test]

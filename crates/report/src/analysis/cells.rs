@@ -78,7 +78,7 @@ fn exchanges(summary: &mut CellSummary, measured: Vec<&Measured>) {
 /// Counts over all cells; those of comparisons are left to the caller.
 pub(super) fn totals(campaign: &Campaign, cells: &[CellSummary]) -> Counts {
     let total = |value: fn(&CellSummary) -> usize| cells.iter().map(value).sum::<usize>();
-    let runs = campaign.cells.iter().flat_map(|cell| &cell.runs);
+    let runs = || campaign.cells.iter().flat_map(|cell| &cell.runs);
     Counts {
         cells: cells.len(),
         cells_without_runs: cells.iter().filter(|cell| cell.runs == 0).count(),
@@ -86,11 +86,12 @@ pub(super) fn totals(campaign: &Campaign, cells: &[CellSummary]) -> Counts {
         good: total(|cell| cell.runs),
         flagged: total(|cell| cell.flagged),
         failed: total(|cell| cell.failed),
-        repeated: runs.filter(|run| run.attempt > 1).count(),
+        repeated: runs().filter(|run| run.attempt > 1).count(),
         bound_runs: total(|cell| cell.bound_runs),
-        exchanges: total(|cell| cell.exchanges),
-        errors: total(|cell| cell.errors),
-        censored: total(|cell| cell.censored),
+        // As exchanges.csv has them.
+        exchanges: runs().map(|run| run.measured.len()).sum(),
+        errors: runs().map(Run::errors).sum(),
+        censored: runs().map(Run::censored).sum(),
         ..Counts::default()
     }
 }

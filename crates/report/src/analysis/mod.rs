@@ -10,6 +10,7 @@ mod cells;
 mod chance;
 mod comparisons;
 mod fisher;
+mod gains;
 mod holm;
 mod pairs;
 mod permutation;
@@ -22,8 +23,8 @@ mod types;
 mod words;
 
 pub use types::{
-    Analysis, CellRepeat, CellSummary, Comparison, Counts, NetworkAdvice, PartTest, Repeatability,
-    Ruling, ServiceRatio, Verdict,
+    Analysis, CellRepeat, CellSummary, Comparison, Counts, Gain, NetworkAdvice, PartTest,
+    Repeatability, Ruling, ServiceRatio, Verdict,
 };
 
 use record::campaign::Campaign;
@@ -46,7 +47,8 @@ pub fn analyse(campaign: &Campaign) -> Analysis {
         ..cells::totals(campaign, &cells)
     };
     let recommendations = advice::all(campaign, &comparisons);
-    Analysis { cells, comparisons, recommendations, counts }
+    let gains = gains::all(campaign);
+    Analysis { cells, comparisons, gains, recommendations, counts }
 }
 
 /// How well a second campaign repeats the first, cell by cell.

@@ -9,6 +9,8 @@ pub struct Analysis {
     pub cells: Vec<CellSummary>,
     /// Every cell with settings that has a default, in the order of the cells.
     pub comparisons: Vec<Comparison>,
+    /// Every cell through longwire that has a direct one beside it, in the order of the cells.
+    pub gains: Vec<Gain>,
     /// By network in the campaign's order, then by server; only where settings were varied.
     pub recommendations: Vec<NetworkAdvice>,
     /// Of the whole campaign.
@@ -87,6 +89,25 @@ pub struct Comparison {
     pub errors: (usize, usize),
     /// Exchanges (default, setting).
     pub exchanges: (usize, usize),
+}
+
+/// A cell through longwire against the direct one of the same network, server, service and settings
+/// of the server, paired by seed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gain {
+    /// Index of the direct cell.
+    pub direct: usize,
+    /// Index of the cell through longwire.
+    pub cell: usize,
+    /// Pairs of good runs with the same repetition and seed.
+    pub pairs: usize,
+    /// Pairs in which a run was cut off: these count only in the direction that they prove.
+    pub bounds: usize,
+    /// Geometric mean of the paired ratios of direct time by time through longwire: above 1
+    /// longwire is faster.
+    pub times_as_fast: Option<f64>,
+    /// Of that, 95 %, by resampling pairs; none below six pairs.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// What a network's measurements say about a server's settings.
@@ -208,7 +229,7 @@ pub struct Counts {
     pub repeated: usize,
     /// Runs with an exchange that was cut off.
     pub bound_runs: usize,
-    /// Measured exchanges of all good runs.
+    /// Measured exchanges of all runs, those that failed or were flagged too.
     pub exchanges: usize,
     /// Failed ones.
     pub errors: usize,

@@ -11,6 +11,9 @@ use crate::text::escaped;
 /// The table of recommendations and the table of every verdict.
 pub(super) fn recommendations(analysis: &Analysis) -> String {
     let mut out = "<h2 id='advice'>Recommendations</h2>\n".to_string();
+    if analysis.recommendations.is_empty() && !analysis.gains.is_empty() {
+        return String::new();
+    }
     if analysis.recommendations.is_empty() {
         return out + "<p class='note'>No setting was varied: nothing is recommended.</p>\n";
     }

@@ -5,7 +5,7 @@ use record::campaign::Campaign;
 use super::cells::link_to;
 use super::summary::{conditions, losses, remarks, summary};
 use super::view::View;
-use super::{advice, cells, figures, flights, networks, references, setting};
+use super::{advice, cells, figures, flights, gains, networks, references, setting};
 use crate::analysis::Analysis;
 use crate::text::escaped;
 
@@ -13,8 +13,9 @@ const SHARED_STYLE: &str = include_str!("../demo/style.css");
 const STYLE: &str = include_str!("style.css");
 
 /// Chapters: anchor and name.
-const CHAPTERS: [(&str, &str); 8] = [
+const CHAPTERS: [(&str, &str); 9] = [
     ("study", "Policies"),
+    ("gains", "Direct and longwire"),
     ("advice", "Recommendations"),
     ("figures", "Figures"),
     ("references", "The paper's cells"),
@@ -48,6 +49,7 @@ pub fn html(campaign: &Campaign, analysis: &Analysis) -> String {
     put(&wrong(&view));
     let parts = [
         crate::study::chapter(campaign),
+        gains::gains(&view),
         advice::recommendations(analysis),
         figures::figures(&view),
         references::references(&view),

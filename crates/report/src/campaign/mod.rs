@@ -2,9 +2,11 @@
 
 mod advice;
 mod cells;
+mod facts;
 mod figures;
 mod flight_plot;
 mod flights;
+mod gains;
 mod html;
 mod networks;
 mod references;
@@ -15,6 +17,7 @@ mod summary;
 mod terminal;
 mod view;
 
+pub use facts::{facts, reasons};
 pub use html::html;
 pub use terminal::table;
 pub(crate) use view::describe;

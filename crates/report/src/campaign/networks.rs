@@ -17,7 +17,8 @@ const NOTES: &str = "<p class='note'>The upright bars are what the link allows: 
     and the airtime of the answer as it is and of a request in one packet, lost packets sent \
     once more. What is sent in fewer bytes may get below; nothing else can.</p>\n\
     <p class='note'>Tables have the fastest first, by the geometric mean over the services of the \
-    time as a share of our own server's, direct, with default settings. To default: paired ratio \
+    time as a share of our own server's, direct, with default settings (where ours was not \
+    measured, of the same server's). To default: paired ratio \
     to the same server with default settings (of gzip, to direct where gzip has no default), with \
     its 95 % interval; bold where that leaves out 1. A time leads to its runs.</p>\n";
 
@@ -118,7 +119,9 @@ fn standing(view: &View<'_>, network: &str, services: &[&str], kind: Kind<'_>) -
         let index = view.find(network, service, kind)?;
         view.summary(index).median_s.filter(|median_s| *median_s > 0.0)
     };
-    let default = (OWN_SERVER, record::campaign::Way::Direct, &[][..]);
+    let default = |server| (server, record::campaign::Way::Direct, &[][..]);
+    let is_ours = services.iter().any(|service| median(service, default(OWN_SERVER)).is_some());
+    let default = default(if is_ours { OWN_SERVER } else { kind.0 });
     let logs: Vec<f64> = services
         .iter()
         .filter_map(|service| Some((median(service, kind)? / median(service, default)?).ln()))

@@ -18,17 +18,27 @@ pub(super) fn setting(campaign: &Campaign) -> String {
     let _ = writeln!(out, "<figcaption>{caption}</figcaption></figure>");
     out += &how(campaign);
     out += &machine(campaign);
-    out + LIMITS
+    out + &limits(campaign)
 }
 
-const LIMITS: &str = "<h2>What this does not show</h2>\n<ul>\n\
-    <li>Emulated links with the kernel's TCP in real time, not radios: no link layer that sends \
-    again, no contention, no weather.</li>\n\
-    <li>The server's settings are those of longwire's own tracks service and, where named, of \
-    other servers; the paper's figures are of a server of 2014 on machines of its time.</li>\n\
-    <li>One client fetches one thing after another; nothing is said of many clients.</li>\n\
-    <li>Runs share the machine with other runs; lateness and waiting are recorded for each, and \
-    one that was disturbed beyond the limits does not count.</li>\n</ul>\n";
+fn limits(campaign: &Campaign) -> String {
+    let has_paper = !campaign.references.is_empty() || !campaign.advice.is_empty();
+    let paper = if has_paper {
+        "<li>The server's settings are those of longwire's own tracks service and, where named, of \
+         other servers; the paper's figures are of a server of 2014 on machines of its \
+         time.</li>\n"
+    } else {
+        ""
+    };
+    format!(
+        "<h2>What this does not show</h2>\n<ul>\n\
+         <li>Emulated links with the kernel's TCP in real time, not radios: no link layer that \
+         sends again, no contention, no weather.</li>\n{paper}\
+         <li>One client fetches one thing after another; nothing is said of many clients.</li>\n\
+         <li>Runs share the machine with other runs; lateness and waiting are recorded for each, \
+         and one that was disturbed beyond the limits does not count.</li>\n</ul>\n"
+    )
+}
 
 fn runs(campaign: &Campaign) -> impl Iterator<Item = &record::campaign::Run> {
     campaign.cells.iter().flat_map(|cell| &cell.runs)
@@ -58,10 +68,10 @@ fn how(campaign: &Campaign) -> String {
     let text = format!(
         "Each run has a pair of hosts (network namespaces) of its own, joined by an emulated link, \
          and a seed that decides every chance on the link; run k of every cell of a network has \
-         the same, so that cells are compared pair by pair. Up to {} runs were side by side; one \
-         after another they would have taken {} s instead of {} s. Client, server and pair waited \
-         for a processor for {mean_ms:.1} ms a run on average; a run in which it was over {} of \
-         the time was done again. An exchange may take {} s; one \
+         the same, so that cells are compared pair by pair. Up to {} runs were side by side; \
+         together their clients were under way for {} s, the campaign for {} s. Client, server and \
+         pair waited for a processor for {mean_ms:.1} ms a run on average; a run in which it was \
+         over {} of the time was done again. An exchange may take {} s; one \
          that is cut off counts as at least that.",
         setting.parallel_peak,
         format::seconds(alone_s),
@@ -97,7 +107,7 @@ fn machine(campaign: &Campaign) -> String {
         ("default settings", defaults.collect::<Vec<_>>().join("; ")),
     ];
     let mut out = "<h2>Versions and settings</h2>\n<table class='text'>\n".to_string();
-    for (name, value) in rows {
+    for (name, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {
         let _ = writeln!(out, "<tr><td>{name}</td><td>{}</td></tr>", escaped(&value));
     }
     out + "</table>\n"

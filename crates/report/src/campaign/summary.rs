@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use record::campaign::{Setting, Way};
+use record::campaign::Setting;
 
-use super::view::{OWN_SERVER, View};
+use super::gains;
+use super::view::View;
 use crate::analysis::{Analysis, Ruling};
 use crate::format;
 
@@ -28,11 +29,13 @@ pub(super) fn summary(view: &View<'_>) -> Vec<String> {
         format::count(counts.exchanges, "exchange"),
         format::count(counts.cells_without_runs, "cell"),
     )];
-    all.extend(pair(view));
+    all.extend(gains::sentence(view));
     let compared = view.analysis.comparisons.iter();
     let clear = compared.filter(|one| view.clear_ratio(one.cell).is_some()).count();
     if counts.comparisons == 0 {
-        all.push("No setting was varied: nothing is compared with a default.".to_string());
+        if view.analysis.gains.is_empty() {
+            all.push("No setting was varied: nothing is compared with a default.".to_string());
+        }
         return all;
     }
     all.push(format!(
@@ -54,44 +57,13 @@ pub(super) fn summary(view: &View<'_>) -> Vec<String> {
     all
 }
 
-/// What the pair is worth, where both ways were measured.
-fn pair(view: &View<'_>) -> Option<String> {
-    let cells = view.campaign.cells.iter().enumerate();
-    let gains = cells.filter_map(|(index, cell)| {
-        let kind = (cell.server.as_str(), Way::Longwire, &cell.settings[..]);
-        let other = view.find(&cell.network, &cell.service, kind)?;
-        let is_default = cell.way == Way::Direct && cell.server == OWN_SERVER;
-        let (direct, longwire) = (view.summary(index), view.summary(other));
-        let times = (direct.median_s?, longwire.median_s.filter(|median_s| *median_s > 0.0)?);
-        let exact = !direct.is_bound && !longwire.is_bound;
-        (is_default && exact && cell.settings.is_empty()).then_some((
-            times.0 / times.1,
-            index,
-            times,
-        ))
-    });
-    let gains: Vec<(f64, usize, (f64, f64))> = gains.collect();
-    let best = gains.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let faster = gains.iter().filter(|(gain, ..)| *gain > 1.0).count();
-    let cell = view.cell(best.1);
-    Some(format!(
-        "Through longwire {faster} of {} are faster than direct; most gains {} over {}, with {} s \
-         instead of {} s ({} times as fast).",
-        format::count(gains.len(), "default"),
-        format::service_name(&cell.service),
-        cell.network,
-        format::seconds(best.2.1),
-        format::seconds(best.2.0),
-        format::factor(best.0),
-    ))
-}
-
 /// What was spoilt, failed or cut off, in one sentence.
 pub(super) fn losses(analysis: &Analysis) -> String {
     let counts = &analysis.counts;
     format!(
-        "Of {}: {} flagged (spoilt by the machine at every attempt, not used), {} failed, {} with \
-         more than one attempt, {} with an exchange that was cut off. In all {} and {} cut off.",
+        "Of {}: {} flagged (spoilt by the machine at every attempt, not used), {} failed (without \
+         a result, or every exchange failed), {} with more than one attempt, {} with an exchange \
+         that was cut off. In all {} and {} cut off.",
         format::count(counts.runs, "run"),
         counts.flagged,
         counts.failed,

@@ -3,6 +3,7 @@
 use record::campaign::Campaign;
 
 use super::advice::name;
+use super::gains;
 use super::summary::{conditions, losses, summary};
 use super::view::View;
 use crate::analysis::Analysis;
@@ -23,6 +24,7 @@ pub fn table(campaign: &Campaign, analysis: &Analysis) -> String {
     for line in conditions(&campaign.setting) {
         wrap(&line, &mut text);
     }
+    text += &gains::lines(&view);
     if !analysis.recommendations.is_empty() {
         text += "\nrecommendations\n";
     }

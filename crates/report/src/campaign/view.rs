@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use record::campaign::{Campaign, Cell, Network, Reference, Way};
 
-use crate::analysis::{Analysis, CellSummary, Comparison};
+use crate::analysis::{Analysis, CellSummary, Comparison, Gain};
 use crate::bound::{LinkFigures, link_bound_s};
 use crate::format;
 
@@ -82,16 +82,35 @@ impl<'a> View<'a> {
         self.campaign.references.iter().find(|reference| reference.cell == *name)
     }
 
+    /// IP bytes of an exchange on the link, both ways, median.
+    pub(super) fn wire_bytes(&self, index: usize) -> Option<f64> {
+        let summary = self.summary(index);
+        Some(summary.up_bytes? + summary.down_bytes?)
+    }
+
     /// What the cell's exchanges take at the least, on average: the link carries a request in one
-    /// packet and the answer as it is. Of a run in which nothing failed, or none.
+    /// packet and the answer as it is. Of a run in which nothing failed, or none. Where the client
+    /// does not say how long an answer is, it is as long as it came direct.
     pub(super) fn bound_s(&self, index: usize) -> Option<f64> {
         let cell = self.cell(index);
         let link = figures(self.network(&cell.network)?);
-        let run = cell.good_runs().find(|run| run.errors() + run.censored() == 0)?;
-        let bodies = run.measured.iter().map(|measured| measured.exchange.body_bytes);
+        let bodies = bodies(cell).or_else(|| {
+            let same = |gain: &&Gain| gain.cell == index;
+            bodies(self.cell(self.analysis.gains.iter().find(same)?.direct))
+        })?;
+        let bodies = bodies.into_iter();
         let bounds: Vec<f64> = bodies.map(|bytes| link_bound_s(link, bytes, 0)).collect();
         (!bounds.is_empty()).then(|| bounds.iter().sum::<f64>() / bounds.len() as f64)
     }
+}
+
+/// Lengths of the answers of a run in which nothing failed; none without such a run, or where
+/// nobody knows one.
+fn bodies(cell: &Cell) -> Option<Vec<u64>> {
+    let run = cell.good_runs().find(|run| run.errors() + run.censored() == 0)?;
+    let bodies = run.measured.iter().map(|measured| measured.exchange.body_bytes);
+    let bodies: Vec<u64> = bodies.collect();
+    bodies.iter().any(|bytes| *bytes > 0).then_some(bodies)
 }
 
 /// Server, way and settings of a cell.

@@ -7,8 +7,8 @@
 mod made_up;
 
 use longwire_report::analysis::{Analysis, analyse};
-use longwire_report::campaign::{html, table};
-use record::campaign::{Campaign, Setting};
+use longwire_report::campaign::{facts, html, reasons, table};
+use record::campaign::{Campaign, Setting, Way};
 use services::xml::{Node, Reader};
 
 /// A report of the full study is at most so long.
@@ -228,6 +228,85 @@ fn a_flight_says_where_the_seconds_went() {
     assert!(text.contains(seconds) && text.contains("2 bursts of the answer"), "{text}");
     assert!(with_class(&elements, "host") <= 2 * 40, "flights are bounded");
     assert!(with_class(&elements, "packet") > 10);
+}
+
+/// A campaign of somebody's own: their server, a client that does not say how long answers are.
+fn own() -> Campaign {
+    let mut campaign = small();
+    without_trouble(&mut campaign);
+    campaign.cells.retain(|cell| {
+        cell.server == "tracks" && cell.service == "soap" && cell.settings.is_empty()
+    });
+    campaign.cells.retain(|cell| cell.way == Way::Direct || cell.way == Way::Longwire);
+    campaign.references.clear();
+    campaign.advice.clear();
+    campaign.figures.clear();
+    for cell in &mut campaign.cells {
+        cell.server = "portal".to_string();
+        cell.name = format!("satcom/portal/soap/{}/default", cell.way.name());
+        let through = cell.way == Way::Longwire;
+        let measured = cell.runs.iter_mut().flat_map(|run| &mut run.measured);
+        measured.filter(|_| through).for_each(|one| {
+            one.exchange.body_bytes = 0;
+            one.down.bytes /= 5;
+        });
+    }
+    campaign
+}
+
+#[test]
+fn an_own_server_direct_and_through_the_pair_are_compared() {
+    let campaign = own();
+    let analysis = analyse(&campaign);
+    let terminal = table(&campaign, &analysis);
+    let (_, page) = parse(&html(&campaign, &analysis));
+    for text in [&terminal.replace("\n  ", " "), &page] {
+        assert!(text.contains("Through longwire portal SOAP over satcom takes"), "{text}");
+        assert!(text.contains("times as fast") && text.contains("of the bytes"), "{text}");
+        for wrong in ["nothing is compared", "nothing is recommended", "server of 2014"] {
+            assert!(!text.contains(wrong), "{wrong}: {text}");
+        }
+    }
+    assert!(terminal.lines().all(|line| line.chars().count() <= 100), "{terminal}");
+    let facts = facts(&campaign, &analysis);
+    let gain = &facts["gains"][0];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let factor = number(&gain["times_as_fast"]);
+    // Made up to take a fifth of the time.
+    assert!((4.0..6.5).contains(&factor), "{gain}");
+    assert!(number(&gain["share_of_bytes"]) < 0.4, "{gain}");
+    let medians = number(&gain["direct"]["median_s"]) / number(&gain["longwire"]["median_s"]);
+    assert!((0.9..1.1).contains(&(factor / medians)), "{gain}");
+    // 43 KB at 250 kbit/s and 550 ms each way, from what the direct client was sent.
+    assert!((2.3..2.8).contains(&number(&gain["link_allows_s"])), "{gain}");
+    assert_eq!(page.matches("portal longwire").count() + page.matches("portal default").count(), 4);
+    assert!(page.contains("portal default1.00"), "of direct: {page}");
+}
+
+#[test]
+fn counts_are_those_of_the_exchanges_and_reasons_are_counted() {
+    let mut campaign = own();
+    let exchanges: usize = runs(&campaign).map(|run| run.measured.len()).sum();
+    for run in campaign.cells.iter_mut().flat_map(|cell| &mut cell.runs).skip(2) {
+        run.failure = Some("no such program".to_string());
+        run.measured.clear();
+    }
+    for run in campaign.cells.iter_mut().flat_map(|cell| &mut cell.runs).take(2) {
+        run.measured.truncate(1);
+        run.measured[0].exchange.error = Some("the client ended".to_string());
+    }
+    let analysis = analyse(&campaign);
+    assert_eq!((analysis.counts.exchanges, analysis.counts.errors), (2, 2));
+    assert_eq!((analysis.counts.good, analysis.counts.runs), (0, 12));
+    let reasons = reasons(&campaign);
+    assert_eq!(reasons[0], ("no such program".to_string(), 10));
+    assert_eq!(reasons[1], ("the client ended".to_string(), 2));
+    assert!(table(&campaign, &analysis).contains("with 2 exchanges"));
+    assert!(exchanges > 100);
+}
+
+fn runs(campaign: &Campaign) -> impl Iterator<Item = &record::campaign::Run> {
+    campaign.cells.iter().flat_map(|cell| &cell.runs)
 }
 
 #[test]

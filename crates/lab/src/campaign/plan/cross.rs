@@ -294,7 +294,7 @@ impl CellPlan {
 }
 
 /// Refuses names that are not there.
-fn known<'a>(
+pub(super) fn known<'a>(
     what: &str,
     names: &[String],
     known: impl Iterator<Item = &'a str> + Clone,

@@ -4,7 +4,7 @@ use record::campaign::Way;
 use services::benchmark::Class;
 use services::tracks::{Catalogue, DEFAULT_SEED};
 
-use super::{CellPlan, ClientPlan, PAIR_SETTINGS, Plan};
+use super::{CellPlan, PAIR_SETTINGS, Plan};
 
 /// Time to start and end the processes of a run.
 const AROUND_S: f64 = 0.5;
@@ -79,7 +79,7 @@ impl Plan {
             Policy::Coded => coded_s,
             Policy::Chosen => coded_s.min(plain_s),
         };
-        let exchanges = exchanges(&cell.client, &cell.service);
+        let exchanges = self.exchanges(cell);
         (exchange_s * exchanges).min(cell.client.budget.as_secs_f64()) + AROUND_S
     }
 
@@ -94,7 +94,8 @@ impl Plan {
         let recovery_s = packets * loss * (RECOVERY_S + round_trip_s) / (1.0 - loss).max(0.05);
         let setting =
             |name: &str| cell.settings.iter().any(|(of, value)| of == name && value == "close");
-        let new_connection = cell.way == Way::NewConnection || setting("chunking");
+        let new_connection =
+            cell.way == Way::NewConnection || setting("chunking") || self.is_command(cell);
         let round_trips = if new_connection { 4.0 } else { 1.5 };
         round_trips * round_trip_s + air_s / (1.0 - loss).max(0.05) + recovery_s
     }
@@ -113,15 +114,30 @@ impl Plan {
         let left = if self.coding(cell).policy == Policy::Plain { 1.0 } else { LEFT };
         let data = self.mean_bytes(cell) * left / SEGMENT_BYTES;
         // Two segments for an acknowledgement, a request and its acknowledgement.
-        exchanges(&cell.client, &cell.service) * (1.5 * data + 2.0)
+        self.exchanges(cell) * (1.5 * data + 2.0)
     }
 
     /// What processors do for a run of a cell; a slower one waits instead.
     fn processors_s(&self, cell: &CellPlan) -> f64 {
-        let bytes = exchanges(&cell.client, &cell.service) * self.mean_bytes(cell);
+        let bytes = self.exchanges(cell) * self.mean_bytes(cell);
         let coded = self.coding(cell).policy != Policy::Plain;
         let codec_s = if coded { CODED_BYTE_S * bytes } else { 0.0 };
         PROCESSES_S + PACKET_PROCESSOR_S * self.packets(cell) + BYTE_PROCESSOR_S * bytes + codec_s
+    }
+
+    /// How much the client of a cell asks for; a command is one exchange.
+    fn exchanges(&self, cell: &CellPlan) -> f64 {
+        let client = &cell.client;
+        let measured = match Class::parse(&cell.service) {
+            _ if self.is_command(cell) => return 1.0,
+            Some(_) => f64::from(client.messages),
+            None => client.tracks.len() as f64,
+        };
+        measured + f64::from(client.warm_up)
+    }
+
+    fn is_command(&self, cell: &CellPlan) -> bool {
+        self.commands.iter().any(|command| command.name == cell.service)
     }
 
     /// Mean bytes of an answer in a cell.
@@ -197,15 +213,6 @@ enum Policy {
     Coded,
     /// Whatever is faster.
     Chosen,
-}
-
-/// How much a client of a service asks for.
-fn exchanges(client: &ClientPlan, service: &str) -> f64 {
-    let measured = match Class::parse(service) {
-        Some(_) => f64::from(client.messages),
-        None => client.tracks.len() as f64,
-    };
-    measured + f64::from(client.warm_up)
 }
 
 /// Mean size of an answer of our own services.

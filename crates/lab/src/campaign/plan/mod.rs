@@ -10,7 +10,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use link::{ChannelConfig, LinkConfig};
+pub(crate) use record::campaign::PAIR_SETTINGS;
 use record::campaign::{Advice, Figure, Network, Reference, Way};
+
+use services::benchmark::Class;
+use services::tracks::client::Api;
 
 use super::verdict::Limits;
 use crate::error::{Error, Result};
@@ -25,9 +29,6 @@ pub(crate) const BUILT_IN: &str = "tracks";
 const OWN_SERVERS: [&str; 2] = [BUILT_IN, "benchmark"];
 /// Settings that the laboratory sets on the far host, whatever the server.
 pub(crate) const HOST_SETTINGS: [&str; 2] = ["congestion", "initial_window"];
-/// Settings of the pair: what `--encoding` gets, how many times slower than this machine's the
-/// processors seem when they encode and decode, and what `auto` may choose among.
-pub(crate) const PAIR_SETTINGS: [&str; 3] = ["policy", "processor", "encodings"];
 /// What `encodings` says when `auto` may choose among all that it has.
 pub(crate) const ALL_ENCODINGS: &str = "all";
 /// Slowest processor.
@@ -182,6 +183,7 @@ impl Plan {
         let networks = networks(&file, choice)?;
         let servers = servers(&file)?;
         let commands = commands(&file)?;
+        check_services(&servers, &commands)?;
         let crossed =
             cross::Crossing { networks: &networks, servers: &servers, commands: &commands };
         let cells = crossed.cells(&file, choice)?;
@@ -422,6 +424,28 @@ fn commands(file: &File) -> std::result::Result<Vec<CommandPlan>, String> {
             false => Ok(CommandPlan { name: of.name.clone(), command: of.command.clone() }),
         })
         .collect()
+}
+
+/// Refuses services that no client asks for: each is one of our own client's, or a command. What a
+/// server of our own does not serve is refused too.
+fn check_services(
+    servers: &[ServerPlan],
+    commands: &[CommandPlan],
+) -> std::result::Result<(), String> {
+    let tracks: Vec<&str> = Api::ALL.iter().map(|api| api.name()).collect();
+    let benchmark: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
+    let own = commands.iter().map(|command| command.name.as_str());
+    for server in servers {
+        let of_server = match (&server.command, server.name.as_str()) {
+            (None, BUILT_IN) => tracks.clone(),
+            (None, _) => benchmark.clone(),
+            (Some(_), _) => [tracks.as_slice(), &benchmark].concat(),
+        };
+        let known: Vec<&str> = own.clone().chain(of_server).collect();
+        cross::known("services", &server.services, known.iter().copied())
+            .map_err(|what| format!("server '{}': {what}", server.name))?;
+    }
+    Ok(())
 }
 
 /// Names are part of file names, patterns and cell names.
