@@ -325,7 +325,7 @@ impl<'a> Life<'a> {
                 let exchange = self.relay.next_exchange();
                 let head = Head::Request(request(end));
                 self.open.insert(exchange, Local { sent_end: end, ..Local::default() });
-                let client = format!("client {}", self.number() % 3);
+                let client = format!("client {}", self.number() % 3).into();
                 self.input(Input::Client { exchange, client });
                 self.input(Input::Head { exchange, head, end });
             }

@@ -61,7 +61,7 @@ impl World {
         if !end {
             self.at(begins, What::ClientBegins(exchange));
         }
-        let client = format!("client {}", exchange.number % 2);
+        let client = format!("client {}", exchange.number % 2).into();
         self.tell(edge, Input::Client { exchange, client });
         self.tell(edge, Input::Head { exchange, head, end });
         if self.client(exchange).fate.is_none() {

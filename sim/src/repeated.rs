@@ -187,7 +187,7 @@ impl Pair {
             fields: vec![("content-type".into(), self.media.into())],
         });
         let began = self.now;
-        self.tell(EDGE, Input::Client { exchange, client: "client".to_owned() });
+        self.tell(EDGE, Input::Client { exchange, client: "client".into() });
         self.tell(EDGE, Input::Head { exchange, head, end });
         self.tell(EDGE, Input::Service { exchange, service: 0 });
         self.tell(EDGE, Input::Credit { exchange, bytes: 1 << 30 });

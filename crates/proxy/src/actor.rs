@@ -72,7 +72,7 @@ impl Handle {
         head: Head,
         end: bool,
         service: Option<usize>,
-        client: String,
+        client: relay::Client,
         access: Option<Access>,
     ) -> Port {
         let mailbox = Mailbox::opening(head, end, service, client, self.bell.clone(), access);

@@ -9,7 +9,7 @@ use relay::{Cause, CauseKind};
 
 /// Fields of one connection, whether or not Connection lists them. Proxy-Status (RFC 9209) is not
 /// one of them.
-const HOP_BY_HOP: [HeaderName; 9] = [
+const HOP_BY_HOP: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -19,6 +19,8 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     header::TE,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
+    // Between the two sides alone.
+    HeaderName::from_static(relay::HOST_FIELD),
 ];
 /// Connection may not strip what the meaning or the framing of a message rests on.
 const NEVER_STRIPPED: [HeaderName; 7] = [

@@ -48,7 +48,7 @@ struct State {
     /// From the local side, not yet seen by the actor.
     head_out: Option<(Head, bool)>,
     /// Who asks.
-    client_out: Option<String>,
+    client_out: Option<relay::Client>,
     /// Index of the service's settings.
     service_out: Option<usize>,
     interims_out: VecDeque<u16>,
@@ -87,7 +87,7 @@ impl Mailbox {
         head: Head,
         end: bool,
         service: Option<usize>,
-        client: String,
+        client: relay::Client,
         bell: Bell,
         access: Option<Access>,
     ) -> Arc<Self> {

@@ -22,6 +22,9 @@ use proto::dictionary::{decode_available, decode_id};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
+/// What answers vary with to a client that has a dictionary.
+const ALL_THAT_DECIDED: [&str; 4] =
+    ["accept-encoding", "sec-fetch-site", "origin", "available-dictionary"];
 const ALL: &str = "gzip, br, zstd, dcb, dcz";
 
 /// A report of tracks, other ones for each number.
@@ -194,7 +197,7 @@ async fn an_answer_that_a_client_keeps_makes_the_next_ones_short() {
         let gzip = ask(plain, "GET", "/tracks/22", &[("accept-encoding", "gzip")]).await;
         let (short, long) = (answer.raw.len(), gzip.raw.len());
         assert!(short * 4 < long * 3, "{codings}: {short} against {long}");
-        let both = ["accept-encoding".to_owned(), "available-dictionary".to_owned()];
+        let both = ALL_THAT_DECIDED;
         assert_eq!(answer.vary(), both);
         assert_eq!(answer.headers["etag"], "W/\"v22\"");
         assert_eq!(answer.headers["content-length"], short.to_string());
@@ -396,5 +399,5 @@ async fn parts_and_answers_that_must_not_change_take_no_dictionary() {
     }
     let head = ask(plain, "HEAD", "/tracks/2", &held).await;
     assert!(head.raw.is_empty() && !head.headers.contains_key("content-length"));
-    assert_eq!(head.vary(), ["accept-encoding", "available-dictionary"]);
+    assert_eq!(head.vary(), ALL_THAT_DECIDED);
 }

@@ -29,6 +29,11 @@ pub(crate) enum Word {
 }
 
 impl Word {
+    /// Whether it says where a half of this exchange is kept.
+    pub(crate) fn is_kept(&self, of: u64) -> bool {
+        matches!(self, Self::Kept(Keeping::Kept { exchange, .. }) if *exchange == of)
+    }
+
     /// The frame, for one that leaves now: a receipt tells how long it was held.
     fn frame(self, now: Duration) -> Frame {
         match self {

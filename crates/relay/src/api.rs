@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::privacy::Client;
 use crate::processor::Speeds;
 
 use bytes::Bytes;
@@ -213,7 +214,7 @@ pub enum Input {
         /// The exchange that will be.
         exchange: ExchangeId,
         /// Who asks.
-        client: String,
+        client: Client,
     },
     /// What is set for the exchange's service counts from here on; after the local side's `Head`,
     /// before its body.

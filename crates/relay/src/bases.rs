@@ -56,6 +56,8 @@ enum State {
 
 #[derive(Debug)]
 struct Slot {
+    /// Whose message it is.
+    exchange: u64,
     context: Context,
     class: u64,
     state: State,
@@ -186,7 +188,8 @@ impl Sent {
         self.free(slot);
         let state = State::Asked(exchange);
         let (given, used) = (self.clock, self.clock);
-        self.slots.insert(slot, Slot { context, class, state, users: 0, given, used });
+        let users = 0;
+        self.slots.insert(slot, Slot { exchange, context, class, state, users, given, used });
         Some(slot)
     }
 
@@ -225,12 +228,28 @@ impl Sent {
             *here = Some(kept);
             return self.settle(at);
         }
+        let kind = (context.clone(), class);
+        self.is_no_use(kind);
+        self.free(at);
+        Ok(())
+    }
+
+    fn is_no_use(&mut self, kind: (Context, u64)) {
         if self.barren.len() >= MOST_BARREN {
             self.barren.remove(0);
         }
-        self.barren.push((context.clone(), class));
+        self.barren.push(kind);
+    }
+
+    /// Nobody may keep an exchange's message, as its answer says: others like it are not tried.
+    pub(crate) fn disown(&mut self, exchange: u64) {
+        let found = self.slots.iter().find(|(_, slot)| slot.exchange == exchange);
+        let Some((at, kind)) = found.map(|(&at, slot)| (at, (slot.context.clone(), slot.class)))
+        else {
+            return;
+        };
+        self.is_no_use(kind);
         self.free(at);
-        Ok(())
     }
 
     /// The peer keeps the message of an exchange by this name.
@@ -310,32 +329,40 @@ impl Sent {
 /// What the peer sent over a carrier, in its slots.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
-    slots: BTreeMap<u64, Arc<Kept>>,
+    /// With whose it is.
+    slots: BTreeMap<u64, (u64, Arc<Kept>)>,
     bytes: usize,
 }
 
 impl Received {
     /// Keeps a message in a slot, in place of what was there.
-    pub(crate) fn keep(&mut self, slot: u64, kept: Arc<Kept>) {
+    pub(crate) fn keep(&mut self, slot: u64, exchange: u64, kept: Arc<Kept>) {
         self.free(slot);
         self.bytes += kept.content().len();
-        self.slots.insert(slot, kept);
+        self.slots.insert(slot, (exchange, kept));
+    }
+
+    /// Gives up what is in a slot, if it is of this exchange.
+    pub(crate) fn disown(&mut self, slot: u64, exchange: u64) {
+        if self.slots.get(&slot).is_some_and(|(of, _)| *of == exchange) {
+            self.free(slot);
+        }
     }
 
     /// Gives up what is in a slot.
     pub(crate) fn free(&mut self, slot: u64) {
-        self.bytes -= self.slots.remove(&slot).map_or(0, |kept| kept.content().len());
+        self.bytes -= self.slots.remove(&slot).map_or(0, |(_, kept)| kept.content().len());
     }
 
     /// Messages that are held, for tests.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {
-        self.slots.values()
+        self.slots.values().map(|(_, kept)| kept)
     }
 
     /// The message of this name.
     pub(crate) fn find(&self, id: [u8; 8]) -> Option<&Arc<Kept>> {
-        self.slots.values().find(|kept| kept.id().short() == id)
+        self.slots.values().map(|(_, kept)| kept).find(|kept| kept.id().short() == id)
     }
 
     /// Bytes that are held.

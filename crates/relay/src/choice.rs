@@ -157,6 +157,8 @@ pub(crate) enum Fit {
     Refused(&'static str),
 }
 
+/// Its lengths are to tell what they would without the pair.
+const FOREIGN: &str = "another site asks for it";
 const NO_BASE: &str = "the peer holds nothing that it could be told by";
 pub(crate) const SHORT: &str = "wants more than a quarter of what is left of codec_memory";
 
@@ -230,8 +232,13 @@ impl Relay {
         let bytes = body_bytes.map_or(usual_bytes, |bytes| bytes as f64).max(least);
         // Where nothing but its head is against it, the rest of a body may be coded.
         let later = Message { head: &[], ..message };
-        let may_later = matches!(self.config.encoding.triage(&later), Triage::Open { .. });
-        let mut choice = match self.config.encoding.triage(&message) {
+        let foreign = exchange.guard.foreign;
+        let triage = |message: &Message<'_>| match foreign {
+            true => Triage::Alone(FOREIGN),
+            false => self.config.encoding.triage(message),
+        };
+        let may_later = matches!(triage(&later), Triage::Open { .. });
+        let mut choice = match triage(&message) {
             Triage::Alone(reason) => {
                 let subject = Subject { peer: path.peer, class, bytes, head_share: 1.0 };
                 Choice::alone(subject, path, reason)

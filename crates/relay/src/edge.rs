@@ -13,6 +13,8 @@ use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
 use crate::carrier::Carrier;
 use crate::config::{MAX_DIAL_PAUSE, MAX_RESENDS, MIN_DIAL_PAUSE};
 use crate::exchange::{Exchange, Stage, Traits};
+use crate::keeping::asker;
+use crate::privacy::Guard;
 use crate::timers::Key;
 
 /// Of a path or SOAPAction so much tells the class.
@@ -69,7 +71,9 @@ impl Relay {
         exchange.note_target(request);
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&request.fields);
-        exchange.held.set_asker(self.principals.asker(id, request));
+        let client = self.principals.take_client(id);
+        exchange.guard = Guard::of(request);
+        exchange.held.set_asker(client.map(|client| asker(&client, request)));
         self.exchanges.insert(id, exchange);
         self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         if self.dialer.current.is_none() {
@@ -331,6 +335,9 @@ impl Relay {
             }
         };
         exchange.note_answer(&response);
+        exchange.guard.note_answer(&response.fields);
+        self.heed_answer(id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         match codec_of(head) {
             Ok(options) => exchange.incoming.set_head(options, head.end),
             Err(cause) => return self.refuse(now, id, &cause),

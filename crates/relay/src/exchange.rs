@@ -11,6 +11,7 @@ use crate::infoset::Exact;
 use crate::keeping::Held;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
+use crate::privacy::Guard;
 use crate::receipts::{Arrival, Departure};
 
 /// Where an exchange stands towards its carrier.
@@ -68,6 +69,8 @@ pub(crate) struct Exchange {
     pub(crate) arrival: Arrival,
     /// What it has to do with messages that both ends hold.
     pub(crate) held: Held,
+    /// What its lengths may tell, and to whom.
+    pub(crate) guard: Guard,
     /// Why every byte of the outgoing half has to come back.
     pub(crate) exact: Exact,
     /// Scheme and authority of the request.
@@ -116,6 +119,7 @@ impl Exchange {
             departure: None,
             arrival: Arrival::default(),
             held: Held::default(),
+            guard: Guard::default(),
             exact: Exact::default(),
             target: String::new(),
             operation: String::new(),

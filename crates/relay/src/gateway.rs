@@ -13,6 +13,7 @@ use crate::carrier::Replay;
 use crate::edge::{codec_of, traits};
 use crate::exchange::{Exchange, Stage};
 use crate::outcomes::{Log, Outcome};
+use crate::privacy::Guard;
 use crate::timers::Key;
 
 impl Relay {
@@ -62,6 +63,7 @@ impl Relay {
         self.event(now, Fact::Started { exchange: id.to_string(), method, target });
         let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits(&request));
         exchange.note_target(&request);
+        exchange.guard = Guard::of(&request);
         exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
         exchange.incoming.set_head(options, head.end);
         self.exchanges.insert(id, exchange);
@@ -109,7 +111,10 @@ impl Relay {
         }
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&response.fields);
+        exchange.guard.note_answer(&response.fields);
         exchange.traits.expects_continue = false;
+        self.heed_answer(id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if let Some(carrier) = exchange.carrier().filter(|_| !end) {
             self.measure(now, carrier);
         }

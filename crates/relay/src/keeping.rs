@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use codec::dictionary::{Id, Kept};
-use codec::secrets::says_so;
 use codec::{Options, secrets};
 use decide::triage::SHORTEST_BYTES;
 use proto::bhttp;
@@ -28,12 +27,9 @@ use crate::config::{MAX_BASE_BYTES, MAX_KEEPS, MAX_PRINCIPALS};
 use crate::dictionaries::{MOST_SAMPLE_BYTES, Made};
 use crate::exchange::Exchange;
 use crate::lasting::{Principal, lasts};
+use crate::privacy::{Client, proves, tells_who};
 use crate::receipts::Arrival;
 use crate::timers::Key;
-
-/// Fields and parameters whose name has any of these say who asks. Others may have it too: then one
-/// principal is taken for several, which costs nothing but bytes.
-const WHO_NAMES: [&str; 7] = ["auth", "cookie", "token", "key", "session", "secret", "credential"];
 
 /// What an exchange has to do with messages that both ends hold.
 #[derive(Debug, Default)]
@@ -57,8 +53,11 @@ pub(crate) struct Held {
     went: bool,
     /// What it was told by.
     by: Option<By>,
-    /// Where the incoming half may be kept.
+    /// Where the incoming half may be kept, or is.
     incoming: Option<u64>,
+    kept_in: Option<u64>,
+    /// The outgoing half as a sample, once its answer forbids nobody to keep it.
+    sample: Option<(Context, Arc<Kept>)>,
 }
 
 impl Held {
@@ -128,8 +127,8 @@ impl Held {
 
     /// The outgoing half goes anew.
     pub(crate) fn rewind(&mut self) {
-        let Self { asker, principal, incoming, .. } = *self;
-        *self = Self { asker, principal, incoming, ..Self::default() };
+        let Self { asker, principal, incoming, kept_in, .. } = *self;
+        *self = Self { asker, principal, incoming, kept_in, ..Self::default() };
     }
 }
 
@@ -141,19 +140,17 @@ pub(crate) struct Principals {
     next: u64,
     clock: u64,
     /// Who sends the next request.
-    client: Option<(ExchangeId, Id)>,
+    client: Option<(ExchangeId, Client)>,
 }
 
 impl Principals {
-    pub(crate) fn client(&mut self, exchange: ExchangeId, client: &str) {
-        self.client = Some((exchange, Id::of(client.as_bytes())));
+    pub(crate) fn client(&mut self, exchange: ExchangeId, client: Client) {
+        self.client = Some((exchange, client));
     }
 
-    /// Who asks, by the shell's word and what the head has to prove it; none where the shell did
-    /// not say.
-    pub(crate) fn asker(&mut self, exchange: ExchangeId, request: &bhttp::Request) -> Option<Id> {
-        let (_, client) = self.client.take().filter(|(of, _)| *of == exchange)?;
-        Some(proved(client, request))
+    /// Who sends this request, by the shell's word; none where it did not say.
+    pub(crate) fn take_client(&mut self, exchange: ExchangeId) -> Option<Client> {
+        self.client.take().filter(|(of, _)| *of == exchange).map(|(_, client)| client)
     }
 
     fn number(&mut self, principal: Id) -> u64 {
@@ -175,17 +172,18 @@ impl Principals {
     }
 }
 
-/// Who asks: the shell's name of a client, and what the head of its request has to prove it. Who
-/// shows other credentials is another, and one who may be several counts as several.
+/// Who asks: the shell's name of a client, and what the head of its request says of that
+/// ([`tells_who`]). Who shows other credentials is another, and one who may be several counts as
+/// several.
 #[must_use]
-pub fn asker(client: &str, request: &bhttp::Request) -> Id {
-    proved(Id::of(client.as_bytes()), request)
-}
-
-fn proved(client: Id, request: &bhttp::Request) -> Id {
-    let mut all = client.0.to_vec();
-    let fields = request.fields.iter().map(|(name, value)| (&name[..], &value[..]));
-    let proofs = fields.chain(parameters(&request.path)).filter(|(name, _)| proves(name));
+pub fn asker(client: &Client, request: &bhttp::Request) -> Id {
+    let mut all = Id::of(client.name.as_bytes()).0.to_vec();
+    let fields = request.fields.iter().filter(|(name, _)| {
+        let is_none = |one: &String| name.eq_ignore_ascii_case(one.as_bytes());
+        tells_who(name) && !client.impersonal.iter().any(is_none)
+    });
+    let fields = fields.map(|(name, value)| (&name[..], &value[..]));
+    let proofs = fields.chain(parameters(&request.path).filter(|(name, _)| proves(name)));
     let user = request.authority.rsplitn(2, |byte| *byte == b'@').nth(1);
     let user = user.map(|user| (&b"@"[..], user));
     for (name, value) in proofs.chain(user) {
@@ -195,13 +193,6 @@ fn proved(client: Id, request: &bhttp::Request) -> Id {
         }
     }
     Id::of(&all)
-}
-
-/// Whether a field or a parameter of this name may prove who asks.
-fn proves(name: &[u8]) -> bool {
-    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-    // A name with an escape may be any.
-    WHO_NAMES.iter().any(|part| name.contains(part)) || name.contains('%') || says_so(&name)
 }
 
 /// The parameters of a path's query.
@@ -225,6 +216,17 @@ struct Keep {
     carrier: CarrierId,
     exchange: u64,
     way: Way,
+    /// Nobody may keep it, as was heard meanwhile.
+    barred: bool,
+}
+
+impl Keeps {
+    /// What is being made of an exchange's messages is not kept.
+    fn bar(&mut self, carrier: CarrierId, exchange: u64) {
+        let open = self.open.values_mut();
+        let of_exchange = open.filter(|keep| (keep.carrier, keep.exchange) == (carrier, exchange));
+        of_exchange.for_each(|keep| keep.barred = true);
+    }
 }
 
 /// Whose message it is.
@@ -245,7 +247,8 @@ impl Relay {
         let arms = self.config.encoding.arms();
         let knows = self.carriers.get(&carrier).is_some_and(crate::carrier::Carrier::knows_bases);
         let has_arm = arms.iter().any(|arm| arm.wants_base());
-        if !knows || exchange.traits.tunnel || !has_arm {
+        let forbidden = exchange.guard.forbids_bases();
+        if !knows || exchange.traits.tunnel || !has_arm || forbidden {
             return;
         }
         let (body, whole) = exchange.outgoing.at_hand();
@@ -355,6 +358,27 @@ impl Relay {
         }
     }
 
+    /// The answer's head is known. Where nobody may keep the answer, nobody keeps its request
+    /// either (RFC 9111 §5.2.2.5), nor others of its kind.
+    pub(crate) fn heed_answer(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let (sample, slot) = (exchange.held.sample.take(), exchange.held.kept_in.take());
+        let Some(carrier) = exchange.carrier() else { return };
+        if !exchange.guard.marked {
+            if let Some(((context, kept), scope)) = sample.zip(self.scope(carrier)) {
+                self.sample(scope, &context, &kept);
+            }
+            return;
+        }
+        exchange.incoming.keeps = false;
+        exchange.held.incoming = None;
+        self.keeps.bar(carrier, id.number);
+        let Some(state) = self.carriers.get_mut(&carrier) else { return };
+        state.words.retain(|word| !word.is_kept(id.number));
+        state.sent.disown(id.number);
+        slot.into_iter().for_each(|slot| state.kept.disown(slot, id.number));
+    }
+
     /// All of a half has been sent: what is kept of it is made.
     pub(crate) fn keep_sent(&mut self, carrier: CarrierId, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
@@ -367,7 +391,8 @@ impl Relay {
             None => {}
         }
         let way = Way::Sent(context);
-        if !self.order_keep(id, body, Keep { carrier, exchange: id.number, way })
+        let keep = Keep { carrier, exchange: id.number, way, barred: false };
+        if !self.order_keep(id, body, keep)
             && let Some(state) = self.carriers.get_mut(&carrier)
         {
             state.sent.give_up(id.number);
@@ -381,9 +406,11 @@ impl Relay {
         let (body, carrier) = (exchange.incoming.take_body(), exchange.carrier());
         let (Some(body), Some(carrier)) = (body, carrier) else { return false };
         let way = Way::Received(slot, Box::new(exchange.arrival));
-        let ordered = self.order_keep(id, body, Keep { carrier, exchange: id.number, way });
+        let keep = Keep { carrier, exchange: id.number, way, barred: false };
+        let ordered = self.order_keep(id, body, keep);
         if let Some(exchange) = self.exchanges.get_mut(&id).filter(|_| ordered) {
             exchange.arrival.told();
+            exchange.held.kept_in = Some(slot);
         }
         ordered
     }
@@ -406,9 +433,10 @@ impl Relay {
         number: u64,
         result: Result<Bytes, codec::Error>,
     ) {
-        let Some(Keep { carrier, exchange, way }) = self.keeps.open.remove(&number) else { return };
+        let Some(keep) = self.keeps.open.remove(&number) else { return };
+        let Keep { carrier, exchange, way, barred } = keep;
         let kept = result.ok().and_then(|bytes| Kept::prepared(&bytes)).map(Arc::new);
-        let kept = kept.filter(|kept| !kept.content().is_empty());
+        let kept = kept.filter(|kept| !kept.content().is_empty() && !barred);
         let bytes = kept.as_ref().map_or(0, |kept| kept.content().len());
         let has_room = self.base_bytes() + bytes <= MAX_BASE_BYTES;
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
@@ -420,8 +448,8 @@ impl Relay {
                 if let Err(why) = state.sent.kept(exchange, kept) {
                     self.ignore(now, carrier, "base", why);
                 }
-                if let Some(((context, kept), scope)) = sample.zip(self.scope(carrier)) {
-                    self.sample(scope, &context, &kept);
+                if let Some(sample) = sample {
+                    self.sample_of(carrier, exchange, sample);
                 }
             }
             Way::Received(slot, mut arrival) => {
@@ -432,10 +460,24 @@ impl Relay {
                 let Some(kept) = kept.filter(|_| has_room) else { return };
                 let id = kept.id().short();
                 if let Some(state) = self.carriers.get_mut(&carrier) {
-                    state.kept.keep(slot, kept);
+                    state.kept.keep(slot, exchange, kept);
                 }
                 self.send_along(now, carrier, Word::Kept(Keeping::Kept { exchange, id }));
             }
+        }
+    }
+
+    /// A message of this side's is kept: it is a sample too, a request's once its answer is there.
+    fn sample_of(&mut self, carrier: CarrierId, number: u64, sample: (Context, Arc<Kept>)) {
+        let Some(instance) = self.edge_instance(carrier) else { return };
+        let exchange = self.exchanges.get_mut(&ExchangeId { instance, number });
+        let waits = |exchange: &&mut Exchange| !exchange.incoming.headed;
+        if self.config.role == Role::Edge
+            && let Some(exchange) = exchange.filter(waits)
+        {
+            exchange.held.sample = Some(sample);
+        } else if let Some(scope) = self.scope(carrier) {
+            self.sample(scope, &sample.0, &sample.1);
         }
     }
 

@@ -29,6 +29,7 @@ mod learned;
 mod links;
 mod outcomes;
 mod outgoing;
+mod privacy;
 mod processor;
 mod pump;
 mod receipts;
@@ -51,6 +52,7 @@ pub use encoding::{Encoding, Service};
 pub use keeping::asker;
 pub use lasting::Secret;
 pub use links::{Link, figures};
+pub use privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
 pub use processor::{Speeds, name_of_model};
 pub use proto::stream::Role;
 
@@ -201,7 +203,7 @@ impl Relay {
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
             Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
-            Input::Client { exchange, client } => self.principals.client(exchange, &client),
+            Input::Client { exchange, client } => self.principals.client(exchange, client),
             Input::Service { exchange, service } => {
                 if let Some(exchange) = self.exchanges.get_mut(&exchange) {
                     exchange.service = Some(service);

@@ -272,7 +272,9 @@ impl Relay {
             return;
         };
         let Choice { subject, plain_bytes, coded_bytes, .. } = *choice;
-        self.habits.note(subject.class, plain_bytes as f64, subject.head_share);
+        if !exchange.guard.foreign {
+            self.habits.note(subject.class, plain_bytes as f64, subject.head_share);
+        }
         self.shadows.earn(now.saturating_sub(departure.first) + choice.encode);
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
         let network_s = self.policy.network_s(&choice.path, coded_bytes as f64);

@@ -186,6 +186,10 @@ pub struct ServiceSettings {
     pub objective: Option<String>,
     /// With the last: how long a body may take.
     pub deadline: Option<Period>,
+    /// Fields that say who asks, besides those that are known to.
+    pub principal: Option<Vec<String>>,
+    /// Fields that do not say who asks, though nobody else would know.
+    pub not_principal: Option<Vec<String>>,
     /// Edge: as in `[edge]`, for this service.
     pub fallback: Option<String>,
     /// Edge: largest body of a request.

@@ -18,6 +18,7 @@ pub use infoset::read_schema;
 pub use units::{Period, Rate, Size};
 
 use decide::policy::Objective;
+use http::HeaderName;
 
 use crate::Error;
 use crate::carrier::Security;
@@ -32,6 +33,8 @@ use crate::upstream::Upstream;
 const MAX_EXCHANGES: usize = 65_536;
 /// Bound on threads that a setting may ask for.
 const MAX_THREADS: usize = 256;
+/// Names of fields that a list of a service may have: no proxy sets more.
+const MAX_FIELDS: usize = 64;
 /// Silence of an origin that a gateway takes for failure, unless told otherwise.
 const ORIGIN_TIMEOUT: Duration = Duration::from_secs(120);
 /// The same at an edge: longer, so that the gateway's word comes first over any link.
@@ -59,6 +62,10 @@ pub struct Service {
     pub max_body: Option<u64>,
     /// What messages say is enough: their bytes, and so their lengths, may be others.
     pub infoset: bool,
+    /// Fields that say who asks, besides those that are known to.
+    pub principal: Vec<HeaderName>,
+    /// Fields that do not say who asks, though nobody else would know.
+    pub not_principal: Vec<HeaderName>,
 }
 
 /// An edge, resolved.
@@ -423,6 +430,19 @@ fn check_congestion(name: Option<&str>) -> Result<(), Error> {
     })
 }
 
+/// Names of fields.
+fn names(key: &str, list: Option<&[String]>) -> Result<Vec<HeaderName>, String> {
+    let list = list.unwrap_or_default();
+    if list.len() > MAX_FIELDS {
+        return Err(format!("{key} names {} fields: at most {MAX_FIELDS}", list.len()));
+    }
+    let names = list.iter().map(|name| {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        name.map_err(|_| format!("{key}: no name of a field: give one like 'X-My-User'"))
+    });
+    names.collect()
+}
+
 fn service(settings: &ServiceSettings) -> Result<Service, Error> {
     let wrong = |what: String| caller(format!("service '{}': {what}", settings.pattern));
     let pass_accept_encoding = match settings.accept_encoding.as_deref() {
@@ -438,5 +458,7 @@ fn service(settings: &ServiceSettings) -> Result<Service, Error> {
         fallback: settings.fallback.as_deref().map(fallback).transpose()?,
         max_body: settings.max_body.map(|size| size.0),
         infoset: infoset::is_allowed(settings),
+        principal: names("principal", settings.principal.as_deref()).map_err(wrong)?,
+        not_principal: names("not_principal", settings.not_principal.as_deref()).map_err(wrong)?,
     })
 }

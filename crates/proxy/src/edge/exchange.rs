@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::answer::{ClientBody, Refusal};
 use super::target::Asked;
+use super::who;
 use crate::access::{Access, CountedStream};
 use crate::actor::Handle;
 use crate::config::{Fallback, Service};
@@ -56,8 +57,9 @@ struct Admitted {
     max_body: Option<u64>,
     /// Held while a tunnel runs, for the connection's task has ended by then.
     alive: mpsc::Sender<()>,
-    /// Who asks.
-    client: String,
+    /// Who asks, and which host.
+    client: relay::Client,
+    host: Option<HeaderValue>,
     /// The exchange's line in the log.
     access: Option<Access>,
 }
@@ -105,6 +107,17 @@ impl Exchanges {
         Some((format!("{}://{}", asked.scheme, asked.authority), index))
     }
 
+    /// Who asks, as far as fields that are set for this service and the connection tell.
+    pub(crate) fn client(
+        &self,
+        headers: &HeaderMap,
+        service: Option<usize>,
+        connection: &Connection,
+    ) -> relay::Client {
+        let service = service.and_then(|index| self.services.get(index));
+        who::asks(headers, service, connection)
+    }
+
     /// Whether the origin of this service settles codings with the client itself.
     pub(crate) fn passes_accept_encoding(&self, service: Option<usize>) -> bool {
         let service = service.and_then(|index| self.services.get(index));
@@ -136,8 +149,9 @@ impl Exchanges {
             return Err(too_large(most));
         }
         let version = parts.version;
-        let service = index;
-        let (alive, client) = (connection.alive.clone(), connection.client.clone());
+        let client = who::asks(&parts.headers, service, connection);
+        let host = parts.headers.get(header::HOST).cloned();
+        let (alive, service) = (connection.alive.clone(), index);
         Ok(Admitted {
             asked,
             version,
@@ -149,6 +163,7 @@ impl Exchanges {
             alive,
             client,
             access,
+            host,
         })
     }
 
@@ -168,7 +183,8 @@ impl Exchanges {
         pair: &Handle,
         mut admitted: Admitted,
     ) -> Result<Response<AnyBody>, Failure> {
-        let head = admitted.asked.head().map_err(Failure::Refused)?;
+        let mut head = admitted.asked.head().map_err(Failure::Refused)?;
+        who::tell_host(&mut head, admitted.host.as_ref().map(HeaderValue::as_bytes));
         let may_tunnel = admitted.asked.may_tunnel();
         let end = admitted.body.is_end_stream() && !may_tunnel;
         let (service, client) = (admitted.service, admitted.client.clone());

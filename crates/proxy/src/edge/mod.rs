@@ -3,6 +3,7 @@
 mod answer;
 mod exchange;
 mod target;
+mod who;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

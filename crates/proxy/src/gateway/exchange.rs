@@ -43,6 +43,8 @@ struct Asked {
     headers: HeaderMap,
     /// Protocol that the client asks to change to.
     upgrade: Option<HeaderValue>,
+    /// Another site asks.
+    foreign: bool,
 }
 
 impl Asked {
@@ -216,6 +218,8 @@ impl Origins {
         }
         let pass = service.is_some_and(|service| service.pass_accept_encoding);
         let accepted = Accepted::of(&headers);
+        // What another site asks for has the lengths that it would have without the pair.
+        let pass = pass || asked.foreign;
         if !pass && !headers.contains_key(header::RANGE) && !accepted.forbids_identity() {
             // What is told by a dictionary that the client has from the origin is short already.
             let has_dictionary = headers.contains_key(proto::dictionary::AVAILABLE_FIELD);
@@ -239,7 +243,8 @@ fn understand(request: &bhttp::Request) -> Result<Asked, Cause> {
     // The edge leaves Upgrade there for this purpose alone.
     let upgrade = headers.remove(header::UPGRADE);
     let (authority, path) = (text(&request.authority), text(&request.path));
-    Ok(Asked { method, scheme, authority, path, headers, upgrade })
+    let foreign = relay::is_foreign(request);
+    Ok(Asked { method, scheme, authority, path, headers, upgrade, foreign })
 }
 
 /// Hands the origin's answer to the relay.

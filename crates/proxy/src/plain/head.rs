@@ -31,6 +31,8 @@ pub(crate) struct Asked {
     names_dictionary: bool,
     /// It is one that is held here, and may be used.
     pub(crate) has_dictionary: bool,
+    /// The client has told what it is like.
+    pub(crate) tells_profile: bool,
     /// The client wants a part of the content, or nobody in between to change it.
     untouched: bool,
     /// Entity tags that the client has.
@@ -54,6 +56,7 @@ impl Asked {
             accepted: Accepted::of(headers),
             names_dictionary: headers.contains_key(AVAILABLE_FIELD),
             has_dictionary: false,
+            tells_profile: false,
             untouched,
             known_tags: headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect(),
             operation: operation(action),
@@ -94,13 +97,17 @@ impl Asked {
             && !BOUND_TO_CONTENT.iter().any(|name| headers.contains_key(name))
     }
 
-    /// Says in the head what holds for answers that depend on Accept-Encoding; whether this one's
-    /// content may be coded.
-    pub(crate) fn negotiate(&self, parts: &mut response::Parts) -> bool {
+    /// Says in the head what holds for answers that depend on Accept-Encoding, and on the fields
+    /// that `decided` besides; whether this one's content may be coded.
+    pub(crate) fn negotiate(&self, parts: &mut response::Parts, decided: &[HeaderName]) -> bool {
         if !self.is_negotiable(parts) {
             return false;
         }
         add_vary(&mut parts.headers, &header::ACCEPT_ENCODING);
+        decided.iter().for_each(|field| add_vary(&mut parts.headers, field));
+        if self.tells_profile {
+            add_vary(&mut parts.headers, &HeaderName::from_static(proto::profile::FIELD));
+        }
         if self.names_dictionary {
             // RFC 9842 §6.2.
             add_vary(&mut parts.headers, &HeaderName::from_static(AVAILABLE_FIELD));
@@ -162,7 +169,7 @@ pub(crate) fn offered(headers: &mut HeaderMap, offer: HeaderValue) {
 }
 
 /// RFC 9110 §12.5.5.
-fn add_vary(headers: &mut HeaderMap, field: &HeaderName) {
+pub(crate) fn add_vary(headers: &mut HeaderMap, field: &HeaderName) {
     let told = |name: String| name == field.as_str() || name == "*";
     if !fields::tokens(headers, &header::VARY).any(told) {
         headers.append(header::VARY, HeaderValue::from(field.clone()));
@@ -211,8 +218,8 @@ mod tests {
     #[test]
     fn what_must_not_change_is_left_alone() {
         let gzip = ("accept-encoding", "gzip");
-        assert!(asked(&[gzip]).negotiate(&mut answer(200, &[])));
-        assert!(asked(&[gzip]).negotiate(&mut answer(404, &[])));
+        assert!(asked(&[gzip]).negotiate(&mut answer(200, &[]), &[]));
+        assert!(asked(&[gzip]).negotiate(&mut answer(404, &[]), &[]));
         for (request, status, response) in [
             (&[gzip, ("range", "bytes=0-1")][..], 200, &[][..]),
             (&[gzip, ("cache-control", "no-transform")], 200, &[]),
@@ -225,11 +232,14 @@ mod tests {
         ] {
             let mut parts = answer(status, response);
             let before = parts.headers.clone();
-            assert!(!asked(request).negotiate(&mut parts), "{request:?} {status} {response:?}");
+            assert!(
+                !asked(request).negotiate(&mut parts, &[]),
+                "{request:?} {status} {response:?}"
+            );
             assert_eq!(parts.headers, before);
         }
         let mut plain = answer(200, &[("content-length", "9")]);
-        assert!(!asked(&[]).negotiate(&mut plain));
+        assert!(!asked(&[]).negotiate(&mut plain, &[]));
         assert_eq!(plain.headers["vary"], "accept-encoding");
         assert_eq!(plain.headers["content-length"], "9");
     }
@@ -252,14 +262,14 @@ mod tests {
         let tagged = || answer(304, &[("etag", "\"v1\"")]);
         let known = asked(&[("accept-encoding", "br"), ("if-none-match", "\"v0\", W/\"v1\"")]);
         let mut parts = tagged();
-        assert!(!known.negotiate(&mut parts));
+        assert!(!known.negotiate(&mut parts, &[]));
         assert_eq!(
             (&parts.headers["etag"], &parts.headers["vary"]),
             (&HeaderValue::from_static("W/\"v1\""), &HeaderValue::from_static("accept-encoding"),)
         );
         let strong = asked(&[("accept-encoding", "br"), ("if-none-match", "\"v1\"")]);
         let mut parts = tagged();
-        assert!(!strong.negotiate(&mut parts));
+        assert!(!strong.negotiate(&mut parts, &[]));
         assert_eq!(parts.headers["etag"], "\"v1\"");
     }
 
@@ -271,25 +281,37 @@ mod tests {
             ("accept, origin", vec!["accept, origin", "accept-encoding"]),
         ] {
             let mut parts = answer(200, &[("vary", before)]);
-            asked(&[]).negotiate(&mut parts);
+            asked(&[]).negotiate(&mut parts, &[]);
             let values: Vec<_> = parts.headers.get_all("vary").iter().collect();
             assert_eq!(values, after);
         }
     }
 
     #[test]
+    fn vary_names_all_that_decided() {
+        let decided = [HeaderName::from_static("sec-fetch-site"), header::ORIGIN];
+        let mut parts = answer(200, &[("vary", "Origin")]);
+        let asked = Asked { tells_profile: true, ..asked(&[("accept-encoding", "gzip")]) };
+        assert!(asked.negotiate(&mut parts, &decided));
+        let vary: Vec<_> = fields::tokens(&parts.headers, &header::VARY).collect();
+        assert_eq!(vary, ["origin", "accept-encoding", "sec-fetch-site", "longwire-profile"]);
+    }
+
+    #[test]
     fn an_answer_that_hangs_on_a_dictionary_says_so() {
         let available = ("available-dictionary", "?0");
         let mut parts = answer(200, &[]);
-        assert!(asked(&[("accept-encoding", "gzip, dcb"), available]).negotiate(&mut parts));
+        assert!(asked(&[("accept-encoding", "gzip, dcb"), available]).negotiate(&mut parts, &[]));
         let vary = |parts: &response::Parts| {
             fields::tokens(&parts.headers, &header::VARY).collect::<Vec<_>>().join(", ")
         };
         assert_eq!(vary(&parts), "accept-encoding, available-dictionary");
         // Nothing else is taken: with the dictionary there is a coding, without there is none.
         let only = [("accept-encoding", "dcz"), available];
-        assert!(!asked(&only).negotiate(&mut answer(200, &[])));
-        assert!(Asked { has_dictionary: true, ..asked(&only) }.negotiate(&mut answer(200, &[])));
+        assert!(!asked(&only).negotiate(&mut answer(200, &[]), &[]));
+        assert!(
+            Asked { has_dictionary: true, ..asked(&only) }.negotiate(&mut answer(200, &[]), &[])
+        );
         let mut parts = answer(200, &[("vary", "accept-encoding")]);
         offered(&mut parts.headers, HeaderValue::from_static("match=\"/a\""));
         assert_eq!(vary(&parts), "accept-encoding, available-dictionary");

@@ -14,6 +14,7 @@ mod dictionary;
 mod head;
 mod outcome;
 mod profiles;
+mod reader;
 mod soap;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +45,7 @@ use self::dictionary::{Dictionaries, Known};
 use self::head::Asked;
 use self::outcome::{Followed, Sending, Tally};
 use self::profiles::{Profiles, Told};
+use self::reader::{Reader, in_words_of_the_pair};
 use self::soap::{Heard, Overheard};
 use crate::access::Access;
 use crate::actor::{Handle, Message as ToActor};
@@ -316,7 +318,8 @@ impl Plain {
 
     fn choose(&self, headers: &HeaderMap, first: (&Bytes, bool), about: &About<'_>) -> Choice {
         let (bytes, last) = first;
-        let known = about.known.filter(|known| last && known.permits(headers));
+        let may_be_told = !relay::forbids_keeping(&fields::to_fields(headers));
+        let known = about.known.filter(|known| last && may_be_told && known.permits(headers));
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let length = fields::content_length(headers);
         let body_bytes = if last { Some(bytes.len() as u64) } else { length };
@@ -428,13 +431,19 @@ impl Answer for Plain {
         let (mut head, body) = request.into_parts();
         let by_field = self.profiles.take(&mut head.headers);
         let mut asked = Asked::new(&head);
+        asked.tells_profile = by_field.is_some();
         let (target, service) = self.exchanges.service(&head).unwrap_or_default();
-        let (known, ignored) = self.dictionaries.look_up(&head, &target, &connection.client);
+        let client = self.exchanges.client(&head.headers, service, &connection);
+        let request = in_words_of_the_pair(&head, &target);
+        let reader = Reader::new(&head.headers, &request);
+        let who = (connection.client.as_str(), &client);
+        let looked_up = self.dictionaries.look_up((&head.headers, &request), who, &reader);
+        let (known, ignored) = looked_up;
         asked.has_dictionary = known.as_ref().is_some_and(|known| known.held.is_some());
         if let Some(reason) = ignored {
             self.ignored("dictionary", reason).await;
         }
-        if !self.exchanges.passes_accept_encoding(service) {
+        if !self.exchanges.passes_accept_encoding(service) && !reader.is_stranger() {
             asked.ask_for_identity(&mut head.headers);
         }
         let broken = Arc::clone(&connection.broken);
@@ -457,7 +466,12 @@ impl Answer for Plain {
         if told.wanted {
             parts.headers.insert(WANTED_FIELD, HeaderValue::from_static("?1"));
         }
-        if !asked.negotiate(&mut parts) || body.is_end_stream() {
+        if reader.is_stranger() && parts.headers.contains_key(header::CONTENT_ENCODING) {
+            // Another would have had it from the origin as it is.
+            reader.decided.iter().for_each(|field| head::add_vary(&mut parts.headers, field));
+        }
+        let may_code = asked.negotiate(&mut parts, &reader.decided);
+        if !may_code || body.is_end_stream() || !reader.permits(&parts.headers) {
             return Response::from_parts(parts, body);
         }
         let (asked, told, known) = (&asked, &told, known.as_ref());

@@ -4,6 +4,7 @@
 mod absurd;
 mod dictionaries;
 mod lasting;
+mod privacy;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,7 +16,6 @@ use record::event::Fact;
 
 use super::*;
 use crate::bases::{By, Context, Sent};
-use crate::keeping::Principals;
 
 /// One of two relays, with what its shell would keep.
 struct End {
@@ -65,6 +65,8 @@ struct Pair {
     /// What the origin answers with.
     answer: Vec<u8>,
     media: &'static str,
+    /// Fields of the answer besides its media type.
+    says: Vec<(&'static str, &'static str)>,
     todo: VecDeque<(Role, Input)>,
     /// Which service's settings count.
     service: Option<usize>,
@@ -97,6 +99,7 @@ impl Pair {
             pieces,
             answer,
             media,
+            says: Vec::new(),
             todo,
             held,
             service,
@@ -171,7 +174,9 @@ impl Pair {
     }
 
     fn answers(&mut self, exchange: ExchangeId) {
-        let fields = vec![("content-type".into(), self.media.into())];
+        let media = [("content-type", self.media)];
+        let fields = media.iter().chain(&self.says);
+        let fields = fields.map(|&(name, value)| (name.into(), value.into())).collect();
         let head = Head::Response(bhttp::Response { status: 200, fields });
         let bytes = self.answer.clone().into();
         let role = Role::Gateway;
@@ -194,7 +199,7 @@ impl Pair {
             | WorkDirection::Compile => {
                 if full && work.direction == WorkDirection::Keep {
                     let filler = Arc::new(Kept::new(vec![0; config::MAX_BASE_BYTES]));
-                    end.relay.carriers.get_mut(&carrier).unwrap().kept.keep(0, filler);
+                    end.relay.carriers.get_mut(&carrier).unwrap().kept.keep(0, 0, filler);
                 }
                 work.alone()
             }
@@ -250,7 +255,7 @@ impl Pair {
         let (method, media) = if body.is_empty() { ("GET", "") } else { ("POST", self.media) };
         let fields: Vec<_> = [("content-type", media)].iter().chain(fields).copied().collect();
         if !client.is_empty() {
-            let client = client.to_owned();
+            let client = client.into();
             self.tell(Role::Edge, Input::Client { exchange, client });
         }
         let end = body.is_empty();
@@ -484,12 +489,9 @@ fn principals_never_share_a_base() {
 #[test]
 fn what_a_target_has_to_prove_it_tells_askers_apart() {
     let asker = |authority: &'static str, path: &'static str| {
-        let mut principals = Principals::default();
-        let exchange = ExchangeId { instance: 1, number: 1 };
-        principals.client(exchange, "10.0.0.1");
         let Head::Request(mut request) = request("GET", &[]) else { unreachable!() };
         (request.authority, request.path) = (authority.into(), path.into());
-        principals.asker(exchange, &request).unwrap()
+        asker(&"10.0.0.1".into(), &request)
     };
     let alice = asker("o", "/a?access_token=1&page=1");
     assert_eq!(alice, asker("o", "/b?page=2&access_token=1"));

@@ -14,14 +14,16 @@ use std::time::{Duration, Instant};
 use codec::dictionary::{Id, Kept};
 use codec::secrets;
 use http::header::{self, HeaderMap, HeaderValue};
-use http::request::Parts;
-use http::{Method, StatusCode, response};
+use http::{StatusCode, response};
+use proto::bhttp;
 use proto::dictionary::{
     AVAILABLE_FIELD, ID_FIELD, OFFER_FIELD, decode_available, decode_id, decode_offer, encode_offer,
 };
+use relay::Client;
 
-use self::asker::{Readable, context, is_secure};
+use self::asker::{context, is_secure};
 use self::held::State;
+use super::reader::Reader;
 use crate::fields;
 
 /// A shorter answer saves no more than its offer costs; a longer one is not held whole.
@@ -57,7 +59,7 @@ pub(crate) struct Known {
     pub(crate) held: Option<Arc<Kept>>,
     /// The client has one that is not ours.
     has_other: bool,
-    readable: Readable,
+    reader: Reader,
 }
 
 /// See the module.
@@ -71,20 +73,20 @@ impl Dictionaries {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of a request for `target`, from a client at this address; none where there may
-    /// be no dictionaries. And why what it says of them is not used.
+    /// What is known of a request with these fields, from a client at this address; none where
+    /// there may be no dictionaries. And why what it says of them is not used.
     pub(crate) fn look_up(
         &self,
-        head: &Parts,
-        target: &str,
-        client: &str,
+        (headers, request): (&HeaderMap, &bhttp::Request),
+        (address, client): (&str, &Client),
+        reader: &Reader,
     ) -> (Option<Known>, Option<&'static str>) {
-        if !is_secure(&head.headers, client) {
+        if !is_secure(headers, address) || relay::forbids_keeping(&request.fields) {
             return (None, None);
         }
-        let (origin, context) = context(head, target, client);
+        let (origin, context) = context(request, client);
         let mut has_other = false;
-        let (held, ignored) = match told(&head.headers) {
+        let (held, ignored) = match told(headers) {
             Ok(None) => (None, None),
             Ok(Some((hash, ours))) => {
                 let held = self.lock().find(context, hash);
@@ -94,9 +96,10 @@ impl Dictionaries {
             }
             Err(why) => (None, Some(why)),
         };
-        let pattern = (head.method == Method::GET).then(|| pattern(head.uri.path())).flatten();
-        let readable = Readable::of(&head.headers);
-        (Some(Known { context, origin, pattern, held, has_other, readable }), ignored)
+        let path = str::from_utf8(&request.path).ok().and_then(|path| path.split('?').next());
+        let pattern = path.filter(|_| request.method == "GET").and_then(pattern);
+        let reader = reader.clone();
+        (Some(Known { context, origin, pattern, held, has_other, reader }), ignored)
     }
 
     /// Notes what an origin's answer says: where it offers dictionaries of its own, those are made
@@ -152,12 +155,7 @@ impl Dictionaries {
 impl Known {
     /// Whether who asks may read an answer with these fields.
     pub(crate) fn permits(&self, headers: &HeaderMap) -> bool {
-        let allowed = headers.get(header::ACCESS_CONTROL_ALLOW_ORIGIN);
-        match &self.readable {
-            Readable::Yes => true,
-            Readable::No => false,
-            Readable::By(origin) => allowed.is_some_and(|of| of == "*" || of == origin),
-        }
+        self.reader.permits(headers)
     }
 }
 

@@ -1,7 +1,9 @@
+use http::request::Parts;
 use http::{Request, Response};
 
 use super::held::{MAX_ALIKE, MAX_BYTES, MAX_DICTIONARIES, MAX_ORIGINS};
 use super::*;
+use crate::plain::reader::in_words_of_the_pair;
 
 fn head(uri: &str, lines: &[(&str, &str)]) -> Parts {
     let mut request = Request::builder().uri(uri).header("host", "a.example");
@@ -19,8 +21,21 @@ fn answer(lines: &[(&str, &str)]) -> response::Parts {
     response.body(()).unwrap().into_parts().0
 }
 
+/// What is known of a request for `target` from a client at this address, and why what it says is
+/// ignored.
+fn look_up(
+    dictionaries: &Dictionaries,
+    head: &Parts,
+    target: &str,
+    address: &str,
+) -> (Option<Known>, Option<&'static str>) {
+    let (client, request) = (Client::from(address), in_words_of_the_pair(head, target));
+    let reader = Reader::new(&head.headers, &request);
+    dictionaries.look_up((&head.headers, &request), (address, &client), &reader)
+}
+
 fn known(dictionaries: &Dictionaries, lines: &[(&str, &str)]) -> Known {
-    let (known, _) = dictionaries.look_up(&head("/a/1", lines), "http://o", "127.0.0.1");
+    let (known, _) = look_up(dictionaries, &head("/a/1", lines), "http://o", "127.0.0.1");
     known.unwrap()
 }
 
@@ -112,8 +127,8 @@ fn a_dictionary_is_good_only_for_who_got_it() {
     dictionaries.offer(&known(&dictionaries, &who), b"<a>1</a>").unwrap();
     let hash = Id::of(b"<a>1</a>");
     let ask = |uri: &str, target: &str, client: &str, lines: &[(&str, &str)]| {
-        let (known, _) = dictionaries.look_up(&head(uri, lines), target, client);
-        dictionaries.lock().find(known.unwrap().context, hash).is_some()
+        let (known, _) = look_up(&dictionaries, &head(uri, lines), target, client);
+        known.is_some_and(|known| dictionaries.lock().find(known.context, hash).is_some())
     };
     assert!(ask("/b?q=1", "http://o", "127.0.0.1", &who));
     assert!(!ask("/b", "http://o", "127.0.0.1", &[]));
@@ -188,7 +203,7 @@ fn an_origins_own_dictionary_goes_before_ours() {
     // By then no client uses it any more.
     assert!(wants(&here, 60));
     let of = |target: &str, lines: &[(&str, &str)]| {
-        dictionaries.look_up(&head("/a/1", lines), target, "127.0.0.1").0.unwrap()
+        look_up(&dictionaries, &head("/a/1", lines), target, "127.0.0.1").0.unwrap()
     };
     assert!(wants(&of("http://p", &[]), 0));
     // A client that names one which is not ours has it from the origin.
@@ -235,7 +250,10 @@ fn pages_of_others_do_not_get_to_compare_lengths() {
     let cors = ("sec-fetch-mode", "cors");
     let origin = ("origin", "https://b.example");
     assert!(permits(&[], "") && permits(&[("sec-fetch-site", "same-origin"), cors], ""));
-    assert!(permits(&[cross], "") && permits(&[cross, ("sec-fetch-mode", "navigate")], ""));
+    // Who sees the link sees the length of what another site sends somebody to as well.
+    assert!(!permits(&[cross], "") && !permits(&[cross, ("sec-fetch-mode", "navigate")], ""));
+    assert!(permits(&[("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate")], ""));
+    assert!(!permits(&[("cookie", "a=1"), ("user-agent", "Mozilla/5.0")], ""));
     assert!(permits(&[cross, cors, origin], "*"));
     assert!(permits(&[cross, cors, origin], "https://b.example"));
     assert!(!permits(&[cross, cors, origin], "https://c.example"));
@@ -249,7 +267,7 @@ fn what_is_said_of_dictionaries_is_ignored_where_it_cannot_be_meant() {
     let hash = ":pZGm1Av0IEBKARczz7exkNYsZb8LzaMrV7J32a2fFG4=:";
     let ignored = |lines: &[(&str, &str)]| {
         let asked = head("/a", lines);
-        let (known, ignored) = dictionaries.look_up(&asked, "http://o", "::1");
+        let (known, ignored) = look_up(&dictionaries, &asked, "http://o", "::1");
         assert!(known.unwrap().held.is_none());
         ignored.is_some()
     };
