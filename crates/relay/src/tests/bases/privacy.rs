@@ -163,7 +163,7 @@ const OWN: [&[(&str, &str)]; 9] = [
 fn another_site_is_known_by_what_browsers_say() {
     let foreign = |fields: &[(&str, &str)]| {
         let Head::Request(request) = request("GET", fields) else { unreachable!() };
-        crate::is_foreign(&request)
+        is_foreign(&request)
     };
     STRANGERS.iter().for_each(|fields| assert!(foreign(fields), "{fields:?}"));
     OWN.iter().for_each(|fields| assert!(!foreign(fields), "{fields:?}"));
