@@ -9,12 +9,17 @@ fn main() {
             println!("cargo::rerun-if-changed={path}");
         }
     }
+    let version = env!("CARGO_PKG_VERSION");
+    let mut shown = version.to_string();
     // Outside of a repository the binary does not know.
     if let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) {
         let changes = git(&["status", "--porcelain", "--untracked-files=no", "--", ".."]);
         let changed = changes.is_none_or(|list| !list.is_empty());
-        println!("cargo::rustc-env=LONGWIRE_COMMIT={commit}{}", if changed { "+" } else { "" });
+        let commit = format!("{commit}{}", if changed { "+" } else { "" });
+        println!("cargo::rustc-env=LONGWIRE_COMMIT={commit}");
+        shown = format!("{version} ({commit})");
     }
+    println!("cargo::rustc-env=LONGWIRE_VERSION={shown}");
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

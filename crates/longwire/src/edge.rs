@@ -1,5 +1,7 @@
 //! `longwire edge`: the client side of the pair.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use proxy::config::{EdgeConfig, EdgeSettings};
@@ -43,16 +45,20 @@ pub(crate) struct Args {
 
 /// Runs the command until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let file = args.common.config.clone();
     let config = match configure(args) {
         Ok(config) => config,
         Err(error) => return side::finish(Err(error)),
     };
+    let start =
+        Start { file, gateway: config.gateway.clone(), fingerprint: config.security.fingerprint() };
     side::runtime()?.block_on(async {
         let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
         let edge = match Edge::bind(config).await {
             Ok(edge) => edge,
             Err(error) => return side::finish(Err(error)),
         };
+        start.tell(edge.local_addr());
         side::announce(edge.local_addr(), edge.admin_addr());
         let second = async {
             again.next().await;
@@ -60,6 +66,28 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         };
         side::finish(edge.run(signals.next(), second).await)
     })
+}
+
+/// What an operator is told first.
+struct Start {
+    file: Option<PathBuf>,
+    gateway: Option<String>,
+    fingerprint: Option<String>,
+}
+
+impl Start {
+    fn tell(&self, listen: SocketAddr) {
+        let (version, commit) = (side::BUILD.version, side::BUILD.commit);
+        let file = self.file.as_ref().map(|file| file.display().to_string());
+        let (gateway, fingerprint) = (&self.gateway, &self.fingerprint);
+        tracing::info!(version, commit, file, %listen, gateway, fingerprint, "edge starts");
+        if gateway.is_none() {
+            let what = "no gateway is named: every request goes directly to its origin, not over \
+                        the link (--gateway HOST:PORT)";
+            tracing::warn!("{what}");
+        }
+        side::warn_of_reach(listen);
+    }
 }
 
 fn configure(args: Args) -> Result<EdgeConfig, proxy::Error> {
@@ -90,5 +118,7 @@ fn configure(args: Args) -> Result<EdgeConfig, proxy::Error> {
         history_rows: None,
         history_size: None,
     };
-    EdgeConfig::resolve(flags.over(file.edge), &file.services)
+    let mut config = EdgeConfig::resolve(flags.over(file.edge), &file.services)?;
+    config.build = side::BUILD;
+    Ok(config)
 }

@@ -58,17 +58,23 @@ pub(crate) struct Args {
 
 /// Runs the command until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let file = args.common.config.as_ref().map(|file| file.display().to_string());
     let config = match configure(args) {
         Ok(config) => config,
         Err(error) => return side::finish(Err(error)),
     };
+    let (fingerprint, allow) = (config.security.fingerprint(), config.allow.len());
     side::runtime()?.block_on(async {
         let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
         let gateway = match Gateway::bind(config).await {
             Ok(gateway) => gateway,
             Err(error) => return side::finish(Err(error)),
         };
+        let (version, commit) = (side::BUILD.version, side::BUILD.commit);
+        let listen = gateway.local_addr();
+        tracing::info!(version, commit, file, %listen, fingerprint, allow, "gateway starts");
         if let Some(plain) = gateway.plain_addr() {
+            side::warn_of_reach(plain);
             tracing::info!(%plain, "listener for clients without an edge");
         }
         side::announce(gateway.local_addr(), gateway.admin_addr());
@@ -111,5 +117,7 @@ fn configure(args: Args) -> Result<GatewayConfig, proxy::Error> {
         history_rows: None,
         history_size: None,
     };
-    GatewayConfig::resolve(flags.over(file.gateway), &file.services)
+    let mut config = GatewayConfig::resolve(flags.over(file.gateway), &file.services)?;
+    config.build = side::BUILD;
+    Ok(config)
 }

@@ -23,7 +23,7 @@ use clap::{Parser, Subcommand};
 /// Middleware that makes ordinary web services work well over bad links, and the laboratory that
 /// proves it.
 #[derive(Parser)]
-#[command(name = "longwire", version, propagate_version = true)]
+#[command(name = "longwire", version = env!("LONGWIRE_VERSION"), propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -97,6 +97,19 @@ pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     runtime.context("cannot start the runtime")
 }
 
+/// What this program is built from.
+pub(crate) const BUILD: proxy::Build =
+    proxy::Build { version: env!("CARGO_PKG_VERSION"), commit: option_env!("LONGWIRE_COMMIT") };
+
+/// Warns where others than this machine reach the clients' listener.
+pub(crate) fn warn_of_reach(listen: SocketAddr) {
+    if !listen.ip().to_canonical().is_loopback() {
+        let what = "this address is not loopback: whoever reaches it is served, and nobody is \
+                    asked who he is";
+        tracing::warn!(%listen, "{what}");
+    }
+}
+
 /// Prints the ready line.
 pub(crate) fn announce(address: SocketAddr, admin: Option<SocketAddr>) {
     if let Some(admin) = admin {

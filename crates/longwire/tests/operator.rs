@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -314,4 +315,176 @@ fn every_exchange_has_one_line_that_says_what_it_was() {
     for line in at_edge.all().iter().chain(&at_gateway.all()) {
         assert!(!line.to_string().contains("s3cret"), "{line:#}");
     }
+}
+
+/// Carries connections to `to`, and counts what passes: towards it, and back.
+fn tap(to: &str) -> (String, [Arc<AtomicU64>; 2]) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, to) = (listener.local_addr().unwrap().to_string(), to.to_owned());
+    let counts: [Arc<AtomicU64>; 2] = [Arc::default(), Arc::default()];
+    let counted = counts.clone();
+    std::thread::spawn(move || {
+        for near in listener.incoming() {
+            let (near, far) = (near.unwrap(), TcpStream::connect(&to).unwrap());
+            let ways = [
+                (near.try_clone().unwrap(), far.try_clone().unwrap(), &counted[0]),
+                (far, near, &counted[1]),
+            ];
+            for (mut from, mut to, count) in ways {
+                let count = Arc::clone(count);
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 16 * 1024];
+                    while let Ok(read @ 1..) = from.read(&mut buffer) {
+                        count.fetch_add(read as u64, Ordering::Relaxed);
+                        if to.write_all(&buffer[..read]).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        }
+    });
+    (address, counts)
+}
+
+#[test]
+fn wire_bytes_are_those_that_crossed_whatever_became_of_them() {
+    let service = service();
+    let allow = format!("http://{service}");
+    let (gateway, _) = Side::logged(
+        &["gateway", "--allow", &allow, "--allow", &format!("https://{service}")],
+        &[],
+    );
+    let (via, counts) = tap(&gateway.address);
+    let (edge, log) = Side::logged(&["edge", "--gateway", &via], &["--admin", "127.0.0.1:0"]);
+    let admin = log.address("admin interface", "admin");
+    let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+    ask(&edge.address, &get(&format!("{allow}/x")), "", "abcde");
+    let tunnel = format!("CONNECT {service} HTTP/1.1\r\nHost: a\r\n\r\n");
+    // What is open counts as well.
+    let mut open = TcpStream::connect(&edge.address).unwrap();
+    open.write_all(tunnel.as_bytes()).unwrap();
+    ask(&edge.address, &tunnel, "hello", "world");
+    ask(&edge.address, &get(&format!("{allow}/events")), "", "data: 1");
+    ask(&edge.address, &get("http://127.0.0.1:1/refused"), "", "403 ");
+    let near = |told: f64, count: u64| (told - count as f64).abs() <= 0.01 * count as f64;
+    let started = Instant::now();
+    loop {
+        let told = ["sent", "received"].map(|direction| {
+            let sample = |name: &str| {
+                Side::metric(&admin, &format!("longwire_{name}{{direction=\"{direction}\"}}"))
+            };
+            (sample("wire_bytes_total"), sample("wire_packet_bytes_total"))
+        });
+        let crossed = counts.clone().map(|count| count.load(Ordering::Relaxed));
+        if told.iter().zip(crossed).all(|((bytes, _), crossed)| near(*bytes, crossed)) {
+            for (bytes, packet_bytes) in told {
+                assert!(bytes > 100.0 && packet_bytes > bytes + 40.0, "{told:?}");
+            }
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "{told:?} {crossed:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_page_of_metrics_is_as_its_readers_want_it() {
+    let service = service();
+    let (gateway, at_gateway) = Side::logged(
+        &["gateway", "--allow", &format!("http://{service}")],
+        &["--admin", "127.0.0.1:0"],
+    );
+    let (edge, at_edge) =
+        Side::logged(&["edge", "--gateway", &gateway.address], &["--admin", "127.0.0.1:0"]);
+    let head = format!("GET http://{service}/x HTTP/1.1\r\nHost: a\r\n\r\n");
+    ask(&edge.address, &head, "", "abcde");
+    at_edge.exchange("/x");
+    for log in [at_edge, at_gateway] {
+        let page = get(&log.address("admin interface", "admin"), "/metrics");
+        let (_, text) = page.split_once("\r\n\r\n").unwrap();
+        let build = concat!("longwire_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"");
+        assert!(text.contains(build), "{text}");
+        assert!(text.contains("longwire_responses_total{way=\"pair\",class=\"2xx\"} 1\n"));
+        let promtool = std::env::var_os("PROMTOOL").unwrap_or_else(|| "promtool".into());
+        let mut check = Command::new(promtool);
+        let check = check.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let Ok(mut child) = check.stderr(Stdio::piped()).spawn() else {
+            return println!("skipped: no promtool here; apt install prometheus");
+        };
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    }
+}
+
+#[test]
+fn the_first_line_says_what_runs_and_what_to_beware_of() {
+    let (_edge, log) = Side::logged(&["edge"], &[]);
+    let first = &log.wait("edge starts", |_| true)[0];
+    assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
+    assert!(first["listen"].as_str().unwrap().starts_with("127.0.0.1:"), "{first:#}");
+    let is_warning = |line: &Value| line["level"] == "WARN";
+    let warned = |log: &Log, part: &str| {
+        let lines = log.all();
+        lines.iter().any(|line| is_warning(line) && line.to_string().contains(part))
+    };
+    // What is logged before the ready line is there soon behind it.
+    let started = Instant::now();
+    while !warned(&log, "no gateway is named") {
+        assert!(started.elapsed() < PATIENCE, "{:#?}", log.all());
+        std::thread::yield_now();
+    }
+    assert!(!warned(&log, "is not loopback"));
+    let mut side = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    let args = ["edge", "--listen", "0.0.0.0:0", "--gateway", "127.0.0.1:1", "--log", "warn"];
+    let mut child = side.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(line.contains("WARN") && line.contains("is not loopback"), "{line}");
+}
+
+#[test]
+fn clients_leave_descriptors_to_the_carrier() {
+    let url = origin();
+    let start = |listen: &str| {
+        Side::start(&["gateway", "--allow", &url, "--listen", listen], Stdio::null())
+    };
+    let gateway = start("127.0.0.1:0");
+    let at = gateway.address.clone();
+    let longwire = env!("CARGO_BIN_EXE_longwire");
+    let edge = format!(
+        "ulimit -n 96; exec '{longwire}' edge --listen 127.0.0.1:0 --gateway {at} --log-format json"
+    );
+    let mut command = Command::new("sh");
+    let mut child =
+        command.args(["-c", &edge]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut until = |parts: [&str; 2]| {
+        let mut all = Vec::new();
+        for line in lines.by_ref() {
+            if parts.iter().all(|part| line.contains(part)) {
+                return line;
+            }
+            all.push(line);
+        }
+        panic!("no {parts:?} in {all:#?}");
+    };
+    let mut ready = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+    let address = ready.strip_prefix("listening on ").unwrap().trim_end().to_owned();
+    let edge = Side { child, address };
+    let fits = until(["WARN", "does not fit"]);
+    assert!(fits.contains("max_connections"), "{fits}");
+    until(["INFO", "carrier up"]);
+    let idle: Vec<_> = (0..200).filter_map(|_| TcpStream::connect(&edge.address).ok()).collect();
+    until(["WARN", "nearly all file descriptors are in use"]);
+    drop(gateway);
+    let _gateway = start(&at);
+    until(["INFO", "carrier up"]);
+    drop(idle);
+    assert!(get(&edge.address, &url).starts_with("HTTP/1.1 200 OK"));
 }

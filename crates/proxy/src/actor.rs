@@ -249,6 +249,9 @@ impl<S: Surroundings> Actor<S> {
         let mut inputs = Vec::new();
         mailbox.collect(id, &mut inputs);
         for input in inputs {
+            if let Input::Data { bytes, .. } = &input {
+                self.metrics.count_body(true, bytes.len());
+            }
             self.input(input);
         }
         self.forget_if_over(id);
@@ -266,6 +269,9 @@ impl<S: Surroundings> Actor<S> {
     }
 
     fn output(&mut self, output: Output) {
+        if let Output::Data { bytes, .. } = &output {
+            self.metrics.count_body(false, bytes.len());
+        }
         match output {
             Output::Dial { carrier } => self.surroundings.dial(carrier),
             Output::Transmit { carrier, bytes } => {

@@ -77,6 +77,12 @@ impl Security {
         )
     }
 
+    /// Fingerprint of this side's own key, where it has one.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<String> {
+        self.identity().map(|identity| identity.key.fingerprint())
+    }
+
     fn identity(&self) -> Option<&Identity> {
         match self {
             Self::Plain { .. } => None,

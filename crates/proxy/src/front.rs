@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 use crate::access::{self, Access, Way};
+use crate::descriptors;
 use crate::edge::ClientBody;
 use crate::metrics::Metrics;
 use crate::run;
@@ -84,6 +85,7 @@ impl<A: Answer> Front<A> {
     pub(crate) async fn accept(self, listener: TcpListener, most: usize) {
         let seats = Seats::new(most);
         loop {
+            descriptors::wait_for_room(&listener, &self.metrics, || seats.drop_one()).await;
             match listener.accept().await {
                 Ok((stream, address)) => {
                     let (seat, _) = seats.take(&Source::of(address.ip())).await;

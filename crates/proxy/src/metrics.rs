@@ -3,20 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use decide::estimate::Transport;
-use record::event::{Carried, Fact};
+use record::event::Fact;
 use relay::{CarrierId, Link, Load};
 
 use crate::access::Way;
-use crate::socket;
+use crate::socket::{self, Traffic};
 
 mod answers;
+mod process;
 mod services;
 
 use answers::Answers;
+pub use process::Build;
 use services::Services;
 
 #[derive(Default)]
@@ -32,25 +35,12 @@ struct Totals {
     tried: BTreeMap<String, u64>,
     services: Services,
     exchanges: BTreeMap<Way, Answers>,
-    sent_body_bytes: u64,
-    sent_wire_bytes: u64,
-    received_body_bytes: u64,
-    received_wire_bytes: u64,
     codec_s: f64,
     carriers_up: u64,
     carriers_down: u64,
-    /// Retransmissions of carriers that are gone.
+    /// Retransmissions of carriers that are gone, and what they sent and received.
     retransmits: u64,
-}
-
-impl Totals {
-    fn carried(&mut self, carried: &Carried) {
-        self.sent_body_bytes += carried.sent_body_bytes;
-        self.sent_wire_bytes += carried.sent_wire_bytes;
-        self.received_body_bytes += carried.received_body_bytes;
-        self.received_wire_bytes += carried.received_wire_bytes;
-        self.codec_s += carried.codec_s;
-    }
+    traffic: [Traffic; 2],
 }
 
 /// A connected carrier as metrics see it.
@@ -72,7 +62,11 @@ pub(crate) struct UnderWay {
 /// What the process counts.
 #[derive(Default)]
 pub(crate) struct Metrics {
+    build: Build,
     totals: Mutex<Totals>,
+    /// Body bytes towards the carriers and from them, before coding.
+    sent_body_bytes: AtomicU64,
+    received_body_bytes: AtomicU64,
     carriers: Mutex<BTreeMap<CarrierId, CarrierEntry>>,
 }
 
@@ -83,6 +77,16 @@ impl Metrics {
 
     fn carriers(&self) -> MutexGuard<'_, BTreeMap<CarrierId, CarrierEntry>> {
         self.carriers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn new(build: Build) -> Arc<Self> {
+        Arc::new(Self { build, ..Self::default() })
+    }
+
+    /// Counts body, as it passes the relay.
+    pub(crate) fn count_body(&self, sent: bool, bytes: usize) {
+        let counter = if sent { &self.sent_body_bytes } else { &self.received_body_bytes };
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Counts a request that went straight to its origin.
@@ -119,7 +123,7 @@ impl Metrics {
             }
             Fact::Finished { carried, .. } => {
                 totals.finished += 1;
-                totals.carried(carried);
+                totals.codec_s += carried.codec_s;
             }
             Fact::Failed { cause, carried, .. } => {
                 // A client that leaves, or gets its answer early, is no failure.
@@ -127,7 +131,7 @@ impl Metrics {
                     "client_gone" | "answered_early" => totals.left += 1,
                     cause => *totals.failed.entry(cause.to_owned()).or_default() += 1,
                 }
-                totals.carried(carried);
+                totals.codec_s += carried.codec_s;
             }
             Fact::Outcome { exchange, outcome, .. } => totals.services.came(exchange, outcome),
             Fact::Ignored { what, .. } => {
@@ -175,6 +179,7 @@ impl Metrics {
     pub(crate) fn render(&self, load: Load, links: &[Link]) -> String {
         let mut text = String::new();
         self.render_totals(&mut text);
+        self.render_bytes(&mut text);
         self.render_carriers(&mut text);
         render_links(&mut text, links);
         let load = [
@@ -187,6 +192,7 @@ impl Metrics {
             family(&mut text, name, "gauge", help);
             sample(&mut text, name, &[], value);
         }
+        process::render(self.build, &mut text);
         text
     }
 
@@ -226,29 +232,44 @@ impl Metrics {
                 sample(text, name, &[(label, value)], count);
             }
         }
-        let bytes = [
-            (
-                "body_bytes_total",
-                "Body bytes of finished exchanges before coding, by direction.",
-                totals.sent_body_bytes,
-                totals.received_body_bytes,
-            ),
-            (
-                "wire_bytes_total",
-                "Bytes of finished exchanges on the carrier, by direction.",
-                totals.sent_wire_bytes,
-                totals.received_wire_bytes,
-            ),
-        ];
-        for (name, help, sent, received) in bytes {
-            family(text, name, "counter", help);
-            sample(text, name, &[("direction", "sent")], sent);
-            sample(text, name, &[("direction", "received")], received);
-        }
         family(text, "codec_seconds_total", "counter", "Processor time of codecs.");
         sample(text, "codec_seconds_total", &[], totals.codec_s);
         totals.services.render(text);
         answers::render(&totals.exchanges, text);
+    }
+
+    /// Bytes are counted as they go: of what is open, what broke and what was refused too.
+    fn render_bytes(&self, text: &mut String) {
+        let mut traffic = self.totals().traffic;
+        for entry in self.carriers().values() {
+            add(&mut traffic, socket::traffic(&entry.socket).unwrap_or_default());
+        }
+        let [sent, received] = traffic;
+        let body = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        for (name, help, sent, received) in [
+            (
+                "body_bytes_total",
+                "Body bytes to and from carriers before coding, by direction.",
+                body(&self.sent_body_bytes),
+                body(&self.received_body_bytes),
+            ),
+            (
+                "wire_bytes_total",
+                "Bytes that carriers wrote to their sockets and read, with frames and TLS.",
+                sent.bytes,
+                received.bytes,
+            ),
+            (
+                "wire_packet_bytes_total",
+                "The same on the network: with headers of TCP and IP, and what was sent again.",
+                sent.packet_bytes,
+                received.packet_bytes,
+            ),
+        ] {
+            family(text, name, "counter", help);
+            sample(text, name, &[("direction", "sent")], sent);
+            sample(text, name, &[("direction", "received")], received);
+        }
     }
 
     fn render_carriers(&self, text: &mut String) {
@@ -276,9 +297,9 @@ type Figure = fn(&Link) -> f64;
 fn render_links(text: &mut String, links: &[Link]) {
     let gauges: [(&str, &str, Figure); 4] = [
         (
-            "link_rate_bits_per_second",
+            "link_rate_bytes_per_second",
             "Rate of the path to a carrier's peer, as it is believed to be.",
-            |link| link.figures.rate_bps.value,
+            |link| link.figures.rate_bps.value / 8.0,
         ),
         (
             "link_rtt_seconds",
@@ -333,10 +354,18 @@ pub(crate) struct CarrierGuard {
 impl Drop for CarrierGuard {
     fn drop(&mut self) {
         let entry = self.metrics.carriers().remove(&self.carrier);
-        let info = entry.and_then(|entry| socket::tcp_info(&entry.socket).ok());
-        if let Some(info) = info {
-            self.metrics.totals().retransmits += u64::from(info.retransmitted);
-        }
+        let Some(CarrierEntry { socket, .. }) = entry else { return };
+        let (info, traffic) = (socket::tcp_info(&socket), socket::traffic(&socket));
+        let mut totals = self.metrics.totals();
+        totals.retransmits += info.map_or(0, |info| u64::from(info.retransmitted));
+        add(&mut totals.traffic, traffic.unwrap_or_default());
+    }
+}
+
+fn add(sum: &mut [Traffic; 2], more: [Traffic; 2]) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        sum.bytes += more.bytes;
+        sum.packet_bytes += more.packet_bytes;
     }
 }
 
@@ -346,11 +375,21 @@ fn family(text: &mut String, name: &str, kind: &str, help: &str) {
 }
 
 fn sample(text: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    write_sample(text, &format!("longwire_{name}"), labels, value);
+}
+
+/// A sample whose name is whole.
+fn write_sample(
+    text: &mut String,
+    name: &str,
+    labels: &[(&str, &str)],
+    value: impl std::fmt::Display,
+) {
     let labels: Vec<String> =
         labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escape(value))).collect();
     let braces =
         if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-    let _ = writeln!(text, "longwire_{name}{braces} {value}");
+    let _ = writeln!(text, "{name}{braces} {value}");
 }
 
 /// Label values escape backslash, quote and line feed (Prometheus text format 0.0.4).
@@ -361,6 +400,7 @@ fn escape(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use record::decision::{Figure as Told, Link as Figures};
+    use record::event::Carried;
 
     use super::*;
 
@@ -398,7 +438,7 @@ mod tests {
         let link = Link { carrier, peer, figures, jumps: 2 };
         let text = Metrics::default().render(Load::default(), &[link]);
         for (name, more, value) in [
-            ("rate_bits_per_second", "", "250000"),
+            ("rate_bytes_per_second", "", "31250"),
             ("rtt_seconds", "", "0.55"),
             ("loss_ratio", "", "0.001"),
             ("queueing_seconds", "", "0.25"),

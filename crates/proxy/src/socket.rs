@@ -108,8 +108,9 @@ struct RawTcpInfo {
     rcv_rtt_us: u32,
     rcv_space: u32,
     total_retrans: u32,
-    /// Two pacing rates, bytes acked and received.
-    _rates: [u64; 4],
+    /// Two pacing rates, bytes acked.
+    _rates: [u64; 3],
+    bytes_received: u64,
     segs_out: u32,
     segs_in: u32,
     notsent_bytes: u32,
@@ -129,8 +130,47 @@ struct RawTcpInfo {
     snd_wnd: u32,
 }
 
-/// What the kernel knows of a connection (tcp(7), TCP_INFO).
-pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
+/// Traffic of a connection in one direction, from its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// What was written to the socket and sent, or read from it or to be: each byte once.
+    pub(crate) bytes: u64,
+    /// What the network carried: packets with headers of TCP and IP, and what was sent again (of
+    /// what came again the kernel does not tell).
+    pub(crate) packet_bytes: u64,
+}
+
+/// Both directions of a connection: sent, and received.
+pub(crate) fn traffic(socket: &impl AsFd) -> io::Result<[Traffic; 2]> {
+    /// TCP without options; the option of time stamps, padded (RFC 7323 §3.2).
+    const TCP_BYTES: u64 = 20;
+    const TIMESTAMPS_BYTES: u64 = 12;
+    /// What the first packet of each direction has of options beyond that: the segment's size,
+    /// selective acknowledgement, the window's scale.
+    const FIRST_BYTES: u64 = 8;
+    /// TCPI_OPT_TIMESTAMPS (linux/tcp.h).
+    const TIMESTAMPS: u8 = 1;
+    let info = raw_tcp_info(socket)?;
+    let reference = SockRef::from(socket);
+    let to = reference.peer_addr()?;
+    let mapped = to.as_socket_ipv6().is_some_and(|to| to.ip().to_ipv4_mapped().is_none());
+    let ip_bytes = if mapped { 40 } else { 20 };
+    let stamps = if info.bytes[5] & TIMESTAMPS != 0 { TIMESTAMPS_BYTES } else { 0 };
+    let packets =
+        |segments: u32| u64::from(segments) * (ip_bytes + TCP_BYTES + stamps) + FIRST_BYTES;
+    Ok([
+        Traffic {
+            bytes: info.bytes_sent.saturating_sub(info.bytes_retrans),
+            packet_bytes: info.bytes_sent + packets(info.segs_out),
+        },
+        Traffic {
+            bytes: info.bytes_received,
+            packet_bytes: info.bytes_received + packets(info.segs_in),
+        },
+    ])
+}
+
+fn raw_tcp_info(socket: &impl AsFd) -> io::Result<RawTcpInfo> {
     let mut info = RawTcpInfo::default();
     let mut len = libc::socklen_t::try_from(size_of::<RawTcpInfo>()).map_err(io::Error::other)?;
     // SAFETY: the descriptor is borrowed for the call, the pointers are to a structure of `len`
@@ -147,6 +187,12 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
+    Ok(info)
+}
+
+/// What the kernel knows of a connection (tcp(7), TCP_INFO).
+pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
+    let info = raw_tcp_info(socket)?;
     let micros = |value: u32| Duration::from_micros(u64::from(value));
     let unacknowledged = u64::from(info.unacked) * u64::from(info.snd_mss);
     Ok(Transport {

@@ -23,6 +23,7 @@ use http::HeaderName;
 use crate::Error;
 use crate::carrier::Security;
 use crate::keys::{self, Identity};
+use crate::metrics::Build;
 use crate::origin::{Resolve, SystemResolver};
 use crate::pattern::Pattern;
 use crate::socket;
@@ -97,6 +98,8 @@ pub struct EdgeConfig {
     pub store: Option<Place>,
     /// For the relay; its instance is drawn at the start.
     pub relay: relay::Config,
+    /// What the program is built from, for those who ask the process.
+    pub build: Build,
 }
 
 /// A gateway's listener for clients that have no edge.
@@ -133,6 +136,8 @@ pub struct GatewayConfig {
     pub store: Option<Place>,
     /// For the relay; its instance is drawn at the start.
     pub relay: relay::Config,
+    /// What the program is built from, for those who ask the process.
+    pub build: Build,
     /// Names to addresses.
     pub resolver: Arc<dyn Resolve>,
 }
@@ -178,6 +183,7 @@ impl EdgeConfig {
             store: store(edge.store, edge.history_rows, edge.history_size)?,
             services: services.iter().map(service).collect::<Result<_, _>>()?,
             relay,
+            build: Build::default(),
         })
     }
 }
@@ -225,6 +231,7 @@ impl GatewayConfig {
             store: store(gateway.store, gateway.history_rows, gateway.history_size)?,
             services: services.iter().map(service).collect::<Result<_, _>>()?,
             relay,
+            build: Build::default(),
             resolver: Arc::new(SystemResolver),
         })
     }

@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::origin::{Client, Reach, SystemResolver};
 use crate::run::{self, Running};
 use crate::store::Store;
-use crate::{Error, fault, pseudonym};
+use crate::{Error, descriptors, fault, pseudonym};
 
 pub(crate) use answer::ClientBody;
 pub(crate) use exchange::Exchanges;
@@ -45,6 +45,7 @@ impl Edge {
     /// Opens the store and binds the listeners; a port in use is the caller's error.
     pub async fn bind(mut config: EdgeConfig) -> Result<Self, Error> {
         let listener = run::bind("listen", config.listen).await?;
+        descriptors::prepare("max_connections", config.max_connections);
         let admin = match config.admin {
             Some(address) => Some(run::bind("admin", address).await?),
             None => None,
@@ -78,7 +79,7 @@ impl Edge {
         kill: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let config = self.config;
-        let metrics = Arc::new(Metrics::default());
+        let metrics = Metrics::new(config.build);
         let name = pseudonym(config.relay.instance);
         let (mut actor, mut pair) = (None, None);
         let (_, mut carriers) = mpsc::channel(1);

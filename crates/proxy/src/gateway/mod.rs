@@ -24,7 +24,7 @@ use crate::origin::{Client, Reach};
 use crate::plain::Plain;
 use crate::run::{self, Running};
 use crate::store::{Learned, Store};
-use crate::{Error, fault, pseudonym};
+use crate::{Error, descriptors, fault, pseudonym};
 
 use door::Door;
 use exchange::Origins;
@@ -52,6 +52,8 @@ impl Gateway {
             Some(address) => Some(run::bind("admin", address).await?),
             None => None,
         };
+        let clients = config.plain.as_ref().map_or(0, |_| PLAIN_CONNECTIONS);
+        descriptors::prepare("connections of clients without an edge", clients);
         let plain = match &config.plain {
             Some(plain) => Some(run::bind("plain", plain.listen).await?),
             None => None,
@@ -91,7 +93,7 @@ impl Gateway {
         kill: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let config = self.config;
-        let metrics = Arc::new(Metrics::default());
+        let metrics = Metrics::new(config.build);
         let reach = || Reach::new(Arc::clone(&config.resolver), Some(config.allow.clone()));
         let origins = Arc::new(Origins {
             client: Client::new(reach(), config.response_timeout),
