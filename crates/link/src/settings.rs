@@ -149,7 +149,10 @@ static KEYS: [Key; 17] = [
             let limit = if value == "none" { QUEUE_PACKETS_MAX } else { value.parse().ok()? };
             (limit <= QUEUE_PACKETS_MAX).then(|| config.queue_packets = limit)
         },
-        get: |config| config.queue_packets.to_string(),
+        get: |config| match config.queue_packets {
+            QUEUE_PACKETS_MAX => "none".to_owned(),
+            limit => limit.to_string(),
+        },
     },
     Key {
         name: "queue_bytes",
@@ -159,7 +162,10 @@ static KEYS: [Key; 17] = [
             let limit = optional(value, parse_size)?.unwrap_or(QUEUE_BYTES_MAX);
             (limit <= QUEUE_BYTES_MAX).then(|| config.queue_bytes = limit)
         },
-        get: |config| format_size(config.queue_bytes),
+        get: |config| match config.queue_bytes {
+            QUEUE_BYTES_MAX => "none".to_owned(),
+            limit => format_size(limit),
+        },
     },
     Key {
         name: "mtu",

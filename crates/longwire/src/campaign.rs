@@ -1,7 +1,6 @@
 //! `longwire lab run`, `report`, `export` and `compare`: campaigns and what came of them.
 
 use std::fs;
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,6 +10,8 @@ use lab::campaign::{Choice, Ended, Order, PARALLEL_MAX, Plan, load};
 use record::campaign::Campaign;
 use report::analysis::{Analysis, CellRepeat, Repeatability};
 use serde_json::json;
+
+use crate::say;
 
 /// What a shell says of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
@@ -304,10 +305,4 @@ fn minutes(seconds: f64) -> String {
         60..7200 => format!("{} min", time.div_ceil(60)),
         _ => format!("{:.1} h", time as f64 / 3600.0),
     }
-}
-
-/// Prints facts; whoever has closed stdout wants none.
-fn say(text: &str) -> std::io::Result<()> {
-    let mut out = stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }

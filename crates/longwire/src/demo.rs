@@ -1,7 +1,6 @@
 //! `longwire demo`: the pair over emulated links, before and after.
 
 use std::fs;
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -145,7 +144,7 @@ fn finish(demo: &Demo, out: &Path, json: bool) -> anyhow::Result<ExitCode> {
     } else {
         format!("{}\nreport: {}\n", report::demo::table(demo), report.display())
     };
-    stdout().lock().write_all(text.as_bytes()).context("cannot write the result")?;
+    crate::say(&text).context("cannot write the result")?;
     let whole = demo.cells.iter().all(|cell| cell.fetch.is_some());
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,6 +1,6 @@
 //! `longwire doctor`: what this machine can do.
 
-use std::io::{Write, stdout};
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use lab::doctor::{Finding, can_emulate, examine};
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let findings = examine();
-    let mut out = stdout().lock();
+    let mut out = String::new();
     if args.json {
         let all: Vec<_> = findings.iter().map(Finding::to_json).collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
@@ -35,5 +35,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
     }
+    crate::say(&out)?;
     Ok(if can_emulate(&findings) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

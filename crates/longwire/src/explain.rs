@@ -1,7 +1,7 @@
 //! `longwire explain`: why a body went as it did, and what would have been better.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _, stdout};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         entries.iter().try_for_each(|entry| explain(entry, &mut text))?;
         text
     };
-    stdout().write_all(text.as_bytes())?;
+    crate::say(&text)?;
     tell_unreadable(unreadable);
     Ok(ExitCode::SUCCESS)
 }

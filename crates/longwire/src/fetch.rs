@@ -1,6 +1,6 @@
 //! `longwire fetch`: the measuring clients.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -211,7 +211,7 @@ async fn measure(plan: &Plan, common: Common) -> anyhow::Result<ExitCode> {
         }
     };
     let text = if json { serde_json::to_string(&result)? + "\n" } else { table(&result) };
-    stdout().lock().write_all(text.as_bytes()).context("cannot write the result")?;
+    crate::say(&text).context("cannot write the result")?;
     let good = result.errors == 0 && result.summary.is_some();
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,7 +1,6 @@
 //! `longwire history`: what was decided, what was expected and what came of it.
 
 use std::fmt::Write as _;
-use std::io::{Write as _, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         table(&entries, &mut text)?;
     }
-    stdout().write_all(text.as_bytes())?;
+    crate::say(&text)?;
     tell_unreadable(unreadable);
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,6 @@
 //! `longwire keygen`: a key pair for one side.
 
 use std::fmt::Write as _;
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -50,7 +49,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         (None, None) => Err(proxy::Error::Caller("no DIR: name where the keys are to be".into())),
     };
     match text {
-        Ok(text) => stdout().write_all(text.as_bytes())?,
+        Ok(text) => crate::say(&text)?,
         Err(error) => return side::finish(Err(error)),
     }
     Ok(ExitCode::SUCCESS)

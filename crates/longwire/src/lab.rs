@@ -4,11 +4,12 @@ mod sets;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
+use anyhow::Context;
 use lab::namespace::Reach;
 use lab::session::{self, Emulator, Session, Up};
 use lab::{Device, Error};
@@ -51,7 +52,8 @@ enum Action {
 
 /// Bring hosts a and b up, joined by a link, until Ctrl-C or `lab down`.
 ///
-/// Prints one line when the link can be used. As root the hosts are the network namespaces
+/// Prints one line when the link can be used; with --detach it comes back then and leaves the lab
+/// up. As root the hosts are the network namespaces
 /// lw-NAME-a and lw-NAME-b; otherwise they live in a user namespace of this process.
 #[derive(clap::Args)]
 #[command(after_help = up_help())]
@@ -76,6 +78,12 @@ struct UpArgs {
     /// Use a user namespace even as root.
     #[arg(long)]
     rootless: bool,
+    /// Come back when the link can be used, and leave the lab up until `lab down`.
+    #[arg(long)]
+    detach: bool,
+    /// What --detach starts: leaves the terminal, and falls silent when the link can be used.
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    detached: bool,
     /// Print the line as JSON, as in `lab list --json`.
     #[arg(long)]
     json: bool,
@@ -83,19 +91,24 @@ struct UpArgs {
 
 /// Run a command on a host of a lab.
 ///
-/// There the names a and b resolve. The command's exit status is passed on; 126 means that it
-/// could not be run, 127 that there is none of that name.
+/// A lab that is just coming up is waited for. There the names a and b resolve, for IPv4 and IPv6.
+/// The command's exit status is passed on; 126 means that it could not be run, 127 that there is
+/// none of that name.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   longwire lab exec field a -- ping -c 3 b
   longwire lab exec field b -- longwire serve tracks --listen 0.0.0.0:8080
-  longwire lab exec field a -- longwire fetch tracks --url http://b:8080 --api soap")]
+  longwire lab exec field a --await b:8080 -- \
+      longwire fetch tracks --url http://b:8080 --api soap")]
 struct ExecArgs {
     /// The lab.
     name: String,
     /// The host: a or b.
     host: String,
+    /// First wait until a program listens for TCP connections there, such as b:8080. May repeat.
+    #[arg(long = "await", value_name = "HOST:PORT", value_parser = listener)]
+    listeners: Vec<(String, u16)>,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -187,7 +200,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn up(args: UpArgs) -> anyhow::Result<ExitCode> {
-    let UpArgs { name, link, set, seed, emulator, device, rootless, json } = args;
+    if args.detach {
+        return detach(&args.name);
+    }
+    if args.detached {
+        session::leave_terminal()?;
+    }
+    let UpArgs { name, link, set, seed, emulator, device, rootless, json, detached, .. } = args;
     let bad_use = |error: link::Error| Error::Caller(error.to_string());
     let mut config = lab::sets::load(&link)?;
     // Absolute, so that the lab can be saved from anywhere.
@@ -205,7 +224,40 @@ fn up(args: UpArgs) -> anyhow::Result<ExitCode> {
     let line = if json { status.to_string() } else { welcome(&status) };
     // Whoever started it may have closed stdout; that is no reason not to serve.
     let _ = say(&line);
+    if detached {
+        session::fall_silent()?;
+    }
     eprintln!("{}", farewell(&name, session.serve()? as u64));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts this command once more, for a lab that goes on alone, and passes on what it says until
+/// its link can be used or it refuses.
+fn detach(name: &str) -> anyhow::Result<ExitCode> {
+    const DETACH: &str = "--detach";
+    let again = |argument: OsString| match argument == DETACH {
+        true => OsString::from("--detached"),
+        false => argument,
+    };
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut command = Command::new(program);
+    command.args(std::env::args_os().skip(1).map(again)).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    // Both end when the lab falls silent, or is no more.
+    let (mut line, mut remarks) = (String::new(), String::new());
+    if let Some(mut out) = child.stdout.take() {
+        out.read_to_string(&mut line)?;
+    }
+    if let Some(mut remark) = child.stderr.take() {
+        remark.read_to_string(&mut remarks)?;
+    }
+    eprint!("{remarks}");
+    if line.is_empty() {
+        let status = child.wait()?.code().and_then(|code| u8::try_from(code).ok());
+        anyhow::ensure!(status.is_some(), "lab {name} was killed while it came up");
+        return Ok(status.map_or(ExitCode::FAILURE, ExitCode::from));
+    }
+    say(line.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -229,6 +281,9 @@ fn exec(args: &ExecArgs) -> anyhow::Result<ExitCode> {
     let Some((program, arguments)) = args.command.split_first() else {
         anyhow::bail!("no command is given: put it after --");
     };
+    for (host, port) in &args.listeners {
+        session::await_listener(&args.name, host, *port)?;
+    }
     become_program(session::enter(&args.name, &args.host, program)?.args(arguments))
 }
 
@@ -237,11 +292,11 @@ fn enter(args: &EnterArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("no command is given: put it after --");
     };
     lab::namespace::enter(&args.network, args.a, args.b)?;
-    become_program(std::process::Command::new(program).args(arguments))
+    become_program(Command::new(program).args(arguments))
 }
 
 /// Does not come back unless the program cannot be run.
-fn become_program(command: &mut std::process::Command) -> anyhow::Result<ExitCode> {
+fn become_program(command: &mut Command) -> anyhow::Result<ExitCode> {
     let error = command.exec();
     let program = command.get_program();
     eprintln!("longwire: cannot run {}: {error}", program.to_string_lossy());
@@ -306,10 +361,15 @@ fn summary(lab: &Value) -> String {
         None => "emulated by netem",
     };
     let [name, link, device] = ["name", "link", "device"].map(|key| text(&lab[key]));
-    let _ = write!(lines, "{name}: link {link}, pid {}, {device}, {real_time}", lab["pid"]);
+    let changes = lab["changed"].as_array().into_iter().flatten().map(text);
+    let changes = changes.collect::<Vec<_>>().join(", ");
+    let changed = if changes.is_empty() { changes } else { format!(" changed ({changes})") };
+    let pid = &lab["pid"];
+    let _ = write!(lines, "{name}: link {link}{changed}, pid {pid}, {device}, {real_time}");
     for host in lab["hosts"].as_array().into_iter().flatten() {
         let [name, address, netns] = ["name", "address", "netns"].map(|key| text(&host[key]));
-        let _ = write!(lines, "\n  {name}   {address}  {netns}");
+        let v6 = host["address_v6"].as_str().map_or(String::new(), |v6| format!("  {v6}"));
+        let _ = write!(lines, "\n  {name}   {address}{v6}  {netns}");
     }
     for direction in ["ab", "ba"] {
         let one = &lab[direction];
@@ -393,12 +453,19 @@ fn device(name: &str) -> Result<Device, String> {
     Device::parse(name).ok_or_else(|| "give auto, tap or veth".to_string())
 }
 
+/// `HOST:PORT`.
+fn listener(text: &str) -> Result<(String, u16), String> {
+    let parsed = text.rsplit_once(':').and_then(|(host, port)| {
+        let port = port.parse().ok().filter(|port| *port > 0)?;
+        (!host.is_empty()).then(|| (host.to_string(), port))
+    });
+    parsed.ok_or_else(|| "give a host and a port, like b:8080".to_string())
+}
+
 fn emulator(name: &str) -> Result<Emulator, String> {
     Emulator::parse(name).ok_or_else(|| "give ferry or netem".to_string())
 }
 
-/// Prints facts.
-fn say(lines: &str) -> std::io::Result<()> {
-    let mut out = stdout().lock();
-    writeln!(out, "{lines}").and_then(|()| out.flush())
+fn say(line: &str) -> std::io::Result<()> {
+    crate::say(&format!("{line}\n"))
 }

@@ -15,7 +15,7 @@ mod log;
 mod serve;
 mod side;
 
-use std::io::{Write as _, stderr};
+use std::io::{ErrorKind, Write as _, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -102,6 +102,15 @@ fn main() -> ExitCode {
 /// it: a macro that panics would change that too.
 pub(crate) fn tell(why: &str) {
     let _ = writeln!(stderr().lock(), "longwire: {why}");
+}
+
+/// Prints facts. Who has closed stdout has seen what they wanted, as `head` has: that is no fault.
+pub(crate) fn say(text: &str) -> std::io::Result<()> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
 }
 
 /// This command, as a person would type it again.

@@ -428,6 +428,114 @@ fn netem_emulates_where_the_kernel_has_it_and_is_refused_where_not() {
     assert!(child.wait().unwrap().success());
 }
 
+/// README's commands for a lab, with another name for it.
+fn readme_block(name: &str) -> String {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let block = readme.split("```sh\n").find(|block| block.starts_with("longwire lab up sat"));
+    let block = block.unwrap().split("```").next().unwrap();
+    // A machine without a lab's rights is no fault of the block.
+    let block = block.replace("longwire doctor", "longwire doctor || true");
+    block.replace(" sat ", &format!(" {name} "))
+}
+
+#[test]
+fn the_block_of_the_readme_can_be_pasted_whole() {
+    let name = name("readme");
+    let Some(probe) = Up::start(longwire(), &[&name, "--link", "los"]) else { return };
+    drop(probe);
+    let programs = std::env::temp_dir().join(format!("longwire-{name}"));
+    fs::create_dir_all(&programs).unwrap();
+    let link = programs.join("longwire");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_longwire"), &link).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("bash");
+    shell.args(["-ec", &readme_block(&name)]).env("PATH", path);
+    let output = shell.output().unwrap();
+    fs::remove_dir_all(&programs).unwrap();
+    let (out, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}\n{errors}");
+    assert!(out.contains(&format!("lab {name} is up")), "{out}");
+    // A table for each of the two fetches.
+    assert_eq!(out.matches("track 3").count(), 2, "{out}\n{errors}");
+    assert!(out.contains("link satcom changed (loss = 5 %)"), "{out}");
+    assert!(out.contains(&format!("lab {name} is down; processes ended in it: 3")), "{out}");
+    assert!(listed(&name).is_none());
+}
+
+#[test]
+fn a_lab_goes_on_alone_and_one_that_is_coming_up_is_waited_for() {
+    let name = name("alone");
+    let Some(probe) = Up::start(longwire(), &[&name, "--link", "los"]) else { return };
+    drop(probe);
+    let up = lab(&["up", &name, "--link", "los", "--detach"]);
+    assert_eq!(up.status.code(), Some(SUCCESS), "{}", text(&up.stderr));
+    assert!(text(&up.stdout).contains("is up: a 10.66.0.1"), "{}", text(&up.stdout));
+    assert!(listed(&name).is_some());
+    let twice = lab(&["up", &name, "--link", "los", "--detach"]);
+    assert_eq!(twice.status.code(), Some(BAD_USE));
+    assert_eq!(text(&twice.stderr).lines().count(), 1, "{}", text(&twice.stderr));
+    assert!(text(&twice.stderr).contains("is up already"));
+    assert!(lab(&["down", &name]).status.success());
+    // As a shell does that puts `lab up` in the background.
+    let mut up = longwire().args(["lab", "up", &name, "--link", "los"]).spawn().unwrap();
+    let ran = lab(&["exec", &name, "a", "--", "true"]);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    assert!(lab(&["down", &name]).status.success());
+    assert!(up.wait().unwrap().success());
+}
+
+#[test]
+fn a_program_that_is_just_starting_is_waited_for() {
+    let name = name("await");
+    let Some(up) = Up::start(longwire(), &[&name, "--link", "los"]) else { return };
+    let program = env!("CARGO_BIN_EXE_longwire");
+    let serve = ["b", "--", program, "serve", "tracks", "--listen", "b:8080"];
+    let mut server = longwire().args(["lab", "exec", &name]).args(serve).spawn().unwrap();
+    let fetch = ["fetch", "tracks", "--url", "http://b:8080", "--api", "soap", "--tracks", "1"];
+    let fetched = longwire()
+        .args(["lab", "exec", &name, "a", "--await", "b:8080", "--", program])
+        .args(fetch)
+        .output()
+        .unwrap();
+    assert!(fetched.status.success(), "{}", text(&fetched.stderr));
+    for (wrong, expected) in [("c:80", "no host 'c'"), ("b", "like b:8080"), ("b:0", "like b:80")] {
+        let refused = lab(&["exec", &name, "a", "--await", wrong, "--", "true"]);
+        assert_eq!(refused.status.code(), Some(BAD_USE), "{wrong}");
+        assert!(text(&refused.stderr).contains(expected), "{}", text(&refused.stderr));
+    }
+    drop(up);
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn who_has_read_enough_is_no_fault() {
+    for arguments in [&["lab", "list", "--json"][..], &["lab", "presets"], &["doctor"], &["codecs"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = longwire().args(arguments).stdout(writer).output().unwrap();
+        assert_eq!(text(&output.stderr), "", "{arguments:?}");
+        assert!(arguments == ["doctor"] || output.status.success(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_listing_names_what_was_changed_of_the_link() {
+    let name = name("changed");
+    let Some(_up) = Up::start(longwire(), &[&name, "--link", "satcom"]) else { return };
+    assert_eq!(listed(&name).unwrap()["changed"].as_array().unwrap().len(), 0);
+    let set = lab(&["set", &name, "rate=9.6 kbit/s", "ba.loss=1 %"]);
+    assert!(text(&set.stdout).contains("queue_packets = "), "{}", text(&set.stdout));
+    let changed = &listed(&name).unwrap()["changed"];
+    assert_eq!(changed.as_array().unwrap(), &["rate = 9.6 kbit/s", "ba.loss = 1 %"]);
+    let shown = text(&lab(&["list"]).stdout);
+    assert!(shown.contains("link satcom changed (rate = 9.6 kbit/s, ba.loss = 1 %)"), "{shown}");
+    let unlimited = lab(&["set", &name, "queue_bytes=none", "--json"]);
+    let unlimited: Value = serde_json::from_slice(&unlimited.stdout).unwrap();
+    assert_eq!(unlimited["queue_bytes"], "none");
+}
+
 #[test]
 fn a_host_that_is_not_there_is_named() {
     let name = name("host");

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use link::{Direction, LinkConfig};
 use serde_json::{Value, json};
@@ -16,6 +17,14 @@ use crate::error::{Doing, Error, Result};
 use crate::lab::check_name;
 use crate::namespace::{Entrance, LAB_ID, Reach};
 
+/// How long a lab that has begun to come up may take: removing what killed ones left is part of it.
+const COMING_UP_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a lab may take to begin, whose `lab up` a shell has just put in the background.
+const BEGINNING_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a program may take until it listens.
+const LISTENING_PATIENCE: Duration = Duration::from_secs(30);
+/// How often a condition is looked at.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(50);
 /// A lab answers at once; ending one takes a few seconds when its processes do not end willingly.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -104,13 +113,14 @@ pub fn down(lab: &str) -> Result<u64> {
     Ok(answer["ended_processes"].as_u64().unwrap_or(0))
 }
 
-/// Moves the calling process, which must have but one thread, to a host of a lab. There the names
-/// `a` and `b` resolve. Returns a program to be executed there, which the end of the lab will end.
+/// Moves the calling process, which must have but one thread, to a host of a lab; one that is just
+/// coming up is waited for. There the names `a` and `b` resolve. Returns a program to be executed
+/// there, which the end of the lab will end.
 ///
 /// # Errors
 /// [`Error::Caller`] when there is no such lab or host.
 pub fn enter(lab: &str, host: &str, program: &OsStr) -> Result<Command> {
-    let answer = ask(&connect(lab)?, &json!({"do": "enter", "host": host}))?;
+    let answer = ask(&await_lab(lab)?, &json!({"do": "enter", "host": host}))?;
     let doing = || format!("enter host {host} of lab '{lab}'");
     let open = |path: &str| File::open(path).doing(doing);
     let user = answer["user"].as_str().map(open).transpose()?;
@@ -123,6 +133,47 @@ pub fn enter(lab: &str, host: &str, program: &OsStr) -> Result<Command> {
     let mut command = Command::new(program);
     command.env(LAB_ID, text(&answer, "id")?);
     Ok(command)
+}
+
+/// Waits until a program listens for TCP connections on a port of a lab's host. Nothing is sent
+/// over the link for it.
+///
+/// # Errors
+/// [`Error::Caller`] when there is no such lab or host, [`Error::Peer`] when none does in time.
+pub fn await_listener(lab: &str, host: &str, port: u16) -> Result<()> {
+    let deadline = Instant::now() + LISTENING_PATIENCE;
+    let question = json!({"do": "listens", "host": host, "port": port});
+    drop(await_lab(lab)?);
+    while ask(&connect(lab)?, &question)?["listens"] != true {
+        if Instant::now() >= deadline {
+            return Err(Error::Peer(format!(
+                "nothing listens on {host}:{port} after {} s: see what the program there printed",
+                LISTENING_PATIENCE.as_secs()
+            )));
+        }
+        thread::sleep(QUESTION_INTERVAL);
+    }
+    Ok(())
+}
+
+/// Reaches a lab, which may be just coming up.
+fn await_lab(lab: &str) -> Result<UnixStream> {
+    check_name(lab)?;
+    let directory = Directory::open()?;
+    let begun = Instant::now();
+    loop {
+        if let Ok(stream) = UnixStream::connect(directory.socket(lab)) {
+            return Ok(stream);
+        }
+        let patience = match directory.is_held(lab)? {
+            true => COMING_UP_PATIENCE,
+            false => BEGINNING_PATIENCE,
+        };
+        if begun.elapsed() >= patience {
+            return Err(unknown(&directory, lab)?);
+        }
+        thread::sleep(QUESTION_INTERVAL);
+    }
 }
 
 fn connect(lab: &str) -> Result<UnixStream> {

@@ -96,6 +96,13 @@ impl Directory {
         Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, error)| error).doing(doing)
     }
 
+    /// Whether a process has a lab's lock: it is up, coming up or going down.
+    pub(super) fn is_held(&self, name: &str) -> Result<bool> {
+        let _guard = self.guard()?;
+        let Ok(file) = File::open(self.lock_file(name)) else { return Ok(false) };
+        Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).is_err())
+    }
+
     /// Whether a lab's process was killed. To be called under the guard.
     pub(super) fn is_abandoned(&self, name: &str) -> bool {
         let Ok(file) = File::open(self.lock_file(name)) else { return false };
@@ -217,6 +224,7 @@ mod tests {
         lock.write("some-id").unwrap();
         assert!(directory.lock("x").unwrap().is_none(), "held");
         assert_eq!(directory.sweep().unwrap(), Vec::<String>::new(), "in use");
+        assert!(directory.is_held("x").unwrap() && !directory.is_held("y").unwrap());
         assert!(!directory.is_abandoned("x") && !directory.is_abandoned("y"));
         fs::write(directory.socket("x"), "").unwrap();
         drop(lock);

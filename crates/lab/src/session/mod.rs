@@ -5,6 +5,7 @@
 //! names.
 
 mod client;
+mod detach;
 mod directory;
 mod emulated;
 mod kernel;
@@ -12,7 +13,8 @@ mod protocol;
 mod serve;
 mod trace;
 
-pub use client::{Listing, config, down, enter, list, set};
+pub use client::{Listing, await_listener, config, down, enter, list, set};
+pub use detach::{fall_silent, leave_terminal};
 pub use emulated::Emulator;
 pub use serve::{Session, Up};
 pub use trace::{read_trace, with_absolute_path};

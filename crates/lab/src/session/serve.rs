@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use link::LinkConfig;
+use link::{ChannelConfig, LinkConfig};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::sys::socket::{getsockopt, sockopt};
@@ -54,6 +54,8 @@ pub struct Session {
     signals: SignalFd,
     name: String,
     link: String,
+    /// What the link of that name is like.
+    base: LinkConfig,
     privilege: Privilege,
 }
 
@@ -93,6 +95,7 @@ impl Session {
         let named = privilege == Privilege::Root;
         let options = Options { device: up.device, named, id, ..Options::default() };
         let Up { name, link, config, seed, emulator, .. } = up;
+        let base = crate::sets::load(&link).unwrap_or_else(|_| config.clone());
         let lab = Emulated::build(emulator, LinkSpec::new(name.clone(), config, seed), options);
         let (lab, listener) = match lab.and_then(|lab| Ok((lab, listen(&directory, &name)?))) {
             Ok(built) => built,
@@ -102,7 +105,7 @@ impl Session {
                 return Err(error);
             }
         };
-        Ok(Self { lab, directory, lock, listener, signals, name, link, privilege })
+        Ok(Self { lab, directory, lock, listener, signals, name, link, base, privilege })
     }
 
     /// Answers other processes until one of them, or a signal, ends the lab; removes it then.
@@ -142,6 +145,7 @@ impl Session {
         let mut status = json!({
             "name": self.name,
             "link": self.link,
+            "changed": differences(&self.base, &self.lab.config()),
             "pid": std::process::id(),
             "hosts": Side::BOTH.map(host),
             "rootless": self.privilege == Privilege::UserNamespace,
@@ -191,6 +195,7 @@ impl Session {
             Some("status") => self.status(),
             Some("enter") => self.entrance(&request["host"]),
             Some("set") => self.set(&request["settings"]),
+            Some("listens") => self.listens(&request["host"], &request["port"]),
             _ => Err(Error::Peer("this lab does not know the request".to_string())),
         };
         let refusal = |error: Error| {
@@ -205,13 +210,24 @@ impl Session {
         self.lab.host(side)
     }
 
-    /// What a process needs to know to enter a host.
-    fn entrance(&self, host: &Value) -> Result<Value> {
+    fn side(&self, host: &Value) -> Result<Side> {
         let name = host.as_str().unwrap_or_default();
-        let side = Side::parse(name).ok_or_else(|| {
+        Side::parse(name).ok_or_else(|| {
             let shown: String = name.chars().take(60).flat_map(char::escape_debug).collect();
             Error::Caller(format!("lab '{}' has no host '{shown}': it has a and b", self.name))
-        })?;
+        })
+    }
+
+    /// Whether a program on a host waits for TCP connections on a port.
+    fn listens(&self, host: &Value, port: &Value) -> Result<Value> {
+        let sockets = self.host(self.side(host)?).tcp_sockets()?;
+        let mut listening = sockets.iter().filter(|socket| socket.state == "listen");
+        Ok(json!({"listens": listening.any(|socket| *port == socket.local_port)}))
+    }
+
+    /// What a process needs to know to enter a host.
+    fn entrance(&self, host: &Value) -> Result<Value> {
+        let side = self.side(host)?;
         let own = format!("/proc/{}/ns/user", std::process::id());
         Ok(json!({
             "network": self.host(side).namespace().path(),
@@ -236,6 +252,26 @@ impl Session {
     }
 }
 
+/// Settings of a link that are not those of another, as `key = value`.
+fn differences(base: &LinkConfig, now: &LinkConfig) -> Vec<String> {
+    let mut found = Vec::new();
+    for (place, key) in link::keys().iter().enumerate() {
+        let value = |channel: &ChannelConfig| {
+            channel.settings().into_iter().nth(place).map_or(String::new(), |(_, value)| value)
+        };
+        let [ab, ba] = [&now.ab, &now.ba].map(value);
+        let changed = [ab != value(&base.ab), ba != value(&base.ba)];
+        match changed {
+            [true, true] if ab == ba => found.push(format!("{} = {ab}", key.name)),
+            [is_ab, is_ba] => {
+                found.extend(is_ab.then(|| format!("ab.{} = {ab}", key.name)));
+                found.extend(is_ba.then(|| format!("ba.{} = {ba}", key.name)));
+            }
+        }
+    }
+    found
+}
+
 fn listen(directory: &Directory, name: &str) -> Result<UnixListener> {
     let path = directory.socket(name);
     let doing = || format!("listen on {}", path.display());
@@ -243,4 +279,23 @@ fn listen(directory: &Directory, name: &str) -> Result<UnixListener> {
     std::fs::set_permissions(&path, Permissions::from_mode(0o600)).doing(doing)?;
     listener.set_nonblocking(true).doing(doing)?;
     Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_changed_of_a_link_is_told_by_direction() {
+        let base = LinkConfig::preset("satcom").unwrap();
+        let mut now = base.clone();
+        assert_eq!(differences(&base, &now), Vec::<String>::new());
+        now.set("loss", "5 %").unwrap();
+        now.set("ba.delay", "7 ms").unwrap();
+        now.set("queue_bytes", "none").unwrap();
+        let found = differences(&base, &now);
+        assert_eq!(found, ["ba.delay = 7 ms", "loss = 5 %", "queue_bytes = none"]);
+        now.set("ab.delay", "7 ms").unwrap();
+        assert!(differences(&base, &now).contains(&"delay = 7 ms".to_string()));
+    }
 }

@@ -1,6 +1,6 @@
 //! `longwire compare`: what each codec makes of some files.
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         true => object(&rows, files.len(), plain, media),
         false => table(&rows, files.len(), plain),
     };
-    stdout().write_all(text.as_bytes())?;
+    crate::say(&text)?;
     let broken = rows.iter().any(|(_, measured)| measured.broken > 0);
     Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

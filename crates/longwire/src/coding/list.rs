@@ -1,6 +1,5 @@
 //! `longwire codecs`: the table of codecs.
 
-use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use codec::{Fidelity, Flow, Needs, Properties};
@@ -49,7 +48,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             ])
         })
     };
-    stdout().write_all(text.as_bytes())?;
+    crate::say(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

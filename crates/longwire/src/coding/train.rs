@@ -1,6 +1,5 @@
 //! `longwire train`: a dictionary out of messages.
 
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         format!("{path}: {bytes} bytes of {} samples, SHA-256 {id}\n", samples.len())
     };
-    stdout().write_all(text.as_bytes())?;
+    crate::say(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
