@@ -6,6 +6,7 @@
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
 //! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
 //! - [`dictionary`]: fields of HTTP by which dictionaries are named (RFC 9842).
+//! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).
 //! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
@@ -14,6 +15,7 @@ pub mod bhttp;
 pub mod cbor;
 pub mod dictionary;
 mod error;
+pub mod http1;
 pub mod profile;
 pub mod stream;
 mod structured;
