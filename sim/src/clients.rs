@@ -10,7 +10,7 @@ use crate::party::{Body, Client, Fate, Receiver, Sender, portions};
 use crate::world::{NodeId, What, World};
 
 impl World {
-    fn client(&mut self, exchange: ExchangeId) -> &mut Client {
+    pub(crate) fn client(&mut self, exchange: ExchangeId) -> &mut Client {
         self.parties.clients.get_mut(&exchange).expect("a client that asked")
     }
 
@@ -128,7 +128,7 @@ impl World {
     fn client_head(&mut self, exchange: ExchangeId, head: &Head, end: bool) {
         let client = self.client(exchange);
         assert!(client.fate.is_none(), "told twice: {:?}", client.fate);
-        assert!(matches!(head, Head::Response(response) if response.status == 200));
+        assert!(matches!(head, Head::Response(response) if matches!(response.status, 200 | 413)));
         assert!(!std::mem::replace(&mut client.receiver.headed, true), "a second head");
         assert!(!end || client.receiver.body.len == 0, "the head says that no body comes");
         if end {

@@ -72,7 +72,7 @@ impl World {
         let input = Input::Credit { exchange, bytes: sip };
         self.at(self.now, What::Tell { node: gateway, input });
         if expects && !early {
-            let input = Input::Interim { exchange, status: 100 };
+            let input = Input::Interim { exchange, status: 100, fields: Vec::new() };
             self.at(self.now + thinks, What::Tell { node: gateway, input });
         }
         if early || end || tunnel {
@@ -90,14 +90,17 @@ impl World {
     }
 
     pub(crate) fn origin_answers(&mut self, gateway: NodeId, exchange: ExchangeId) {
+        let is_tunnel = self.client(exchange).is_tunnel();
         let origin = self.parties.origin(gateway, exchange);
         if std::mem::replace(&mut origin.responded, true) {
             return;
         }
+        // A success would say that the rest of the request is still wanted.
+        let status = if origin.receiver.ended || is_tunnel { 200 } else { 413 };
         let end = origin.sender.body.len == 0 && origin.breaks_at.is_none();
         origin.sender.ended = end;
         let fields = vec![("content-type".into(), "text/xml".into())];
-        let head = Head::Response(bhttp::Response { status: 200, fields });
+        let head = Head::Response(bhttp::Response { status, fields });
         self.tell(gateway, Input::Head { exchange, head, end });
         self.origin_sends(gateway, exchange);
     }

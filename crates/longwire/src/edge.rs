@@ -33,6 +33,13 @@ pub(crate) struct Args {
     /// Be a reverse proxy: send every request to this service.
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
+    /// With --upstream: name the client to the service by x-forwarded or forwarded fields [default:
+    /// none].
+    #[arg(long, value_name = "FIELDS")]
+    forwarded: Option<String>,
+    /// With --upstream: lead addresses of the service back here, in location or wsdl; may repeat.
+    #[arg(long, value_name = "WHAT")]
+    rewrite: Vec<String>,
     /// While the gateway cannot be reached: none (504) or direct.
     #[arg(long, value_name = "WAY")]
     fallback: Option<String>,
@@ -98,6 +105,8 @@ fn configure(args: Args) -> Result<EdgeConfig, proxy::Error> {
         listen: args.listen,
         gateway: args.gateway,
         upstream: args.upstream,
+        forwarded: args.forwarded,
+        rewrite: Some(args.rewrite).filter(|what| !what.is_empty()),
         fallback: args.fallback,
         encoding: common.encoding,
         rate_cap: common.rate_cap,

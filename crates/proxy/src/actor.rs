@@ -50,6 +50,8 @@ pub(crate) trait Surroundings: Send + 'static {
     fn dial(&mut self, carrier: CarrierId);
     /// Gateway: serve this request.
     fn serve(&mut self, head: Head, end: bool, port: Port);
+    /// Gateway: a client's connection at an edge has ended.
+    fn client_ended(&mut self, _edge: u64, _connection: u64) {}
     /// Takes what was learned beside the relay in an earlier process.
     fn restore(&mut self, _learned: &Learned) {}
     /// What was learned beside the relay.
@@ -292,6 +294,9 @@ impl<S: Surroundings> Actor<S> {
             }
             Output::Work(work) => self.workers.push(work),
             Output::Release { exchange } => self.workers.release(exchange),
+            Output::ClientEnded { instance, connection } => {
+                self.surroundings.client_ended(instance, connection);
+            }
             Output::Head { exchange, head, end } if self.role == Role::Gateway => {
                 let bell = self.handle.bell.clone();
                 let peer = self.relay.peer_of(exchange).unwrap_or_default();

@@ -4,12 +4,13 @@
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use proto::bhttp::Fields;
+use proto::http1::{CONNECTION_FIELD, Field, STYLE_FIELD, Style};
 
 use relay::{Cause, CauseKind};
 
 /// Fields of one connection, whether or not Connection lists them. Proxy-Status (RFC 9209) is not
 /// one of them.
-const HOP_BY_HOP: [HeaderName; 10] = [
+const HOP_BY_HOP: [HeaderName; 12] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -21,6 +22,8 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     header::UPGRADE,
     // Between the two sides alone.
     HeaderName::from_static(relay::HOST_FIELD),
+    HeaderName::from_static(STYLE_FIELD),
+    HeaderName::from_static(CONNECTION_FIELD),
 ];
 /// Connection may not strip what the meaning or the framing of a message rests on.
 const NEVER_STRIPPED: [HeaderName; 7] = [
@@ -66,12 +69,60 @@ pub(crate) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(header::UPGRADE).filter(|_| listed).cloned()
 }
 
+/// Of the protocols that Upgrade lists, those that clients may change to: `websocket`, unless
+/// others are listed.
+pub(crate) fn allowed_upgrade(
+    protocols: &HeaderValue,
+    listed: Option<&[String]>,
+) -> Option<HeaderValue> {
+    let may = |name: &str| match listed {
+        Some(names) => names.iter().any(|listed| listed.eq_ignore_ascii_case(name)),
+        None => name.eq_ignore_ascii_case("websocket"),
+    };
+    let names = protocols.to_str().ok()?.split(',').map(str::trim);
+    let allowed: Vec<&str> = names.filter(|name| may(name)).collect();
+    HeaderValue::from_str(&allowed.join(", ")).ok().filter(|value| !value.is_empty())
+}
+
 /// In binary form.
 pub(crate) fn to_fields(headers: &HeaderMap) -> Fields {
-    let line = |(name, value): (&HeaderName, &HeaderValue)| {
-        (Bytes::copy_from_slice(name.as_ref()), Bytes::copy_from_slice(value.as_bytes()))
-    };
-    headers.iter().map(line).collect()
+    headers.iter().map(|(name, value)| line(name, value)).collect()
+}
+
+/// In binary form, in the order in which they were sent, and their names as they were sent; what
+/// was added since follows.
+pub(crate) fn to_fields_as_sent(headers: &HeaderMap, sent: &[Field]) -> (Fields, Style) {
+    let mut left: Vec<_> = headers.iter().map(Some).collect();
+    let (mut fields, mut names) = (Fields::new(), Vec::new());
+    for field in sent {
+        let named = |line: &&mut Option<(&HeaderName, &HeaderValue)>| {
+            line.is_some_and(|(name, _)| field.is(name.as_str()))
+        };
+        if let Some((name, value)) = left.iter_mut().find(named).and_then(Option::take) {
+            fields.push(line(name, value));
+            names.push(field.name.clone());
+        }
+    }
+    fields.extend(left.into_iter().flatten().map(|(name, value)| line(name, value)));
+    (fields, Style { names, reason: None })
+}
+
+fn line(name: &HeaderName, value: &HeaderValue) -> (Bytes, Bytes) {
+    (Bytes::copy_from_slice(name.as_ref()), Bytes::copy_from_slice(value.as_bytes()))
+}
+
+/// Fields as they were sent, in binary form.
+pub(crate) fn of_http1(fields: &[Field]) -> Fields {
+    let line = |field: &Field| (field.name.to_ascii_lowercase().into(), field.value.clone());
+    fields.iter().map(line).collect()
+}
+
+/// Takes a field that is between the two sides alone out of a head.
+pub(crate) fn take(fields: &mut Fields, name: &str) -> Option<Bytes> {
+    let at = fields.iter().position(|(other, _)| other == name)?;
+    let value = fields.remove(at).1;
+    fields.retain(|(other, _)| other != name);
+    Some(value)
 }
 
 /// From binary form; what no HTTP/1.1 message may hold is the peer's fault.
@@ -104,7 +155,24 @@ pub(crate) fn has_passed(headers: &HeaderMap, pseudonym: &str) -> bool {
     })
 }
 
-/// Value of Content-Length; hyper has refused requests and responses with contradicting ones.
+/// What an intermediary makes of Max-Forwards in OPTIONS and TRACE (RFC 9110 §7.6.2): one less, or
+/// `false` where the message may not go further.
+pub(crate) fn count_forward(method: &http::Method, headers: &mut HeaderMap) -> bool {
+    if *method != http::Method::OPTIONS && *method != http::Method::TRACE {
+        return true;
+    }
+    let value = headers.get(header::MAX_FORWARDS).and_then(|value| value.to_str().ok());
+    match value.and_then(|value| value.parse::<u64>().ok()) {
+        Some(0) => false,
+        Some(left) => {
+            headers.insert(header::MAX_FORWARDS, HeaderValue::from(left - 1));
+            true
+        }
+        None => true,
+    }
+}
+
+/// Value of Content-Length; messages with contradicting ones have been refused.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

@@ -12,6 +12,7 @@ use relay::{Cause, CauseKind};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::fields;
+use crate::http1::Shared;
 use crate::mailbox::{Piece, Port, Receiver, Sender};
 
 /// An error of a body; hyper breaks the message off, never ends it.
@@ -34,7 +35,8 @@ impl Progress {
         Self { epoch: Instant::now(), last_ms: Arc::default() }
     }
 
-    fn touch(&self) {
+    /// Something has moved.
+    pub(crate) fn touch(&self) {
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(now, Ordering::Relaxed);
     }
@@ -126,7 +128,14 @@ impl Body for RelayBody {
         }
         let trailers = match ready!(self.receiver.poll_piece(cx)) {
             Ok(Piece::Data(bytes)) => {
-                self.left = self.left.map(|left| left.saturating_sub(bytes.len() as u64));
+                let len = bytes.len() as u64;
+                if let Some(left) = self.left.filter(|left| *left < len) {
+                    self.ended = true;
+                    let why = format!("the body is {} bytes over its length", len - left);
+                    self.receiver.abort(corrupt(&why));
+                    return Poll::Ready(Some(Err(why.into())));
+                }
+                self.left = self.left.map(|left| left - len);
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             Ok(Piece::End(trailers)) => trailers,
@@ -135,6 +144,12 @@ impl Body for RelayBody {
                 return Poll::Ready(Some(Err(ended.cause.reason.into())));
             }
         };
+        if let Some(left) = self.left.filter(|left| *left > 0) {
+            self.ended = true;
+            let why = format!("the body ended {left} bytes before its length");
+            self.receiver.abort(corrupt(&why));
+            return Poll::Ready(Some(Err(why.into())));
+        }
         self.end();
         if trailers.is_empty() {
             return Poll::Ready(None);
@@ -157,9 +172,16 @@ impl Drop for RelayBody {
     fn drop(&mut self) {
         // hyper looks no further than Content-Length, so it may not have seen the end.
         if !self.ended && self.left == Some(0) {
+            if !self.ends_exchange {
+                self.receiver.has_all();
+            }
             self.end();
         }
     }
+}
+
+fn corrupt(why: &str) -> Cause {
+    Cause { kind: CauseKind::Corrupt, reason: why.to_owned() }
 }
 
 /// Why a body did not go to the relay whole.
@@ -179,6 +201,8 @@ pub(crate) struct Pump<B> {
     body: B,
     sender: Sender,
     opened: bool,
+    /// The client may send before it is asked to, and what it sends goes on (RFC 9110 §10.1.1).
+    eager: bool,
     left: Bytes,
     taken: u64,
     most: u64,
@@ -192,12 +216,27 @@ where
     /// `most` bounds the body in bytes.
     pub(crate) fn new(body: B, sender: Sender, most: Option<u64>) -> Self {
         let most = most.unwrap_or(u64::MAX);
-        Self { body, sender, opened: false, left: Bytes::new(), taken: 0, most }
+        Self { body, sender, opened: false, eager: false, left: Bytes::new(), taken: 0, most }
+    }
+
+    /// Looks at the body before the relay wants any, which does not make the client send.
+    pub(crate) fn eager(self) -> Self {
+        Self { eager: true, ..self }
     }
 
     /// The body, if nobody has looked at it.
     pub(crate) fn into_untouched(self) -> Option<B> {
         (!self.opened).then_some(self.body)
+    }
+
+    /// Whether nobody has looked at the body.
+    pub(crate) fn is_untouched(&self) -> bool {
+        !self.opened
+    }
+
+    /// The body goes on behind an answer of success.
+    pub(crate) fn insist(&mut self) {
+        self.sender.insist();
     }
 
     /// Gives the exchange up from this side.
@@ -227,10 +266,14 @@ where
                 self.sender.data(piece);
                 continue;
             }
-            if !self.opened {
+            if !self.opened && !self.eager {
                 return Poll::Pending;
             }
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+            if !std::mem::replace(&mut self.opened, true) {
+                self.sender.sends_anyway();
+            }
+            match frame {
                 None => {
                     self.sender.end(Vec::new());
                     return Poll::Ready(Ok(()));
@@ -255,17 +298,56 @@ where
     }
 }
 
-/// Carries the bytes of a tunnel both ways until both have ended, or either breaks.
-pub(crate) async fn tunnel<S: AsyncRead + AsyncWrite>(stream: S, port: Port, broken: CauseKind) {
+/// Carries the bytes of a tunnel both ways until both have ended, or either breaks: then the local
+/// side gets a reset by its `socket`, for it must not take the break for an end.
+pub(crate) async fn tunnel<S: AsyncRead + AsyncWrite>(
+    stream: S,
+    socket: &Shared,
+    port: Port,
+    broken: CauseKind,
+) {
     let Port { receiver, mut sender } = port;
     let (reader, writer) = tokio::io::split(stream);
+    let mut unended = Unended { sockets: &[socket], ended: false };
     let result = {
         let up = upward(reader, &mut sender);
         let down = downward(receiver, writer);
         tokio::try_join!(up, down)
     };
-    if let Err(error) = result {
-        sender.abort(Cause { kind: broken, reason: format!("the tunnel broke: {error}") });
+    match result {
+        Ok(_) => unended.ended = true,
+        Err(error) => {
+            sender.abort(Cause { kind: broken, reason: format!("the tunnel broke: {error}") })
+        }
+    }
+}
+
+/// Sockets of a tunnel that has not ended in order: they are reset, also when nobody waits for the
+/// tunnel any more.
+struct Unended<'a> {
+    sockets: &'a [&'a Shared],
+    ended: bool,
+}
+
+impl Drop for Unended<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.sockets.iter().for_each(|socket| socket.reset_on_close());
+        }
+    }
+}
+
+/// Carries bytes between two connections until both have ended; a break of one is a reset of the
+/// other.
+pub(crate) async fn splice<A, B>(mut a: A, mut b: B, sockets: [&Shared; 2])
+where
+    A: AsyncRead + AsyncWrite + Unpin,
+    B: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut unended = Unended { sockets: &sockets, ended: false };
+    match tokio::io::copy_bidirectional(&mut a, &mut b).await {
+        Ok(_) => unended.ended = true,
+        Err(error) => tracing::debug!(%error, "a tunnel broke"),
     }
 }
 

@@ -2,25 +2,29 @@
 //! where a client must not take what it has for the whole. When all places are taken, connections
 //! that say nothing, idle or are slow with a head yield to new ones ([`crate::seats`]).
 
-use std::convert::Infallible;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use decide::estimate::Estimate;
-use http::{Request, Response};
+use http::header::{self, HeaderValue};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use proto::http1::{Fault, RequestHead};
 use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-use crate::access::{self, Access, Way};
+use crate::access::{self, Access, Counted, Way};
 use crate::descriptors;
-use crate::edge::ClientBody;
+use crate::edge::{ClientBody, Refusal};
+use crate::http1::{Line, LineStream, Shared};
 use crate::metrics::Metrics;
 use crate::run;
 use crate::seats::{Seat, Seats, Source};
@@ -28,14 +32,25 @@ use seated::{Occupied, Seated};
 
 mod seated;
 
-/// Largest head of a request, in bytes; as much as may cross the link.
-const MAX_HEAD_BYTES: usize = proto::bhttp::MAX_HEAD_BYTES;
-/// Most fields of a request.
-const MAX_FIELDS: usize = proto::bhttp::MAX_FIELDS;
+/// Largest head of a request for the library, in bytes: one that fits may grow by escapes.
+const MAX_HEAD_BYTES: usize = 4 * proto::http1::MAX_HEAD_BYTES;
+/// Most fields of a request, and one that may be added.
+const MAX_FIELDS: usize = proto::bhttp::MAX_FIELDS + 1;
 /// How long a client may take to send a head, or let its connection idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Idle time before the kernel asks whether a client is still there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// The same for one that has ended its direction: most such have gone.
+const ENDED_KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+/// How long a client that has ended its direction behind a request is not asked whether it is still
+/// there: most answers come before that.
+const ENDED_PATIENCE: Duration = Duration::from_secs(1);
+/// A client that has gone answers this with a reset, one that waits must ignore it (RFC 9110 §15.2).
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// How long a connection is read and dropped behind its last answer, so that the client is not reset
+/// before it has read that (RFC 9112 §9.6), and how long it may be silent meanwhile.
+const LINGER: Duration = Duration::from_secs(10);
+const LINGER_SILENCE: Duration = Duration::from_secs(2);
 
 /// Who answers requests.
 pub(crate) trait Answer: Send + Sync + 'static {
@@ -45,12 +60,21 @@ pub(crate) trait Answer: Send + Sync + 'static {
         request: Request<Incoming>,
         connection: Arc<Connection>,
     ) -> impl Future<Output = Response<ClientBody>> + Send;
+
+    /// A client's connection has ended of which something may be kept.
+    fn ended(&self, connection: &Connection) -> impl Future<Output = ()> + Send;
 }
+
+/// The head of a request as it was sent, among the extensions of the request.
+pub(crate) type Sent = Arc<RequestHead>;
 
 /// A client's connection.
 pub(crate) struct Connection {
-    /// A second descriptor: hyper owns the first when the connection has to be reset.
-    pub(crate) socket: OwnedFd,
+    /// No other of this process has the same number.
+    pub(crate) number: u64,
+    pub(crate) socket: Shared,
+    /// Where requests come from and interim answers go to.
+    pub(crate) line: Arc<Line>,
     /// An answer broke off: what came of it must not look whole.
     pub(crate) broken: Arc<AtomicBool>,
     /// Held while a tunnel runs, for the connection's task has ended by then.
@@ -59,11 +83,41 @@ pub(crate) struct Connection {
     pub(crate) path: Mutex<Option<Estimate>>,
     /// Address of the client, without the port: as much as is known of who asks.
     pub(crate) client: String,
+    /// Origins towards which the client has authenticated its connection: no other client's
+    /// requests go where its requests to these go.
+    bound: Mutex<BTreeSet<String>>,
 }
+
+impl Connection {
+    /// The client authenticates its connection towards an origin.
+    pub(crate) fn bind(&self, origin: &str) {
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if bound.len() < MAX_BOUND || bound.contains(origin) {
+            bound.insert(origin.to_owned());
+        }
+    }
+
+    /// Whether it has authenticated its connection towards an origin.
+    pub(crate) fn is_bound(&self, origin: &str) -> bool {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).contains(origin)
+    }
+
+    fn is_bound_anywhere(&self) -> bool {
+        !self.bound.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+/// Most origins that one connection is authenticated towards; requests to others are sent over
+/// connections that nobody uses again.
+const MAX_BOUND: usize = 64;
+/// Numbers of connections.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 
 /// A listener with what each of its connections needs.
 pub(crate) struct Front<A> {
     pub(crate) answers: Arc<A>,
+    /// Some answers' heads have a style of their own.
+    pub(crate) styles: bool,
     /// True once connections that idle are to close.
     pub(crate) closed: watch::Receiver<bool>,
     pub(crate) alive: mpsc::Sender<()>,
@@ -74,9 +128,10 @@ pub(crate) struct Front<A> {
 
 impl<A> Clone for Front<A> {
     fn clone(&self) -> Self {
-        let Self { answers, closed, alive, metrics, way } = self;
+        let Self { answers, styles, closed, alive, metrics, way } = self;
         let (answers, metrics) = (Arc::clone(answers), Arc::clone(metrics));
-        Self { answers, closed: closed.clone(), alive: alive.clone(), metrics, way: *way }
+        let (closed, alive) = (closed.clone(), alive.clone());
+        Self { answers, styles: *styles, closed, alive, metrics, way: *way }
     }
 }
 
@@ -103,56 +158,162 @@ impl<A: Answer> Front<A> {
 
     /// Serves one client's connection until it ends or its place goes to another.
     async fn serve(self, stream: TcpStream, seat: Arc<Seat<Source>>) {
-        let Self { answers, mut closed, alive, metrics, way } = self;
-        // Without these options answers are only slower, and the dead stay longer.
-        let _ = stream.set_nodelay(true);
-        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
-        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-        let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
-        let (broken, path) = (Arc::default(), Mutex::default());
-        let Ok(client) = stream.peer_addr().map(|address| address.ip().to_string()) else { return };
-        let ours = Arc::new(Connection { socket, broken, alive, path, client });
-        let seated = Seated::new(stream, &seat);
+        let Some(connection) = self.connection(stream) else { return };
+        let mut closed = self.closed.clone();
+        let line = Arc::clone(&connection.line);
+        let seated = Seated::new(connection.socket.clone(), &seat);
         let doing = seated.doing();
-        let service = service_fn(|mut request| {
-            let (answers, ours) = (Arc::clone(&answers), Arc::clone(&ours));
-            let occupied = Occupied::begin(&doing);
-            let access = Access::begin(&metrics, way, &ours.client, &mut request);
+        let stream = LineStream::new(seated, Arc::clone(&line), self.styles);
+        let front = &self;
+        let service = service_fn(|request| {
+            let (connection, occupied) = (Arc::clone(&connection), Occupied::begin(&doing));
             async move {
-                let answer = access.answered(answers.answer(request, ours).await);
-                Ok::<_, Infallible>(answer.map(|body| occupied.with(body)))
+                let answer = front.serve_one(request, connection).await;
+                answer.map(|answer| answer.map(|body| occupied.with(body)))
             }
         });
-        let connection = http1::Builder::new()
+        let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
+            .half_close(true)
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_FIELDS)
             .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(TokioIo::new(seated), service)
+            .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
-        let mut connection = std::pin::pin!(connection);
-        let result = tokio::select! {
-            result = connection.as_mut() => result,
-            () = async { drop(closed.wait_for(|closed| *closed).await) } => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-            () = seat.lost() => {
-                tracing::debug!("a client's connection yields to a new one");
-                if doing.is_stuck() {
-                    let _ = SockRef::from(&ours.socket).set_linger(Some(Duration::ZERO));
+        let result = {
+            let mut serving = std::pin::pin!(serving);
+            tokio::select! {
+                result = serving.as_mut() => result,
+                () = async { drop(closed.wait_for(|closed| *closed).await) } => {
+                    serving.as_mut().graceful_shutdown();
+                    serving.await
                 }
-                return;
+                () = seat.lost() => {
+                    tracing::debug!("a client's connection yields to a new one");
+                    if doing.is_stuck() {
+                        connection.socket.reset_on_close();
+                    }
+                    return;
+                }
             }
         };
         if let Err(error) = result {
             tracing::debug!(%error, "a client's connection ended");
-            access::unreadable(&metrics, way, &ours.client, &error);
-            if ours.broken.load(Ordering::Relaxed) {
-                // The client must not take what it has for the whole.
-                let _ = SockRef::from(&ours.socket).set_linger(Some(Duration::ZERO));
-            }
+        }
+        if connection.is_bound_anywhere() {
+            self.answers.ended(&connection).await;
+        }
+        if connection.broken.load(Ordering::Relaxed) {
+            // The client must not take what it has for the whole.
+            connection.socket.reset_on_close();
+        } else if line.is_amid_body() {
+            linger(connection.socket.clone()).await;
         }
     }
+
+    fn connection(&self, stream: TcpStream) -> Option<Arc<Connection>> {
+        // Without these options answers are only slower, and the dead stay longer.
+        let _ = stream.set_nodelay(true);
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+        let client = stream.peer_addr().ok()?.ip().to_string();
+        Some(Arc::new(Connection {
+            number: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
+            socket: Shared::new(stream),
+            line: Arc::default(),
+            broken: Arc::default(),
+            alive: self.alive.clone(),
+            path: Mutex::default(),
+            client,
+            bound: Mutex::default(),
+        }))
+    }
+    /// Answers one request; the error is that nobody is there any more.
+    async fn serve_one(
+        &self,
+        mut request: Request<Incoming>,
+        connection: Arc<Connection>,
+    ) -> io::Result<Response<Counted<ClientBody>>> {
+        let (socket, line) = (connection.socket.clone(), Arc::clone(&connection.line));
+        match line.take_head() {
+            Some(Ok(head)) => drop(request.extensions_mut().insert::<Sent>(Arc::new(head))),
+            Some(Err(fault)) => {
+                access::unreadable(&self.metrics, self.way, &connection.client, &fault);
+                let refused = closing(refuse(fault, &connection.broken));
+                return Ok(refused.map(|body| Counted::answer(body, None)));
+            }
+            None => return Err(io::Error::other("a request without a head")),
+        }
+        let access = Access::begin(&self.metrics, self.way, &connection.client, &mut request);
+        let may_ask = request.version() == Version::HTTP_11;
+        let broken = Arc::clone(&connection.broken);
+        let answer = tokio::select! {
+            biased;
+            answer = self.answers.answer(request, connection) => answer,
+            () = client_gone(&socket, &line, may_ask) => {
+                return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the client went away"));
+            }
+        };
+        let answer = match line.fault() {
+            Some(fault) => closing(refuse(fault, &broken)),
+            None => answer,
+        };
+        // The rest of a request that was not done is not waited for (RFC 9112 §9.3).
+        let is_done = answer.status().is_success() || answer.status().is_informational();
+        let binds = crate::origin::answer_binds(answer.headers());
+        let ends = line.is_amid_body() && !is_done && !binds;
+        Ok(access.answered(if ends { closing(answer) } else { answer }))
+    }
+}
+
+/// The answer to what is no request.
+fn refuse(fault: Fault, broken: &Arc<AtomicBool>) -> Response<ClientBody> {
+    let Fault { status, reason } = fault;
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+    let refusal = Refusal { status, error: "http_request_error", reason };
+    refusal.into_response().map(|body| ClientBody::new(body, Arc::clone(broken)))
+}
+
+/// The last answer of its connection.
+fn closing(mut answer: Response<ClientBody>) -> Response<ClientBody> {
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// Resolves when the client has gone. One that has ended its direction may still wait for the answer
+/// (RFC 9112 §9.6), and is asked.
+async fn client_gone(socket: &Shared, line: &Line, may_ask: bool) {
+    tokio::select! {
+        () = socket.is_reset() => return,
+        () = socket.has_ended() => {}
+    }
+    let keepalive =
+        TcpKeepalive::new().with_time(ENDED_KEEPALIVE_IDLE).with_interval(ENDED_KEEPALIVE_IDLE);
+    let _ = SockRef::from(socket).set_tcp_keepalive(&keepalive);
+    if may_ask {
+        tokio::select! {
+            () = socket.is_reset() => return,
+            // sleep: what is waited for is that nothing happens.
+            () = tokio::time::sleep(ENDED_PATIENCE) => line.interim(CONTINUE),
+        }
+    }
+    socket.is_reset().await;
+}
+
+/// Reads on, for a while, what a client sends behind its last answer.
+async fn linger(mut socket: Shared) {
+    if socket.shutdown().await.is_err() {
+        return;
+    }
+    let reading = async {
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            let read = tokio::time::timeout(LINGER_SILENCE, socket.read(&mut buffer)).await;
+            if !matches!(read, Ok(Ok(1..))) {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, reading).await;
 }

@@ -32,6 +32,15 @@ pub(crate) struct Ended {
     pub(crate) untouched: bool,
 }
 
+/// What an edge gets before the body of an answer.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    /// An interim answer's status and fields.
+    Interim(u16, Fields),
+    /// The final answer's head, and whether nothing follows it.
+    Head(Head, bool),
+}
+
 /// A piece of what follows a head.
 #[derive(Debug)]
 pub(crate) enum Piece {
@@ -39,6 +48,18 @@ pub(crate) enum Piece {
     Data(Bytes),
     /// The end, with trailers.
     End(Fields),
+}
+
+/// What became of a request's body at the gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Upload {
+    /// There is none, or the origin has all of it.
+    #[default]
+    Whole,
+    /// The origin takes it.
+    Open,
+    /// The origin left before its end.
+    Cut,
 }
 
 #[derive(Default)]
@@ -51,12 +72,19 @@ struct State {
     client_out: Option<relay::Client>,
     /// Index of the service's settings.
     service_out: Option<usize>,
-    interims_out: VecDeque<u16>,
+    interims_out: VecDeque<(u16, Fields)>,
     data_out: VecDeque<Bytes>,
     end_out: Option<Fields>,
     credit_out: u64,
     abort_out: Option<Cause>,
+    /// Edge: the request's body goes on behind the answer.
+    uploading: bool,
+    /// The answer's head said that the request succeeded.
+    succeeded: bool,
+    /// Gateway: a request's body is on its way, and the origin has not left before its end.
+    upload: Upload,
     /// From the relay, not yet seen by the local side.
+    interims_in: VecDeque<(u16, Fields)>,
     head_in: Option<(Head, bool)>,
     data_in: VecDeque<Bytes>,
     end_in: Option<Fields>,
@@ -114,6 +142,7 @@ impl Mailbox {
             end_in: end.then(Fields::new),
             credit_out: if end { 0 } else { WINDOW_BYTES },
             in_closed: end,
+            upload: if end { Upload::Whole } else { Upload::Open },
             ..State::default()
         };
         let mailbox = Self { state: Mutex::new(state), bell, access };
@@ -156,8 +185,8 @@ impl Mailbox {
     pub(crate) fn collect(&self, exchange: ExchangeId, inputs: &mut Vec<Input>) {
         let mut state = self.lock();
         state.rung = false;
-        inputs
-            .extend(state.interims_out.drain(..).map(|status| Input::Interim { exchange, status }));
+        let interims = state.interims_out.drain(..);
+        inputs.extend(interims.map(|(status, fields)| Input::Interim { exchange, status, fields }));
         if let Some(client) = state.client_out.take() {
             inputs.push(Input::Client { exchange, client });
         }
@@ -184,7 +213,15 @@ impl Mailbox {
     pub(crate) fn deliver(&self, output: Output) {
         let mut state = self.lock();
         match output {
+            Output::Interim { status, fields, .. } => {
+                // Later ones are dropped, as they are on the way out.
+                let has_room = state.interims_in.len() < MAX_INTERIMS;
+                state.interims_in.extend(has_room.then_some((status, fields)));
+            }
             Output::Head { head, end, .. } => {
+                if let Head::Response(response) = &head {
+                    state.succeeded = response.status < 300;
+                }
                 state.head_in = Some((head, end));
                 if end {
                     state.in_closed = true;
@@ -266,13 +303,15 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Edge: the head of the final answer, and whether nothing follows it. Informational answers
-    /// only let the request's body flow: hyper has no way to pass others on to a client.
-    pub(crate) async fn answer(&mut self) -> Result<(Head, bool), Ended> {
+    /// Edge: the next interim answer, or the head of the final one and whether nothing follows it.
+    pub(crate) async fn answer(&mut self) -> Result<Arrived, Ended> {
         std::future::poll_fn(|cx| {
             let mut state = self.mailbox.lock();
-            if let Some(head) = state.head_in.take() {
-                return Poll::Ready(Ok(head));
+            if let Some((status, fields)) = state.interims_in.pop_front() {
+                return Poll::Ready(Ok(Arrived::Interim(status, fields)));
+            }
+            if let Some((head, end)) = state.head_in.take() {
+                return Poll::Ready(Ok(Arrived::Head(head, end)));
             }
             if let Some(ended) = &state.ended {
                 return Poll::Ready(Err(ended.clone()));
@@ -292,6 +331,7 @@ impl Receiver {
             return Poll::Ready(Ok(Piece::Data(bytes)));
         }
         if let Some(trailers) = state.end_in.take() {
+            state.upload = Upload::Whole;
             return Poll::Ready(Ok(Piece::End(trailers)));
         }
         if let Some(ended) = &state.ended {
@@ -310,13 +350,19 @@ impl Receiver {
         self.mailbox.abort(cause);
     }
 
-    /// Edge: the client has the whole answer. Nothing more is taken, and the rest of the request is
-    /// not wanted.
+    /// Gateway: all of the request that the origin wants is with it.
+    pub(crate) fn has_all(&mut self) {
+        self.mailbox.lock().upload = Upload::Whole;
+    }
+
+    /// Edge: the client has the whole answer, and nothing more is taken. The rest of the request is
+    /// not wanted, unless the answer said that it succeeded: then it goes on.
     pub(crate) fn finish(&mut self) {
         let mut state = self.mailbox.lock();
         state.discarding = true;
         state.end_in = None;
-        if !state.out_closed {
+        let goes_on = state.succeeded && state.uploading;
+        if !goes_on && !state.out_closed {
             let reason = "the answer is whole".to_owned();
             let cause = Cause { kind: CauseKind::AnsweredEarly, reason };
             state.out_closed = true;
@@ -338,6 +384,12 @@ impl Drop for Receiver {
                 if dropped > 0 {
                     state.credit_out += dropped as u64;
                     self.mailbox.ring(&mut state);
+                }
+                if state.upload == Upload::Open && state.ended.is_none() {
+                    state.upload = Upload::Cut;
+                    if state.succeeded && state.out_closed && !state.in_closed {
+                        self.mailbox.give_up(&mut state, upload_cut());
+                    }
                 }
             }
         }
@@ -378,6 +430,12 @@ impl Sender {
         self.mailbox.access.iter().for_each(Access::headed);
         let mut state = self.mailbox.lock();
         if !state.out_closed {
+            if let Head::Response(response) = &head {
+                state.succeeded = response.status < 300;
+            }
+            if end && state.succeeded && state.upload == Upload::Cut {
+                return self.mailbox.give_up(&mut state, upload_cut());
+            }
             state.head_out = Some((head, end));
             state.out_closed = end;
             self.mailbox.ring(&mut state);
@@ -396,6 +454,9 @@ impl Sender {
 
     pub(crate) fn end(&mut self, trailers: Fields) {
         let mut state = self.mailbox.lock();
+        if state.upload == Upload::Cut && state.succeeded && !state.out_closed {
+            return self.mailbox.give_up(&mut state, upload_cut());
+        }
         if !state.out_closed {
             state.out_closed = true;
             state.end_out = Some(trailers);
@@ -405,6 +466,22 @@ impl Sender {
 
     pub(crate) fn abort(&mut self, cause: Cause) {
         self.mailbox.abort(cause);
+    }
+
+    /// Edge: the rest of the request goes on behind an answer of success.
+    pub(crate) fn insist(&mut self) {
+        self.mailbox.lock().uploading = true;
+    }
+
+    /// Edge: the client sends its body though it was not asked to.
+    pub(crate) fn sends_anyway(&mut self) {
+        let watch = self.watch();
+        watch.interim(100, Fields::new());
+    }
+
+    /// Gateway: the exchange.
+    pub(crate) fn exchange(&self) -> Option<ExchangeId> {
+        self.mailbox.lock().id
     }
 
     /// A handle for what only watches the exchange.
@@ -446,13 +523,18 @@ impl Watch {
         .await
     }
 
-    pub(crate) fn interim(&self, status: u16) {
+    pub(crate) fn interim(&self, status: u16, fields: Fields) {
         let mut state = self.mailbox.lock();
         if !state.out_closed && state.interims_out.len() < MAX_INTERIMS {
-            state.interims_out.push_back(status);
+            state.interims_out.push_back((status, fields));
             self.mailbox.ring(&mut state);
         }
     }
+}
+
+fn upload_cut() -> Cause {
+    let reason = "the origin answered and left before it had the whole request".to_owned();
+    Cause { kind: CauseKind::OriginFailed, reason }
 }
 
 fn client_gone() -> Cause {

@@ -158,12 +158,15 @@ pub enum Input {
         /// Nothing follows.
         end: bool,
     },
-    /// An informational response (gateway only): 100 lets the body of `Expect: 100-continue` flow.
+    /// At the gateway, an informational response: 100 lets the body of `Expect: 100-continue` flow.
+    /// At the edge, 100 says that the client sends its body though no response has come.
     Interim {
         /// The exchange.
         exchange: ExchangeId,
         /// 100 to 199.
         status: u16,
+        /// Header fields.
+        fields: bhttp::Fields,
     },
     /// A piece of body from the local side, within the credit it was given.
     Data {
@@ -223,6 +226,11 @@ pub enum Input {
         exchange: ExchangeId,
         /// Index in [`crate::Config::services`].
         service: usize,
+    },
+    /// Edge: a client's connection has ended for which the gateway may keep something.
+    ClientEnded {
+        /// The shell's number of the connection.
+        connection: u64,
     },
     /// How fast the encodings were in a trial on this processor. The peer's is believed to be such
     /// a one until it has told, or decoded something.
@@ -424,12 +432,21 @@ pub enum Output {
         /// Nothing follows.
         end: bool,
     },
+    /// Gateway: a client's connection at an edge has ended, and with it what was kept for it alone.
+    ClientEnded {
+        /// Instance of the edge.
+        instance: u64,
+        /// The edge's number of the connection.
+        connection: u64,
+    },
     /// An informational response for the client (edge only).
     Interim {
         /// The exchange.
         exchange: ExchangeId,
         /// 100 to 199.
         status: u16,
+        /// Header fields.
+        fields: bhttp::Fields,
     },
     /// A piece of body for the local side, within its credit.
     Data {

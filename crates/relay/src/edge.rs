@@ -221,7 +221,8 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.incoming.headed {
             // What came is passed on; if that is all of it, nothing was lost.
-            if exchange.incoming.has_ended() {
+            let is_told = exchange.outgoing.finished || exchange.status >= 300;
+            if exchange.incoming.has_ended() && is_told {
                 exchange.outgoing.stop();
                 self.settle_if_done(now, id);
                 return;

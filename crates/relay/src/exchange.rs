@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proto::bhttp;
 use record::event::Carried;
 
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
@@ -84,6 +85,8 @@ pub(crate) struct Exchange {
     pub(crate) coded: bool,
     /// Content-Length of the outgoing head.
     pub(crate) content_length: Option<u64>,
+    /// Edge: fields of the interim response that comes next.
+    pub(crate) hints: bhttp::Fields,
     /// Status of the response, once known.
     pub(crate) status: u16,
     /// The answer has no end but that its client has enough.
@@ -127,6 +130,7 @@ impl Exchange {
             content_type: None,
             coded: false,
             content_length: None,
+            hints: bhttp::Fields::new(),
             status: 0,
             endless: false,
             log: Log::default(),

@@ -121,11 +121,6 @@ impl Relay {
         self.advance_outgoing(now, id);
     }
 
-    pub(crate) fn local_interim(&mut self, now: Duration, id: ExchangeId, status: u16) {
-        let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::carrier) else { return };
-        self.send(now, carrier, Frame::Interim(id.number, status));
-    }
-
     /// The carrier of an exchange broke: an answer to a whole request is kept for a while.
     pub(crate) fn gateway_lost_carrier(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };

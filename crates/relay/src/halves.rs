@@ -356,7 +356,12 @@ impl Relay {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (sent, got) = (exchange.outgoing.finished, exchange.incoming.finished);
         let early = match self.config.role {
-            Role::Gateway => sent && !exchange.incoming.has_ended() && !exchange.traits.tunnel,
+            // An origin that has answered with success may take the rest of the request still.
+            Role::Gateway => {
+                sent && !exchange.incoming.has_ended()
+                    && !exchange.traits.tunnel
+                    && exchange.status >= 300
+            }
             Role::Edge => false,
         };
         if early {

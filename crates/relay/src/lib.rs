@@ -21,6 +21,7 @@ mod gateway;
 mod goodbye;
 mod halves;
 mod held;
+mod hints;
 mod incoming;
 mod infoset;
 mod keeping;
@@ -198,7 +199,10 @@ impl Relay {
                 Head::Request(request) => self.local_request(now, exchange, &request, end),
                 Head::Response(response) => self.local_response(now, exchange, &response, end),
             },
-            Input::Interim { exchange, status } => self.local_interim(now, exchange, status),
+            Input::Interim { exchange, status, fields } => {
+                self.local_interim(now, exchange, status, fields);
+            }
+            Input::ClientEnded { connection } => self.client_ended(now, connection),
             Input::Data { exchange, bytes } => self.local_data(now, exchange, &bytes),
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use proto::bhttp;
-use proto::stream::{self, Data, Frame, Hello, Keeping, LastWord, Processor, Receipt, Role};
+use proto::stream::{
+    self, ClientEnded, Data, Frame, Hello, Hints, Keeping, LastWord, Processor, Receipt, Role,
+};
 use record::event::Fact;
 
 use crate::Relay;
@@ -238,6 +240,10 @@ impl Relay {
             Frame::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
             Frame::Control(Keeping::KIND, content) => self.keeping(now, carrier, &content),
             Frame::Control(Processor::KIND, content) => self.processor(now, carrier, &content),
+            Frame::Control(Hints::KIND, content) => self.hints(now, carrier, &content),
+            Frame::Control(ClientEnded::KIND, content) => {
+                self.peer_client_ended(now, carrier, &content);
+            }
             Frame::Control(..) => {
                 self.ignore(now, carrier, "control", "it is of a kind of a later version");
             }
@@ -305,15 +311,6 @@ impl Relay {
             return;
         }
         self.advance_incoming(now, id);
-    }
-
-    fn peer_interim(&mut self, id: ExchangeId, status: u16) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        self.outputs.push_back(Output::Interim { exchange: id, status });
-        if status == 100 && exchange.traits.expects_continue {
-            exchange.traits.expects_continue = false;
-            self.grant_local(id);
-        }
     }
 
     fn peer_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {

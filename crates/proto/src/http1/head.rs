@@ -105,7 +105,8 @@ fn field(line: &Bytes, kind: Kind) -> Result<Field, Fault> {
     let mut name = line.slice(..colon);
     if kind == Kind::Response {
         // RFC 9112 §5.1: a proxy removes such white space from a response.
-        let len = name.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |at| at + 1);
+        let len =
+            name.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |at| at + 1);
         name.truncate(len);
     }
     if name.is_empty() || !name.iter().all(|byte| is_token(*byte)) {

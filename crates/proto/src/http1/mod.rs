@@ -19,9 +19,9 @@ mod tests;
 pub use body::{Body, Scan};
 pub use fault::Fault;
 pub use head::{Field, MAX_HEAD_BYTES, end_of_head};
-pub use request::{MAX_TARGET_BYTES, RequestHead};
+pub use request::{MAX_TARGET_BYTES, RequestHead, escape_target};
 pub use response::ResponseHead;
-pub use style::{STYLE_FIELD, Style};
+pub use style::{CONNECTION_FIELD, STYLE_FIELD, Style};
 
 /// How the end of a message's body is found (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

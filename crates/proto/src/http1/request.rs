@@ -55,7 +55,7 @@ impl RequestHead {
     pub fn write_strict(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.method);
         out.push(b' ');
-        escape(&self.target, out);
+        out.extend_from_slice(&escape_target(&self.target));
         out.extend_from_slice(if self.minor == 0 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
         let fields = self.fields.iter().filter(|field| !field.is("expect"));
         let mut fields: Vec<Field> = fields.cloned().collect();
@@ -67,8 +67,10 @@ impl RequestHead {
     }
 }
 
-/// Appends a target with every character escaped that a URI must not hold.
-fn escape(target: &[u8], out: &mut Vec<u8>) {
+/// A target with every character escaped that a URI must not hold (RFC 3986 §2).
+#[must_use]
+pub fn escape_target(target: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(target.len());
     for byte in target {
         match byte {
             b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x7f.. => {
@@ -77,6 +79,7 @@ fn escape(target: &[u8], out: &mut Vec<u8>) {
             _ => out.push(*byte),
         }
     }
+    out
 }
 
 fn request_line(line: &Bytes) -> Result<(Bytes, Bytes, u8), Fault> {

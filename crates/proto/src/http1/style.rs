@@ -17,6 +17,9 @@ use super::Field;
 
 /// Name of the field, never seen by clients or origins.
 pub const STYLE_FIELD: &str = "longwire-style";
+/// Name of the field that names the client's connection to a gateway, as a number in hexadecimal
+/// digits, where the request is part of an authentication of the connection; as little seen.
+pub const CONNECTION_FIELD: &str = "longwire-connection";
 /// Longest name whose case can be told, in bytes; others are written as `t`.
 const MAX_NAME_BYTES: usize = 64;
 /// Longest reason phrase that is carried, in bytes.
@@ -135,15 +138,35 @@ impl Style {
         Self { names, reason }
     }
 
+    /// The style as a list of the names themselves, for use within a process.
+    #[must_use]
+    pub fn to_list(&self) -> Bytes {
+        let mut list = self.names.join(&b',');
+        if let Some(reason) = &self.reason {
+            list.push(b';');
+            list.extend_from_slice(reason);
+        }
+        list.into()
+    }
+
+    /// Reads what [`Style::to_list`] made.
+    #[must_use]
+    pub fn from_list(list: &Bytes) -> Self {
+        let end = list.iter().position(|byte| *byte == b';');
+        let names = list.slice(..end.unwrap_or(list.len()));
+        let names = names.split(|byte| *byte == b',').filter(|name| !name.is_empty());
+        let names = names.map(Bytes::copy_from_slice).collect();
+        Self { names, reason: end.map(|end| list.slice(end + 1..)) }
+    }
+
     /// A head as HTTP/1 has it, with its fields in this order and case and with this reason; the
     /// fields that the style does not name follow, in title case. The framing stays as it is.
     ///
     /// `target` takes the place of a request's target.
     #[must_use]
     pub fn apply(&self, head: &[u8], target: Option<&[u8]>) -> Vec<u8> {
-        let mut lines = head.split(|byte| *byte == b'\n').map(|line| {
-            line.strip_suffix(b"\r").unwrap_or(line)
-        });
+        let mut lines =
+            head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let mut out = Vec::with_capacity(head.len() + 16);
         self.write_start(lines.next().unwrap_or_default(), target, &mut out);
         let field = |line: &[u8]| {

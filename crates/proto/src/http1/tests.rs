@@ -239,8 +239,17 @@ fn a_body_ends_where_its_framing_says() {
         assert_eq!(scan_all(Framing::None, &all, step), Ok((0, true)));
     }
     for wrong in [
-        "\r\n", "+2\r\nab\r\n", "0x2\r\nab\r\n", "2\nab\r\n", "2\r\nabc\r\n", "2 \0\r\nab",
-        "11111111111111111\r\n", "-1\r\n", "2\r\nab\n", "0\r\nX: 1\n\r\n", "0\r\nX\0: 1\r\n\r\n",
+        "\r\n",
+        "+2\r\nab\r\n",
+        "0x2\r\nab\r\n",
+        "2\nab\r\n",
+        "2\r\nabc\r\n",
+        "2 \0\r\nab",
+        "11111111111111111\r\n",
+        "-1\r\n",
+        "2\r\nab\n",
+        "0\r\nX: 1\n\r\n",
+        "0\r\nX\0: 1\r\n\r\n",
     ] {
         assert!(scan_all(Framing::Chunked, wrong.as_bytes(), 1).is_err(), "{wrong:?}");
     }
@@ -257,10 +266,10 @@ fn a_style_crosses_in_few_bytes() {
     let style = Style { names, reason: Some(Bytes::from_static(b"Ticket; has expired")) };
     let value = style.encode();
     assert_eq!(&value[..], b"t,x1f,t,u,l,x3,t;Ticket; has expired");
-    let lower: Vec<Vec<u8>> =
-        style.names.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let lower: Vec<Vec<u8>> = style.names.iter().map(|name| name.to_ascii_lowercase()).collect();
     assert_eq!(Style::decode(&value, lower.iter().map(Vec::as_slice)), style);
-    let head = b"HTTP/1.1 401 Unauthorized\r\nvia: 1.1 x\r\netag: 1\r\ndate: now\r\netag: 2\r\n\r\n";
+    let head =
+        b"HTTP/1.1 401 Unauthorized\r\nvia: 1.1 x\r\netag: 1\r\ndate: now\r\netag: 2\r\n\r\n";
     let text = String::from_utf8(style.apply(head, None)).unwrap();
     assert_eq!(
         text,

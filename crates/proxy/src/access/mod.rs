@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response, header};
+use proto::http1::Fault;
 use record::decision::Direction;
 use record::event::{Carried, Fact};
 use relay::{CauseKind, ExchangeId, Head};
@@ -270,25 +271,12 @@ impl Access {
     }
 }
 
-/// A client's connection ended over what is no request: hyper has answered, or closed.
-pub(crate) fn unreadable(metrics: &Arc<Metrics>, way: Way, client: &str, error: &hyper::Error) {
-    let (status, why) = if error.is_parse_too_large() {
-        (Some(431), "its head is too large".to_owned())
-    } else if error.is_parse() {
-        // To HTTP/2 without TLS there is no answer that its client could read.
-        let version = error.to_string().contains("version");
-        let why = match version {
-            true => "it is not HTTP/1.1: HTTP/2 is not spoken here".to_owned(),
-            false => format!("it is no request of HTTP/1.1: {error}"),
-        };
-        ((!version).then_some(400), why)
-    } else {
-        return;
-    };
+/// What a client sent is no request; it is told so.
+pub(crate) fn unreadable(metrics: &Arc<Metrics>, way: Way, client: &str, fault: &Fault) {
     let mut told = Told::new(String::new(), "", way);
-    told.status = status;
+    told.status = Some(fault.status);
     told.cause = Some(CauseKind::BadRequest.name().to_owned());
-    told.reason = Some(why);
+    told.reason = Some(fault.reason.clone());
     drop(Access::new(metrics, client, false, told));
 }
 

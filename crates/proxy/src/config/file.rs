@@ -60,6 +60,10 @@ section! {
         gateway: String,
         /// Reverse proxy: `http://HOST[:PORT][/PATH]` that every request goes to.
         upstream: String,
+        /// Reverse proxy: which fields name the client: `none`, `x-forwarded` or `forwarded`.
+        forwarded: String,
+        /// Reverse proxy: which addresses of the service lead back here: `location`, `wsdl`.
+        rewrite: Vec<String>,
         /// What to do while the gateway cannot be reached: `none` or `direct`.
         fallback: String,
         /// `auto`, `nam` or `NAME[:LEVEL]`.
@@ -180,6 +184,11 @@ pub struct ServiceSettings {
     pub schemas: Option<Vec<PathBuf>>,
     /// Gateway: `identity` asks the origin not to code bodies itself, `pass` leaves that to it.
     pub accept_encoding: Option<String>,
+    /// `names`: field names cross the link in lower case; `exact`: as they were sent, in their order,
+    /// and with reason phrases.
+    pub fields: Option<String>,
+    /// Protocols that clients may change to.
+    pub upgrades: Option<Vec<String>>,
     /// The only encodings that its bodies may go in: `NAME` or `NAME:LEVEL`.
     pub encodings: Option<Vec<String>>,
     /// What is wanted of it: `time`, `bytes` or `deadline`.

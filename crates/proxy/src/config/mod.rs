@@ -22,6 +22,7 @@ use http::HeaderName;
 
 use crate::Error;
 use crate::carrier::Security;
+use crate::edge::{Forwarded, Reverse};
 use crate::keys::{self, Identity};
 use crate::metrics::Build;
 use crate::origin::{Resolve, SystemResolver};
@@ -32,6 +33,8 @@ use crate::upstream::Upstream;
 
 /// Bound on open exchanges that a setting may ask for.
 const MAX_EXCHANGES: usize = 65_536;
+/// Most protocols that a service may change to.
+const MAX_UPGRADES: usize = 16;
 /// Bound on threads that a setting may ask for.
 const MAX_THREADS: usize = 256;
 /// Names of fields that a list of a service may have: no proxy sets more.
@@ -67,6 +70,11 @@ pub struct Service {
     pub principal: Vec<HeaderName>,
     /// Fields that do not say who asks, though nobody else would know.
     pub not_principal: Vec<HeaderName>,
+    /// The case and the order of field names, and reason phrases, cross the link too.
+    pub exact_fields: bool,
+    /// Protocols, in lower case, that clients may change to (RFC 9110 §7.8), also where the allow
+    /// list has a path; none: `websocket`, where it has none.
+    pub upgrades: Option<Vec<String>>,
 }
 
 /// An edge, resolved.
@@ -78,6 +86,8 @@ pub struct EdgeConfig {
     pub gateway: Option<String>,
     /// Where every request goes, for a reverse proxy.
     pub upstream: Option<Upstream>,
+    /// What a reverse proxy does beyond that.
+    pub reverse: Reverse,
     /// While the gateway cannot be reached.
     pub fallback: Fallback,
     /// How the gateway is known.
@@ -172,6 +182,7 @@ impl EdgeConfig {
             listen,
             gateway: edge.gateway,
             upstream: edge.upstream.as_deref().map(Upstream::parse).transpose().map_err(caller)?,
+            reverse: reverse(edge.upstream.is_some(), edge.forwarded.as_deref(), edge.rewrite)?,
             fallback: fallback.unwrap_or(Fallback::None),
             security,
             admin: edge.admin.as_deref().map(admin_address).transpose()?,
@@ -459,7 +470,15 @@ fn service(settings: &ServiceSettings) -> Result<Service, Error> {
             return Err(wrong(format!("accept_encoding '{other}': one of identity, pass")));
         }
     };
+    let exact_fields = match settings.fields.as_deref() {
+        None | Some("names") => false,
+        Some("exact") => true,
+        Some(other) => return Err(wrong(format!("fields '{other}': one of names, exact"))),
+    };
+    let upgrades = settings.upgrades.as_ref().map(|names| upgrades(names)).transpose();
     Ok(Service {
+        exact_fields,
+        upgrades: upgrades.map_err(wrong)?,
         pattern: Pattern::parse(&settings.pattern).map_err(caller)?,
         pass_accept_encoding,
         fallback: settings.fallback.as_deref().map(fallback).transpose()?,
@@ -468,4 +487,48 @@ fn service(settings: &ServiceSettings) -> Result<Service, Error> {
         principal: names("principal", settings.principal.as_deref()).map_err(wrong)?,
         not_principal: names("not_principal", settings.not_principal.as_deref()).map_err(wrong)?,
     })
+}
+
+/// Names of protocols to change to, in lower case.
+fn upgrades(names: &[String]) -> Result<Vec<String>, String> {
+    if names.len() > MAX_UPGRADES {
+        return Err(format!("upgrades: {} names: {MAX_UPGRADES} at most", names.len()));
+    }
+    let is_token = |name: &&String| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._/".contains(&b))
+    };
+    match names.iter().find(|name| !is_token(name)) {
+        Some(wrong) => Err(format!("upgrades: '{wrong}' is no name of a protocol, like websocket")),
+        None => Ok(names.iter().map(|name| name.to_ascii_lowercase()).collect()),
+    }
+}
+
+/// What a reverse proxy does beyond passing messages on.
+fn reverse(
+    has_upstream: bool,
+    forwarded: Option<&str>,
+    rewrite: Option<Vec<String>>,
+) -> Result<Reverse, Error> {
+    let forwarded = match forwarded {
+        None | Some("none") => Forwarded::None,
+        Some("x-forwarded") => Forwarded::Customary,
+        Some("forwarded") => Forwarded::Standard,
+        Some(other) => {
+            let known = "one of none, x-forwarded, forwarded";
+            return Err(caller(format!("forwarded '{other}': {known}")));
+        }
+    };
+    let mut reverse = Reverse { forwarded, ..Reverse::default() };
+    for what in rewrite.unwrap_or_default() {
+        match what.as_str() {
+            "location" => reverse.location = true,
+            "wsdl" => reverse.wsdl = true,
+            _ => return Err(caller(format!("rewrite '{what}': one of location, wsdl"))),
+        }
+    }
+    let does_something = reverse != Reverse::default();
+    if does_something && !has_upstream {
+        return Err(caller("forwarded and rewrite are for a reverse proxy: give 'upstream' too"));
+    }
+    Ok(reverse)
 }

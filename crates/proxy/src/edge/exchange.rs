@@ -1,10 +1,10 @@
 //! One exchange at the edge: a client's request, over the pair or directly, and its answer.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http::header::{self, HeaderValue};
+use http::header::{self, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body as _;
@@ -12,22 +12,24 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use proto::bhttp;
-use relay::{Cause, CauseKind, Head};
+use proto::http1::{ResponseHead, STYLE_FIELD, Style};
+use relay::{Cause, CauseKind, Head, Input};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
 
 use super::answer::{ClientBody, Refusal};
+use super::reverse::{self, Reverse};
 use super::target::Asked;
 use super::who;
 use crate::access::{Access, CountedStream};
-use crate::actor::Handle;
+use crate::actor::{Handle, Message};
 use crate::config::{Fallback, Service};
 use crate::fields;
 use crate::flow::{self, AnyBody, Progress, Pump, RelayBody, Stop, Watched};
 use crate::front::Connection;
-use crate::mailbox::{Ended, Port, Receiver};
+use crate::http1::{Line, OnInterim, Shared};
+use crate::mailbox::{Arrived, Ended, Port, Receiver};
 use crate::metrics::Metrics;
-use crate::origin;
+use crate::origin::{self, EXPECT_PATIENCE, How, Owner};
 use crate::upstream::Upstream;
 
 /// What all exchanges of an edge share.
@@ -36,6 +38,7 @@ pub(crate) struct Exchanges {
     pub(crate) pair: Option<Handle>,
     pub(crate) direct: origin::Client,
     pub(crate) upstream: Option<Upstream>,
+    pub(crate) reverse: Reverse,
     pub(crate) fallback: Fallback,
     pub(crate) services: Vec<Service>,
     pub(crate) pseudonym: String,
@@ -55,11 +58,12 @@ struct Admitted {
     service: Option<usize>,
     /// Largest body, in bytes.
     max_body: Option<u64>,
-    /// Held while a tunnel runs, for the connection's task has ended by then.
-    alive: mpsc::Sender<()>,
-    /// Who asks, and which host.
+    /// The client's connection.
+    connection: Arc<Connection>,
+    /// Its number, where the request belongs to an authentication of the connection.
+    bound: Option<u64>,
+    /// Who asks.
     client: relay::Client,
-    host: Option<HeaderValue>,
     /// The exchange's line in the log.
     access: Option<Access>,
 }
@@ -76,10 +80,11 @@ impl Exchanges {
     pub(crate) async fn serve(
         &self,
         request: Request<AnyBody>,
-        broken: Arc<AtomicBool>,
-        connection: &Connection,
+        connection: &Arc<Connection>,
     ) -> Response<ClientBody> {
-        let result = match self.admit(Access::count_request(request), connection) {
+        let admitted = self.admit(Access::count_request(request), connection);
+        let asked = admitted.as_ref().ok().and_then(|one| reverse::Asked::of(&one.asked));
+        let result = match admitted {
             Err(refusal) => Err(refusal),
             Ok(admitted) => match &self.pair {
                 None => self.serve_directly(admitted).await,
@@ -94,8 +99,23 @@ impl Exchanges {
                 },
             },
         };
+        let result = match (result, &self.upstream, &asked) {
+            (Ok(response), Some(upstream), Some(asked)) => {
+                Ok(self.reverse.rewrite(response, upstream, asked).await)
+            }
+            (result, ..) => result,
+        };
         let response = result.unwrap_or_else(Refusal::into_response);
-        response.map(|body| ClientBody::new(body, broken))
+        response.map(|body| ClientBody::new(body, Arc::clone(&connection.broken)))
+    }
+
+    /// A client's connection has ended that may have authenticated itself.
+    pub(crate) async fn ended(&self, connection: &Connection) {
+        let connection = connection.number;
+        self.direct.client_ended(Owner { edge: 0, connection });
+        if let Some(pair) = &self.pair {
+            pair.send(Message::Input(Input::ClientEnded { connection })).await;
+        }
     }
 
     /// Scheme and authority that a request is for, and the index of its service's settings, if it
@@ -128,12 +148,12 @@ impl Exchanges {
     fn admit(
         &self,
         mut request: Request<AnyBody>,
-        connection: &Connection,
+        connection: &Arc<Connection>,
     ) -> Result<Admitted, Refusal> {
         let upgrade = hyper::upgrade::on(&mut request);
         let access = Access::of(&request);
         let (parts, body) = request.into_parts();
-        let asked = Asked::new(&parts, self.upstream.as_ref(), body.is_end_stream())?;
+        let mut asked = Asked::new(&parts, self.upstream.as_ref(), body.is_end_stream())?;
         self.check_loop(&parts)?;
         let target = asked.target()?;
         let index = self.services.iter().position(|service| service.pattern.matches(&target));
@@ -141,6 +161,9 @@ impl Exchanges {
         if let (Some(access), Some(service)) = (&access, service) {
             access.service(&service.pattern);
         }
+        // An Upgrade that is ignored is as if it were not there (RFC 9110 §7.8).
+        let listed = service.and_then(|service| service.upgrades.as_deref());
+        asked.upgrade = asked.upgrade.and_then(|one| fields::allowed_upgrade(&one, listed));
         let fallback = service.and_then(|service| service.fallback).unwrap_or(self.fallback);
         let max_body = service.and_then(|service| service.max_body);
         if let (Some(most), Some(len)) = (max_body, fields::content_length(&parts.headers))
@@ -150,8 +173,14 @@ impl Exchanges {
         }
         let version = parts.version;
         let client = who::asks(&parts.headers, service, connection);
-        let host = parts.headers.get(header::HOST).cloned();
-        let (alive, service) = (connection.alive.clone(), index);
+        let service = index;
+        self.reverse.name_client(&mut asked.headers, &connection.client, asked.host.as_ref());
+        let origin = format!("{}://{}", asked.scheme, asked.authority);
+        if origin::request_binds(&asked.headers) {
+            connection.bind(&origin);
+        }
+        let bound = connection.is_bound(&origin).then_some(connection.number);
+        let connection = Arc::clone(connection);
         Ok(Admitted {
             asked,
             version,
@@ -160,10 +189,10 @@ impl Exchanges {
             fallback,
             service,
             max_body,
-            alive,
+            connection,
+            bound,
             client,
             access,
-            host,
         })
     }
 
@@ -183,44 +212,57 @@ impl Exchanges {
         pair: &Handle,
         mut admitted: Admitted,
     ) -> Result<Response<AnyBody>, Failure> {
-        let mut head = admitted.asked.head().map_err(Failure::Refused)?;
-        who::tell_host(&mut head, admitted.host.as_ref().map(HeaderValue::as_bytes));
+        let exact = self.is_exact(admitted.service);
+        let mut head = admitted.asked.head(exact, admitted.bound).map_err(Failure::Refused)?;
+        who::tell_host(&mut head, admitted.asked.host.as_ref().map(HeaderValue::as_bytes));
         let may_tunnel = admitted.asked.may_tunnel();
         let end = admitted.body.is_end_stream() && !may_tunnel;
         let (service, client) = (admitted.service, admitted.client.clone());
         let access = admitted.access.clone();
         let Port { mut receiver, sender } =
             pair.open(Head::Request(head), end, service, client, access).await;
+        let interims = Interims::of(&admitted);
         if end || may_tunnel {
-            let arrived = self.final_head(&mut receiver, &Progress::new()).await;
+            let arrived = self.final_head(&mut receiver, &Progress::new(), &interims).await;
             return match arrived {
                 Ok(answer) if may_tunnel => {
                     self.answer_tunnel(admitted, &answer, Port { receiver, sender })
                 }
-                Ok(answer) => self.answer(&admitted.asked.method, &answer, receiver),
+                Ok(answer) => self.answer(&admitted, &answer, receiver),
                 Err(ended) => Err(give_up(admitted, ended)),
             };
         }
         let progress = Progress::new();
-        let body = Watched::new(admitted.body, progress.clone());
-        let mut pump = Pump::new(body, sender, admitted.max_body);
+        let body = std::mem::replace(&mut admitted.body, empty());
+        let mut pump = Pump::new(Watched::new(body, progress.clone()), sender, admitted.max_body);
+        let expects = admitted.asked.headers.contains_key(header::EXPECT);
+        if expects {
+            pump = pump.eager();
+        }
         let arrived = tokio::select! {
             // An answer goes before a fault of the request.
             biased;
-            arrived = self.final_head(&mut receiver, &progress) => arrived,
+            arrived = self.final_head(&mut receiver, &progress, &interims) => arrived,
             stop = until_stopped(&mut pump) => {
                 return Err(Failure::Refused(stopped(&mut pump, stop)));
             }
         };
         match arrived {
             Ok(answer) => {
-                tokio::spawn(async move {
-                    let _alive = admitted.alive;
-                    if let Err(stop) = pump.run().await {
-                        stopped(&mut pump, stop);
-                    }
-                });
-                self.answer(&admitted.asked.method, &answer, receiver)
+                let unwanted = expects && pump.is_untouched();
+                if !unwanted {
+                    pump.insist();
+                }
+                let mut response = self.answer(&admitted, &answer, receiver)?;
+                if unwanted {
+                    // Whether the client sends its body now cannot be known.
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(header::CONNECTION, close);
+                    return Ok(response);
+                }
+                let succeeded = response.status().is_success();
+                tokio::spawn(upload(pump, admitted.connection, succeeded));
+                Ok(response)
             }
             Err(ended) => match pump.into_untouched() {
                 Some(body) => {
@@ -237,25 +279,30 @@ impl Exchanges {
         &self,
         receiver: &mut Receiver,
         progress: &Progress,
+        interims: &Interims,
     ) -> Result<Answer, Ended> {
         let ended = |kind, reason| Ended { cause: Cause { kind, reason }, untouched: false };
-        tokio::select! {
-            arrived = receiver.answer() => {
-                let (head, end) = arrived?;
-                match head {
-                    Head::Response(head) => Ok(Answer { head, end }),
-                    Head::Request(_) => {
-                        let reason = "a request came for an answer".to_owned();
-                        Err(ended(CauseKind::Corrupt, reason))
+        loop {
+            tokio::select! {
+                arrived = receiver.answer() => match arrived? {
+                    Arrived::Interim(status, fields) => {
+                        // An origin that says so is at work (RFC 2518 §10.1).
+                        progress.touch();
+                        interims.pass(status, &fields);
                     }
+                    Arrived::Head(Head::Response(head), end) => return Ok(Answer { head, end }),
+                    Arrived::Head(Head::Request(_), _) => {
+                        let reason = "a request came for an answer".to_owned();
+                        return Err(ended(CauseKind::Corrupt, reason));
+                    }
+                },
+                () = progress.stalled(self.response_timeout) => {
+                    let waited = self.response_timeout.as_secs_f64();
+                    let reason = format!("no answer came within {waited} s (response_timeout)");
+                    let ended = ended(CauseKind::OriginTimeout, reason);
+                    receiver.abort(ended.cause.clone());
+                    return Err(ended);
                 }
-            }
-            () = progress.stalled(self.response_timeout) => {
-                let waited = self.response_timeout.as_secs_f64();
-                let reason = format!("no answer came within {waited} s (response_timeout)");
-                let ended = ended(CauseKind::OriginTimeout, reason);
-                receiver.abort(ended.cause.clone());
-                Err(ended)
             }
         }
     }
@@ -263,15 +310,15 @@ impl Exchanges {
     /// The answer of an origin, as it came over the link.
     fn answer(
         &self,
-        method: &Method,
+        admitted: &Admitted,
         answer: &Answer,
         mut receiver: Receiver,
     ) -> Result<Response<AnyBody>, Failure> {
-        let (status, headers) = answer.parts().map_err(Failure::Refused)?;
-        let length = fields::content_length(&headers);
-        let without = *method == Method::HEAD
+        let (status, mut headers) = answer.parts().map_err(Failure::Refused)?;
+        let without = admitted.asked.method == Method::HEAD
             || status == StatusCode::NO_CONTENT
             || status == StatusCode::NOT_MODIFIED;
+        let length = fields::content_length(&headers).filter(|_| !without);
         if answer.end && !without && length.is_some_and(|length| length > 0) {
             let reason = "the gateway sent no body where Content-Length tells of one".to_owned();
             let cause = Cause { kind: CauseKind::Corrupt, reason };
@@ -283,6 +330,9 @@ impl Exchanges {
         } else {
             RelayBody::new(receiver, length, true).boxed_unsync()
         };
+        if let Some(style) = answer.style().filter(|_| self.is_exact(admitted.service)) {
+            headers.extend(style);
+        }
         Ok(self.response(status, headers, body))
     }
 
@@ -303,16 +353,18 @@ impl Exchanges {
             }
             _ => {
                 port.sender.end(Vec::new());
-                return self.answer(&admitted.asked.method, answer, port.receiver);
+                return self.answer(&admitted, answer, port.receiver);
             }
         };
-        let Admitted { upgrade, alive, access, .. } = admitted;
+        let Admitted { upgrade, connection, access, .. } = admitted;
+        connection.line.become_tunnel();
         tokio::spawn(async move {
-            let _alive = alive;
+            let _alive = connection.alive.clone();
             match upgrade.await {
                 Ok(stream) => {
                     let stream = CountedStream::new(TokioIo::new(stream), access);
-                    flow::tunnel(stream, port, CauseKind::ClientGone).await;
+                    let socket = &connection.socket;
+                    flow::tunnel(stream, socket, port, CauseKind::ClientGone).await;
                 }
                 // Dropping the port tells the relay.
                 Err(error) => tracing::debug!(%error, "a client left before its tunnel began"),
@@ -335,17 +387,61 @@ impl Exchanges {
     }
 
     /// Straight to the origin, as if there were no pair.
-    async fn serve_directly(&self, admitted: Admitted) -> Result<Response<AnyBody>, Refusal> {
+    async fn serve_directly(&self, mut admitted: Admitted) -> Result<Response<AnyBody>, Refusal> {
         self.metrics.count_direct();
-        let Admitted { asked, version, upgrade, body, max_body, alive, access, .. } = admitted;
-        if let Some(access) = &access {
-            access.goes_directly();
-        }
-        let target = asked.target()?;
-        if asked.method == Method::CONNECT {
-            let stream = self.direct.connect(&target).await?;
-            tokio::spawn(splice(upgrade, stream, alive, access));
+        admitted.access.iter().for_each(Access::goes_directly);
+        let target = admitted.asked.target()?;
+        if admitted.asked.method == Method::CONNECT {
+            let socket = self.direct.connect(&target).await?;
+            let client = Tunnelled::of(admitted);
+            tokio::spawn(client.splice(socket.clone(), socket));
             return Ok(self.response(StatusCode::OK, HeaderMap::new(), empty()));
+        }
+        let mut answer = self.ask_directly(&mut admitted).await?;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            if admitted.asked.upgrade.is_none() {
+                let kind = CauseKind::OriginFailed;
+                let reason = "the origin changed protocols without being asked".to_owned();
+                return Err(Cause { kind, reason }.into());
+            }
+            let theirs = hyper::upgrade::on(&mut answer);
+            let (mut parts, body) = answer.into_parts();
+            let Some(socket) = body.into_socket() else { return Err(no_socket()) };
+            let client = Tunnelled::of(admitted);
+            tokio::spawn(async move {
+                match theirs.await {
+                    Ok(stream) => client.splice(TokioIo::new(stream), socket).await,
+                    Err(error) => tracing::debug!(%error, "an origin left before its tunnel began"),
+                }
+            });
+            let headers = std::mem::take(&mut parts.headers);
+            return Ok(self.response(StatusCode::SWITCHING_PROTOCOLS, headers, empty()));
+        }
+        let (mut parts, body) = answer.into_parts();
+        fields::remove_hop_by_hop(&mut parts.headers);
+        if let Some(head) =
+            parts.extensions.get::<ResponseHead>().filter(|_| self.is_exact(admitted.service))
+        {
+            let names = head.fields.iter().map(|field| field.name.clone()).collect();
+            let style = Style { names, reason: Some(head.reason.clone()) };
+            parts.headers.extend(style_field(&style));
+        }
+        let body = body.map_err(Into::into).boxed_unsync();
+        Ok(self.response(parts.status, parts.headers, body))
+    }
+
+    /// Asks the origin itself.
+    async fn ask_directly(
+        &self,
+        admitted: &mut Admitted,
+    ) -> Result<Response<origin::OriginBody>, Refusal> {
+        let interims = Interims::of(admitted);
+        let body = std::mem::replace(&mut admitted.body, empty());
+        let Admitted { asked, version, max_body, bound, service, .. } = &*admitted;
+        let target = asked.target()?;
+        if let Some(protocol) = &asked.upgrade {
+            let listed = service.and_then(|index| self.services.get(index)?.upgrades.as_deref());
+            self.direct.check_upgrade(&target, protocol, listed)?;
         }
         let repeatable = body.is_end_stream() && asked.method.is_idempotent();
         let most = usize::try_from(max_body.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
@@ -354,24 +450,34 @@ impl Exchanges {
         let mut message = Request::new(body.boxed_unsync());
         *message.method_mut() = asked.method.clone();
         *message.uri_mut() = asked.path.parse().map_err(|_| bad_path(&asked.path))?;
-        *message.headers_mut() = self.direct_headers(&asked, version);
-        let request = origin::Request { target, message, repeatable, progress };
-        let mut answer = self.direct.send(request).await?;
-        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let theirs = hyper::upgrade::on(&mut answer);
-            tokio::spawn(async move {
-                match theirs.await {
-                    Ok(stream) => splice(upgrade, TokioIo::new(stream), alive, access).await,
-                    Err(error) => tracing::debug!(%error, "an origin left before its tunnel began"),
-                }
-            });
-            let headers = std::mem::take(answer.headers_mut());
-            return Ok(self.response(StatusCode::SWITCHING_PROTOCOLS, headers, empty()));
+        *message.headers_mut() = self.direct_headers(asked, *version);
+        let expects = message.headers().contains_key(header::EXPECT);
+        let names = || {
+            let names = asked.sent_fields().iter().map(|field| field.name.clone());
+            Style { names: names.collect(), reason: None }
+        };
+        let how = How {
+            owner: bound.map(|connection| Owner { edge: 0, connection }),
+            style: self.is_exact(*service).then(names),
+            path: asked.raw_path.clone(),
+            on_interim: Some(interims.on_interim(progress.clone())),
+        };
+        let request = origin::Request { target, message, repeatable, progress, how };
+        let mut sending = std::pin::pin!(self.direct.send(request));
+        if expects {
+            match tokio::time::timeout(EXPECT_PATIENCE, &mut sending).await {
+                Ok(answer) => return Ok(answer?),
+                // The origin knows no such thing: the client is not kept waiting for it.
+                Err(_) => interims.pass(StatusCode::CONTINUE.as_u16(), &Vec::new()),
+            }
         }
-        let (mut parts, body) = answer.into_parts();
-        fields::remove_hop_by_hop(&mut parts.headers);
-        let body = body.map_err(Into::into).boxed_unsync();
-        Ok(self.response(parts.status, parts.headers, body))
+        Ok(sending.await?)
+    }
+
+    /// Whether the case and the order of a service's fields, and its reasons, are kept.
+    fn is_exact(&self, service: Option<usize>) -> bool {
+        let service = service.and_then(|index| self.services.get(index));
+        service.is_some_and(|service| service.exact_fields)
     }
 
     fn direct_headers(&self, asked: &Asked, version: http::Version) -> HeaderMap {
@@ -403,8 +509,78 @@ impl Answer {
         let corrupt = |reason| Cause { kind: CauseKind::Corrupt, reason };
         let status = StatusCode::from_u16(self.head.status)
             .map_err(|_| corrupt(format!("status {} is none", self.head.status)))?;
-        Ok((status, fields::to_headers(&self.head.fields)?))
+        let mut fields = self.head.fields.clone();
+        fields::take(&mut fields, STYLE_FIELD);
+        Ok((status, fields::to_headers(&fields)?))
     }
+
+    /// How the head is written, if the gateway says so.
+    fn style(&self) -> Option<HeaderMap> {
+        let mut fields = self.head.fields.clone();
+        let style = fields::take(&mut fields, STYLE_FIELD)?;
+        Some(style_field(&Style::decode(&style, fields.iter().map(|(name, _)| &name[..]))))
+    }
+}
+
+/// The style of a head for the client's connection, which takes it out again.
+fn style_field(style: &Style) -> HeaderMap {
+    let value = HeaderValue::from_maybe_shared(style.to_list()).ok();
+    value.map(|value| (HeaderName::from_static(STYLE_FIELD), value)).into_iter().collect()
+}
+
+/// Where interim answers go: to clients that may get some (RFC 9110 §15.2).
+struct Interims {
+    line: Option<Arc<Line>>,
+}
+
+impl Interims {
+    fn of(admitted: &Admitted) -> Self {
+        let is_told = admitted.version != http::Version::HTTP_10;
+        Self { line: is_told.then(|| Arc::clone(&admitted.connection.line)) }
+    }
+
+    fn pass(&self, status: u16, fields: &bhttp::Fields) {
+        let Some(line) = &self.line else { return };
+        let Ok(status) = StatusCode::from_u16(status) else { return };
+        let reason = status.canonical_reason().unwrap_or_default();
+        let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();
+        let Ok(mut headers) = fields::to_headers(fields) else { return };
+        fields::remove_hop_by_hop(&mut headers);
+        for (name, value) in &headers {
+            head.extend_from_slice(name.as_ref());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value.as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"\r\n");
+        line.interim(&head);
+    }
+
+    /// For answers that come from an origin itself.
+    fn on_interim(&self, progress: Progress) -> OnInterim {
+        let interims = Self { line: self.line.clone() };
+        Arc::new(move |head: &ResponseHead| {
+            progress.touch();
+            interims.pass(head.status, &fields::of_http1(&head.fields));
+        })
+    }
+}
+
+/// Carries the rest of a request whose answer has begun.
+async fn upload(mut pump: Pump<Watched<AnyBody>>, connection: Arc<Connection>, succeeded: bool) {
+    let _alive = connection.alive.clone();
+    let Err(stop) = pump.run().await else { return };
+    if succeeded && matches!(stop, Stop::Ended) {
+        // The client has been told of a success of what did not arrive.
+        connection.broken.store(true, Ordering::Relaxed);
+        connection.socket.reset_on_close();
+    }
+    stopped(&mut pump, stop);
+}
+
+fn no_socket() -> Refusal {
+    let reason = "the connection to the origin is gone".to_owned();
+    Cause { kind: CauseKind::OriginFailed, reason }.into()
 }
 
 /// Resolves only when the request's body stops for a reason of its own.
@@ -444,19 +620,27 @@ fn give_up(admitted: Admitted, ended: Ended) -> Failure {
 }
 
 /// Carries bytes between a client and an origin until both have ended.
-async fn splice<S>(
-    client: OnUpgrade,
-    mut origin: S,
-    alive: mpsc::Sender<()>,
+/// A client whose connection becomes a tunnel to an origin.
+struct Tunnelled {
+    upgrade: OnUpgrade,
+    connection: Arc<Connection>,
     access: Option<Access>,
-) where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let _alive = alive;
-    let Ok(client) = client.await else { return };
-    let mut client = CountedStream::new(TokioIo::new(client), access);
-    if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut origin).await {
-        tracing::debug!(%error, "a tunnel broke");
+}
+
+impl Tunnelled {
+    fn of(admitted: Admitted) -> Self {
+        let Admitted { upgrade, connection, access, .. } = admitted;
+        connection.line.become_tunnel();
+        Self { upgrade, connection, access }
+    }
+
+    /// Carries bytes between the client and an origin until both have ended.
+    async fn splice<S: AsyncRead + AsyncWrite + Unpin>(self, origin: S, socket: Shared) {
+        let Self { upgrade, connection, access } = self;
+        let _alive = connection.alive.clone();
+        let Ok(client) = upgrade.await else { return };
+        let client = CountedStream::new(TokioIo::new(client), access);
+        flow::splice(client, origin, [&connection.socket, &socket]).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod answer;
 mod exchange;
+mod reverse;
 mod target;
 mod who;
 
@@ -28,8 +29,9 @@ use crate::run::{self, Running};
 use crate::store::Store;
 use crate::{Error, descriptors, fault, pseudonym};
 
-pub(crate) use answer::ClientBody;
+pub(crate) use answer::{ClientBody, Refusal};
 pub(crate) use exchange::Exchanges;
+pub use reverse::{Forwarded, Reverse};
 
 /// An edge that is bound and does not serve yet.
 pub struct Edge {
@@ -115,6 +117,7 @@ impl Edge {
             pair,
             direct: Client::new(reach, config.response_timeout),
             upstream: config.upstream,
+            reverse: config.reverse,
             fallback: config.fallback,
             services: config.services,
             pseudonym: name,
@@ -124,8 +127,9 @@ impl Edge {
         let (closing, closed) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
         let way = if exchanges.pair.is_some() { Way::Pair } else { Way::Direct };
+        let styles = exchanges.services.iter().any(|service| service.exact_fields);
         let counted = Arc::clone(&metrics);
-        let front = Front { answers: exchanges, closed, alive, metrics: counted, way };
+        let front = Front { answers: exchanges, styles, closed, alive, metrics: counted, way };
         let running = Running {
             accepting: fault::spawn_core(
                 "clients",
@@ -151,9 +155,12 @@ impl Answer for Exchanges {
         request: Request<Incoming>,
         connection: Arc<Connection>,
     ) -> Response<ClientBody> {
-        let broken = Arc::clone(&connection.broken);
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
-        self.serve(request, broken, &connection).await
+        self.serve(request, &connection).await
+    }
+
+    async fn ended(&self, connection: &Connection) {
+        self.ended(connection).await;
     }
 }
 

@@ -1,12 +1,15 @@
 //! What a client asks for: forward proxy, tunnel or reverse proxy.
 
+use bytes::Bytes;
 use http::header::{self, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode, Uri};
 use proto::bhttp;
+use proto::http1::{CONNECTION_FIELD, Field, RequestHead, STYLE_FIELD};
 
 use super::answer::Refusal;
 use crate::fields;
+use crate::front::Sent;
 use crate::pattern::Target;
 use crate::upstream::{Upstream, host_and_port};
 
@@ -16,11 +19,17 @@ pub(crate) struct Asked {
     /// Empty for CONNECT.
     pub(crate) scheme: String,
     pub(crate) authority: String,
-    /// Path and query; empty for CONNECT.
+    /// Path and query, with what a URI must not hold escaped; empty for CONNECT.
     pub(crate) path: String,
+    /// The same as it was sent, where it is another.
+    pub(crate) raw_path: Option<Bytes>,
     pub(crate) headers: http::HeaderMap,
     /// Protocol the client asks to change to.
     pub(crate) upgrade: Option<HeaderValue>,
+    /// The head as it was sent; none for a request of our own.
+    pub(crate) sent: Option<Sent>,
+    /// Host as the client sent it.
+    pub(crate) host: Option<HeaderValue>,
 }
 
 impl Asked {
@@ -30,20 +39,30 @@ impl Asked {
         upstream: Option<&Upstream>,
         bodyless: bool,
     ) -> Result<Self, Refusal> {
-        let (scheme, authority, path) = destination(&parts.method, &parts.uri, upstream)?;
+        let sent = parts.extensions.get::<Sent>().cloned();
+        let (scheme, authority, path) =
+            destination(&parts.method, &parts.uri, upstream, sent.as_deref())?;
+        let raw_path = sent.as_ref().filter(|_| !path.is_empty() && path != "*").map(|sent| {
+            let prefix = upstream.map_or("", |upstream| &upstream.prefix);
+            raw_path(prefix, &sent.target)
+        });
+        let raw_path = raw_path.filter(|raw| raw != path.as_bytes());
         let mut headers = parts.headers.clone();
-        // HTTP/2 in clear is between a client and the next hop alone; bytes behind a body could not
-        // be told from it.
-        let upgrade = fields::upgrade_of(&headers)
-            .filter(|protocol| bodyless && !protocol.as_bytes().eq_ignore_ascii_case(b"h2c"));
+        note_expectation(&mut headers, sent.as_deref())?;
+        if !fields::count_forward(&parts.method, &mut headers) {
+            return Err(last_recipient(&parts.method));
+        }
+        // Bytes behind a body could not be told from it.
+        let upgrade = fields::upgrade_of(&headers).filter(|_| bodyless);
         let trailers = fields::tokens(&headers, &header::TE).any(|token| token == "trailers");
         fields::remove_hop_by_hop(&mut headers);
-        headers.remove(header::HOST);
+        let host = headers.remove(header::HOST);
         if trailers {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
         }
+        let method = parts.method.clone();
         let asked =
-            Self { method: parts.method.clone(), scheme, authority, path, headers, upgrade };
+            Self { method, scheme, authority, path, raw_path, headers, upgrade, sent, host };
         asked.target()?;
         Ok(asked)
     }
@@ -63,18 +82,44 @@ impl Asked {
         self.method == Method::CONNECT || self.upgrade.is_some()
     }
 
-    /// As it crosses the link.
-    pub(crate) fn head(&self) -> Result<bhttp::Request, Refusal> {
+    /// Path and query as they are sent on.
+    pub(crate) fn path_as_sent(&self) -> Bytes {
+        self.raw_path.clone().unwrap_or_else(|| Bytes::copy_from_slice(self.path.as_bytes()))
+    }
+
+    /// The fields as they were sent.
+    pub(crate) fn sent_fields(&self) -> &[Field] {
+        self.sent.as_ref().map_or(&[], |sent| &sent.fields)
+    }
+
+    /// As it crosses the link: `exact` with the case and the order of its fields, and with the
+    /// number of the client's connection where the request belongs to it.
+    pub(crate) fn head(
+        &self,
+        exact: bool,
+        connection: Option<u64>,
+    ) -> Result<bhttp::Request, Refusal> {
         let mut headers = self.headers.clone();
         if let Some(protocol) = &self.upgrade {
             headers.insert(header::UPGRADE, protocol.clone());
+        }
+        let mut fields = match exact {
+            false => fields::to_fields(&headers),
+            true => {
+                let (mut fields, style) = fields::to_fields_as_sent(&headers, self.sent_fields());
+                fields.push((STYLE_FIELD.into(), style.encode()));
+                fields
+            }
+        };
+        if let Some(number) = connection {
+            fields.push((CONNECTION_FIELD.into(), format!("{number:x}").into()));
         }
         let head = bhttp::Request {
             method: self.method.as_str().to_owned().into(),
             scheme: self.scheme.clone().into(),
             authority: self.authority.clone().into(),
-            path: self.path.clone().into(),
-            fields: fields::to_fields(&headers),
+            path: self.path_as_sent(),
+            fields,
         };
         let mut encoded = Vec::new();
         head.encode(&mut encoded);
@@ -93,6 +138,7 @@ fn destination(
     method: &Method,
     uri: &Uri,
     upstream: Option<&Upstream>,
+    sent: Option<&RequestHead>,
 ) -> Result<(String, String, String), Refusal> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     if let Some(upstream) = upstream {
@@ -101,7 +147,10 @@ fn destination(
             let status = StatusCode::METHOD_NOT_ALLOWED;
             return Err(Refusal { status, error: "http_request_denied", reason });
         }
-        let path = if path == "*" { "*".to_owned() } else { format!("{}{path}", upstream.prefix) };
+        let path = match path {
+            "*" => "*".to_owned(),
+            _ => format!("{}{}", upstream.prefix, from_root(path)),
+        };
         return Ok((upstream.scheme.clone(), upstream.authority.clone(), path));
     }
     let authority = uri.authority().map(|authority| authority.as_str().to_owned());
@@ -121,9 +170,68 @@ fn destination(
         return Ok((String::new(), authority, String::new()));
     }
     match uri.scheme_str() {
-        Some(scheme @ ("http" | "https")) => Ok((scheme.to_owned(), authority, path.to_owned())),
+        Some(scheme @ ("http" | "https")) => {
+            // RFC 9112 §3.2.4: the whole server is meant, and the last proxy says so.
+            let is_server = method == Method::OPTIONS
+                && sent.is_some_and(|sent| behind_authority(&sent.target).is_empty());
+            let path = if is_server { "*".to_owned() } else { from_root(path) };
+            Ok((scheme.to_owned(), authority, path))
+        }
         scheme => Err(bad(format!("scheme '{}': one of http, https", scheme.unwrap_or_default()))),
     }
+}
+
+/// A path is never empty; with a query it is often left out (RFC 9112 §3.2.1).
+fn from_root(path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
+}
+
+/// Path and query of a target as it was sent.
+fn raw_path(prefix: &str, target: &[u8]) -> Bytes {
+    let path = behind_authority(target);
+    let slash: &[u8] = if path.starts_with(b"/") { b"" } else { b"/" };
+    Bytes::from([prefix.as_bytes(), slash, path].concat())
+}
+
+/// A target without its scheme and authority.
+fn behind_authority(target: &[u8]) -> &[u8] {
+    let at = target.windows(3).position(|three| three == b"://");
+    let Some(at) = at.filter(|_| !target.starts_with(b"/")) else { return target };
+    let behind = &target[at + 3..];
+    let begin = behind.iter().position(|byte| matches!(byte, b'/' | b'?'));
+    &behind[begin.unwrap_or(behind.len())..]
+}
+
+/// RFC 9110 §10.1.1: what a client of HTTP/1.1 expects goes on, but for the wait for a body that
+/// there is none of; what else it expects is not met here.
+fn note_expectation(
+    headers: &mut http::HeaderMap,
+    sent: Option<&RequestHead>,
+) -> Result<(), Refusal> {
+    let Some(sent) = sent else { return Ok(()) };
+    if sent.expects_continue() {
+        headers.insert(header::EXPECT, HeaderValue::from_static("100-continue"));
+        return Ok(());
+    }
+    let mut others = sent.fields.iter().filter(|field| field.is("expect"));
+    let other = others.find(|field| !field.value.eq_ignore_ascii_case(b"100-continue"));
+    match other.filter(|_| sent.minor > 0) {
+        None => Ok(()),
+        Some(_) => Err(Refusal {
+            status: StatusCode::EXPECTATION_FAILED,
+            error: "http_request_error",
+            reason: "an expectation other than 100-continue cannot be met".to_owned(),
+        }),
+    }
+}
+
+/// The answer to a message that may go no further (RFC 9110 §7.6.2).
+fn last_recipient(method: &Method) -> Refusal {
+    let (status, reason) = match *method {
+        Method::OPTIONS => (StatusCode::OK, "Max-Forwards is 0: this proxy answers"),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, "Max-Forwards is 0, and this proxy traces nothing"),
+    };
+    Refusal { status, error: "http_request_denied", reason: reason.to_owned() }
 }
 
 fn bad(reason: String) -> Refusal {

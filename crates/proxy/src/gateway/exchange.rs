@@ -1,31 +1,32 @@
 //! One exchange at the gateway: the request as it came over the link, to the origin; the answer
 //! back.
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use codec::secrets::is_readable;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
 use proto::bhttp;
+use proto::http1::{CONNECTION_FIELD, ResponseHead, STYLE_FIELD, Style, escape_target};
 use proto::stream::MAX_BLOCK_BYTES;
 use relay::{Cause, CauseKind, Head};
 
 use crate::config::Service;
 use crate::fields;
-use crate::flow::{self, AnyBody, Pump, RelayBody, Stop, Watched};
+use crate::flow::{self, AnyBody, BoxError, Pump, RelayBody, Stop, Watched};
+use crate::http1::OnInterim;
 use crate::mailbox::{Port, Sender};
-use crate::origin::{Client, OriginBody, Request};
+use crate::origin::{Client, EXPECT_PATIENCE, How, OriginBody, Owner, Request};
 use crate::pattern::Target;
 use crate::plain::Accepted;
+use crate::signature;
 use crate::upstream::host_and_port;
-
-/// How long an origin that ignores Expect is waited for before the body flows anyway (RFC 9110
-/// §10.1.1 asks clients not to wait for ever).
-const EXPECT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What all exchanges of a gateway share.
 pub(crate) struct Origins {
@@ -39,12 +40,19 @@ struct Asked {
     method: Method,
     scheme: String,
     authority: String,
+    /// With what a URI must not hold escaped.
     path: String,
+    /// As it came, where that is something else.
+    raw_path: Option<Bytes>,
     headers: HeaderMap,
     /// Protocol that the client asks to change to.
     upgrade: Option<HeaderValue>,
     /// Another site asks.
     foreign: bool,
+    /// How the fields were written, where the edge says so.
+    style: Option<Style>,
+    /// The edge's number of the client's connection, where the request belongs to it.
+    connection: Option<u64>,
 }
 
 impl Asked {
@@ -63,7 +71,7 @@ impl Origins {
     /// Serves a request to its end, or until the relay gives it up.
     pub(crate) async fn serve(self: Arc<Self>, head: Head, end: bool, mut port: Port) {
         let asked = match head {
-            Head::Request(request) => understand(&request),
+            Head::Request(request) => understand(request, end),
             Head::Response(_) => Err(bad_request("a response came for a request".to_owned())),
         };
         let asked = match asked.and_then(|asked| self.check_loop(asked)) {
@@ -93,9 +101,10 @@ impl Origins {
                 Err(cause) => Err(cause),
             };
             match connected {
-                Ok(stream) => {
+                Ok(socket) => {
                     port.sender.head(response(StatusCode::OK, &HeaderMap::new()), false);
-                    flow::tunnel(stream, port, CauseKind::OriginFailed).await;
+                    let broken = CauseKind::OriginFailed;
+                    flow::tunnel(socket.clone(), &socket, port, broken).await;
                 }
                 Err(cause) => port.sender.abort(cause),
             }
@@ -122,12 +131,23 @@ impl Origins {
                 _ => sender.abort(failed("the origin changed protocols without being asked")),
             },
             Ok(mut answer) => {
+                // What a client sends behind a request to change protocols, it sends to nobody.
+                if let Some(mut receiver) = receiver {
+                    receiver.has_all();
+                }
                 if self.knows_no_length(&asked, &answer) {
                     answer.headers_mut().remove(header::CONTENT_LENGTH);
                 }
-                give_back(answer, sender).await;
+                let exact = self.settings(&asked).is_some_and(|service| service.exact_fields);
+                give_back(answer, sender, exact).await;
             }
         }
+    }
+
+    /// What is set for the service of a request.
+    fn settings(&self, asked: &Asked) -> Option<&Service> {
+        let target = asked.target().ok()?;
+        self.services.get(self.service(&target)?)
     }
 
     fn service(&self, target: &Target<'_>) -> Option<usize> {
@@ -140,9 +160,7 @@ impl Origins {
         if asked.method != Method::HEAD && answer.status() != StatusCode::NOT_MODIFIED {
             return false;
         }
-        let service = asked.target().ok().and_then(|target| self.service(&target));
-        let service = service.and_then(|index| self.services.get(index));
-        let is_infoset = service.is_some_and(|service| service.infoset);
+        let is_infoset = self.settings(asked).is_some_and(|service| service.infoset);
         let length = fields::content_length(answer.headers());
         let headers = answer.headers();
         let media = headers.get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
@@ -162,6 +180,10 @@ impl Origins {
         sender: &Sender,
     ) -> Result<http::Response<OriginBody>, Cause> {
         let target = asked.target()?;
+        if let Some(protocol) = &asked.upgrade {
+            let listed = self.settings(asked).and_then(|service| service.upgrades.as_deref());
+            self.client.check_upgrade(&target, protocol, listed)?;
+        }
         let service = self.service(&target);
         if let Some(service) = service {
             sender.service(service);
@@ -180,20 +202,26 @@ impl Origins {
             .headers
             .get(header::EXPECT)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-        let interim = sender.watch();
-        hyper::ext::on_informational(&mut message, move |response| {
-            let status = response.status();
-            if status != StatusCode::SWITCHING_PROTOCOLS {
-                interim.interim(status.as_u16());
-            }
+        let (watch, moved) = (sender.watch(), progress.clone());
+        let on_interim: OnInterim = Arc::new(move |head: &ResponseHead| {
+            // An origin that says so is at work (RFC 2518 §10.1).
+            moved.touch();
+            watch.interim(head.status, fields::of_http1(&head.fields));
         });
+        let edge = sender.exchange().map_or(0, |exchange| exchange.instance);
+        let how = How {
+            owner: asked.connection.map(|connection| Owner { edge, connection }),
+            style: asked.style.clone(),
+            path: asked.raw_path.clone(),
+            on_interim: Some(on_interim),
+        };
         let repeatable = bodyless && asked.method.is_idempotent();
-        let sending = self.client.send(Request { target, message, repeatable, progress });
+        let sending = self.client.send(Request { target, message, repeatable, progress, how });
         let mut sending = std::pin::pin!(sending);
         if expects {
             match tokio::time::timeout(EXPECT_PATIENCE, &mut sending).await {
                 Ok(answer) => return answer,
-                Err(_) => sender.watch().interim(StatusCode::CONTINUE.as_u16()),
+                Err(_) => sender.watch().interim(StatusCode::CONTINUE.as_u16(), Vec::new()),
             }
         }
         sending.await
@@ -220,7 +248,8 @@ impl Origins {
         let accepted = Accepted::of(&headers);
         // What another site asks for has the lengths that it would have without the pair.
         let pass = pass || asked.foreign;
-        if !pass && !headers.contains_key(header::RANGE) && !accepted.forbids_identity() {
+        let is_free = !headers.contains_key(header::RANGE) && !signature::covers_coding(&headers);
+        if !pass && is_free && !accepted.forbids_identity() {
             // What is told by a dictionary that the client has from the origin is short already.
             let has_dictionary = headers.contains_key(proto::dictionary::AVAILABLE_FIELD);
             headers.insert(header::ACCEPT_ENCODING, accepted.for_origin(has_dictionary));
@@ -231,24 +260,86 @@ impl Origins {
 }
 
 /// Checks what came over the link as if a client had sent it here.
-fn understand(request: &bhttp::Request) -> Result<Asked, Cause> {
-    let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();
+fn understand(mut request: bhttp::Request, end: bool) -> Result<Asked, Cause> {
+    let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
     let method = Method::from_bytes(&request.method)
         .map_err(|_| bad_request(format!("'{}' is no method", text(&request.method))))?;
     let scheme = text(&request.scheme);
     if method != Method::CONNECT && scheme != "http" && scheme != "https" {
         return Err(bad_request(format!("scheme '{scheme}': one of http, https")));
     }
+    check_path(&method, &request.path)?;
+    let style = fields::take(&mut request.fields, STYLE_FIELD);
+    let connection = fields::take(&mut request.fields, CONNECTION_FIELD);
+    let connection = connection.and_then(|hex| {
+        u64::from_str_radix(std::str::from_utf8(&hex).unwrap_or_default(), 16).ok()
+    });
+    let style = style.map(|style| {
+        let mut style = Style::decode(&style, request.fields.iter().map(|(name, _)| &name[..]));
+        // RFC 9110 §7.2: it comes first.
+        style.names.insert(0, Bytes::from_static(b"Host"));
+        style
+    });
     let mut headers = fields::to_headers(&request.fields)?;
+    check_length(&headers, end)?;
     // The edge leaves Upgrade there for this purpose alone.
     let upgrade = headers.remove(header::UPGRADE);
-    let (authority, path) = (text(&request.authority), text(&request.path));
-    let foreign = relay::is_foreign(request);
-    Ok(Asked { method, scheme, authority, path, headers, upgrade, foreign })
+    let foreign = relay::is_foreign(&request);
+    let authority = text(&request.authority);
+    let path = String::from_utf8_lossy(&escape_target(&request.path)).into_owned();
+    let raw_path = Some(request.path).filter(|raw| *raw != path.as_bytes());
+    Ok(Asked {
+        method,
+        scheme,
+        authority,
+        path,
+        raw_path,
+        headers,
+        upgrade,
+        foreign,
+        style,
+        connection,
+    })
+}
+
+/// A path begins with a slash (RFC 9110 §4.2.1): a whole URL in its place would be asked for at
+/// another host than the one that is allowed (RFC 9112 §3.2.2).
+fn check_path(method: &Method, path: &[u8]) -> Result<(), Cause> {
+    let is_right = match path {
+        b"" => *method == Method::CONNECT,
+        b"*" => *method == Method::OPTIONS,
+        [b'/', ..] => *method != Method::CONNECT,
+        _ => false,
+    };
+    if is_right && path.iter().all(|byte| *byte > b' ' && *byte != 0x7f && *byte != b'#') {
+        return Ok(());
+    }
+    let shown = path[..path.len().min(60)].escape_ascii();
+    Err(bad_request(format!("'{shown}' is no path: one begins with a slash")))
+}
+
+/// The length that a head tells goes with what follows it, or the origin would take the next request
+/// for a body.
+fn check_length(headers: &HeaderMap, end: bool) -> Result<(), Cause> {
+    let lengths: Vec<_> = headers.get_all(header::CONTENT_LENGTH).iter().collect();
+    let [value] = lengths[..] else {
+        return match lengths.len() {
+            0 => Ok(()),
+            _ => Err(bad_request("the request has two lengths".to_owned())),
+        };
+    };
+    let digits = value.as_bytes().iter().all(u8::is_ascii_digit);
+    match fields::content_length(headers).filter(|_| digits) {
+        Some(length) if length > 0 && end => {
+            Err(bad_request(format!("the request ends before {length} bytes of body")))
+        }
+        Some(_) => Ok(()),
+        None => Err(bad_request("the request's Content-Length is no length".to_owned())),
+    }
 }
 
 /// Hands the origin's answer to the relay.
-async fn give_back(answer: http::Response<OriginBody>, mut sender: Sender) {
+async fn give_back(answer: http::Response<OriginBody>, mut sender: Sender, exact: bool) {
     let (mut parts, body) = answer.into_parts();
     if !(200..600).contains(&parts.status.as_u16()) {
         let status = parts.status.as_u16();
@@ -256,14 +347,47 @@ async fn give_back(answer: http::Response<OriginBody>, mut sender: Sender) {
     }
     fields::remove_hop_by_hop(&mut parts.headers);
     let end = body.is_end_stream();
-    sender.head(response(parts.status, &parts.headers), end);
+    let sent = parts.extensions.get::<ResponseHead>().filter(|_| exact);
+    let head = sent.map_or_else(
+        || response(parts.status, &parts.headers),
+        |sent| response_as_sent(parts.status, &parts.headers, sent),
+    );
+    let succeeded = parts.status.is_success();
+    if end && succeeded && body.is_deaf() {
+        return sender.abort(failed("the origin answered before it had the whole request"));
+    }
+    sender.head(head, end);
     if end {
         return;
     }
-    let mut pump = Pump::new(body, sender, None);
+    let mut pump = Pump::new(Deaf { body, succeeded }, sender, None);
     if let Err(Stop::Broken(error)) = pump.run().await {
         let reason = format!("the origin broke off amid its answer: {error}");
         pump.abort(Cause { kind: CauseKind::OriginFailed, reason });
+    }
+}
+
+/// The body of an answer that is no success after all where the origin did not take the request to
+/// its end.
+struct Deaf {
+    body: OriginBody,
+    succeeded: bool,
+}
+
+impl http_body::Body for Deaf {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() && self.succeeded && self.body.is_deaf() {
+            let why = "it stopped taking the request before its end";
+            return Poll::Ready(Some(Err(why.into())));
+        }
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 }
 
@@ -272,7 +396,10 @@ async fn give_back(answer: http::Response<OriginBody>, mut sender: Sender) {
 async fn switch(mut answer: http::Response<OriginBody>, mut port: Port) {
     let upgrading = hyper::upgrade::on(&mut answer);
     let protocol = answer.headers().get(header::UPGRADE).cloned();
-    let (mut parts, _) = answer.into_parts();
+    let (mut parts, body) = answer.into_parts();
+    let Some(socket) = body.into_socket() else {
+        return port.sender.abort(failed("the connection to the origin is gone"));
+    };
     fields::remove_hop_by_hop(&mut parts.headers);
     if let Some(protocol) = protocol {
         parts.headers.insert(header::UPGRADE, protocol);
@@ -280,7 +407,8 @@ async fn switch(mut answer: http::Response<OriginBody>, mut port: Port) {
     match upgrading.await {
         Ok(stream) => {
             port.sender.head(response(StatusCode::OK, &parts.headers), false);
-            flow::tunnel(TokioIo::new(stream), port, CauseKind::OriginFailed).await;
+            let (stream, broken) = (TokioIo::new(stream), CauseKind::OriginFailed);
+            flow::tunnel(stream, &socket, port, broken).await;
         }
         Err(error) => port.sender.abort(failed(&format!("changing protocols: {error}"))),
     }
@@ -288,6 +416,15 @@ async fn switch(mut answer: http::Response<OriginBody>, mut port: Port) {
 
 fn response(status: StatusCode, headers: &HeaderMap) -> Head {
     let fields = fields::to_fields(headers);
+    Head::Response(bhttp::Response { status: status.as_u16(), fields })
+}
+
+/// The same with the case and the order of its fields, and with its reason.
+fn response_as_sent(status: StatusCode, headers: &HeaderMap, sent: &ResponseHead) -> Head {
+    let (mut fields, mut style) = fields::to_fields_as_sent(headers, &sent.fields);
+    let is_usual = status.canonical_reason().is_some_and(|usual| sent.reason == usual);
+    style.reason = Some(sent.reason.clone()).filter(|_| !is_usual);
+    fields.push((STYLE_FIELD.into(), style.encode()));
     Head::Response(bhttp::Response { status: status.as_u16(), fields })
 }
 

@@ -16,11 +16,11 @@ use crate::actor::{self, Actor, Handle, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
 use crate::config::{Fallback, GatewayConfig};
-use crate::edge::Exchanges;
+use crate::edge::{Exchanges, Reverse};
 use crate::front::Front;
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
-use crate::origin::{Client, Reach};
+use crate::origin::{Client, Owner, Reach};
 use crate::plain::Plain;
 use crate::run::{self, Running};
 use crate::store::{Learned, Store};
@@ -108,7 +108,8 @@ impl Gateway {
         let plain = self.plain.map(|listener| {
             let answers = Arc::new(plain(&config, reach(), handle.clone(), &metrics)?);
             let (metrics, way) = (Arc::clone(&metrics), Way::Edgeless);
-            Ok::<_, Error>((listener, Front { answers, closed, alive, metrics, way }))
+            let styles = config.services.iter().any(|service| service.exact_fields);
+            Ok::<_, Error>((listener, Front { answers, styles, closed, alive, metrics, way }))
         });
         let plain = plain.transpose()?;
         let answers = plain.as_ref().map(|(_, front)| Arc::clone(&front.answers));
@@ -169,6 +170,7 @@ fn plain(
         pair: None,
         direct: Client::new(reach, config.response_timeout),
         upstream: config.plain.as_ref().and_then(|plain| plain.upstream.clone()),
+        reverse: Reverse::default(),
         fallback: Fallback::None,
         services: config.services.clone(),
         pseudonym: pseudonym(config.relay.instance),
@@ -193,6 +195,10 @@ impl Surroundings for Serving {
 
     fn serve(&mut self, head: Head, end: bool, port: Port) {
         tokio::spawn(Arc::clone(&self.origins).serve(head, end, port));
+    }
+
+    fn client_ended(&mut self, edge: u64, connection: u64) {
+        self.origins.client.client_ended(Owner { edge, connection });
     }
 
     fn restore(&mut self, learned: &Learned) {

@@ -119,9 +119,36 @@ fn an_origin_that_wants_no_more_of_a_request_leaves_it_flowing() {
     drop(receiver);
     mailbox.deliver(Output::Data { exchange: ID, bytes: Bytes::from_static(b"late") });
     assert!(matches!(collect(&mailbox)[..], [Input::Credit { bytes: 4, .. }]));
-    sender.head(response(), true);
+    sender.head(Head::Response(bhttp::Response { status: 413, fields: Vec::new() }), true);
     drop(sender);
     assert!(matches!(collect(&mailbox)[..], [Input::Head { end: true, .. }]));
+}
+
+/// A success may not stand for a request that the origin did not get.
+#[test]
+fn a_success_for_half_a_request_is_given_up() {
+    for (whole, end, left_first) in [
+        (false, true, true),
+        (false, false, true),
+        (false, false, false),
+        (true, true, true),
+        (true, false, false),
+    ] {
+        let (bell, _bells) = mpsc::unbounded_channel();
+        let mailbox = Mailbox::opened(ID, false, bell, None);
+        let Port { mut receiver, mut sender } = mailbox.port(Role::Gateway);
+        if whole {
+            receiver.has_all();
+        }
+        let mut receiver = Some(receiver);
+        let _left = receiver.take_if(|_| left_first);
+        drop(_left);
+        sender.head(response(), end);
+        sender.end(Vec::new());
+        drop(receiver);
+        let gave_up = collect(&mailbox).iter().any(|one| matches!(one, Input::Abort { .. }));
+        assert_eq!(gave_up, !whole, "{whole} {end} {left_first}");
+    }
 }
 
 #[test]

@@ -1,25 +1,33 @@
 //! One request to an origin, over a connection of the pool or a new one.
 
 use std::error::Error as _;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http_body::Body as _;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use proto::http1::Style;
 use relay::{Cause, CauseKind};
-use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
 
 use super::body::{Lease, OriginBody};
+use super::bound;
 use super::connect::Reach;
-use super::pool::{Key, Pool};
+use super::pool::{Key, Owner, Pool};
+use crate::fields;
 use crate::flow::{AnyBody, Progress};
+use crate::http1::{Asked, OnInterim, Shared, Talk, TalkStream};
 use crate::pattern::Target;
 
-/// Largest head of an answer, in bytes; as much as may cross the link.
-const MAX_HEAD_BYTES: usize = proto::bhttp::MAX_HEAD_BYTES;
-/// Most fields of an answer.
-const MAX_FIELDS: usize = proto::bhttp::MAX_FIELDS;
+/// Largest head of an answer, in bytes; as much as may cross the link, and what is added to it.
+const MAX_HEAD_BYTES: usize = proto::bhttp::MAX_HEAD_BYTES + 1024;
+/// Most fields of an answer, and one that may be added.
+const MAX_FIELDS: usize = proto::bhttp::MAX_FIELDS + 1;
 
 /// See the module.
 pub(crate) struct Client {
@@ -37,9 +45,58 @@ pub(crate) struct Request<'a> {
     pub(crate) repeatable: bool,
     /// When the request last moved: an origin's silence counts from there.
     pub(crate) progress: Progress,
+    /// What is not left to the library.
+    pub(crate) how: How,
 }
 
-type Failed = (hyper::Error, Option<http::Request<AnyBody>>);
+/// How a request goes to its origin.
+#[derive(Clone, Default)]
+pub(crate) struct How {
+    /// The client's connection, where the request is part of its authentication.
+    pub(crate) owner: Option<Owner>,
+    /// Case and order of the fields.
+    pub(crate) style: Option<Style>,
+    /// The path and query as they were sent, where the library's types cannot hold them.
+    pub(crate) path: Option<Bytes>,
+    /// What is done with interim answers.
+    pub(crate) on_interim: Option<OnInterim>,
+}
+
+/// A connection to an origin.
+pub(crate) struct Held {
+    pub(crate) sender: SendRequest<AnyBody>,
+    pub(crate) talk: Arc<Talk>,
+    socket: Shared,
+    task: Option<AbortHandle>,
+}
+
+impl Held {
+    /// Whether it may serve another request: nothing has come on it since the last answer.
+    pub(crate) fn is_fresh(&self) -> bool {
+        !self.sender.is_closed() && !self.talk.is_tainted() && self.socket.is_quiet()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// The socket of a connection that is no longer one of HTTP.
+    pub(crate) fn into_socket(mut self) -> Option<Shared> {
+        self.task.take().map(|_| self.socket.clone())
+    }
+}
+
+/// Without anybody who waits for it, a connection ends.
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// Why an attempt failed, and the request where nothing of it was sent.
+type Failed = (Cause, Option<http::Request<AnyBody>>);
 
 impl Client {
     pub(crate) fn new(reach: Reach, response_timeout: Duration) -> Self {
@@ -47,58 +104,111 @@ impl Client {
     }
 
     /// A bare connection, for CONNECT.
-    pub(crate) async fn connect(&self, target: &Target<'_>) -> Result<TcpStream, Cause> {
+    pub(crate) async fn connect(&self, target: &Target<'_>) -> Result<Shared, Cause> {
         self.reach.connect(target).await
     }
 
-    /// Sends and waits for the head of the answer. The body of an answer 101 is to be upgraded.
+    /// Whether a client may change to a protocol: by name, and never under a path of the allow list
+    /// unasked, for inside another protocol any path may be asked for.
+    pub(crate) fn check_upgrade(
+        &self,
+        target: &Target<'_>,
+        protocol: &HeaderValue,
+        listed: Option<&[String]>,
+    ) -> Result<(), Cause> {
+        let forbidden = |reason| Err(Cause { kind: CauseKind::Forbidden, reason });
+        if fields::allowed_upgrade(protocol, listed).as_ref() != Some(protocol) {
+            let shown = protocol.as_bytes().escape_ascii();
+            let remedy = "name it in the service's upgrades";
+            return forbidden(format!("nobody may change to '{shown}' there: {remedy}"));
+        }
+        self.reach.check(target)?;
+        let anywhere = Target { path: None, ..target.clone() };
+        if listed.is_none() && self.reach.check(&anywhere).is_err() {
+            let why = "inside another protocol any path may be asked for";
+            let remedy = "allow the host without a path, or list the service's upgrades";
+            return forbidden(format!("only a path is allowed there, and {why}: {remedy}"));
+        }
+        Ok(())
+    }
+
+    /// A client's connection has ended, and with it what is kept for it alone.
+    pub(crate) fn client_ended(&self, owner: Owner) {
+        self.pool.client_ended(owner);
+    }
+
+    /// Sends and waits for the head of the answer, which is among its extensions as it came. The
+    /// body of an answer 101 is to be upgraded.
     pub(crate) async fn send(
         &self,
         request: Request<'_>,
     ) -> Result<http::Response<OriginBody>, Cause> {
-        let Request { target, mut message, repeatable, progress } = request;
+        let Request { target, mut message, repeatable, progress, how } = request;
         let anywhere = self.reach.check(&target)?;
-        let scheme = target.scheme.unwrap_or("http").to_owned();
-        let key = (scheme, target.host.to_ascii_lowercase(), target.port, anywhere);
-        if let Some(sender) = self.pool.take(&key) {
+        let key = Key {
+            scheme: target.scheme.unwrap_or("http").to_owned(),
+            host: target.host.to_ascii_lowercase(),
+            port: target.port,
+            anywhere,
+            owner: how.owner,
+        };
+        tell_framing(&mut message);
+        if let Some(held) = self.pool.take(&key) {
             let spare = repeatable.then(|| without_body(&message));
-            match self.attempt(sender, message, &key, &progress).await? {
+            match self.attempt(held, message, &key, &progress, &how).await? {
                 Ok(response) => return Ok(response),
                 // The origin closed the connection while it was idle.
-                Err((error, unsent)) => match unsent.or(spare) {
+                Err((cause, unsent)) => match unsent.or(spare) {
                     Some(again) => message = again,
-                    None => return Err(failure(&error)),
+                    None => return Err(cause),
                 },
             }
         }
-        let stream = self.reach.open(&target).await?;
+        let held = self.open(&target).await?;
+        let result = self.attempt(held, message, &key, &progress, &how).await?;
+        result.map_err(|(cause, _)| cause)
+    }
+
+    async fn open(&self, target: &Target<'_>) -> Result<Held, Cause> {
+        let (stream, socket) = self.reach.open(target).await?;
+        let talk = Arc::<Talk>::default();
+        let stream = TalkStream::new(stream, Arc::clone(&talk));
         let (sender, connection) = http1::Builder::new()
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_FIELDS)
             .max_buf_size(MAX_HEAD_BYTES)
             .handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| failure(&error))?;
-        // Ends with the connection; its errors show in the answer too.
-        tokio::spawn(connection.with_upgrades());
-        let result = self.attempt(sender, message, &key, &progress).await?;
-        result.map_err(|(error, _)| failure(&error))
+            .map_err(|error| failure(&error, &talk))?;
+        // Its errors show in the answer too.
+        let task = tokio::spawn(connection.with_upgrades()).abort_handle();
+        Ok(Held { sender, talk, socket, task: Some(task) })
     }
 
     async fn attempt(
         &self,
-        mut sender: SendRequest<AnyBody>,
+        mut held: Held,
         message: http::Request<AnyBody>,
         key: &Key,
         progress: &Progress,
+        how: &How,
     ) -> Result<Result<http::Response<OriginBody>, Failed>, Cause> {
+        let mut binds = bound::request_binds(message.headers());
+        held.talk.ask(Asked {
+            method: Bytes::copy_from_slice(message.method().as_str().as_bytes()),
+            style: how.style.clone(),
+            target: how.path.clone(),
+            on_interim: how.on_interim.clone(),
+        });
+        let talk = Arc::clone(&held.talk);
+        let sender = &mut held.sender;
         let sending = async {
             if let Err(error) = sender.ready().await {
-                return Err((error, Some(message)));
+                return Err((failure(&error, &talk), Some(message)));
             }
             sender.try_send_request(message).await.map_err(|mut failed| {
                 let unsent = failed.take_message();
-                (failed.into_error(), unsent)
+                (failure(&failed.into_error(), &talk), unsent)
             })
         };
         let result = tokio::select! {
@@ -109,10 +219,42 @@ impl Client {
                 return Err(Cause { kind: CauseKind::OriginTimeout, reason });
             }
         };
-        let lease = || Lease { pool: self.pool.clone(), key: key.clone(), sender };
-        Ok(result.map(|response: http::Response<Incoming>| {
-            response.map(|incoming| OriginBody::new(incoming, lease()))
+        Ok(result.map(|mut response: http::Response<Incoming>| {
+            response.extensions_mut().extend(head_of(&held.talk));
+            binds |= bound::answer_binds(response.headers());
+            if binds && key.owner.is_none() {
+                held.talk.taint();
+            }
+            let lease = Lease {
+                pool: self.pool.clone(),
+                key: key.clone(),
+                held,
+                progress: progress.clone(),
+                patience: self.response_timeout,
+            };
+            let switches = response.status() == http::StatusCode::SWITCHING_PROTOCOLS;
+            response.map(|incoming| OriginBody::new(incoming, lease, switches))
         }))
+    }
+}
+
+/// The head as it came, as an extension of an answer.
+fn head_of(talk: &Talk) -> http::Extensions {
+    let mut extensions = http::Extensions::new();
+    if let Some(head) = talk.take_head() {
+        extensions.insert(head);
+    }
+    extensions
+}
+
+/// A body of unknown length is chunked, whatever the method: the library leaves it out of those
+/// that seldom have one.
+fn tell_framing(message: &mut http::Request<AnyBody>) {
+    let is_told = message.headers().contains_key(header::CONTENT_LENGTH);
+    let body = message.body();
+    if !body.is_end_stream() && !is_told && body.size_hint().exact().is_none() {
+        let chunked = HeaderValue::from_static("chunked");
+        message.headers_mut().insert(header::TRANSFER_ENCODING, chunked);
     }
 }
 
@@ -126,11 +268,15 @@ fn without_body(message: &http::Request<AnyBody>) -> http::Request<AnyBody> {
     copy
 }
 
-/// What hyper says, in one line.
-pub(crate) fn failure(error: &hyper::Error) -> Cause {
+/// What went wrong, in one line.
+fn failure(error: &hyper::Error, talk: &Talk) -> Cause {
     let why =
         error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-    let reason = if error.is_incomplete_message() {
+    let reason = if let Some(fault) = talk.fault() {
+        format!("the origin's answer is not HTTP/1: {fault}")
+    } else if talk.is_tainted() && error.is_incomplete_message() {
+        "the origin sent something that nobody had asked for".to_owned()
+    } else if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
         "the origin closed the connection before its answer was whole".to_owned()
     } else if error.is_parse() || error.is_parse_status() {
         format!("the origin's answer is not HTTP/1: {why}")

@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use relay::{Cause, CauseKind};
 use rustls_pki_types::ServerName;
@@ -14,13 +14,18 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
 use super::address::is_public;
+use super::failures::Failures;
+use crate::http1::Shared;
 use crate::pattern::{Pattern, Target};
 
 /// Bound on resolving a name, on connecting, and on the TLS handshake, each.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an address is tried alone before the next one is tried beside it (RFC 8305 §5).
+const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// Most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
 /// Idle time before the kernel asks whether the other end is still there.
@@ -62,11 +67,12 @@ pub(crate) struct Reach {
     allow: Option<Vec<Pattern>>,
     /// Made with the first request for https: the system's roots take a while to read.
     tls: OnceCell<TlsConnector>,
+    failures: Failures,
 }
 
 impl Reach {
     pub(crate) fn new(resolver: Arc<dyn Resolve>, allow: Option<Vec<Pattern>>) -> Self {
-        Self { resolver, allow, tls: OnceCell::new() }
+        Self { resolver, allow, tls: OnceCell::new(), failures: Failures::default() }
     }
 
     /// Whether a target may be asked for at all, before its name is resolved. `Ok(true)`: at any
@@ -83,45 +89,81 @@ impl Reach {
     }
 
     /// A TCP connection to an address of the target that is allowed.
-    pub(crate) async fn connect(&self, target: &Target<'_>) -> Result<TcpStream, Cause> {
+    pub(crate) async fn connect(&self, target: &Target<'_>) -> Result<Shared, Cause> {
         let anywhere = self.check(target)?;
         let addresses = self.addresses(target, anywhere).await?;
+        match self.race(addresses).await {
+            Ok(stream) => {
+                // Without these options the connection still works.
+                let socket = SockRef::from(&stream);
+                let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
+                let _ = socket.set_tcp_nodelay(true);
+                let _ = socket.set_tcp_keepalive(&keepalive);
+                Ok(Shared::new(stream))
+            }
+            Err(Some(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                let waited = CONNECT_TIMEOUT.as_secs();
+                Err(unreachable(target, &format!("no connection within {waited} s")))
+            }
+            Err(Some(error)) => Err(unreachable(target, &error.to_string())),
+            Err(None) => Err(unreachable(target, "its name has no address")),
+        }
+    }
+
+    /// The first connection that is made to any of some addresses: each is tried a little after the
+    /// one before, or at once when that has failed (RFC 8305 §5).
+    async fn race(&self, addresses: Vec<SocketAddr>) -> Result<TcpStream, Option<io::Error>> {
+        let mut waiting = self.failures.order(addresses).into_iter().take(MAX_ADDRESSES);
+        let mut attempts = JoinSet::new();
         let mut last = None;
-        for address in addresses.into_iter().take(MAX_ADDRESSES) {
-            let attempt = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
-            match attempt.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-                Ok(stream) => {
-                    // Without these options the connection still works.
-                    let socket = SockRef::from(&stream);
-                    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE);
-                    let _ = socket.set_tcp_nodelay(true);
-                    let _ = socket.set_tcp_keepalive(&keepalive);
+        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let mut tried = Vec::new();
+        loop {
+            let next = waiting.next();
+            if let Some(address) = next {
+                tried.push(address);
+                attempts.spawn(async move { (address, TcpStream::connect(address).await) });
+            }
+            let patience = if next.is_some() { Instant::now() + ATTEMPT_DELAY } else { deadline };
+            let attempt =
+                tokio::time::timeout_at(patience.min(deadline).into(), attempts.join_next());
+            match attempt.await {
+                Ok(Some(Ok((address, Ok(stream))))) => {
+                    // Those that had more time and made nothing of it come last from now on.
+                    self.failures.note(tried.into_iter().take_while(|other| *other != address));
+                    self.failures.forget(address);
                     return Ok(stream);
                 }
-                Err(error) => last = Some(error),
+                Ok(Some(Ok((address, Err(error))))) => {
+                    self.failures.note([address]);
+                    last = Some(error);
+                }
+                Ok(Some(Err(_))) => {}
+                Ok(None) if next.is_none() => return Err(last),
+                Err(_) if Instant::now() >= deadline => {
+                    self.failures.note(tried);
+                    return Err(Some(io::ErrorKind::TimedOut.into()));
+                }
+                Ok(None) | Err(_) => {}
             }
         }
-        Err(match last {
-            Some(error) if error.kind() == io::ErrorKind::TimedOut => {
-                let waited = CONNECT_TIMEOUT.as_secs();
-                unreachable(target, &format!("no connection within {waited} s"))
-            }
-            Some(error) => unreachable(target, &error.to_string()),
-            None => unreachable(target, "its name has no address"),
-        })
     }
 
     /// As [`Reach::connect`], under TLS for https.
-    pub(crate) async fn open(&self, target: &Target<'_>) -> Result<Box<dyn Stream>, Cause> {
-        let stream = self.connect(target).await?;
+    pub(crate) async fn open(
+        &self,
+        target: &Target<'_>,
+    ) -> Result<(Box<dyn Stream>, Shared), Cause> {
+        let socket = self.connect(target).await?;
+        let stream = socket.clone();
         if target.scheme != Some("https") {
-            return Ok(Box::new(stream));
+            return Ok((Box::new(stream), socket));
         }
         let connector = self.tls.get_or_try_init(native_tls).await?;
         let name = ServerName::try_from(target.host.to_owned())
             .map_err(|_| unreachable(target, "its name is none that TLS knows"))?;
         match tokio::time::timeout(CONNECT_TIMEOUT, connector.connect(name, stream)).await {
-            Ok(Ok(stream)) => Ok(Box::new(stream)),
+            Ok(Ok(stream)) => Ok((Box::new(stream), socket)),
             Ok(Err(error)) => Err(unreachable(target, &format!("TLS: {error}"))),
             Err(_) => Err(unreachable(target, "TLS: no answer")),
         }

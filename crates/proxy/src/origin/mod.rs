@@ -2,12 +2,20 @@
 
 mod address;
 mod body;
+mod bound;
 mod client;
 mod connect;
+mod failures;
 mod pool;
 
 pub use connect::{Resolve, SystemResolver};
 
 pub(crate) use body::OriginBody;
-pub(crate) use client::{Client, Request};
+/// How long an origin that ignores Expect is waited for before the body flows anyway: as long as
+/// clients wait that know of such origins (RFC 9110 §10.1.1).
+pub(crate) const EXPECT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+
+pub(crate) use bound::{answer_binds, request_binds};
+pub(crate) use client::{Client, How, Request};
 pub(crate) use connect::{Reach, Stream};
+pub(crate) use pool::Owner;

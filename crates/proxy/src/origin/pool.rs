@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hyper::client::conn::http1::SendRequest;
-
-use crate::flow::AnyBody;
+use super::client::Held;
 
 /// Most idle connections to one origin.
 const MAX_IDLE_PER_ORIGIN: usize = 32;
@@ -14,15 +12,30 @@ const MAX_IDLE_PER_ORIGIN: usize = 32;
 const MAX_IDLE: usize = 256;
 /// How long a connection waits: many servers close theirs after a minute or less.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection may take to become idle behind an answer: it does at once, or the request
-/// is still under way.
-const READY_PATIENCE: Duration = Duration::from_secs(1);
+/// The same for one that is kept for a client alone: to log in again costs several round trips.
+const OWNED_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Scheme, host, port, and whether it may be at an address that is not public.
-pub(crate) type Key = (String, String, u16, bool);
+/// A client's connection: the edge that it is at (0: this process itself) and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Owner {
+    pub(crate) edge: u64,
+    pub(crate) connection: u64,
+}
+
+/// What a connection is good for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) scheme: String,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// It may be at an address that is not public.
+    pub(crate) anywhere: bool,
+    /// The only client whose requests may go over it; none: any.
+    pub(crate) owner: Option<Owner>,
+}
 
 struct Idle {
-    sender: SendRequest<AnyBody>,
+    held: Held,
     since: Instant,
 }
 
@@ -44,49 +57,48 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection used last, if one still lives.
-    pub(crate) fn take(&self, key: &Key) -> Option<SendRequest<AnyBody>> {
+    /// The connection used last, if one still lives and nothing has come on it.
+    pub(crate) fn take(&self, key: &Key) -> Option<Held> {
         let mut state = self.lock();
         state.prune(Instant::now());
         let list = state.idle.get_mut(key)?;
-        let taken = list.pop();
+        let mut taken = list.pop();
+        while taken.as_ref().is_some_and(|idle| !idle.held.is_fresh()) {
+            taken = list.pop();
+        }
         if list.is_empty() {
             state.idle.remove(key);
         }
-        taken.map(|idle| idle.sender)
+        taken.map(|idle| idle.held)
     }
 
-    /// Keeps a connection, when it is ready and there is room.
-    pub(crate) fn give_back(&self, key: Key, mut sender: SendRequest<AnyBody>) {
-        let pool = self.clone();
-        tokio::spawn(async move {
-            let ready = tokio::time::timeout(READY_PATIENCE, sender.ready()).await;
-            if matches!(ready, Ok(Ok(()))) {
-                pool.put(key, sender);
-            }
-        });
-    }
-
-    fn put(&self, key: Key, sender: SendRequest<AnyBody>) {
+    /// Keeps a connection that is ready for the next request, where there is room.
+    pub(crate) fn put(&self, key: Key, held: Held) {
         let now = Instant::now();
         let mut state = self.lock();
         state.prune(now);
         let total: usize = state.idle.values().map(Vec::len).sum();
         let list = state.idle.entry(key).or_default();
         if total < MAX_IDLE && list.len() < MAX_IDLE_PER_ORIGIN {
-            list.push(Idle { sender, since: now });
+            list.push(Idle { held, since: now });
         }
         if !state.reaping {
             state.reaping = true;
             tokio::spawn(reap(self.clone()));
         }
     }
+
+    /// Closes what is kept for a client whose connection has ended.
+    pub(crate) fn client_ended(&self, owner: Owner) {
+        self.lock().idle.retain(|key, _| key.owner != Some(owner));
+    }
 }
 
 impl State {
     fn prune(&mut self, now: Instant) {
-        self.idle.retain(|_, list| {
-            list.retain(|idle| !idle.sender.is_closed() && now < idle.since + IDLE_TIMEOUT);
+        self.idle.retain(|key, list| {
+            let timeout = if key.owner.is_some() { OWNED_IDLE_TIMEOUT } else { IDLE_TIMEOUT };
+            list.retain(|idle| !idle.held.is_closed() && now < idle.since + timeout);
             !list.is_empty()
         });
     }

@@ -222,7 +222,7 @@ impl Plain {
             tally: Arc::clone(tally),
             work: Arc::clone(&self.work),
             handle: self.handle.clone(),
-            socket: about.connection.socket.try_clone().ok()?,
+            socket: about.connection.socket.clone(),
             broken: Arc::clone(&about.connection.broken),
             connection: Arc::downgrade(about.connection),
             _permit: Arc::clone(&self.following).try_acquire_owned().ok()?,
@@ -453,7 +453,7 @@ impl Answer for Plain {
             None => body.map_err(Into::into).boxed_unsync(),
         };
         let request = Request::from_parts(head, body);
-        let serving = self.exchanges.serve(request, Arc::clone(&broken), &connection);
+        let serving = self.exchanges.serve(request, &connection);
         let (mut parts, body) = serving.await.into_parts();
         if let Some(known) = &known {
             self.dictionaries.hear(Instant::now(), known, &parts);
@@ -488,5 +488,9 @@ impl Answer for Plain {
             }
         };
         response.map(|body| ClientBody::new(body, broken))
+    }
+
+    async fn ended(&self, connection: &Connection) {
+        self.exchanges.ended(connection).await;
     }
 }

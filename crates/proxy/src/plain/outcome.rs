@@ -1,7 +1,6 @@
 //! What comes of an answer to a foreign client, as far as this side sees it. The client tells
 //! nothing, but the kernel knows when all of the answer was acknowledged.
 
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,6 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Work;
 use crate::actor::{Handle, Message};
 use crate::front::Connection;
+use crate::http1::Shared;
 use crate::socket;
 
 /// An answer that is not all acknowledged after this long is followed no further.
@@ -64,7 +64,7 @@ pub(crate) struct Sending {
     pub(crate) work: Arc<Work>,
     pub(crate) handle: Handle,
     /// A descriptor of its own: following holds no connection open.
-    pub(crate) socket: OwnedFd,
+    pub(crate) socket: Shared,
     pub(crate) broken: Arc<AtomicBool>,
     pub(crate) connection: Weak<Connection>,
     /// Bounds how many are followed at once.

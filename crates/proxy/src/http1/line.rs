@@ -1,0 +1,376 @@
+//! A client's connection: requests come in through the parser of [`proto::http1`], interim
+//! responses go out beside what the library writes.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use proto::http1::{
+    Body, Fault, Framing, MAX_HEAD_BYTES, MAX_TARGET_BYTES, RequestHead, ResponseHead, STYLE_FIELD,
+    Style, end_of_head,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Most bytes read from the socket at a time.
+const READ_BYTES: usize = 16 * 1024;
+/// What the library gets in place of a request that is refused, for it to close behind the answer.
+const REFUSED: &[u8] = b"GET / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
+
+/// What the two ends of a client's connection have for each other; see the module.
+#[derive(Default)]
+pub(crate) struct Line {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Heads that the library has and nobody has asked for: it takes one at a time, so at most two.
+    heads: VecDeque<Result<RequestHead, Fault>>,
+    /// Methods of requests whose response has not begun, for framing; as many.
+    methods: VecDeque<Bytes>,
+    /// Interim responses to write; bounded by the origin's, of which few are taken.
+    interims: Vec<u8>,
+    /// What follows are bytes of another protocol.
+    is_tunnel: bool,
+    /// The request's body broke the framing.
+    fault: Option<Fault>,
+    /// A request's body has not come to its end.
+    amid_body: bool,
+}
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The head of the request that the library hands over now, or why it is refused.
+    pub(crate) fn take_head(&self) -> Option<Result<RequestHead, Fault>> {
+        self.lock().heads.pop_front()
+    }
+
+    /// An interim response is to leave before the response; its head up to its empty line.
+    pub(crate) fn interim(&self, head: &[u8]) {
+        let mut state = self.lock();
+        // Few come in earnest; who sends many gets on without them.
+        if state.interims.len() + head.len() <= MAX_HEAD_BYTES {
+            state.interims.extend_from_slice(head);
+        }
+    }
+
+    /// What comes from here on is passed as it is.
+    pub(crate) fn become_tunnel(&self) {
+        self.lock().is_tunnel = true;
+    }
+
+    /// Why the request's body is none, if it is so.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.lock().fault.clone()
+    }
+
+    /// Whether something of a request's body is still to come.
+    pub(crate) fn is_amid_body(&self) -> bool {
+        self.lock().amid_body
+    }
+}
+
+/// A client's connection as the library sees it.
+pub(crate) struct LineStream<S> {
+    socket: S,
+    line: Arc<Line>,
+    reading: Reading,
+    /// As it came, not looked at.
+    raw: BytesMut,
+    /// For the library.
+    strict: BytesMut,
+    /// Of `raw`, searched for the end of a head.
+    searched: usize,
+    styles: bool,
+    writing: Writing,
+    /// To be written before anything else.
+    out: BytesMut,
+}
+
+enum Reading {
+    Head,
+    Body(Body),
+    Tunnel,
+    /// The other side has ended, or is not listened to any more.
+    Ended,
+}
+
+/// Responses are followed only where their heads may have to be written in another style.
+enum Writing {
+    Pass,
+    Head(BytesMut),
+    Body(Body),
+}
+
+impl<S> LineStream<S> {
+    /// `styles`: responses may have a style of their own.
+    pub(crate) fn new(socket: S, line: Arc<Line>, styles: bool) -> Self {
+        let writing = if styles { Writing::Head(BytesMut::new()) } else { Writing::Pass };
+        Self {
+            socket,
+            line,
+            reading: Reading::Head,
+            raw: BytesMut::new(),
+            strict: BytesMut::new(),
+            searched: 0,
+            styles,
+            writing,
+            out: BytesMut::new(),
+        }
+    }
+
+    /// Takes a head off what came, if it is whole; `false`: more has to come.
+    fn read_head(&mut self) -> bool {
+        let parsed = match end_of_head(&self.raw, self.searched) {
+            Some(end) if end <= MAX_HEAD_BYTES => RequestHead::parse(&self.raw.split_to(end)),
+            _ if self.raw.len() > MAX_HEAD_BYTES => Err(self.too_long()),
+            _ => {
+                self.searched = self.raw.len();
+                return false;
+            }
+        };
+        self.searched = 0;
+        let mut state = self.line.lock();
+        match &parsed {
+            Ok(head) => {
+                let mut strict = Vec::new();
+                head.write_strict(&mut strict);
+                self.strict.extend_from_slice(&strict);
+                self.reading = match head.framing {
+                    Framing::None | Framing::Length(0) => Reading::Head,
+                    framing => Reading::Body(Body::new(framing)),
+                };
+                state.amid_body = matches!(self.reading, Reading::Body(_));
+                state.methods.extend(self.styles.then(|| head.method.clone()));
+            }
+            Err(_) => {
+                self.strict.extend_from_slice(REFUSED);
+                self.reading = Reading::Ended;
+                state.amid_body = true;
+                state.methods.extend(self.styles.then(|| Bytes::from_static(b"GET")));
+            }
+        }
+        state.heads.push_back(parsed);
+        true
+    }
+
+    fn too_long(&self) -> Fault {
+        let line = self.raw.iter().position(|byte| *byte == b'\n').unwrap_or(self.raw.len());
+        let (status, what, most) = match line > MAX_TARGET_BYTES {
+            true => (414, "the request's target", MAX_TARGET_BYTES),
+            false => (431, "the request's head", MAX_HEAD_BYTES),
+        };
+        Fault { status, reason: format!("{what} is over the limit of {most} bytes") }
+    }
+
+    /// Makes bytes for the library of what came; `false`: more has to come.
+    fn advance(&mut self) -> io::Result<bool> {
+        if matches!(self.reading, Reading::Head) && self.line.lock().is_tunnel {
+            self.reading = Reading::Tunnel;
+        }
+        match &mut self.reading {
+            Reading::Head => {
+                let blank = self.raw.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+                if blank.count() == self.raw.len() {
+                    self.raw.clear();
+                    return Ok(false);
+                }
+                Ok(self.read_head())
+            }
+            Reading::Body(body) if !self.raw.is_empty() => match body.scan(&self.raw) {
+                Ok(scan) => {
+                    let piece = self.raw.split_to(scan.used);
+                    self.strict.unsplit(piece);
+                    if scan.ended {
+                        self.reading = Reading::Head;
+                        self.line.lock().amid_body = false;
+                    }
+                    Ok(true)
+                }
+                Err(fault) => {
+                    let reason = fault.reason.clone();
+                    self.line.lock().fault = Some(fault);
+                    self.reading = Reading::Ended;
+                    Err(io::Error::new(io::ErrorKind::InvalidData, reason))
+                }
+            },
+            Reading::Tunnel if !self.raw.is_empty() => {
+                self.strict.unsplit(self.raw.split());
+                Ok(true)
+            }
+            Reading::Body(_) | Reading::Tunnel | Reading::Ended => Ok(false),
+        }
+    }
+
+    /// Takes bytes of responses, the heads in the style that they name.
+    fn restyle(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            match &mut self.writing {
+                Writing::Pass => {
+                    self.out.extend_from_slice(bytes);
+                    return;
+                }
+                Writing::Head(head) => {
+                    let before = head.len();
+                    head.extend_from_slice(bytes);
+                    let Some(end) = end_of_head(head, before) else { return };
+                    bytes = &bytes[end - before..];
+                    let head = head.split_to(end);
+                    self.writing = self.style_head(&head);
+                }
+                Writing::Body(body) => {
+                    // The library's own framing.
+                    let scan = body.scan(bytes).map_or((bytes.len(), false), |s| (s.used, s.ended));
+                    self.out.extend_from_slice(&bytes[..scan.0]);
+                    bytes = &bytes[scan.0..];
+                    if scan.1 {
+                        self.writing = Writing::Head(BytesMut::new());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a whole head; what follows it.
+    fn style_head(&mut self, head: &[u8]) -> Writing {
+        let method = self.line.lock().methods.pop_front().unwrap_or_default();
+        let Ok(parsed) = ResponseHead::parse(head, &method) else {
+            self.out.extend_from_slice(head);
+            return Writing::Pass;
+        };
+        let style = parsed.fields.iter().find(|field| field.is(STYLE_FIELD));
+        match style {
+            None => self.out.extend_from_slice(head),
+            Some(field) => {
+                let plain: Vec<u8> = without_line(head, STYLE_FIELD);
+                let style = Style::from_list(&field.value);
+                self.out.extend_from_slice(&style.apply(&plain, None));
+            }
+        }
+        let is_tunnel = parsed.status == 101 || method == "CONNECT" && parsed.status < 300;
+        match parsed.framing {
+            _ if is_tunnel => Writing::Pass,
+            Framing::UntilClose => Writing::Pass,
+            Framing::None | Framing::Length(0) => Writing::Head(BytesMut::new()),
+            framing => Writing::Body(Body::new(framing)),
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> LineStream<S> {
+    /// Writes what is in `out`.
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.out.is_empty() {
+            let written = ready!(Pin::new(&mut self.socket).poll_write(cx, &self.out))?;
+            self.out.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A head without the lines of a field.
+fn without_line(head: &[u8], name: &str) -> Vec<u8> {
+    let is_named = |line: &&[u8]| {
+        line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()))
+            && line.get(name.len()) == Some(&b':')
+    };
+    head.split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| !is_named(line))
+        .flatten()
+        .copied()
+        .collect()
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for LineStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            if !this.strict.is_empty() {
+                let len = this.strict.len().min(buf.remaining());
+                buf.put_slice(&this.strict.split_to(len));
+                return Poll::Ready(Ok(()));
+            }
+            if matches!(this.reading, Reading::Ended) {
+                return Poll::Ready(Ok(()));
+            }
+            if this.advance()? {
+                continue;
+            }
+            if matches!(this.reading, Reading::Tunnel) {
+                return Pin::new(&mut this.socket).poll_read(cx, buf);
+            }
+            this.raw.reserve(READ_BYTES);
+            let len = ready!(read_some(&mut this.socket, cx, &mut this.raw))?;
+            if len == 0 {
+                // What of a head has come is none; a body that is cut is seen as cut.
+                this.reading = Reading::Ended;
+            }
+        }
+    }
+}
+
+/// Reads into the spare room of a buffer; gives how much.
+fn read_some<S: AsyncRead + Unpin>(
+    socket: &mut S,
+    cx: &mut Context<'_>,
+    into: &mut BytesMut,
+) -> Poll<io::Result<usize>> {
+    let reading = tokio::io::AsyncReadExt::read_buf(socket, into);
+    Future::poll(std::pin::pin!(reading), cx)
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for LineStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_out(cx))?;
+        if matches!(self.writing, Writing::Pass) {
+            return Pin::new(&mut self.socket).poll_write(cx, bytes);
+        }
+        self.restyle(bytes);
+        // What is left of it goes with the next call.
+        let _ = self.poll_out(cx)?;
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if matches!(self.writing, Writing::Pass) {
+            ready!(self.poll_out(cx))?;
+            return Pin::new(&mut self.socket).poll_write_vectored(cx, pieces);
+        }
+        let first = pieces.iter().find(|piece| !piece.is_empty());
+        self.poll_write(cx, first.map_or(&[], |piece| piece))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The library has given all that it had: an interim response comes between two others.
+        let interims = std::mem::take(&mut self.line.lock().interims);
+        self.out.extend_from_slice(&interims);
+        self.poll_out(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_out(cx))?;
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
