@@ -62,7 +62,7 @@ async fn sides_that_know_each_other_talk() {
         }
     };
     let metrics = tokio::time::timeout(Duration::from_secs(20), outcome).await.unwrap();
-    for name in ["carrier_rtt_seconds", "link_rate_bits_per_second", "link_observations"] {
+    for name in ["carrier_rtt_seconds", "link_rate_bytes_per_second", "link_observations"] {
         let sample = format!("longwire_{name}{{peer=\"edge-1\",carrier=");
         assert!(metrics.contains(&sample), "{sample}{metrics}");
     }
