@@ -204,7 +204,7 @@ fn a_log_in_json_holds_no_secret() {
     assert!(status.success() && child.wait().unwrap().success());
     let mut log = String::new();
     child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-    assert!(log.contains("\"event\":\"finished\"") && log.contains(&allow), "{log}");
+    assert!(log.contains("\"message\":\"exchange finished\"") && log.contains(&allow), "{log}");
     for line in log.lines() {
         let value: serde_json::Value = serde_json::from_str(line).expect(line);
         assert!(value.get("level").is_some());

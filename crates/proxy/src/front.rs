@@ -45,10 +45,10 @@ const ENDED_KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 /// How long a client that has ended its direction behind a request is not asked whether it is still
 /// there: most answers come before that.
 const ENDED_PATIENCE: Duration = Duration::from_secs(1);
-/// A client that has gone answers this with a reset, one that waits must ignore it (RFC 9110 §15.2).
+/// A client that has gone answers this with a reset, one that waits ignores it (RFC 9110 §15.2).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// How long a connection is read and dropped behind its last answer, so that the client is not reset
-/// before it has read that (RFC 9112 §9.6), and how long it may be silent meanwhile.
+/// How long a connection is read and dropped behind its last answer, so that the client is not
+/// reset before it has read that (RFC 9112 §9.6), and how long it may be silent meanwhile.
 const LINGER: Duration = Duration::from_secs(10);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
 
@@ -281,8 +281,8 @@ fn closing(mut answer: Response<ClientBody>) -> Response<ClientBody> {
     answer
 }
 
-/// Resolves when the client has gone. One that has ended its direction may still wait for the answer
-/// (RFC 9112 §9.6), and is asked.
+/// Resolves when the client has gone. One that has ended its direction may still wait for the
+/// answer (RFC 9112 §9.6), and is asked.
 async fn client_gone(socket: &Shared, line: &Line, may_ask: bool) {
     tokio::select! {
         () = socket.is_reset() => return,

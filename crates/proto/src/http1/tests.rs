@@ -282,11 +282,15 @@ fn a_style_crosses_in_few_bytes() {
     assert_eq!((read.names.len(), read.reason), (2, None));
 }
 
+/// Lines that frame a message, and others.
+const LINES: &str =
+    "(Content-Length|Transfer-Encoding|X-A|Host|Expect): (5|5, 5|chunked|gzip|a)\r\n";
+
 proptest! {
     /// What one parser takes, the next takes for the same message.
     #[test]
     fn what_is_normalised_is_normal(
-        fields in proptest::collection::vec("(?-u)(Content-Length|Transfer-Encoding|X-A|Host|Expect): (5|5, 5|chunked|gzip|a)\r\n", 0..4),
+        fields in proptest::collection::vec(LINES, 0..4),
         junk in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         for head in [post(&fields.concat()), RequestHead::parse(&junk)].into_iter().flatten() {

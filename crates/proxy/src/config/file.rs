@@ -184,8 +184,8 @@ pub struct ServiceSettings {
     pub schemas: Option<Vec<PathBuf>>,
     /// Gateway: `identity` asks the origin not to code bodies itself, `pass` leaves that to it.
     pub accept_encoding: Option<String>,
-    /// `names`: field names cross the link in lower case; `exact`: as they were sent, in their order,
-    /// and with reason phrases.
+    /// `names`: field names cross the link in lower case; `exact`: as they were sent, in their
+    /// order, and with reason phrases.
     pub fields: Option<String>,
     /// Protocols that clients may change to.
     pub upgrades: Option<Vec<String>>,

@@ -318,8 +318,8 @@ fn check_path(method: &Method, path: &[u8]) -> Result<(), Cause> {
     Err(bad_request(format!("'{shown}' is no path: one begins with a slash")))
 }
 
-/// The length that a head tells goes with what follows it, or the origin would take the next request
-/// for a body.
+/// The length that a head tells goes with what follows it, or the origin would take the next
+/// request for a body.
 fn check_length(headers: &HeaderMap, end: bool) -> Result<(), Cause> {
     let lengths: Vec<_> = headers.get_all(header::CONTENT_LENGTH).iter().collect();
     let [value] = lengths[..] else {
