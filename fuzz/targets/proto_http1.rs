@@ -23,9 +23,8 @@ fuzz_target!(|data: &[u8]| {
     let at_once = whole.scan(data);
     let mut pieces = Body::new(Framing::Chunked);
     let mut used = 0;
-    let in_pieces = data.chunks(3).try_for_each(|piece| {
-        pieces.scan(piece).map(|scan| used += scan.used)
-    });
+    let in_pieces =
+        data.chunks(3).try_for_each(|piece| pieces.scan(piece).map(|scan| used += scan.used));
     if let (Ok(scan), Ok(())) = (at_once, in_pieces) {
         assert_eq!((scan.used, whole.has_ended()), (used, pieces.has_ended()));
     }

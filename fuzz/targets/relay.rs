@@ -435,6 +435,7 @@ impl<'a> Life<'a> {
             Output::Dial { .. }
             | Output::Close { .. }
             | Output::Interim { .. }
+            | Output::ClientEnded { .. }
             | Output::Used { .. }
             | Output::Forget { .. }
             | Output::Event(_) => {}
