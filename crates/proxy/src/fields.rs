@@ -69,15 +69,20 @@ pub(crate) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(header::UPGRADE).filter(|_| listed).cloned()
 }
 
-/// Of the protocols that Upgrade lists, those that clients may change to: `websocket`, unless
-/// others are listed.
+/// Of the protocols that Upgrade lists, those that clients may change to: those that a service
+/// lists, else all but HTTP in another version and TLS, which are between neighbours alone.
 pub(crate) fn allowed_upgrade(
     protocols: &HeaderValue,
     listed: Option<&[String]>,
 ) -> Option<HeaderValue> {
     let may = |name: &str| match listed {
         Some(names) => names.iter().any(|listed| listed.eq_ignore_ascii_case(name)),
-        None => name.eq_ignore_ascii_case("websocket"),
+        None => {
+            let name = name.to_ascii_lowercase();
+            let is_token = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._/".contains(&b));
+            let family = name.split('/').next().unwrap_or_default();
+            is_token && !matches!(family, "" | "h2" | "h2c" | "h3" | "http" | "tls")
+        }
     };
     let names = protocols.to_str().ok()?.split(',').map(str::trim);
     let allowed: Vec<&str> = names.filter(|name| may(name)).collect();
@@ -212,6 +217,20 @@ mod tests {
         assert!(upgrade_of(&headers(&[("upgrade", "websocket")])).is_none());
         let asked = headers(&[("upgrade", "websocket"), ("connection", "Upgrade")]);
         assert_eq!(upgrade_of(&asked).unwrap(), "websocket");
+    }
+
+    #[test]
+    fn http_and_tls_are_nothing_to_change_to_unasked() {
+        let allowed = |names: &'static str, listed: Option<&[String]>| {
+            let value = allowed_upgrade(&HeaderValue::from_static(names), listed)?;
+            Some(value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(allowed("h2c, WebSocket, chat/1", None).unwrap(), "WebSocket, chat/1");
+        for names in ["h2c", "H2C, h2", "h2c/1", "\"h2c\"", "TLS/1.0, HTTP/2.0", ""] {
+            assert_eq!(allowed(names, None), None, "{names}");
+        }
+        let listed = ["chat".to_owned()];
+        assert_eq!(allowed("websocket, CHAT", Some(&listed)).unwrap(), "CHAT");
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub struct Service {
     /// The case and the order of field names, and reason phrases, cross the link too.
     pub exact_fields: bool,
     /// Protocols, in lower case, that clients may change to (RFC 9110 §7.8), also where the allow
-    /// list has a path; none: `websocket`, where it has none.
+    /// list has a path; none: any but HTTP and TLS, where it has none.
     pub upgrades: Option<Vec<String>>,
 }
 
