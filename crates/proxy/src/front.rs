@@ -175,7 +175,7 @@ impl<A: Answer> Front<A> {
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .half_close(true)
+            .half_close(false)
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_FIELDS)
             .max_buf_size(MAX_HEAD_BYTES)
