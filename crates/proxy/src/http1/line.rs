@@ -97,6 +97,8 @@ enum Reading {
     Head,
     Body(Body),
     Tunnel,
+    /// What came is no request: nothing more is listened to until that is answered.
+    Refused,
     /// The other side has ended, or is not listened to any more.
     Ended,
 }
@@ -151,7 +153,7 @@ impl<S> LineStream<S> {
             }
             Err(_) => {
                 self.strict.extend_from_slice(REFUSED);
-                self.reading = Reading::Ended;
+                self.reading = Reading::Refused;
                 state.amid_body = true;
                 state.methods.extend(self.styles.then(|| Bytes::from_static(b"GET")));
             }
@@ -204,7 +206,7 @@ impl<S> LineStream<S> {
                 self.strict.unsplit(self.raw.split());
                 Ok(true)
             }
-            Reading::Body(_) | Reading::Tunnel | Reading::Ended => Ok(false),
+            Reading::Body(_) | Reading::Tunnel | Reading::Refused | Reading::Ended => Ok(false),
         }
     }
 
@@ -299,6 +301,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for LineStream<S> {
                 let len = this.strict.len().min(buf.remaining());
                 buf.put_slice(&this.strict.split_to(len));
                 return Poll::Ready(Ok(()));
+            }
+            if matches!(this.reading, Reading::Refused) {
+                return Poll::Pending;
             }
             if matches!(this.reading, Reading::Ended) {
                 return Poll::Ready(Ok(()));
