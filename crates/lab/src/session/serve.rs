@@ -292,9 +292,9 @@ mod tests {
         assert_eq!(differences(&base, &now), Vec::<String>::new());
         now.set("loss", "5 %").unwrap();
         now.set("ba.delay", "7 ms").unwrap();
-        now.set("queue_bytes", "none").unwrap();
+        now.set("queue_bytes", "15 KB").unwrap();
         let found = differences(&base, &now);
-        assert_eq!(found, ["ba.delay = 7 ms", "loss = 5 %", "queue_bytes = none"]);
+        assert_eq!(found, ["ba.delay = 7 ms", "loss = 5 %", "queue_bytes = 15 KB"]);
         now.set("ab.delay", "7 ms").unwrap();
         assert!(differences(&base, &now).contains(&"delay = 7 ms".to_string()));
     }
