@@ -488,3 +488,31 @@ fn clients_leave_descriptors_to_the_carrier() {
     drop(idle);
     assert!(get(&edge.address, &url).starts_with("HTTP/1.1 200 OK"));
 }
+
+#[test]
+fn warnings_are_what_somebody_has_to_look_after() {
+    let service = service();
+    let allow = format!("http://{service}");
+    let tunnel = format!("https://{service}");
+    let (gateway, at_gateway) =
+        Side::logged(&["gateway", "--allow", &allow, "--allow", &tunnel], &[]);
+    let (edge, at_edge) = Side::logged(&["edge", "--gateway", &gateway.address], &[]);
+    let connect = format!("CONNECT {service} HTTP/1.1\r\nHost: a\r\n\r\n");
+    ask(&edge.address, &connect, "hello", "world");
+    let events = format!("GET {allow}/events HTTP/1.1\r\nHost: a\r\n\r\n");
+    ask(&edge.address, &events, "", "data: 1");
+    at_edge.exchange("/events");
+    let warnings = |log: &Log| -> Vec<Value> {
+        log.all().into_iter().filter(|line| line["level"] != "INFO").collect()
+    };
+    // Nothing went wrong, also where the edge ends in order.
+    assert_eq!(edge.terminate(), Some(0));
+    at_gateway.wait("carrier closed", |_| true);
+    assert_eq!((warnings(&at_edge), warnings(&at_gateway)), (vec![], vec![]));
+    let (_edge, at_edge) = Side::logged(&["edge", "--gateway", &gateway.address], &[]);
+    at_edge.wait("carrier up", |_| true);
+    // A gateway that dies is one.
+    drop(gateway);
+    let down = at_edge.wait("carrier down", |_| true);
+    assert_eq!(down[0]["level"], "WARN", "{down:#?}");
+}

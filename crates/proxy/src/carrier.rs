@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use proto::stream::Frame;
 use relay::{CarrierId, Input};
 use rustls_pki_types::ServerName;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -47,6 +48,9 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of what a peer says first that are kept before it is whole: a HELLO has a hundred or
 /// so, with room for what later versions add.
 const MAX_GREETING_BYTES: usize = 4096;
+
+/// Said where a side without keys meets one that has some.
+const SPEAKS_TLS: &str = "the other side speaks TLS: give --key and --peer here too";
 
 /// How the two sides know each other.
 #[derive(Clone, Debug)]
@@ -235,7 +239,7 @@ impl Carriers {
             reason = self.run(carrier, &peer, &socket, stream, first, &closes) => reason,
             () = seat.lost() => "closed by this side at once".to_owned(),
         };
-        tracing::info!(carrier = carrier.0, peer, reason, "carrier ended");
+        tracing::debug!(carrier = carrier.0, peer, reason, "carrier ended");
         self.handle.send(Message::Input(Input::CarrierDown { carrier, reason })).await;
     }
 
@@ -266,7 +270,8 @@ impl Carriers {
             Err(error) => return format!("cannot set up the carrier's socket: {error}"),
         };
         let guard = self.metrics.watch_carrier(carrier, peer, watched);
-        tracing::info!(carrier = carrier.0, peer, congestion, "carrier connected");
+        let address = address_of(socket);
+        tracing::info!(carrier = carrier.0, peer, address, congestion, "carrier connected");
         // bound: the relay's transmit window, and its bound on the backlog of a carrier.
         let (queue, waiting) = mpsc::unbounded_channel();
         let peer = peer.to_owned();
@@ -313,11 +318,15 @@ impl Carriers {
     async fn read<R: AsyncRead>(&self, carrier: CarrierId, reader: R) -> String {
         let mut reader = std::pin::pin!(reader);
         let mut buffer = BytesMut::new();
+        let mut is_first = true;
         loop {
             buffer.reserve(READ_BYTES);
             match reader.read_buf(&mut buffer).await {
                 Ok(0) => return "closed by the other side".to_owned(),
                 Ok(_) => {
+                    if std::mem::take(&mut is_first) && tls::is_record(&buffer) {
+                        return SPEAKS_TLS.to_owned();
+                    }
                     let bytes = buffer.split().freeze();
                     self.handle.send(Message::Input(Input::Received { carrier, bytes })).await;
                 }
@@ -376,8 +385,11 @@ impl Greeted {
         let mut first = BytesMut::new();
         loop {
             let read = stream.read_buf(&mut first).await;
-            if read.map_err(|error| format!("reading: {error}"))? == 0 {
+            if read.map_err(|error| format!("reading: {}", tls::words(&error)))? == 0 {
                 return Err("it closed before its HELLO".to_owned());
+            }
+            if tls::is_record(&first) {
+                return Err(SPEAKS_TLS.to_owned());
             }
             match Frame::take(&mut first.clone()) {
                 Ok(Some(_)) => {
@@ -391,6 +403,12 @@ impl Greeted {
             }
         }
     }
+}
+
+/// Of the other side.
+fn address_of(socket: &io::Result<OwnedFd>) -> Option<String> {
+    let address = SockRef::from(socket.as_ref().ok()?).peer_addr().ok()?;
+    address.as_socket().map(|address| address.to_string())
 }
 
 fn stream_fd(stream: &TcpStream) -> io::Result<OwnedFd> {

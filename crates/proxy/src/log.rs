@@ -30,12 +30,20 @@ impl Log {
     }
 }
 
+/// Seconds as a person reads them: to a microsecond.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
+
 fn write(fact: &Fact) {
     match fact {
         Fact::CarrierUp { peer, version } => {
             tracing::info!(peer, version, "carrier up");
         }
-        Fact::CarrierDown { peer, reason } => {
+        Fact::CarrierDown { peer, reason, orderly: true } => {
+            tracing::info!(peer, reason, "carrier closed");
+        }
+        Fact::CarrierDown { peer, reason, orderly: false } => {
             tracing::warn!(peer, reason, "carrier down");
         }
         Fact::Started { exchange, method, target } => {
@@ -46,7 +54,8 @@ fn write(fact: &Fact) {
         }
         Fact::Outcome { exchange, outcome, .. } => {
             let (encoding, bytes) = (&outcome.encoding, outcome.actual.bytes);
-            let (expected_s, actual_s) = (outcome.expected.total_s(), outcome.actual.total_s());
+            let [expected_s, actual_s] =
+                [&outcome.expected, &outcome.actual].map(|parts| rounded(parts.total_s()));
             tracing::debug!(exchange, encoding, bytes, expected_s, actual_s, "half arrived");
         }
         Fact::Ignored { what, reason } => {

@@ -111,8 +111,28 @@ pub(crate) fn explain(error: &io::Error, identity: Option<&Identity>) -> String 
         (Some(rustls::Error::InvalidMessage(_)), _) => {
             "the other side does not speak TLS: give both sides keys, or neither".to_owned()
         }
-        _ => error.to_string(),
+        _ => words(error),
     }
+}
+
+/// An error of a connection in words of whoever runs a side.
+pub(crate) fn words(error: &io::Error) -> String {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof};
+    match error.kind() {
+        UnexpectedEof => "the other side died or was cut off: it closed without a word",
+        ConnectionReset | BrokenPipe => {
+            "the other side died, or something in between cut it off: the connection was reset"
+        }
+        TimedOut => "nothing was acknowledged for too long: the link is cut, or far too slow",
+        _ => return error.to_string(),
+    }
+    .to_owned()
+}
+
+/// Whether what came first on a carrier without TLS begins a record of TLS (RFC 8446 §5.1): the
+/// type of an alert, a handshake or the like, then the version.
+pub(crate) fn is_record(first: &[u8]) -> bool {
+    matches!(first, [0x14..=0x17, 0x03, ..])
 }
 
 /// Accepts the keys of the peer file and no others.

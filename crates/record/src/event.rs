@@ -52,6 +52,9 @@ pub enum Fact {
         peer: String,
         /// One line.
         reason: String,
+        /// One of the sides had said that it would end, or has another.
+        #[serde(default)]
+        orderly: bool,
     },
     /// An exchange began.
     Started {

@@ -160,6 +160,8 @@ pub(crate) enum Fit {
 /// Its lengths are to tell what they would without the pair.
 const FOREIGN: &str = "another site asks for it";
 const NO_BASE: &str = "the peer holds nothing that it could be told by";
+/// Not worth a word with each decision: it is so whatever else goes on.
+const NEVER: &str = "wants more than a quarter of codec_memory";
 pub(crate) const SHORT: &str = "wants more than a quarter of what is left of codec_memory";
 
 impl Choice {
@@ -324,7 +326,7 @@ impl Relay {
         choice.facts = weighs
             .then(|| Box::new(self.facts(exchange, &choice, &decision, &fits, objective, link)));
         choice.reason = decision.reason;
-        let short = fits.iter().any(|fit| matches!(fit, Fit::Refused(why) if *why == SHORT));
+        let short = fits.iter().any(|fit| matches!(fit, Fit::Refused(SHORT | NEVER)));
         if short && !(1..fits.len()).any(|arm| allowed(Arm(arm))) {
             let (limit, consequence) = ("codec memory".to_owned(), "body goes uncoded".to_owned());
             self.event(now, Fact::LimitReached { limit, consequence });
@@ -439,8 +441,13 @@ impl Relay {
                 let options = Options { window_log, ..*options };
                 (options, codec.encoder_bytes(options))
             });
+            let share = self.config.codec_bytes / MEMORY_SHARE;
+            let why = match sizes.clone().any(|(_, bytes)| bytes <= share) {
+                true => SHORT,
+                false => NEVER,
+            };
             let fitting = sizes.into_iter().find(|(_, bytes)| *bytes <= left);
-            fitting.map_or(Fit::Refused(SHORT), |(options, bytes)| Fit::Open { options, bytes })
+            fitting.map_or(Fit::Refused(why), |(options, bytes)| Fit::Open { options, bytes })
         };
         self.config.encoding.arms().iter().map(fit).collect()
     }
@@ -515,6 +522,7 @@ impl Relay {
             expected: parts(candidate),
         });
         let forbidden = fits.iter().enumerate().filter_map(|(arm, fit)| match fit {
+            Fit::Refused(NEVER) => None,
             Fit::Refused(why) => {
                 Some(facts::Forbidden { encoding: label(arm), why: (*why).to_owned() })
             }

@@ -154,6 +154,9 @@ impl Relay {
             return;
         }
         for id in self.others_of(carrier, instance).collect::<Vec<_>>() {
+            if let Some(carrier) = self.carriers.get_mut(&id) {
+                carrier.going_away = true;
+            }
             self.close_carrier(now, id, "the edge opened another carrier");
         }
     }

@@ -321,8 +321,9 @@ impl Relay {
         self.dirty.remove(&id);
         let carrier = self.carriers.remove(&id);
         if let Some(carrier) = &carrier {
+            let orderly = carrier.going_away || self.shutting_down;
             let (peer, reason) = (carrier.peer.clone(), reason.to_owned());
-            self.event(now, Fact::CarrierDown { peer, reason });
+            self.event(now, Fact::CarrierDown { peer, reason, orderly });
         }
         if self.config.role == Role::Edge {
             self.dialer_lost(now, id);

@@ -4,6 +4,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
+
+#[test]
+fn what_a_connection_died_of_is_said_in_plain_words() {
+    let kinds = [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset];
+    for kind in kinds {
+        let why = explain(&io::Error::new(kind, "see https://docs.rs/rustls"), None);
+        assert!(why.contains("died") && !why.contains("rustls"), "{why}");
+    }
+    assert!(is_record(&[0x15, 0x03, 0x03, 0]) && is_record(&[0x16, 0x03, 0x01]));
+    assert!(!is_record(&[0x00, 0x10]) && !is_record(&[0x15]));
+}
+
 use crate::keys::{self, Generated, Role};
 
 struct Dir(PathBuf);
