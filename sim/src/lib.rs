@@ -9,6 +9,7 @@
 mod carriers;
 mod clients;
 pub mod decision;
+pub mod lengths;
 mod origins;
 mod party;
 mod pipe;

@@ -55,6 +55,8 @@ pub struct Took {
     /// Bytes on the carrier for all that belongs to it, heads and receipts too: towards the
     /// gateway, towards the edge.
     pub carried: [u64; 2],
+    /// The same towards the edge, until the answer was there.
+    pub answered: u64,
     /// What the halves went in.
     pub encodings: [String; 2],
     /// Seconds of encoding what was sent or tried before it.
@@ -172,6 +174,11 @@ impl Pair {
 
     /// A client asks, its answer comes, and all that follows from it.
     pub fn exchange(&mut self, messages: &Messages) -> Took {
+        self.exchange_of(&[], messages)
+    }
+
+    /// The same of a client whose request has these fields.
+    pub fn exchange_of(&mut self, fields: &[(&'static str, &str)], messages: &Messages) -> Took {
         self.took = Took::default();
         self.finished = None;
         let before = [self.ends[0].sent, self.ends[1].sent];
@@ -184,7 +191,11 @@ impl Pair {
             scheme: "http".into(),
             authority: "service".into(),
             path: messages.path.clone().into(),
-            fields: vec![("content-type".into(), self.media.into())],
+            fields: [("content-type", self.media)]
+                .iter()
+                .chain(fields)
+                .map(|(name, value)| (name.to_string().into(), value.to_string().into()))
+                .collect(),
         });
         let began = self.now;
         self.tell(EDGE, Input::Client { exchange, client: "client".into() });
@@ -198,10 +209,12 @@ impl Pair {
         }
         self.run(|pair| pair.finished.is_some(), Duration::from_secs(3600));
         let finished = self.finished.unwrap_or(self.now);
+        let answered = self.ends[GATEWAY].sent - before[1];
         assert!(self.ends[EDGE].body == messages.answer, "another answer than was sent");
         assert!(self.ends[GATEWAY].body == messages.request, "another request than was sent");
         self.run(|_| false, PAUSE);
         let mut took = std::mem::take(&mut self.took);
+        took.answered = answered;
         took.seconds = (finished - began).as_secs_f64();
         took.carried = [self.ends[0].sent - before[0], self.ends[1].sent - before[1]];
         if took.request_bytes == 0 {

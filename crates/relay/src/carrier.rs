@@ -209,6 +209,7 @@ pub(crate) fn encoded_len(frame: &Frame) -> usize {
         + match frame {
             Frame::Head(head) => head.head.len(),
             Frame::Data(data) => data.bytes.len(),
+            Frame::Padding(bytes) => bytes.saturating_sub(PREFIX),
             Frame::Trailers(_, fields) => {
                 fields.iter().map(|(name, value)| name.len() + value.len() + 2).sum()
             }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use proto::bhttp;
 use record::event::Carried;
 
+use proto::stream::Frame;
+
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
 use crate::choice::Choice;
 use crate::incoming::Incoming;
@@ -12,6 +14,7 @@ use crate::infoset::Exact;
 use crate::keeping::Held;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
+use crate::padding::Block;
 use crate::privacy::Guard;
 use crate::receipts::{Arrival, Departure};
 
@@ -72,6 +75,8 @@ pub(crate) struct Exchange {
     pub(crate) held: Held,
     /// What its lengths may tell, and to whom.
     pub(crate) guard: Guard,
+    /// The block that is leaving, where its length is padded.
+    pub(crate) leaving: Block,
     /// Why every byte of the outgoing half has to come back.
     pub(crate) exact: Exact,
     /// Scheme and authority of the request.
@@ -123,6 +128,7 @@ impl Exchange {
             arrival: Arrival::default(),
             held: Held::default(),
             guard: Guard::default(),
+            leaving: Block::default(),
             exact: Exact::default(),
             target: String::new(),
             operation: String::new(),
@@ -172,6 +178,14 @@ impl Exchange {
             codec_s: self.meter.codec.as_secs_f64(),
             received_encoding: headed.then(|| self.incoming.codec_name()),
         }
+    }
+
+    /// What goes behind a frame of the outgoing half, so that its length tells less. Bodies that go
+    /// as they would without the pair need none.
+    pub(crate) fn padding(&mut self, key: u64, frame: &Frame) -> Option<Frame> {
+        let Frame::Data(piece) = frame else { return None };
+        let told = self.guard.foreign || self.coded || self.traits.tunnel;
+        (self.guard.padded && !told).then(|| self.leaving.note(key, piece)).flatten()
     }
 
     /// Where the exchange has a flow: that of the exchange or that of the question about it.

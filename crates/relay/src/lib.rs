@@ -30,6 +30,7 @@ mod learned;
 mod links;
 mod outcomes;
 mod outgoing;
+mod padding;
 mod privacy;
 mod processor;
 mod pump;

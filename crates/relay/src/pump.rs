@@ -96,8 +96,12 @@ impl Relay {
         let bytes = encoded_len(&frame);
         exchange.meter.sent_wire_bytes += bytes as u64;
         let (has_body, finished) = (matches!(frame, Frame::Data(_)), exchange.outgoing.finished);
+        let padding = exchange.padding(self.config.instance, &frame);
+        let padding_bytes = padding.as_ref().map_or(0, encoded_len);
+        exchange.meter.sent_wire_bytes += padding_bytes as u64;
         if self.config.role == Role::Gateway && exchange.held.delta().is_none() {
             exchange.log.push(&frame, bytes);
+            padding.iter().for_each(|padding| exchange.log.push(padding, padding_bytes));
         }
         let has_head = matches!(frame, Frame::Head(_));
         if has_head && self.config.role == Role::Edge {
@@ -112,6 +116,9 @@ impl Relay {
             self.departs(now, carrier, id);
         }
         self.send(now, carrier, frame);
+        if let Some(padding) = padding {
+            self.send(now, carrier, padding);
+        }
         if has_head {
             self.credit_ahead(now, carrier, id);
             self.announce_bases(now, carrier, id);

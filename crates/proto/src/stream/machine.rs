@@ -195,6 +195,7 @@ impl Machine {
         }
         match frame {
             Frame::Hello(_) | Frame::Pong(_) | Frame::GoAway | Frame::Control(..) => Ok(true),
+            Frame::Padding(_) => Ok(false),
             Frame::Ping(number) => {
                 Frame::Pong(*number).encode(&mut self.transmit);
                 Ok(false)

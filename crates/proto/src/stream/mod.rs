@@ -17,7 +17,8 @@
 //! | 0x0d | TRAILERS | exchange, field section; ends the half |
 //! | 0x10 + e | HEAD | exchange, codec, window unless identity, binary HTTP |
 //! | 0x20 + e + b + u + a | DATA | exchange, decoded length if b, piece of a block |
-//! | 0x40 and up | later versions' | skipped by a receiver that does not know them |
+//! | 0x40 | PADDING | zeros, which say nothing: skipped by every receiver |
+//! | 0x41 and up | later versions' | skipped by a receiver that does not know them |
 //!
 //! Bits: e = 1, the half ends; b = 2, the block ends; u = 4, the block went uncoded; a = 8, the
 //! codec begins anew with the block: only if the receiver's HELLO has the parameter 5. A parameter
@@ -64,8 +65,8 @@ pub use keeping::Keeping;
 pub use last_word::LastWord;
 pub use machine::{Config, Input, Machine, Output, Role};
 pub use packet::{
-    Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PAYLOAD_BYTES,
-    OutcomeState, VERSION_MAX, VERSION_MIN,
+    Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PADDING_BYTES,
+    MAX_PAYLOAD_BYTES, MIN_PADDING_BYTES, OutcomeState, VERSION_MAX, VERSION_MIN,
 };
 pub use processor::Processor;
 pub use receipt::Receipt;

@@ -22,6 +22,12 @@ const MAX_CODECS: usize = 64;
 const MAX_REASON_BYTES: usize = 200;
 /// Types from here on belong to later versions and are skipped.
 const FIRST_UNKNOWN: u64 = 0x40;
+/// Says nothing, and so every version skips it.
+const PADDING: u64 = 0x40;
+/// Bytes before the zeros of a PADDING: its type and its length, in two bytes each whatever it is.
+pub const MIN_PADDING_BYTES: usize = 4;
+/// Longest PADDING in bytes, so that its length fits in two.
+pub const MAX_PADDING_BYTES: usize = MIN_PADDING_BYTES + 0x3fff;
 
 const HELLO: u64 = 0x00;
 const PING: u64 = 0x01;
@@ -111,6 +117,15 @@ impl Data {
         self.bytes.len() as u64 + if block { BLOCK_CREDIT_BYTES } else { 0 }
     }
 
+    /// Bytes of the frame.
+    #[must_use]
+    pub fn wire_len(&self) -> usize {
+        let mut payload = Vec::new();
+        let kind = encode_data(self, &mut payload);
+        let len = payload.len() + self.bytes.len();
+        varint::encoded_len(kind) + varint::encoded_len(len as u64) + len
+    }
+
     /// Splits off the greatest piece within `credit` and `most` bytes; `None` where the credit is
     /// too little. The last piece leaves no bytes behind and ends what the whole was to end.
     pub fn split_piece(&mut self, credit: u64, most: usize) -> Option<Self> {
@@ -182,11 +197,17 @@ pub enum Frame {
     Head(Head),
     /// Piece of a half's body.
     Data(Data),
+    /// So many bytes in all that say nothing, within [`MIN_PADDING_BYTES`] and
+    /// [`MAX_PADDING_BYTES`]. It is never received: whoever reads it skips it.
+    Padding(usize),
 }
 
 impl Frame {
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        if let Self::Padding(bytes) = self {
+            return encode_padding(*bytes, out);
+        }
         let mut payload = Vec::new();
         let mut tail: &[u8] = &[];
         let kind = match self {
@@ -227,6 +248,7 @@ impl Frame {
                 tail = &data.bytes;
                 encode_data(data, &mut payload)
             }
+            Self::Padding(_) => return,
         };
         varint::encode(kind, out);
         varint::encode((payload.len() + tail.len()) as u64, out);
@@ -314,6 +336,16 @@ fn encode_head(head: &Head, payload: &mut Vec<u8>) -> u64 {
         payload.push(head.window_log);
     }
     HEAD | if head.end { END_BIT } else { 0 }
+}
+
+/// The forms that are longer than needed, so that any length from the least on can be had.
+fn encode_padding(bytes: usize, out: &mut Vec<u8>) {
+    let zeros = bytes.clamp(MIN_PADDING_BYTES, MAX_PADDING_BYTES) - MIN_PADDING_BYTES;
+    for number in [PADDING, zeros as u64] {
+        let [.., high, low] = number.to_be_bytes();
+        out.extend([high | 0x40, low]);
+    }
+    out.resize(out.len() + zeros, 0);
 }
 
 fn encode_data(data: &Data, payload: &mut Vec<u8>) -> u64 {

@@ -307,6 +307,19 @@ fn a_reason_that_is_not_text_stays_within_its_bound() {
     assert!(matches!(frame, Frame::Abort(abort) if abort.reason.len() == 198), "66 times U+FFFD");
 }
 
+#[test]
+fn padding_takes_any_length_and_says_nothing() {
+    for bytes in (MIN_PADDING_BYTES..300).chain([MAX_PADDING_BYTES]) {
+        let mut encoded = Vec::new();
+        Frame::Padding(bytes).encode(&mut encoded);
+        assert_eq!(encoded.len(), bytes);
+        Frame::GoAway.encode(&mut encoded);
+        let mut buffer = BytesMut::from(&encoded[..]);
+        assert_eq!(Frame::take(&mut buffer), Ok(Some(Frame::GoAway)));
+        assert!(buffer.is_empty());
+    }
+}
+
 fn any_frame() -> impl Strategy<Value = Frame> {
     let number = 0..varint::MAX;
     let bytes = proptest::collection::vec(any::<u8>(), 0..50).prop_map(Bytes::from);
