@@ -516,3 +516,26 @@ fn warnings_are_what_somebody_has_to_look_after() {
     let down = at_edge.wait("carrier down", |_| true);
     assert_eq!(down[0]["level"], "WARN", "{down:#?}");
 }
+
+#[test]
+fn a_gateway_that_is_away_is_told_once_and_when_it_is_back() {
+    let url = origin();
+    let place = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = place.local_addr().unwrap().to_string();
+    drop(place);
+    let (_edge, log) = Side::logged(&["edge", "--gateway", &at], &["--log", "debug"]);
+    let started = Instant::now();
+    let attempts = |level: &str| {
+        let told =
+            |line: &&Value| line["message"] == "gateway unreachable" && line["level"] == level;
+        log.all().iter().filter(told).count()
+    };
+    while attempts("DEBUG") < 3 {
+        assert!(started.elapsed() < PATIENCE, "{:#?}", log.all());
+        std::thread::yield_now();
+    }
+    assert_eq!(attempts("WARN"), 1);
+    let _gateway = Side::start(&["gateway", "--allow", &url, "--listen", &at], Stdio::null());
+    let up = log.wait("carrier up", |_| true);
+    assert!(up[0]["attempts"].as_u64().unwrap() >= 4, "{up:#?}");
+}

@@ -126,6 +126,8 @@ pub(crate) struct Actor<S: Surroundings> {
     accesses: BTreeMap<String, Access>,
     log: Log,
     carriers: BTreeMap<CarrierId, mpsc::UnboundedSender<Bytes>>,
+    /// Edge: the carrier that is not connected yet.
+    dialled: Option<CarrierId>,
     wake_at: Option<Instant>,
     shutting_down: bool,
     /// Inputs that follow from outputs: they wait until those are drained. At most one for each
@@ -184,6 +186,7 @@ impl<S: Surroundings> Actor<S> {
             accesses: BTreeMap::new(),
             log: Log::default(),
             carriers: BTreeMap::new(),
+            dialled: None,
             wake_at: None,
             shutting_down: false,
             following: VecDeque::new(),
@@ -216,8 +219,8 @@ impl<S: Surroundings> Actor<S> {
         match message {
             Message::Input(input) => {
                 self.shutting_down |= matches!(input, Input::Shutdown);
-                if let Input::CarrierDown { carrier, .. } = &input {
-                    self.carriers.remove(carrier);
+                if let Input::CarrierDown { carrier, reason } = &input {
+                    self.ended(*carrier, reason);
                 }
                 self.input(input);
             }
@@ -233,6 +236,7 @@ impl<S: Surroundings> Actor<S> {
                 self.collect(id);
             }
             Message::CarrierUp { carrier, peer, queue } => {
+                self.dialled = self.dialled.filter(|dialled| *dialled != carrier);
                 self.carriers.insert(carrier, queue);
                 self.input(Input::CarrierUp { carrier, peer });
             }
@@ -242,6 +246,14 @@ impl<S: Surroundings> Actor<S> {
             // Who asked may have gone.
             Message::Load(answer) => drop(answer.send(self.relay.load())),
             Message::Links(answer) => drop(answer.send(self.relay.links())),
+        }
+    }
+
+    /// A carrier ended, or a dial failed.
+    fn ended(&mut self, carrier: CarrierId, reason: &str) {
+        let was_dialled = self.dialled.take_if(|dialled| *dialled == carrier).is_some();
+        if self.carriers.remove(&carrier).is_none() && was_dialled {
+            self.log.unreachable(reason);
         }
     }
 
@@ -275,7 +287,10 @@ impl<S: Surroundings> Actor<S> {
             self.metrics.count_body(false, bytes.len());
         }
         match output {
-            Output::Dial { carrier } => self.surroundings.dial(carrier),
+            Output::Dial { carrier } => {
+                self.dialled = Some(carrier);
+                self.surroundings.dial(carrier);
+            }
             Output::Transmit { carrier, bytes } => {
                 if let Some(queue) = self.carriers.get(&carrier) {
                     // Else the carrier has just ended and its CarrierDown is on the way.

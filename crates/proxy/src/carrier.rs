@@ -140,7 +140,7 @@ impl Carriers {
                 format!("cannot reach the gateway {address}: no connection within {waited} s")
             }
         };
-        tracing::info!(carrier = carrier.0, reason, "carrier ended");
+        tracing::debug!(carrier = carrier.0, reason, "carrier ended");
         self.handle.send(Message::Input(Input::CarrierDown { carrier, reason })).await;
     }
 

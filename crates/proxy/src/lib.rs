@@ -13,6 +13,7 @@
 mod access;
 mod actor;
 mod admin;
+mod alarm;
 mod carrier;
 pub mod config;
 mod descriptors;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use record::event::{Event, Fact};
 
+use crate::alarm::{Alarm, Lasting};
 use crate::rarely::Rarely;
 
 /// What was told when, for what may happen with every request.
@@ -13,6 +14,8 @@ use crate::rarely::Rarely;
 pub(crate) struct Log {
     /// By the limit's name; those are of ours.
     limits: BTreeMap<String, Rarely>,
+    /// Edge: no carrier comes up.
+    unreachable: Alarm,
 }
 
 impl Log {
@@ -25,7 +28,26 @@ impl Log {
                     tracing::warn!(limit, consequence, times, "limit reached");
                 }
             }
+            Fact::CarrierUp { peer, version } => match self.unreachable.clear(Instant::now()) {
+                None => tracing::info!(peer, version, "carrier up"),
+                Some(Lasting { times: attempts, since }) => {
+                    let after_s = rounded(since.as_secs_f64());
+                    tracing::info!(peer, version, attempts, after_s, "carrier up");
+                }
+            },
+            Fact::CarrierDown { peer, reason, .. } if peer.is_empty() => self.unreachable(reason),
             fact => write(fact),
+        }
+    }
+
+    /// Edge: a carrier ended before the gateway said HELLO.
+    pub(crate) fn unreachable(&mut self, reason: &str) {
+        match self.unreachable.raise(Instant::now(), reason) {
+            Some(Lasting { times: attempts, since }) => {
+                let for_s = rounded(since.as_secs_f64());
+                tracing::warn!(reason, attempts, for_s, "gateway unreachable");
+            }
+            None => tracing::debug!(reason, "gateway unreachable"),
         }
     }
 }
@@ -37,9 +59,6 @@ fn rounded(seconds: f64) -> f64 {
 
 fn write(fact: &Fact) {
     match fact {
-        Fact::CarrierUp { peer, version } => {
-            tracing::info!(peer, version, "carrier up");
-        }
         Fact::CarrierDown { peer, reason, orderly: true } => {
             tracing::info!(peer, reason, "carrier closed");
         }
@@ -68,6 +87,6 @@ fn write(fact: &Fact) {
         Fact::Failed { exchange, cause, reason, .. } => {
             tracing::debug!(exchange, cause, reason, "exchange failed");
         }
-        Fact::LimitReached { .. } => {}
+        Fact::LimitReached { .. } | Fact::CarrierUp { .. } => {}
     }
 }

@@ -110,7 +110,7 @@ impl Metrics {
         let mut totals = self.totals();
         match fact {
             Fact::CarrierUp { .. } => totals.carriers_up += 1,
-            Fact::CarrierDown { .. } => totals.carriers_down += 1,
+            Fact::CarrierDown { peer, .. } => totals.carriers_down += u64::from(!peer.is_empty()),
             Fact::Started { .. } => totals.started += 1,
             Fact::Chosen { exchange, encoding, decision, .. } => {
                 *totals.encodings.entry(encoding.clone()).or_default() += 1;

@@ -323,7 +323,10 @@ impl Relay {
         let carrier = self.carriers.remove(&id);
         if let Some(carrier) = &carrier {
             let orderly = carrier.going_away || self.shutting_down;
-            let (peer, reason) = (carrier.peer.clone(), reason.to_owned());
+            // An edge that never got a HELLO has reached nobody.
+            let known = self.config.role == Role::Gateway || carrier.machine.peer().is_some();
+            let peer = if known { carrier.peer.clone() } else { String::new() };
+            let reason = reason.to_owned();
             self.event(now, Fact::CarrierDown { peer, reason, orderly });
         }
         if self.config.role == Role::Edge {
