@@ -74,6 +74,12 @@ pub struct Setting {
 /// The share of a run that its endpoints may wait for a processor, unless a plan says otherwise.
 pub const WAIT_SHARE_MAX: f64 = 0.02;
 
+/// A run or a cell is spoilt when a packet in a hundred was later than this, unless a plan says
+/// otherwise.
+pub const LATENESS_MAX_US: u64 = 500;
+/// What the endpoints may wait for a processor anyway.
+pub const WAIT_S_MAX: f64 = 0.010;
+
 fn wait_share_max() -> f64 {
     WAIT_SHARE_MAX
 }

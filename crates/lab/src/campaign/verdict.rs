@@ -1,9 +1,6 @@
 //! Whether the machine kept up with a run.
 
-use record::campaign::{Run, WAIT_SHARE_MAX};
-
-/// The endpoints may wait for a processor for this long anyway.
-const WAIT_S_MAX: f64 = 0.010;
+use record::campaign::{LATENESS_MAX_US, Run, WAIT_S_MAX, WAIT_SHARE_MAX};
 
 /// What a plan bears before a run is done again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,7 +13,7 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { lateness_us: 500, wait_share: WAIT_SHARE_MAX }
+        Self { lateness_us: LATENESS_MAX_US, wait_share: WAIT_SHARE_MAX }
     }
 }
 

@@ -21,9 +21,9 @@ pub(super) fn times_caption(demo: &Demo) -> String {
          logarithmic, every network with a scale of its own. An arrow stands where a fetch was \
          cut off by the time budget: it took longer; a cross is a fetch that failed. The grey \
          band reaches from the smallest to the largest {noun}'s bound, dashed at the median: one \
-         round trip and the airtime of the bytes in the best encoding that exists so far \
-         ({encoding}), lost packets sent once more, 2d + 8(b + 36⌈b/1200⌉ + q + 36)/(R(1 − p)). \
-         Better encodings may get below it; other protocols for a request and its answer cannot."
+         round trip and the airtime of its bytes in {encoding}, each by itself, \
+         lost packets sent once more, 2d + 8(b + 36⌈b/1200⌉ + q + 36)/(R(1 − p)). \
+         It is no law of nature: a delta of an earlier answer, or a better encoding, gets below."
     )
 }
 

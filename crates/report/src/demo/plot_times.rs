@@ -24,7 +24,7 @@ pub(super) fn plot(demo: &Demo) -> String {
     let end = legend(&mut svg, LEFT, 16.0);
     svg.bar("bound", (end, 5.0), (18.0, 14.0), "bound");
     svg.line("bound-median", (end + 9.0, 5.0), (end + 9.0, 19.0));
-    let bound = format!("physical bound with {}", demo.setting.bound_encoding);
+    let bound = format!("round trip + {}", demo.setting.bound_encoding);
     svg.text(end + 24.0, 16.0, "label", Anchor::Start, &bound);
     let mut y = LEGEND;
     for network in &demo.networks {
@@ -37,7 +37,7 @@ pub(super) fn plot(demo: &Demo) -> String {
         }
         y += panel;
     }
-    svg.finish("Seconds per fetch by network, service and way, with medians and physical bounds")
+    svg.finish("Seconds per fetch by network, service and way, with medians and bounds")
 }
 
 /// A scale for one network.
@@ -78,7 +78,10 @@ fn draw_row(svg: &mut Svg, scale: &LogScale, row: &Row<'_>, top: f64) {
     if let (Some(least), Some(most), Some(median)) = (least, most, row.bound_s()) {
         let (from, to) = (scale.at(least), scale.at(most));
         let texts = [least, median, most].map(format::seconds);
-        let title = format!("bound: {} to {} s, median {} s", texts[0], texts[2], texts[1]);
+        let title = format!(
+            "round trip and airtime: {} to {} s, median {} s",
+            texts[0], texts[2], texts[1]
+        );
         svg.bar("bound", (from, top), ((to - from).max(2.0), bottom - top), &title);
         let x = scale.at(median);
         svg.line("bound-median", (x, top), (x, bottom));

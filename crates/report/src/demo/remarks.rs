@@ -1,13 +1,9 @@
 //! What a reader must know before trusting the figures.
 
+use record::campaign::{LATENESS_MAX_US, WAIT_S_MAX, WAIT_SHARE_MAX};
 use record::demo::{Cell, Demo, Setting};
 
 use crate::format;
-
-/// A ferry that is later than this at p99, and than this share of the round trip, makes a cell's
-/// figures doubtful.
-const LATENESS_P99_MAX_US: u64 = 1000;
-const LATENESS_SHARE_MAX: f64 = 0.01;
 
 /// What a reader must know before trusting the figures.
 pub(super) fn conditions(setting: &Setting) -> Vec<String> {
@@ -34,32 +30,36 @@ pub(super) fn conditions(setting: &Setting) -> Vec<String> {
     all
 }
 
-/// Where less came out than was asked for, and where figures are doubtful: one line each.
+/// Where less came out than was asked for, and what the machine has spoilt: one line each.
 pub(super) fn remarks(demo: &Demo) -> Vec<String> {
-    demo.cells.iter().flat_map(remarks_on).chain(remark_on_lateness(demo)).collect()
+    demo.cells.iter().flat_map(remarks_on).chain(remark_on_machine(demo)).collect()
 }
 
 /// One line for all cells: they share the machine.
-fn remark_on_lateness(demo: &Demo) -> Option<String> {
-    let late = demo.cells.iter().filter(|cell| is_late(demo, cell));
-    let worst = late.clone().max_by_key(|cell| cell.lateness.p99_us)?;
+fn remark_on_machine(demo: &Demo) -> Option<String> {
+    let spoilt = demo.cells.iter().filter(|cell| is_spoilt(cell));
+    let worst = spoilt.clone().max_by_key(|cell| cell.lateness.p99_us)?;
     Some(format!(
-        "{} of {} cells are doubtful, as the emulator was late by over {} ms and over {:.0} % of \
-         the round trip at p99 (most: {}, {:.1} ms); repeat on a quieter machine",
-        late.count(),
+        "{} of {} cells, marked with *, are not to be trusted: the machine was too busy, as a \
+         packet in a hundred was over {} ms late (most: {}, {:.1} ms) or the client waited for a \
+         processor; repeat on a quieter one",
+        spoilt.count(),
         demo.cells.len(),
-        LATENESS_P99_MAX_US / 1000,
-        100.0 * LATENESS_SHARE_MAX,
+        LATENESS_MAX_US as f64 / 1000.0,
         cell_name(worst),
         worst.lateness.p99_us as f64 / 1000.0,
     ))
 }
 
-fn is_late(demo: &Demo, cell: &Cell) -> bool {
-    let network = demo.networks.iter().find(|network| network.name == cell.network);
-    let round_trip_us = network.map_or(0.0, |network| 2e6 * network.delay_s);
-    let p99_us = cell.lateness.p99_us;
-    p99_us > LATENESS_P99_MAX_US && p99_us as f64 > LATENESS_SHARE_MAX * round_trip_us
+/// Whether the machine did not keep up with a cell, by the measure of campaigns.
+pub(super) fn is_spoilt(cell: &Cell) -> bool {
+    let waited = cell.fetch.as_ref().is_some_and(|fetch| {
+        let all = fetch.warm_up.iter().chain(&fetch.measured);
+        let elapsed_s: f64 = all.map(|exchange| exchange.elapsed_s).sum();
+        let limit_s = (WAIT_SHARE_MAX * elapsed_s).max(WAIT_S_MAX);
+        fetch.processor_wait_s.is_some_and(|waited_s| waited_s > limit_s)
+    });
+    cell.lateness.p99_us > LATENESS_MAX_US || waited
 }
 
 fn cell_name(cell: &Cell) -> String {

@@ -2,6 +2,7 @@
 
 use record::demo::{Cell, Demo, Mode, Network, Service, Time};
 
+use super::remarks::is_spoilt;
 use crate::bound::{LinkFigures, bound_s};
 use crate::format;
 
@@ -71,6 +72,28 @@ impl Row<'_> {
     /// The median times.
     pub(super) fn medians(&self) -> [Time; 3] {
         self.cells.map(|cell| cell.map_or(Time::Never, Cell::median))
+    }
+
+    /// Which of the three the machine has spoilt: an asterisk, or nothing.
+    pub(super) fn marks(&self) -> [&'static str; 3] {
+        self.cells.map(|cell| if cell.is_some_and(is_spoilt) { "*" } else { "" })
+    }
+
+    /// The times of the first answers that came, before anything was known of any.
+    pub(super) fn firsts(&self) -> [Time; 3] {
+        let first = |cell: Option<&Cell>| {
+            let fetch = cell?.fetch.as_ref()?;
+            fetch.warm_up.iter().chain(&fetch.measured).next().map(Time::of)
+        };
+        self.cells.map(|cell| first(cell).unwrap_or(Time::Never))
+    }
+
+    /// Whether the service compressed for the client that offered gzip: it then sent less.
+    pub(super) fn has_gzip(&self) -> bool {
+        /// Packets lost and heads make some difference by themselves.
+        const SHARE_MAX: f64 = 0.9;
+        let [direct, gzip, _] = self.wire_bytes();
+        direct.zip(gzip).is_some_and(|(direct, gzip)| gzip < SHARE_MAX * direct)
     }
 
     /// IP bytes per exchange.

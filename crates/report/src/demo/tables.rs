@@ -20,7 +20,9 @@ pub(super) fn overview(demo: &Demo) -> String {
     for mode in Mode::ALL {
         let _ = write!(out, "<th class='{}'>{}, s</th>", mode.name(), mode_name(mode));
     }
-    out += "<th>times faster than direct</th><th>than gzip</th><th>bound, s</th></tr>\n";
+    out += "<th>times faster than direct</th><th>than gzip</th>";
+    let encoding = escaped(&demo.setting.bound_encoding);
+    let _ = writeln!(out, "<th>round trip + {encoding}, s</th></tr>");
     let mut last = "";
     for row in rows(demo) {
         let network = row.network.name.as_str();
@@ -30,8 +32,9 @@ pub(super) fn overview(demo: &Demo) -> String {
         let service = escaped(format::service_name(&row.service.name));
         let _ =
             write!(out, "<tr{first}><td>{}</td><td class='text'>{service}</td>", escaped(shown));
-        for (mode, median) in Mode::ALL.into_iter().zip(row.medians()) {
-            let text = escaped(&format::time(median));
+        let medians = Mode::ALL.into_iter().zip(row.medians()).zip(row.marks());
+        for ((mode, median), mark) in medians {
+            let text = escaped(&format!("{}{mark}", format::time(median)));
             let _ = write!(out, "<td class='{}'>{text}</td>", mode.name());
         }
         let [direct, gzip] = row.gains().map(|gain| escaped(&gain.to_string()));
@@ -40,8 +43,9 @@ pub(super) fn overview(demo: &Demo) -> String {
     }
     let noun = item_noun(demo);
     out + &format!(
-        "</table></div>\n<p class='note'>Median seconds per {noun}. The bound is explained \
-         below.</p>\n"
+        "</table></div>\n<p class='note'>Median seconds per {noun}. The last column is one round \
+         trip and the airtime of request and answer in {encoding}, each by itself: what goes as a \
+         delta of an earlier answer may come in below.</p>\n"
     )
 }
 

@@ -42,7 +42,14 @@ pub fn table(demo: &Demo) -> String {
         let _ = writeln!(text, "{shown:width$}  {}", line(&row));
     }
     text.push('\n');
-    let mut notes = vec![summary(demo)];
+    let encoding = &demo.setting.bound_encoding;
+    let mut notes = vec![
+        summary(demo),
+        format!(
+            "bound: one round trip and the airtime of request and answer in {encoding}; a delta of \
+             an earlier answer may come in below."
+        ),
+    ];
     notes.extend(conditions(&demo.setting));
     let all = remarks(demo);
     let more = all.len().saturating_sub(REMARKS_MAX);
@@ -57,7 +64,10 @@ pub fn table(demo: &Demo) -> String {
 }
 
 fn line(row: &Row<'_>) -> String {
-    let medians = row.medians().map(|median| format!("{:>8}", format::time(median))).join(" ");
+    let medians = row.medians().into_iter().zip(row.marks());
+    let medians =
+        medians.map(|(time, mark)| format!("{:>8}", format!("{}{mark}", format::time(time))));
+    let medians = medians.collect::<Vec<_>>().join(" ");
     let bytes = |bytes: Option<f64>| bytes.map(|bytes| format!("{:.1}", bytes / 1000.0));
     let bytes = row.wire_bytes().map(|all| format!("{:>8}", bytes(all).unwrap_or("–".into())));
     let bytes = bytes.join(" ");

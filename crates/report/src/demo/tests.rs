@@ -204,7 +204,9 @@ fn the_summary_names_the_best_and_the_worst_and_leaves_out_what_is_unknown() {
     let mut demo = demo();
     let (_, text) = parse(&html(&demo).unwrap());
     assert!(
-        text.contains("faster through longwire than direct in 1 of 2 comparisons (1 unknown)."),
+        text.contains(
+            "faster through longwire than direct in 1 of 2 comparisons (1 unknown or spoilt)."
+        ),
         "{text}"
     );
     let best = "SOAP over fast takes 0.400 s instead of 2.00 s (5.0 times as fast)";
@@ -243,14 +245,32 @@ fn the_table_fits_a_terminal_and_says_what_went_wrong() {
 }
 
 #[test]
-fn a_late_emulator_makes_cells_doubtful() {
+fn what_a_busy_machine_spoilt_is_marked_and_concludes_nothing() {
     let mut demo = demo();
-    assert!(!table(&demo).contains("doubtful"));
-    // One per cent of a round trip of 200 ms is as much as it may be.
-    demo.cells[1].lateness.p99_us = 2000;
-    assert!(!table(&demo).contains("doubtful"));
+    assert!(!table(&demo).contains("not to be trusted"));
+    // As much as a campaign bears.
+    demo.cells[1].lateness.p99_us = 500;
+    assert!(!table(&demo).contains("not to be trusted"));
     demo.cells[1].lateness.p99_us = 2100;
     let text = table(&demo).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("1 of 6 cells are doubtful"), "{text}");
+    assert!(text.contains("1 of 6 cells, marked with *, are not to be trusted"), "{text}");
     assert!(text.contains("fast soap gzip, 2.1 ms"), "{text}");
+    assert!(text.contains("0.600*"), "{text}");
+    assert!(!text.contains("SOAP over fast takes"), "{text}");
+    demo.cells[1].lateness.p99_us = 90;
+    demo.cells[2].fetch.as_mut().unwrap().processor_wait_s = Some(0.2);
+    assert!(table(&demo).contains("0.400*"), "the client waited for a processor");
+}
+
+#[test]
+fn one_url_again_and_again_is_said_to_go_as_deltas() {
+    let mut demo = demo();
+    demo.setting.url = Some("http://portal.example/".to_string());
+    demo.networks.truncate(1);
+    let text = table(&demo).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("as a delta of an earlier one"), "{text}");
+    assert!(text.contains("The first answer took 0.250 s instead of 1.00 s over fast"), "{text}");
+    // The gzip cell sent as many bytes as the direct one.
+    assert!(text.contains("it does not compress") && !text.contains("use gzip already"), "{text}");
+    assert!(text.contains("bound: one round trip and the airtime") && !text.contains("physical"));
 }
