@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use proxy::config::{EdgeConfig, EdgeSettings};
 use proxy::edge::Edge;
 
-use crate::side::{self, Common, Signals};
+use proxy::News;
+
+use crate::side::{self, Common, Plan, Side, Signals};
 
 /// Run the client side: an HTTP proxy whose requests cross the bad link in one carrier.
 ///
@@ -15,7 +17,7 @@ use crate::side::{self, Common, Signals};
 /// included; with --upstream it is a reverse proxy for one service. Without --gateway every request
 /// goes directly. Prints one line, 'listening on ADDRESS', when it is ready; logs go to stderr.
 /// SIGTERM and Ctrl-C end it after what is open, a second one at once.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = "\
 Examples:
   longwire edge --listen 127.0.0.1:3128 --gateway 127.0.0.1:4300
@@ -52,20 +54,24 @@ pub(crate) struct Args {
 
 /// Runs the command until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let file = args.common.config.clone();
-    let config = match configure(args) {
-        Ok(config) => config,
-        Err(error) => return side::finish(Err(error)),
-    };
-    let start =
-        Start { file, gateway: config.gateway.clone(), fingerprint: config.security.fingerprint() };
     side::runtime()?.block_on(async {
+        let hangup = side::hangup()?;
+        let (plan, config) = match configure(&args) {
+            Ok(configured) => configured,
+            Err(error) => return side::finish(Err(error)),
+        };
+        let start = Start {
+            file: args.common.config.clone(),
+            gateway: config.gateway.clone(),
+            fingerprint: config.security.fingerprint(),
+        };
         let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
         let edge = match Edge::bind(config).await {
             Ok(edge) => edge,
             Err(error) => return side::finish(Err(error)),
         };
         start.tell(edge.local_addr());
+        tokio::spawn(side::renew(args, plan, edge.renewal(), hangup));
         side::announce(edge.local_addr(), edge.admin_addr());
         let second = async {
             again.next().await;
@@ -97,37 +103,63 @@ impl Start {
     }
 }
 
-fn configure(args: Args) -> Result<EdgeConfig, proxy::Error> {
-    let file = args.common.file()?;
-    crate::log::start(&args.common, file.log)?;
-    let common = args.common;
-    let flags = EdgeSettings {
-        listen: args.listen,
-        gateway: args.gateway,
-        upstream: args.upstream,
-        forwarded: args.forwarded,
-        rewrite: Some(args.rewrite).filter(|what| !what.is_empty()),
-        fallback: args.fallback,
-        encoding: common.encoding,
-        rate_cap: common.rate_cap,
-        carrier: common.carrier,
-        key: common.key,
-        peer: common.peer,
-        insecure_plain: common.insecure_plain.then_some(true),
-        admin: common.admin,
-        congestion: common.congestion,
-        connect_timeout: common.connect_timeout,
-        response_timeout: common.response_timeout,
-        max_connections: args.max_connections,
-        max_exchanges: common.max_exchanges,
-        codec_threads: common.codec_threads,
-        codec_memory: common.codec_memory,
-        body_memory: common.body_memory,
-        store: common.store,
-        history_rows: None,
-        history_size: None,
-    };
-    let mut config = EdgeConfig::resolve(flags.over(file.edge), &file.services)?;
+fn configure(args: &Args) -> Result<(Plan<EdgeSettings>, EdgeConfig), proxy::Error> {
+    let plan = args.plan()?;
+    crate::log::start(&plan.log)?;
+    let mut config = EdgeConfig::resolve(plan.section.clone(), &plan.services)?;
     config.build = side::BUILD;
-    Ok(config)
+    Ok((plan, config))
+}
+
+impl Side for Args {
+    type Section = EdgeSettings;
+
+    fn plan(&self) -> Result<Plan<EdgeSettings>, proxy::Error> {
+        let file = self.common.file()?;
+        let log = self.common.log(file.log);
+        let args = self.clone();
+        let common = args.common;
+        let flags = EdgeSettings {
+            listen: args.listen,
+            gateway: args.gateway,
+            upstream: args.upstream,
+            forwarded: args.forwarded,
+            rewrite: Some(args.rewrite).filter(|what| !what.is_empty()),
+            fallback: args.fallback,
+            encoding: common.encoding,
+            rate_cap: common.rate_cap,
+            carrier: common.carrier,
+            key: common.key,
+            peer: common.peer,
+            insecure_plain: common.insecure_plain.then_some(true),
+            admin: common.admin,
+            congestion: common.congestion,
+            connect_timeout: common.connect_timeout,
+            response_timeout: common.response_timeout,
+            max_connections: args.max_connections,
+            max_exchanges: common.max_exchanges,
+            codec_threads: common.codec_threads,
+            codec_memory: common.codec_memory,
+            body_memory: common.body_memory,
+            store: common.store,
+            history_rows: None,
+            history_size: None,
+        };
+        Ok(Plan { section: flags.over(file.edge), services: file.services, log })
+    }
+
+    fn news(new: &Plan<EdgeSettings>, running: &Plan<EdgeSettings>) -> Result<News, proxy::Error> {
+        let config = EdgeConfig::resolve(new.section.clone(), &new.services)?;
+        let services = new.services != running.services;
+        Ok(config.news(services))
+    }
+
+    fn adopt(running: &mut EdgeSettings, new: EdgeSettings) -> Vec<&'static str> {
+        // Keys are read again where there are any; whether there are is settled at the start.
+        if running.key.is_some() && new.key.is_some() {
+            running.key.clone_from(&new.key);
+            running.peer.clone_from(&new.peer);
+        }
+        new.differing(running)
+    }
 }

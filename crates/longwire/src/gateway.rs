@@ -5,13 +5,15 @@ use std::process::ExitCode;
 use proxy::config::{GatewayConfig, GatewaySettings, Period, Size};
 use proxy::gateway::Gateway;
 
-use crate::side::{self, Common, Signals};
+use proxy::News;
+
+use crate::side::{self, Common, Plan, Side, Signals};
 
 /// Run the service side: edges connect to it, and it asks the services they may reach.
 ///
 /// Prints one line, 'listening on ADDRESS', when it is ready; logs go to stderr. SIGTERM and Ctrl-C
 /// end it after what is open, a second one at once.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = "\
 A pattern is SCHEME://HOST[:PORT][/PATH]. The scheme may be *, the host *.domain or *, the port *;
 without a port it is the scheme's own. CONNECT needs a pattern without a path. Hosts at private,
@@ -58,13 +60,14 @@ pub(crate) struct Args {
 
 /// Runs the command until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let file = args.common.config.as_ref().map(|file| file.display().to_string());
-    let config = match configure(args) {
-        Ok(config) => config,
-        Err(error) => return side::finish(Err(error)),
-    };
-    let (fingerprint, allow) = (config.security.fingerprint(), config.allow.len());
     side::runtime()?.block_on(async {
+        let hangup = side::hangup()?;
+        let (plan, config) = match configure(&args) {
+            Ok(configured) => configured,
+            Err(error) => return side::finish(Err(error)),
+        };
+        let file = args.common.config.as_ref().map(|file| file.display().to_string());
+        let (fingerprint, allow) = (config.security.fingerprint(), config.allow.len());
         let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
         let gateway = match Gateway::bind(config).await {
             Ok(gateway) => gateway,
@@ -73,6 +76,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         let (version, commit) = (side::BUILD.version, side::BUILD.commit);
         let listen = gateway.local_addr();
         tracing::info!(version, commit, file, %listen, fingerprint, allow, "gateway starts");
+        tokio::spawn(side::renew(args, plan, gateway.renewal(), hangup));
         if let Some(plain) = gateway.plain_addr() {
             side::warn_of_reach(plain);
             tracing::info!(%plain, "listener for clients without an edge");
@@ -86,38 +90,68 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn configure(args: Args) -> Result<GatewayConfig, proxy::Error> {
-    let file = args.common.file()?;
-    crate::log::start(&args.common, file.log)?;
-    let common = args.common;
-    let flags = GatewaySettings {
-        listen: args.listen,
-        allow: (!args.allow.is_empty()).then_some(args.allow),
-        plain: args.plain,
-        plain_upstream: args.plain_upstream,
-        plain_anywhere: args.plain_anywhere.then_some(true),
-        encoding: common.encoding,
-        rate_cap: common.rate_cap,
-        carrier: common.carrier,
-        key: common.key,
-        peer: common.peer,
-        insecure_plain: common.insecure_plain.then_some(true),
-        admin: common.admin,
-        congestion: common.congestion,
-        connect_timeout: common.connect_timeout,
-        response_timeout: common.response_timeout,
-        max_carriers: args.max_carriers,
-        max_exchanges: common.max_exchanges,
-        retain: args.retain,
-        retain_memory: args.retain_memory,
-        codec_threads: common.codec_threads,
-        codec_memory: common.codec_memory,
-        body_memory: common.body_memory,
-        store: common.store,
-        history_rows: None,
-        history_size: None,
-    };
-    let mut config = GatewayConfig::resolve(flags.over(file.gateway), &file.services)?;
+fn configure(args: &Args) -> Result<(Plan<GatewaySettings>, GatewayConfig), proxy::Error> {
+    let plan = args.plan()?;
+    crate::log::start(&plan.log)?;
+    let mut config = GatewayConfig::resolve(plan.section.clone(), &plan.services)?;
     config.build = side::BUILD;
-    Ok(config)
+    Ok((plan, config))
+}
+
+impl Side for Args {
+    type Section = GatewaySettings;
+
+    fn plan(&self) -> Result<Plan<GatewaySettings>, proxy::Error> {
+        let file = self.common.file()?;
+        let log = self.common.log(file.log);
+        let args = self.clone();
+        let common = args.common;
+        let flags = GatewaySettings {
+            listen: args.listen,
+            allow: (!args.allow.is_empty()).then_some(args.allow),
+            plain: args.plain,
+            plain_upstream: args.plain_upstream,
+            plain_anywhere: args.plain_anywhere.then_some(true),
+            encoding: common.encoding,
+            rate_cap: common.rate_cap,
+            carrier: common.carrier,
+            key: common.key,
+            peer: common.peer,
+            insecure_plain: common.insecure_plain.then_some(true),
+            admin: common.admin,
+            congestion: common.congestion,
+            connect_timeout: common.connect_timeout,
+            response_timeout: common.response_timeout,
+            max_carriers: args.max_carriers,
+            max_exchanges: common.max_exchanges,
+            retain: args.retain,
+            retain_memory: args.retain_memory,
+            codec_threads: common.codec_threads,
+            codec_memory: common.codec_memory,
+            body_memory: common.body_memory,
+            store: common.store,
+            history_rows: None,
+            history_size: None,
+        };
+        Ok(Plan { section: flags.over(file.gateway), services: file.services, log })
+    }
+
+    fn news(
+        new: &Plan<GatewaySettings>,
+        running: &Plan<GatewaySettings>,
+    ) -> Result<News, proxy::Error> {
+        let config = GatewayConfig::resolve(new.section.clone(), &new.services)?;
+        let services = new.services != running.services;
+        Ok(config.news(new.section.allow != running.section.allow, services))
+    }
+
+    fn adopt(running: &mut GatewaySettings, new: GatewaySettings) -> Vec<&'static str> {
+        running.allow = new.allow.clone();
+        // Keys are read again where there are any; whether there are is settled at the start.
+        if running.key.is_some() && new.key.is_some() {
+            running.key.clone_from(&new.key);
+            running.peer.clone_from(&new.peer);
+        }
+        new.differing(running)
+    }
 }

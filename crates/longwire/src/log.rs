@@ -11,8 +11,6 @@ use proxy::config::LogSettings;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::side::Common;
-
 /// Bytes of lines that wait to be written; beyond it lines are lost. A second of a busy side.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 /// How long the end of the process waits for its last lines.
@@ -97,6 +95,9 @@ impl Queue {
 /// The process's one; none until a side logs.
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
+/// How to take another level; none until a side logs.
+static SET_LEVEL: OnceLock<Box<dyn Fn(&str) + Send + Sync>> = OnceLock::new();
+
 /// Gives the lines of `tracing` to the queue.
 struct ToQueue(Arc<Queue>);
 
@@ -120,22 +121,42 @@ impl Write for &ToQueue {
     }
 }
 
-/// Begins to log to stderr.
-pub(crate) fn start(common: &Common, file: LogSettings) -> Result<(), proxy::Error> {
-    let flags = LogSettings { level: common.log.clone(), format: common.log_format.clone() };
-    let LogSettings { level, format } = flags.over(file);
-    let level = level.unwrap_or_else(|| "info".to_owned());
-    if !["error", "warn", "info", "debug", "trace"].contains(&level.as_str()) {
+/// How severe a line must be at least, and whether lines are JSON, checked.
+fn understand(settings: &LogSettings) -> Result<(&str, bool), proxy::Error> {
+    let level = level(settings);
+    if !["error", "warn", "info", "debug", "trace"].contains(&level) {
         let known = "one of error, warn, info, debug, trace";
         return Err(proxy::Error::Caller(format!("log level '{level}': {known}")));
     }
-    let json = match format.as_deref() {
-        None | Some("text") => false,
-        Some("json") => true,
+    match settings.format.as_deref() {
+        None | Some("text") => Ok((level, false)),
+        Some("json") => Ok((level, true)),
         Some(other) => {
-            return Err(proxy::Error::Caller(format!("log format '{other}': one of text, json")));
+            Err(proxy::Error::Caller(format!("log format '{other}': one of text, json")))
         }
-    };
+    }
+}
+
+/// The level that is meant.
+pub(crate) fn level(settings: &LogSettings) -> &str {
+    settings.level.as_deref().unwrap_or("info")
+}
+
+/// Whether the settings can be logged by; an error names the value and what is allowed.
+pub(crate) fn check(settings: &LogSettings) -> Result<(), proxy::Error> {
+    understand(settings).map(drop)
+}
+
+/// Takes another level from now on.
+pub(crate) fn set_level(level: &str) {
+    if let Some(set) = SET_LEVEL.get() {
+        set(level);
+    }
+}
+
+/// Begins to log to stderr.
+pub(crate) fn start(settings: &LogSettings) -> Result<(), proxy::Error> {
+    let (level, json) = understand(settings)?;
     let queue = Arc::clone(QUEUE.get_or_init(Arc::default));
     let thread = std::thread::Builder::new().name("log".to_owned());
     let writing = Arc::clone(&queue);
@@ -143,17 +164,30 @@ pub(crate) fn start(common: &Common, file: LogSettings) -> Result<(), proxy::Err
         .spawn(move || writing.write_to(stderr()))
         .map_err(|source| proxy::Error::System { doing: "start to log".to_owned(), source })?;
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(level))
         .with_writer(ToQueue(queue))
         // Nobody reads where a line comes from, and fields may be called target too.
         .with_target(false)
         .with_ansi(stderr().is_terminal())
         // Of a line that it cannot format it would tell by a macro that panics where stderr fails.
         .log_internal_errors(false);
-    // Starting fails only where the process has a subscriber already, which then logs.
-    match json {
-        false => drop(builder.try_init()),
-        true => drop(builder.json().flatten_event(true).try_init()),
+    let filter = EnvFilter::new(level);
+    // Starting fails only where the process has a subscriber already, which then logs. A level that
+    // cannot be set leaves the one that was.
+    if json {
+        let builder = builder.json().flatten_event(true);
+        let builder = builder.with_env_filter(filter).with_filter_reloading();
+        let handle = builder.reload_handle();
+        let set = move |level: &str| drop(handle.reload(EnvFilter::new(level)));
+        if builder.try_init().is_ok() {
+            let _ = SET_LEVEL.set(Box::new(set));
+        }
+    } else {
+        let builder = builder.with_env_filter(filter).with_filter_reloading();
+        let handle = builder.reload_handle();
+        let set = move |level: &str| drop(handle.reload(EnvFilter::new(level)));
+        if builder.try_init().is_ok() {
+            let _ = SET_LEVEL.set(Box::new(set));
+        }
     }
     proxy::fault::end_whole(finish);
     Ok(())

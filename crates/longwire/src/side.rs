@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use proxy::config::{Period, Rate, Settings, Size};
+use proxy::config::{LogSettings, Period, Rate, ServiceSettings, Settings, Size};
+use proxy::{News, Renewal, Renewed};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Options of both sides.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(crate) struct Common {
     /// How bodies cross the link: auto (what is learned decides), nam (the paper's policy), or
     /// always identity, deflate[:1-9], zstd[:-7..19], brotli[:0-11] or xmill[:1-9].
@@ -76,6 +77,92 @@ impl Common {
     pub(crate) fn file(&self) -> Result<Settings, proxy::Error> {
         self.config.as_deref().map_or_else(|| Ok(Settings::default()), Settings::load)
     }
+
+    /// What is said of the log, flags over the file.
+    pub(crate) fn log(&self, file: LogSettings) -> LogSettings {
+        LogSettings { level: self.log.clone(), format: self.log_format.clone() }.over(file)
+    }
+}
+
+/// All that a side is told, flags over the file.
+pub(crate) struct Plan<S> {
+    /// Its section.
+    pub(crate) section: S,
+    pub(crate) services: Vec<ServiceSettings>,
+    pub(crate) log: LogSettings,
+}
+
+/// A side that can be told anew while it runs.
+pub(crate) trait Side {
+    /// Its section of the file.
+    type Section;
+
+    /// What file and flags say now.
+    fn plan(&self) -> Result<Plan<Self::Section>, proxy::Error>;
+    /// What a running side can take of it.
+    fn news(new: &Plan<Self::Section>, running: &Plan<Self::Section>)
+    -> Result<News, proxy::Error>;
+    /// Notes what was taken, and names what differs still.
+    fn adopt(running: &mut Self::Section, new: Self::Section) -> Vec<&'static str>;
+}
+
+/// Reads files again at each SIGHUP, for ever. What does not parse leaves all as it was.
+pub(crate) async fn renew<S: Side>(
+    side: S,
+    mut running: Plan<S::Section>,
+    renewal: Renewal,
+    mut hangup: Signal,
+) {
+    while hangup.recv().await.is_some() {
+        match renewed(&side, &mut running, &renewal).await {
+            Ok(Renewed { taken, left }) => {
+                let said = |what: &str, list: &[String]| match list {
+                    [] => String::new(),
+                    list => format!("; {what} {}", list.join(", ")),
+                };
+                let (taken, left) = (said("taken:", &taken), said("needs a restart:", &left));
+                let none = if taken.is_empty() && left.is_empty() { "; nothing new" } else { "" };
+                if left.is_empty() {
+                    tracing::info!("settings were read again{taken}{none}");
+                } else {
+                    tracing::warn!("settings were read again{taken}{left}");
+                }
+            }
+            Err(error) => {
+                tracing::error!("settings were read again and are not taken: {error}");
+            }
+        }
+    }
+}
+
+async fn renewed<S: Side>(
+    side: &S,
+    running: &mut Plan<S::Section>,
+    renewal: &Renewal,
+) -> Result<Renewed, proxy::Error> {
+    let new = side.plan()?;
+    crate::log::check(&new.log)?;
+    let mut renewed = renewal.take(S::news(&new, running)?).await?;
+    let Plan { section, services, log } = new;
+    let level = crate::log::level(&log);
+    if level != crate::log::level(&running.log) {
+        crate::log::set_level(level);
+        renewed.taken.push(format!("log level ({level})"));
+        running.log.level = log.level;
+    }
+    if log.format != running.log.format {
+        renewed.left.push("log format".to_owned());
+    }
+    if !renewed.left.iter().any(|what| what.starts_with("services")) {
+        running.services = services;
+    }
+    renewed.left.extend(S::adopt(&mut running.section, section).into_iter().map(str::to_owned));
+    Ok(renewed)
+}
+
+/// Awaits SIGHUP, which else would end the process.
+pub(crate) fn hangup() -> anyhow::Result<Signal> {
+    signal(SignalKind::hangup()).context("cannot await SIGHUP")
 }
 
 /// Tells how a side ended: bad use is 2, failure at work 1.

@@ -211,3 +211,71 @@ fn a_log_in_json_holds_no_secret() {
     }
     assert!(!log.contains("s3cret"), "{log}");
 }
+
+/// A process whose log can be read, and which can be sent signals.
+struct Logged {
+    running: Running,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Logged {
+    fn start(args: &[&str]) -> Self {
+        let mut child =
+            longwire(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let address = line.strip_prefix("listening on ").expect(&line).trim_end().to_owned();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
+        });
+        Self { running: Running { child, address }, lines }
+    }
+
+    fn hang_up(&self) {
+        let id = self.running.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    }
+
+    /// The next line of the log that holds this.
+    fn line(&self, what: &str) -> String {
+        let patience = std::time::Duration::from_secs(20);
+        loop {
+            let line = self.lines.recv_timeout(patience).expect(what);
+            if line.contains(what) {
+                return line;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hangup_reads_settings_again_and_ends_nothing() {
+    let scratch = Scratch::new("hangup");
+    let (config, store) = (scratch.path("c.toml"), scratch.path("store"));
+    let write = |text: &str| std::fs::write(&config, text).unwrap();
+    let first = "[gateway]\nlisten = '127.0.0.1:0'\nallow = ['http://127.0.0.1:1']\n";
+    write(first);
+    let gateway = Logged::start(&["gateway", "--config", &config, "--store", &store]);
+    gateway.hang_up();
+    assert!(gateway.line("read again").contains("nothing new"));
+    write(&format!("{}max_exchanges = 3\n[log]\nlevel = 'debug'\n", first.replace(":1'", ":2'")));
+    gateway.hang_up();
+    let line = gateway.line("read again");
+    let taken = "taken: allow (1 patterns), log level (debug); needs a restart: max_exchanges";
+    assert!(line.contains(taken), "{line}");
+    for broken in ["[gateway]\nlisten = 7", "[gateway]\n", "nonsense"] {
+        write(broken);
+        gateway.hang_up();
+        let line = gateway.line("read again");
+        assert!(line.contains("ERROR") && line.contains("are not taken"), "{line}");
+    }
+    // Without a file there is only the key to look at, and here not even that.
+    let edge =
+        Logged::start(&["edge", "--listen", "127.0.0.1:0", "--gateway", &gateway.running.address]);
+    edge.hang_up();
+    assert!(edge.line("read again").contains("nothing new"));
+    assert_eq!(edge.running.terminate(), Some(0));
+    assert_eq!(gateway.running.terminate(), Some(0));
+}

@@ -38,6 +38,9 @@ pub(crate) enum Message {
     CarrierUp { carrier: CarrierId, peer: String, queue: mpsc::UnboundedSender<Bytes> },
     /// What happened beside the relay.
     Fact(Fact),
+    /// These services too, whose numbers follow those of the ones before; false if they are too
+    /// many.
+    Services(Vec<relay::Service>, oneshot::Sender<bool>),
     /// What is held now?
     Load(oneshot::Sender<relay::Load>),
     /// What is believed of the carriers' paths?
@@ -52,6 +55,8 @@ pub(crate) trait Surroundings: Send + 'static {
     fn serve(&mut self, head: Head, end: bool, port: Port);
     /// Gateway: a client's connection at an edge has ended.
     fn client_ended(&mut self, _edge: u64, _connection: u64) {}
+    /// Takes services that the relay has taken too.
+    fn add_services(&mut self, _services: &[relay::Service]) {}
     /// Takes what was learned beside the relay in an earlier process.
     fn restore(&mut self, _learned: &Learned) {}
     /// What was learned beside the relay.
@@ -86,6 +91,13 @@ impl Handle {
     /// Waits while the actor is busy. Once it has ended, messages go nowhere: the process ends.
     pub(crate) async fn send(&self, message: Message) {
         let _ = self.messages.send(message).await;
+    }
+
+    /// Adds services; false if they are too many, or the actor has ended.
+    pub(crate) async fn add_services(&self, services: Vec<relay::Service>) -> bool {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Services(services, sender)).await;
+        answer.await.unwrap_or(false)
     }
 
     /// What the relay holds now; `None` once the actor has ended.
@@ -244,6 +256,13 @@ impl<S: Surroundings> Actor<S> {
                 self.event(Event { at_s: self.started.elapsed().as_secs_f64(), fact });
             }
             // Who asked may have gone.
+            Message::Services(services, answer) => {
+                let added = self.relay.add_services(&services);
+                if added {
+                    self.surroundings.add_services(&services);
+                }
+                let _ = answer.send(added);
+            }
             Message::Load(answer) => drop(answer.send(self.relay.load())),
             Message::Links(answer) => drop(answer.send(self.relay.links())),
         }

@@ -19,14 +19,14 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::actor::{Handle, Message};
-use crate::keys::Identity;
+use crate::keys::{Identity, PublicKey};
 use crate::metrics::Metrics;
 use crate::origin::Stream;
 use crate::seats::{Doing, Seat, Seats, Source};
-use crate::{Error, socket, tls};
+use crate::trust::{Trust, Trusting};
+use crate::{socket, tls};
 
 /// Most bytes read at a time.
 const READ_BYTES: usize = 16 * 1024;
@@ -84,13 +84,9 @@ impl Security {
     /// Fingerprint of this side's own key, where it has one.
     #[must_use]
     pub fn fingerprint(&self) -> Option<String> {
-        self.identity().map(|identity| identity.key.fingerprint())
-    }
-
-    fn identity(&self) -> Option<&Identity> {
         match self {
             Self::Plain { .. } => None,
-            Self::Keys(identity) => Some(identity),
+            Self::Keys(identity) => Some(identity.key.fingerprint()),
         }
     }
 }
@@ -98,9 +94,7 @@ impl Security {
 /// What every carrier of a process shares.
 #[derive(Clone)]
 pub(crate) struct Carriers {
-    security: Security,
-    client: Option<TlsConnector>,
-    server: Option<TlsAcceptor>,
+    trust: Trusting,
     congestion: Option<String>,
     /// Bound on resolving, connecting and the handshake together.
     timeout: Duration,
@@ -113,21 +107,14 @@ pub(crate) struct Carriers {
 impl Carriers {
     /// The receiver ends when all carriers and all clones of this have.
     pub(crate) fn new(
-        security: Security,
+        trust: Trusting,
         congestion: Option<String>,
         timeout: Duration,
         handle: Handle,
         metrics: Arc<Metrics>,
-    ) -> Result<(Self, mpsc::Receiver<()>), Error> {
-        let (mut client, mut server) = (None, None);
-        if let Security::Keys(identity) = &security {
-            client = Some(TlsConnector::from(Arc::new(tls::client_config(identity)?)));
-            server = Some(TlsAcceptor::from(Arc::new(tls::server_config(identity)?)));
-        }
+    ) -> (Self, mpsc::Receiver<()>) {
         let (alive, ended) = mpsc::channel(1);
-        let carriers =
-            Self { security, client, server, congestion, timeout, handle, metrics, _alive: alive };
-        Ok((carriers, ended))
+        (Self { trust, congestion, timeout, handle, metrics, _alive: alive }, ended)
     }
 
     /// Edge: connects to the gateway at `address` (`HOST:PORT`) and runs the carrier to its end.
@@ -147,8 +134,9 @@ impl Carriers {
     async fn connect(&self, address: &str) -> io::Result<TcpStream> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in tokio::net::lookup_host(address).await? {
-            if !self.security.permits(address) {
-                last = io::Error::other(self.security.refusal(address));
+            let security = &self.trust.now().security;
+            if !security.permits(address) {
+                last = io::Error::other(security.refusal(address));
                 continue;
             }
             match TcpStream::connect(address).await {
@@ -160,7 +148,8 @@ impl Carriers {
     }
 
     async fn dialled(&self, carrier: CarrierId, address: &str, stream: TcpStream) -> String {
-        let Some(connector) = &self.client else {
+        let trust = self.trust.now();
+        let Some(connector) = &trust.client else {
             let socket = stream_fd(&stream);
             return self.run(carrier, address, &socket, stream, Bytes::new(), &|| {}).await;
         };
@@ -174,12 +163,14 @@ impl Carriers {
         });
         match tokio::time::timeout(self.timeout, handshake).await {
             Ok(Ok(stream)) => {
-                let certificates = stream.get_ref().1.peer_certificates();
-                let peer = self.peer(certificates);
-                self.run(carrier, &peer, &fd, stream, Bytes::new(), &|| {}).await
+                let (peer, key) = peer(&trust, stream.get_ref().1.peer_certificates());
+                tokio::select! {
+                    reason = self.run(carrier, &peer, &fd, stream, Bytes::new(), &|| {}) => reason,
+                    why = self.trust.lost(key) => format!("cut off: {why}"),
+                }
             }
             Ok(Err(error)) => {
-                let why = tls::explain(&error, self.security.identity());
+                let why = tls::explain(&error, trust.identity());
                 format!("no TLS with the gateway {address}: {why}")
             }
             Err(_) => format!("no TLS with the gateway {address}: it does not answer"),
@@ -201,17 +192,18 @@ impl Carriers {
             }
             seat.note(Doing::Speaking);
             let socket = stream_fd(&stream);
-            let Some(acceptor) = &self.server else {
+            let trust = self.trust.now();
+            let Some(acceptor) = &trust.server else {
                 // Its port is another each time that it comes back.
                 let peer = address.ip().to_canonical().to_string();
-                return Greeted::new(peer, socket, Box::new(stream)).await;
+                return Greeted::new((peer, None), socket, Box::new(stream)).await;
             };
             let handshake = acceptor.accept_with(stream, |connection| {
                 connection.set_buffer_limit(Some(TLS_BUFFER_BYTES));
             });
-            let explain = |error| tls::explain(&error, self.security.identity());
+            let explain = |error| tls::explain(&error, trust.identity());
             let stream = handshake.await.map_err(explain)?;
-            let peer = self.peer(stream.get_ref().1.peer_certificates());
+            let peer = peer(&trust, stream.get_ref().1.peer_certificates());
             Greeted::new(peer, socket, Box::new(stream)).await
         };
         tokio::time::timeout(GREETING_PATIENCE, greeting).await.unwrap_or_else(|_| {
@@ -228,7 +220,7 @@ impl Carriers {
         greeted: Greeted,
         seats: &Arc<Seats<String>>,
     ) {
-        let Greeted { peer, socket, stream, first } = greeted;
+        let Greeted { peer, key, socket, stream, first } = greeted;
         let Some((seat, _)) = seats.try_take(&peer) else {
             tracing::warn!(peer, "refused a carrier: too many are connected");
             return;
@@ -238,15 +230,10 @@ impl Carriers {
         let reason = tokio::select! {
             reason = self.run(carrier, &peer, &socket, stream, first, &closes) => reason,
             () = seat.lost() => "closed by this side at once".to_owned(),
+            why = self.trust.lost(key) => format!("cut off: {why}"),
         };
         tracing::debug!(carrier = carrier.0, peer, reason, "carrier ended");
         self.handle.send(Message::Input(Input::CarrierDown { carrier, reason })).await;
-    }
-
-    fn peer(&self, certificates: Option<&[rustls_pki_types::CertificateDer<'_>]>) -> String {
-        self.security
-            .identity()
-            .map_or_else(String::new, |identity| tls::peer_name(identity, certificates))
     }
 
     /// Copies until either side closes, behind what came `first`; says why in one line. `closes`
@@ -312,7 +299,7 @@ impl Carriers {
     }
 
     fn explain(&self, error: &io::Error) -> String {
-        tls::explain(error, self.security.identity())
+        tls::explain(error, self.trust.now().identity())
     }
 
     async fn read<R: AsyncRead>(&self, carrier: CarrierId, reader: R) -> String {
@@ -369,6 +356,7 @@ impl Carriers {
 /// An edge that is known, and has begun to say HELLO.
 pub(crate) struct Greeted {
     peer: String,
+    key: Option<PublicKey>,
     socket: io::Result<OwnedFd>,
     stream: Box<dyn Stream>,
     /// What it has said so far.
@@ -378,7 +366,7 @@ pub(crate) struct Greeted {
 impl Greeted {
     /// Reads until the first frame is whole; what it is worth, the relay sees.
     async fn new(
-        peer: String,
+        (peer, key): (String, Option<PublicKey>),
         socket: io::Result<OwnedFd>,
         mut stream: Box<dyn Stream>,
     ) -> Result<Self, String> {
@@ -393,7 +381,7 @@ impl Greeted {
             }
             match Frame::take(&mut first.clone()) {
                 Ok(Some(_)) => {
-                    return Ok(Self { peer, socket, stream, first: first.freeze() });
+                    return Ok(Self { peer, key, socket, stream, first: first.freeze() });
                 }
                 Ok(None) if first.len() <= MAX_GREETING_BYTES => {}
                 Ok(None) => {
@@ -409,6 +397,16 @@ impl Greeted {
 fn address_of(socket: &io::Result<OwnedFd>) -> Option<String> {
     let address = SockRef::from(socket.as_ref().ok()?).peer_addr().ok()?;
     address.as_socket().map(|address| address.to_string())
+}
+
+/// Name and key of the peer at the other end of a finished handshake.
+fn peer(
+    trust: &Trust,
+    certificates: Option<&[rustls_pki_types::CertificateDer<'_>]>,
+) -> (String, Option<PublicKey>) {
+    let key = tls::peer_key(certificates);
+    let name = trust.identity().map(|identity| tls::peer_name(identity, certificates));
+    (name.unwrap_or_default(), key)
 }
 
 fn stream_fd(stream: &TcpStream) -> io::Result<OwnedFd> {

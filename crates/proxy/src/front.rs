@@ -61,6 +61,9 @@ pub(crate) trait Answer: Send + Sync + 'static {
         connection: Arc<Connection>,
     ) -> impl Future<Output = Response<ClientBody>> + Send;
 
+    /// Whether some answers' heads have a style of their own.
+    fn styles(&self) -> bool;
+
     /// A client's connection has ended of which something may be kept.
     fn ended(&self, connection: &Connection) -> impl Future<Output = ()> + Send;
 }
@@ -116,8 +119,6 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 /// A listener with what each of its connections needs.
 pub(crate) struct Front<A> {
     pub(crate) answers: Arc<A>,
-    /// Some answers' heads have a style of their own.
-    pub(crate) styles: bool,
     /// True once connections that idle are to close.
     pub(crate) closed: watch::Receiver<bool>,
     pub(crate) alive: mpsc::Sender<()>,
@@ -128,10 +129,10 @@ pub(crate) struct Front<A> {
 
 impl<A> Clone for Front<A> {
     fn clone(&self) -> Self {
-        let Self { answers, styles, closed, alive, metrics, way } = self;
+        let Self { answers, closed, alive, metrics, way } = self;
         let (answers, metrics) = (Arc::clone(answers), Arc::clone(metrics));
         let (closed, alive) = (closed.clone(), alive.clone());
-        Self { answers, styles: *styles, closed, alive, metrics, way: *way }
+        Self { answers, closed, alive, metrics, way: *way }
     }
 }
 
@@ -163,7 +164,7 @@ impl<A: Answer> Front<A> {
         let line = Arc::clone(&connection.line);
         let seated = Seated::new(connection.socket.clone(), &seat);
         let doing = seated.doing();
-        let stream = LineStream::new(seated, Arc::clone(&line), self.styles);
+        let stream = LineStream::new(seated, Arc::clone(&line), self.answers.styles());
         let front = &self;
         let service = service_fn(|request| {
             let (connection, occupied) = (Arc::clone(&connection), Occupied::begin(&doing));

@@ -190,6 +190,14 @@ pub struct Identity {
     pub(crate) peers: Peers,
     /// What the other side is.
     pub(crate) other: Role,
+    pub(crate) files: Files,
+}
+
+/// Where an identity was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Files {
+    pub(crate) key: PathBuf,
+    pub(crate) peer: PathBuf,
 }
 
 impl Identity {
@@ -211,7 +219,33 @@ impl Identity {
             Error::Caller(format!("{}: {what}: make one with 'longwire keygen DIR'", key.display()))
         })?;
         let peers = Peers::load(peer, other)?;
-        Ok(Self { pkcs8, key: public, peers, other })
+        let files = Files { key: key.to_owned(), peer: peer.to_owned() };
+        Ok(Self { pkcs8, key: public, peers, other, files })
+    }
+
+    /// The same with the peers that a file has now.
+    pub(crate) fn with_peers(&self, peer: &Path) -> Result<Self, Error> {
+        let (peers, other, key) = (Peers::load(peer, self.other)?, self.other, self.key);
+        Ok(Self { pkcs8: self.pkcs8.clone_key(), key, peers, other, files: self.files.clone() })
+    }
+
+    /// What is different in another, in words.
+    pub(crate) fn changes(&self, other: &Self) -> Option<String> {
+        let without =
+            |all: &Peers, few: &Peers| all.0.iter().filter(|peer| !few.0.contains(peer)).count();
+        let (added, removed) =
+            (without(&other.peers, &self.peers), without(&self.peers, &other.peers));
+        let mut what = Vec::new();
+        if added + removed > 0 {
+            what.push(format!("{added} peers added, {removed} removed"));
+        }
+        if self.key != other.key {
+            what.push(format!("our key is {}", other.key.fingerprint()));
+        }
+        if self.files != other.files && what.is_empty() {
+            what.push("the same keys in other files".to_owned());
+        }
+        (!what.is_empty()).then(|| what.join(", "))
     }
 
     /// The name of the other side's key, if it is let in; else why it is not.

@@ -79,13 +79,17 @@ fn broken(error: rustls::Error) -> Error {
     Error::Caller(format!("this key cannot be used: {error}"))
 }
 
+/// Key of the peer at the other end of a finished handshake.
+pub(crate) fn peer_key(certificates: Option<&[CertificateDer<'_>]>) -> Option<PublicKey> {
+    certificates.and_then(|list| list.first()).and_then(|der| PublicKey::from_spki(der))
+}
+
 /// Name of the peer at the other end of a finished handshake.
 pub(crate) fn peer_name(
     identity: &Identity,
     certificates: Option<&[CertificateDer<'_>]>,
 ) -> String {
-    let key = certificates.and_then(|list| list.first()).and_then(|der| PublicKey::from_spki(der));
-    identity.admit(key).unwrap_or("a peer without a key").to_owned()
+    identity.admit(peer_key(certificates)).unwrap_or("a peer without a key").to_owned()
 }
 
 /// What went wrong, in words of keys; `identity` is ours.

@@ -86,6 +86,10 @@ pub struct Config {
     pub retained_bytes: usize,
 }
 
+/// Most services that a process ever has, with those that were set before: requests that are open
+/// go on by theirs, and their numbers stay what they were.
+const MAX_SERVICES: usize = 8192;
+
 impl Config {
     /// The defaults of one role.
     #[must_use]
@@ -119,5 +123,14 @@ impl Config {
     #[must_use]
     pub fn estimate(&self) -> Estimate {
         Estimate::new(FIRST_RATE_BPS, FIRST_ROUND_TRIP, self.rate_cap_bps)
+    }
+
+    /// Takes these services too, unless they are too many.
+    pub(crate) fn add_services(&mut self, services: &[Service]) -> bool {
+        let fits = self.services.len() + services.len() <= MAX_SERVICES;
+        if fits {
+            self.services.extend_from_slice(services);
+        }
+        fits
     }
 }

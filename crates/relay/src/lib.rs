@@ -180,6 +180,13 @@ impl Relay {
         self.exchanges.is_empty() && (!waits || self.carriers.is_empty())
     }
 
+    /// Takes services beside those it has, whose numbers go on behind theirs; false if they are too
+    /// many.
+    #[must_use]
+    pub fn add_services(&mut self, services: &[Service]) -> bool {
+        self.config.add_services(services)
+    }
+
     /// What is held now.
     #[must_use]
     pub fn load(&self) -> Load {

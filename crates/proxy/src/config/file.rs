@@ -35,7 +35,7 @@ pub struct Settings {
 macro_rules! section {
     ($(#[$meta:meta])* $name:ident { $($(#[$key:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, Deserialize)]
+        #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $($(#[$key])* pub $field: Option<$kind>,)*
@@ -46,6 +46,16 @@ macro_rules! section {
             #[must_use]
             pub fn over(self, under: Self) -> Self {
                 Self { $($field: self.$field.or(under.$field),)* }
+            }
+
+            /// The keys whose values are others there.
+            #[must_use]
+            pub fn differing(&self, other: &Self) -> Vec<&'static str> {
+                let mut keys = Vec::new();
+                $(if self.$field != other.$field {
+                    keys.push(stringify!($field));
+                })*
+                keys
             }
         }
     };
@@ -172,7 +182,7 @@ section! {
 }
 
 /// One service: what is different for it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceSettings {
     /// Pattern of the requests meant.

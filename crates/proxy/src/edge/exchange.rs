@@ -22,11 +22,12 @@ use super::target::Asked;
 use super::who;
 use crate::access::{Access, CountedStream};
 use crate::actor::{Handle, Message};
-use crate::config::{Fallback, Service};
+use crate::config::Fallback;
 use crate::fields;
 use crate::flow::{self, AnyBody, Progress, Pump, RelayBody, Stop, Watched};
 use crate::front::Connection;
 use crate::http1::{Line, OnInterim, Shared};
+use crate::live::Services;
 use crate::mailbox::{Arrived, Ended, Port, Receiver};
 use crate::metrics::Metrics;
 use crate::origin::{self, EXPECT_PATIENCE, How, Owner};
@@ -40,7 +41,7 @@ pub(crate) struct Exchanges {
     pub(crate) upstream: Option<Upstream>,
     pub(crate) reverse: Reverse,
     pub(crate) fallback: Fallback,
-    pub(crate) services: Vec<Service>,
+    pub(crate) services: Services,
     pub(crate) pseudonym: String,
     /// Bound on silence before an answer.
     pub(crate) response_timeout: Duration,
@@ -123,7 +124,7 @@ impl Exchanges {
     pub(crate) fn service(&self, parts: &Parts) -> Option<(String, Option<usize>)> {
         let asked = Asked::new(parts, self.upstream.as_ref(), true).ok()?;
         let target = asked.target().ok()?;
-        let index = self.services.iter().position(|service| service.pattern.matches(&target));
+        let index = self.services.find(&target);
         Some((format!("{}://{}", asked.scheme, asked.authority), index))
     }
 
@@ -135,7 +136,7 @@ impl Exchanges {
         connection: &Connection,
     ) -> relay::Client {
         let service = service.and_then(|index| self.services.get(index));
-        who::asks(headers, service, connection)
+        who::asks(headers, service.as_deref(), connection)
     }
 
     /// Whether the origin of this service settles codings with the client itself.
@@ -156,23 +157,24 @@ impl Exchanges {
         let mut asked = Asked::new(&parts, self.upstream.as_ref(), body.is_end_stream())?;
         self.check_loop(&parts)?;
         let target = asked.target()?;
-        let index = self.services.iter().position(|service| service.pattern.matches(&target));
+        let index = self.services.find(&target);
         let service = index.and_then(|index| self.services.get(index));
-        if let (Some(access), Some(service)) = (&access, service) {
+        if let (Some(access), Some(service)) = (&access, &service) {
             access.service(&service.pattern);
         }
         // An Upgrade that is ignored is as if it were not there (RFC 9110 §7.8).
-        let listed = service.and_then(|service| service.upgrades.as_deref());
+        let listed = service.as_ref().and_then(|service| service.upgrades.as_deref());
         asked.upgrade = asked.upgrade.and_then(|one| fields::allowed_upgrade(&one, listed));
-        let fallback = service.and_then(|service| service.fallback).unwrap_or(self.fallback);
-        let max_body = service.and_then(|service| service.max_body);
+        let fallback =
+            service.as_ref().and_then(|service| service.fallback).unwrap_or(self.fallback);
+        let max_body = service.as_ref().and_then(|service| service.max_body);
         if let (Some(most), Some(len)) = (max_body, fields::content_length(&parts.headers))
             && len > most
         {
             return Err(too_large(most));
         }
         let version = parts.version;
-        let client = who::asks(&parts.headers, service, connection);
+        let client = who::asks(&parts.headers, service.as_deref(), connection);
         let service = index;
         self.reverse.name_client(&mut asked.headers, &connection.client, asked.host.as_ref());
         let origin = format!("{}://{}", asked.scheme, asked.authority);
@@ -440,7 +442,8 @@ impl Exchanges {
         let Admitted { asked, version, max_body, bound, service, .. } = &*admitted;
         let target = asked.target()?;
         if let Some(protocol) = &asked.upgrade {
-            let listed = service.and_then(|index| self.services.get(index)?.upgrades.as_deref());
+            let service = service.and_then(|index| self.services.get(index));
+            let listed = service.as_ref().and_then(|service| service.upgrades.as_deref());
             self.direct.check_upgrade(&target, protocol, listed)?;
         }
         let repeatable = body.is_end_stream() && asked.method.is_idempotent();

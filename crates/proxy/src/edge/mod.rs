@@ -17,16 +17,19 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use crate::access::Way;
-use crate::actor::{self, Actor, Surroundings};
+use crate::actor::{self, Actor, Inbox, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
 use crate::config::EdgeConfig;
 use crate::front::{Answer, Connection, Front};
+use crate::live::Services;
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Reach, SystemResolver};
+use crate::renewal::Renewal;
 use crate::run::{self, Running};
 use crate::store::Store;
+use crate::trust::Keeper;
 use crate::{Error, descriptors, fault, pseudonym};
 
 pub(crate) use answer::{ClientBody, Refusal};
@@ -41,6 +44,8 @@ pub struct Edge {
     local: SocketAddr,
     local_admin: Option<SocketAddr>,
     store: Option<Store>,
+    renewal: Renewal,
+    inbox: Option<Inbox>,
 }
 
 impl Edge {
@@ -59,7 +64,15 @@ impl Edge {
         let policy = config.relay.encoding.name();
         let store = config.store.as_ref().map(|place| Store::open(place, policy)).transpose()?;
         config.relay.secret = store.as_ref().map(Store::secret).transpose()?;
-        Ok(Self { config, listener, admin, local, local_admin, store })
+        let (handle, inbox) = config.gateway.as_ref().map(|_| actor::channel()).unzip();
+        let renewal = Renewal {
+            keeper: Keeper::new(config.security.clone())?,
+            handle,
+            services: Services::new(config.services.clone()),
+            allow: None,
+            arms: config.relay.encoding.arms().to_vec(),
+        };
+        Ok(Self { config, listener, admin, local, local_admin, store, renewal, inbox })
     }
 
     /// Where clients may connect.
@@ -74,6 +87,12 @@ impl Edge {
         self.local_admin
     }
 
+    /// Who takes new settings while it serves.
+    #[must_use]
+    pub fn renewal(&self) -> Renewal {
+        self.renewal.clone()
+    }
+
     /// Serves until `stop`, then finishes what is open; `kill` ends at once.
     pub async fn run(
         self,
@@ -85,16 +104,16 @@ impl Edge {
         let name = pseudonym(config.relay.instance);
         let (mut actor, mut pair) = (None, None);
         let (_, mut carriers) = mpsc::channel(1);
-        if let Some(gateway) = config.gateway {
+        let Renewal { keeper, handle, services, .. } = self.renewal;
+        if let (Some(gateway), Some(handle), Some(inbox)) = (config.gateway, handle, self.inbox) {
             let timeout = config.relay.connect_timeout;
-            let (handle, inbox) = actor::channel();
             let (dialler, ended) = Carriers::new(
-                config.security,
+                keeper.trusting(),
                 config.congestion,
                 timeout,
                 handle.clone(),
                 Arc::clone(&metrics),
-            )?;
+            );
             let new = Actor::new(
                 config.relay,
                 config.codec_threads,
@@ -119,7 +138,7 @@ impl Edge {
             upstream: config.upstream,
             reverse: config.reverse,
             fallback: config.fallback,
-            services: config.services,
+            services,
             pseudonym: name,
             response_timeout: config.response_timeout,
             metrics: Arc::clone(&metrics),
@@ -127,14 +146,14 @@ impl Edge {
         let (closing, closed) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
         let way = if exchanges.pair.is_some() { Way::Pair } else { Way::Direct };
-        let styles = exchanges.services.iter().any(|service| service.exact_fields);
         let counted = Arc::clone(&metrics);
-        let front = Front { answers: exchanges, styles, closed, alive, metrics: counted, way };
+        let front = Front { answers: exchanges, closed, alive, metrics: counted, way };
+        let clients = front.accept(self.listener, config.max_connections);
+        let accepting = async move {
+            tokio::join!(clients, keeper.watch());
+        };
         let running = Running {
-            accepting: fault::spawn_core(
-                "clients",
-                front.accept(self.listener, config.max_connections),
-            ),
+            accepting: fault::spawn_core("clients", accepting),
             actor,
             connections,
             carriers,
@@ -150,6 +169,10 @@ impl Edge {
 }
 
 impl Answer for Exchanges {
+    fn styles(&self) -> bool {
+        self.services.are_some_exact()
+    }
+
     async fn answer(
         &self,
         request: Request<Incoming>,

@@ -21,6 +21,7 @@ use crate::config::Service;
 use crate::fields;
 use crate::flow::{self, AnyBody, BoxError, Pump, RelayBody, Stop, Watched};
 use crate::http1::OnInterim;
+use crate::live::Services;
 use crate::mailbox::{Port, Sender};
 use crate::origin::{Client, EXPECT_PATIENCE, How, OriginBody, Owner, Request};
 use crate::pattern::Target;
@@ -31,7 +32,7 @@ use crate::upstream::host_and_port;
 /// What all exchanges of a gateway share.
 pub(crate) struct Origins {
     pub(crate) client: Client,
-    pub(crate) services: Vec<Service>,
+    pub(crate) services: Services,
     pub(crate) pseudonym: String,
 }
 
@@ -145,13 +146,13 @@ impl Origins {
     }
 
     /// What is set for the service of a request.
-    fn settings(&self, asked: &Asked) -> Option<&Service> {
+    fn settings(&self, asked: &Asked) -> Option<Arc<Service>> {
         let target = asked.target().ok()?;
         self.services.get(self.service(&target)?)
     }
 
     fn service(&self, target: &Target<'_>) -> Option<usize> {
-        self.services.iter().position(|service| service.pattern.matches(target))
+        self.services.find(target)
     }
 
     /// Whether an answer tells a length without a body (RFC 9110 §8.6) that may be another where
@@ -181,7 +182,8 @@ impl Origins {
     ) -> Result<http::Response<OriginBody>, Cause> {
         let target = asked.target()?;
         if let Some(protocol) = &asked.upgrade {
-            let listed = self.settings(asked).and_then(|service| service.upgrades.as_deref());
+            let service = self.settings(asked);
+            let listed = service.as_ref().and_then(|service| service.upgrades.as_deref());
             self.client.check_upgrade(&target, protocol, listed)?;
         }
         let service = self.service(&target);
@@ -189,7 +191,7 @@ impl Origins {
             sender.service(service);
         }
         let service = service.and_then(|index| self.services.get(index));
-        if let (Some(access), Some(service)) = (sender.access(), service) {
+        if let (Some(access), Some(service)) = (sender.access(), &service) {
             access.service(&service.pattern);
         }
         let bodyless = body.is_end_stream();
@@ -197,7 +199,7 @@ impl Origins {
         *message.method_mut() = asked.method.clone();
         *message.uri_mut() =
             asked.path.parse().map_err(|_| bad_request(format!("'{}' is no path", asked.path)))?;
-        *message.headers_mut() = self.headers(asked, service)?;
+        *message.headers_mut() = self.headers(asked, service.as_deref())?;
         let expects = asked
             .headers
             .get(header::EXPECT)

@@ -12,18 +12,21 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
 use crate::access::Way;
-use crate::actor::{self, Actor, Handle, Surroundings};
+use crate::actor::{self, Actor, Handle, Inbox, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
 use crate::config::{Fallback, GatewayConfig};
 use crate::edge::{Exchanges, Reverse};
 use crate::front::Front;
+use crate::live::{Live, Services};
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Owner, Reach};
 use crate::plain::Plain;
+use crate::renewal::Renewal;
 use crate::run::{self, Running};
 use crate::store::{Learned, Store};
+use crate::trust::Keeper;
 use crate::{Error, descriptors, fault, pseudonym};
 
 use door::Door;
@@ -42,6 +45,9 @@ pub struct Gateway {
     plain: Option<TcpListener>,
     local_plain: Option<SocketAddr>,
     store: Option<Store>,
+    renewal: Renewal,
+    handle: Handle,
+    inbox: Inbox,
 }
 
 impl Gateway {
@@ -65,7 +71,27 @@ impl Gateway {
         let policy = config.relay.encoding.name();
         let store = config.store.as_ref().map(|place| Store::open(place, policy)).transpose()?;
         let local_plain = plain.as_ref().map(address).transpose()?;
-        Ok(Self { config, listener, admin, local, local_admin, plain, local_plain, store })
+        let (handle, inbox) = actor::channel();
+        let renewal = Renewal {
+            keeper: Keeper::new(config.security.clone())?,
+            handle: Some(handle.clone()),
+            services: Services::new(config.services.clone()),
+            allow: Some(Live::new(config.allow.clone())),
+            arms: config.relay.encoding.arms().to_vec(),
+        };
+        Ok(Self {
+            config,
+            listener,
+            admin,
+            local,
+            local_admin,
+            plain,
+            local_plain,
+            store,
+            renewal,
+            handle,
+            inbox,
+        })
     }
 
     /// Where edges may connect.
@@ -86,6 +112,12 @@ impl Gateway {
         self.local_plain
     }
 
+    /// Who takes new settings while it serves.
+    #[must_use]
+    pub fn renewal(&self) -> Renewal {
+        self.renewal.clone()
+    }
+
     /// Serves until `stop`, then finishes what is open; `kill` ends at once.
     pub async fn run(
         self,
@@ -94,32 +126,33 @@ impl Gateway {
     ) -> Result<(), Error> {
         let config = self.config;
         let metrics = Metrics::new(config.build);
-        let reach = || Reach::new(Arc::clone(&config.resolver), Some(config.allow.clone()));
+        let Renewal { keeper, services, allow, .. } = self.renewal;
+        let reach = || Reach::new(Arc::clone(&config.resolver), allow.clone());
         let origins = Arc::new(Origins {
             client: Client::new(reach(), config.response_timeout),
-            services: config.services.clone(),
+            services: services.clone(),
             pseudonym: pseudonym(config.relay.instance),
         });
         let (timeout, max_carriers) = (config.relay.connect_timeout, config.relay.max_carriers);
-        let (handle, inbox) = actor::channel();
+        let (handle, inbox) = (self.handle, self.inbox);
         let (closing, closed) = watch::channel(false);
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
         let plain = self.plain.map(|listener| {
-            let answers = Arc::new(plain(&config, reach(), handle.clone(), &metrics)?);
+            let services = services.clone();
+            let answers = Arc::new(plain(&config, services, reach(), handle.clone(), &metrics)?);
             let (metrics, way) = (Arc::clone(&metrics), Way::Edgeless);
-            let styles = config.services.iter().any(|service| service.exact_fields);
-            Ok::<_, Error>((listener, Front { answers, styles, closed, alive, metrics, way }))
+            Ok::<_, Error>((listener, Front { answers, closed, alive, metrics, way }))
         });
         let plain = plain.transpose()?;
         let answers = plain.as_ref().map(|(_, front)| Arc::clone(&front.answers));
         let (carriers, ended) = Carriers::new(
-            config.security,
+            keeper.trusting(),
             config.congestion,
             timeout,
             handle.clone(),
             Arc::clone(&metrics),
-        )?;
+        );
         let actor = Actor::new(
             config.relay,
             config.codec_threads,
@@ -136,12 +169,12 @@ impl Gateway {
         let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
         let edges = door.accept(self.listener);
         let accepting = async move {
-            match plain {
-                Some((listener, front)) => {
-                    tokio::join!(edges, front.accept(listener, PLAIN_CONNECTIONS));
+            let clients = async {
+                if let Some((listener, front)) = plain {
+                    front.accept(listener, PLAIN_CONNECTIONS).await;
                 }
-                None => edges.await,
-            }
+            };
+            tokio::join!(edges, clients, keeper.watch());
         };
         let stop = async {
             stop.await;
@@ -162,6 +195,7 @@ impl Gateway {
 /// Who answers clients without an edge.
 fn plain(
     config: &GatewayConfig,
+    services: Services,
     reach: Reach,
     handle: Handle,
     metrics: &Arc<Metrics>,
@@ -172,7 +206,7 @@ fn plain(
         upstream: config.plain.as_ref().and_then(|plain| plain.upstream.clone()),
         reverse: Reverse::default(),
         fallback: Fallback::None,
-        services: config.services.clone(),
+        services,
         pseudonym: pseudonym(config.relay.instance),
         response_timeout: config.response_timeout,
         metrics: Arc::clone(metrics),
@@ -199,6 +233,12 @@ impl Surroundings for Serving {
 
     fn client_ended(&mut self, edge: u64, connection: u64) {
         self.origins.client.client_ended(Owner { edge, connection });
+    }
+
+    fn add_services(&mut self, services: &[relay::Service]) {
+        if let Some(answers) = &self.answers {
+            answers.add_services(services);
+        }
     }
 
     fn restore(&mut self, learned: &Learned) {

@@ -20,6 +20,7 @@ use tokio_rustls::TlsConnector;
 use super::address::is_public;
 use super::failures::Failures;
 use crate::http1::Shared;
+use crate::live::Live;
 use crate::pattern::{Pattern, Target};
 
 /// Bound on resolving a name, on connecting, and on the TLS handshake, each.
@@ -64,14 +65,14 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub(crate) struct Reach {
     resolver: Arc<dyn Resolve>,
     /// None: everything, for an edge that goes directly as its clients would.
-    allow: Option<Vec<Pattern>>,
+    allow: Option<Live<Vec<Pattern>>>,
     /// Made with the first request for https: the system's roots take a while to read.
     tls: OnceCell<TlsConnector>,
     failures: Failures,
 }
 
 impl Reach {
-    pub(crate) fn new(resolver: Arc<dyn Resolve>, allow: Option<Vec<Pattern>>) -> Self {
+    pub(crate) fn new(resolver: Arc<dyn Resolve>, allow: Option<Live<Vec<Pattern>>>) -> Self {
         Self { resolver, allow, tls: OnceCell::new(), failures: Failures::default() }
     }
 
@@ -79,6 +80,7 @@ impl Reach {
     /// address, for its host is named exactly.
     pub(crate) fn check(&self, target: &Target<'_>) -> Result<bool, Cause> {
         let Some(allow) = &self.allow else { return Ok(true) };
+        let allow = allow.get();
         let mut matching = allow.iter().filter(|pattern| pattern.matches(target)).peekable();
         if matching.peek().is_none() {
             let (host, port) = (target.host, target.port);

@@ -17,6 +17,7 @@ use record::decision as told;
 use relay::{Encoding, Service};
 
 use super::accept::Accepted;
+use crate::live::Live;
 
 /// Length to expect of a body that does not say.
 const UNKNOWN_BYTES: f64 = 65_536.0;
@@ -40,7 +41,7 @@ const DCZ_LEVEL: i8 = 19;
 /// Who chooses for foreign clients.
 pub(crate) struct Chooser {
     encoding: Encoding,
-    services: Vec<Service>,
+    services: Live<Vec<Service>>,
     policy: Mutex<Box<dyn Policy>>,
     memory: Arc<Memory>,
 }
@@ -206,10 +207,15 @@ impl Chooser {
         let memory = Arc::new(Memory { left: Mutex::new(config.codec_bytes) });
         Self {
             encoding: config.encoding.clone(),
-            services: config.services.clone(),
+            services: Live::new(config.services.clone()),
             policy: Mutex::new(config.encoding.policy()),
             memory,
         }
+    }
+
+    /// Takes these services too, whose numbers follow those of the ones before.
+    pub(crate) fn add_services(&self, services: &[Service]) {
+        self.services.set([&self.services.get()[..], services].concat());
     }
 
     /// Whether answers of this service may go with a dictionary.
@@ -219,7 +225,8 @@ impl Chooser {
     }
 
     fn allows(&self, service: Option<usize>, options: Options) -> bool {
-        let service = service.and_then(|service| self.services.get(service));
+        let services = self.services.get();
+        let service = service.and_then(|service| services.get(service));
         let only = service.and_then(|service| service.encodings.as_deref());
         only.is_none_or(|only| only.contains(&options))
     }
@@ -288,7 +295,8 @@ impl Chooser {
         fits: &[Result<How, &'static str>],
         must: bool,
     ) -> (Arm, &'static str, Option<Weighed>) {
-        let service = facts.service.and_then(|service| self.services.get(service));
+        let services = self.services.get();
+        let service = facts.service.and_then(|service| services.get(service));
         let objective = service.map_or(Objective::Time, |service| service.objective);
         let allowed = |arm: Arm| matches!(fits.get(arm.0), Some(Ok(_)));
         let request = Request { subject, path: facts.path, objective, allowed: &allowed };
@@ -330,7 +338,8 @@ impl Chooser {
             let why = (*fit.as_ref().err()?).to_owned();
             Some(told::Forbidden { encoding: label(arm), why })
         });
-        let service = facts.service.and_then(|service| self.services.get(service));
+        let services = self.services.get();
+        let service = facts.service.and_then(|service| services.get(service));
         let media = facts.message.content_type.map(|text| text.split(';').next().unwrap_or(text));
         told::Decision {
             service: service.map_or(facts.class[0], |service| &service.name).to_owned(),

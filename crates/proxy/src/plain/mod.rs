@@ -139,6 +139,11 @@ impl Plain {
         })
     }
 
+    /// Takes these services too, whose numbers follow those of the ones before.
+    pub(crate) fn add_services(&self, services: &[relay::Service]) {
+        self.work.chooser.add_services(services);
+    }
+
     /// Takes what an earlier process had learned of such clients.
     pub(crate) fn restore(&self, learned: &Learned) {
         let state = learned.clients.as_ref();
@@ -422,6 +427,10 @@ impl Coder {
 }
 
 impl Answer for Plain {
+    fn styles(&self) -> bool {
+        self.exchanges.services.are_some_exact()
+    }
+
     async fn answer(
         &self,
         request: Request<Incoming>,
