@@ -45,7 +45,11 @@ pub(crate) struct Args {
     /// While the gateway cannot be reached: none (504) or direct.
     #[arg(long, value_name = "WAY")]
     fallback: Option<String>,
-    /// Client connections at once, at most; more wait.
+    /// What clients may not reach, a pattern as of the gateway's --allow; may be given several
+    /// times.
+    #[arg(long, value_name = "PATTERN")]
+    deny: Vec<String>,
+    /// Client connections at once, at most [default: 1024].
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
     #[command(flatten)]
@@ -138,6 +142,10 @@ impl Side for Args {
             response_timeout: common.response_timeout,
             max_connections: args.max_connections,
             max_exchanges: common.max_exchanges,
+            max_tunnels: common.max_tunnels,
+            tunnel_timeout: common.tunnel_timeout,
+            idle_timeout: common.idle_timeout,
+            deny: (!args.deny.is_empty()).then_some(args.deny),
             codec_threads: common.codec_threads,
             codec_memory: common.codec_memory,
             body_memory: common.body_memory,

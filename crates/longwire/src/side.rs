@@ -43,9 +43,20 @@ pub(crate) struct Common {
     /// TCP congestion control of carriers, such as cubic (default: the system's).
     #[arg(long, value_name = "NAME")]
     pub(crate) congestion: Option<String>,
-    /// Exchanges open at once, at most.
+    /// Exchanges open at once, at most; one client (at a gateway, one edge) gets no more than 7
+    /// times what is free [default: 256].
     #[arg(long, value_name = "N")]
     pub(crate) max_exchanges: Option<usize>,
+    /// Tunnels and event streams open at once, at most; they take no exchange of others
+    /// [default: 1024].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tunnels: Option<usize>,
+    /// How long nothing may pass through a tunnel or an event stream [default: 30 min].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) tunnel_timeout: Option<Period>,
+    /// How long a client or an origin may stand still amid a body [default: 60 s].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) idle_timeout: Option<Period>,
     /// Threads that encode and decode (default: one per core).
     #[arg(long, value_name = "N")]
     pub(crate) codec_threads: Option<usize>,

@@ -52,6 +52,9 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const LINGER: Duration = Duration::from_secs(10);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
 
+/// How metrics call the bound on how long a client takes nothing: by its setting.
+const STALLED: &str = "idle_timeout";
+
 /// Who answers requests.
 pub(crate) trait Answer: Send + Sync + 'static {
     /// Answers one; what goes wrong before the answer's head becomes an answer too.
@@ -125,14 +128,16 @@ pub(crate) struct Front<A> {
     pub(crate) metrics: Arc<Metrics>,
     /// Of requests, unless they take another.
     pub(crate) way: Way,
+    /// How long a client may take nothing of what there is for it.
+    pub(crate) idle_timeout: Duration,
 }
 
 impl<A> Clone for Front<A> {
     fn clone(&self) -> Self {
-        let Self { answers, closed, alive, metrics, way } = self;
+        let Self { answers, closed, alive, metrics, way, idle_timeout } = self;
         let (answers, metrics) = (Arc::clone(answers), Arc::clone(metrics));
-        let (closed, alive) = (closed.clone(), alive.clone());
-        Self { answers, closed, alive, metrics, way: *way }
+        let (closed, alive, way) = (closed.clone(), alive.clone(), *way);
+        Self { answers, closed, alive, metrics, way, idle_timeout: *idle_timeout }
     }
 }
 
@@ -162,7 +167,7 @@ impl<A: Answer> Front<A> {
         let Some(connection) = self.connection(stream) else { return };
         let mut closed = self.closed.clone();
         let line = Arc::clone(&connection.line);
-        let seated = Seated::new(connection.socket.clone(), &seat);
+        let seated = Seated::new(connection.socket.clone(), &seat, self.idle_timeout);
         let doing = seated.doing();
         let stream = LineStream::new(seated, Arc::clone(&line), self.answers.styles());
         let front = &self;
@@ -205,7 +210,10 @@ impl<A: Answer> Front<A> {
         if connection.is_bound_anywhere() {
             self.answers.ended(&connection).await;
         }
-        if connection.broken.load(Ordering::Relaxed) {
+        if doing.has_stalled() {
+            self.metrics.count_limit(STALLED);
+        }
+        if connection.broken.load(Ordering::Relaxed) || doing.is_stuck() {
             // The client must not take what it has for the whole.
             connection.socket.reset_on_close();
         } else if line.is_amid_body() {

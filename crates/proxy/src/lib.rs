@@ -15,6 +15,7 @@ mod actor;
 mod admin;
 mod alarm;
 mod carrier;
+mod clock;
 pub mod config;
 mod descriptors;
 pub mod edge;

@@ -112,6 +112,15 @@ impl Pattern {
         matches!(self.host, Host::Name(_) | Host::Address(_))
     }
 
+    /// Whether a request may be meant, to refuse it: a path that servers read differently is, and a
+    /// tunnel to the host of a pattern with a path.
+    pub(crate) fn may_mean(&self, target: &Target<'_>) -> bool {
+        let path = target.path.map(|path| path.split(['?', '#']).next().unwrap_or_default());
+        let plain = path.is_some_and(|path| segments(path).is_some());
+        self.matches(&Target { path: path.filter(|_| plain), ..target.clone() })
+            || !plain && Self { path: Vec::new(), ..self.clone() }.matches(target)
+    }
+
     fn matches_path(&self, path: Option<&str>) -> bool {
         if self.path.is_empty() {
             return true;

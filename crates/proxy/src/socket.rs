@@ -108,8 +108,9 @@ struct RawTcpInfo {
     rcv_rtt_us: u32,
     rcv_space: u32,
     total_retrans: u32,
-    /// Two pacing rates, bytes acked.
-    _rates: [u64; 3],
+    /// Two pacing rates.
+    _rates: [u64; 2],
+    bytes_acked: u64,
     bytes_received: u64,
     segs_out: u32,
     segs_in: u32,
@@ -184,10 +185,12 @@ fn raw_tcp_info(socket: &impl AsFd) -> io::Result<RawTcpInfo> {
             &raw mut len,
         )
     };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(info)
+    if result == 0 { Ok(info) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Bytes that the other side's kernel has acknowledged.
+pub(crate) fn acknowledged(socket: &impl AsFd) -> io::Result<u64> {
+    raw_tcp_info(socket).map(|info| info.bytes_acked)
 }
 
 /// What the kernel knows of a connection (tcp(7), TCP_INFO).

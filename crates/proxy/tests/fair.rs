@@ -120,3 +120,156 @@ async fn a_client_that_is_served_is_not_dropped_for_another() {
     }
     assert_eq!(third.await.unwrap(), 200);
 }
+
+/// Asks from another address of the loopback.
+async fn get_from(source: &str, edge: SocketAddr, url: &str) -> Answer {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
+    let mut stream = socket.connect(edge).await.unwrap();
+    let ask = format!("GET {url} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    Answer::parse(&common::read_all(&mut stream).await.0)
+}
+
+/// Answers `/small`; of others the head and a part, and then nothing.
+async fn stalling_origin() -> Origin {
+    Origin::scripted(|mut stream| async move {
+        let head = read_until(&mut stream, "\r\n\r\n").await;
+        if head.contains("/small") {
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n";
+            return stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+        let events = head.contains("/events");
+        let media = if events { "text/event-stream" } else { "text/plain" };
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\n\r\ndata: 1\n\n");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        let _ = stream.read(&mut [0; 64]).await;
+    })
+    .await
+}
+
+async fn limit_of(side: &common::Side, name: &str) -> u64 {
+    let ask = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    let page = String::from_utf8(common::raw(side.admin.unwrap(), ask).await.0).unwrap();
+    let line = page.lines().find(|line| line.contains(&format!("limit=\"{name}\"")));
+    line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+#[tokio::test]
+async fn readers_that_do_not_read_leave_another_client_unharmed_and_end() {
+    let origin = Origin::start().await;
+    let settings = "max_exchanges = 32\nidle_timeout = '2 s'\nadmin = '127.0.0.1:0'";
+    let (edge, _gateway) = common::pair(settings, "").await;
+    let ask = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", origin.url("/text/30000000"));
+    let mut readers = Vec::new();
+    for _ in 0..40 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut stream = socket.connect(edge.address).await.unwrap();
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        readers.push(stream);
+    }
+    common::eventually(|| async { limit_of(&edge, "max_exchanges").await >= 12 }).await;
+    for _ in 0..10 {
+        let answer = get_from("127.0.0.2", edge.address, &origin.url("/hello")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    // One more of the same client has to wait, and is told how long and why.
+    let answer = get(edge.address, &origin.url("/hello"), "").await;
+    assert!(answer.status == 503 && answer.has("retry-after: 2"), "{}", answer.head);
+    assert!(answer.text().contains("this client has 28 of 32 exchanges (max_exchanges)"));
+    common::eventually(|| async { limit_of(&edge, "idle_timeout").await == 28 }).await;
+    assert_eq!(get(edge.address, &origin.url("/hello"), "").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_origin_that_stands_still_amid_its_answer_ends_the_exchange() {
+    let origin = stalling_origin().await;
+    let (pair, gateway) = common::pair("", "idle_timeout = '1 s'\nplain = '127.0.0.1:0'").await;
+    let alone = edge("idle_timeout = '1 s'").await;
+    for address in [pair.address, alone.address, gateway.plain.unwrap()] {
+        let ask = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", origin.url("/half"));
+        let (bytes, _) = common::raw(address, ask).await;
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.contains("data: 1") && !text.contains("0\r\n\r\n"), "{text}");
+    }
+    // Events may take their time.
+    for address in [pair.address, alone.address, gateway.plain.unwrap()] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let ask = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", origin.url("/events"));
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        read_until(&mut stream, "data: 1").await;
+        let mut rest = [0; 4096];
+        let reading = async { while stream.read(&mut rest).await.unwrap() > 0 {} };
+        let waited = Duration::from_millis(1500);
+        assert!(tokio::time::timeout(waited, reading).await.is_err(), "an event stream ended");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_stands_still_amid_its_request_is_told() {
+    let origin = Origin::start().await;
+    let (pair, _gateway) = common::pair("idle_timeout = '1 s'", "").await;
+    let alone = edge("idle_timeout = '1 s'").await;
+    for address in [pair.address, alone.address] {
+        let ask = format!(
+            "POST {} HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf",
+            origin.url("/sum")
+        );
+        let answer = Answer::parse(&common::raw(address, ask).await.0);
+        assert!(matches!(answer.status, 408 | 502), "{}", answer.head);
+        let why = "the client sent nothing of its request for 1 s";
+        assert!(answer.text().contains(why), "{}", answer.text());
+    }
+}
+
+async fn tunnels(edge: SocketAddr, target: SocketAddr, count: usize) -> Vec<TcpStream> {
+    let ask = format!("CONNECT {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+    connected(edge, count, ask.as_bytes()).await
+}
+
+#[tokio::test]
+async fn idle_tunnels_leave_requests_unharmed_and_end() {
+    let origin = Origin::start().await;
+    let settings = "max_exchanges = 8\nmax_tunnels = 64\ntunnel_timeout = '3 s'";
+    let (edge, _gateway) = common::pair(settings, "").await;
+    let mut all = tunnels(edge.address, origin.address, 80).await;
+    let mut got = Vec::new();
+    for stream in &mut all {
+        let head = read_until(stream, "\r\n\r\n").await;
+        got.push(Answer::parse(head.as_bytes()).status);
+    }
+    assert_eq!(got.iter().filter(|status| **status == 200).count(), 56);
+    assert_eq!(got.iter().filter(|status| **status == 503).count(), 24);
+    for source in ["127.0.0.1", "127.0.0.2"] {
+        let answer = get_from(source, edge.address, &origin.url("/hello")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    assert!(is_closed(&mut all[0]).await, "nothing passed for as long as may be");
+    let mut again = tunnels(edge.address, origin.address, 1).await;
+    assert!(read_until(&mut again[0], "\r\n\r\n").await.contains(" 200 "));
+}
+
+#[tokio::test]
+async fn what_is_denied_at_the_edge_crosses_no_link() {
+    let origin = Origin::start().await;
+    let port = origin.address.port();
+    let deny = format!("deny = ['http://127.0.0.1:{port}/hello']");
+    let (pair, _gateway) = common::pair(&deny, "").await;
+    let alone = edge(&deny).await;
+    for address in [pair.address, alone.address] {
+        for path in
+            ["/hello", "/hello/more", "/text/1/../../hello", "/text%2f..%2fhello", "//hello"]
+        {
+            let answer = get(address, &origin.url(path), "").await;
+            assert!(answer.status == 403 && answer.text().contains("(deny '"), "{path}");
+        }
+        let answer = get(address, &origin.url("/text/3"), "").await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let connect =
+            format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let answer = Answer::parse(&common::raw(address, connect).await.0);
+        assert_eq!(answer.status, 403);
+    }
+    assert_eq!(origin.seen.lock().unwrap().len(), 2);
+}

@@ -97,7 +97,7 @@ impl Carrier {
             role: config.role,
             instance: config.instance,
             initial_credit: INITIAL_CREDIT_BYTES,
-            max_exchanges: config.max_exchanges as u64,
+            max_exchanges: (config.max_exchanges + config.max_tunnels) as u64,
             codecs: codec::block_codecs()
                 .map(|codec| codec.number())
                 .chain([codec::Options::DELTA.codec, codec::Options::DICTIONARY.codec])

@@ -37,6 +37,14 @@ pub(crate) const MAX_BASE_BYTES: usize = 8 << 20;
 pub(crate) const MAX_PRINCIPALS: usize = 1024;
 /// Messages that are being made into bases at once; others are not kept.
 pub(crate) const MAX_KEEPS: usize = 64;
+/// How long nothing may pass through an exchange, unless said otherwise: at 2.4 kbit/s the turn of
+/// one among 256 comes within half of it.
+const MAX_STILL: Duration = Duration::from_secs(60 * 60);
+/// A tunnel or event stream through which nothing passed for so long goes for another, where there
+/// are no more to be had.
+pub(crate) const MIN_IDLE: Duration = Duration::from_secs(30);
+/// The same for an exchange whose client takes nothing of its answer.
+pub(crate) const MIN_STUCK: Duration = Duration::from_secs(10);
 /// First pause before dialling again; doubles up to [`MAX_DIAL_PAUSE`].
 pub(crate) const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause while exchanges wait; ten times that while none does.
@@ -74,8 +82,15 @@ pub struct Config {
     pub retain: Duration,
     /// Gateway: most carriers at once. While all are open, who has most of them gives one up.
     pub max_carriers: usize,
-    /// Most exchanges open at once.
+    /// Most exchanges open at once, besides tunnels and event streams.
     pub max_exchanges: usize,
+    /// Most tunnels and event streams open at once.
+    pub max_tunnels: usize,
+    /// How long nothing may pass through a tunnel or an event stream.
+    pub tunnel_timeout: Duration,
+    /// How long nothing may pass through any other exchange, whatever holds it up: longer than
+    /// those wait who know what does, a client's or an origin's side and the carrier's.
+    pub still_timeout: Duration,
     /// Memory of all encoders, in bytes: beyond it windows shrink, then bodies go uncoded. All
     /// decoders get as much again: beyond it decoding waits its turn.
     pub codec_bytes: usize,
@@ -106,6 +121,9 @@ impl Config {
             retain: Duration::from_secs(120),
             max_carriers: 64,
             max_exchanges: 256,
+            max_tunnels: 1024,
+            tunnel_timeout: Duration::from_secs(30 * 60),
+            still_timeout: MAX_STILL,
             codec_bytes: 32 << 20,
             receive_bytes: 8 << 20,
             retained_bytes: 4 << 20,

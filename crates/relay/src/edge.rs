@@ -15,14 +15,11 @@ use crate::config::{MAX_DIAL_PAUSE, MAX_RESENDS, MIN_DIAL_PAUSE};
 use crate::exchange::{Exchange, Stage, Traits};
 use crate::keeping::asker;
 use crate::privacy::Guard;
+use crate::shares::{Place, is_endless};
 use crate::timers::Key;
 
 /// Of a path or SOAPAction so much tells the class.
 const MOST_OPERATION_BYTES: usize = 256;
-
-/// What has no end but that its client has enough (HTML, server-sent events; RFC 2046 §5.1 with
-/// parts that replace each other).
-const ENDLESS_MEDIA: [&str; 2] = ["text/event-stream", "multipart/x-mixed-replace"];
 
 /// How the edge keeps a carrier to its gateway for new exchanges. One that is going away stays
 /// beside it until its exchanges are over.
@@ -47,6 +44,7 @@ impl Relay {
         self.event(now, Fact::Started { exchange, method, target });
         let mut head = Vec::new();
         request.encode(&mut head);
+        let mut place = Place::default();
         let refusal = if head.len() > bhttp::MAX_HEAD_BYTES {
             // The gateway would close the carrier over it.
             let (len, most) = (head.len(), bhttp::MAX_HEAD_BYTES);
@@ -54,12 +52,9 @@ impl Relay {
             Some((CauseKind::BadRequest, reason))
         } else if self.shutting_down {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
-        } else if self.exchanges.len() >= self.config.max_exchanges {
-            let most = self.config.max_exchanges;
-            self.exchanges_limited(now);
-            Some((CauseKind::Limit, format!("{most} exchanges are open, the limit; try later")))
         } else {
-            None
+            place = self.place_of_client(id, traits(request));
+            self.find_room(now, &place).err().map(|reason| (CauseKind::Limit, reason))
         };
         if let Some((kind, reason)) = refusal {
             let cause = Cause { kind, reason };
@@ -75,6 +70,7 @@ impl Relay {
         exchange.guard = Guard::of(request);
         exchange.held.set_asker(client.map(|client| asker(&client, request)));
         self.exchanges.insert(id, exchange);
+        self.take_place(now, id, place);
         self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         if self.dialer.current.is_none() {
             // Somebody waits now: the pause between dials is over.
@@ -336,6 +332,7 @@ impl Relay {
             }
         };
         exchange.note_answer(&response);
+        exchange.moved = now;
         exchange.guard.note_answer(&response.fields);
         self.heed_answer(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
@@ -343,6 +340,7 @@ impl Relay {
             Ok(options) => exchange.incoming.set_head(options, head.end),
             Err(cause) => return self.refuse(now, id, &cause),
         }
+        self.note_answer_to_shares(now, id);
         // A final answer instead of 100: the body is not wanted (RFC 9110 §10.1.1).
         let reply = Head::Response(response);
         self.outputs.push_back(Output::Head { exchange: id, head: reply, end: head.end });
@@ -385,10 +383,7 @@ impl Exchange {
     pub(crate) fn note_answer(&mut self, response: &bhttp::Response) {
         self.status = response.status;
         let media = response.fields.iter().find(|(name, _)| name == "content-type");
-        self.endless = media.is_some_and(|(_, value)| {
-            let media = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-            ENDLESS_MEDIA.iter().any(|endless| media.eq_ignore_ascii_case(endless.as_bytes()))
-        });
+        self.endless = media.is_some_and(|(_, media)| is_endless(media));
     }
 
     /// Keeps what the choice of a codec goes by.

@@ -17,6 +17,7 @@ use crate::outgoing::Outgoing;
 use crate::padding::Block;
 use crate::privacy::Guard;
 use crate::receipts::{Arrival, Departure};
+use crate::shares::Place;
 
 /// Where an exchange stands towards its carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,12 @@ pub(crate) struct Exchange {
     pub(crate) started: Duration,
     pub(crate) stage: Stage,
     pub(crate) traits: Traits,
+    /// Whose shares it takes, and of what.
+    pub(crate) place: Place,
+    /// When something last passed, either way.
+    pub(crate) moved: Duration,
+    /// When the local side last gave or took some of a body.
+    pub(crate) took: Duration,
     pub(crate) outgoing: Outgoing,
     pub(crate) incoming: Incoming,
     /// What the outgoing half goes in, from its choice until it has left.
@@ -121,6 +128,9 @@ impl Exchange {
             started: now,
             stage,
             traits,
+            place: Place::default(),
+            moved: now,
+            took: now,
             outgoing: Outgoing::new(),
             incoming: Incoming::new(),
             choice: None,

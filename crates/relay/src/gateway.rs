@@ -42,10 +42,8 @@ impl Relay {
             let reason = "the gateway is shutting down; it is safe to repeat".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::NotForwarded, reason);
         }
-        if self.exchanges.len() >= self.config.max_exchanges {
-            let most = self.config.max_exchanges;
-            let reason = format!("{most} exchanges are open, the gateway's limit; try later");
-            self.exchanges_limited(now);
+        let place = self.place_of_edge(carrier, id, traits(&request));
+        if let Err(reason) = self.find_room(now, &place) {
             return self.refuse_request(now, carrier, id, CauseKind::Limit, reason);
         }
         let options = match codec_of(head) {
@@ -67,6 +65,7 @@ impl Relay {
         exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
         exchange.incoming.set_head(options, head.end);
         self.exchanges.insert(id, exchange);
+        self.take_place(now, id, place);
         self.outcomes.begin(id);
         if let Some(carrier) = self.carriers.get_mut(&carrier) {
             carrier.exchanges.insert(id.number);
@@ -112,12 +111,14 @@ impl Relay {
         exchange.outgoing.set_head(now, head.into(), end);
         exchange.note_fields(&response.fields);
         exchange.guard.note_answer(&response.fields);
+        exchange.moved = now;
         exchange.traits.expects_continue = false;
         self.heed_answer(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if let Some(carrier) = exchange.carrier().filter(|_| !end) {
             self.measure(now, carrier);
         }
+        self.note_answer_to_shares(now, id);
         self.advance_outgoing(now, id);
     }
 

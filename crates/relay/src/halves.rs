@@ -19,6 +19,7 @@ impl Relay {
     pub(crate) fn local_data(&mut self, now: Duration, id: ExchangeId, bytes: &Bytes) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.meter.sent_body_bytes += bytes.len() as u64;
+        (exchange.moved, exchange.took) = (now, now);
         exchange.outgoing.push(now, bytes);
         self.advance_outgoing(now, id);
     }
@@ -53,6 +54,7 @@ impl Relay {
     pub(crate) fn local_credit(&mut self, now: Duration, id: ExchangeId, bytes: u64) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.incoming.add_local_credit(bytes);
+        exchange.took = now;
         if exchange.stage == Stage::Detached && exchange.traits.tunnel {
             // It is not kept for an edge that comes back: its reader has all the time it reads in.
             self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
@@ -333,9 +335,12 @@ impl Relay {
 
     /// An exchange's share of the memory for bodies from the peer, of what the others left of it.
     pub(crate) fn credit_target(&self, id: ExchangeId) -> u64 {
-        let share = self.config.receive_bytes / (self.exchanges.len().max(1) as u64);
+        // Beyond what each has from its beginning; tunnels and event streams seldom want more.
+        let sharing = self.shares.passing().max(1) as u64;
+        let share = self.config.receive_bytes / sharing;
         let others = self.exchanges.values().filter(|exchange| exchange.id != id);
-        let taken = others.map(|exchange| exchange.incoming.window()).sum();
+        let beyond = |window: u64| window.saturating_sub(INITIAL_CREDIT_BYTES);
+        let taken = others.map(|exchange| beyond(exchange.incoming.window())).sum();
         let left = self.config.receive_bytes.saturating_sub(taken);
         share.min(left).clamp(INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES)
     }

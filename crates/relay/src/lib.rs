@@ -57,6 +57,7 @@ pub use links::{Link, figures};
 pub use privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
 pub use processor::{Speeds, name_of_model};
 pub use proto::stream::Role;
+pub use shares::is_endless;
 
 use carrier::Carrier;
 use choice::Habits;
@@ -70,6 +71,7 @@ use proto::profile::Profile;
 use proto::stream::{Abort, Frame};
 use record::event::{Carried, Event, Fact};
 use schemas::Schemas;
+use shares::Shares;
 use timers::{Key, Timers};
 use trial::Shadows;
 use waits::Waits;
@@ -106,6 +108,7 @@ pub struct Relay {
     principals: Principals,
     dictionaries: Dictionaries,
     schemas: Schemas,
+    shares: Shares,
     /// What peers are told of this processor; none before it was measured.
     own_profile: Option<Profile>,
     /// What is known of the paths to peers that are not connected, the longest gone first.
@@ -143,6 +146,7 @@ impl Relay {
             principals: Principals::default(),
             dictionaries: Dictionaries::default(),
             schemas: Schemas::default(),
+            shares: Shares::default(),
             own_profile: None,
             paths: VecDeque::new(),
             config,
@@ -215,7 +219,10 @@ impl Relay {
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
             Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
-            Input::Client { exchange, client } => self.principals.client(exchange, client),
+            Input::Client { exchange, client } => {
+                self.shares.asks(exchange, &client.name);
+                self.principals.client(exchange, client);
+            }
             Input::Service { exchange, service } => {
                 if let Some(exchange) = self.exchanges.get_mut(&exchange) {
                     exchange.service = Some(service);
@@ -262,6 +269,7 @@ impl Relay {
             match key {
                 Key::Block(exchange) => self.advance_outgoing(now, exchange),
                 Key::Exchange(exchange) => self.exchange_expired(now, exchange),
+                Key::Still(exchange) => self.look_at_still(now, exchange),
                 Key::Decoder(exchange) => self.decoder_patience_ended(now, exchange),
                 Key::Carrier(carrier) => {
                     let waited = self.config.connect_timeout.as_secs();
@@ -458,18 +466,13 @@ impl Relay {
         self.event(now, Fact::Failed { exchange, cause, reason, elapsed_s, status, carried });
     }
 
-    /// A bound on open exchanges holds one off.
-    fn exchanges_limited(&mut self, now: Duration) {
-        let limit = "max_exchanges".to_owned();
-        let consequence = format!("more than {} at once get 503", self.config.max_exchanges);
-        self.event(now, Fact::LimitReached { limit, consequence });
-    }
-
     /// Drops everything held for an exchange; the caller has told whom it concerns.
     fn forget(&mut self, id: ExchangeId) {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
         self.timers.set(Key::Block(id), None);
         self.timers.set(Key::Exchange(id), None);
+        self.timers.set(Key::Still(id), None);
+        self.shares.leave(&exchange.place);
         self.encoder_bytes -= exchange.encoder_bytes;
         self.decoder_bytes -= exchange.decoder_bytes.unwrap_or(0);
         if exchange.has_contexts {

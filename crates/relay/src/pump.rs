@@ -95,6 +95,7 @@ impl Relay {
         };
         let bytes = encoded_len(&frame);
         exchange.meter.sent_wire_bytes += bytes as u64;
+        exchange.moved = now;
         let (has_body, finished) = (matches!(frame, Frame::Data(_)), exchange.outgoing.finished);
         let padding = exchange.padding(self.config.instance, &frame);
         let padding_bytes = padding.as_ref().map_or(0, encoded_len);
@@ -296,6 +297,7 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let coded = !data.uncoded && exchange.incoming.options.codec != 0;
         exchange.arrival.note(now, received, data.bytes.len(), coded);
+        exchange.moved = now;
         exchange.meter.received_wire_bytes += data.bytes.len() as u64 + 6;
         let ends_block = data.block_end.is_some();
         let mut pushed = exchange.incoming.push(data);

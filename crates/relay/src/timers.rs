@@ -12,6 +12,8 @@ pub(crate) enum Key {
     Block(ExchangeId),
     /// An exchange that waits for a carrier, an outcome or a query.
     Exchange(ExchangeId),
+    /// An exchange through which nothing may pass any more.
+    Still(ExchangeId),
     /// An exchange that waits for a decoder's memory.
     Decoder(ExchangeId),
     /// A carrier that has not said HELLO.
@@ -26,7 +28,7 @@ pub(crate) enum Key {
     Linger,
 }
 
-/// See the module; bounded by three keys per exchange and per carrier, and two.
+/// See the module; bounded by four keys per exchange and per carrier, and two.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     queue: BTreeSet<(Duration, Key)>,

@@ -98,8 +98,16 @@ section! {
         response_timeout: Period,
         /// Most client connections at once.
         max_connections: usize,
-        /// Most exchanges open at once.
+        /// Most exchanges open at once, besides tunnels and event streams.
         max_exchanges: usize,
+        /// Most tunnels and event streams open at once.
+        max_tunnels: usize,
+        /// How long nothing may pass through a tunnel or an event stream.
+        tunnel_timeout: Period,
+        /// How long a client or an origin may stand still amid a body.
+        idle_timeout: Period,
+        /// What clients may not reach.
+        deny: Vec<String>,
         /// Threads that encode and decode.
         codec_threads: usize,
         /// Memory of codec contexts.
@@ -150,8 +158,14 @@ section! {
         response_timeout: Period,
         /// Most edges connected at once.
         max_carriers: usize,
-        /// Most exchanges open at once.
+        /// Most exchanges open at once, besides tunnels and event streams.
         max_exchanges: usize,
+        /// Most tunnels and event streams open at once.
+        max_tunnels: usize,
+        /// How long nothing may pass through a tunnel or an event stream.
+        tunnel_timeout: Period,
+        /// How long a client or an origin may stand still amid a body.
+        idle_timeout: Period,
         /// How long an answer is kept whose carrier broke.
         retain: Period,
         /// Memory for such answers.

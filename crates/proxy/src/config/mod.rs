@@ -44,6 +44,12 @@ const ORIGIN_TIMEOUT: Duration = Duration::from_secs(120);
 /// The same at an edge: longer, so that the gateway's word comes first over any link.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// How long a client or an origin may stand still amid a body, unless told otherwise: as long as
+/// other proxies let it (nginx, send_timeout, client_body_timeout and proxy_read_timeout).
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Least of such times that a setting may ask for: a packet lost takes a second to come again.
+const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// What to do while the gateway cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
@@ -98,6 +104,10 @@ pub struct EdgeConfig {
     pub congestion: Option<String>,
     /// Silence before an answer that is taken for failure.
     pub response_timeout: Duration,
+    /// How long a client or an origin may stand still amid a body.
+    pub idle_timeout: Duration,
+    /// What clients may not reach, whatever the gateway lets through.
+    pub deny: Vec<Pattern>,
     /// Most client connections at once.
     pub max_connections: usize,
     /// Threads that encode and decode.
@@ -138,6 +148,8 @@ pub struct GatewayConfig {
     pub congestion: Option<String>,
     /// Silence of an origin that is taken for failure.
     pub response_timeout: Duration,
+    /// How long a client or an origin may stand still amid a body.
+    pub idle_timeout: Duration,
     /// Threads that encode and decode.
     pub codec_threads: usize,
     /// First match first.
@@ -177,6 +189,8 @@ impl EdgeConfig {
         set_decision(&mut relay, edge.encoding.as_deref(), edge.rate_cap, services)?;
         set(&mut relay.connect_timeout, edge.connect_timeout.map(|period| period.0));
         set(&mut relay.max_exchanges, count("max_exchanges", edge.max_exchanges, MAX_EXCHANGES)?);
+        let response_timeout = edge.response_timeout.map_or(ANSWER_TIMEOUT, |period| period.0);
+        set_bounds(&mut relay, edge.max_tunnels, edge.tunnel_timeout, response_timeout)?;
         set_memory(&mut relay, edge.codec_memory, edge.body_memory)?;
         Ok(Self {
             listen,
@@ -187,7 +201,9 @@ impl EdgeConfig {
             security,
             admin: edge.admin.as_deref().map(admin_address).transpose()?,
             congestion: edge.congestion,
-            response_timeout: edge.response_timeout.map_or(ANSWER_TIMEOUT, |period| period.0),
+            response_timeout,
+            idle_timeout: idle_timeout(edge.idle_timeout)?,
+            deny: patterns(edge.deny)?,
             max_connections: count("max_connections", edge.max_connections, MAX_EXCHANGES)?
                 .unwrap_or(1024),
             codec_threads: threads(edge.codec_threads)?,
@@ -212,13 +228,12 @@ impl GatewayConfig {
         check_carrier(gateway.carrier.as_deref())?;
         check_congestion(gateway.congestion.as_deref())?;
         let plain = plain(&gateway)?;
-        let allow = gateway.allow.unwrap_or_default();
+        let allow = patterns(gateway.allow)?;
         if allow.is_empty() {
             return Err(caller(
                 "nothing is allowed: name what edges may reach, like --allow http://127.0.0.1:8080",
             ));
         }
-        let allow = allow.iter().map(|text| Pattern::parse(text));
         let mut relay = relay::Config::new(relay::Role::Gateway, crate::random_instance()?);
         relay.without_keys = matches!(security, Security::Plain { .. });
         set_decision(&mut relay, gateway.encoding.as_deref(), gateway.rate_cap, services)?;
@@ -229,15 +244,18 @@ impl GatewayConfig {
         set(&mut relay.max_carriers, carriers);
         let exchanges = count("max_exchanges", gateway.max_exchanges, MAX_EXCHANGES)?;
         set(&mut relay.max_exchanges, exchanges);
+        let response_timeout = gateway.response_timeout.map_or(ORIGIN_TIMEOUT, |period| period.0);
+        set_bounds(&mut relay, gateway.max_tunnels, gateway.tunnel_timeout, response_timeout)?;
         set_memory(&mut relay, gateway.codec_memory, gateway.body_memory)?;
         Ok(Self {
             listen,
-            allow: allow.collect::<Result<_, _>>().map_err(caller)?,
+            allow,
             plain,
             security,
             admin: gateway.admin.as_deref().map(admin_address).transpose()?,
             congestion: gateway.congestion,
-            response_timeout: gateway.response_timeout.map_or(ORIGIN_TIMEOUT, |period| period.0),
+            response_timeout,
+            idle_timeout: idle_timeout(gateway.idle_timeout)?,
             codec_threads: threads(gateway.codec_threads)?,
             store: store(gateway.store, gateway.history_rows, gateway.history_size)?,
             services: services.iter().map(service).collect::<Result<_, _>>()?,
@@ -272,6 +290,38 @@ fn set_memory(
     set(&mut relay.codec_bytes, bytes("codec_memory", codec)?);
     set(&mut relay.receive_bytes, body.map(|size| size.0));
     Ok(())
+}
+
+/// What bounds exchanges that stay.
+fn set_bounds(
+    relay: &mut relay::Config,
+    tunnels: Option<usize>,
+    timeout: Option<Period>,
+    response_timeout: Duration,
+) -> Result<(), Error> {
+    set(&mut relay.max_tunnels, count("max_tunnels", tunnels, MAX_EXCHANGES)?);
+    relay.tunnel_timeout = long_enough("tunnel_timeout", timeout, relay.tunnel_timeout)?;
+    // Whoever knows what an exchange waits for has the first word.
+    relay.still_timeout = relay.still_timeout.max(response_timeout * 2);
+    Ok(())
+}
+
+fn idle_timeout(period: Option<Period>) -> Result<Duration, Error> {
+    long_enough("idle_timeout", period, IDLE_TIMEOUT)
+}
+
+fn long_enough(name: &str, period: Option<Period>, or: Duration) -> Result<Duration, Error> {
+    let given = period.map_or(or, |period| period.0);
+    if given < MIN_IDLE_TIMEOUT {
+        let (given, least) = (given.as_secs_f64(), MIN_IDLE_TIMEOUT.as_secs());
+        return Err(caller(format!("{name} is {given} s: at least {least} s")));
+    }
+    Ok(given)
+}
+
+fn patterns(texts: Option<Vec<String>>) -> Result<Vec<Pattern>, Error> {
+    let texts = texts.unwrap_or_default();
+    texts.iter().map(|text| Pattern::parse(text)).collect::<Result<_, _>>().map_err(caller)
 }
 
 fn bytes(name: &str, size: Option<Size>) -> Result<Option<usize>, Error> {

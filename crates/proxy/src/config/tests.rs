@@ -107,6 +107,9 @@ fn the_documented_defaults_are_the_defaults() {
     assert_eq!(said.response_timeout, Some(Period(least.response_timeout)));
     assert_eq!(said.max_connections, Some(least.max_connections));
     assert_eq!(said.max_exchanges, Some(least.relay.max_exchanges));
+    assert_eq!(said.max_tunnels, Some(least.relay.max_tunnels));
+    assert_eq!(said.tunnel_timeout, Some(Period(least.relay.tunnel_timeout)));
+    assert_eq!(said.idle_timeout, Some(Period(least.idle_timeout)));
     assert_eq!(said.codec_memory, Some(Size(least.relay.codec_bytes as u64)));
     assert_eq!(said.body_memory, Some(Size(least.relay.receive_bytes)));
     let least = gateway("[gateway]\nlisten = '127.0.0.1:0'\nallow = ['http://a']").unwrap();
@@ -115,6 +118,9 @@ fn the_documented_defaults_are_the_defaults() {
     assert_eq!(said.response_timeout, Some(Period(least.response_timeout)));
     assert_eq!(said.max_carriers, Some(least.relay.max_carriers));
     assert_eq!(said.max_exchanges, Some(least.relay.max_exchanges));
+    assert_eq!(said.max_tunnels, Some(least.relay.max_tunnels));
+    assert_eq!(said.tunnel_timeout, Some(Period(least.relay.tunnel_timeout)));
+    assert_eq!(said.idle_timeout, Some(Period(least.idle_timeout)));
     assert_eq!(said.retain, Some(Period(least.relay.retain)));
     assert_eq!(said.retain_memory, Some(Size(least.relay.retained_bytes as u64)));
     assert_eq!(said.codec_memory, Some(Size(least.relay.codec_bytes as u64)));

@@ -14,6 +14,10 @@ use relay::{Cause, CauseKind};
 use crate::access::Refused;
 use crate::flow::{AnyBody, BoxError};
 
+/// After so many seconds what is full may have room again (RFC 9110 §10.2.3): places come back as
+/// answers end.
+const RETRY_AFTER_S: &str = "2";
+
 /// An answer of our own.
 #[derive(Debug)]
 pub(crate) struct Refusal {
@@ -59,6 +63,9 @@ impl Refusal {
         let plain = HeaderValue::from_static("text/plain; charset=utf-8");
         headers.insert(header::CONTENT_TYPE, plain);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+        }
         // A structured string (RFC 9651 §3.3.3) is printable ASCII with quotes escaped.
         let ascii = |c: char| if (' '..='~').contains(&c) { c } else { '?' };
         let details: String = self.reason.chars().map(ascii).collect();

@@ -22,6 +22,7 @@ use super::target::Asked;
 use super::who;
 use crate::access::{Access, CountedStream};
 use crate::actor::{Handle, Message};
+use crate::clock::{Clocks, Side, Stalled, Timed};
 use crate::config::Fallback;
 use crate::fields;
 use crate::flow::{self, AnyBody, Progress, Pump, RelayBody, Stop, Watched};
@@ -31,6 +32,7 @@ use crate::live::Services;
 use crate::mailbox::{Arrived, Ended, Port, Receiver};
 use crate::metrics::Metrics;
 use crate::origin::{self, EXPECT_PATIENCE, How, Owner};
+use crate::pattern::{Pattern, Target};
 use crate::upstream::Upstream;
 
 /// What all exchanges of an edge share.
@@ -45,6 +47,9 @@ pub(crate) struct Exchanges {
     pub(crate) pseudonym: String,
     /// Bound on silence before an answer.
     pub(crate) response_timeout: Duration,
+    pub(crate) clocks: Clocks,
+    /// What nobody may reach.
+    pub(crate) deny: Vec<Pattern>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -83,7 +88,8 @@ impl Exchanges {
         request: Request<AnyBody>,
         connection: &Arc<Connection>,
     ) -> Response<ClientBody> {
-        let admitted = self.admit(Access::count_request(request), connection);
+        let timed = |body| Timed::new(body, Side::Client, self.clocks.idle).boxed_unsync();
+        let admitted = self.admit(Access::count_request(request.map(timed)), connection);
         let asked = admitted.as_ref().ok().and_then(|one| reverse::Asked::of(&one.asked));
         let result = match admitted {
             Err(refusal) => Err(refusal),
@@ -157,6 +163,7 @@ impl Exchanges {
         let mut asked = Asked::new(&parts, self.upstream.as_ref(), body.is_end_stream())?;
         self.check_loop(&parts)?;
         let target = asked.target()?;
+        self.check_denied(&target)?;
         let index = self.services.find(&target);
         let service = index.and_then(|index| self.services.get(index));
         if let (Some(access), Some(service)) = (&access, &service) {
@@ -196,6 +203,15 @@ impl Exchanges {
             client,
             access,
         })
+    }
+
+    fn check_denied(&self, target: &Target<'_>) -> Result<(), Refusal> {
+        let Some(pattern) = self.deny.iter().find(|pattern| pattern.may_mean(target)) else {
+            return Ok(());
+        };
+        let (host, port) = (target.host, target.port);
+        let reason = format!("'{host}' port {port} is denied at this edge (deny '{pattern}')");
+        Err(Refusal { status: StatusCode::FORBIDDEN, error: "http_request_denied", reason })
     }
 
     fn check_loop(&self, parts: &Parts) -> Result<(), Refusal> {
@@ -428,8 +444,8 @@ impl Exchanges {
             let style = Style { names, reason: Some(head.reason.clone()) };
             parts.headers.extend(style_field(&style));
         }
-        let body = body.map_err(Into::into).boxed_unsync();
-        Ok(self.response(parts.status, parts.headers, body))
+        let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&parts.headers));
+        Ok(self.response(parts.status, parts.headers, body.boxed_unsync()))
     }
 
     /// Asks the origin itself.
@@ -598,6 +614,12 @@ async fn until_stopped(pump: &mut Pump<Watched<AnyBody>>) -> Stop {
 fn stopped(pump: &mut Pump<Watched<AnyBody>>, stop: Stop) -> Refusal {
     let (kind, reason) = match stop {
         Stop::Ended => (CauseKind::AnsweredEarly, "the exchange is over".to_owned()),
+        Stop::Broken(error) if error.is::<Stalled>() => {
+            let reason = error.to_string();
+            pump.abort(Cause { kind: CauseKind::ClientGone, reason: reason.clone() });
+            let (status, error) = (StatusCode::REQUEST_TIMEOUT, "http_request_error");
+            return Refusal { status, error, reason };
+        }
         Stop::Broken(error) => (CauseKind::ClientGone, format!("the client left: {error}")),
         Stop::TooLarge(most) => {
             let refusal = too_large(most);

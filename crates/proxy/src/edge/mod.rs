@@ -20,6 +20,7 @@ use crate::access::Way;
 use crate::actor::{self, Actor, Inbox, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
+use crate::clock::Clocks;
 use crate::config::EdgeConfig;
 use crate::front::{Answer, Connection, Front};
 use crate::live::Services;
@@ -102,6 +103,8 @@ impl Edge {
         let config = self.config;
         let metrics = Metrics::new(config.build);
         let name = pseudonym(config.relay.instance);
+        let idle_timeout = config.idle_timeout;
+        let clocks = Clocks { idle: idle_timeout, endless: config.relay.tunnel_timeout };
         let (mut actor, mut pair) = (None, None);
         let (_, mut carriers) = mpsc::channel(1);
         let Renewal { keeper, handle, services, .. } = self.renewal;
@@ -141,13 +144,16 @@ impl Edge {
             services,
             pseudonym: name,
             response_timeout: config.response_timeout,
+            clocks,
+            deny: config.deny,
             metrics: Arc::clone(&metrics),
         });
         let (closing, closed) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
         let way = if exchanges.pair.is_some() { Way::Pair } else { Way::Direct };
         let counted = Arc::clone(&metrics);
-        let front = Front { answers: exchanges, closed, alive, metrics: counted, way };
+        let answers = exchanges;
+        let front = Front { answers, closed, alive, metrics: counted, way, idle_timeout };
         let clients = front.accept(self.listener, config.max_connections);
         let accepting = async move {
             tokio::join!(clients, keeper.watch());

@@ -1,14 +1,17 @@
 //! A client's stream and the bodies of its answers, which tell its seat what the connection does.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::clock::WriteClock;
 use crate::seats::{Doing, Seat, Source};
 
 /// What a connection does, as its seat has to know. A tunnel outlives the seat.
@@ -18,9 +21,25 @@ pub(super) struct Activity {
     quiet: AtomicBool,
     /// What was written last did not fit.
     stuck: AtomicBool,
+    /// The client took nothing for as long as it may.
+    stalled: AtomicBool,
 }
 
 impl Activity {
+    /// Whether the client took nothing for as long as it may.
+    pub(super) fn has_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
+    }
+
+    /// Notes what came of an attempt to write.
+    fn wrote<T>(&self, written: &Poll<io::Result<T>>) {
+        self.stuck.store(!matches!(written, Poll::Ready(Ok(_))), Ordering::Relaxed);
+        let stalled = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+        if matches!(written, Poll::Ready(Err(error)) if stalled(error)) {
+            self.stalled.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Whether bytes of an answer wait to be written: then a close would look like its end.
     pub(super) fn is_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed)
@@ -37,13 +56,15 @@ impl Activity {
 pub(super) struct Seated<S> {
     stream: S,
     activity: Arc<Activity>,
+    clock: WriteClock,
 }
 
 impl<S> Seated<S> {
-    pub(super) fn new(stream: S, seat: &Arc<Seat<Source>>) -> Self {
-        let (quiet, stuck) = (AtomicBool::new(true), AtomicBool::new(false));
-        let activity = Activity { seat: Arc::downgrade(seat), quiet, stuck };
-        Self { stream, activity: Arc::new(activity) }
+    /// `patience`: how long the client may take nothing.
+    pub(super) fn new(stream: S, seat: &Arc<Seat<Source>>, patience: Duration) -> Self {
+        let (quiet, seat) = (AtomicBool::new(true), Arc::downgrade(seat));
+        let activity = Activity { seat, quiet, stuck: false.into(), stalled: false.into() };
+        Self { stream, activity: Arc::new(activity), clock: WriteClock::new(patience) }
     }
 
     pub(super) fn doing(&self) -> Arc<Activity> {
@@ -66,14 +87,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Seated<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Seated<S> {
+impl<S: AsyncWrite + AsFd + Unpin> AsyncWrite for Seated<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.activity.stuck.store(written.is_pending(), Ordering::Relaxed);
+        let Self { stream, activity, clock } = &mut *self;
+        let written = Pin::new(&mut *stream).poll_write(cx, bytes);
+        let written = clock.watch(cx, &*stream, written);
+        activity.wrote(&written);
         written
     }
 
@@ -82,8 +105,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Seated<S> {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
-        self.activity.stuck.store(written.is_pending(), Ordering::Relaxed);
+        let Self { stream, activity, clock } = &mut *self;
+        let written = Pin::new(&mut *stream).poll_write_vectored(cx, bytes);
+        let written = clock.watch(cx, &*stream, written);
+        activity.wrote(&written);
         written
     }
 

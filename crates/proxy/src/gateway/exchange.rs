@@ -17,6 +17,7 @@ use proto::http1::{CONNECTION_FIELD, ResponseHead, STYLE_FIELD, Style, escape_ta
 use proto::stream::MAX_BLOCK_BYTES;
 use relay::{Cause, CauseKind, Head};
 
+use crate::clock::{Clocks, Side, Stalled, Timed};
 use crate::config::Service;
 use crate::fields;
 use crate::flow::{self, AnyBody, BoxError, Pump, RelayBody, Stop, Watched};
@@ -34,6 +35,7 @@ pub(crate) struct Origins {
     pub(crate) client: Client,
     pub(crate) services: Services,
     pub(crate) pseudonym: String,
+    pub(crate) clocks: Clocks,
 }
 
 /// A request's head, understood.
@@ -140,7 +142,7 @@ impl Origins {
                     answer.headers_mut().remove(header::CONTENT_LENGTH);
                 }
                 let exact = self.settings(&asked).is_some_and(|service| service.exact_fields);
-                give_back(answer, sender, exact).await;
+                give_back(answer, sender, exact, self.clocks).await;
             }
         }
     }
@@ -341,7 +343,12 @@ fn check_length(headers: &HeaderMap, end: bool) -> Result<(), Cause> {
 }
 
 /// Hands the origin's answer to the relay.
-async fn give_back(answer: http::Response<OriginBody>, mut sender: Sender, exact: bool) {
+async fn give_back(
+    answer: http::Response<OriginBody>,
+    mut sender: Sender,
+    exact: bool,
+    clocks: Clocks,
+) {
     let (mut parts, body) = answer.into_parts();
     if !(200..600).contains(&parts.status.as_u16()) {
         let status = parts.status.as_u16();
@@ -362,10 +369,16 @@ async fn give_back(answer: http::Response<OriginBody>, mut sender: Sender, exact
     if end {
         return;
     }
-    let mut pump = Pump::new(Deaf { body, succeeded }, sender, None);
+    let patience = clocks.of_answer(&parts.headers);
+    let body = Timed::new(Deaf { body, succeeded }, Side::Origin, patience);
+    let mut pump = Pump::new(body, sender, None);
     if let Err(Stop::Broken(error)) = pump.run().await {
-        let reason = format!("the origin broke off amid its answer: {error}");
-        pump.abort(Cause { kind: CauseKind::OriginFailed, reason });
+        let cause = if error.is::<Stalled>() {
+            Cause { kind: CauseKind::OriginTimeout, reason: error.to_string() }
+        } else {
+            failed(&format!("the origin broke off amid its answer: {error}"))
+        };
+        pump.abort(cause);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::access::Way;
 use crate::actor::{self, Actor, Handle, Inbox, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::Carriers;
+use crate::clock::Clocks;
 use crate::config::{Fallback, GatewayConfig};
 use crate::edge::{Exchanges, Reverse};
 use crate::front::Front;
@@ -132,17 +133,20 @@ impl Gateway {
             client: Client::new(reach(), config.response_timeout),
             services: services.clone(),
             pseudonym: pseudonym(config.relay.instance),
+            clocks: Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout },
         });
         let (timeout, max_carriers) = (config.relay.connect_timeout, config.relay.max_carriers);
         let (handle, inbox) = (self.handle, self.inbox);
         let (closing, closed) = watch::channel(false);
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
+        let idle_timeout = config.idle_timeout;
         let plain = self.plain.map(|listener| {
             let services = services.clone();
             let answers = Arc::new(plain(&config, services, reach(), handle.clone(), &metrics)?);
             let (metrics, way) = (Arc::clone(&metrics), Way::Edgeless);
-            Ok::<_, Error>((listener, Front { answers, closed, alive, metrics, way }))
+            let front = Front { answers, closed, alive, metrics, way, idle_timeout };
+            Ok::<_, Error>((listener, front))
         });
         let plain = plain.transpose()?;
         let answers = plain.as_ref().map(|(_, front)| Arc::clone(&front.answers));
@@ -209,6 +213,8 @@ fn plain(
         services,
         pseudonym: pseudonym(config.relay.instance),
         response_timeout: config.response_timeout,
+        clocks: Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout },
+        deny: Vec::new(),
         metrics: Arc::clone(metrics),
     };
     Plain::new(exchanges, &config.relay, config.codec_threads, handle)

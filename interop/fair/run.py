@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Another client's and another edge's requests while somebody holds what can be held.
+
+  interop/fair/run.py [--requests 200] [--rounds 4] [--over 1.10] [--json FILE]
+
+LONGWIRE names the binary. Three cases, each as A B A B ...: the same requests in peace (A) and
+while it is held (B), in turn, so that what else the machine does falls on both.
+
+  tunnels    300 idle tunnels of one client (127.0.0.1); another asks (127.0.0.2)
+  readers    256 readers of one client that do not read; another asks
+  strangers  200 idle connections at the gateway's port, renewed at 5 a second; another edge asks
+
+Told are the medians; exit status 1 where that of B is over that of A by more than 10 %, or a
+request failed. What follows a change from A to B or back by 0.5 s is not counted.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import shutil
+import socket
+import socketserver
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+READY = b"listening on "
+SETTLE_S = 0.5
+RENEWED_PER_S = 5
+SMALL = b"x" * 300
+
+
+class Origin(socketserver.ThreadingTCPServer):
+    """Answers /small; of /big as much as is taken; keeps what else comes open."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), OneOrigin)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.port = self.server_address[1]
+
+
+class OneOrigin(socketserver.BaseRequestHandler):
+    """A connection to the origin."""
+
+    def handle(self):
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        came = b""
+        with contextlib.suppress(OSError):
+            while True:
+                while b"\r\n\r\n" not in came:
+                    more = self.request.recv(65536)
+                    if not more:
+                        return
+                    came += more
+                head, came = came.split(b"\r\n\r\n", 1)
+                if b" /big" in head:
+                    self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
+                    for _ in range(1526):
+                        self.request.sendall(bytes(65536))
+                    return
+                length = b"Content-Length: %d\r\n\r\n" % len(SMALL)
+                self.request.sendall(b"HTTP/1.1 200 OK\r\n" + length + SMALL)
+
+
+class Side:
+    """A process of the pair, with the address that it tells."""
+
+    def __init__(self, *args):
+        binary = os.environ.get("LONGWIRE", "target/release/longwire")
+        self.process = subprocess.Popen(
+            [binary, *args, "--log", "error"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        line = self.process.stdout.readline()
+        if not line.startswith(READY):
+            sys.exit(f"{args[0]} did not start")
+        self.port = int(line.strip().rsplit(b":", 1)[1])
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def resident_kib(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
+            lines = [line for line in status if line.startswith("VmRSS")]
+        return int(lines[0].split()[1])
+
+    def stop(self):
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(2)
+        self.process.kill()
+        self.process.wait()
+
+
+class Asker:
+    """A client that keeps its connection, as clients do."""
+
+    def __init__(self, edge, source, origin):
+        self.edge, self.source = edge, source
+        authority = f"127.0.0.1:{origin.port}"
+        self.ask = f"GET http://{authority}/small HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode()
+        self.socket = None
+
+    def once(self):
+        """Seconds that a request took; none where it failed."""
+        began = time.perf_counter()
+        try:
+            if self.socket is None:
+                self.socket = socket.create_connection(
+                    ("127.0.0.1", self.edge.port), 10, (self.source, 0)
+                )
+                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.socket.sendall(self.ask)
+            came = b""
+            while not came.endswith(SMALL):
+                more = self.socket.recv(65536)
+                if not more:
+                    raise OSError("closed")
+                came += more
+            if b" 200 " not in came[:16]:
+                raise OSError("refused")
+        except OSError:
+            if self.socket is not None:
+                self.socket.close()
+            self.socket = None
+            return None
+        return time.perf_counter() - began
+
+
+def held_tunnels(edge, origin):
+    """300 tunnels through which nothing passes."""
+    ask = f"CONNECT 127.0.0.1:{origin.port} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+    held = [socket.create_connection(("127.0.0.1", edge.port)) for _ in range(300)]
+    for one in held:
+        one.sendall(ask)
+    return held
+
+
+def held_readers(edge, origin):
+    """256 clients that ask for much and read none of it."""
+    held = []
+    for at in range(256):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.connect(("127.0.0.1", edge.port))
+        url = f"http://127.0.0.1:{origin.port}/big{at}"
+        one.sendall(f"GET {url} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        held.append(one)
+    return held
+
+
+class Strangers:
+    """200 connections that say nothing; the oldest is renewed five times a second."""
+
+    def __init__(self, gateway):
+        self.port = gateway.port
+        self.all = [self.one() for _ in range(200)]
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.renew, daemon=True)
+        self.thread.start()
+
+    def one(self):
+        return socket.create_connection(("127.0.0.1", self.port))
+
+    def renew(self):
+        while not self.ended.wait(1 / RENEWED_PER_S):
+            self.all.pop(0).close()
+            self.all.append(self.one())
+
+    def close(self):
+        self.ended.set()
+        self.thread.join()
+        for one in self.all:
+            one.close()
+
+
+def keys(directory):
+    """Keys for both sides; what each side is told of them."""
+    binary = os.environ.get("LONGWIRE", "target/release/longwire")
+    for name in ("gateway", "edge"):
+        command = [binary, "keygen", f"{directory}/{name}", "--name", name]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    def told(own, other):
+        key, peer = f"{directory}/{own}/longwire.key", f"{directory}/{other}/longwire.pub"
+        return ["--key", key, "--peer", peer]
+
+    return told("gateway", "edge"), told("edge", "gateway")
+
+
+def measure(case, options, directory):
+    """Times in peace and held, and what the sides had open."""
+    origin = Origin()
+    of_gateway, of_edge = keys(directory) if case == "strangers" else ([], [])
+    allow = f"http://127.0.0.1:{origin.port}"
+    gateway = Side("gateway", "--listen", "127.0.0.1:0", "--allow", allow, *of_gateway)
+    to = ["--gateway", f"127.0.0.1:{gateway.port}"]
+    edge = Side("edge", "--listen", "127.0.0.1:0", *to, *of_edge)
+    times, failed, most = {"peace": [], "held": []}, 0, {}
+    try:
+        for turn in range(2 * options.rounds):
+            held = None
+            if turn % 2 == 1 and case == "strangers":
+                held = Strangers(gateway)
+                # An edge that comes while the port is held.
+                edge.stop()
+                edge = Side("edge", "--listen", "127.0.0.1:0", *to, *of_edge)
+            elif turn % 2 == 1:
+                hold = held_tunnels if case == "tunnels" else held_readers
+                held = hold(edge, origin)
+            asker = Asker(edge, "127.0.0.2", origin)
+            until = time.monotonic() + SETTLE_S
+            while time.monotonic() < until:
+                failed += asker.once() is None
+            for _ in range(options.requests):
+                took = asker.once()
+                failed += took is None
+                times["held" if held else "peace"] += [took] if took is not None else []
+            if isinstance(held, Strangers):
+                held.close()
+            for one in held if isinstance(held, list) else []:
+                one.close()
+            for name, side in (("edge", edge), ("gateway", gateway)):
+                now = {"descriptors": side.descriptors(), "rss_kib": side.resident_kib()}
+                before = most.setdefault(name, now)
+                most[name] = {key: max(now[key], before[key]) for key in now}
+            if held:
+                # Places come back before the next turn.
+                time.sleep(SETTLE_S)
+    finally:
+        edge.stop()
+        gateway.stop()
+        origin.shutdown()
+    return times, failed, most
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--requests", type=int, default=200, help="of each turn")
+    parser.add_argument("--rounds", type=int, default=4, help="turns of each sort")
+    parser.add_argument("--over", type=float, default=1.10, help="most of B for 1 of A")
+    parser.add_argument("--json", help="file for the figures")
+    options = parser.parse_args()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 8192)), hard))
+    figures, well = {}, True
+    for case in ("tunnels", "readers", "strangers"):
+        directory = tempfile.mkdtemp(prefix="longwire-fair-")
+        try:
+            times, failed, most = measure(case, options, directory)
+        finally:
+            shutil.rmtree(directory)
+        a, b = (1e3 * statistics.median(times[name] or [float("inf")]) for name in times)
+        ratio = b / a
+        figures[case] = {
+            "peace_ms": a, "held_ms": b, "ratio": ratio, "failed": failed, "most": most,
+        }
+        right = failed == 0 and ratio <= options.over
+        well = well and right
+        told = f"{case:10} {a:7.3f} ms in peace, {b:7.3f} ms held: {ratio:5.3f}, {failed} failed"
+        print(("ok   " if right else "FAIL ") + told, flush=True)
+    if options.json:
+        with open(options.json, "w", encoding="ascii") as file:
+            json.dump(figures, file, indent=2)
+    sys.exit(0 if well else 1)
+
+
+if __name__ == "__main__":
+    main()
