@@ -199,6 +199,7 @@ impl<'a> Life<'a> {
             codecs: CODECS.to_vec(),
             max_window_log: 20,
             anew: self.takes_anew,
+            beside: self.takes_anew,
         };
         self.frame(&Frame::Hello(hello));
     }
@@ -529,11 +530,12 @@ fn response(status: u16) -> Response {
 }
 
 fn outcome(number: u64) -> OutcomeState {
-    match number % 5 {
+    match number % 6 {
         0 => OutcomeState::NotSeen,
         1 => OutcomeState::Answer,
         2 => OutcomeState::Lost(200),
         3 => OutcomeState::Aborted,
-        _ => OutcomeState::Forgotten,
+        4 => OutcomeState::Forgotten,
+        _ => OutcomeState::Unfinished,
     }
 }

@@ -3,13 +3,17 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use relay::{CarrierId, Input, Role};
+use relay::{CarrierId, DialFailure, Input, Role};
 
 use crate::pipe::Pipe;
+use crate::segment::Segment;
 use crate::world::{NodeId, What, World};
 
 /// Breaks in one world: enough to try everything, few enough to end.
 const MAX_BREAKS: usize = 12;
+
+/// How long an edge's shell tries to connect.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A carrier as the world sees it; the gateway's name for it is its place in the list.
 pub(crate) struct Link {
@@ -33,8 +37,17 @@ impl World {
             let reason = "refused".to_owned();
             return self.tell(edge, Input::CarrierDown { carrier, reason });
         }
+        if let Some((_, until)) =
+            self.outage.filter(|(from, until)| (*from..*until).contains(&self.now))
+        {
+            return self.dial_meets_outage(edge, carrier, until);
+        }
         let (link, gateway) = (self.links.len(), self.gateway);
-        let (ab, ba) = (Pipe::new(&mut self.random), Pipe::new(&mut self.random));
+        let (mut ab, mut ba) = (Pipe::new(&mut self.random), Pipe::new(&mut self.random));
+        if let Some((from, until)) = self.outage {
+            ab.goes_down(from, until);
+            ba.goes_down(from, until);
+        }
         self.links.push(Link { edge, gateway, carrier, edge_up: true, gateway_up: true, ab, ba });
         if self.moods.breaks && link < MAX_BREAKS {
             let breaks = self.some_time(40_000);
@@ -43,6 +56,28 @@ impl World {
         let peer = format!("edge {edge}");
         self.tell(gateway, Input::CarrierUp { carrier: name(link), peer });
         self.tell(edge, Input::CarrierUp { carrier, peer: "gateway".into() });
+    }
+
+    /// The shell tries again and again for a while; who comes through then does so soon.
+    fn dial_meets_outage(&mut self, edge: NodeId, carrier: CarrierId, until: Duration) {
+        let gives_up = self.now + DIAL_TIMEOUT;
+        if until < gives_up {
+            let done = until + Duration::from_millis(self.random.below(2000));
+            return self.at(done, What::DialDone { edge, carrier });
+        }
+        let (failure, reason) = (DialFailure::Silent, "no answer".to_owned());
+        let input = Input::DialFailed { carrier, failure, reason };
+        self.at(gives_up, What::Tell { node: edge, input });
+    }
+
+    /// All links carry nothing for a while.
+    pub(crate) fn links_go_down(&mut self) {
+        let (from, until) = (self.now, self.now + self.for_a_while());
+        self.outage = Some((from, until));
+        for link in &mut self.links {
+            link.ab.goes_down(from, until);
+            link.ba.goes_down(from, until);
+        }
     }
 
     /// The link that a node knows by this name.
@@ -60,11 +95,28 @@ impl World {
             Role::Edge => (&mut link.ab, Role::Gateway),
             Role::Gateway => (&mut link.ba, Role::Edge),
         };
-        let len = bytes.len();
-        let (left, arrives) = pipe.carry(self.now, len, &mut self.random);
-        self.at(arrives, What::Bytes { link: at, to, bytes });
-        let input = Input::Sent { carrier, bytes: len };
-        self.at(left, What::Tell { node: from, input });
+        let mut told = Vec::new();
+        for Segment(bytes) in Segment::of(&bytes) {
+            let len = bytes.len();
+            let (left, arrives) = pipe.carry(self.now, len, &mut self.random);
+            told.push((arrives, What::Bytes { link: at, to, bytes }));
+            let input = Input::Sent { carrier, bytes: len };
+            told.push((left, What::Tell { node: from, input }));
+        }
+        for (when, what) in told {
+            self.at(when, what);
+        }
+    }
+
+    /// Bytes of a carrier that the other end has not acknowledged.
+    pub(crate) fn under_way(&mut self, from: NodeId, carrier: CarrierId) -> u64 {
+        let (now, role) = (self.now, self.nodes[from].role);
+        let Some(at) = self.link_of(from, carrier) else { return 0 };
+        let link = &mut self.links[at];
+        match role {
+            Role::Edge => link.ab.under_way(now),
+            Role::Gateway => link.ba.under_way(now),
+        }
     }
 
     pub(crate) fn bytes_arrive(&mut self, at: usize, to: Role, bytes: &Bytes) {

@@ -168,9 +168,9 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Its request may be carried out twice without harm, and the pair can repeat it.
+    /// Its request may be carried out twice without harm.
     pub(crate) fn is_repeatable(&self) -> bool {
-        matches!(self.method, "GET" | "PUT") && self.sender.body.len == 0
+        matches!(self.method, "GET" | "PUT")
     }
 
     pub(crate) fn is_tunnel(&self) -> bool {

@@ -1,5 +1,6 @@
 //! A reliable ordered byte pipe: what TCP makes of a link, where loss shows as delay.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Random;
@@ -13,6 +14,10 @@ pub(crate) struct Pipe {
     loss_once_in: u64,
     free_at: Duration,
     last_arrival: Duration,
+    /// What has left and not arrived: when it does, and how much it is.
+    under_way: VecDeque<(Duration, usize)>,
+    /// Nothing gets through between these.
+    outage: Option<(Duration, Duration)>,
 }
 
 impl Pipe {
@@ -25,7 +30,34 @@ impl Pipe {
             loss_once_in: 5 + random.below(200),
             free_at: Duration::ZERO,
             last_arrival: Duration::ZERO,
+            under_way: VecDeque::new(),
+            outage: None,
         }
+    }
+
+    /// Nothing gets through for a while.
+    pub(crate) fn goes_down(&mut self, from: Duration, until: Duration) {
+        self.outage = Some((from, until));
+    }
+
+    /// When somebody who sends something now, and again as TCP does until it gets through, is
+    /// through: the pause doubles, so that it may be as long again as the outage was.
+    fn through_at(&self, sent: Duration) -> Duration {
+        let Some((from, until)) = self.outage else { return sent };
+        let (mut at, mut pause) = (sent, Duration::from_secs(1) + self.delay * 2);
+        while at >= from && at < until {
+            at += pause;
+            pause *= 2;
+        }
+        at
+    }
+
+    /// Bytes that the other end has not acknowledged.
+    pub(crate) fn under_way(&mut self, now: Duration) -> u64 {
+        while self.under_way.front().is_some_and(|(arrives, _)| *arrives <= now) {
+            self.under_way.pop_front();
+        }
+        self.under_way.iter().map(|(_, bytes)| *bytes as u64).sum()
     }
 
     /// When what was sent so far has arrived.
@@ -42,11 +74,12 @@ impl Pipe {
     ) -> (Duration, Duration) {
         let airtime = bytes as u64 * 8 * 1_000_000_000 / self.rate_bps;
         self.free_at = self.free_at.max(now) + Duration::from_nanos(airtime);
-        let mut arrival = self.free_at + self.delay;
+        let mut arrival = self.through_at(self.free_at) + self.delay;
         if random.once_in(self.loss_once_in) {
             arrival += self.delay * 2 + Duration::from_millis(200);
         }
         self.last_arrival = self.last_arrival.max(arrival);
+        self.under_way.push_back((self.last_arrival, bytes));
         (self.free_at, self.last_arrival)
     }
 }

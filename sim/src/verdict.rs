@@ -18,7 +18,7 @@ impl World {
             let over = origin.aborted || origin.sender.ended;
             assert!(over || !self.nodes[*gateway].alive, "the origin of {exchange} never heard");
         }
-        let Moods { breaks, restarts, aborts, .. } = self.moods;
+        let Moods { breaks, restarts, aborts, outages, .. } = self.moods;
         let whole = |exchange| {
             let mut origins = self.parties.origins.iter().filter(|((_, of), _)| of == exchange);
             origins.any(|(_, origin)| origin.receiver.ended && origin.sender.ended)
@@ -27,7 +27,7 @@ impl World {
             report.requests += 1;
             let forwarded = self.parties.forwarded.get(exchange).copied().unwrap_or(0);
             assert!(
-                forwarded <= 1 || (client.is_repeatable() && self.replaced),
+                forwarded <= 1 || (client.is_repeatable() && (self.replaced || breaks || outages)),
                 "forwarded {forwarded} times: {client:?}"
             );
             match client.fate.as_ref().expect("the world waited for it") {

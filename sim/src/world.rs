@@ -15,6 +15,9 @@ use crate::party::Parties;
 
 /// Virtual time by which everything must be over: some readers take a byte each 0.3 s.
 const END_OF_TIME: Duration = Duration::from_secs(48 * 3600);
+/// Longest outage: TCP takes up to twice as long to notice its end, and all that is within the
+/// patience of [`relay::Config::connect_timeout`].
+const LONGEST_OUTAGE_MS: u64 = 12_000;
 /// Steps after which a world that does not come to rest has a livelock.
 const MAX_STEPS: u64 = 3_000_000;
 
@@ -31,6 +34,9 @@ pub struct Moods {
     pub aborts: bool,
     /// Readers are slow, and so are some writers.
     pub slow: bool,
+    /// Nothing gets over the links for a while, or the gateway's process hangs; not for so long
+    /// that anybody's patience ends.
+    pub outages: bool,
 }
 
 /// What came of a world.
@@ -66,6 +72,8 @@ pub(crate) enum What {
     ClientSips(ExchangeId),
     OriginSips { gateway: NodeId, exchange: ExchangeId },
     OriginAnswers { gateway: NodeId, exchange: ExchangeId },
+    LinksGoDown,
+    GatewayHangs,
     LinkBreaks { link: usize },
     GatewayHearsOfBreak { link: usize },
     GatewayRestarts,
@@ -91,6 +99,8 @@ pub(crate) struct Node {
     pub(crate) contexts: Contexts,
     pub(crate) alive: bool,
     pub(crate) shutting_down: bool,
+    /// It does nothing until then; what happens to it waits.
+    hangs_until: Duration,
     wake: Option<Duration>,
 }
 
@@ -109,6 +119,8 @@ pub struct World {
     pub(crate) to_start: u64,
     /// A gateway went, in whichever way.
     pub(crate) replaced: bool,
+    /// Nothing gets through between these.
+    pub(crate) outage: Option<(Duration, Duration)>,
     /// Memory for codecs is short.
     pub(crate) tight: bool,
     encoding: Encoding,
@@ -132,6 +144,7 @@ impl World {
             parties: Parties::default(),
             to_start: 3 + random.below(8),
             replaced: false,
+            outage: None,
             tight: random.once_in(4),
             encoding: Encoding::of(encodings[at]).unwrap_or_else(|_| Encoding::auto()),
             random,
@@ -146,6 +159,12 @@ impl World {
             let start = world.some_time(20_000);
             let edge = usize::try_from(world.random.below(edges)).unwrap_or(0);
             world.at(start, What::ClientStarts { edge });
+        }
+        if moods.outages {
+            let when = world.some_time(20_000);
+            world.at(when, What::LinksGoDown);
+            let when = world.some_time(40_000);
+            world.at(when, What::GatewayHangs);
         }
         if moods.restarts && world.random.once_in(2) {
             let when = world.some_time(30_000);
@@ -163,12 +182,15 @@ impl World {
         let config = Config {
             encoding: self.encoding.clone(),
             codec_bytes: if self.tight { 1 << 20 } else { 24 << 20 },
+            // An outage may begin between a connection and its HELLO.
+            hello_timeout: Duration::from_secs(30),
             max_exchanges: if self.random.once_in(5) { 2 } else { 256 },
             ..Config::new(role, self.random.bits())
         };
         let (contexts, wake) = (Contexts::default(), None);
         let relay = Relay::new(config);
-        self.nodes.push(Node { relay, role, contexts, alive: true, shutting_down: false, wake });
+        let (alive, shutting_down, hangs_until) = (true, false, Duration::ZERO);
+        self.nodes.push(Node { relay, role, contexts, alive, shutting_down, hangs_until, wake });
         self.nodes.len() - 1
     }
 
@@ -218,6 +240,11 @@ impl World {
         self.agenda.insert((at, self.sequence), what);
     }
 
+    /// How long an outage takes.
+    pub(crate) fn for_a_while(&mut self) -> Duration {
+        Duration::from_millis(self.random.below(LONGEST_OUTAGE_MS))
+    }
+
     pub(crate) fn some_time(&mut self, within_ms: u64) -> Duration {
         self.now + Duration::from_millis(self.random.below(within_ms))
     }
@@ -233,6 +260,10 @@ impl World {
             What::ClientSips(exchange) => self.client_sips(exchange),
             What::OriginSips { gateway, exchange } => self.origin_sips(gateway, exchange),
             What::OriginAnswers { gateway, exchange } => self.origin_answers(gateway, exchange),
+            What::LinksGoDown => self.links_go_down(),
+            What::GatewayHangs => {
+                self.nodes[self.gateway].hangs_until = self.now + self.for_a_while();
+            }
             What::LinkBreaks { link } => self.link_breaks(link),
             What::GatewayHearsOfBreak { link } => self.gateway_hears(link),
             What::GatewayRestarts => self.gateway_restarts(),
@@ -244,6 +275,10 @@ impl World {
     pub(crate) fn tell(&mut self, node: NodeId, input: Input) {
         if !self.nodes[node].alive {
             return;
+        }
+        let hangs_until = self.nodes[node].hangs_until;
+        if self.now < hangs_until {
+            return self.at(hangs_until, What::Tell { node, input });
         }
         self.nodes[node].relay.handle_input(self.now, input);
         while let Some(output) = self.nodes[node].relay.poll_output() {
@@ -281,8 +316,9 @@ impl World {
         }
     }
 
-    /// The transport's counters, as moody as all else.
+    /// The transport's counters, as moody as all else but for what is under way.
     fn measure(&mut self, node: NodeId, carrier: CarrierId) {
+        let backlog_bytes = self.under_way(node, carrier);
         let random = &mut self.random;
         if random.once_in(3) {
             return;
@@ -304,7 +340,7 @@ impl World {
             threshold_segments: 0,
             receiver_window_bytes: number(random, 22),
             segment_bytes: number(random, 14),
-            backlog_bytes: random.magnitude(20),
+            backlog_bytes,
             idle: Duration::from_micros(random.magnitude(24)),
         };
         let input = Input::Transport { carrier, transport };

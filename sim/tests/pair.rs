@@ -8,8 +8,14 @@ use longwire_sim::{Moods, Report, World};
 /// Seeds per mood in `make test`; `LONGWIRE_SEEDS` asks for more.
 const SEEDS: u64 = 10_000;
 
-const CALM: Moods =
-    Moods { breaks: false, restarts: false, shutdowns: false, aborts: false, slow: false };
+const CALM: Moods = Moods {
+    breaks: false,
+    restarts: false,
+    shutdowns: false,
+    aborts: false,
+    slow: false,
+    outages: false,
+};
 
 fn seeds() -> u64 {
     std::env::var("LONGWIRE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS)
@@ -83,8 +89,22 @@ fn broken_carriers_lose_nothing_silently() {
 }
 
 #[test]
+fn outages_shorter_than_anybodys_patience_cost_nothing_but_time() {
+    let report = live(0..seeds() / 4, Moods { outages: true, slow: true, ..CALM });
+    let refused = report.failed.get("limit").copied().unwrap_or(0);
+    assert_eq!(report.answered + refused, report.requests, "{report:?}");
+}
+
+#[test]
 fn everything_at_once() {
-    let moods = Moods { breaks: true, restarts: true, shutdowns: true, aborts: true, slow: true };
+    let moods = Moods {
+        breaks: true,
+        restarts: true,
+        shutdowns: true,
+        aborts: true,
+        slow: true,
+        outages: true,
+    };
     let report = live(0..seeds(), moods);
     for cause in ["outcome_unknown", "carrier_lost", "not_forwarded"] {
         assert!(report.failed.contains_key(cause), "no seed led to {cause}: {report:?}");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use proxy::config::{EdgeConfig, EdgeSettings};
+use proxy::config::{EdgeConfig, EdgeSettings, Period};
 use proxy::edge::Edge;
 
 use proxy::News;
@@ -49,7 +49,17 @@ pub(crate) struct Args {
     /// times.
     #[arg(long, value_name = "PATTERN")]
     deny: Vec<String>,
-    /// Client connections at once, at most [default: 1024].
+    /// How long a request waits for the gateway (504 then, or direct) [default: 30 s].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    connect_timeout: Option<Period>,
+    /// How long an attempt to reach the gateway may take, and then its handshake; another follows
+    /// [default: 10 s].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    dial_timeout: Option<Period>,
+    /// How long a request whose carrier broke waits for word of what became of it [default: 30 s].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    outcome_timeout: Option<Period>,
+    /// Client connections at once, at most; more wait [default: 1024].
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
     #[command(flatten)]
@@ -138,7 +148,14 @@ impl Side for Args {
             insecure_plain: common.insecure_plain.then_some(true),
             admin: common.admin,
             congestion: common.congestion,
-            connect_timeout: common.connect_timeout,
+            connect_timeout: args.connect_timeout,
+            dial_timeout: args.dial_timeout,
+            hello_timeout: common.hello_timeout,
+            outcome_timeout: args.outcome_timeout,
+            keepalive: common.keepalive,
+            peer_timeout: common.peer_timeout,
+            body_timeout: common.body_timeout,
+            drain_timeout: common.drain_timeout,
             response_timeout: common.response_timeout,
             max_connections: args.max_connections,
             max_exchanges: common.max_exchanges,

@@ -48,7 +48,10 @@ pub(crate) struct Args {
     /// one up.
     #[arg(long, value_name = "N")]
     max_carriers: Option<usize>,
-    /// How long an answer is kept whose carrier broke, like '120 s'.
+    /// The older name of --hello-timeout.
+    #[arg(long, value_name = "TIME", value_parser = Period::parse, hide = true)]
+    connect_timeout: Option<Period>,
+    /// How long an answer is kept whose carrier broke [default: 120 s].
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     retain: Option<Period>,
     /// Memory for such answers, like '4 MiB'.
@@ -120,7 +123,12 @@ impl Side for Args {
             insecure_plain: common.insecure_plain.then_some(true),
             admin: common.admin,
             congestion: common.congestion,
-            connect_timeout: common.connect_timeout,
+            connect_timeout: args.connect_timeout,
+            hello_timeout: common.hello_timeout,
+            keepalive: common.keepalive,
+            peer_timeout: common.peer_timeout,
+            body_timeout: common.body_timeout,
+            drain_timeout: common.drain_timeout,
             response_timeout: common.response_timeout,
             max_carriers: args.max_carriers,
             max_exchanges: common.max_exchanges,

@@ -60,10 +60,23 @@ pub(crate) struct Common {
     /// Threads that encode and decode (default: one per core).
     #[arg(long, value_name = "N")]
     pub(crate) codec_threads: Option<usize>,
-    /// How long to wait for the other side, like '30 s'.
+    /// How long the other side may take to say HELLO once it is connected [default: 10 s].
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
-    pub(crate) connect_timeout: Option<Period>,
-    /// How long an answer may take to begin while nothing moves, like '120 s'.
+    pub(crate) hello_timeout: Option<Period>,
+    /// How long a carrier idles before the other side is asked for a sign of life [default: 60 s].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) keepalive: Option<Period>,
+    /// A side that gives no sign of life for so long, though it was asked, is gone [default: 60 s].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) peer_timeout: Option<Period>,
+    /// How long a body waits for what it takes to decode it [default: 30 s].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) body_timeout: Option<Period>,
+    /// How long a shutdown waits for what is open [default: 30 s].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) drain_timeout: Option<Period>,
+    /// How long an answer may take to begin while nothing moves [default: 300 s for an edge, 120 s
+    /// for a gateway, whose word is clearer].
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     pub(crate) response_timeout: Option<Period>,
     /// Memory of all codecs, like '32 MiB'.

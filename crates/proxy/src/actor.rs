@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::access::Access;
 use crate::log::Log;
-use crate::mailbox::{Bell, Mailbox, Port};
+use crate::mailbox::{Asker, Bell, Mailbox, Port};
 use crate::metrics::Metrics;
 use crate::speed;
 use crate::store::{Dictionary, Learned, Store};
@@ -41,6 +41,8 @@ pub(crate) enum Message {
     /// These services too, whose numbers follow those of the ones before; false if they are too
     /// many.
     Services(Vec<relay::Service>, oneshot::Sender<bool>),
+    /// Would a request get through now? If not, why.
+    Standing(oneshot::Sender<Result<(), String>>),
     /// What is held now?
     Load(oneshot::Sender<relay::Load>),
     /// What is believed of the carriers' paths?
@@ -50,7 +52,8 @@ pub(crate) enum Message {
 /// What an actor cannot do itself.
 pub(crate) trait Surroundings: Send + 'static {
     /// Edge: connect to the gateway under this name.
-    fn dial(&mut self, carrier: CarrierId);
+    /// An attempt to connect waits for `pace` before another begins beside it.
+    fn dial(&mut self, carrier: CarrierId, pace: Duration);
     /// Gateway: serve this request.
     fn serve(&mut self, head: Head, end: bool, port: Port);
     /// Gateway: a client's connection at an edge has ended.
@@ -79,7 +82,7 @@ impl Handle {
         head: Head,
         end: bool,
         service: Option<usize>,
-        client: relay::Client,
+        client: Asker,
         access: Option<Access>,
     ) -> Port {
         let mailbox = Mailbox::opening(head, end, service, client, self.bell.clone(), access);
@@ -105,6 +108,13 @@ impl Handle {
         let (sender, answer) = oneshot::channel();
         self.send(Message::Load(sender)).await;
         answer.await.ok()
+    }
+
+    /// Whether a request would get through now, and why not.
+    pub(crate) async fn standing(&self) -> Result<(), String> {
+        let (sender, answer) = oneshot::channel();
+        self.send(Message::Standing(sender)).await;
+        answer.await.unwrap_or_else(|_| Err("it is ending".to_owned()))
     }
 
     /// What is believed of the carriers' paths; nothing once the actor has ended.
@@ -231,7 +241,9 @@ impl<S: Surroundings> Actor<S> {
         match message {
             Message::Input(input) => {
                 self.shutting_down |= matches!(input, Input::Shutdown);
-                if let Input::CarrierDown { carrier, reason } = &input {
+                if let Input::CarrierDown { carrier, reason }
+                | Input::DialFailed { carrier, reason, .. } = &input
+                {
                     self.ended(*carrier, reason);
                 }
                 self.input(input);
@@ -263,6 +275,7 @@ impl<S: Surroundings> Actor<S> {
                 }
                 let _ = answer.send(added);
             }
+            Message::Standing(answer) => drop(answer.send(self.relay.standing())),
             Message::Load(answer) => drop(answer.send(self.relay.load())),
             Message::Links(answer) => drop(answer.send(self.relay.links())),
         }
@@ -308,7 +321,7 @@ impl<S: Surroundings> Actor<S> {
         match output {
             Output::Dial { carrier } => {
                 self.dialled = Some(carrier);
-                self.surroundings.dial(carrier);
+                self.surroundings.dial(carrier, self.relay.dial_pace());
             }
             Output::Transmit { carrier, bytes } => {
                 if let Some(queue) = self.carriers.get(&carrier) {
@@ -487,7 +500,7 @@ mod tests {
     struct Beside(Option<Learned>);
 
     impl Surroundings for Beside {
-        fn dial(&mut self, _: CarrierId) {}
+        fn dial(&mut self, _: CarrierId, _: Duration) {}
 
         fn serve(&mut self, _: Head, _: bool, _: Port) {}
 

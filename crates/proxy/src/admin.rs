@@ -11,6 +11,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 
 use crate::actor::Handle;
+use crate::config::Fallback;
 use crate::metrics::Metrics;
 
 /// What the pages are made of.
@@ -19,8 +20,8 @@ pub(crate) struct Admin {
     pub(crate) metrics: Arc<Metrics>,
     /// None: an edge without a gateway.
     pub(crate) handle: Option<Handle>,
-    /// Ready means that a carrier is up (edge); a gateway waits for edges.
-    pub(crate) needs_carrier: bool,
+    /// An edge's way while the gateway cannot be reached; none where there is no gateway.
+    pub(crate) fallback: Option<Fallback>,
 }
 
 /// Serves until dropped.
@@ -53,17 +54,25 @@ async fn metrics(State(admin): State<Admin>) -> Response {
     ([("content-type", "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-/// 200 when requests can be served, else 503.
+/// 200 when a request would get through to the other side, else 503 and why not.
 async fn health(State(admin): State<Admin>) -> Response {
-    let load = admin.load().await;
-    let ready = load.is_some_and(|load| !admin.needs_carrier || load.carriers > 0);
-    let load = load.unwrap_or_default();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let body = serde_json::json!({
+    let standing = match &admin.handle {
+        Some(handle) => handle.standing().await,
+        None => Ok(()),
+    };
+    let load = admin.load().await.unwrap_or_default();
+    let status = if standing.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut body = serde_json::json!({
         "live": true,
-        "ready": ready,
+        "ready": standing.is_ok(),
         "carriers": load.carriers,
         "open_exchanges": load.exchanges,
     });
+    if let Err(why) = standing {
+        body["why"] = why.into();
+    }
+    if let Some(fallback) = admin.fallback {
+        body["fallback"] = fallback.name().into();
+    }
     (status, Json(body)).into_response()
 }

@@ -8,13 +8,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use proto::stream::Frame;
-use relay::{CarrierId, Input};
-use rustls_pki_types::ServerName;
+use relay::{CarrierId, DialFailure, Input};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -27,6 +26,8 @@ use crate::origin::Stream;
 use crate::seats::{Doing, Seat, Seats, Source};
 use crate::trust::{Trust, Trusting};
 use crate::{socket, tls};
+
+mod dial;
 
 /// Most bytes read at a time.
 const READ_BYTES: usize = 16 * 1024;
@@ -42,15 +43,14 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(4);
 const MAX_CLOSE_PATIENCE: Duration = Duration::from_secs(60);
 /// How long who connects may say nothing: whoever is in earnest begins with its handshake.
 const SILENT_PATIENCE: Duration = Duration::from_secs(3);
-/// How long it may take from there until it is known and has said HELLO: a handshake of 1 kB each
-/// way, with a packet lost, at 9.6 kbit/s over a satellite.
-const GREETING_PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of what a peer says first that are kept before it is whole: a HELLO has a hundred or
 /// so, with room for what later versions add.
 const MAX_GREETING_BYTES: usize = 4096;
 
 /// Said where a side without keys meets one that has some.
 const SPEAKS_TLS: &str = "the other side speaks TLS: give --key and --peer here too";
+/// How long the other side's last word may take where nothing can be written: it is here already.
+const LAST_WORD_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How the two sides know each other.
 #[derive(Clone, Debug)]
@@ -91,13 +91,44 @@ impl Security {
     }
 }
 
+/// Times of carriers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Bound on resolving and connecting; and on the handshake.
+    pub(crate) dial: Duration,
+    /// What is not acknowledged for so long never will be.
+    pub(crate) peer: Duration,
+    /// How long a carrier idles before its peer is asked for a sign of life.
+    pub(crate) keepalive: Duration,
+}
+
+impl Times {
+    pub(crate) fn new(dial: Duration, relay: &relay::Config) -> Self {
+        Self { dial, peer: relay.peer_timeout, keepalive: relay.keepalive }
+    }
+}
+
+/// How a carrier ended, and what that says where it had not come up.
+struct Ended {
+    failure: DialFailure,
+    /// One line.
+    reason: String,
+}
+
+impl Ended {
+    fn unreachable(reason: String) -> Self {
+        Self { failure: DialFailure::Unreachable, reason }
+    }
+}
+
 /// What every carrier of a process shares.
 #[derive(Clone)]
 pub(crate) struct Carriers {
     trust: Trusting,
     congestion: Option<String>,
-    /// Bound on resolving, connecting and the handshake together.
-    timeout: Duration,
+    times: Times,
+    /// Edge: where the gateway was found last.
+    resolved: Arc<Mutex<Vec<SocketAddr>>>,
     handle: Handle,
     metrics: Arc<Metrics>,
     /// Dropped with the last task of the last carrier.
@@ -109,72 +140,13 @@ impl Carriers {
     pub(crate) fn new(
         trust: Trusting,
         congestion: Option<String>,
-        timeout: Duration,
+        times: Times,
         handle: Handle,
         metrics: Arc<Metrics>,
     ) -> (Self, mpsc::Receiver<()>) {
         let (alive, ended) = mpsc::channel(1);
-        (Self { trust, congestion, timeout, handle, metrics, _alive: alive }, ended)
-    }
-
-    /// Edge: connects to the gateway at `address` (`HOST:PORT`) and runs the carrier to its end.
-    pub(crate) async fn dial(self, carrier: CarrierId, address: String) {
-        let reason = match tokio::time::timeout(self.timeout, self.connect(&address)).await {
-            Ok(Ok(stream)) => self.dialled(carrier, &address, stream).await,
-            Ok(Err(error)) => format!("cannot reach the gateway {address}: {error}"),
-            Err(_) => {
-                let waited = self.timeout.as_secs_f64();
-                format!("cannot reach the gateway {address}: no connection within {waited} s")
-            }
-        };
-        tracing::debug!(carrier = carrier.0, reason, "carrier ended");
-        self.handle.send(Message::Input(Input::CarrierDown { carrier, reason })).await;
-    }
-
-    async fn connect(&self, address: &str) -> io::Result<TcpStream> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in tokio::net::lookup_host(address).await? {
-            let security = &self.trust.now().security;
-            if !security.permits(address) {
-                last = io::Error::other(security.refusal(address));
-                continue;
-            }
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    async fn dialled(&self, carrier: CarrierId, address: &str, stream: TcpStream) -> String {
-        let trust = self.trust.now();
-        let Some(connector) = &trust.client else {
-            let socket = stream_fd(&stream);
-            return self.run(carrier, address, &socket, stream, Bytes::new(), &|| {}).await;
-        };
-        let fd = stream_fd(&stream);
-        // Not sent: the name of a peer is its key's.
-        let Ok(name) = ServerName::try_from("longwire.invalid") else {
-            return "no server name".to_owned();
-        };
-        let handshake = connector.connect_with(name, stream, |connection| {
-            connection.set_buffer_limit(Some(TLS_BUFFER_BYTES));
-        });
-        match tokio::time::timeout(self.timeout, handshake).await {
-            Ok(Ok(stream)) => {
-                let (peer, key) = peer(&trust, stream.get_ref().1.peer_certificates());
-                tokio::select! {
-                    reason = self.run(carrier, &peer, &fd, stream, Bytes::new(), &|| {}) => reason,
-                    why = self.trust.lost(key) => format!("cut off: {why}"),
-                }
-            }
-            Ok(Err(error)) => {
-                let why = tls::explain(&error, trust.identity());
-                format!("no TLS with the gateway {address}: {why}")
-            }
-            Err(_) => format!("no TLS with the gateway {address}: it does not answer"),
-        }
+        let resolved = Arc::default();
+        (Self { trust, congestion, times, resolved, handle, metrics, _alive: alive }, ended)
     }
 
     /// Gateway: finds out who connected, by its key where there are keys, and what it says first.
@@ -206,9 +178,11 @@ impl Carriers {
             let peer = peer(&trust, stream.get_ref().1.peer_certificates());
             Greeted::new(peer, socket, Box::new(stream)).await
         };
-        tokio::time::timeout(GREETING_PATIENCE, greeting).await.unwrap_or_else(|_| {
-            let waited = GREETING_PATIENCE.as_secs();
-            Err(format!("no handshake and HELLO within {waited} s"))
+        // A handshake of 1 kB each way, with a packet lost, takes seconds on slow links.
+        let patience = self.times.dial;
+        tokio::time::timeout(patience, greeting).await.unwrap_or_else(|_| {
+            let waited = patience.as_secs_f64();
+            Err(format!("no handshake and HELLO within {waited} s (hello_timeout)"))
         })
     }
 
@@ -228,7 +202,7 @@ impl Carriers {
         seat.note(Doing::Busy);
         let closes = || seat.note(Doing::Silent);
         let reason = tokio::select! {
-            reason = self.run(carrier, &peer, &socket, stream, first, &closes) => reason,
+            ended = self.run(carrier, &peer, &socket, stream, first, &closes) => ended.reason,
             () = seat.lost() => "closed by this side at once".to_owned(),
             why = self.trust.lost(key) => format!("cut off: {why}"),
         };
@@ -246,15 +220,17 @@ impl Carriers {
         stream: S,
         first: Bytes,
         closes: &(dyn Fn() + Sync),
-    ) -> String {
+    ) -> Ended {
         let prepared = match socket {
-            Ok(fd) => socket::prepare_carrier(fd.as_fd(), self.congestion.as_deref())
+            Ok(fd) => socket::prepare_carrier(fd.as_fd(), self.congestion.as_deref(), &self.times)
                 .and_then(|congestion| Ok((congestion, fd.try_clone()?))),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
         let (congestion, watched) = match prepared {
             Ok(prepared) => prepared,
-            Err(error) => return format!("cannot set up the carrier's socket: {error}"),
+            Err(error) => {
+                return Ended::unreachable(format!("cannot set up the carrier's socket: {error}"));
+            }
         };
         let guard = self.metrics.watch_carrier(carrier, peer, watched);
         let address = address_of(socket);
@@ -268,26 +244,34 @@ impl Carriers {
         }
         let (reader, writer) = tokio::io::split(stream);
         let mut read = std::pin::pin!(self.read(carrier, reader));
-        let reason = tokio::select! {
-            reason = &mut read => reason,
+        let ended = tokio::select! {
+            ended = &mut read => ended,
             result = self.write(carrier, writer, waiting) => match result {
-                Err(error) => format!("writing: {}", self.explain(&error)),
+                Err(error) => self.broke(&error, read).await,
                 Ok(()) => {
                     closes();
                     // It may take longer only where somebody holds it up.
                     let closing = self.closes(carrier, read);
                     let _ = tokio::time::timeout(MAX_CLOSE_PATIENCE, closing).await;
-                    "closed by this side".to_owned()
+                    Ended::unreachable("closed by this side".to_owned())
                 }
             },
         };
         drop(guard);
-        reason
+        ended
+    }
+
+    /// Nothing can be written any more. Why may stand in what the other side wrote before.
+    async fn broke(&self, error: &io::Error, read: Pin<&mut impl Future<Output = Ended>>) -> Ended {
+        match tokio::time::timeout(LAST_WORD_PATIENCE, read).await {
+            Ok(ended) if ended.failure == DialFailure::Refused => ended,
+            _ => Ended::unreachable(format!("writing: {}", self.explain(error))),
+        }
     }
 
     /// Waits for the other side to close as well, as long as the last bytes get on: to close at
     /// once would reset the connection under them as soon as anything came.
-    async fn closes(&self, carrier: CarrierId, mut read: Pin<&mut impl Future<Output = String>>) {
+    async fn closes(&self, carrier: CarrierId, mut read: Pin<&mut impl Future<Output = Ended>>) {
         let mut before = self.metrics.under_way(Some(carrier));
         while tokio::time::timeout(CLOSE_PATIENCE, &mut read).await.is_err() {
             let now = self.metrics.under_way(Some(carrier));
@@ -302,22 +286,27 @@ impl Carriers {
         tls::explain(error, self.trust.now().identity())
     }
 
-    async fn read<R: AsyncRead>(&self, carrier: CarrierId, reader: R) -> String {
+    async fn read<R: AsyncRead>(&self, carrier: CarrierId, reader: R) -> Ended {
         let mut reader = std::pin::pin!(reader);
         let mut buffer = BytesMut::new();
         let mut is_first = true;
         loop {
             buffer.reserve(READ_BYTES);
             match reader.read_buf(&mut buffer).await {
-                Ok(0) => return "closed by the other side".to_owned(),
+                Ok(0) => return Ended::unreachable("closed by the other side".to_owned()),
                 Ok(_) => {
                     if std::mem::take(&mut is_first) && tls::is_record(&buffer) {
-                        return SPEAKS_TLS.to_owned();
+                        let (failure, reason) = (DialFailure::Refused, SPEAKS_TLS.to_owned());
+                        return Ended { failure, reason };
                     }
                     let bytes = buffer.split().freeze();
                     self.handle.send(Message::Input(Input::Received { carrier, bytes })).await;
                 }
-                Err(error) => return format!("reading: {}", self.explain(&error)),
+                Err(error) => {
+                    let failure = dial::failure_of(&error);
+                    let reason = format!("reading: {}", self.explain(&error));
+                    return Ended { failure, reason };
+                }
             }
         }
     }

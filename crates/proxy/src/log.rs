@@ -65,6 +65,9 @@ fn write(fact: &Fact) {
         Fact::CarrierDown { peer, reason, orderly: false } => {
             tracing::warn!(peer, reason, "carrier down");
         }
+        Fact::CarrierStalled { peer, silent_s } => {
+            tracing::warn!(peer, silent_s = rounded(*silent_s), "carrier stalled");
+        }
         Fact::Started { exchange, method, target } => {
             tracing::debug!(exchange, method, target, "exchange started");
         }

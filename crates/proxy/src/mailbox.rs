@@ -41,6 +41,15 @@ pub(crate) enum Arrived {
     Head(Head, bool),
 }
 
+/// Who asks, and whether he may be served otherwise.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    /// As [`Input::Client`] has it.
+    pub(crate) client: relay::Client,
+    /// The request may go directly where the gateway cannot be reached.
+    pub(crate) other_way: bool,
+}
+
 /// A piece of what follows a head.
 #[derive(Debug)]
 pub(crate) enum Piece {
@@ -69,7 +78,7 @@ struct State {
     /// From the local side, not yet seen by the actor.
     head_out: Option<(Head, bool)>,
     /// Who asks.
-    client_out: Option<relay::Client>,
+    client_out: Option<Asker>,
     /// Index of the service's settings.
     service_out: Option<usize>,
     interims_out: VecDeque<(u16, Fields)>,
@@ -115,7 +124,7 @@ impl Mailbox {
         head: Head,
         end: bool,
         service: Option<usize>,
-        client: relay::Client,
+        client: Asker,
         bell: Bell,
         access: Option<Access>,
     ) -> Arc<Self> {
@@ -187,11 +196,15 @@ impl Mailbox {
         state.rung = false;
         let interims = state.interims_out.drain(..);
         inputs.extend(interims.map(|(status, fields)| Input::Interim { exchange, status, fields }));
-        if let Some(client) = state.client_out.take() {
+        let other_way = state.client_out.as_ref().is_some_and(|asker| asker.other_way);
+        if let Some(Asker { client, .. }) = state.client_out.take() {
             inputs.push(Input::Client { exchange, client });
         }
         if let Some((head, end)) = state.head_out.take() {
             inputs.push(Input::Head { exchange, head, end });
+        }
+        if other_way {
+            inputs.push(Input::OtherWay { exchange });
         }
         if let Some(service) = state.service_out.take() {
             inputs.push(Input::Service { exchange, service });

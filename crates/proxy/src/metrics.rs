@@ -38,6 +38,7 @@ struct Totals {
     codec_s: f64,
     carriers_up: u64,
     carriers_down: u64,
+    carriers_stalled: u64,
     /// Retransmissions of carriers that are gone, and what they sent and received.
     retransmits: u64,
     traffic: [Traffic; 2],
@@ -111,6 +112,7 @@ impl Metrics {
         match fact {
             Fact::CarrierUp { .. } => totals.carriers_up += 1,
             Fact::CarrierDown { peer, .. } => totals.carriers_down += u64::from(!peer.is_empty()),
+            Fact::CarrierStalled { .. } => totals.carriers_stalled += 1,
             Fact::Started { .. } => totals.started += 1,
             Fact::Chosen { exchange, encoding, decision, .. } => {
                 *totals.encodings.entry(encoding.clone()).or_default() += 1;
@@ -209,6 +211,7 @@ impl Metrics {
             ("direct_requests_total", "Requests that went without a gateway.", totals.direct),
             ("carriers_up_total", "Carriers that said HELLO.", totals.carriers_up),
             ("carriers_down_total", "Carriers that ended.", totals.carriers_down),
+            ("carriers_stalled_total", "Carriers whose peer fell silent.", totals.carriers_stalled),
         ];
         for (name, help, value) in plain {
             family(text, name, "counter", help);

@@ -13,8 +13,6 @@ use crate::Error;
 use crate::actor::{Handle, Message};
 use crate::metrics::Metrics;
 
-/// How long a shutdown waits for open exchanges.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(30);
 /// How long it then waits for carriers to end while nothing moves on any of them.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(5);
 /// The same though something moves: what carrier and kernel hold takes half a minute at 9.6 kbit/s.
@@ -43,6 +41,8 @@ pub(crate) struct Running {
     /// Ends when all carriers have.
     pub(crate) carriers: mpsc::Receiver<()>,
     pub(crate) metrics: Arc<Metrics>,
+    /// How long a shutdown waits for open exchanges.
+    pub(crate) drain_timeout: Duration,
 }
 
 impl Running {
@@ -84,9 +84,9 @@ impl Running {
                 self.connections.recv().await;
             }
         };
-        if tokio::time::timeout(SHUTDOWN_PATIENCE, done).await.is_err() {
-            let waited = SHUTDOWN_PATIENCE.as_secs();
-            tracing::warn!("giving up what is still open after {waited} s");
+        if tokio::time::timeout(self.drain_timeout, done).await.is_err() {
+            let waited = self.drain_timeout.as_secs_f64();
+            tracing::warn!("giving up what is still open after {waited} s (drain_timeout)");
             if let Some((actor, _)) = &self.actor {
                 actor.abort();
             }

@@ -9,6 +9,8 @@ use std::time::Duration;
 use decide::estimate::Transport;
 use socket2::{SockRef, TcpKeepalive};
 
+use crate::carrier::Times;
+
 /// Unsent bytes the kernel holds of a carrier: what is urgent overtakes all but these.
 const NOTSENT_LOWAT_BYTES: libc::c_int = 16 * 1024;
 /// What the kernel may hold of a carrier from its beginning, in bytes; beyond it the buffer grows
@@ -17,24 +19,28 @@ const NOTSENT_LOWAT_BYTES: libc::c_int = 16 * 1024;
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// Whose sizes of buffers the kernel leaves alone (SO_BUF_LOCK, asm-generic/socket.h, Linux 5.14).
 const SO_BUF_LOCK: libc::c_int = 72;
-/// Unacknowledged for this long, a carrier is dead. Slow links take seconds per packet.
-const USER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Idle time before the kernel probes; with three probes 20 s apart.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
+/// The kernel probes idle carriers only where PINGs do not: after so many times their pause, and
+/// then so many times within what a dead peer is given.
+const KEEPALIVE_PAUSES: u32 = 2;
+const KEEPALIVE_PROBES: u32 = 3;
+/// What the kernel takes for a pause, in whole seconds.
+const KEEPALIVE_BOUNDS: (Duration, Duration) =
+    (Duration::from_secs(1), Duration::from_secs(32_767));
 
 /// Sets a carrier's socket up; gives the congestion control that it really has.
 pub(crate) fn prepare_carrier(
     socket: BorrowedFd<'_>,
     congestion: Option<&str>,
+    times: &Times,
 ) -> io::Result<String> {
     let reference = SockRef::from(&socket);
+    let (least, most) = KEEPALIVE_BOUNDS;
     reference.set_tcp_nodelay(true)?;
-    reference.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+    reference.set_tcp_user_timeout(Some(times.peer))?;
     let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE_IDLE)
-        .with_interval(KEEPALIVE_INTERVAL)
-        .with_retries(3);
+        .with_time(times.keepalive.saturating_mul(KEEPALIVE_PAUSES).clamp(least, most))
+        .with_interval((times.peer / KEEPALIVE_PROBES).clamp(least, most))
+        .with_retries(KEEPALIVE_PROBES);
     reference.set_tcp_keepalive(&keepalive)?;
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, NOTSENT_LOWAT_BYTES)?;
     widen_send_buffer(socket)?;
@@ -231,7 +237,9 @@ mod tests {
             return println!("skipped: this kernel's buffers do not grow once they were set");
         }
         let own = socket.send_buffer_size().unwrap();
-        prepare_carrier(socket.as_fd(), None).unwrap();
+        let second = Duration::from_secs(1);
+        let times = Times { dial: second, peer: second, keepalive: second };
+        prepare_carrier(socket.as_fd(), None, &times).unwrap();
         let most = std::fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap();
         let most: usize = most.trim().parse().unwrap();
         let wide = SEND_BUFFER_BYTES.min(most);

@@ -92,6 +92,16 @@ pub(crate) fn peer_name(
     identity.admit(peer_key(certificates)).unwrap_or("a peer without a key").to_owned()
 }
 
+/// Whether a side does not want the other, or speaks something else: no other try ends otherwise.
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
+    use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage, PeerIncompatible};
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(
+        inner,
+        Some(AlertReceived(_) | InvalidCertificate(_) | InvalidMessage(_) | PeerIncompatible(_))
+    )
+}
+
 /// What went wrong, in words of keys; `identity` is ours.
 pub(crate) fn explain(error: &io::Error, identity: Option<&Identity>) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());

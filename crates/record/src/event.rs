@@ -56,6 +56,13 @@ pub enum Fact {
         #[serde(default)]
         orderly: bool,
     },
+    /// Nothing came over a carrier though it should have: another is dialled beside it.
+    CarrierStalled {
+        /// Name of the peer.
+        peer: String,
+        /// How long it has been silent, seconds.
+        silent_s: f64,
+    },
     /// An exchange began.
     Started {
         /// Its id as both ends print it, hexadecimal.

@@ -210,6 +210,21 @@ pub enum Input {
         /// One line for a person.
         reason: String,
     },
+    /// Edge: a dial came to nothing, or the gateway refused the carrier before its HELLO.
+    DialFailed {
+        /// The carrier that was to be.
+        carrier: CarrierId,
+        /// In which way.
+        failure: DialFailure,
+        /// One line for a person.
+        reason: String,
+    },
+    /// Edge: the request may go another way where the gateway cannot be reached, and so does not
+    /// wait for one that is known to be gone; right after its `Head`.
+    OtherWay {
+        /// The exchange.
+        exchange: ExchangeId,
+    },
     /// Edge: who asks, as far as the shell can tell (an address); right before the request's
     /// `Head`. What two clients send or get is never told by each other's messages, and those of
     /// whom this is not said have none to be told by.
@@ -273,6 +288,17 @@ pub enum Input {
     Wake,
     /// Take no new exchanges, finish the open ones.
     Shutdown,
+}
+
+/// What a dial that failed says of the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DialFailure {
+    /// It does not want us, or we do not want it: somebody has to change something.
+    Refused,
+    /// Nobody listens there, or there is no way to it.
+    Unreachable,
+    /// No word came in time: the link may be down for a while.
+    Silent,
 }
 
 /// Which way a block goes through its codec.
@@ -391,7 +417,7 @@ impl Work {
 /// What a relay wants done, drained by [`crate::Relay::poll_output`].
 #[derive(Debug)]
 pub enum Output {
-    /// Edge: connect to the gateway; answer with `CarrierUp` or `CarrierDown` for this id.
+    /// Edge: connect to the gateway; answer with `CarrierUp` or `DialFailed` for this id.
     Dial {
         /// Name of the carrier to be.
         carrier: CarrierId,

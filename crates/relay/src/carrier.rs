@@ -13,6 +13,7 @@ use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::dictionaries::Shelf;
 use crate::infoset::Texts;
 use crate::lasting::{of_instance, peer_id};
+use crate::pulse::Pulse;
 use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
 
@@ -87,6 +88,12 @@ pub(crate) struct Carrier {
     pub(crate) wants_processor: bool,
     /// Whose dictionaries it has to do with; the gateway hears of that.
     pub(crate) scope: Option<u64>,
+    /// Gateway: exchanges that the edge asked about on another carrier, whose request comes late.
+    pub(crate) barred: BTreeSet<u64>,
+    /// Gateway: exchanges that the edge heard here were in vain: it may send them again.
+    pub(crate) released: BTreeSet<u64>,
+    /// Whether the peer still answers.
+    pub(crate) pulse: Pulse,
     /// Principals by number, where the edge has said their names; the greatest numbers.
     pub(crate) names: BTreeMap<u64, u64>,
 }
@@ -140,6 +147,9 @@ impl Carrier {
             shelf: Shelf::default(),
             wants_processor: false,
             scope,
+            barred: BTreeSet::new(),
+            released: BTreeSet::new(),
+            pulse: Pulse::default(),
             names: BTreeMap::new(),
         }
     }
@@ -157,6 +167,11 @@ impl Carrier {
     /// Whether the peer takes blocks that begin a context anew.
     pub(crate) fn takes_anew(&self) -> bool {
         self.machine.peer().is_some_and(|hello| hello.anew)
+    }
+
+    /// Whether the peer knows of carriers beside each other.
+    pub(crate) fn stands_beside(&self) -> bool {
+        self.machine.peer().is_some_and(|hello| hello.beside)
     }
 
     fn knows(&self, options: codec::Options) -> bool {
@@ -194,6 +209,20 @@ impl Carrier {
         self.queued += bytes;
         self.machine.handle_input(now, stream::Input::Send(frame));
         bytes
+    }
+
+    /// The kernel took so many bytes. Where it tells no more, they count as delivered.
+    pub(crate) fn sent(&mut self, now: Duration, bytes: usize) {
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        if self.counters.is_none() {
+            self.delivered(now, 0);
+        }
+    }
+
+    /// So many bytes of what the kernel took are not yet acknowledged.
+    pub(crate) fn delivered(&mut self, now: Duration, backlog_bytes: u64) {
+        let left = self.in_flight as u64 + backlog_bytes;
+        self.pulse.delivered(now, self.transmitted.saturating_sub(left));
     }
 
     pub(crate) fn receive(&mut self, now: Duration, bytes: Bytes) {

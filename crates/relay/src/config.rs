@@ -25,6 +25,9 @@ pub(crate) const PIECE_BYTES: usize = 2 * 1024;
 pub(crate) const BLOCK_PAUSE: Duration = Duration::from_millis(20);
 /// Most of an answer kept per exchange for a replay, in bytes of memory.
 pub(crate) const RETAINED_EXCHANGE_BYTES: usize = 64 * 1024;
+/// Most of a request's body kept per exchange until its answer begins, to be sent again over
+/// another carrier, in bytes.
+pub(crate) const MAX_REQUEST_BYTES: usize = 64 * 1024;
 /// Most exchanges that are over and whose outcome is remembered, and most edges known.
 pub(crate) const MAX_OUTCOMES: usize = 4096;
 /// Most times that a request goes back to wait for a carrier; a gateway that keeps taking requests
@@ -45,10 +48,14 @@ const MAX_STILL: Duration = Duration::from_secs(60 * 60);
 pub(crate) const MIN_IDLE: Duration = Duration::from_secs(30);
 /// The same for an exchange whose client takes nothing of its answer.
 pub(crate) const MIN_STUCK: Duration = Duration::from_secs(10);
-/// First pause before dialling again; doubles up to [`MAX_DIAL_PAUSE`].
+/// First pause between the beginnings of two dials; doubles up to [`MAX_DIAL_PAUSE`].
 pub(crate) const MIN_DIAL_PAUSE: Duration = Duration::from_millis(250);
-/// Longest pause while exchanges wait; ten times that while none does.
-pub(crate) const MAX_DIAL_PAUSE: Duration = Duration::from_secs(4);
+/// Longest pause while exchanges wait: a link that is up again must not wait for a dial.
+pub(crate) const MAX_DIAL_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause while none does, or where somebody has to mend something first.
+pub(crate) const IDLE_DIAL_PAUSE: Duration = Duration::from_secs(15);
+/// Most carriers that take nothing new and stay for what cannot move; the oldest is closed.
+pub(crate) const MAX_CARRIERS_LEFT: usize = 2;
 
 /// What a link is taken for before anything is known: a slow one, for which the pair is there.
 const FIRST_RATE_BPS: f64 = 1e6;
@@ -74,10 +81,20 @@ pub struct Config {
     pub services: Vec<Service>,
     /// Operator's bound on what the link is believed to carry, in bit/s.
     pub rate_cap_bps: Option<f64>,
-    /// How long an exchange waits for the gateway, at its start or for its outcome; how long a
-    /// carrier may take to say HELLO, and how long a gateway that shuts down waits for edges to
-    /// close theirs.
+    /// Edge: how long a request waits for the gateway.
     pub connect_timeout: Duration,
+    /// Edge: how long a request whose carrier broke waits for word of what became of it.
+    pub outcome_timeout: Duration,
+    /// How long a connected carrier may take to say HELLO.
+    pub hello_timeout: Duration,
+    /// How long a carrier idles before its peer is asked for a sign of life.
+    pub keepalive: Duration,
+    /// A peer of which there is no sign of life for so long, though it was asked, is gone.
+    pub peer_timeout: Duration,
+    /// How long a body waits for what it takes to read it: memory, or the body as it is.
+    pub body_timeout: Duration,
+    /// Gateway: how long a shutdown waits for edges to close their carriers.
+    pub goodbye_timeout: Duration,
     /// How long the gateway keeps an answer whose carrier broke.
     pub retain: Duration,
     /// Gateway: most carriers at once. While all are open, who has most of them gives one up.
@@ -118,6 +135,12 @@ impl Config {
             services: Vec::new(),
             rate_cap_bps: None,
             connect_timeout: Duration::from_secs(30),
+            outcome_timeout: Duration::from_secs(30),
+            hello_timeout: Duration::from_secs(10),
+            keepalive: Duration::from_secs(60),
+            peer_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(30),
+            goodbye_timeout: Duration::from_secs(30),
             retain: Duration::from_secs(120),
             max_carriers: 64,
             max_exchanges: 256,

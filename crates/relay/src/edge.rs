@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::bhttp;
-use proto::stream::{Frame, Head as HeadFrame, OutcomeState};
+use proto::stream::{Head as HeadFrame, OutcomeState};
 use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
 use crate::carrier::Carrier;
-use crate::config::{MAX_DIAL_PAUSE, MAX_RESENDS, MIN_DIAL_PAUSE};
+use crate::config::MAX_RESENDS;
 use crate::exchange::{Exchange, Stage, Traits};
 use crate::keeping::asker;
 use crate::privacy::Guard;
@@ -21,15 +21,6 @@ use crate::timers::Key;
 /// Of a path or SOAPAction so much tells the class.
 const MOST_OPERATION_BYTES: usize = 256;
 
-/// How the edge keeps a carrier to its gateway for new exchanges. One that is going away stays
-/// beside it until its exchanges are over.
-#[derive(Debug, Default)]
-pub(crate) struct Dialer {
-    next_carrier: u64,
-    /// The carrier that is being dialled, or is up.
-    current: Option<CarrierId>,
-    failures: u32,
-}
 
 impl Relay {
     pub(crate) fn local_request(
@@ -65,104 +56,30 @@ impl Relay {
         let mut exchange = Exchange::new(id, now, Stage::Waiting, traits(request));
         exchange.note_target(request);
         exchange.outgoing.set_head(now, head.into(), end);
+        if !exchange.traits.tunnel {
+            exchange.outgoing.keep();
+        }
         exchange.note_fields(&request.fields);
         let client = self.principals.take_client(id);
         exchange.guard = Guard::of(request);
         exchange.held.set_asker(client.map(|client| asker(&client, request)));
         self.exchanges.insert(id, exchange);
         self.take_place(now, id, place);
-        self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
-        if self.dialer.current.is_none() {
-            // Somebody waits now: the pause between dials is over.
-            self.timers.set(Key::Dial, Some(now));
-        }
+        self.dial_soon(now);
         self.attach_waiting(now);
+        self.wait_if_waiting(now, id);
     }
 
-    /// Exchanges that wait for a carrier, oldest first.
-    pub(crate) fn waiting_exchanges(&self) -> impl Iterator<Item = ExchangeId> {
-        self.exchanges.values().filter(|e| e.stage == Stage::Waiting).map(|e| e.id)
-    }
-
-    /// Puts exchanges that wait for the carrier on it, or the question about them, as many as it
-    /// takes.
-    pub(crate) fn attach_waiting(&mut self, now: Duration) {
-        self.room_freed = false;
-        let Some(id) = self.dialer.current else { return };
-        let here = self.carriers.get(&id).and_then(Carrier::peer_instance);
-        let waits = |stage| match stage {
-            Stage::Waiting => true,
-            Stage::Ambiguous { gateway, asked: None } => Some(gateway) == here,
-            _ => false,
-        };
-        let waiting = self.exchanges.values().filter(|e| waits(e.stage)).map(|e| e.id);
-        for id_waiting in waiting.collect::<Vec<_>>() {
-            let Some(carrier) = self.carriers.get_mut(&id).filter(|c| c.has_room()) else { return };
-            let Some(exchange) = self.exchanges.get_mut(&id_waiting) else { continue };
-            carrier.exchanges.insert(id_waiting.number);
-            if let Stage::Ambiguous { asked, .. } = &mut exchange.stage {
-                *asked = Some(id);
-                exchange.incoming.opened();
-                self.send(now, id, Frame::Query(id_waiting.number));
-                continue;
-            }
-            exchange.stage = Stage::Open(id);
-            self.timers.set(Key::Exchange(id_waiting), None);
-            self.measure(now, id);
-            self.advance_outgoing(now, id_waiting);
+    fn wait_if_waiting(&mut self, now: Duration, id: ExchangeId) {
+        if self.exchanges.get(&id).is_some_and(|exchange| exchange.stage == Stage::Waiting) {
+            self.wait_for_carrier(now, id);
         }
-    }
-
-    pub(crate) fn dial(&mut self, _now: Duration) {
-        // Also while shutting down, for those who wait for the outcome of their request.
-        let wanted = !self.shutting_down || !self.exchanges.is_empty();
-        if self.dialer.current.is_none() && wanted {
-            let carrier = CarrierId(self.dialer.next_carrier);
-            self.dialer.next_carrier += 1;
-            self.dialer.current = Some(carrier);
-            self.outputs.push_back(Output::Dial { carrier });
-        }
-    }
-
-    /// A dial failed or a carrier ended: the next dial is due after a pause that grows.
-    pub(crate) fn dialer_lost(&mut self, now: Duration, carrier: CarrierId) {
-        if self.dialer.current != Some(carrier) {
-            return;
-        }
-        self.dialer.current = None;
-        let doublings = self.dialer.failures.min(16);
-        self.dialer.failures += 1;
-        let most = if self.exchanges.is_empty() { MAX_DIAL_PAUSE * 10 } else { MAX_DIAL_PAUSE };
-        let pause = MIN_DIAL_PAUSE.saturating_mul(1 << doublings).min(most);
-        // Edges that lost one gateway together come back apart.
-        let spread = (self.config.instance >> (doublings % 48)) % 256;
-        let jitter = pause.mul_f64(f64::from(u8::try_from(spread).unwrap_or(0)) / 1024.0);
-        self.timers.set(Key::Dial, Some(now + pause + jitter));
-    }
-
-    /// The gateway said HELLO.
-    pub(crate) fn edge_connected(&mut self, now: Duration, gateway: u64) {
-        self.dialer.failures = 0;
-        let ambiguous: Vec<_> = self
-            .exchanges
-            .values()
-            .filter_map(|exchange| match exchange.stage {
-                Stage::Ambiguous { gateway: before, .. } => Some((exchange.id, before)),
-                _ => None,
-            })
-            .collect();
-        for (id, before) in ambiguous {
-            if before != gateway {
-                self.gateway_restarted(now, id);
-            }
-        }
-        self.attach_waiting(now);
     }
 
     /// Another gateway answers now, which knows nothing of the exchange.
-    fn gateway_restarted(&mut self, now: Duration, id: ExchangeId) {
+    pub(crate) fn gateway_restarted(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        if exchange.traits.idempotent && exchange.outgoing.is_bodyless() {
+        if exchange.is_repeatable() {
             exchange.repeated = true;
             self.send_again(now, id);
             return;
@@ -191,20 +108,19 @@ impl Relay {
             let reason = format!("the carrier broke or was refused {MAX_RESENDS} times; try later");
             let cause = Cause { kind: CauseKind::GatewayUnreachable, reason };
             self.fail_local(now, id, cause);
-        } else {
-            self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
         }
         if let Some(carrier) = place {
             self.leave(id, carrier);
         }
         self.attach_waiting(now);
+        self.wait_if_waiting(now, id);
     }
 
     /// The gateway did not forward the request: perhaps another does. `false` where that cannot be.
     pub(crate) fn try_again(&mut self, now: Duration, id: ExchangeId) -> bool {
         let Some(exchange) = self.exchanges.get(&id) else { return false };
         let may = exchange.carrier().is_some()
-            && exchange.outgoing.is_bodyless()
+            && exchange.outgoing.can_go_again()
             && !exchange.incoming.headed;
         if may {
             self.send_again(now, id);
@@ -237,46 +153,19 @@ impl Relay {
             return;
         }
         exchange.outgoing.stop();
+        self.moved_for_good(id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if !matches!(exchange.stage, Stage::Ambiguous { .. }) {
-            self.timers.set(Key::Exchange(id), Some(now + self.config.connect_timeout));
+            self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));
         }
         exchange.stage = Stage::Ambiguous { gateway, asked: None };
         exchange.sent_as = 0;
         // Another carrier may be up already, beside one that was going away.
-        let current = self.dialer.current.and_then(|id| self.carriers.get(&id)?.peer_instance());
-        match current {
+        match self.gateway_here() {
             Some(current) if current == gateway => self.room_freed = true,
             Some(_) => self.gateway_restarted(now, id),
             None => {}
         }
-    }
-
-    /// An exchange waited for as long as it may.
-    pub(crate) fn edge_patience_ended(&mut self, now: Duration, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        let waited = self.config.connect_timeout.as_secs_f64();
-        let withdrawn = Cause { kind: CauseKind::ClientGone, reason: "out of patience".to_owned() };
-        let full = self.dialer.current.and_then(|id| self.carriers.get(&id)?.machine.peer());
-        let (kind, reason) = match exchange.stage {
-            Stage::Waiting if full.is_some() => (
-                CauseKind::Limit,
-                format!("the gateway had no room for another exchange for {waited} s; try later"),
-            ),
-            Stage::Waiting => (
-                CauseKind::GatewayUnreachable,
-                format!("the gateway could not be reached within {waited} s (connect_timeout)"),
-            ),
-            Stage::Ambiguous { .. } => (
-                CauseKind::OutcomeUnknown,
-                format!(
-                    "the carrier broke and the gateway could not be asked within {waited} s; \
-                     the request may have been carried out"
-                ),
-            ),
-            Stage::Open(_) | Stage::Detached => return,
-        };
-        self.fail_peer(now, id, &withdrawn);
-        self.fail_local(now, id, Cause { kind, reason });
     }
 
     pub(crate) fn outcome(
@@ -291,14 +180,28 @@ impl Relay {
         if asked != carrier {
             return;
         }
+        if state == OutcomeState::Unfinished && self.moves_back(now, carrier, id) {
+            return;
+        }
+        self.moved_for_good(id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if state == OutcomeState::Answer {
+            exchange.outgoing.stop();
             exchange.stage = Stage::Open(carrier);
             self.timers.set(Key::Exchange(id), None);
             return;
         }
-        let bodyless = exchange.outgoing.is_bodyless();
+        let again = exchange.outgoing.can_go_again();
+        let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
+        if matches!(state, OutcomeState::Lost(_) | OutcomeState::Aborted)
+            && exchange.is_repeatable()
+            && beside
+        {
+            exchange.repeated = true;
+            return self.send_again(now, id);
+        }
         let (kind, reason) = match state {
-            OutcomeState::NotSeen if bodyless => return self.send_again(now, id),
+            OutcomeState::NotSeen if again => return self.send_again(now, id),
             OutcomeState::Answer => return,
             OutcomeState::NotSeen => (
                 CauseKind::NotForwarded,
@@ -308,7 +211,7 @@ impl Relay {
                 CauseKind::AnswerLost,
                 format!("the request was carried out with status {status}; its answer is lost"),
             ),
-            OutcomeState::Aborted => (
+            OutcomeState::Aborted | OutcomeState::Unfinished => (
                 CauseKind::OutcomeUnknown,
                 "the carrier broke; the origin may have acted on part of the request".to_owned(),
             ),
@@ -333,6 +236,7 @@ impl Relay {
         };
         exchange.note_answer(&response);
         exchange.moved = now;
+        exchange.outgoing.drop_kept();
         exchange.guard.note_answer(&response.fields);
         self.heed_answer(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use proto::bhttp;
-use record::event::Carried;
-
 use proto::stream::Frame;
+use record::event::Carried;
 
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
 use crate::choice::Choice;
@@ -117,6 +116,12 @@ pub(crate) struct Exchange {
     /// Edge: the request's place among those sent on its carrier, from 1; 0 where it was not sent
     /// on this one.
     pub(crate) sent_as: u64,
+    /// Edge: the carrier that it was on before it was asked about; it may have to go on there.
+    pub(crate) moved_from: Option<CarrierId>,
+    /// What came of its answer there meanwhile; the credit of the flow there bounds it.
+    pub(crate) held_back: Vec<Frame>,
+    /// Edge: it may go another way where its gateway cannot be reached.
+    pub(crate) other_way: bool,
     /// Edge: it was sent again though a gateway that is gone may have forwarded it.
     pub(crate) repeated: bool,
 }
@@ -156,14 +161,19 @@ impl Exchange {
             has_contexts: false,
             resends: 0,
             sent_as: 0,
+            moved_from: None,
+            held_back: Vec::new(),
+            other_way: false,
             repeated: false,
         }
     }
 
     /// A cause as it is for all sendings: that the last was not forwarded says nothing of others.
     pub(crate) fn honest(&self, cause: Cause) -> Cause {
-        use CauseKind::{Limit, NotForwarded, OutcomeUnknown, ShuttingDown};
-        if !self.repeated || !matches!(cause.kind, Limit | NotForwarded | ShuttingDown) {
+        use CauseKind::{GatewayUnreachable, Limit, NotForwarded, OutcomeUnknown, ShuttingDown};
+        let of_the_last =
+            matches!(cause.kind, GatewayUnreachable | Limit | NotForwarded | ShuttingDown);
+        if !self.repeated || !of_the_last {
             return cause;
         }
         let before = "a gateway that restarted may have carried it out, and when it was repeated:";

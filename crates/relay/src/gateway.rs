@@ -9,7 +9,8 @@ use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
-use crate::carrier::Replay;
+use crate::carrier::{Carrier, Replay};
+use crate::config::{MAX_CARRIERS_LEFT, MAX_OUTCOMES};
 use crate::edge::{codec_of, traits};
 use crate::exchange::{Exchange, Stage};
 use crate::outcomes::{Log, Outcome};
@@ -34,9 +35,17 @@ impl Relay {
                 return self.refuse_request(now, carrier, id, CauseKind::BadRequest, reason);
             }
         };
-        if self.exchanges.contains_key(&id) || self.outcomes.was_here(id) {
+        let state = self.carriers.get_mut(&carrier);
+        let released = state.is_some_and(|carrier| carrier.released.remove(&id.number));
+        if released && !self.exchanges.contains_key(&id) {
+            self.outcomes.revive(id);
+        } else if self.exchanges.contains_key(&id) || self.outcomes.was_here(id) {
             let reason = "a request with this number was here before".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
+        }
+        if self.carriers.get(&carrier).is_some_and(|carrier| carrier.barred.contains(&id.number)) {
+            let reason = "the edge asked about it elsewhere before it came".to_owned();
+            return self.refuse_request(now, carrier, id, CauseKind::NotForwarded, reason);
         }
         if self.shutting_down {
             let reason = "the gateway is shutting down; it is safe to repeat".to_owned();
@@ -147,29 +156,45 @@ impl Relay {
         }
     }
 
-    /// An edge keeps one carrier: what the one before still holds must not be forwarded after the
-    /// edge was told that it never came.
+    /// What an edge's carrier before still holds must not be forwarded after the edge was told that
+    /// it never came. One that knows of carriers beside each other is told so by number; of others
+    /// the one before is closed.
     pub(crate) fn supersede(&mut self, now: Duration, carrier: CarrierId, instance: u64) {
         if self.shutting_down {
             // Nothing new is forwarded, and the edge comes back for what it lost, not for good.
             return;
         }
-        for id in self.others_of(carrier, instance).collect::<Vec<_>>() {
-            if let Some(carrier) = self.carriers.get_mut(&id) {
+        let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
+        let stay = if beside { MAX_CARRIERS_LEFT + 1 } else { 0 };
+        let others: Vec<_> = self.others_of(carrier, instance).collect();
+        for id in others.iter().take(others.len().saturating_sub(stay)) {
+            if let Some(carrier) = self.carriers.get_mut(id) {
                 carrier.going_away = true;
             }
-            self.close_carrier(now, id, "the edge opened another carrier");
+            self.close_carrier(now, *id, "the edge opened another carrier");
         }
     }
 
     /// The edge asks what became of an exchange.
     pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
+        let others: Vec<_> = self.others_of(carrier, id.instance).collect();
+        for other in others.iter().copied() {
+            let Some(state) = self.carriers.get_mut(&other) else { continue };
+            state.barred.insert(id.number);
+            if state.barred.len() > MAX_OUTCOMES {
+                self.close_carrier(now, other, "the edge asked about too much of what is on it");
+            }
+        }
         let takes_anew = self.takes_anew(carrier);
         let state = match self.outcomes.get(id) {
             None if self.outcomes.may_be_forgotten(id) => OutcomeState::Forgotten,
             None => OutcomeState::NotSeen,
             Some(Outcome::Aborted) => OutcomeState::Aborted,
-            Some(Outcome::Answered { status, log }) => match log.frames_for(takes_anew) {
+            Some(Outcome::Answered { status, log, idempotent }) => match log.frames_for(takes_anew)
+            {
+                // All of it was given to the carrier before, which may only have stalled.
+                None if beside && !idempotent && !others.is_empty() => OutcomeState::Unfinished,
                 None => OutcomeState::Lost(*status),
                 Some(frames) => {
                     let frames = frames.iter().cloned().collect();
@@ -186,6 +211,15 @@ impl Relay {
         let takes_anew = self.takes_anew(carrier);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let before = exchange.place();
+        let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
+        let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
+        let is_told =
+            exchange.held.delta().is_some() || exchange.log.frames_for(takes_anew).is_some();
+        // Where repeating it does no harm, that is sooner than what hangs.
+        let stays = !exchange.incoming.has_ended() || (!is_told && !exchange.traits.idempotent);
+        if stays && beside && before.is_some_and(goes_on) {
+            return self.send_outcome(now, carrier, id, OutcomeState::Unfinished);
+        }
         if !exchange.incoming.has_ended() {
             // The rest of the request went down with the other carrier.
             let reason = "the edge asks about a request that is not whole".to_owned();
@@ -228,6 +262,14 @@ impl Relay {
         id: ExchangeId,
         state: OutcomeState,
     ) {
+        if matches!(state, OutcomeState::Lost(_) | OutcomeState::Aborted)
+            && let Some(carrier) = self.carriers.get_mut(&carrier)
+        {
+            carrier.released.insert(id.number);
+            if carrier.released.len() > MAX_OUTCOMES {
+                carrier.released.pop_first();
+            }
+        }
         self.send(now, carrier, Frame::Outcome(id.number, state));
     }
 
@@ -247,7 +289,7 @@ impl Relay {
         let outcome = if whole && status != 0 {
             let mut log = Log::default();
             log.give_up();
-            Outcome::Answered { status, log }
+            Outcome::Answered { status, log, idempotent: exchange.traits.idempotent }
         } else {
             Outcome::Aborted
         };
@@ -255,6 +297,7 @@ impl Relay {
     }
 
     pub(crate) fn note_answer(&mut self, id: ExchangeId, status: u16, log: Log) {
-        self.outcomes.end(id, Outcome::Answered { status, log });
+        let idempotent = self.exchanges.get(&id).is_some_and(|one| one.traits.idempotent);
+        self.outcomes.end(id, Outcome::Answered { status, log, idempotent });
     }
 }

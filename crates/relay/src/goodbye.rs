@@ -22,7 +22,7 @@ impl Relay {
     }
 
     /// Exchanges on a carrier, without those that an answer came for.
-    fn unanswered(&self, carrier: CarrierId) -> impl Iterator<Item = &Exchange> {
+    pub(crate) fn unanswered(&self, carrier: CarrierId) -> impl Iterator<Item = &Exchange> {
         let on_it = move |exchange: &&Exchange| exchange.carrier() == Some(carrier);
         self.exchanges.values().filter(on_it).filter(|exchange| !exchange.incoming.headed)
     }
@@ -35,7 +35,7 @@ impl Relay {
         self.dirty.insert(id);
         self.send_words(now, id);
         if self.config.role == Role::Edge {
-            self.dialer_lost(now, id);
+            self.dialer_lost(now, id, "the gateway takes no new exchanges");
             let unsent = self.unanswered(id).filter(|exchange| !exchange.outgoing.is_head_sent());
             let unsent: Vec<ExchangeId> = unsent.map(|exchange| exchange.id).collect();
             unsent.into_iter().for_each(|id| self.wait_again(now, id));

@@ -247,7 +247,7 @@ impl Relay {
         if !self.reserve_decoder(id) {
             if !self.timers.is_set(Key::Decoder(id)) {
                 self.undecoded.push_back(id);
-                self.timers.set(Key::Decoder(id), Some(now + self.config.connect_timeout));
+                self.timers.set(Key::Decoder(id), Some(now + self.config.body_timeout));
             }
         } else {
             self.decode_next(id);
@@ -350,7 +350,7 @@ impl Relay {
         if self.exchanges.get(&id).is_some_and(|exchange| exchange.incoming.is_awaiting_plain()) {
             return self.plain_patience_ended(now, id);
         }
-        let waited = self.config.connect_timeout.as_secs_f64();
+        let waited = self.config.body_timeout.as_secs_f64();
         let reason = format!("no codec memory to decode the body within {waited} s; try later");
         self.undecoded.retain(|other| *other != id);
         self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });

@@ -173,7 +173,7 @@ impl Relay {
             return;
         }
         let carrier = exchange.carrier();
-        let patience = 2 * self.config.connect_timeout;
+        let patience = 2 * self.config.body_timeout;
         if let Some(state) = carrier.and_then(|id| self.carriers.get_mut(&id)) {
             state.texts.expire(now.saturating_sub(patience));
         }
@@ -362,7 +362,7 @@ impl Relay {
             let reason = format!("an infoset that cannot be read: {why}");
             return Err(Cause { kind: CauseKind::Corrupt, reason });
         };
-        let patience = now + self.config.connect_timeout;
+        let patience = now + self.config.body_timeout;
         self.timers.set(Key::Decoder(id), Some(patience));
         self.send(now, carrier, Keeping::Missing { exchange: id.number }.frame());
         self.ignore(now, carrier, WHAT, &format!("{why}: asked for its text"));

@@ -280,7 +280,7 @@ impl Relay {
         );
         let context = Context { principal: principal.known_as, service };
         let has_room = self.base_bytes() + bytes <= MAX_BASE_BYTES;
-        let patience = 2 * self.config.connect_timeout;
+        let patience = 2 * self.config.body_timeout;
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
         let dictionaries = dictionaries && state.knows_dictionaries();
         let sent = &mut state.sent;
@@ -569,7 +569,7 @@ impl Relay {
             self.note_use(now, carrier, name, false);
         } else if base.is_none() {
             exchange.incoming.await_plain();
-            let patience = now + self.config.connect_timeout;
+            let patience = now + self.config.body_timeout;
             self.timers.set(Key::Decoder(id), Some(patience));
             self.send(now, carrier, Keeping::Missing { exchange: id.number }.frame());
             let reason = "its base is not held here: asked for it as it is".to_owned();
@@ -580,7 +580,7 @@ impl Relay {
 
     /// A body that had been asked for did not come.
     pub(crate) fn plain_patience_ended(&mut self, now: Duration, id: ExchangeId) {
-        let waited = self.config.connect_timeout.as_secs_f64();
+        let waited = self.config.body_timeout.as_secs_f64();
         let reason = format!("a body that cannot be read here did not come as it is in {waited} s");
         self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
     }

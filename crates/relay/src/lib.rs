@@ -13,6 +13,7 @@ mod carrier;
 mod choice;
 mod config;
 mod course;
+mod dialer;
 mod dictionaries;
 mod edge;
 mod encoding;
@@ -33,6 +34,7 @@ mod outgoing;
 mod padding;
 mod privacy;
 mod processor;
+mod pulse;
 mod pump;
 mod receipts;
 mod schemas;
@@ -47,7 +49,9 @@ mod waits;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-pub use api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Input, Output, Work, WorkDirection};
+pub use api::{
+    CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Head, Input, Output, Work, WorkDirection,
+};
 pub use choice::{parts, rounded, told_parts, told_split, wanted, whole};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use encoding::{Encoding, Service};
@@ -98,7 +102,7 @@ pub struct Relay {
     lingered: bool,
     /// Edge: a place on a carrier came free since exchanges were attached.
     room_freed: bool,
-    dialer: edge::Dialer,
+    dialer: dialer::Dialer,
     next_number: u64,
     policy: Box<dyn Policy>,
     habits: Habits,
@@ -163,7 +167,7 @@ impl Relay {
             shutting_down: false,
             lingered: false,
             room_freed: false,
-            dialer: edge::Dialer::default(),
+            dialer: dialer::Dialer::default(),
             next_number: 1,
         }
     }
@@ -219,6 +223,11 @@ impl Relay {
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
             Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
+            Input::DialFailed { carrier, failure, reason } => {
+                self.dial_failed(now, carrier, failure, &reason);
+                self.carrier_down(now, carrier, &reason);
+            }
+            Input::OtherWay { exchange } => self.has_other_way(now, exchange),
             Input::Client { exchange, client } => {
                 self.shares.asks(exchange, &client.name);
                 self.principals.client(exchange, client);
@@ -238,11 +247,12 @@ impl Relay {
                 if let Some(carrier) = self.carriers.get_mut(&carrier) {
                     carrier.receive(now, bytes);
                 }
+                self.heard(now, carrier);
                 self.dirty.insert(carrier);
             }
             Input::Sent { carrier, bytes } => {
                 if let Some(carrier) = self.carriers.get_mut(&carrier) {
-                    carrier.in_flight = carrier.in_flight.saturating_sub(bytes);
+                    carrier.sent(now, bytes);
                 }
                 self.dirty.insert(carrier);
             }
@@ -272,9 +282,12 @@ impl Relay {
                 Key::Still(exchange) => self.look_at_still(now, exchange),
                 Key::Decoder(exchange) => self.decoder_patience_ended(now, exchange),
                 Key::Carrier(carrier) => {
-                    let waited = self.config.connect_timeout.as_secs();
-                    self.close_carrier(now, carrier, &format!("no HELLO within {waited} s"));
+                    let waited = self.config.hello_timeout.as_secs_f64();
+                    let reason = format!("no HELLO within {waited} s (hello_timeout)");
+                    self.dial_failed(now, carrier, DialFailure::Silent, &reason);
+                    self.close_carrier(now, carrier, &reason);
                 }
+                Key::Pulse(carrier) => self.beat(now, carrier),
                 Key::Words(carrier) => self.send_words(now, carrier),
                 Key::Shelf(carrier) => self.tend_shelf(now, carrier),
                 Key::Dial => self.dial(now),
@@ -304,9 +317,13 @@ impl Relay {
     }
 
     fn carrier_up(&mut self, now: Duration, carrier: CarrierId, peer: String) {
+        if self.config.role == Role::Edge && !self.is_wanted(carrier) {
+            let reason = "another carries on".to_owned();
+            return self.outputs.push_back(Output::Close { carrier, reason });
+        }
         let estimate = self.path_of(&peer);
         self.carriers.insert(carrier, Carrier::new(&self.config, peer, estimate));
-        self.timers.set(Key::Carrier(carrier), Some(now + self.config.connect_timeout));
+        self.timers.set(Key::Carrier(carrier), Some(now + self.config.hello_timeout));
         self.dirty.insert(carrier);
     }
 
@@ -325,13 +342,19 @@ impl Relay {
             Role::Edge => carrier.going_away,
             Role::Gateway => self.lingered,
         };
-        if may_end && carrier.exchanges.is_empty() && carrier.replays.is_empty() {
-            self.close_carrier(now, id, "the gateway takes no new exchanges");
+        let mut exchanges = self.exchanges.values();
+        if may_end
+            && carrier.exchanges.is_empty()
+            && carrier.replays.is_empty()
+            && !exchanges.any(|exchange| exchange.moved_from == Some(id))
+        {
+            self.close_carrier(now, id, "it takes nothing new, and nothing is left on it");
         }
     }
 
     fn carrier_down(&mut self, now: Duration, id: CarrierId, reason: &str) {
         self.timers.set(Key::Carrier(id), None);
+        self.timers.set(Key::Pulse(id), None);
         self.timers.set(Key::Words(id), None);
         self.timers.set(Key::Shelf(id), None);
         self.dirty.remove(&id);
@@ -345,9 +368,12 @@ impl Relay {
             self.event(now, Fact::CarrierDown { peer, reason, orderly });
         }
         if self.config.role == Role::Edge {
-            self.dialer_lost(now, id);
+            self.dialer_lost(now, id, reason);
         }
         let Some(mut carrier) = carrier else { return };
+        for exchange in self.exchanges.values_mut().filter(|one| one.moved_from == Some(id)) {
+            exchange.moved_from = None;
+        }
         self.keep_path(&carrier.peer, carrier.estimate.clone());
         self.give_up_receipts(std::mem::take(&mut carrier.awaited).into_values());
         let instance = match self.config.role {
@@ -393,7 +419,7 @@ impl Relay {
             self.say_goodbye(now, carrier);
         }
         if self.config.role == Role::Gateway {
-            self.timers.set(Key::Linger, Some(now + self.config.connect_timeout));
+            self.timers.set(Key::Linger, Some(now + self.config.goodbye_timeout));
         }
         let waiting: Vec<_> = self.waiting_exchanges().collect();
         for exchange in waiting {
@@ -416,7 +442,15 @@ impl Relay {
             return 0;
         }
         self.dirty.insert(carrier);
-        carrier_state.send(now, frame)
+        let may_be_answered = matches!(
+            frame,
+            Frame::Head(_) | Frame::Data(_) | Frame::Trailers(..) | Frame::Query(_)
+        );
+        let bytes = carrier_state.send(now, frame);
+        if may_be_answered {
+            self.spoke(now, carrier);
+        }
+        bytes
     }
 
     /// Tells the local side that the exchange is over, and forgets it.
@@ -469,6 +503,7 @@ impl Relay {
     /// Drops everything held for an exchange; the caller has told whom it concerns.
     fn forget(&mut self, id: ExchangeId) {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
+        self.dirty.extend(exchange.moved_from);
         self.timers.set(Key::Block(id), None);
         self.timers.set(Key::Exchange(id), None);
         self.timers.set(Key::Still(id), None);

@@ -69,6 +69,8 @@ pub(crate) enum Outcome {
         status: u16,
         /// The answer, while it is kept.
         log: Log,
+        /// The request may be repeated.
+        idempotent: bool,
     },
     /// Given up before the request was whole.
     Aborted,
@@ -155,6 +157,14 @@ impl Outcomes {
         let edge = self.edges.get(&exchange.instance);
         self.known.contains_key(&exchange)
             || edge.is_some_and(|edge| exchange.number <= edge.forgotten)
+    }
+
+    /// The edge may send the request of an exchange that is over again.
+    pub(crate) fn revive(&mut self, exchange: ExchangeId) {
+        self.drop_log(exchange);
+        self.over.retain(|over| *over != exchange);
+        self.kept.retain(|kept| *kept != exchange);
+        self.known.remove(&exchange);
     }
 
     /// Notes that an exchange began.

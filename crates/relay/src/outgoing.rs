@@ -9,7 +9,7 @@ use proto::bhttp;
 use proto::stream::{Data, Frame, Head, MAX_BLOCK_BYTES, Role};
 
 use crate::carrier::encoded_len;
-use crate::config::{BLOCK_PAUSE, LOCAL_WINDOW_BYTES};
+use crate::config::{BLOCK_PAUSE, LOCAL_WINDOW_BYTES, MAX_REQUEST_BYTES};
 use crate::infoset::with_length;
 use crate::outcomes::Log;
 
@@ -67,6 +67,10 @@ pub(crate) struct Outgoing {
     pub(crate) finished: bool,
     granted: u64,
     held: u64,
+    /// Edge: all of the body so far, while that is little, to be sent again; and the head that
+    /// belongs to it, where another went.
+    kept: Option<BytesMut>,
+    kept_head: Option<Bytes>,
 }
 
 impl Outgoing {
@@ -92,7 +96,19 @@ impl Outgoing {
             finished: false,
             granted: 0,
             held: 0,
+            kept: None,
+            kept_head: None,
         }
+    }
+
+    /// What is sent is kept, to be sent again.
+    pub(crate) fn keep(&mut self) {
+        self.kept = Some(BytesMut::new());
+    }
+
+    /// It will not be sent again.
+    pub(crate) fn drop_kept(&mut self) {
+        (self.kept, self.kept_head) = (None, None);
     }
 
     pub(crate) fn set_head(&mut self, now: Duration, head: Bytes, end: bool) {
@@ -120,19 +136,36 @@ impl Outgoing {
         !self.had_body && self.ended.as_ref().is_some_and(Vec::is_empty)
     }
 
+    /// What was sent may be sent again from here.
+    pub(crate) fn can_go_again(&self) -> bool {
+        self.is_bodyless() || (self.kept.is_some() && self.ended.is_some())
+    }
+
     /// The local side was not even asked for body.
     pub(crate) fn is_untouched(&self) -> bool {
         self.granted == 0 && !self.had_body
     }
 
-    /// The half as it was before anything was sent; only for one without a body.
+    /// The half as it was before anything was sent, where it [can](Self::can_go_again) be.
     pub(crate) fn rewind(&mut self) {
-        let head = std::mem::take(&mut self.head);
-        *self = Self { head, ended: Some(Vec::new()), ..Self::new() };
+        let before = std::mem::replace(self, Self::new());
+        let open = before.kept.clone().unwrap_or_default();
+        let ended = before.ended.or_else(|| Some(Vec::new()));
+        let head = before.kept_head.unwrap_or(before.head);
+        // What is still being encoded must not be taken for what will be.
+        let (next_block, had_body) = (before.next_block, before.had_body);
+        let (held, kept) = (open.len() as u64, before.kept);
+        *self = Self { head, open, had_body, ended, next_block, held, kept, ..Self::new() };
     }
 
     pub(crate) fn push(&mut self, now: Duration, bytes: &[u8]) {
         self.had_body = true;
+        if self.kept.as_ref().is_some_and(|kept| kept.len() + bytes.len() > MAX_REQUEST_BYTES) {
+            self.kept = None;
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.extend_from_slice(bytes);
+        }
         self.granted = self.granted.saturating_sub(bytes.len() as u64);
         self.held += bytes.len() as u64;
         self.open.extend_from_slice(bytes);
@@ -164,7 +197,10 @@ impl Outgoing {
     /// The body has another length than the head says.
     pub(crate) fn set_length(&mut self, role: Role, len: usize) {
         if let Some(head) = with_length(role, &self.head, len) {
-            self.head = head;
+            let before = std::mem::replace(&mut self.head, head);
+            if self.kept.is_some() {
+                self.kept_head.get_or_insert(before);
+            }
         }
     }
 
@@ -344,7 +380,10 @@ impl Outgoing {
     /// Nothing more will be sent; what is held is dropped.
     pub(crate) fn stop(&mut self) {
         // A body that was still to come is lost with what is held.
-        self.had_body |= self.ended.is_none();
+        if self.ended.is_none() {
+            self.had_body = true;
+            self.drop_kept();
+        }
         self.open.clear();
         self.blocks.clear();
         self.trailers_due = false;
@@ -356,6 +395,8 @@ impl Outgoing {
 
     /// Bytes held here, decoded or encoded.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.open.len() + self.blocks.iter().map(|block| block.bytes.len()).sum::<usize>()
+        self.kept.as_ref().map_or(0, BytesMut::len)
+            + self.open.len()
+            + self.blocks.iter().map(|block| block.bytes.len()).sum::<usize>()
     }
 }

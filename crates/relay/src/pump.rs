@@ -10,7 +10,7 @@ use proto::stream::{
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output};
+use crate::api::{CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Output};
 use crate::carrier::{self, encoded_len};
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::exchange::{Exchange, Stage};
@@ -36,7 +36,7 @@ impl Relay {
             }
             self.undecoded.pop_front();
             // Who goes on shows that waiting is worth while.
-            let patience = Some(now + self.config.connect_timeout);
+            let patience = Some(now + self.config.body_timeout);
             for id in &self.undecoded {
                 self.timers.set(Key::Decoder(*id), patience);
             }
@@ -185,6 +185,7 @@ impl Relay {
                     carrier.queued = 0;
                     carrier.in_flight += bytes.len();
                     carrier.transmitted += bytes.len() as u64;
+                    carrier.pulse.left(carrier.transmitted);
                     let backlog = carrier.in_flight;
                     self.outputs.push_back(Output::Transmit { carrier: id, bytes });
                     if backlog > MAX_BACKLOG_BYTES {
@@ -195,7 +196,9 @@ impl Relay {
                     }
                 }
                 Some(stream::Output::Fault(error)) => {
-                    self.close_carrier(now, id, &format!("protocol fault: {error}"));
+                    let reason = format!("protocol fault: {error}");
+                    self.dial_failed(now, id, DialFailure::Refused, &reason);
+                    self.close_carrier(now, id, &reason);
                 }
                 None => {
                     // Frames of exchanges that are over were not sent.
@@ -206,12 +209,13 @@ impl Relay {
         }
     }
 
-    fn received(&mut self, now: Duration, carrier: CarrierId, frame: Frame) {
+    pub(crate) fn received(&mut self, now: Duration, carrier: CarrierId, frame: Frame) {
         if let Frame::Hello(hello) = &frame {
             self.hello(now, carrier, hello);
             return;
         }
         let Some(instance) = self.edge_instance(carrier) else { return };
+        let Some(frame) = self.hold_back(carrier, frame) else { return };
         let id = |number| ExchangeId { instance, number };
         let here =
             |number| self.exchanges.get(&id(number)).and_then(Exchange::place) == Some(carrier);
@@ -243,6 +247,7 @@ impl Relay {
             Frame::Interim(number, status) if here(number) => self.peer_interim(id(number), status),
             Frame::Query(number) => self.query(now, carrier, id(number)),
             Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
+            Frame::Pong(number) => self.pong(now, carrier, number),
             Frame::GoAway => self.carrier_going_away(now, carrier),
             Frame::Control(Receipt::KIND, content) => self.receipt(now, carrier, &content),
             Frame::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
@@ -278,13 +283,14 @@ impl Relay {
         let version = hello.version_max.min(stream::VERSION_MAX);
         self.event(now, Fact::CarrierUp { peer, version });
         self.measure(now, id);
+        self.begin_pulse(now, id);
         if self.shutting_down {
             self.say_goodbye(now, id);
         }
         self.introduce(now, id, hello.instance);
         self.ask_processor(now, id);
         match self.config.role {
-            Role::Edge => self.edge_connected(now, hello.instance),
+            Role::Edge => self.edge_connected(now, id, hello.instance),
             Role::Gateway => {
                 self.supersede(now, id, hello.instance);
                 self.share_carriers(now, id);

@@ -199,6 +199,7 @@ impl Relay {
         }
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.counters = Some(transport);
+        carrier.delivered(now, transport.backlog_bytes);
         carrier.estimate.transport(transport);
         for took in carrier.took.drain(..) {
             let whole = took.before.retransmitted == transport.retransmitted;

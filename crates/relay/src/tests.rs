@@ -14,6 +14,7 @@ mod hostile;
 mod infoset;
 mod learned;
 mod processor;
+mod pulse;
 mod recovery;
 mod shares;
 mod trial;

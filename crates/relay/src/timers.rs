@@ -18,6 +18,8 @@ pub(crate) enum Key {
     Decoder(ExchangeId),
     /// A carrier that has not said HELLO.
     Carrier(CarrierId),
+    /// A look at whether a carrier's peer still answers.
+    Pulse(CarrierId),
     /// Words that wait for a frame to leave with.
     Words(CarrierId),
     /// A carrier that a dictionary may go over.
@@ -28,7 +30,7 @@ pub(crate) enum Key {
     Linger,
 }
 
-/// See the module; bounded by four keys per exchange and per carrier, and two.
+/// See the module; bounded by four keys per exchange, four per carrier, and two.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     queue: BTreeSet<(Duration, Key)>,

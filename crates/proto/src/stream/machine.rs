@@ -104,6 +104,7 @@ impl Machine {
             codecs: config.codecs.clone(),
             max_window_log: config.max_window_log,
             anew: true,
+            beside: true,
         });
         let mut transmit = Vec::new();
         hello.encode(&mut transmit);

@@ -23,6 +23,13 @@
 //! Bits: e = 1, the half ends; b = 2, the block ends; u = 4, the block went uncoded; a = 8, the
 //! codec begins anew with the block: only if the receiver's HELLO has the parameter 5. A parameter
 //! of HELLO is an id, a length and a value. A QUERY opens a flow that carries only the answer.
+//! A PING is answered at once with a PONG, also amid a shutdown.
+//!
+//! An edge may open a carrier beside one that has stalled. If both HELLOs have the parameter 6, the
+//! older stays for what is on it and is not asked about; else the gateway closes it. Once a QUERY
+//! about an exchange was answered, its HEAD is not taken any more on another carrier; and where the
+//! OUTCOME was that the answer is lost or the request aborted, an edge to which that does no harm
+//! may send the request again, with its number, on the carrier where it asked.
 //!
 //! Both sides send HELLO first and speak the greatest version both know. Unknown parameters are
 //! ignored, so old and new interoperate. DATA of an exchange stays within the credit its receiver

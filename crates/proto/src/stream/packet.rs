@@ -52,6 +52,7 @@ const PARAM_EXCHANGES: u64 = 2;
 const PARAM_CODECS: u64 = 3;
 const PARAM_WINDOW_LOG: u64 = 4;
 const PARAM_ANEW: u64 = 5;
+const PARAM_BESIDE: u64 = 6;
 
 /// What each side says of itself first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct Hello {
     pub max_window_log: u8,
     /// Blocks may begin a context anew ([`Data::anew`]).
     pub anew: bool,
+    /// Carriers of one edge may stand beside each other.
+    pub beside: bool,
 }
 
 /// The head of a request or a response.
@@ -166,6 +169,10 @@ pub enum OutcomeState {
     Aborted,
     /// Too long ago to tell.
     Forgotten,
+    /// Its request is not whole yet, or its answer cannot be sent again: it goes on over the
+    /// carrier that it came on. Only for an edge whose carriers stand [beside](Hello::beside) each
+    /// other.
+    Unfinished,
 }
 
 /// One frame.
@@ -290,6 +297,7 @@ impl OutcomeState {
             Self::Lost(status) => (2, u64::from(status)),
             Self::Aborted => (3, 0),
             Self::Forgotten => (4, 0),
+            Self::Unfinished => (5, 0),
         }
     }
 
@@ -300,6 +308,7 @@ impl OutcomeState {
             2 => Self::Lost(checked_status(status, 200, 599)?),
             3 => Self::Aborted,
             4 => Self::Forgotten,
+            5 => Self::Unfinished,
             value => return Err(Error::Peer { what: "unknown state of an OUTCOME", value }),
         })
     }
@@ -326,6 +335,9 @@ fn encode_hello(hello: &Hello, payload: &mut Vec<u8>) {
     parameter(PARAM_WINDOW_LOG, &[u64::from(hello.max_window_log)]);
     if hello.anew {
         parameter(PARAM_ANEW, &[]);
+    }
+    if hello.beside {
+        parameter(PARAM_BESIDE, &[]);
     }
 }
 
@@ -419,6 +431,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
         codecs: Vec::new(),
         max_window_log: 0,
         anew: false,
+        beside: false,
     };
     while !rest.is_empty() {
         let id = varint::decode(&mut rest, what)?;
@@ -440,6 +453,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
                     .map_err(|_| Error::Peer { what: "a window is 2^0 to 2^255", value: log })?;
             }
             PARAM_ANEW => hello.anew = true,
+            PARAM_BESIDE => hello.beside = true,
             _ => {}
         }
     }

@@ -373,7 +373,7 @@ proptest! {
         let mut hello = Vec::new();
         Frame::Hello(Hello {
             version_min: 1, version_max: 1, instance: 1, initial_credit: 9,
-            max_exchanges: 9, codecs: vec![], max_window_log: 9, anew: true,
+            max_exchanges: 9, codecs: vec![], max_window_log: 9, anew: true, beside: true,
         }).encode(&mut hello);
         machine.handle_input(NOW, Input::Received(hello.into()));
         machine.handle_input(NOW, Input::Received(bytes.into()));

@@ -94,6 +94,20 @@ section! {
         congestion: String,
         /// How long a request waits for the gateway.
         connect_timeout: Period,
+        /// How long an attempt to reach the gateway may take, and then its handshake.
+        dial_timeout: Period,
+        /// How long the gateway may take to say HELLO.
+        hello_timeout: Period,
+        /// How long a request whose carrier broke waits for word of what became of it.
+        outcome_timeout: Period,
+        /// How long a carrier idles before the gateway is asked for a sign of life.
+        keepalive: Period,
+        /// A gateway without a sign of life for so long is gone.
+        peer_timeout: Period,
+        /// How long a body waits for what it takes to decode it.
+        body_timeout: Period,
+        /// How long a shutdown waits for open exchanges.
+        drain_timeout: Period,
         /// How long an answer may take to begin while nothing moves.
         response_timeout: Period,
         /// Most client connections at once.
@@ -152,8 +166,18 @@ section! {
         admin: String,
         /// Congestion control of carriers.
         congestion: String,
-        /// How long a connected edge may take to say who it is.
+        /// As `hello_timeout`, by its older name.
         connect_timeout: Period,
+        /// How long a connected edge may take for its handshake, and then to say HELLO.
+        hello_timeout: Period,
+        /// How long a carrier idles before the edge is asked for a sign of life.
+        keepalive: Period,
+        /// An edge without a sign of life for so long is gone.
+        peer_timeout: Period,
+        /// How long a body waits for what it takes to decode it.
+        body_timeout: Period,
+        /// How long a shutdown waits for open exchanges.
+        drain_timeout: Period,
         /// How long an origin may stay silent.
         response_timeout: Period,
         /// Most edges connected at once.

@@ -49,6 +49,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Least of such times that a setting may ask for: a packet lost takes a second to come again.
 const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long an attempt to reach the gateway may take, and then its handshake, if nothing is set.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a shutdown waits for open exchanges, unless told otherwise.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Times of carriers are at least this: less is over before anything can come.
+const MIN_TIME: Duration = Duration::from_millis(1);
 
 /// What to do while the gateway cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +63,17 @@ pub enum Fallback {
     None,
     /// The request goes straight to the origin.
     Direct,
+}
+
+impl Fallback {
+    /// As settings and health name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Direct => "direct",
+        }
+    }
 }
 
 /// What is different for one service.
@@ -102,6 +119,10 @@ pub struct EdgeConfig {
     pub admin: Option<SocketAddr>,
     /// Congestion control of carriers.
     pub congestion: Option<String>,
+    /// How long an attempt to reach the gateway may take, and then its handshake.
+    pub dial_timeout: Duration,
+    /// How long a shutdown waits for open exchanges.
+    pub drain_timeout: Duration,
     /// Silence before an answer that is taken for failure.
     pub response_timeout: Duration,
     /// How long a client or an origin may stand still amid a body.
@@ -146,6 +167,8 @@ pub struct GatewayConfig {
     pub admin: Option<SocketAddr>,
     /// Congestion control of carriers.
     pub congestion: Option<String>,
+    /// How long a shutdown waits for open exchanges.
+    pub drain_timeout: Duration,
     /// Silence of an origin that is taken for failure.
     pub response_timeout: Duration,
     /// How long a client or an origin may stand still amid a body.
@@ -187,7 +210,15 @@ impl EdgeConfig {
         check_congestion(edge.congestion.as_deref())?;
         let mut relay = relay::Config::new(relay::Role::Edge, crate::random_instance()?);
         set_decision(&mut relay, edge.encoding.as_deref(), edge.rate_cap, services)?;
-        set(&mut relay.connect_timeout, edge.connect_timeout.map(|period| period.0));
+        set_time(&mut relay.connect_timeout, "connect_timeout", edge.connect_timeout)?;
+        set_time(&mut relay.hello_timeout, "hello_timeout", edge.hello_timeout)?;
+        set_time(&mut relay.outcome_timeout, "outcome_timeout", edge.outcome_timeout)?;
+        set_time(&mut relay.keepalive, "keepalive", edge.keepalive)?;
+        set_time(&mut relay.peer_timeout, "peer_timeout", edge.peer_timeout)?;
+        set_time(&mut relay.body_timeout, "body_timeout", edge.body_timeout)?;
+        let (mut dial_timeout, mut drain_timeout) = (DIAL_TIMEOUT, DRAIN_TIMEOUT);
+        set_time(&mut dial_timeout, "dial_timeout", edge.dial_timeout)?;
+        set_time(&mut drain_timeout, "drain_timeout", edge.drain_timeout)?;
         set(&mut relay.max_exchanges, count("max_exchanges", edge.max_exchanges, MAX_EXCHANGES)?);
         let response_timeout = edge.response_timeout.map_or(ANSWER_TIMEOUT, |period| period.0);
         set_bounds(&mut relay, edge.max_tunnels, edge.tunnel_timeout, response_timeout)?;
@@ -201,6 +232,8 @@ impl EdgeConfig {
             security,
             admin: edge.admin.as_deref().map(admin_address).transpose()?,
             congestion: edge.congestion,
+            dial_timeout,
+            drain_timeout,
             response_timeout,
             idle_timeout: idle_timeout(edge.idle_timeout)?,
             deny: patterns(edge.deny)?,
@@ -237,7 +270,14 @@ impl GatewayConfig {
         let mut relay = relay::Config::new(relay::Role::Gateway, crate::random_instance()?);
         relay.without_keys = matches!(security, Security::Plain { .. });
         set_decision(&mut relay, gateway.encoding.as_deref(), gateway.rate_cap, services)?;
-        set(&mut relay.connect_timeout, gateway.connect_timeout.map(|period| period.0));
+        let hello_timeout = gateway.hello_timeout.or(gateway.connect_timeout);
+        set_time(&mut relay.hello_timeout, "hello_timeout", hello_timeout)?;
+        set_time(&mut relay.keepalive, "keepalive", gateway.keepalive)?;
+        set_time(&mut relay.peer_timeout, "peer_timeout", gateway.peer_timeout)?;
+        set_time(&mut relay.body_timeout, "body_timeout", gateway.body_timeout)?;
+        let mut drain_timeout = DRAIN_TIMEOUT;
+        set_time(&mut drain_timeout, "drain_timeout", gateway.drain_timeout)?;
+        relay.goodbye_timeout = drain_timeout;
         set(&mut relay.retain, gateway.retain.map(|period| period.0));
         set(&mut relay.retained_bytes, bytes("retain_memory", gateway.retain_memory)?);
         let carriers = count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?;
@@ -254,6 +294,7 @@ impl GatewayConfig {
             security,
             admin: gateway.admin.as_deref().map(admin_address).transpose()?,
             congestion: gateway.congestion,
+            drain_timeout,
             response_timeout,
             idle_timeout: idle_timeout(gateway.idle_timeout)?,
             codec_threads: threads(gateway.codec_threads)?,
@@ -279,6 +320,18 @@ fn required<'a>(value: Option<&'a str>, section: &str, name: &str) -> Result<&'a
 fn set<T>(value: &mut T, given: Option<T>) {
     if let Some(given) = given {
         *value = given;
+    }
+}
+
+fn set_time(value: &mut Duration, name: &str, given: Option<Period>) -> Result<(), Error> {
+    match given {
+        Some(Period(given)) if given < MIN_TIME => {
+            Err(caller(format!("{name} is less than 1 ms: give more, like '10 s'")))
+        }
+        given => {
+            set(value, given.map(|period| period.0));
+            Ok(())
+        }
     }
 }
 

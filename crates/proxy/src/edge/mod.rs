@@ -8,6 +8,7 @@ mod who;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
@@ -19,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use crate::access::Way;
 use crate::actor::{self, Actor, Inbox, Surroundings};
 use crate::admin::{self, Admin};
-use crate::carrier::Carriers;
+use crate::carrier::{Carriers, Times};
 use crate::clock::Clocks;
 use crate::config::EdgeConfig;
 use crate::front::{Answer, Connection, Front};
@@ -109,11 +110,11 @@ impl Edge {
         let (_, mut carriers) = mpsc::channel(1);
         let Renewal { keeper, handle, services, .. } = self.renewal;
         if let (Some(gateway), Some(handle), Some(inbox)) = (config.gateway, handle, self.inbox) {
-            let timeout = config.relay.connect_timeout;
+            let times = Times::new(config.dial_timeout, &config.relay);
             let (dialler, ended) = Carriers::new(
                 keeper.trusting(),
                 config.congestion,
-                timeout,
+                times,
                 handle.clone(),
                 Arc::clone(&metrics),
             );
@@ -130,8 +131,8 @@ impl Edge {
             pair = Some(handle);
         }
         if let Some(listener) = self.admin {
-            let (needs_carrier, handle) = (pair.is_some(), pair.clone());
-            let admin = Admin { metrics: Arc::clone(&metrics), handle, needs_carrier };
+            let fallback = Some(config.fallback).filter(|_| pair.is_some());
+            let admin = Admin { metrics: Arc::clone(&metrics), handle: pair.clone(), fallback };
             fault::spawn_core("admin", admin::serve(listener, admin));
         }
         let reach = Reach::new(Arc::new(SystemResolver), None);
@@ -164,6 +165,7 @@ impl Edge {
             connections,
             carriers,
             metrics,
+            drain_timeout: config.drain_timeout,
         };
         let stop = async {
             stop.await;
@@ -200,8 +202,8 @@ struct Dialling {
 }
 
 impl Surroundings for Dialling {
-    fn dial(&mut self, carrier: CarrierId) {
-        tokio::spawn(self.carriers.clone().dial(carrier, self.gateway.clone()));
+    fn dial(&mut self, carrier: CarrierId, pace: Duration) {
+        tokio::spawn(self.carriers.clone().dial(carrier, self.gateway.clone(), pace));
     }
 
     fn serve(&mut self, _: Head, _: bool, port: Port) {

@@ -6,6 +6,7 @@ mod exchange;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use relay::{CarrierId, Head};
 use tokio::net::TcpListener;
@@ -14,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use crate::access::Way;
 use crate::actor::{self, Actor, Handle, Inbox, Surroundings};
 use crate::admin::{self, Admin};
-use crate::carrier::Carriers;
+use crate::carrier::{Carriers, Times};
 use crate::clock::Clocks;
 use crate::config::{Fallback, GatewayConfig};
 use crate::edge::{Exchanges, Reverse};
@@ -135,7 +136,8 @@ impl Gateway {
             pseudonym: pseudonym(config.relay.instance),
             clocks: Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout },
         });
-        let (timeout, max_carriers) = (config.relay.connect_timeout, config.relay.max_carriers);
+        let (max_carriers, hello) = (config.relay.max_carriers, config.relay.hello_timeout);
+        let times = Times::new(hello, &config.relay);
         let (handle, inbox) = (self.handle, self.inbox);
         let (closing, closed) = watch::channel(false);
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
@@ -153,7 +155,7 @@ impl Gateway {
         let (carriers, ended) = Carriers::new(
             keeper.trusting(),
             config.congestion,
-            timeout,
+            times,
             handle.clone(),
             Arc::clone(&metrics),
         );
@@ -167,7 +169,7 @@ impl Gateway {
         );
         if let Some(listener) = self.admin {
             let (metrics, handle) = (Arc::clone(&metrics), Some(handle.clone()));
-            let admin = Admin { metrics, handle, needs_carrier: false };
+            let admin = Admin { metrics, handle, fallback: None };
             fault::spawn_core("admin", admin::serve(listener, admin));
         }
         let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
@@ -191,6 +193,7 @@ impl Gateway {
             connections,
             carriers: ended,
             metrics,
+            drain_timeout: config.drain_timeout,
         };
         running.until(stop, kill).await
     }
@@ -228,7 +231,7 @@ struct Serving {
 }
 
 impl Surroundings for Serving {
-    fn dial(&mut self, carrier: CarrierId) {
+    fn dial(&mut self, carrier: CarrierId, _: Duration) {
         // A relay in the role of a gateway waits for carriers.
         tracing::error!(carrier = carrier.0, "a gateway was asked to dial");
     }

@@ -33,6 +33,8 @@ struct End {
 
 impl End {
     fn new(config: Config) -> Self {
+        // What is counted here are bytes of messages, not signs of life.
+        let config = Config { keepalive: Duration::from_secs(86_400), ..config };
         let (relay, facts, body) = (Relay::new(config), Vec::new(), Vec::new());
         let (encoder, ended, failed, used) = (None, false, None, Vec::new());
         Self { relay, encoder, facts, body, ended, failed, disk: BTreeMap::new(), used }

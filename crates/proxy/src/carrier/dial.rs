@@ -1,0 +1,219 @@
+//! How an edge gets a connection to its gateway.
+//!
+//! Over a link that loses packets, or is down for a while, TCP waits ever longer before it tries
+//! again. So an attempt that has no answer after about a round trip gets another beside it, and the
+//! first that comes through counts: once the link is up, that takes one round trip more at most.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use relay::{CarrierId, DialFailure, Input};
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::{Carriers, Ended, TLS_BUFFER_BYTES, peer, stream_fd};
+use crate::actor::Message;
+use crate::tls;
+
+/// Attempts under way at once; beyond it the oldest, whose pauses are longest, gives way.
+const MAX_ATTEMPTS: usize = 4;
+/// Addresses of a name that are tried and remembered.
+const MAX_ADDRESSES: usize = 8;
+
+impl Carriers {
+    /// Edge: connects to the gateway at `address` (`HOST:PORT`) and runs the carrier to its end.
+    /// An attempt waits for `pace` before another begins beside it.
+    pub(crate) async fn dial(self, carrier: CarrierId, address: String, pace: Duration) {
+        let limit = self.times.dial;
+        let ended = match tokio::time::timeout(limit, self.connect(&address, pace)).await {
+            Ok(Ok(stream)) => self.dialled(carrier, &address, stream).await,
+            Ok(Err(ended)) => ended,
+            Err(_) => {
+                let waited = limit.as_secs_f64();
+                let reason = format!(
+                    "cannot reach the gateway {address}: no connection within {waited} s \
+                     (dial_timeout)"
+                );
+                Ended { failure: DialFailure::Silent, reason }
+            }
+        };
+        let Ended { failure, reason } = ended;
+        tracing::debug!(carrier = carrier.0, reason, "carrier ended");
+        let input = Input::DialFailed { carrier, failure, reason };
+        self.handle.send(Message::Input(input)).await;
+    }
+
+    async fn connect(&self, address: &str, pace: Duration) -> Result<TcpStream, Ended> {
+        let cannot = |why: &str| format!("cannot reach the gateway {address}: {why}");
+        let addresses = self.addresses(address, pace).await.map_err(|error| {
+            let why = error.to_string();
+            Ended { failure: failure_of_lookup(&why), reason: cannot(&why) }
+        })?;
+        let security = &self.trust.now().security;
+        let permitted: Vec<_> =
+            addresses.iter().copied().filter(|to| security.permits(*to)).collect();
+        if let (true, Some(refused)) = (permitted.is_empty(), addresses.first()) {
+            let reason = cannot(&security.refusal(*refused));
+            return Err(Ended { failure: DialFailure::Refused, reason });
+        }
+        race(&permitted, pace).await.map_err(|error| {
+            let failure = match error.kind() {
+                io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => {
+                    DialFailure::Unreachable
+                }
+                io::ErrorKind::NotFound => DialFailure::Unreachable,
+                // A router on the way says so while the link is down.
+                _ => DialFailure::Silent,
+            };
+            Ended { failure, reason: cannot(&error.to_string()) }
+        })
+    }
+
+    /// The gateway's addresses. Where a name server does not answer in time, those of before.
+    async fn addresses(&self, address: &str, pace: Duration) -> io::Result<Vec<SocketAddr>> {
+        let before = self.resolved.lock().map(|known| known.clone()).unwrap_or_default();
+        let lookup = tokio::net::lookup_host(address);
+        let found = if before.is_empty() {
+            lookup.await
+        } else {
+            match tokio::time::timeout(pace, lookup).await {
+                Ok(Ok(found)) => Ok(found),
+                Ok(Err(_)) | Err(_) => return Ok(before),
+            }
+        };
+        let found: Vec<_> = found?.take(MAX_ADDRESSES).collect();
+        if let Ok(mut known) = self.resolved.lock() {
+            known.clone_from(&found);
+        }
+        Ok(found)
+    }
+
+    async fn dialled(&self, carrier: CarrierId, address: &str, stream: TcpStream) -> Ended {
+        let trust = self.trust.now();
+        let Some(connector) = &trust.client else {
+            let socket = stream_fd(&stream);
+            return self.run(carrier, address, &socket, stream, Bytes::new(), &|| {}).await;
+        };
+        let fd = stream_fd(&stream);
+        // Not sent: the name of a peer is its key's.
+        let Ok(name) = ServerName::try_from("longwire.invalid") else {
+            return Ended::unreachable("no server name".to_owned());
+        };
+        let handshake = connector.connect_with(name, stream, |connection| {
+            connection.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+        });
+        match tokio::time::timeout(self.times.dial, handshake).await {
+            Ok(Ok(stream)) => {
+                let (peer, key) = peer(&trust, stream.get_ref().1.peer_certificates());
+                tokio::select! {
+                    ended = self.run(carrier, &peer, &fd, stream, Bytes::new(), &|| {}) => ended,
+                    why = self.trust.lost(key) => {
+                        Ended { failure: DialFailure::Refused, reason: format!("cut off: {why}") }
+                    }
+                }
+            }
+            Ok(Err(error)) => {
+                let why = tls::explain(&error, trust.identity());
+                let reason = format!("no TLS with the gateway {address}: {why}");
+                Ended { failure: failure_of(&error), reason }
+            }
+            Err(_) => {
+                let waited = self.times.dial.as_secs_f64();
+                let reason = format!(
+                    "no TLS with the gateway {address}: no answer within {waited} s (dial_timeout)"
+                );
+                Ended { failure: DialFailure::Silent, reason }
+            }
+        }
+    }
+}
+
+/// What an error of a connection that came about says of the gateway.
+pub(super) fn failure_of(error: &io::Error) -> DialFailure {
+    if tls::is_refusal(error) { DialFailure::Refused } else { DialFailure::Unreachable }
+}
+
+/// A name server that is not there says nothing of the gateway; one that knows no such name does.
+fn failure_of_lookup(why: &str) -> DialFailure {
+    if why.contains("emporary") { DialFailure::Silent } else { DialFailure::Unreachable }
+}
+
+/// The first connection to come about; an error once each address has failed and nothing is left to
+/// wait for.
+async fn race(addresses: &[SocketAddr], pace: Duration) -> io::Result<TcpStream> {
+    let mut attempts = JoinSet::new();
+    let mut handles: VecDeque<AbortHandle> = VecDeque::new();
+    let mut next = addresses.iter().copied().cycle();
+    let (mut begun, mut failed) = (0_usize, 0_usize);
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let mut tick = tokio::time::interval(pace);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {
+                let Some(address) = next.next() else { return Err(last) };
+                handles.push_back(attempts.spawn(TcpStream::connect(address)));
+                begun += 1;
+                if handles.len() > MAX_ATTEMPTS && let Some(oldest) = handles.pop_front() {
+                    oldest.abort();
+                }
+            }
+            Some(done) = attempts.join_next() => match done {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => {
+                    (last, failed) = (error, failed + 1);
+                    if failed >= addresses.len() && attempts.is_empty() {
+                        return Err(last);
+                    }
+                    if begun < addresses.len() {
+                        tick.reset_immediately();
+                    }
+                }
+                // One that gave way.
+                Err(_) => {}
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_refuses_gives_way_to_the_next_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let there = listener.local_addr().unwrap();
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let long = Duration::from_secs(600);
+        let stream = race(&[gone, there], long).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), there);
+        let error = race(&[gone, gone], long).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_silent_is_tried_beside_the_next() {
+        // A listener whose backlog is full answers nobody.
+        let full =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        full.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        full.listen(0).unwrap();
+        let silent = full.local_addr().unwrap().as_socket().unwrap();
+        let mut fill = Vec::new();
+        let short = Duration::from_millis(50);
+        while let Ok(Ok(stream)) = tokio::time::timeout(short, TcpStream::connect(silent)).await {
+            fill.push(stream);
+            assert!(fill.len() < 64, "the backlog does not fill");
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let there = listener.local_addr().unwrap();
+        let stream = race(&[silent, there], short).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), there);
+    }
+}

@@ -1,0 +1,240 @@
+//! Whether the other side still answers.
+//!
+//! TCP does not tell: a process that hangs has a kernel that acknowledges, and where a link is down
+//! TCP waits ever longer before it tries again. So an edge that waits for something and hears
+//! nothing for some round trips sends a PING. Any byte that comes is a sign of life. If neither
+//! comes, the carrier has stalled: another is dialled beside it. Who is silent for the whole of
+//! [`crate::Config::peer_timeout`] is given up by either side.
+//!
+//! On a slow link a PING stands behind what was sent before it. As long as the transport gets that
+//! on there is no doubt; only when it is out is an answer due.
+
+use std::time::Duration;
+
+use proto::stream::{Frame, Role};
+
+use crate::Relay;
+use crate::api::CarrierId;
+use crate::carrier::Carrier;
+use crate::timers::Key;
+
+/// Silence before a PING where something waits, in round trips: services take some time too.
+const QUIET_ROUND_TRIPS: u32 = 2;
+/// That silence at least, on the shortest path, and at most.
+const MIN_QUIET: Duration = Duration::from_secs(1);
+const MAX_QUIET: Duration = Duration::from_secs(10);
+/// Where nothing but PONGs comes the silence doubles, up to so many times: a tunnel that idles must
+/// not cost packets for ever.
+const MAX_CALM: u32 = 5;
+/// How long a PONG may take, in round trips: one, one for a packet that is lost, and one for the
+/// timer that finds that out.
+const PATIENCE_ROUND_TRIPS: u32 = 3;
+/// And at least: a busy processor answers late, and TCP's timeout may be a second.
+const MIN_PATIENCE: Duration = Duration::from_secs(2);
+/// As long as the PING is not out, a link may be busy with so much of what others sent besides, in
+/// bits: four packets, for an acknowledgement comes for every second one.
+const UNSEEN_BITS: f64 = 4.0 * 1500.0 * 8.0;
+/// The rate of a link that nobody measured, and what a measured one is believed to be at least.
+const UNKNOWN_RATE_BPS: f64 = 9_600.0;
+const MIN_RATE_BPS: f64 = 1_000.0;
+/// How often it is looked whether a PING gets on.
+const MIN_TICK: Duration = Duration::from_millis(100);
+const MAX_TICK: Duration = Duration::from_secs(1);
+/// Share of an older, longer round trip that a shorter one leaves.
+const ROUND_TRIP_KEPT: f64 = 0.75;
+/// A round trip where none was seen.
+const FIRST_ROUND_TRIP: Duration = Duration::from_secs(1);
+
+/// See the module; the state of one carrier.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    /// When something came last.
+    heard_at: Duration,
+    /// When something was first said since then, but for PINGs.
+    spoke_at: Option<Duration>,
+    /// The peer has answered a PING: only then does silence say anything.
+    answers: bool,
+    next: u64,
+    asked: Option<Asked>,
+    calm: u32,
+    round_trip: Option<Duration>,
+    /// Bytes that the peer's kernel has, as far as the transport tells, and since when.
+    delivered: u64,
+    moved_at: Duration,
+    /// Since when nothing has come though it should have.
+    pub(crate) stalled: Option<Duration>,
+}
+
+/// A PING whose PONG is not here.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    number: u64,
+    at: Duration,
+    /// It is out once so many bytes are delivered; when that was seen.
+    mark: Option<u64>,
+    out_at: Option<Duration>,
+}
+
+impl Pulse {
+    /// Something came.
+    fn heard(&mut self, now: Duration) {
+        self.heard_at = now;
+        self.spoke_at = None;
+    }
+
+    /// The transport tells that the peer's kernel has so many bytes.
+    pub(crate) fn delivered(&mut self, now: Duration, bytes: u64) {
+        if bytes > self.delivered {
+            (self.delivered, self.moved_at) = (bytes, now);
+        }
+        let is_out = |asked: &&mut Asked| asked.mark.is_some_and(|mark| bytes >= mark);
+        if let Some(asked) = self.asked.as_mut().filter(is_out) {
+            asked.out_at.get_or_insert(now);
+        }
+    }
+
+    /// What the machine had, and a PING with it, is with the shell: so many bytes in all.
+    pub(crate) fn left(&mut self, transmitted: u64) {
+        if let Some(asked) = &mut self.asked {
+            asked.mark.get_or_insert(transmitted);
+        }
+    }
+
+    fn pong(&mut self, now: Duration, number: u64) {
+        let Some(asked) = self.asked.take_if(|asked| asked.number == number) else { return };
+        let took = now.saturating_sub(asked.at);
+        let before = self.round_trip.map(|before| before.mul_f64(ROUND_TRIP_KEPT));
+        self.round_trip = Some(before.map_or(took, |before| before.max(took)));
+        self.answers = true;
+        self.calm = (self.calm + 1).min(MAX_CALM);
+    }
+
+    /// Since when nothing was heard of the PING: neither did anything come, nor did what is before
+    /// it get on.
+    fn silent_since(&self, asked: &Asked) -> Duration {
+        asked.at.max(self.heard_at).max(asked.out_at.unwrap_or(self.moved_at))
+    }
+}
+
+impl Carrier {
+    /// A round trip to the peer and back as it is now, queues included.
+    pub(crate) fn round_trip(&self) -> Duration {
+        let estimate = Some(self.estimate.rtt_s()).filter(|figure| figure.weight > 0.0);
+        let estimate = estimate.and_then(|figure| Duration::try_from_secs_f64(figure.value).ok());
+        let counted = self.counters.map(|counters| counters.rtt);
+        let seen = [estimate, counted, self.pulse.round_trip].into_iter().flatten().max();
+        seen.unwrap_or(FIRST_ROUND_TRIP)
+    }
+
+    /// How long a PING may go unanswered.
+    fn patience(&self, asked: &Asked) -> Duration {
+        let patience = (self.round_trip() * PATIENCE_ROUND_TRIPS).max(MIN_PATIENCE);
+        if asked.out_at.is_some() {
+            return patience;
+        }
+        let rate = self.estimate.rate_bps();
+        let known = rate.weight > 0.0;
+        let rate_bps = if known { rate.value.max(MIN_RATE_BPS) } else { UNKNOWN_RATE_BPS };
+        patience + Duration::from_secs_f64(UNSEEN_BITS / rate_bps)
+    }
+
+    /// Something of ours waits for the peer.
+    fn waits(&self) -> bool {
+        !self.exchanges.is_empty() || self.in_flight + self.queued > 0
+    }
+
+    /// When a PING is due, if nothing comes until then.
+    fn ping_due(&self, role: Role, keepalive: Duration) -> Duration {
+        let pulse = &self.pulse;
+        let idle = pulse.heard_at.max(pulse.spoke_at.unwrap_or_default()) + keepalive;
+        // What a gateway waits for is mostly its origin's.
+        if role == Role::Gateway || !self.waits() {
+            return idle;
+        }
+        let quiet = (self.round_trip() * QUIET_ROUND_TRIPS).clamp(MIN_QUIET, MAX_QUIET);
+        let since = pulse.spoke_at.unwrap_or_default().max(pulse.heard_at);
+        (since + quiet * (1 << pulse.calm)).min(idle)
+    }
+}
+
+impl Relay {
+    /// The peer said HELLO: the first PING shows whether it answers such, and how soon.
+    pub(crate) fn begin_pulse(&mut self, now: Duration, id: CarrierId) {
+        if let Some(carrier) = self.carriers.get_mut(&id) {
+            carrier.pulse.heard(now);
+        }
+        self.ping(now, id);
+    }
+
+    fn ping(&mut self, now: Duration, id: CarrierId) {
+        let Some(number) = self.carriers.get(&id).map(|carrier| carrier.pulse.next) else { return };
+        self.send(now, id, Frame::Ping(number));
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.pulse.next += 1;
+        carrier.pulse.asked = Some(Asked { number, at: now, mark: None, out_at: None });
+        self.timers.set(Key::Pulse(id), Some(now + MAX_TICK));
+    }
+
+    /// Something that may have an answer is said to the peer.
+    pub(crate) fn spoke(&mut self, now: Duration, id: CarrierId) {
+        let (role, keepalive) = (self.config.role, self.config.keepalive);
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.pulse.calm = 0;
+        if carrier.pulse.spoke_at.is_none() {
+            carrier.pulse.spoke_at = Some(now);
+            let due = carrier.ping_due(role, keepalive).max(now + MIN_TICK);
+            self.timers.set_by(Key::Pulse(id), due);
+        }
+    }
+
+    /// Bytes came from the peer.
+    pub(crate) fn heard(&mut self, now: Duration, id: CarrierId) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.pulse.heard(now);
+        if carrier.pulse.stalled.take().is_some() {
+            self.carrier_recovers(now, id);
+        }
+    }
+
+    pub(crate) fn pong(&mut self, now: Duration, id: CarrierId, number: u64) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.pulse.pong(now, number);
+        self.dialer.note_round_trip(carrier.round_trip());
+        self.timers.set(Key::Pulse(id), Some(now + MIN_TICK));
+    }
+
+    /// It is time to look at a carrier.
+    pub(crate) fn beat(&mut self, now: Duration, id: CarrierId) {
+        let (role, keepalive) = (self.config.role, self.config.keepalive);
+        let limit = self.config.peer_timeout;
+        let Some(carrier) = self.carriers.get(&id) else { return };
+        let Some(asked) = carrier.pulse.asked else {
+            let due = carrier.ping_due(role, keepalive);
+            if now >= due {
+                self.ping(now, id);
+            } else {
+                self.timers.set(Key::Pulse(id), Some(due));
+            }
+            return;
+        };
+        let since = carrier.pulse.silent_since(&asked);
+        let (patience, answers) = (carrier.patience(&asked), carrier.pulse.answers);
+        let stalled = carrier.pulse.stalled.is_some();
+        let tick = (carrier.round_trip() / 4).clamp(MIN_TICK, MAX_TICK);
+        if carrier.pulse.heard_at > asked.at + patience || (!answers && now >= since + limit) {
+            // It speaks and does not answer: its silence says nothing either.
+            if let Some(carrier) = self.carriers.get_mut(&id) {
+                (carrier.pulse.asked, carrier.pulse.answers) = (None, false);
+            }
+        } else if answers && now >= since + limit {
+            let waited = limit.as_secs_f64();
+            let reason = format!("the other side did not answer within {waited} s (peer_timeout)");
+            return self.close_carrier(now, id, &reason);
+        } else if answers && !stalled && now >= since + patience && role == Role::Edge {
+            self.carrier_stalls(now, id, since);
+        } else {
+            self.measure(now, id);
+        }
+        self.timers.set_by(Key::Pulse(id), now + tick);
+    }
+}
