@@ -21,7 +21,6 @@ use crate::timers::Key;
 /// Of a path or SOAPAction so much tells the class.
 const MOST_OPERATION_BYTES: usize = 256;
 
-
 impl Relay {
     pub(crate) fn local_request(
         &mut self,

@@ -27,7 +27,9 @@ fn documented() -> String {
 #[test]
 fn the_documented_file_holds_every_key_and_resolves() {
     let text = documented();
-    let settings = parse(&text);
+    let mut settings = parse(&text);
+    // The older name of the other.
+    settings.gateway.connect_timeout = settings.gateway.hello_timeout;
     // A key that is missing is shown as None by Debug, by its name.
     let shown = format!("{settings:?}");
     assert!(!shown.contains("None"), "not documented: {shown}");
@@ -104,6 +106,13 @@ fn the_documented_defaults_are_the_defaults() {
     assert_eq!((settings.gateway.history_rows, settings.gateway.history_size), bounds);
     let said = settings.edge;
     assert_eq!(said.connect_timeout, Some(Period(least.relay.connect_timeout)));
+    assert_eq!(said.dial_timeout, Some(Period(least.dial_timeout)));
+    assert_eq!(said.hello_timeout, Some(Period(least.relay.hello_timeout)));
+    assert_eq!(said.outcome_timeout, Some(Period(least.relay.outcome_timeout)));
+    assert_eq!(said.keepalive, Some(Period(least.relay.keepalive)));
+    assert_eq!(said.peer_timeout, Some(Period(least.relay.peer_timeout)));
+    assert_eq!(said.body_timeout, Some(Period(least.relay.body_timeout)));
+    assert_eq!(said.drain_timeout, Some(Period(least.drain_timeout)));
     assert_eq!(said.response_timeout, Some(Period(least.response_timeout)));
     assert_eq!(said.max_connections, Some(least.max_connections));
     assert_eq!(said.max_exchanges, Some(least.relay.max_exchanges));
@@ -114,7 +123,11 @@ fn the_documented_defaults_are_the_defaults() {
     assert_eq!(said.body_memory, Some(Size(least.relay.receive_bytes)));
     let least = gateway("[gateway]\nlisten = '127.0.0.1:0'\nallow = ['http://a']").unwrap();
     let said = settings.gateway;
-    assert_eq!(said.connect_timeout, Some(Period(least.relay.connect_timeout)));
+    assert_eq!(said.hello_timeout, Some(Period(least.relay.hello_timeout)));
+    assert_eq!(said.keepalive, Some(Period(least.relay.keepalive)));
+    assert_eq!(said.peer_timeout, Some(Period(least.relay.peer_timeout)));
+    assert_eq!(said.body_timeout, Some(Period(least.relay.body_timeout)));
+    assert_eq!(said.drain_timeout, Some(Period(least.drain_timeout)));
     assert_eq!(said.response_timeout, Some(Period(least.response_timeout)));
     assert_eq!(said.max_carriers, Some(least.relay.max_carriers));
     assert_eq!(said.max_exchanges, Some(least.relay.max_exchanges));
