@@ -18,7 +18,10 @@ impl World {
             let over = origin.aborted || origin.sender.ended;
             assert!(over || !self.nodes[*gateway].alive, "the origin of {exchange} never heard");
         }
-        let Moods { breaks, restarts, aborts, outages, .. } = self.moods;
+        let Moods { breaks, restarts, aborts, outages, slow, .. } = self.moods;
+        // In a slow world the transport's counters are moody, so that a carrier may be taken for one
+        // that has stalled.
+        let stalls = outages || slow;
         let whole = |exchange| {
             let mut origins = self.parties.origins.iter().filter(|((_, of), _)| of == exchange);
             origins.any(|(_, origin)| origin.receiver.ended && origin.sender.ended)
@@ -27,7 +30,7 @@ impl World {
             report.requests += 1;
             let forwarded = self.parties.forwarded.get(exchange).copied().unwrap_or(0);
             assert!(
-                forwarded <= 1 || (client.is_repeatable() && (self.replaced || breaks || outages)),
+                forwarded <= 1 || (client.is_repeatable() && (self.replaced || breaks || stalls)),
                 "forwarded {forwarded} times: {client:?}"
             );
             match client.fate.as_ref().expect("the world waited for it") {
@@ -53,12 +56,16 @@ impl World {
     }
 
     fn judge_failure(&self, client: &Client, cause: &Cause, headed: bool, forwarded: u32) {
-        let Moods { breaks, restarts, aborts, shutdowns, .. } = self.moods;
+        let Moods { breaks, restarts, aborts, shutdowns, outages, slow } = self.moods;
         let possible = match cause.kind {
             CauseKind::OriginFailed => aborts,
             // Over a slow link the word of a shutdown may come after the client's patience.
             CauseKind::GatewayUnreachable | CauseKind::NotForwarded => {
                 (breaks || restarts || shutdowns) && forwarded == 0
+            }
+            // It was repeated where a carrier stalled, and there was no room for it then.
+            CauseKind::OutcomeUnknown if cause.reason.contains("max_exchanges") => {
+                (breaks || restarts || outages || slow) && client.is_repeatable() && !headed
             }
             CauseKind::OutcomeUnknown | CauseKind::AnswerLost => (breaks || restarts) && !headed,
             CauseKind::CarrierLost => (breaks || restarts) && headed,

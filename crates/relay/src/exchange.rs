@@ -176,7 +176,8 @@ impl Exchange {
         if !self.repeated || !of_the_last {
             return cause;
         }
-        let before = "a gateway that restarted may have carried it out, and when it was repeated:";
+        let before =
+            "it may have been carried out before its carrier broke or stalled, and when repeated:";
         Cause { kind: OutcomeUnknown, reason: format!("{before} {}", cause.reason) }
     }
 

@@ -31,9 +31,13 @@ const MAX_CALM: u32 = 5;
 const PATIENCE_ROUND_TRIPS: u32 = 3;
 /// And at least: a busy processor answers late, and TCP's timeout may be a second.
 const MIN_PATIENCE: Duration = Duration::from_secs(2);
-/// As long as the PING is not out, a link may be busy with so much of what others sent besides, in
-/// bits: four packets, for an acknowledgement comes for every second one.
-const UNSEEN_BITS: f64 = 4.0 * 1500.0 * 8.0;
+/// A packet, in bits.
+const PACKET_BITS: f64 = 1500.0 * 8.0;
+/// As long as the PING is not out, a link may be busy with so many packets of what others sent
+/// besides, for an acknowledgement comes for every second one.
+const UNSEEN_PACKETS: f64 = 4.0;
+/// Once it is out, with so many on the way back: one on the link, and one that is sent again.
+const UNHEARD_PACKETS: f64 = 2.0;
 /// The rate of a link that nobody measured, and what a measured one is believed to be at least.
 const UNKNOWN_RATE_BPS: f64 = 9_600.0;
 const MIN_RATE_BPS: f64 = 1_000.0;
@@ -129,13 +133,11 @@ impl Carrier {
     /// How long a PING may go unanswered.
     fn patience(&self, asked: &Asked) -> Duration {
         let patience = (self.round_trip() * PATIENCE_ROUND_TRIPS).max(MIN_PATIENCE);
-        if asked.out_at.is_some() {
-            return patience;
-        }
+        let packets = if asked.out_at.is_some() { UNHEARD_PACKETS } else { UNSEEN_PACKETS };
         let rate = self.estimate.rate_bps();
         let known = rate.weight > 0.0;
         let rate_bps = if known { rate.value.max(MIN_RATE_BPS) } else { UNKNOWN_RATE_BPS };
-        patience + Duration::from_secs_f64(UNSEEN_BITS / rate_bps)
+        patience + Duration::from_secs_f64(packets * PACKET_BITS / rate_bps)
     }
 
     /// Something of ours waits for the peer.
@@ -191,6 +193,12 @@ impl Relay {
     pub(crate) fn heard(&mut self, now: Duration, id: CarrierId) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.pulse.heard(now);
+        self.moves_again(now, id);
+    }
+
+    /// A carrier has not stalled, or no longer.
+    fn moves_again(&mut self, now: Duration, id: CarrierId) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
         if carrier.pulse.stalled.take().is_some() {
             self.carrier_recovers(now, id);
         }
@@ -232,6 +240,9 @@ impl Relay {
             return self.close_carrier(now, id, &reason);
         } else if answers && !stalled && now >= since + patience && role == Role::Edge {
             self.carrier_stalls(now, id, since);
+        } else if carrier.pulse.stalled.is_some_and(|stalled| stalled < since) {
+            // What is before the PING gets on again.
+            self.moves_again(now, id);
         } else {
             self.measure(now, id);
         }
