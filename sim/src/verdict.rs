@@ -69,6 +69,8 @@ impl World {
             }
             CauseKind::OutcomeUnknown | CauseKind::AnswerLost => (breaks || restarts) && !headed,
             CauseKind::CarrierLost => (breaks || restarts) && headed,
+            // What its client does not read makes room.
+            CauseKind::Limit if cause.reason.contains("another wants the place") => slow,
             CauseKind::Limit => forwarded == 0 || self.tight,
             _ => false,
         };

@@ -184,6 +184,8 @@ impl World {
             codec_bytes: if self.tight { 1 << 20 } else { 24 << 20 },
             // An outage may begin between a connection and its HELLO.
             hello_timeout: Duration::from_secs(30),
+            // Some origins take a body in sips for hours.
+            still_timeout: END_OF_TIME,
             max_exchanges: if self.random.once_in(5) { 2 } else { 256 },
             ..Config::new(role, self.random.bits())
         };

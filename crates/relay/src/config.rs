@@ -55,7 +55,7 @@ pub(crate) const MAX_DIAL_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause while none does, or where somebody has to mend something first.
 pub(crate) const IDLE_DIAL_PAUSE: Duration = Duration::from_secs(15);
 /// Most carriers that take nothing new and stay for what cannot move; the oldest is closed.
-pub(crate) const MAX_CARRIERS_LEFT: usize = 2;
+pub(crate) const MAX_CARRIERS_LEFT: usize = 4;
 
 /// What a link is taken for before anything is known: a slow one, for which the pair is there.
 const FIRST_RATE_BPS: f64 = 1e6;

@@ -345,7 +345,9 @@ impl Relay {
             self.take_over(now, before, gateway);
         }
         let of_others = self.exchanges.values().filter_map(|exchange| match exchange.stage {
-            Stage::Ambiguous { gateway: before, .. } => (before != gateway).then_some(exchange.id),
+            Stage::Ambiguous { gateway: before, asked: None } if before != gateway => {
+                Some(exchange.id)
+            }
             _ => None,
         });
         for id in of_others.collect::<Vec<_>>() {
@@ -357,11 +359,18 @@ impl Relay {
     /// What is on a carrier moves, where it can be sent again; the rest stays on it to its end.
     fn take_over(&mut self, now: Duration, before: CarrierId, gateway: u64) {
         let same = self.carriers.get(&before).and_then(Carrier::peer_instance) == Some(gateway);
-        if !same {
-            return self.close_carrier(now, before, "another gateway is there now");
-        }
-        let moves = self.unanswered(before).filter(|exchange| exchange.outgoing.can_go_again());
+        let moves = self.unanswered(before).filter(|exchange| match same {
+            true => exchange.outgoing.can_go_again(),
+            false => exchange.is_repeatable(),
+        });
         for id in moves.map(|exchange| exchange.id).collect::<Vec<_>>() {
+            if !same {
+                // The gateway before may still be there, and is to stop. What cannot be repeated
+                // goes on with it, until its carrier breaks too.
+                self.withdraw(now, id, before);
+                self.gateway_restarted(now, id);
+                continue;
+            }
             let Some(exchange) = self.exchanges.get_mut(&id) else { continue };
             exchange.stage = Stage::Ambiguous { gateway, asked: None };
             exchange.moved_from = Some(before);
@@ -395,7 +404,7 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.held_back.clear();
         if let Some(before) = exchange.moved_from.take() {
-            exchange.sent_as = 0;
+            exchange.sent_as = None;
             self.dirty.insert(before);
         }
     }

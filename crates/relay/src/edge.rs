@@ -102,7 +102,7 @@ impl Relay {
         let place = exchange.place();
         exchange.stage = Stage::Waiting;
         exchange.resends += 1;
-        exchange.sent_as = 0;
+        exchange.sent_as = None;
         if exchange.resends > MAX_RESENDS {
             let reason = format!("the carrier broke or was refused {MAX_RESENDS} times; try later");
             let cause = Cause { kind: CauseKind::GatewayUnreachable, reason };
@@ -158,7 +158,7 @@ impl Relay {
             self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));
         }
         exchange.stage = Stage::Ambiguous { gateway, asked: None };
-        exchange.sent_as = 0;
+        exchange.sent_as = None;
         // Another carrier may be up already, beside one that was going away.
         match self.gateway_here() {
             Some(current) if current == gateway => self.room_freed = true,

@@ -113,9 +113,8 @@ pub(crate) struct Exchange {
     pub(crate) has_contexts: bool,
     /// Edge: how often the request went back to wait for a carrier.
     pub(crate) resends: u8,
-    /// Edge: the request's place among those sent on its carrier, from 1; 0 where it was not sent
-    /// on this one.
-    pub(crate) sent_as: u64,
+    /// Edge: the carrier that the request was sent on, and its place among those sent there, from 1.
+    pub(crate) sent_as: Option<(CarrierId, u64)>,
     /// Edge: the carrier that it was on before it was asked about; it may have to go on there.
     pub(crate) moved_from: Option<CarrierId>,
     /// What came of its answer there meanwhile; the credit of the flow there bounds it.
@@ -160,7 +159,7 @@ impl Exchange {
             decoder_bytes: None,
             has_contexts: false,
             resends: 0,
-            sent_as: 0,
+            sent_as: None,
             moved_from: None,
             held_back: Vec::new(),
             other_way: false,

@@ -59,7 +59,8 @@ impl Relay {
             Ok(word) => word.requests,
             Err(reason) => return self.ignore(now, id, "last word", &reason),
         };
-        let late = self.unanswered(id).filter(|exchange| exchange.sent_as > taken);
+        let is_late = |(on, number)| on == id && number > taken;
+        let late = self.unanswered(id).filter(|exchange| exchange.sent_as.is_some_and(is_late));
         let late: Vec<ExchangeId> = late.map(|exchange| exchange.id).collect();
         for exchange in late {
             if !self.try_again(now, exchange) {

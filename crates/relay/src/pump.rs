@@ -108,9 +108,9 @@ impl Relay {
         if has_head && self.config.role == Role::Edge {
             // From here on the request may have been forwarded.
             self.timers.set(Key::Exchange(id), None);
-            if let Some(carrier) = self.carriers.get_mut(&carrier) {
-                carrier.requests += 1;
-                exchange.sent_as = carrier.requests;
+            if let Some(state) = self.carriers.get_mut(&carrier) {
+                state.requests += 1;
+                exchange.sent_as = Some((carrier, state.requests));
             }
         }
         if has_body {
