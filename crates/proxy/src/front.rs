@@ -181,7 +181,7 @@ impl<A: Answer> Front<A> {
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .half_close(false)
+            .half_close(true)
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_FIELDS)
             .max_buf_size(MAX_HEAD_BYTES)
@@ -264,9 +264,17 @@ impl<A: Answer> Front<A> {
                 return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the client went away"));
             }
         };
+        line.drained().await;
         let answer = match line.fault() {
             Some(fault) => closing(refuse(fault, &broken)),
             None => answer,
+        };
+        // Who ends its direction behind a request wants the answer, but of one without an end it has
+        // had enough: browsers and tools leave event streams so.
+        let media = answer.headers().get(header::CONTENT_TYPE);
+        let answer = match media.is_some_and(|media| relay::is_endless(media.as_bytes())) {
+            true => answer.map(|body| body.while_wanted(async move { socket.has_ended().await })),
+            false => answer,
         };
         // The rest of a request that was not done is not waited for (RFC 9112 §9.3).
         let is_done = answer.status().is_success() || answer.status().is_informational();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use proto::http1::{
@@ -33,6 +33,8 @@ struct State {
     methods: VecDeque<Bytes>,
     /// Interim responses to write; bounded by the origin's, of which few are taken.
     interims: Vec<u8>,
+    /// Who waits until these are on their way.
+    drained: Option<Waker>,
     /// What follows are bytes of another protocol.
     is_tunnel: bool,
     /// The request's body broke the framing.
@@ -58,6 +60,19 @@ impl Line {
         if state.interims.len() + head.len() <= MAX_HEAD_BYTES {
             state.interims.extend_from_slice(head);
         }
+    }
+
+    /// Resolves when all interim responses are ahead of what the library writes next.
+    pub(crate) async fn drained(&self) {
+        let poll = |cx: &mut Context<'_>| {
+            let mut state = self.lock();
+            if state.interims.is_empty() {
+                return Poll::Ready(());
+            }
+            state.drained = Some(cx.waker().clone());
+            Poll::Pending
+        };
+        std::future::poll_fn(poll).await;
     }
 
     /// What comes from here on is passed as it is.
@@ -369,8 +384,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for LineStream<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // The library has given all that it had: an interim response comes between two others.
-        let interims = std::mem::take(&mut self.line.lock().interims);
+        let (interims, drained) = {
+            let mut state = self.line.lock();
+            (std::mem::take(&mut state.interims), state.drained.take())
+        };
         self.out.extend_from_slice(&interims);
+        drained.into_iter().for_each(Waker::wake);
         self.poll_out(cx)
     }
 
