@@ -19,8 +19,8 @@ impl World {
             assert!(over || !self.nodes[*gateway].alive, "the origin of {exchange} never heard");
         }
         let Moods { breaks, restarts, aborts, outages, slow, .. } = self.moods;
-        // In a slow world the transport's counters are moody, so that a carrier may be taken for one
-        // that has stalled.
+        // In a slow world the transport's counters are moody, so that a carrier may be taken for
+        // one that has stalled.
         let stalls = outages || slow;
         let whole = |exchange| {
             let mut origins = self.parties.origins.iter().filter(|((_, of), _)| of == exchange);

@@ -96,7 +96,8 @@ impl Queue {
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
 /// How to take another level; none until a side logs.
-static SET_LEVEL: OnceLock<Box<dyn Fn(&str) + Send + Sync>> = OnceLock::new();
+static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
+type SetLevel = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Gives the lines of `tracing` to the queue.
 struct ToQueue(Arc<Queue>);

@@ -174,8 +174,14 @@ impl<A: Answer> Front<A> {
         let service = service_fn(|request| {
             let (connection, occupied) = (Arc::clone(&connection), Occupied::begin(&doing));
             async move {
-                let answer = front.serve_one(request, connection).await;
-                answer.map(|answer| answer.map(|body| occupied.with(body)))
+                let socket = connection.socket.clone();
+                let answer = front.serve_one(request, connection).await?;
+                // Who ends its direction behind a request wants the answer, but of one without an
+                // end it has had enough: browsers and tools leave event streams so.
+                let media = answer.headers().get(header::CONTENT_TYPE);
+                let endless = media.is_some_and(|media| relay::is_endless(media.as_bytes()));
+                let unwanted = endless.then_some(async move { socket.has_ended().await });
+                Ok::<_, io::Error>(answer.map(|body| occupied.with(body, unwanted)))
             }
         });
         let serving = http1::Builder::new()
@@ -268,13 +274,6 @@ impl<A: Answer> Front<A> {
         let answer = match line.fault() {
             Some(fault) => closing(refuse(fault, &broken)),
             None => answer,
-        };
-        // Who ends its direction behind a request wants the answer, but of one without an end it has
-        // had enough: browsers and tools leave event streams so.
-        let media = answer.headers().get(header::CONTENT_TYPE);
-        let answer = match media.is_some_and(|media| relay::is_endless(media.as_bytes())) {
-            true => answer.map(|body| body.while_wanted(async move { socket.has_ended().await })),
-            false => answer,
         };
         // The rest of a request that was not done is not waited for (RFC 9112 §9.3).
         let is_done = answer.status().is_success() || answer.status().is_informational();

@@ -1,6 +1,6 @@
 //! Ends that say what happened: of a direction, of a tunnel, of an upload, of a stream.
 
-#![allow(clippy::unwrap_used)] // Tests.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Tests.
 
 mod common;
 

@@ -113,7 +113,8 @@ pub(crate) struct Exchange {
     pub(crate) has_contexts: bool,
     /// Edge: how often the request went back to wait for a carrier.
     pub(crate) resends: u8,
-    /// Edge: the carrier that the request was sent on, and its place among those sent there, from 1.
+    /// Edge: the carrier that the request was sent on, and its place among those sent there, from
+    /// 1.
     pub(crate) sent_as: Option<(CarrierId, u64)>,
     /// Edge: the carrier that it was on before it was asked about; it may have to go on there.
     pub(crate) moved_from: Option<CarrierId>,

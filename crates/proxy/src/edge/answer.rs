@@ -83,18 +83,11 @@ impl Refusal {
 pub(crate) struct ClientBody {
     inner: AnyBody,
     broken: Arc<AtomicBool>,
-    /// Resolves where nobody wants the rest.
-    unwanted: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl ClientBody {
     pub(crate) fn new(inner: AnyBody, broken: Arc<AtomicBool>) -> Self {
-        Self { inner, broken, unwanted: None }
-    }
-
-    /// It breaks off where nothing of it is there when `unwanted` resolves.
-    pub(crate) fn while_wanted(self, unwanted: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self { unwanted: Some(Box::pin(unwanted)), ..self }
+        Self { inner, broken }
     }
 }
 
@@ -106,13 +99,7 @@ impl Body for ClientBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
-            let unwanted = self.unwanted.as_mut();
-            ready!(unwanted.map_or(Poll::Pending, |unwanted| unwanted.as_mut().poll(cx)));
-            self.unwanted = None;
-            self.broken.store(true, Ordering::Relaxed);
-            return Poll::Ready(Some(Err("the client has ended its stream".into())));
-        };
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
         if matches!(frame, Some(Err(_))) {
             self.broken.store(true, Ordering::Relaxed);
         }

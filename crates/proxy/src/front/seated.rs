@@ -12,6 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::clock::WriteClock;
+use crate::flow::BoxError;
 use crate::seats::{Doing, Seat, Source};
 
 /// What a connection does, as its seat has to know. A tunnel outlives the seat.
@@ -135,9 +136,14 @@ impl Occupied {
         Self(Arc::clone(activity))
     }
 
-    /// The body of its answer.
-    pub(super) fn with<B>(self, body: B) -> Answered<B> {
-        Answered { body, _until: self }
+    /// The body of its answer. It breaks off where nothing of it is there when `unwanted` resolves.
+    pub(super) fn with<B>(
+        self,
+        body: B,
+        unwanted: Option<impl Future<Output = ()> + Send + 'static>,
+    ) -> Answered<B> {
+        let unwanted = unwanted.map(|unwanted| Box::pin(unwanted) as Unwanted);
+        Answered { body, unwanted, _until: self }
     }
 }
 
@@ -148,21 +154,34 @@ impl Drop for Occupied {
     }
 }
 
+/// Resolves when nobody wants the rest of an answer.
+type Unwanted = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// See [`Occupied::with`].
 pub(super) struct Answered<B> {
     body: B,
+    unwanted: Option<Unwanted>,
     _until: Occupied,
 }
 
-impl<B: Body + Unpin> Body for Answered<B> {
+impl<B> Body for Answered<B>
+where
+    B: Body<Error = BoxError> + Unpin,
+{
     type Data = B::Data;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            return Poll::Ready(frame);
+        }
+        let Some(unwanted) = &mut self.unwanted else { return Poll::Pending };
+        ready!(unwanted.as_mut().poll(cx));
+        self.unwanted = None;
+        Poll::Ready(Some(Err("the client has ended its stream".into())))
     }
 
     fn is_end_stream(&self) -> bool {
