@@ -288,7 +288,7 @@ fn beside_another_carrier_a_request_that_was_asked_about_is_not_taken_late() {
     let outputs = peer.sends(&mut relay, ms(2), fresh, &[Frame::Query(5)]);
     assert_eq!(peer.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::NotSeen)]);
     let late = request_frame(5);
-    let outputs = old.sends(&mut relay, ms(3), CARRIER, &[late.clone()]);
+    let outputs = old.sends(&mut relay, ms(3), CARRIER, std::slice::from_ref(&late));
     assert!(!outputs.iter().any(|output| matches!(output, Output::Head { .. })), "{outputs:?}");
     let outputs = peer.sends(&mut relay, ms(4), fresh, &[late]);
     assert!(outputs.iter().any(|output| matches!(output, Output::Head { .. })), "{outputs:?}");
