@@ -169,7 +169,7 @@ def worse_lines(facts, reasons):
     """A line for each reason, or that there is none."""
     by_reason = {}
     for row, name in facts["worse"]:
-        by_reason.setdefault((row, reasons.get((row, name), "not explained yet")), []).append(name)
+        by_reason.setdefault((row, reasons.get((row, name), "not mended yet, and no reason")), []).append(name)
     if not by_reason:
         return ["none."]
     sent = {r["name"]: r["sent"] for r in facts["rows"]}
