@@ -49,6 +49,10 @@ pub(crate) struct Args {
     /// times.
     #[arg(long, value_name = "PATTERN")]
     deny: Vec<String>,
+    /// What clients may reach directly, a pattern as of the gateway's --allow; may be given several
+    /// times [default: what they could reach without an edge].
+    #[arg(long, value_name = "PATTERN")]
+    direct_allow: Vec<String>,
     /// How long a request waits for the gateway (504 then, or direct) [default: 30 s].
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     connect_timeout: Option<Period>,
@@ -163,6 +167,7 @@ impl Side for Args {
             tunnel_timeout: common.tunnel_timeout,
             idle_timeout: common.idle_timeout,
             deny: (!args.deny.is_empty()).then_some(args.deny),
+            direct_allow: (!args.direct_allow.is_empty()).then_some(args.direct_allow),
             codec_threads: common.codec_threads,
             codec_memory: common.codec_memory,
             body_memory: common.body_memory,

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::mem::size_of;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ const KEEPALIVE_PROBES: u32 = 3;
 const KEEPALIVE_BOUNDS: (Duration, Duration) =
     (Duration::from_secs(1), Duration::from_secs(32_767));
 
+/// Any port will do where nothing is sent (RFC 863).
+const DISCARD_PORT: u16 = 9;
+
 /// Sets a carrier's socket up; gives the congestion control that it really has.
 pub(crate) fn prepare_carrier(
     socket: BorrowedFd<'_>,
@@ -50,6 +54,21 @@ pub(crate) fn prepare_carrier(
     let name = reference.tcp_congestion()?;
     let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
     Ok(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// Whether an address is one of this machine's: the kernel sends to those from themselves.
+pub(crate) fn is_own(address: IpAddr) -> bool {
+    let from: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // What cannot be asked is taken for one; what no route leads to is reached by nobody.
+    let Ok(socket) = UdpSocket::bind((from, 0)) else { return true };
+    // Datagrams know no connection: nothing is sent.
+    if socket.connect((address, DISCARD_PORT)).is_err() {
+        return false;
+    }
+    socket.local_addr().is_ok_and(|local| local.ip() == address)
 }
 
 /// Whether the kernel knows a congestion control by this name and lets us use it.

@@ -122,6 +122,8 @@ section! {
         idle_timeout: Period,
         /// What clients may not reach.
         deny: Vec<String>,
+        /// What clients may reach directly.
+        direct_allow: Vec<String>,
         /// Threads that encode and decode.
         codec_threads: usize,
         /// Memory of codec contexts.

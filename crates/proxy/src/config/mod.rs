@@ -129,6 +129,8 @@ pub struct EdgeConfig {
     pub idle_timeout: Duration,
     /// What clients may not reach, whatever the gateway lets through.
     pub deny: Vec<Pattern>,
+    /// What clients may reach directly; empty: what they could reach without an edge.
+    pub direct_allow: Vec<Pattern>,
     /// Most client connections at once.
     pub max_connections: usize,
     /// Threads that encode and decode.
@@ -237,6 +239,7 @@ impl EdgeConfig {
             response_timeout,
             idle_timeout: idle_timeout(edge.idle_timeout)?,
             deny: patterns(edge.deny)?,
+            direct_allow: patterns(edge.direct_allow)?,
             max_connections: count("max_connections", edge.max_connections, MAX_EXCHANGES)?
                 .unwrap_or(1024),
             codec_threads: threads(edge.codec_threads)?,

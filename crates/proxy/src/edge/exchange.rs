@@ -31,7 +31,7 @@ use crate::http1::{Line, OnInterim, Shared};
 use crate::live::Services;
 use crate::mailbox::{Arrived, Asker, Ended, Port, Receiver};
 use crate::metrics::Metrics;
-use crate::origin::{self, EXPECT_PATIENCE, How, Owner};
+use crate::origin::{self, ClientAt, EXPECT_PATIENCE, How, Owner};
 use crate::pattern::{Pattern, Target};
 use crate::upstream::Upstream;
 
@@ -411,7 +411,8 @@ impl Exchanges {
         admitted.access.iter().for_each(Access::goes_directly);
         let target = admitted.asked.target()?;
         if admitted.asked.method == Method::CONNECT {
-            let socket = self.direct.connect(&target).await?;
+            let client = ClientAt::of(&admitted.connection.client);
+            let socket = self.direct.connect(&target, client).await?;
             let client = Tunnelled::of(admitted);
             tokio::spawn(client.splice(socket.clone(), socket));
             return Ok(self.response(StatusCode::OK, HeaderMap::new(), empty()));
@@ -456,12 +457,13 @@ impl Exchanges {
     ) -> Result<Response<origin::OriginBody>, Refusal> {
         let interims = Interims::of(admitted);
         let body = std::mem::replace(&mut admitted.body, empty());
-        let Admitted { asked, version, max_body, bound, service, .. } = &*admitted;
+        let Admitted { asked, version, max_body, bound, service, connection, .. } = &*admitted;
+        let client = ClientAt::of(&connection.client);
         let target = asked.target()?;
         if let Some(protocol) = &asked.upgrade {
             let service = service.and_then(|index| self.services.get(index));
             let listed = service.as_ref().and_then(|service| service.upgrades.as_deref());
-            self.direct.check_upgrade(&target, protocol, listed)?;
+            self.direct.check_upgrade(&target, client, protocol, listed)?;
         }
         let repeatable = body.is_end_stream() && asked.method.is_idempotent();
         let most = usize::try_from(max_body.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
@@ -482,7 +484,7 @@ impl Exchanges {
             path: asked.raw_path.clone(),
             on_interim: Some(interims.on_interim(progress.clone())),
         };
-        let request = origin::Request { target, message, repeatable, progress, how };
+        let request = origin::Request { target, client, message, repeatable, progress, how };
         let mut sending = std::pin::pin!(self.direct.send(request));
         if expects {
             match tokio::time::timeout(EXPECT_PATIENCE, &mut sending).await {

@@ -27,11 +27,13 @@ use crate::front::{Answer, Connection, Front};
 use crate::live::Services;
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
-use crate::origin::{Client, Reach, SystemResolver};
+use crate::origin::{Client, Reach, Rule, SystemResolver};
+use crate::pattern::Pattern;
 use crate::renewal::Renewal;
 use crate::run::{self, Running};
 use crate::store::Store;
 use crate::trust::Keeper;
+use crate::upstream::Upstream;
 use crate::{Error, descriptors, fault, pseudonym};
 
 pub(crate) use answer::{ClientBody, Refusal};
@@ -135,10 +137,9 @@ impl Edge {
             let admin = Admin { metrics: Arc::clone(&metrics), handle: pair.clone(), fallback };
             fault::spawn_core("admin", admin::serve(listener, admin));
         }
-        let reach = Reach::new(Arc::new(SystemResolver), None);
         let exchanges = Arc::new(Exchanges {
             pair,
-            direct: Client::new(reach, config.response_timeout),
+            direct: direct(config.direct_allow, config.upstream.as_ref(), config.response_timeout),
             upstream: config.upstream,
             reverse: config.reverse,
             fallback: config.fallback,
@@ -193,6 +194,12 @@ impl Answer for Exchanges {
     async fn ended(&self, connection: &Connection) {
         self.ended(connection).await;
     }
+}
+
+/// Who asks origins without a gateway.
+fn direct(allow: Vec<Pattern>, upstream: Option<&Upstream>, response_timeout: Duration) -> Client {
+    let rule = upstream.map_or(Rule::Direct(allow), |_| Rule::Upstream);
+    Client::new(Reach::new(Arc::new(SystemResolver), rule), response_timeout)
 }
 
 /// What the actor of an edge cannot do itself.

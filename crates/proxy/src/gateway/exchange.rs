@@ -24,7 +24,7 @@ use crate::flow::{self, AnyBody, BoxError, Pump, RelayBody, Stop, Watched};
 use crate::http1::OnInterim;
 use crate::live::Services;
 use crate::mailbox::{Port, Sender};
-use crate::origin::{Client, EXPECT_PATIENCE, How, OriginBody, Owner, Request};
+use crate::origin::{Client, ClientAt, EXPECT_PATIENCE, How, OriginBody, Owner, Request};
 use crate::pattern::Target;
 use crate::plain::Accepted;
 use crate::signature;
@@ -100,7 +100,7 @@ impl Origins {
     async fn forward(&self, asked: Asked, end: bool, mut port: Port) {
         if asked.method == Method::CONNECT {
             let connected = match asked.target() {
-                Ok(target) => self.client.connect(&target).await,
+                Ok(target) => self.client.connect(&target, ClientAt::Elsewhere).await,
                 Err(cause) => Err(cause),
             };
             match connected {
@@ -186,7 +186,7 @@ impl Origins {
         if let Some(protocol) = &asked.upgrade {
             let service = self.settings(asked);
             let listed = service.as_ref().and_then(|service| service.upgrades.as_deref());
-            self.client.check_upgrade(&target, protocol, listed)?;
+            self.client.check_upgrade(&target, ClientAt::Elsewhere, protocol, listed)?;
         }
         let service = self.service(&target);
         if let Some(service) = service {
@@ -220,8 +220,9 @@ impl Origins {
             on_interim: Some(on_interim),
         };
         let repeatable = bodyless && asked.method.is_idempotent();
-        let sending = self.client.send(Request { target, message, repeatable, progress, how });
-        let mut sending = std::pin::pin!(sending);
+        let client = ClientAt::Elsewhere;
+        let request = Request { target, client, message, repeatable, progress, how };
+        let mut sending = std::pin::pin!(self.client.send(request));
         if expects {
             match tokio::time::timeout(EXPECT_PATIENCE, &mut sending).await {
                 Ok(answer) => return answer,

@@ -23,7 +23,7 @@ use crate::front::Front;
 use crate::live::{Live, Services};
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
-use crate::origin::{Client, Owner, Reach};
+use crate::origin::{Client, Owner, Reach, Rule};
 use crate::plain::Plain;
 use crate::renewal::Renewal;
 use crate::run::{self, Running};
@@ -129,7 +129,8 @@ impl Gateway {
         let config = self.config;
         let metrics = Metrics::new(config.build);
         let Renewal { keeper, services, allow, .. } = self.renewal;
-        let reach = || Reach::new(Arc::clone(&config.resolver), allow.clone());
+        let allow = allow.unwrap_or_else(|| Live::new(config.allow.clone()));
+        let reach = || Reach::new(Arc::clone(&config.resolver), Rule::Allowed(allow.clone()));
         let origins = Arc::new(Origins {
             client: Client::new(reach(), config.response_timeout),
             services: services.clone(),

@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 
 use super::body::{Lease, OriginBody};
 use super::bound;
-use super::connect::Reach;
+use super::connect::{ClientAt, Reach};
 use super::pool::{Key, Owner, Pool};
 use crate::fields;
 use crate::flow::{AnyBody, Progress};
@@ -39,6 +39,7 @@ pub(crate) struct Client {
 /// A request on its way out.
 pub(crate) struct Request<'a> {
     pub(crate) target: Target<'a>,
+    pub(crate) client: ClientAt,
     pub(crate) message: http::Request<AnyBody>,
     /// Without a body, and harmless to repeat: it may go again when a connection of the pool turns
     /// out to be closed.
@@ -104,8 +105,12 @@ impl Client {
     }
 
     /// A bare connection, for CONNECT.
-    pub(crate) async fn connect(&self, target: &Target<'_>) -> Result<Shared, Cause> {
-        self.reach.connect(target).await
+    pub(crate) async fn connect(
+        &self,
+        target: &Target<'_>,
+        client: ClientAt,
+    ) -> Result<Shared, Cause> {
+        self.reach.connect(target, client).await
     }
 
     /// Whether a client may change to a protocol: by name, and never under a path of the allow list
@@ -113,6 +118,7 @@ impl Client {
     pub(crate) fn check_upgrade(
         &self,
         target: &Target<'_>,
+        client: ClientAt,
         protocol: &HeaderValue,
         listed: Option<&[String]>,
     ) -> Result<(), Cause> {
@@ -122,9 +128,9 @@ impl Client {
             let remedy = "name it in the service's upgrades";
             return forbidden(format!("nobody may change to '{shown}' there: {remedy}"));
         }
-        self.reach.check(target)?;
+        self.reach.check(target, client)?;
         let anywhere = Target { path: None, ..target.clone() };
-        if listed.is_none() && self.reach.check(&anywhere).is_err() {
+        if listed.is_none() && self.reach.check(&anywhere, client).is_err() {
             let why = "inside another protocol any path may be asked for";
             let remedy = "allow the host without a path, or list the service's upgrades";
             return forbidden(format!("only a path is allowed there, and {why}: {remedy}"));
@@ -143,13 +149,13 @@ impl Client {
         &self,
         request: Request<'_>,
     ) -> Result<http::Response<OriginBody>, Cause> {
-        let Request { target, mut message, repeatable, progress, how } = request;
-        let anywhere = self.reach.check(&target)?;
+        let Request { target, client, mut message, repeatable, progress, how } = request;
+        let scope = self.reach.check(&target, client)?;
         let key = Key {
             scheme: target.scheme.unwrap_or("http").to_owned(),
             host: target.host.to_ascii_lowercase(),
             port: target.port,
-            anywhere,
+            scope,
             owner: how.owner,
         };
         tell_framing(&mut message);
@@ -164,13 +170,13 @@ impl Client {
                 },
             }
         }
-        let held = self.open(&target).await?;
+        let held = self.open(&target, client).await?;
         let result = self.attempt(held, message, &key, &progress, &how).await?;
         result.map_err(|(cause, _)| cause)
     }
 
-    async fn open(&self, target: &Target<'_>) -> Result<Held, Cause> {
-        let (stream, socket) = self.reach.open(target).await?;
+    async fn open(&self, target: &Target<'_>, client: ClientAt) -> Result<Held, Cause> {
+        let (stream, socket) = self.reach.open(target, client).await?;
         let talk = Arc::<Talk>::default();
         let stream = TalkStream::new(stream, Arc::clone(&talk));
         let (sender, connection) = http1::Builder::new()

@@ -1,9 +1,9 @@
-//! From a target to a connection: allow list, name resolution, allow list again, connect.
+//! From a target to a connection: who may reach it, name resolution, which of its addresses.
 
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,11 +17,12 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use super::address::is_public;
+use super::address::{is_near, is_public};
 use super::failures::Failures;
 use crate::http1::Shared;
 use crate::live::Live;
 use crate::pattern::{Pattern, Target};
+use crate::socket;
 
 /// Bound on resolving a name, on connecting, and on the TLS handshake, each.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,39 +62,119 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
+/// Whose requests may go where.
+pub(crate) enum Rule {
+    /// What a list names, whoever asks: at public addresses, and at any where the host is named.
+    Allowed(Live<Vec<Pattern>>),
+    /// What clients could reach themselves, and of that what a list names unless it is empty. Where
+    /// the list names the host, it may be at an address that they could not reach.
+    Direct(Vec<Pattern>),
+    /// Everything: requests go where the operator has said.
+    Upstream,
+}
+
+/// Where a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClientAt {
+    /// On this machine: it reaches what this process does.
+    Here,
+    Elsewhere,
+}
+
+impl ClientAt {
+    /// By the address that its connection comes from.
+    pub(crate) fn of(address: &str) -> Self {
+        let address = address.parse::<IpAddr>().map(|address| address.to_canonical());
+        if address.is_ok_and(|address| address.is_loopback()) {
+            Self::Here
+        } else {
+            Self::Elsewhere
+        }
+    }
+}
+
+/// At which addresses a host may be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    Any,
+    /// Not at those of this machine, nor at those that mean another machine to each that uses them.
+    NotHere,
+    Public,
+}
+
+impl Scope {
+    fn permits(self, address: IpAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::NotHere => !is_near(address) && !socket::is_own(address.to_canonical()),
+            Self::Public => is_public(address),
+        }
+    }
+
+    /// Why an address is refused, and the remedy.
+    fn refusal(self, host: &str, address: IpAddr) -> String {
+        match self {
+            Self::Any | Self::Public => format!(
+                "'{host}' is at {address}, which is not public: such hosts must be named exactly \
+                 in the gateway's allow list"
+            ),
+            Self::NotHere => format!(
+                "'{host}' is at {address}, which this edge asks directly for clients of its own \
+                 machine only: name the host in direct_allow to permit it"
+            ),
+        }
+    }
+}
+
 /// What may be reached, and how.
 pub(crate) struct Reach {
     resolver: Arc<dyn Resolve>,
-    /// None: everything, for an edge that goes directly as its clients would.
-    allow: Option<Live<Vec<Pattern>>>,
+    rule: Rule,
     /// Made with the first request for https: the system's roots take a while to read.
     tls: OnceCell<TlsConnector>,
     failures: Failures,
 }
 
 impl Reach {
-    pub(crate) fn new(resolver: Arc<dyn Resolve>, allow: Option<Live<Vec<Pattern>>>) -> Self {
-        Self { resolver, allow, tls: OnceCell::new(), failures: Failures::default() }
+    pub(crate) fn new(resolver: Arc<dyn Resolve>, rule: Rule) -> Self {
+        Self { resolver, rule, tls: OnceCell::new(), failures: Failures::default() }
     }
 
-    /// Whether a target may be asked for at all, before its name is resolved. `Ok(true)`: at any
-    /// address, for its host is named exactly.
-    pub(crate) fn check(&self, target: &Target<'_>) -> Result<bool, Cause> {
-        let Some(allow) = &self.allow else { return Ok(true) };
-        let allow = allow.get();
-        let mut matching = allow.iter().filter(|pattern| pattern.matches(target)).peekable();
-        if matching.peek().is_none() {
-            let (host, port) = (target.host, target.port);
-            let reason = format!("'{host}' port {port} is outside the gateway's allow list");
-            return Err(Cause { kind: CauseKind::Forbidden, reason });
+    /// Whether a client may ask for a target at all, before its name is resolved, and at which
+    /// addresses.
+    pub(crate) fn check(&self, target: &Target<'_>, client: ClientAt) -> Result<Scope, Cause> {
+        let (named, list) = match &self.rule {
+            Rule::Allowed(allow) => {
+                (is_named(&allow.get(), target), "outside the gateway's allow list")
+            }
+            Rule::Direct(allow) if !allow.is_empty() => (
+                is_named(allow, target),
+                "not in direct_allow, which says what this edge asks itself",
+            ),
+            Rule::Direct(_) => (Some(false), ""),
+            Rule::Upstream => (Some(true), ""),
+        };
+        match (named, &self.rule) {
+            (None, _) => {
+                let (host, port) = (target.host, target.port);
+                let reason = format!("'{host}' port {port} is {list}");
+                Err(Cause { kind: CauseKind::Forbidden, reason })
+            }
+            (Some(true), _) => Ok(Scope::Any),
+            (Some(false), Rule::Allowed(_)) => Ok(Scope::Public),
+            (Some(false), _) if client == ClientAt::Here => Ok(Scope::Any),
+            (Some(false), _) => Ok(Scope::NotHere),
         }
-        Ok(matching.any(Pattern::names_host))
     }
 
     /// A TCP connection to an address of the target that is allowed.
-    pub(crate) async fn connect(&self, target: &Target<'_>) -> Result<Shared, Cause> {
-        let anywhere = self.check(target)?;
-        let addresses = self.addresses(target, anywhere).await?;
+    pub(crate) async fn connect(
+        &self,
+        target: &Target<'_>,
+        client: ClientAt,
+    ) -> Result<Shared, Cause> {
+        let scope = self.check(target, client)?;
+        let addresses = self.addresses(target, scope).await?;
         match self.race(addresses).await {
             Ok(stream) => {
                 // Without these options the connection still works.
@@ -155,8 +236,9 @@ impl Reach {
     pub(crate) async fn open(
         &self,
         target: &Target<'_>,
+        client: ClientAt,
     ) -> Result<(Box<dyn Stream>, Shared), Cause> {
-        let socket = self.connect(target).await?;
+        let socket = self.connect(target, client).await?;
         let stream = socket.clone();
         if target.scheme != Some("https") {
             return Ok((Box::new(stream), socket));
@@ -171,28 +253,27 @@ impl Reach {
         }
     }
 
-    async fn addresses(
-        &self,
-        target: &Target<'_>,
-        anywhere: bool,
-    ) -> Result<Vec<SocketAddr>, Cause> {
+    async fn addresses(&self, target: &Target<'_>, scope: Scope) -> Result<Vec<SocketAddr>, Cause> {
         let resolve = self.resolver.resolve(target.host, target.port);
         let addresses = tokio::time::timeout(CONNECT_TIMEOUT, resolve)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             .map_err(|error| unreachable(target, &format!("resolving its name: {error}")))?;
         let (permitted, others): (Vec<_>, Vec<_>) =
-            addresses.into_iter().partition(|address| anywhere || is_public(address.ip()));
+            addresses.into_iter().partition(|address| scope.permits(address.ip()));
         if let (true, Some(address)) = (permitted.is_empty(), others.first()) {
-            let (host, ip) = (target.host, address.ip());
-            let reason = format!(
-                "'{host}' is at {ip}, which is not public: such hosts must be named exactly in the \
-                 gateway's allow list"
-            );
+            let reason = scope.refusal(target.host, address.ip());
             return Err(Cause { kind: CauseKind::Forbidden, reason });
         }
         Ok(permitted)
     }
+}
+
+/// Whether a list names a target at all, and its host exactly.
+fn is_named(allow: &[Pattern], target: &Target<'_>) -> Option<bool> {
+    let mut matching = allow.iter().filter(|pattern| pattern.matches(target)).peekable();
+    matching.peek()?;
+    Some(matching.any(Pattern::names_host))
 }
 
 fn unreachable(target: &Target<'_>, why: &str) -> Cause {
@@ -220,3 +301,6 @@ async fn native_tls() -> Result<TlsConnector, Cause> {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::client::Held;
+use super::connect::Scope;
 
 /// Most idle connections to one origin.
 const MAX_IDLE_PER_ORIGIN: usize = 32;
@@ -28,8 +29,8 @@ pub(crate) struct Key {
     pub(crate) scheme: String,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// It may be at an address that is not public.
-    pub(crate) anywhere: bool,
+    /// At which addresses it may be.
+    pub(crate) scope: Scope,
     /// The only client whose requests may go over it; none: any.
     pub(crate) owner: Option<Owner>,
 }
