@@ -147,6 +147,9 @@ fn destination(
             let status = StatusCode::METHOD_NOT_ALLOWED;
             return Err(Refusal { status, error: "http_request_denied", reason });
         }
+        if uri.scheme().is_none() && uri.authority().is_some() {
+            return Err(bad(format!("'{uri}' is a target for CONNECT alone")));
+        }
         let path = match path {
             "*" => "*".to_owned(),
             _ => format!("{}{}", upstream.prefix, from_root(path)),

@@ -35,6 +35,8 @@ struct State {
     interims: Vec<u8>,
     /// Who waits until these are on their way.
     drained: Option<Waker>,
+    /// The connection's task, which writes them.
+    task: Option<Waker>,
     /// What follows are bytes of another protocol.
     is_tunnel: bool,
     /// The request's body broke the framing.
@@ -59,6 +61,8 @@ impl Line {
         // Few come in earnest; who sends many gets on without them.
         if state.interims.len() + head.len() <= MAX_HEAD_BYTES {
             state.interims.extend_from_slice(head);
+            // Whoever has one may be another task.
+            state.task.take().into_iter().for_each(Waker::wake);
         }
     }
 
@@ -386,6 +390,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for LineStream<S> {
         // The library has given all that it had: an interim response comes between two others.
         let (interims, drained) = {
             let mut state = self.line.lock();
+            state.task = Some(cx.waker().clone());
             (std::mem::take(&mut state.interims), state.drained.take())
         };
         self.out.extend_from_slice(&interims);

@@ -53,6 +53,7 @@ use crate::edge::{ClientBody, Exchanges};
 use crate::fields;
 use crate::flow::{AnyBody, BoxError};
 use crate::front::{Answer, Connection};
+use crate::signature;
 use crate::socket;
 use crate::store::Learned;
 use crate::workers::thread_time;
@@ -452,7 +453,9 @@ impl Answer for Plain {
         if let Some(reason) = ignored {
             self.ignored("dictionary", reason).await;
         }
-        if !self.exchanges.passes_accept_encoding(service) && !reader.is_stranger() {
+        let is_free = !self.exchanges.passes_accept_encoding(service)
+            && !signature::covers_coding(&head.headers);
+        if is_free && !reader.is_stranger() {
             asked.ask_for_identity(&mut head.headers);
         }
         let broken = Arc::clone(&connection.broken);
