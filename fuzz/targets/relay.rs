@@ -226,6 +226,7 @@ impl<'a> Life<'a> {
             segments_out: number() << 24,
             bytes_out: u64::from(number()) << 30,
             retransmitted: number(),
+            timeouts: number() % 9,
             duplicates: number(),
             window_segments: number(),
             threshold_segments: number(),

@@ -27,10 +27,10 @@ def enter(namespace):
 class Lab:
     """Hosts a (client and edge) and b (gateway and origin) of `longwire lab up`."""
 
-    def __init__(self, binary, name):
+    def __init__(self, binary, name, link="los"):
         self.binary, self.name = binary, name
         self.process = subprocess.Popen(
-            [binary, "lab", "up", name, "--link", "los", "--json"],
+            [binary, "lab", "up", name, "--link", link, "--json"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline()
         if not line:

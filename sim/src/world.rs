@@ -337,6 +337,7 @@ impl World {
             // A kernel that does not tell.
             bytes_out: 0,
             retransmitted: number(random, 10),
+            timeouts: 0,
             duplicates: number(random, 6),
             window_segments: number(random, 12),
             threshold_segments: 0,

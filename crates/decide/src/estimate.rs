@@ -85,6 +85,8 @@ pub struct Transport {
     pub bytes_out: u64,
     /// Segments sent again, counted up (tcpi_total_retrans).
     pub retransmitted: u32,
+    /// Retransmission timeouts in a row, since something was last acknowledged (tcpi_backoff).
+    pub timeouts: u32,
     /// Duplicates that the peer told of (tcpi_dsack_dups): sent again without need.
     pub duplicates: u32,
     /// Congestion window in segments (tcpi_snd_cwnd).

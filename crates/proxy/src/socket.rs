@@ -231,6 +231,7 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
         segments_out: info.data_segs_out,
         bytes_out: info.bytes_sent,
         retransmitted: info.total_retrans,
+        timeouts: u32::from(info.bytes[4]),
         duplicates: info.dsack_dups,
         window_segments: info.snd_cwnd,
         threshold_segments: info.snd_ssthresh,

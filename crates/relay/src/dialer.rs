@@ -48,6 +48,8 @@ pub(crate) struct Dialer {
     /// Carriers that take nothing new, the oldest first.
     left: Vec<CarrierId>,
     dialled_at: Option<Duration>,
+    /// Nobody waited when it was.
+    in_no_hurry: bool,
     failures: u32,
     /// Until then a gateway that is not there says little; set with the first dial.
     grace_until: Option<Duration>,
@@ -80,7 +82,14 @@ impl Relay {
     /// Edge: how long an attempt to connect waits before another begins beside it.
     #[must_use]
     pub fn dial_pace(&self) -> Duration {
-        self.dialer.expected_round_trip().mul_f64(1.25).clamp(PACE.0, PACE.1)
+        let round_trip = self.dialer.expected_round_trip();
+        let silent = |down: &Down| down.how == DialFailure::Silent;
+        match self.dialer.down.as_ref().is_some_and(silent) {
+            true if self.exchanges.is_empty() => PACE.1,
+            // The link may be up again at any time, and somebody waits.
+            true => round_trip.mul_f64(0.5).clamp(PACE.0, PACE.1),
+            false => round_trip.mul_f64(1.25).clamp(PACE.0, PACE.1),
+        }
     }
 
     /// The carrier that is being dialled.
@@ -176,7 +185,18 @@ impl Relay {
 
     /// Somebody waits now: the pause between dials is over, but for the least.
     pub(crate) fn dial_soon(&mut self, now: Duration) {
-        if self.dialer.fresh.is_some() || self.usable().is_some() {
+        if self.usable().is_some() {
+            return;
+        }
+        if let Some(fresh) = self.dialer.fresh.filter(|fresh| !self.carriers.contains_key(fresh)) {
+            if !std::mem::take(&mut self.dialer.in_no_hurry) {
+                return;
+            }
+            // Its attempts are far apart: another begins now.
+            let reason = "somebody waits for another".to_owned();
+            self.outputs.push_back(Output::Close { carrier: fresh, reason });
+            self.dialer.fresh = None;
+        } else if self.dialer.fresh.is_some() {
             return;
         }
         let refused = |down: &Down| down.how == DialFailure::Refused;
@@ -199,6 +219,7 @@ impl Relay {
         self.dialer.next_carrier += 1;
         self.dialer.fresh = Some(carrier);
         self.dialer.dialled_at = Some(now);
+        self.dialer.in_no_hurry = self.exchanges.is_empty();
         self.dialer.grace_until.get_or_insert(now + GRACE);
         self.outputs.push_back(Output::Dial { carrier });
     }
@@ -275,6 +296,18 @@ impl Relay {
             if how != DialFailure::Silent || other_way {
                 self.fail_unreachable(now, id, reason);
             }
+        }
+        // What may be repeated is, where there is another way, rather than asked about.
+        let elsewhere = |one: &&Exchange| {
+            let unasked = matches!(one.stage, Stage::Ambiguous { asked: None, .. });
+            unasked && one.other_way && one.is_repeatable() && one.outgoing.is_untouched()
+        };
+        let elsewhere = self.exchanges.values().filter(elsewhere).map(|one| one.id);
+        for id in elsewhere.collect::<Vec<_>>() {
+            if let Some(exchange) = self.exchanges.get_mut(&id) {
+                exchange.stage = Stage::Waiting;
+            }
+            self.fail_unreachable(now, id, reason);
         }
     }
 

@@ -44,6 +44,9 @@ const MIN_RATE_BPS: f64 = 1_000.0;
 /// How often it is looked whether a PING gets on.
 const MIN_TICK: Duration = Duration::from_millis(100);
 const MAX_TICK: Duration = Duration::from_secs(1);
+/// Retransmission timeouts in a row from which on nothing gets through: the kernel's timeout has
+/// the round trip in it, and what stands in queues.
+const STALLED_TIMEOUTS: u32 = 2;
 /// Share of an older, longer round trip that a shorter one leaves.
 const ROUND_TRIP_KEPT: f64 = 0.75;
 /// A round trip where none was seen.
@@ -60,6 +63,8 @@ pub(crate) struct Pulse {
     answers: bool,
     next: u64,
     asked: Option<Asked>,
+    /// Something was not acknowledged when it should have been: the transport is asked once more.
+    doubted: bool,
     calm: u32,
     round_trip: Option<Duration>,
     /// Bytes that the peer's kernel has, as far as the transport tells, and since when.
@@ -145,6 +150,22 @@ impl Carrier {
         !self.exchanges.is_empty() || self.in_flight + self.queued > 0
     }
 
+    /// Whether the peer's kernel lacks something of what this one's took, as far as is known.
+    fn is_unacknowledged(&self) -> bool {
+        self.transmitted > self.pulse.delivered
+    }
+
+    /// Whether the transport has tried in vain for so long that nothing gets through.
+    fn is_blocked(&self) -> bool {
+        self.counters.is_some_and(|counters| counters.timeouts >= STALLED_TIMEOUTS)
+            && self.measured_at.is_some_and(|at| at >= self.pulse.heard_at)
+    }
+
+    /// Silence that is long where something waits.
+    fn quiet(&self) -> Duration {
+        (self.round_trip() * QUIET_ROUND_TRIPS).clamp(MIN_QUIET, MAX_QUIET)
+    }
+
     /// When a PING is due, if nothing comes until then.
     fn ping_due(&self, role: Role, keepalive: Duration) -> Duration {
         let pulse = &self.pulse;
@@ -153,7 +174,7 @@ impl Carrier {
         if role == Role::Gateway || !self.waits() {
             return idle;
         }
-        let quiet = (self.round_trip() * QUIET_ROUND_TRIPS).clamp(MIN_QUIET, MAX_QUIET);
+        let quiet = self.quiet();
         let since = pulse.spoke_at.unwrap_or_default().max(pulse.heard_at);
         (since + quiet * (1 << pulse.calm)).min(idle)
     }
@@ -189,6 +210,16 @@ impl Relay {
         }
     }
 
+    /// Something was given to the transport that need not have an answer: it will be looked at
+    /// whether that gets there.
+    pub(crate) fn look_after(&mut self, now: Duration, id: CarrierId) {
+        let Some(carrier) = self.carriers.get(&id) else { return };
+        if self.config.role == Role::Edge && carrier.pulse.answers {
+            let due = now + carrier.quiet();
+            self.timers.set_by(Key::Pulse(id), due);
+        }
+    }
+
     /// Bytes came from the peer.
     pub(crate) fn heard(&mut self, now: Duration, id: CarrierId) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
@@ -213,18 +244,9 @@ impl Relay {
 
     /// It is time to look at a carrier.
     pub(crate) fn beat(&mut self, now: Duration, id: CarrierId) {
-        let (role, keepalive) = (self.config.role, self.config.keepalive);
-        let limit = self.config.peer_timeout;
+        let (role, limit) = (self.config.role, self.config.peer_timeout);
         let Some(carrier) = self.carriers.get(&id) else { return };
-        let Some(asked) = carrier.pulse.asked else {
-            let due = carrier.ping_due(role, keepalive);
-            if now >= due {
-                self.ping(now, id);
-            } else {
-                self.timers.set(Key::Pulse(id), Some(due));
-            }
-            return;
-        };
+        let Some(asked) = carrier.pulse.asked else { return self.beat_unasked(now, id) };
         let since = carrier.pulse.silent_since(&asked);
         let (patience, answers) = (carrier.patience(&asked), carrier.pulse.answers);
         let stalled = carrier.pulse.stalled.is_some();
@@ -238,7 +260,10 @@ impl Relay {
             let waited = limit.as_secs_f64();
             let reason = format!("the other side did not answer within {waited} s (peer_timeout)");
             return self.close_carrier(now, id, &reason);
-        } else if answers && !stalled && now >= since + patience && role == Role::Edge {
+        } else if !stalled
+            && role == Role::Edge
+            && (answers && now >= since + patience || carrier.is_blocked())
+        {
             self.carrier_stalls(now, id, since);
         } else if carrier.pulse.stalled.is_some_and(|stalled| stalled < since) {
             // What is before the PING gets on again.
@@ -247,5 +272,22 @@ impl Relay {
             self.measure(now, id);
         }
         self.timers.set_by(Key::Pulse(id), now + tick);
+    }
+    /// It is time to look at a carrier whose peer was asked nothing.
+    fn beat_unasked(&mut self, now: Duration, id: CarrierId) {
+        let (role, keepalive) = (self.config.role, self.config.keepalive);
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        let due = carrier.ping_due(role, keepalive);
+        let late = role == Role::Edge && carrier.pulse.answers && carrier.is_unacknowledged();
+        if now >= due || (late && carrier.pulse.doubted) {
+            carrier.pulse.doubted = false;
+            return self.ping(now, id);
+        }
+        carrier.pulse.doubted = late;
+        if late {
+            self.measure(now, id);
+        }
+        let due = if late { due.min(now + MAX_TICK) } else { due };
+        self.timers.set(Key::Pulse(id), Some(due));
     }
 }

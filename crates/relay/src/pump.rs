@@ -188,6 +188,7 @@ impl Relay {
                     carrier.pulse.left(carrier.transmitted);
                     let backlog = carrier.in_flight;
                     self.outputs.push_back(Output::Transmit { carrier: id, bytes });
+                    self.look_after(now, id);
                     if backlog > MAX_BACKLOG_BYTES {
                         let limit = "backlog of a carrier".to_owned();
                         let consequence = "carrier closed".to_owned();

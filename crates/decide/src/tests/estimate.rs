@@ -366,6 +366,7 @@ fn absurd_counters_leave_a_usable_path() {
         segments_out: u32::MAX,
         bytes_out: u64::MAX,
         retransmitted: u32::MAX,
+        timeouts: u32::MAX,
         duplicates: 1,
         window_segments: u32::MAX,
         threshold_segments: u32::MAX,

@@ -318,3 +318,70 @@ fn the_last_word_on_a_carrier_says_nothing_of_what_was_sent_on_another() {
     let outputs = fresh.sends(&mut relay, ms(at + 4), carrier, &answer);
     assert!(outputs.iter().any(|output| matches!(output, Output::Head { .. })), "{outputs:?}");
 }
+
+/// What was sent last before a link went down shows that it is down, though nobody waits: then a
+/// carrier is there, or under way, when somebody does.
+#[test]
+fn what_is_not_acknowledged_is_looked_after_though_nobody_waits() {
+    let (mut relay, mut peer) = known();
+    let transport = Transport { rtt: ms(900), ..Transport::default() };
+    relay.handle_input(ms(500), Input::Transport { carrier: CARRIER, transport });
+    let (exchange, outputs) = asks(&mut relay, ms(1000), "GET", true);
+    peer.takes(&outputs);
+    peer.sends(&mut relay, ms(2000), CARRIER, &[response_frame(exchange.number, true)]);
+    assert_eq!(relay.load().exchanges, 0);
+    // The transport keeps something, and tries again ever more rarely.
+    let mut found = None;
+    for at in (2000..20_000_u64).step_by(50) {
+        relay.handle_input(ms(at), Input::Wake);
+        let outputs = drain(&mut relay);
+        if let Some(carrier) = dialled(&outputs) {
+            found = Some((carrier, at));
+            break;
+        }
+        let timeouts = u32::from(at > 4000) + u32::from(at > 6000);
+        for output in &outputs {
+            if matches!(output, Output::Measure { .. }) {
+                let transport =
+                    Transport { rtt: ms(900), timeouts, backlog_bytes: 60, ..Transport::default() };
+                relay.handle_input(ms(at), Input::Transport { carrier: CARRIER, transport });
+            }
+        }
+    }
+    let (slow, at) = found.unwrap();
+    assert!((6000..9000).contains(&at), "{at}");
+    assert_eq!(relay.dial_pace(), Duration::from_secs(3));
+    // Somebody comes: attempts follow each other at once, and more closely.
+    let (_, outputs) = asks(&mut relay, ms(at + 100), "GET", true);
+    let closed =
+        |output: &Output| matches!(output, Output::Close { carrier, .. } if *carrier == slow);
+    relay.handle_input(ms(at + 400), Input::Wake);
+    let later = drain(&mut relay);
+    assert!(outputs.iter().any(closed), "{outputs:?}");
+    assert!(dialled(&outputs).or(dialled(&later)).is_some_and(|other| other != slow));
+    assert_eq!(relay.dial_pace(), Duration::from_millis(500));
+}
+
+/// A request that may be repeated, and whose gateway was killed before it could be asked about it.
+#[test]
+fn a_request_with_another_way_does_not_wait_for_word_of_a_dead_gateway() {
+    let (mut relay, mut peer) = known();
+    let (exchange, outputs) = asks(&mut relay, ms(1000), "GET", true);
+    relay.handle_input(ms(1000), Input::OtherWay { exchange });
+    peer.takes(&outputs);
+    relay.handle_input(ms(1500), Input::CarrierDown { carrier: CARRIER, reason: "gone".into() });
+    let mut at = 1500;
+    let told = loop {
+        at += 100;
+        assert!(at < 6000, "it waits for a word");
+        relay.handle_input(ms(at), Input::Wake);
+        let outputs = drain(&mut relay);
+        if dialled(&outputs).is_some() {
+            let outputs = fails(&mut relay, at + 20, DialFailure::Unreachable);
+            if outputs.iter().any(|output| matches!(output, Output::Abort { .. })) {
+                break abort(&outputs);
+            }
+        }
+    };
+    assert_eq!(told, (CauseKind::GatewayUnreachable, true));
+}

@@ -460,6 +460,7 @@ impl Sender {
             app_limited: self.rate.1,
             segments_out: small(sent),
             bytes_out: self.bytes_out,
+            timeouts: 0,
             retransmitted: small(again),
             duplicates: small(duplicates),
             window_segments: small(crate::decision::whole(self.cubic.window)),
