@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
-use proto::stream::{Config, Frame, Input, Machine, Output, Role};
+use proto::stream::{Allowed, Config, Frame, Input, Machine, Output, Role};
 
 fuzz_target!(|data: &[u8]| {
     let Some((&piece_bytes, data)) = data.split_first() else { return };
@@ -21,6 +21,11 @@ fn frames(data: &[u8]) {
     while let Ok(Some(frame)) = Frame::take(&mut input) {
         let mut again = Vec::new();
         frame.encode(&mut again);
+        if let Frame::Control(_, content) = &frame
+            && let Ok(allowed) = Allowed::decode(content)
+        {
+            assert_eq!(Allowed::of(allowed.patterns.clone()), allowed);
+        }
         assert_eq!(Frame::take(&mut BytesMut::from(again.as_slice())), Ok(Some(frame)));
     }
 }

@@ -17,8 +17,8 @@ use libfuzzer_sys::fuzz_target;
 use proto::bhttp::{Request, Response};
 use proto::profile::{Decoding, Model, Profile};
 use proto::stream::{
-    Abort, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState, Processor,
-    Receipt,
+    Abort, Allowed, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState,
+    Processor, Receipt,
 };
 use relay::{
     CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Secret,
@@ -264,7 +264,7 @@ impl<'a> Life<'a> {
             8 => Frame::Outcome(exchange, outcome(self.number())),
             9 => Frame::Trailers(exchange, Vec::new()),
             10 => Frame::Interim(exchange, 100),
-            _ => match self.number() % 8 {
+            _ => match self.number() % 9 {
                 0 => Frame::GoAway,
                 1 => Frame::Control(self.number(), self.bytes()),
                 2 => {
@@ -275,6 +275,10 @@ impl<'a> Life<'a> {
                     Receipt { exchange, bytes, spread, decode, tail, held_up }.frame()
                 }
                 3 => LastWord { requests: self.number() % 8 }.frame(),
+                7 => {
+                    let pattern = "x".repeat(exchange as usize % 64);
+                    Allowed::of(vec![pattern; usize::from(end)]).frame()
+                }
                 4 => self.keeping(exchange).frame(),
                 5 => Processor::wanted(),
                 6 => {
@@ -438,6 +442,7 @@ impl<'a> Life<'a> {
             | Output::Close { .. }
             | Output::Interim { .. }
             | Output::ClientEnded { .. }
+            | Output::Allowed(_)
             | Output::Used { .. }
             | Output::Forget { .. }
             | Output::Event(_) => {}

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use record::event::{Event, Fact};
-use relay::{CarrierId, ExchangeId, Head, Input, Output, Relay, Role};
+use relay::{Allowed, CarrierId, ExchangeId, Head, Input, Output, Relay, Role};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::access::Access;
+use crate::live::Live;
 use crate::log::Log;
 use crate::mailbox::{Asker, Bell, Mailbox, Port};
 use crate::metrics::Metrics;
+use crate::pattern::{Pattern, Target};
 use crate::speed;
 use crate::store::{Dictionary, Learned, Store};
 use crate::workers::Workers;
@@ -73,6 +75,8 @@ pub(crate) trait Surroundings: Send + 'static {
 pub(crate) struct Handle {
     messages: mpsc::Sender<Message>,
     bell: Bell,
+    /// Edge: what the gateway lets it reach, where that is known.
+    allowed: Live<Option<Vec<Pattern>>>,
 }
 
 impl Handle {
@@ -89,6 +93,12 @@ impl Handle {
         let port = mailbox.port(Role::Edge);
         self.send(Message::Open(mailbox)).await;
         port
+    }
+
+    /// Edge: whether the gateway would refuse a request for certain, by what it has told.
+    pub(crate) fn is_outside(&self, target: &Target<'_>) -> bool {
+        let allowed = self.allowed.get();
+        allowed.as_ref().as_ref().is_some_and(|list| !list.iter().any(|one| one.may_mean(target)))
     }
 
     /// Waits while the actor is busy. Once it has ended, messages go nowhere: the process ends.
@@ -168,7 +178,7 @@ pub(crate) fn channel() -> (Handle, Inbox) {
     let (sender, messages) = mpsc::channel(MAX_MESSAGES);
     // bound: a mailbox rings once until it is looked at, and the relay bounds open exchanges.
     let (bell, bells) = mpsc::unbounded_channel();
-    (Handle { messages: sender, bell }, Inbox { messages, bells })
+    (Handle { messages: sender, bell, allowed: Live::new(None) }, Inbox { messages, bells })
 }
 
 impl<S: Surroundings> Actor<S> {
@@ -344,6 +354,7 @@ impl<S: Surroundings> Actor<S> {
             Output::ClientEnded { instance, connection } => {
                 self.surroundings.client_ended(instance, connection);
             }
+            Output::Allowed(told) => self.handle.allowed.set(told.as_deref().and_then(patterns)),
             Output::Head { exchange, head, end } if self.role == Role::Gateway => {
                 let bell = self.handle.bell.clone();
                 let peer = self.relay.peer_of(exchange).unwrap_or_default();
@@ -464,6 +475,11 @@ fn restore(
         }
     }
     refused
+}
+
+/// A list as it was told; none where a later version knows patterns that are none here.
+fn patterns(told: &Allowed) -> Option<Vec<Pattern>> {
+    told.patterns.iter().map(|pattern| Pattern::parse(pattern).ok()).collect()
 }
 
 fn warn_of_long_schemas(services: &[relay::Service]) {

@@ -2,11 +2,13 @@
 //! again; all else needs a new process.
 
 use codec::Options;
+use relay::Input;
 
 use crate::Error;
-use crate::actor::Handle;
+use crate::actor::{Handle, Message};
 use crate::carrier::Security;
 use crate::config::{EdgeConfig, GatewayConfig, Service};
+use crate::gateway;
 use crate::live::{Live, Services};
 use crate::pattern::Pattern;
 use crate::trust::Keeper;
@@ -71,7 +73,11 @@ impl Renewal {
         }
         if let (Some(patterns), Some(allow)) = (news.allow, &self.allow) {
             renewed.taken.push(format!("allow ({} patterns)", patterns.len()));
+            let told = gateway::told(&patterns);
             allow.set(patterns);
+            if let Some(handle) = &self.handle {
+                handle.send(Message::Input(Input::Allowed(told))).await;
+            }
         }
         if let Some((services, config)) = news.services {
             match self.add_services(services, config).await {

@@ -1,15 +1,20 @@
-//! What an edge asks directly is nothing that its client could not have asked itself.
+//! What an edge asks directly is nothing that its client could not have asked itself; what it asks
+//! the gateway is nothing that the gateway is known to refuse.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
 
 mod common;
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::origin::Origin;
-use common::{Side, edge_of, get, raw};
+use common::{Side, edge_of, eventually, gateway_config, get, raw, send};
 use longwire_proxy::config::{EdgeConfig, Settings};
-use tokio::net::TcpListener;
+use longwire_proxy::gateway::Gateway;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 
 /// An address of this machine that is not loopback: clients that come from it count as others.
 fn own_address() -> Option<IpAddr> {
@@ -92,4 +97,78 @@ async fn what_the_operator_names_is_reached_from_everywhere() {
     let upstream = open_edge(&format!("upstream = '{base}'\ndirect_allow = ['http://a']")).await;
     let remote = SocketAddr::new(own, upstream.address.port());
     assert_eq!(ask(remote, "GET /hello", "").await.0, 200);
+}
+
+/// Passes bytes on between edges and a gateway, and counts those that edges send.
+async fn counted(gateway: SocketAddr) -> (SocketAddr, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicU64::new(0)));
+    let counting = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((edge, _)) = listener.accept().await {
+            let (mut from_edge, mut to_edge) = edge.into_split();
+            let gateway = TcpStream::connect(gateway).await.unwrap();
+            let (mut from_gateway, mut to_gateway) = gateway.into_split();
+            let count = Arc::clone(&counting);
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while let Ok(len @ 1..) = from_edge.read(&mut buffer).await {
+                    count.fetch_add(len as u64, Ordering::Relaxed);
+                    if to_gateway.write_all(&buffer[..len]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            tokio::spawn(async move { tokio::io::copy(&mut from_gateway, &mut to_edge).await });
+        }
+    });
+    (address, count)
+}
+
+#[tokio::test]
+async fn what_the_gateway_will_refuse_does_not_cross_the_link() {
+    let origin = Origin::start().await;
+    let url = origin.url("/hello");
+    let base = url.strip_suffix("/hello").unwrap();
+    let allow = |path: &str| format!("allow = ['{base}{path}', 'http://*.example:81']");
+    let gateway = Gateway::bind(gateway_config(&allow("/hello"))).await.unwrap();
+    let renewal = gateway.renewal();
+    let (link, count) = counted(gateway.local_addr()).await;
+    tokio::spawn(gateway.run(std::future::pending(), std::future::pending()));
+    let edge = common::edge(&format!("gateway = '{link}'")).await;
+    assert_eq!(get(edge.address, &url, "").await.status, 200);
+    let crosses = async |method: &str, url: &str, body: &[u8]| {
+        let before = count.load(Ordering::Relaxed);
+        let answer = send(edge.address, method, url, "", body).await;
+        (answer, count.load(Ordering::Relaxed) - before)
+    };
+    // The edge asks as long as it has not been told: the words are the same.
+    let theirs = "longwire: 'other.example' port 80 is outside the gateway's allow list\n";
+    eventually(async || {
+        let (answer, bytes) = crosses("GET", "http://other.example/", b"").await;
+        assert_eq!((answer.status, &*answer.text()), (403, theirs));
+        bytes == 0
+    })
+    .await;
+    let (answer, bytes) = crosses("POST", &origin.url("/echo"), &[b'x'; 1 << 20]).await;
+    assert_eq!((answer.status, bytes), (403, 0));
+    assert!(answer.head.contains("proxy-status: longwire; error=http_request_denied"));
+    let request = "CONNECT other.example:443 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let (bytes, _) = raw(edge.address, request).await;
+    assert!(String::from_utf8_lossy(&bytes).starts_with("HTTP/1.1 403"));
+    // What may be meant goes across, and the gateway says what it thinks of the address.
+    let (answer, bytes) = crosses("GET", "http://none.example:81/", b"").await;
+    assert!(answer.status >= 400 && bytes > 0, "{}", answer.text());
+    assert_eq!(get(edge.address, &url, "").await.status, 200);
+    // A list that has changed is told again.
+    renewal.take(gateway_config(&allow("/echo")).news(true, false)).await.unwrap();
+    let echo = origin.url("/echo");
+    eventually(async || send(edge.address, "POST", &echo, "", b"x").await.status == 200).await;
+    let (answer, bytes) = crosses("GET", &url, b"").await;
+    assert_eq!((answer.status, bytes), (403, 0));
+    // One that is too long to be told takes back what was.
+    let many: Vec<String> = (0..200).map(|n| format!("'http://host-{n}.example'")).collect();
+    let many = format!("allow = [{}]", many.join(", "));
+    renewal.take(gateway_config(&many).news(true, false)).await.unwrap();
+    eventually(async || crosses("GET", "http://host-1.example/", b"").await.1 > 0).await;
 }

@@ -94,7 +94,8 @@ async fn the_allow_list_and_services_hold_from_now_on() {
     assert_eq!(get(edge.address, &url, "").await.status, 403);
     let renewed = take(&renewal, "").await.unwrap();
     assert_eq!(renewed.taken, ["allow (1 patterns)", "services (0)"]);
-    assert_eq!(get(edge.address, &url, "").await.status, 200);
+    // The edge hears of it over the link.
+    eventually(async || get(edge.address, &url, "").await.status == 200).await;
     // What the origin is asked to send tells which service a request belongs to.
     let asked = async || send(edge.address, "POST", &url, "Accept-Encoding: gzip\r\n", b"x").await;
     let service = |kind: &str| {

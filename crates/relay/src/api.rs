@@ -11,6 +11,7 @@ use bytes::Bytes;
 use codec::dictionary::{self, Kept};
 use codec::infoset::Vocabulary;
 use proto::bhttp;
+use proto::stream::Allowed;
 use record::event::Event;
 
 /// An exchange's 128-bit id: the edge's instance and a number that it counts up.
@@ -247,6 +248,8 @@ pub enum Input {
         /// The shell's number of the connection.
         connection: u64,
     },
+    /// Gateway: what edges may reach is this from now on.
+    Allowed(Allowed),
     /// How fast the encodings were in a trial on this processor. The peer's is believed to be such
     /// a one until it has told, or decoded something.
     Speeds(Vec<Speeds>),
@@ -465,6 +468,9 @@ pub enum Output {
         /// The edge's number of the connection.
         connection: u64,
     },
+    /// Edge: what the gateway lets it reach, in the place of what was told before; none where that
+    /// is not known. What none of it can mean would be refused there.
+    Allowed(Option<Arc<Allowed>>),
     /// An informational response for the client (edge only).
     Interim {
         /// The exchange.

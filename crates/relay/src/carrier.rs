@@ -1,11 +1,12 @@
 //! A connection to the other relay, as the relay keeps it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use decide::estimate::{Estimate, Transport};
-use proto::stream::{self, Frame, Machine, Role};
+use proto::stream::{self, Allowed, Frame, Machine, Role};
 
 use crate::along::Word;
 use crate::bases::{Received, Sent};
@@ -96,6 +97,8 @@ pub(crate) struct Carrier {
     pub(crate) pulse: Pulse,
     /// Principals by number, where the edge has said their names; the greatest numbers.
     pub(crate) names: BTreeMap<u64, u64>,
+    /// Edge: what the gateway lets it reach, as far as it has said.
+    pub(crate) allowed: Option<Arc<Allowed>>,
 }
 
 impl Carrier {
@@ -151,6 +154,7 @@ impl Carrier {
             released: BTreeSet::new(),
             pulse: Pulse::default(),
             names: BTreeMap::new(),
+            allowed: None,
         }
     }
 

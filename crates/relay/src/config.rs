@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use codec::Options;
 use decide::estimate::Estimate;
-use proto::stream::Role;
+use proto::stream::{Allowed, Role};
 
 use crate::encoding::{Encoding, Service};
 use crate::lasting::Secret;
@@ -72,6 +72,8 @@ pub struct Config {
     pub instance: u64,
     /// Gateway: peers have no keys, and are called by their addresses, which may change.
     pub without_keys: bool,
+    /// Gateway: what edges are told that they may reach.
+    pub allowed: Allowed,
     /// Edge: what makes it and its principals known when it has started again; without it their
     /// dictionaries end with it.
     pub secret: Option<Secret>,
@@ -130,6 +132,7 @@ impl Config {
             role,
             instance,
             without_keys: false,
+            allowed: Allowed::default(),
             secret: None,
             encoding: Encoding::auto(),
             services: Vec::new(),

@@ -104,7 +104,7 @@ impl Relay {
     }
 
     /// The carrier for new exchanges, unless it has stalled.
-    fn usable(&self) -> Option<CarrierId> {
+    pub(crate) fn usable(&self) -> Option<CarrierId> {
         let is_well = |id: &CarrierId| {
             self.carriers.get(id).is_some_and(|carrier| carrier.pulse.stalled.is_none())
         };

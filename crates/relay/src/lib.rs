@@ -6,6 +6,7 @@
 //! **Drain rule.** After every [`Relay::handle_input`] call [`Relay::poll_output`] until it gives
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
+mod allowed;
 mod along;
 mod api;
 mod bases;
@@ -47,6 +48,7 @@ mod turns;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use api::{
@@ -60,7 +62,7 @@ pub use lasting::Secret;
 pub use links::{Link, figures};
 pub use privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
 pub use processor::{Speeds, name_of_model};
-pub use proto::stream::Role;
+pub use proto::stream::{Allowed, Role};
 pub use shares::is_endless;
 
 use carrier::Carrier;
@@ -117,6 +119,8 @@ pub struct Relay {
     own_profile: Option<Profile>,
     /// What is known of the paths to peers that are not connected, the longest gone first.
     paths: VecDeque<(String, Estimate)>,
+    /// Edge: the list that the shell knows of.
+    published: Option<Arc<Allowed>>,
 }
 
 /// What a relay holds now, for metrics.
@@ -169,6 +173,7 @@ impl Relay {
             room_freed: false,
             dialer: dialer::Dialer::default(),
             next_number: 1,
+            published: None,
         }
     }
 
@@ -219,6 +224,7 @@ impl Relay {
                 self.local_interim(now, exchange, status, fields);
             }
             Input::ClientEnded { connection } => self.client_ended(now, connection),
+            Input::Allowed(allowed) => self.allow(now, allowed),
             Input::Data { exchange, bytes } => self.local_data(now, exchange, &bytes),
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
@@ -266,6 +272,7 @@ impl Relay {
         self.run_timers(now);
         self.pump(now);
         self.forget_dictionaries();
+        self.publish_allowed();
         self.update_wake();
     }
 

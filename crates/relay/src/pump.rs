@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use proto::bhttp;
 use proto::stream::{
-    self, ClientEnded, Data, Frame, Hello, Hints, Keeping, LastWord, Processor, Receipt, Role,
+    self, Allowed, ClientEnded, Data, Frame, Hello, Hints, Keeping, LastWord, Processor, Receipt,
+    Role,
 };
 use record::event::Fact;
 
@@ -255,6 +256,7 @@ impl Relay {
             Frame::Control(Keeping::KIND, content) => self.keeping(now, carrier, &content),
             Frame::Control(Processor::KIND, content) => self.processor(now, carrier, &content),
             Frame::Control(Hints::KIND, content) => self.hints(now, carrier, &content),
+            Frame::Control(Allowed::KIND, content) => self.heed_allowed(now, carrier, &content),
             Frame::Control(ClientEnded::KIND, content) => {
                 self.peer_client_ended(now, carrier, &content);
             }
@@ -293,6 +295,7 @@ impl Relay {
         match self.config.role {
             Role::Edge => self.edge_connected(now, id, hello.instance),
             Role::Gateway => {
+                self.tell_allowed(now, id);
                 self.supersede(now, id, hello.instance);
                 self.share_carriers(now, id);
             }

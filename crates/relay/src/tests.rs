@@ -6,6 +6,7 @@ use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 
 use super::*;
 
+mod allowed;
 mod bases;
 mod course;
 mod decision;

@@ -42,8 +42,8 @@
 //! Kind 2 is a gateway's [`LastWord`]: behind GOAWAY, how many of the carrier's requests it took.
 //! Kind 3 is a [`Keeping`]: it is about messages that both ends hold, for which see there.
 //! Kind 4 is a [`Processor`]: how fast a side decodes, told to a peer that asks.
-//! Kind 16 are [`Hints`], the fields of the INTERIM that follows, and kind 17 is a [`ClientEnded`]:
-//! see there.
+//! Kind 16 are [`Hints`], the fields of the INTERIM that follows, kind 17 is a [`ClientEnded`], and
+//! kind 18 tells an edge what is [`Allowed`]: see there.
 //! Kinds that a receiver does not know are ignored, and nothing waits for a receipt. Without a last
 //! word each request that came too late is refused by its own ABORT, if that gets there in time.
 //!
@@ -57,6 +57,7 @@
 //! name of its base (8 bytes). A receiver that does not hold it says MISSING and gets the body as
 //! it is.
 
+mod allowed;
 mod hints;
 mod keeping;
 mod last_word;
@@ -67,6 +68,7 @@ mod receipt;
 #[cfg(test)]
 mod tests;
 
+pub use allowed::Allowed;
 pub use hints::{ClientEnded, Hints};
 pub use keeping::Keeping;
 pub use last_word::LastWord;

@@ -230,6 +230,11 @@ impl Exchanges {
         pair: &Handle,
         mut admitted: Admitted,
     ) -> Result<Response<AnyBody>, Failure> {
+        let target = admitted.asked.target().map_err(Failure::Refused)?;
+        if pair.is_outside(&target) {
+            let refusal = origin::outside(&target, origin::ALLOW_LIST).into();
+            return Err(Failure::Refused(refusal));
+        }
         let exact = self.is_exact(admitted.service);
         let mut head = admitted.asked.head(exact, admitted.bound).map_err(Failure::Refused)?;
         who::tell_host(&mut head, admitted.asked.host.as_ref().map(HeaderValue::as_bytes));

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use relay::{CarrierId, Head};
+use relay::{Allowed, CarrierId, Head};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
@@ -24,6 +24,7 @@ use crate::live::{Live, Services};
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Owner, Reach, Rule};
+use crate::pattern::Pattern;
 use crate::plain::Plain;
 use crate::renewal::Renewal;
 use crate::run::{self, Running};
@@ -126,9 +127,10 @@ impl Gateway {
         stop: impl Future<Output = ()>,
         kill: impl Future<Output = ()>,
     ) -> Result<(), Error> {
-        let config = self.config;
+        let mut config = self.config;
         let metrics = Metrics::new(config.build);
         let Renewal { keeper, services, allow, .. } = self.renewal;
+        config.relay.allowed = told(&config.allow);
         let allow = allow.unwrap_or_else(|| Live::new(config.allow.clone()));
         let reach = || Reach::new(Arc::clone(&config.resolver), Rule::Allowed(allow.clone()));
         let origins = Arc::new(Origins {
@@ -198,6 +200,11 @@ impl Gateway {
         };
         running.until(stop, kill).await
     }
+}
+
+/// What edges are told of the allow list.
+pub(crate) fn told(allow: &[Pattern]) -> Allowed {
+    Allowed::of(allow.iter().map(ToString::to_string).collect())
 }
 
 /// Who answers clients without an edge.

@@ -33,6 +33,10 @@ const MAX_ADDRESSES: usize = 8;
 /// Idle time before the kernel asks whether the other end is still there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 
+/// What a target may be outside of.
+pub(crate) const ALLOW_LIST: &str = "the gateway's allow list";
+const DIRECT_LIST: &str = "direct_allow, what this edge may ask itself";
+
 /// From a name to addresses.
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// Addresses of `host` (a name, or an address as text) with `port`.
@@ -143,28 +147,15 @@ impl Reach {
     /// Whether a client may ask for a target at all, before its name is resolved, and at which
     /// addresses.
     pub(crate) fn check(&self, target: &Target<'_>, client: ClientAt) -> Result<Scope, Cause> {
-        let (named, list) = match &self.rule {
-            Rule::Allowed(allow) => {
-                (is_named(&allow.get(), target), "outside the gateway's allow list")
-            }
-            Rule::Direct(allow) if !allow.is_empty() => (
-                is_named(allow, target),
-                "not in direct_allow, which says what this edge asks itself",
-            ),
-            Rule::Direct(_) => (Some(false), ""),
-            Rule::Upstream => (Some(true), ""),
+        let own = if client == ClientAt::Here { Scope::Any } else { Scope::NotHere };
+        let (named, else_within, list) = match &self.rule {
+            Rule::Allowed(allow) => (is_named(&allow.get(), target), Scope::Public, ALLOW_LIST),
+            Rule::Direct(allow) if !allow.is_empty() => (is_named(allow, target), own, DIRECT_LIST),
+            Rule::Direct(_) => return Ok(own),
+            Rule::Upstream => return Ok(Scope::Any),
         };
-        match (named, &self.rule) {
-            (None, _) => {
-                let (host, port) = (target.host, target.port);
-                let reason = format!("'{host}' port {port} is {list}");
-                Err(Cause { kind: CauseKind::Forbidden, reason })
-            }
-            (Some(true), _) => Ok(Scope::Any),
-            (Some(false), Rule::Allowed(_)) => Ok(Scope::Public),
-            (Some(false), _) if client == ClientAt::Here => Ok(Scope::Any),
-            (Some(false), _) => Ok(Scope::NotHere),
-        }
+        let named = named.ok_or_else(|| outside(target, list))?;
+        Ok(if named { Scope::Any } else { else_within })
     }
 
     /// A TCP connection to an address of the target that is allowed.
@@ -267,6 +258,13 @@ impl Reach {
         }
         Ok(permitted)
     }
+}
+
+/// The refusal of what a list does not name.
+pub(crate) fn outside(target: &Target<'_>, list: &str) -> Cause {
+    let (host, port) = (target.host, target.port);
+    let reason = format!("'{host}' port {port} is outside {list}");
+    Cause { kind: CauseKind::Forbidden, reason }
 }
 
 /// Whether a list names a target at all, and its host exactly.

@@ -17,5 +17,5 @@ pub(crate) const EXPECT_PATIENCE: std::time::Duration = std::time::Duration::fro
 
 pub(crate) use bound::{answer_binds, request_binds};
 pub(crate) use client::{Client, How, Request};
-pub(crate) use connect::{ClientAt, Reach, Rule, Stream};
+pub(crate) use connect::{ALLOW_LIST, ClientAt, Reach, Rule, Stream, outside};
 pub(crate) use pool::Owner;

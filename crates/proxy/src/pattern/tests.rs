@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn allows(pattern: &str, url: &str) -> bool {
@@ -89,5 +91,42 @@ fn what_is_no_pattern_is_refused_with_its_form() {
     ] {
         let error = Pattern::parse(text).expect_err(text);
         assert!(error.contains("SCHEME://HOST"), "{error}");
+    }
+}
+
+prop_compose! {
+    fn patterns()(
+        scheme in prop::sample::select(vec!["http", "https", "*"]),
+        host in prop::sample::select(vec!["*", "*.a", "a", "b.a", "127.0.0.1", "[::1]"]),
+        port in prop::sample::select(vec!["", ":*", ":80", ":443", ":81"]),
+        path in prop::sample::select(vec!["", "/", "/x", "/x/y", "/%41"]),
+    ) -> Pattern {
+        Pattern::parse(&format!("{scheme}://{host}{port}{path}")).unwrap()
+    }
+}
+
+proptest! {
+    /// What an edge refuses by the gateway's list, the gateway would refuse.
+    #[test]
+    fn what_none_may_mean_none_matches(
+        list in prop::collection::vec(patterns(), 0..4),
+        scheme in prop::sample::select(vec![None, Some("http"), Some("https")]),
+        host in prop::sample::select(
+            vec!["a", "A.", "b.a", "c.b.a", "127.0.0.1", "[::1]", "::ffff:127.0.0.1", "ba", "1"],
+        ),
+        port in prop::sample::select(vec![80_u16, 81, 443, 8080]),
+        path in "(/[xyA%.;?#2ef5c-]{0,6}){0,4}",
+    ) {
+        let path = scheme.map(|_| &*path);
+        let target = Target { scheme, host, port, path };
+        let matches = list.iter().any(|pattern| pattern.matches(&target));
+        let may_be = list.iter().any(|pattern| pattern.may_mean(&target));
+        prop_assert!(may_be || !matches);
+        // And where every server reads the path alike, neither more nor less.
+        let is_plain = |path: &str| segments(path.split(['?', '#']).next().unwrap()).is_some();
+        let plain = path.is_none_or(is_plain);
+        if plain && (path.is_some() || list.iter().all(|pattern| pattern.path.is_empty())) {
+            prop_assert_eq!(may_be, matches);
+        }
     }
 }

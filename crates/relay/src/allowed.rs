@@ -1,0 +1,63 @@
+//! What the gateway lets edges reach: it says so at the beginning of each carrier, and again when
+//! that changes, so that nothing crosses the link only to be refused. At the edge the shell knows
+//! of it as long as requests go to the gateway that said so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::stream::{Allowed, Role};
+
+use crate::Relay;
+use crate::api::{CarrierId, Output};
+
+/// In events.
+const WHAT: &str = "allow list";
+
+impl Relay {
+    /// Gateway: another list holds from now on.
+    pub(crate) fn allow(&mut self, now: Duration, allowed: Allowed) {
+        if allowed == self.config.allowed {
+            return;
+        }
+        self.config.allowed = allowed;
+        for id in self.carriers.keys().copied().collect::<Vec<_>>() {
+            self.send(now, id, self.config.allowed.frame());
+        }
+    }
+
+    /// Gateway: an edge has said HELLO.
+    pub(crate) fn tell_allowed(&mut self, now: Duration, id: CarrierId) {
+        if !self.config.allowed.patterns.is_empty() {
+            self.send(now, id, self.config.allowed.frame());
+        }
+    }
+
+    /// Edge: the gateway told. What cannot be read takes back what was told before.
+    pub(crate) fn heed_allowed(&mut self, now: Duration, id: CarrierId, content: &[u8]) {
+        if self.config.role == Role::Gateway {
+            return self.ignore(now, id, WHAT, "an edge has none");
+        }
+        let told = Allowed::decode(content);
+        if let Some(carrier) = self.carriers.get_mut(&id) {
+            let told = told.as_ref().ok().filter(|told| !told.patterns.is_empty());
+            carrier.allowed = told.cloned().map(Arc::new);
+        }
+        if let Err(error) = told {
+            self.ignore(now, id, WHAT, &error.to_string());
+        }
+    }
+
+    /// Edge: tells the shell what the gateway has said that new requests go to; nothing as long as
+    /// they go to none, for the next may let through what this one does not.
+    pub(crate) fn publish_allowed(&mut self) {
+        let told = self.usable().and_then(|id| self.carriers.get(&id)?.allowed.clone());
+        let is_known = match (&told, &self.published) {
+            (Some(told), Some(known)) => Arc::ptr_eq(told, known),
+            (told, known) => told.is_none() && known.is_none(),
+        };
+        if !is_known {
+            self.published.clone_from(&told);
+            self.outputs.push_back(Output::Allowed(told));
+        }
+    }
+}
