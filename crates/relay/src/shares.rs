@@ -20,10 +20,13 @@ use crate::config::{MIN_IDLE, MIN_STUCK};
 use crate::exchange::{Exchange, Stage, Traits};
 use crate::timers::Key;
 
-/// A client or an edge may have so many times what is free: alone 7 of 8.
-const TIMES: usize = 7;
-/// A peer, which may be several edges with one key: all of them together 15 of 16.
-const PEER_TIMES: usize = 15;
+/// A client may have so many times what is free: alone 7 of 8.
+const CLIENT_TIMES: usize = 7;
+/// An edge, alone 15 of 16: more than one of its clients, so that this leaves something for the
+/// others at the gateway too.
+const EDGE_TIMES: usize = 15;
+/// A peer, which may be several edges with one key: all of them together 31 of 32.
+const PEER_TIMES: usize = 31;
 /// Of so many or more, the last that is free is for whoever has none.
 const FEW: usize = 8;
 /// Leading bits of an IPv6 address that a host's owner is given at least (RFC 6177 §2).
@@ -55,7 +58,11 @@ enum Holder {
 
 impl Holder {
     fn times(&self) -> usize {
-        if matches!(self, Self::Peer(_)) { PEER_TIMES } else { TIMES }
+        match self {
+            Self::Client(_) => CLIENT_TIMES,
+            Self::Edge(_) => EDGE_TIMES,
+            Self::Peer(_) => PEER_TIMES,
+        }
     }
 }
 
