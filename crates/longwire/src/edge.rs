@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use proxy::config::{EdgeConfig, EdgeSettings, Period};
+use proxy::config::{EdgeConfig, EdgeSettings, Mistakes, Period, Settings};
 use proxy::edge::Edge;
 
 use proxy::News;
@@ -72,6 +72,9 @@ pub(crate) struct Args {
 
 /// Runs the command until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.common.check {
+        return side::check(&args);
+    }
     side::runtime()?.block_on(async {
         let hangup = side::hangup()?;
         let (plan, config) = match configure(&args) {
@@ -122,19 +125,21 @@ impl Start {
 }
 
 fn configure(args: &Args) -> Result<(Plan<EdgeSettings>, EdgeConfig), proxy::Error> {
-    let plan = args.plan()?;
-    crate::log::start(&plan.log)?;
-    let mut config = EdgeConfig::resolve(plan.section.clone(), &plan.services)?;
+    let (plan, mut config) = side::configure(args, true)?;
     config.build = side::BUILD;
     Ok((plan, config))
 }
 
 impl Side for Args {
+    const NAME: &'static str = "edge";
     type Section = EdgeSettings;
+    type Config = EdgeConfig;
 
-    fn plan(&self) -> Result<Plan<EdgeSettings>, proxy::Error> {
-        let file = self.common.file()?;
-        let log = self.common.log(file.log);
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn section(&self, file: &Settings) -> (EdgeSettings, Vec<&'static str>) {
         let args = self.clone();
         let common = args.common;
         let flags = EdgeSettings {
@@ -175,13 +180,16 @@ impl Side for Args {
             history_rows: None,
             history_size: None,
         };
-        Ok(Plan { section: flags.over(file.edge), services: file.services, log })
+        let given = flags.differing(&EdgeSettings::default());
+        (flags.over(file.edge.clone()), given)
     }
 
-    fn news(new: &Plan<EdgeSettings>, running: &Plan<EdgeSettings>) -> Result<News, proxy::Error> {
-        let config = EdgeConfig::resolve(new.section.clone(), &new.services)?;
-        let services = new.services != running.services;
-        Ok(config.news(services))
+    fn resolve(plan: &Plan<EdgeSettings>) -> Result<EdgeConfig, Mistakes> {
+        EdgeConfig::resolve(plan.section.clone(), &plan.services)
+    }
+
+    fn news(config: EdgeConfig, new: &Plan<EdgeSettings>, running: &Plan<EdgeSettings>) -> News {
+        config.news(new.services != running.services)
     }
 
     fn adopt(running: &mut EdgeSettings, new: EdgeSettings) -> Vec<&'static str> {

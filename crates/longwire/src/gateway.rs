@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use proxy::config::{GatewayConfig, GatewaySettings, Period, Size};
+use proxy::config::{GatewayConfig, GatewaySettings, Mistakes, Period, Settings, Size};
 use proxy::gateway::Gateway;
 
 use proxy::News;
@@ -63,6 +63,9 @@ pub(crate) struct Args {
 
 /// Runs the command until it is told to stop.
 pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.common.check {
+        return side::check(&args);
+    }
     side::runtime()?.block_on(async {
         let hangup = side::hangup()?;
         let (plan, config) = match configure(&args) {
@@ -94,19 +97,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn configure(args: &Args) -> Result<(Plan<GatewaySettings>, GatewayConfig), proxy::Error> {
-    let plan = args.plan()?;
-    crate::log::start(&plan.log)?;
-    let mut config = GatewayConfig::resolve(plan.section.clone(), &plan.services)?;
+    let (plan, mut config) = side::configure(args, true)?;
     config.build = side::BUILD;
     Ok((plan, config))
 }
 
 impl Side for Args {
+    const NAME: &'static str = "gateway";
     type Section = GatewaySettings;
+    type Config = GatewayConfig;
 
-    fn plan(&self) -> Result<Plan<GatewaySettings>, proxy::Error> {
-        let file = self.common.file()?;
-        let log = self.common.log(file.log);
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn section(&self, file: &Settings) -> (GatewaySettings, Vec<&'static str>) {
         let args = self.clone();
         let common = args.common;
         let flags = GatewaySettings {
@@ -144,16 +149,21 @@ impl Side for Args {
             history_rows: None,
             history_size: None,
         };
-        Ok(Plan { section: flags.over(file.gateway), services: file.services, log })
+        let given = flags.differing(&GatewaySettings::default());
+        (flags.over(file.gateway.clone()), given)
+    }
+
+    fn resolve(plan: &Plan<GatewaySettings>) -> Result<GatewayConfig, Mistakes> {
+        GatewayConfig::resolve(plan.section.clone(), &plan.services)
     }
 
     fn news(
+        config: GatewayConfig,
         new: &Plan<GatewaySettings>,
         running: &Plan<GatewaySettings>,
-    ) -> Result<News, proxy::Error> {
-        let config = GatewayConfig::resolve(new.section.clone(), &new.services)?;
-        let services = new.services != running.services;
-        Ok(config.news(new.section.allow != running.section.allow, services))
+    ) -> News {
+        let allow = new.section.allow != running.section.allow;
+        config.news(allow, new.services != running.services)
     }
 
     fn adopt(running: &mut GatewaySettings, new: GatewaySettings) -> Vec<&'static str> {

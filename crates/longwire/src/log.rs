@@ -122,30 +122,26 @@ impl Write for &ToQueue {
     }
 }
 
-/// How severe a line must be at least, and whether lines are JSON, checked.
-fn understand(settings: &LogSettings) -> Result<(&str, bool), proxy::Error> {
-    let level = level(settings);
-    if !["error", "warn", "info", "debug", "trace"].contains(&level) {
-        let known = "one of error, warn, info, debug, trace";
-        return Err(proxy::Error::Caller(format!("log level '{level}': {known}")));
-    }
-    match settings.format.as_deref() {
-        None | Some("text") => Ok((level, false)),
-        Some("json") => Ok((level, true)),
-        Some(other) => {
-            Err(proxy::Error::Caller(format!("log format '{other}': one of text, json")))
-        }
-    }
-}
-
 /// The level that is meant.
 pub(crate) fn level(settings: &LogSettings) -> &str {
     settings.level.as_deref().unwrap_or("info")
 }
 
-/// Whether the settings can be logged by; an error names the value and what is allowed.
-pub(crate) fn check(settings: &LogSettings) -> Result<(), proxy::Error> {
-    understand(settings).map(drop)
+/// What is wrong with the settings, by key; an error names the value and what is allowed.
+pub(crate) fn check(settings: &LogSettings) -> Vec<(&'static str, proxy::Error)> {
+    let mut wrong = Vec::new();
+    let level = level(settings);
+    if !["error", "warn", "info", "debug", "trace"].contains(&level) {
+        let known = "one of error, warn, info, debug, trace";
+        wrong.push(("level", proxy::Error::Caller(format!("log level '{level}': {known}"))));
+    }
+    if let Some(other) = &settings.format
+        && !["text", "json"].contains(&other.as_str())
+    {
+        let what = format!("log format '{other}': one of text, json");
+        wrong.push(("format", proxy::Error::Caller(what)));
+    }
+    wrong
 }
 
 /// Takes another level from now on.
@@ -155,9 +151,9 @@ pub(crate) fn set_level(level: &str) {
     }
 }
 
-/// Begins to log to stderr.
+/// Begins to log to stderr, by settings that were checked.
 pub(crate) fn start(settings: &LogSettings) -> Result<(), proxy::Error> {
-    let (level, json) = understand(settings)?;
+    let (level, json) = (level(settings), settings.format.as_deref() == Some("json"));
     let queue = Arc::clone(QUEUE.get_or_init(Arc::default));
     let thread = std::thread::Builder::new().name("log".to_owned());
     let writing = Arc::clone(&queue);

@@ -1,13 +1,14 @@
 //! What `longwire edge` and `longwire gateway` do alike: settings from file and flags, log,
 //! runtime, the ready line, signals.
 
-use std::io::{Write, stdout};
+use std::fmt::Write as _;
+use std::io::{Write as _, stdout};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use proxy::config::{LogSettings, Period, Rate, ServiceSettings, Settings, Size};
+use proxy::config::{LogSettings, Mistakes, Period, Rate, ServiceSettings, Settings, Size};
 use proxy::{News, Renewal, Renewed};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -94,12 +95,20 @@ pub(crate) struct Common {
     /// How it is logged: text or json.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) log_format: Option<String>,
+    /// Only read the configuration, with the files that it names, and list all mistakes, each with
+    /// its line; the exit status is 2 if there are any. Nothing is bound, dialled or opened to
+    /// write.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// With --check: print an object.
+    #[arg(long, requires = "check")]
+    pub(crate) json: bool,
 }
 
 impl Common {
-    /// The file's settings, or none.
-    pub(crate) fn file(&self) -> Result<Settings, proxy::Error> {
-        self.config.as_deref().map_or_else(|| Ok(Settings::default()), Settings::load)
+    /// The file's settings, or none, and what is wrong with it.
+    fn file(&self) -> Result<(Settings, Mistakes), proxy::Error> {
+        self.config.as_deref().map_or_else(|| Ok(Default::default()), Settings::load)
     }
 
     /// What is said of the log, flags over the file.
@@ -118,16 +127,104 @@ pub(crate) struct Plan<S> {
 
 /// A side that can be told anew while it runs.
 pub(crate) trait Side {
+    /// Its section's name.
+    const NAME: &'static str;
     /// Its section of the file.
     type Section;
+    /// What comes of it.
+    type Config;
 
-    /// What file and flags say now.
-    fn plan(&self) -> Result<Plan<Self::Section>, proxy::Error>;
-    /// What a running side can take of it.
-    fn news(new: &Plan<Self::Section>, running: &Plan<Self::Section>)
-    -> Result<News, proxy::Error>;
+    fn common(&self) -> &Common;
+    /// What flags and the file's section say together, and the keys that flags give.
+    fn section(&self, file: &Settings) -> (Self::Section, Vec<&'static str>);
+    fn resolve(plan: &Plan<Self::Section>) -> Result<Self::Config, Mistakes>;
+    /// What a running side can take of a new configuration.
+    fn news(config: Self::Config, new: &Plan<Self::Section>, running: &Plan<Self::Section>)
+    -> News;
     /// Notes what was taken, and names what differs still.
     fn adopt(running: &mut Self::Section, new: Self::Section) -> Vec<&'static str>;
+}
+
+/// What file and flags say now, or all that is wrong with it; with `log`, the log begins as soon as
+/// it is known how, for what is found on the way.
+pub(crate) fn configure<S: Side>(
+    side: &S,
+    log: bool,
+) -> Result<(Plan<S::Section>, S::Config), Mistakes> {
+    let common = side.common();
+    let alone = |error: proxy::Error| {
+        let mut mistakes = Mistakes::default();
+        mistakes.add("", "", error);
+        mistakes
+    };
+    let (file, mut mistakes) = common.file().map_err(alone)?;
+    let (section, given) = side.section(&file);
+    let Settings { services, log: of_log, lines, .. } = file;
+    let plan = Plan { section, services, log: common.log(of_log) };
+    let mut of_log = Mistakes::default();
+    for (key, error) in crate::log::check(&plan.log) {
+        of_log.add("log", key, error);
+    }
+    if log && of_log.is_empty() {
+        crate::log::start(&plan.log).map_err(alone)?;
+    }
+    mistakes.and(of_log);
+    match S::resolve(&plan) {
+        Ok(config) if mistakes.is_empty() => return Ok((plan, config)),
+        Ok(_) => {}
+        Err(more) => mistakes.and(more),
+    }
+    let mut given: Vec<_> = given.into_iter().map(|key| (S::NAME, key)).collect();
+    given.extend(common.log.is_some().then_some(("log", "level")));
+    given.extend(common.log_format.is_some().then_some(("log", "format")));
+    mistakes.locate(&lines, &given);
+    Err(mistakes)
+}
+
+/// Tells what is wrong with a configuration, or that nothing is.
+pub(crate) fn check<S: Side>(side: &S) -> anyhow::Result<ExitCode> {
+    let common = side.common();
+    let (mistakes, services) = match configure(side, true) {
+        Ok((plan, _)) => (Mistakes::default(), plan.services.len()),
+        Err(mistakes) => (mistakes, 0),
+    };
+    let file = common.config.as_ref().map(|file| file.display().to_string());
+    let good = mistakes.is_empty();
+    let mut text = String::new();
+    if common.json {
+        let one = |mistake: &proxy::config::Mistake| {
+            serde_json::json!({
+                "file": mistake.place().map(|(file, _)| file.display().to_string()),
+                "line": mistake.place().map(|(_, line)| line),
+                "key": mistake.key(),
+                "what": mistake.error().to_string(),
+            })
+        };
+        let mistakes: Vec<_> = mistakes.iter().map(one).collect();
+        let all = serde_json::json!({
+            "side": S::NAME, "good": good, "file": file, "mistakes": mistakes,
+        });
+        writeln!(text, "{all}")?;
+    } else if good {
+        let read = file.map_or_else(
+            || "no file".to_owned(),
+            |file| {
+                let noun = if services == 1 { "service" } else { "services" };
+                format!("{file} with {services} {noun}")
+            },
+        );
+        let name = S::NAME;
+        writeln!(
+            text,
+            "the configuration of this {name} is good: read were {read}, the flags, and \
+                        the files that these name"
+        )?;
+    }
+    for mistake in mistakes.iter().filter(|_| !common.json) {
+        writeln!(text, "{mistake}")?;
+    }
+    crate::say(&text)?;
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(crate::BAD_USE) })
 }
 
 /// Reads files again at each SIGHUP, for ever. What does not parse leaves all as it was.
@@ -164,9 +261,8 @@ async fn renewed<S: Side>(
     running: &mut Plan<S::Section>,
     renewal: &Renewal,
 ) -> Result<Renewed, proxy::Error> {
-    let new = side.plan()?;
-    crate::log::check(&new.log)?;
-    let mut renewed = renewal.take(S::news(&new, running)?).await?;
+    let (new, config) = configure(side, false)?;
+    let mut renewed = renewal.take(S::news(config, &new, running)).await?;
     let Plan { section, services, log } = new;
     let level = crate::log::level(&log);
     if level != crate::log::level(&running.log) {

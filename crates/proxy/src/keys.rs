@@ -204,23 +204,14 @@ impl Identity {
     /// Reads both files, which nobody else may have written, for a side whose other side is
     /// `other`; errors name the file, the line and the remedy.
     pub fn load(key: &Path, peer: &Path, other: Role) -> Result<Self, Error> {
-        let mut file = strict::open(key, PRIVATE)?;
-        let text = text(key, file.read(MAX_FILE_BYTES)?)?;
-        // Before its mode: a public key may be read by others.
-        if Peers::parse(&text).is_ok() {
-            return Err(Error::Caller(format!(
-                "the private key {} is a public key: were key and peer swapped? key is our \
-                 {PRIVATE_FILE}, peer the other side's {PUBLIC_FILE}",
-                key.display()
-            )));
-        }
-        file.check_private()?;
-        let (pkcs8, public) = private_of(&text).map_err(|what| {
-            Error::Caller(format!("{}: {what}: make one with 'longwire keygen DIR'", key.display()))
-        })?;
-        let peers = Peers::load(peer, other)?;
-        let files = Files { key: key.to_owned(), peer: peer.to_owned() };
-        Ok(Self { pkcs8, key: public, peers, other, files })
+        Ok(Self::of((key, load_private(key)?), (peer, load_peers(peer, other)?), other))
+    }
+
+    /// What the two files hold.
+    pub(crate) fn of(key: (&Path, Private), peer: (&Path, Peers), other: Role) -> Self {
+        let files = Files { key: key.0.to_owned(), peer: peer.0.to_owned() };
+        let Private { pkcs8, public } = key.1;
+        Self { pkcs8, key: public, peers: peer.1, other, files }
     }
 
     /// The same with the peers that a file has now.
@@ -268,6 +259,36 @@ impl Identity {
             )),
         }
     }
+}
+
+/// A private key, with its public one.
+pub(crate) struct Private {
+    pkcs8: PrivatePkcs8KeyDer<'static>,
+    public: PublicKey,
+}
+
+/// Reads this side's key.
+pub(crate) fn load_private(key: &Path) -> Result<Private, Error> {
+    let mut file = strict::open(key, PRIVATE)?;
+    let text = text(key, file.read(MAX_FILE_BYTES)?)?;
+    // Before its mode: a public key may be read by others.
+    if Peers::parse(&text).is_ok() {
+        return Err(Error::Caller(format!(
+            "the private key {} is a public key: were key and peer swapped? key is our \
+             {PRIVATE_FILE}, peer the other side's {PUBLIC_FILE}",
+            key.display()
+        )));
+    }
+    file.check_private()?;
+    let (pkcs8, public) = private_of(&text).map_err(|what| {
+        Error::Caller(format!("{}: {what}: make one with 'longwire keygen DIR'", key.display()))
+    })?;
+    Ok(Private { pkcs8, public })
+}
+
+/// Reads the other side's keys, for a side whose other side is `other`.
+pub(crate) fn load_peers(path: &Path, other: Role) -> Result<Peers, Error> {
+    Peers::load(path, other)
 }
 
 /// A line of a peer file.

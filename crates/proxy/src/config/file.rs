@@ -1,42 +1,54 @@
 //! The configuration file: TOML, every key of it, and errors of one line.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
+use super::mistakes::{Lines, Mistakes, Spot};
 use super::units::{Period, Rate, Size};
-use crate::Error;
+use super::value::Value;
+use crate::{Error, strict};
 
 /// Largest configuration file read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Most `[[service]]` entries.
 const MAX_SERVICES: usize = 1000;
 
+/// Mistakes in a file that are told: whoever has made more has given the wrong file.
+const MAX_MISTAKES: usize = 100;
+
 /// A whole file. Each side reads its own section and the services.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// `[edge]`.
-    #[serde(default)]
     pub edge: EdgeSettings,
     /// `[gateway]`.
-    #[serde(default)]
     pub gateway: GatewaySettings,
     /// `[log]`.
-    #[serde(default)]
     pub log: LogSettings,
     /// `[[service]]`, first match first.
-    #[serde(default, rename = "service")]
     pub services: Vec<ServiceSettings>,
+    /// Where all of that stands.
+    pub lines: Lines,
+}
+
+/// Something whose keys stand in a table of a file.
+trait Section {
+    /// Its keys, as they are spelled in a file.
+    const KEYS: &'static [&'static str];
+
+    /// Sets a key that is one of them.
+    fn put(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), String>;
 }
 
 /// Declares a section whose keys are all optional, and how one overrides another.
 macro_rules! section {
     ($(#[$meta:meta])* $name:ident { $($(#[$key:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-        #[serde(deny_unknown_fields)]
+        #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
             $($(#[$key])* pub $field: Option<$kind>,)*
         }
@@ -56,6 +68,17 @@ macro_rules! section {
                     keys.push(stringify!($field));
                 })*
                 keys
+            }
+        }
+
+        impl Section for $name {
+            const KEYS: &'static [&'static str] = &[$(stringify!($field),)*];
+
+            fn put(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), String> {
+                $(if key == stringify!($field) {
+                    self.$field = Some(Value::read(value)?);
+                })*
+                Ok(())
             }
         }
     };
@@ -222,11 +245,9 @@ section! {
 }
 
 /// One service: what is different for it.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceSettings {
     /// Pattern of the requests meant.
-    #[serde(rename = "match")]
     pub pattern: String,
     /// What may be done to its bodies: `bytes`, nothing that shows; `infoset`, what says the same.
     pub fidelity: Option<String>,
@@ -255,11 +276,49 @@ pub struct ServiceSettings {
     pub max_body: Option<Size>,
 }
 
+impl Section for ServiceSettings {
+    const KEYS: &'static [&'static str] = &[
+        "match",
+        "fidelity",
+        "schemas",
+        "accept_encoding",
+        "fields",
+        "upgrades",
+        "encodings",
+        "objective",
+        "deadline",
+        "principal",
+        "not_principal",
+        "fallback",
+        "max_body",
+    ];
+
+    fn put(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), String> {
+        match key {
+            "match" => self.pattern = Value::read(value)?,
+            "fidelity" => self.fidelity = Some(Value::read(value)?),
+            "schemas" => self.schemas = Some(Value::read(value)?),
+            "accept_encoding" => self.accept_encoding = Some(Value::read(value)?),
+            "fields" => self.fields = Some(Value::read(value)?),
+            "upgrades" => self.upgrades = Some(Value::read(value)?),
+            "encodings" => self.encodings = Some(Value::read(value)?),
+            "objective" => self.objective = Some(Value::read(value)?),
+            "deadline" => self.deadline = Some(Value::read(value)?),
+            "principal" => self.principal = Some(Value::read(value)?),
+            "not_principal" => self.not_principal = Some(Value::read(value)?),
+            "fallback" => self.fallback = Some(Value::read(value)?),
+            "max_body" => self.max_body = Some(Value::read(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 impl Settings {
-    /// Reads a file; an error is one line that names the file, the line, the key and the nearest
-    /// known one.
-    pub fn load(path: &Path) -> Result<Self, Error> {
-        let unreadable = |error| Error::Caller(format!("cannot read {}: {error}", path.display()));
+    /// Reads a file: what can be understood of it, and all that is wrong, each one line with its
+    /// place. An error: there is nothing to be read.
+    pub fn load(path: &Path) -> Result<(Self, Mistakes), Error> {
+        let unreadable = |error| strict::unreadable(path, &error);
         let len = fs::metadata(path).map_err(unreadable)?.len();
         if len > MAX_FILE_BYTES {
             return Err(Error::Caller(format!(
@@ -268,37 +327,169 @@ impl Settings {
             )));
         }
         let text = fs::read_to_string(path).map_err(unreadable)?;
-        Self::parse(&text).map_err(|what| Error::Caller(format!("{}:{what}", path.display())))
+        Ok(Self::read(path, &text))
     }
 
-    /// Reads a file's text; the error begins with the line's number.
+    /// Reads a file's text; the error is the first thing that is wrong, behind its line.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let settings: Self = toml::from_str(text).map_err(|error| one_line(text, &error))?;
-        if settings.services.len() > MAX_SERVICES {
-            let count = settings.services.len();
-            return Err(format!("1: {count} services, over the limit of {MAX_SERVICES}"));
+        let (settings, mistakes) = Self::read(Path::new(""), text);
+        match mistakes.iter().next() {
+            Some(first) => Err(first.to_string().trim_start_matches(':').to_owned()),
+            None => Ok(settings),
         }
-        Ok(settings)
+    }
+
+    pub(super) fn read(path: &Path, text: &str) -> (Self, Mistakes) {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let lines = Lines { file: path.to_owned(), ..Lines::default() };
+        let mut settings = Self { lines, ..Self::default() };
+        let mut reader = Reader {
+            text,
+            lines: &mut settings.lines,
+            mistakes: Vec::new(),
+            unreadable: BTreeSet::new(),
+        };
+        for error in errors {
+            let at = error.span().map_or(0, |span| span.start);
+            let message = error.message().lines().next().unwrap_or_default();
+            let form = "a line is KEY = \"TEXT\", KEY = [\"A\", \"B\"], KEY = NUMBER or [SECTION]";
+            reader.wrong(at, Spot::default(), format!("this is no TOML: {message}: {form}"));
+            // What else is wrong with the line only follows.
+            reader.unreadable.insert(reader.line(at));
+        }
+        for (name, value) in table.get_ref() {
+            let at = name.span().start;
+            match name.get_ref().as_ref() {
+                "edge" => reader.section("edge", at, value, &mut settings.edge),
+                "gateway" => reader.section("gateway", at, value, &mut settings.gateway),
+                "log" => reader.section("log", at, value, &mut settings.log),
+                "service" => settings.services = reader.services(at, value),
+                other => {
+                    let known = &["edge", "gateway", "log", "service"];
+                    let (_, what) = unknown(other, known);
+                    reader.wrong(at, Spot::default(), what);
+                }
+            }
+        }
+        let mistakes = reader.end();
+        (settings, mistakes)
     }
 }
 
-fn one_line(text: &str, error: &toml::de::Error) -> String {
-    let at = error.span().map_or(0, |span| span.start).min(text.len());
-    let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-    let message = error.message().lines().next().unwrap_or_default();
-    let Some(rest) = message.strip_prefix("unknown field `") else {
-        return format!("{line}: {message}");
-    };
-    let (key, known) = rest.split_once('`').unwrap_or((rest, ""));
-    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    match nearest(key, &known) {
-        Some(nearest) => format!("{line}: unknown key '{key}': did you mean '{nearest}'?"),
-        None => format!("{line}: unknown key '{key}': one of {}", known.join(", ")),
+/// Takes a file's table apart.
+struct Reader<'a> {
+    text: &'a str,
+    lines: &'a mut Lines,
+    mistakes: Vec<(usize, Spot, String)>,
+    /// Lines that are no TOML.
+    unreadable: BTreeSet<usize>,
+}
+
+impl Reader<'_> {
+    fn line(&self, at: usize) -> usize {
+        let before = self.text.as_bytes().get(..at).unwrap_or(self.text.as_bytes());
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    fn wrong(&mut self, at: usize, spot: Spot, what: String) {
+        let line = self.line(at);
+        if self.mistakes.len() < MAX_MISTAKES && !self.unreadable.contains(&line) {
+            self.mistakes.push((line, spot, what));
+        }
+    }
+
+    fn end(mut self) -> Mistakes {
+        let mut mistakes = Mistakes::default();
+        self.mistakes.sort_by_key(|(line, ..)| *line);
+        for (line, spot, what) in self.mistakes {
+            mistakes.at_line(&self.lines.file, line, spot, what);
+        }
+        mistakes
+    }
+
+    fn section<S: Section>(
+        &mut self,
+        section: &'static str,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+        into: &mut S,
+    ) {
+        let spot = Spot { section, ..Spot::default() };
+        self.lines.of.insert(spot.clone(), self.line(at));
+        match value.get_ref() {
+            DeValue::Table(table) => self.table(&spot, table, into),
+            _ => self.wrong(at, spot, format!("'{section}' is a section: write [{section}]")),
+        }
+    }
+
+    fn services(&mut self, at: usize, value: &Spanned<DeValue<'_>>) -> Vec<ServiceSettings> {
+        let form = "'service' is a list of sections: write [[service]] above each";
+        let DeValue::Array(array) = value.get_ref() else {
+            self.wrong(at, Spot { section: "service", ..Spot::default() }, form.to_owned());
+            return Vec::new();
+        };
+        if array.len() > MAX_SERVICES {
+            let what = format!("{} services, over the limit of {MAX_SERVICES}", array.len());
+            self.wrong(at, Spot { section: "service", ..Spot::default() }, what);
+        }
+        let mut all = Vec::new();
+        for (service, value) in array.iter().take(MAX_SERVICES).enumerate() {
+            let (at, mut settings) = (value.span().start, ServiceSettings::default());
+            let spot = Spot { section: "service", service, ..Spot::default() };
+            self.lines.of.insert(spot.clone(), self.line(at));
+            match value.get_ref() {
+                DeValue::Table(table) => {
+                    self.table(&spot, table, &mut settings);
+                    let meant = Spot { key: "match", ..spot.clone() };
+                    let told = self.mistakes.iter().any(|(_, spot, _)| *spot == meant);
+                    if !told && !table.keys().any(|key| key.get_ref() == "match") {
+                        let what = "a service without 'match': say which requests are meant, like \
+                                    match = \"http://tracks.example:8080\"";
+                        self.wrong(at, meant, what.to_owned());
+                    }
+                }
+                _ => self.wrong(at, spot, form.to_owned()),
+            }
+            all.push(settings);
+        }
+        all
+    }
+
+    fn table<S: Section>(&mut self, spot: &Spot, table: &DeTable<'_>, into: &mut S) {
+        for (name, value) in table {
+            let (at, spelled) = (name.span().start, name.get_ref().as_ref());
+            let Some(&key) = S::KEYS.iter().find(|key| **key == spelled) else {
+                let (nearest, what) = unknown(spelled, S::KEYS);
+                // What is missing is then only misspelt.
+                let key = nearest.unwrap_or_default();
+                self.wrong(at, Spot { key, ..spot.clone() }, what);
+                continue;
+            };
+            let spot = Spot { key, ..spot.clone() };
+            self.lines.of.insert(spot.clone(), self.line(at));
+            let items = value.get_ref().as_array().map_or(&[][..], |array| &array[..]);
+            for (item, value) in items.iter().take(MAX_SERVICES).enumerate() {
+                let line = self.line(value.span().start);
+                self.lines.of.insert(Spot { item: item + 1, ..spot.clone() }, line);
+            }
+            if let Err(what) = into.put(key, value.get_ref()) {
+                self.wrong(at, spot, format!("{key} {what}"));
+            }
+        }
+    }
+}
+
+/// What is said of a key that nobody knows, and what was meant.
+fn unknown(key: &str, known: &[&'static str]) -> (Option<&'static str>, String) {
+    let shown: String = key.chars().take(64).flat_map(char::escape_debug).collect();
+    match nearest(key, known) {
+        Some(meant) => (Some(meant), format!("unknown key '{shown}': did you mean '{meant}'?")),
+        None => (None, format!("unknown key '{shown}': one of {}", known.join(", "))),
     }
 }
 
 /// The known word that is fewest edits away, if that is close.
-fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+fn nearest(word: &str, known: &[&'static str]) -> Option<&'static str> {
     let distance = |other: &str| edits(word, other);
     let best = known.iter().copied().min_by_key(|other| distance(other))?;
     (distance(best) <= 1 + word.len() / 3).then_some(best)

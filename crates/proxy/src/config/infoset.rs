@@ -10,6 +10,7 @@ use codec::infoset::Vocabulary;
 use codec::{Limits, Options};
 
 use super::ServiceSettings;
+use crate::strict;
 
 /// The value of `fidelity`.
 const INFOSET: &str = "infoset";
@@ -94,8 +95,13 @@ fn read_documents<T>(
     make(&documents, &mut resolve).map_err(|error| error.to_string())
 }
 
+/// Whether a schema's file can be read.
+pub(super) fn check_schema(path: &Path) -> Result<(), String> {
+    read(path).map(drop)
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable = |error| format!("cannot read {}: {error}", path.display());
+    let unreadable = |error| strict::unreadable(path, &error).to_string();
     let len = fs::metadata(path).map_err(unreadable)?.len();
     if len > MAX_SCHEMA_BYTES {
         let path = path.display();

@@ -3,11 +3,14 @@
 
 mod file;
 mod infoset;
+mod mistakes;
+mod service;
 #[cfg(test)]
 mod tests;
 mod units;
+mod value;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +18,11 @@ use std::time::Duration;
 
 pub use file::{EdgeSettings, GatewaySettings, LogSettings, ServiceSettings, Settings};
 pub use infoset::read_schema;
+pub use mistakes::{Lines, Mistake, Mistakes};
 pub use units::{Period, Rate, Size};
 
-use decide::policy::Objective;
 use http::HeaderName;
+use mistakes::Check;
 
 use crate::Error;
 use crate::carrier::Security;
@@ -33,12 +37,10 @@ use crate::upstream::Upstream;
 
 /// Bound on open exchanges that a setting may ask for.
 const MAX_EXCHANGES: usize = 65_536;
-/// Most protocols that a service may change to.
-const MAX_UPGRADES: usize = 16;
+/// Client connections at once, unless told otherwise.
+const DEFAULT_CONNECTIONS: usize = 1024;
 /// Bound on threads that a setting may ask for.
 const MAX_THREADS: usize = 256;
-/// Names of fields that a list of a service may have: no proxy sets more.
-const MAX_FIELDS: usize = 64;
 /// Silence of an origin that a gateway takes for failure, unless told otherwise.
 const ORIGIN_TIMEOUT: Duration = Duration::from_secs(120);
 /// The same at an edge: longer, so that the gateway's word comes first over any link.
@@ -190,119 +192,173 @@ pub struct GatewayConfig {
 }
 
 impl EdgeConfig {
-    /// Checks every value; an error names the value, what is allowed and the remedy.
-    pub fn resolve(edge: EdgeSettings, services: &[ServiceSettings]) -> Result<Self, Error> {
-        let listen = required(edge.listen.as_deref(), "edge", "listen")?;
-        let listen = address("listen", listen)?;
+    /// Checks every value and goes on behind what is wrong; a mistake names the value, what is
+    /// allowed and the remedy.
+    pub fn resolve(edge: EdgeSettings, services: &[ServiceSettings]) -> Result<Self, Mistakes> {
+        let mut check = Check::of("edge");
+        let listen = check.take("listen", listen_address(edge.listen.as_deref(), "edge"));
         let (key, peer) = (edge.key.as_deref(), edge.peer.as_deref());
-        let security = security(key, peer, edge.insecure_plain, keys::Role::Gateway)?;
-        if let Some(gateway) = &edge.gateway {
-            check_gateway(gateway, &security)?;
+        let security = security(&mut check, key, peer, edge.insecure_plain, keys::Role::Gateway);
+        if let (Some(gateway), Some(security)) = (&edge.gateway, &security) {
+            check.take("gateway", check_gateway(gateway, security));
         }
-        let fallback = edge.fallback.as_deref().map(fallback).transpose()?;
-        if fallback == Some(Fallback::Direct) && edge.gateway.is_none() {
-            return Err(caller("fallback 'direct' needs a gateway to fall back from: give one"));
+        let fallback = check.take("fallback", edge.fallback.as_deref().map(fallback).transpose());
+        if edge.gateway.is_none() {
+            edge.need_gateway(&mut check, fallback);
         }
-        if edge.store.is_some() && edge.gateway.is_none() {
-            return Err(caller(
-                "a store needs a gateway: without one nothing is decided or learned",
-            ));
-        }
-        check_carrier(edge.carrier.as_deref())?;
-        check_congestion(edge.congestion.as_deref())?;
-        let mut relay = relay::Config::new(relay::Role::Edge, crate::random_instance()?);
-        set_decision(&mut relay, edge.encoding.as_deref(), edge.rate_cap, services)?;
-        set_time(&mut relay.connect_timeout, "connect_timeout", edge.connect_timeout)?;
-        set_time(&mut relay.hello_timeout, "hello_timeout", edge.hello_timeout)?;
-        set_time(&mut relay.outcome_timeout, "outcome_timeout", edge.outcome_timeout)?;
-        set_time(&mut relay.keepalive, "keepalive", edge.keepalive)?;
-        set_time(&mut relay.peer_timeout, "peer_timeout", edge.peer_timeout)?;
-        set_time(&mut relay.body_timeout, "body_timeout", edge.body_timeout)?;
+        check_transport(&mut check, edge.carrier.as_deref(), edge.congestion.as_deref());
+        let mut relay = new_relay(&mut check, relay::Role::Edge)?;
+        service::set_encoding(&mut check, &mut relay, edge.encoding.as_deref(), edge.rate_cap);
+        edge.set_times(&mut check, &mut relay);
         let (mut dial_timeout, mut drain_timeout) = (DIAL_TIMEOUT, DRAIN_TIMEOUT);
-        set_time(&mut dial_timeout, "dial_timeout", edge.dial_timeout)?;
-        set_time(&mut drain_timeout, "drain_timeout", edge.drain_timeout)?;
-        set(&mut relay.max_exchanges, count("max_exchanges", edge.max_exchanges, MAX_EXCHANGES)?);
+        check.time(&mut dial_timeout, "dial_timeout", edge.dial_timeout);
+        check.time(&mut drain_timeout, "drain_timeout", edge.drain_timeout);
+        let (mut max_connections, most) = (DEFAULT_CONNECTIONS, MAX_EXCHANGES);
+        check.count(&mut max_connections, "max_connections", edge.max_connections, most);
+        check.count(&mut relay.max_exchanges, "max_exchanges", edge.max_exchanges, most);
         let response_timeout = edge.response_timeout.map_or(ANSWER_TIMEOUT, |period| period.0);
-        set_bounds(&mut relay, edge.max_tunnels, edge.tunnel_timeout, response_timeout)?;
-        set_memory(&mut relay, edge.codec_memory, edge.body_memory)?;
+        set_bounds(&mut check, &mut relay, edge.max_tunnels, edge.tunnel_timeout, response_timeout);
+        set_memory(&mut check, &mut relay, edge.codec_memory, edge.body_memory);
+        let admin = check.take("admin", edge.admin.as_deref().map(admin_address).transpose());
+        check.apart(&[("listen", listen), ("admin", admin)]);
+        let upstream = edge.upstream.as_deref().map(Upstream::parse).transpose();
+        let upstream = check.take("upstream", upstream);
+        let has_upstream = edge.upstream.is_some();
+        let reverse = reverse(&mut check, has_upstream, edge.forwarded.as_deref(), edge.rewrite);
+        let idle_timeout = idle_timeout(&mut check, edge.idle_timeout);
+        let deny = check.items("deny", &edge.deny.unwrap_or_default(), |text| Pattern::parse(text));
+        let direct_allow = edge.direct_allow.unwrap_or_default();
+        let direct_allow = check.items("direct_allow", &direct_allow, |text| Pattern::parse(text));
+        let codec_threads = threads(&mut check, edge.codec_threads);
+        let store = store(&mut check, edge.store, edge.history_rows, edge.history_size);
+        let services = service::all(&mut check, &mut relay, services);
+        let (Some(listen), Some(security), true) = (listen, security, check.mistakes.is_empty())
+        else {
+            return Err(check.mistakes);
+        };
         Ok(Self {
             listen,
             gateway: edge.gateway,
-            upstream: edge.upstream.as_deref().map(Upstream::parse).transpose().map_err(caller)?,
-            reverse: reverse(edge.upstream.is_some(), edge.forwarded.as_deref(), edge.rewrite)?,
+            upstream,
+            reverse,
             fallback: fallback.unwrap_or(Fallback::None),
             security,
-            admin: edge.admin.as_deref().map(admin_address).transpose()?,
+            admin,
             congestion: edge.congestion,
             dial_timeout,
             drain_timeout,
             response_timeout,
-            idle_timeout: idle_timeout(edge.idle_timeout)?,
-            deny: patterns(edge.deny)?,
-            direct_allow: patterns(edge.direct_allow)?,
-            max_connections: count("max_connections", edge.max_connections, MAX_EXCHANGES)?
-                .unwrap_or(1024),
-            codec_threads: threads(edge.codec_threads)?,
-            store: store(edge.store, edge.history_rows, edge.history_size)?,
-            services: services.iter().map(service).collect::<Result<_, _>>()?,
+            idle_timeout,
+            deny,
+            direct_allow,
+            max_connections,
+            codec_threads,
+            store,
+            services,
             relay,
             build: Build::default(),
         })
     }
 }
 
+impl EdgeSettings {
+    fn set_times(&self, check: &mut Check, relay: &mut relay::Config) {
+        check.time(&mut relay.connect_timeout, "connect_timeout", self.connect_timeout);
+        check.time(&mut relay.hello_timeout, "hello_timeout", self.hello_timeout);
+        check.time(&mut relay.outcome_timeout, "outcome_timeout", self.outcome_timeout);
+        check.time(&mut relay.keepalive, "keepalive", self.keepalive);
+        check.time(&mut relay.peer_timeout, "peer_timeout", self.peer_timeout);
+        check.time(&mut relay.body_timeout, "body_timeout", self.body_timeout);
+    }
+
+    /// What is set in vain without a gateway.
+    fn need_gateway(&self, check: &mut Check, fallback: Option<Fallback>) {
+        if fallback == Some(Fallback::Direct) {
+            let what = "fallback 'direct' needs a gateway to fall back from: give one";
+            check.about("fallback", &["gateway"], Err::<(), _>(caller(what)));
+        }
+        if self.store.is_some() {
+            let what = "a store needs a gateway: without one nothing is decided or learned";
+            check.about("store", &["gateway"], Err::<(), _>(caller(what)));
+        }
+    }
+}
+
 impl GatewayConfig {
-    /// Checks every value; an error names the value, what is allowed and the remedy.
-    pub fn resolve(gateway: GatewaySettings, services: &[ServiceSettings]) -> Result<Self, Error> {
-        let listen = required(gateway.listen.as_deref(), "gateway", "listen")?;
-        let listen = address("listen", listen)?;
+    /// Checks every value and goes on behind what is wrong; a mistake names the value, what is
+    /// allowed and the remedy.
+    pub fn resolve(
+        gateway: GatewaySettings,
+        services: &[ServiceSettings],
+    ) -> Result<Self, Mistakes> {
+        let mut check = Check::of("gateway");
+        let listen = check.take("listen", listen_address(gateway.listen.as_deref(), "gateway"));
         let (key, peer) = (gateway.key.as_deref(), gateway.peer.as_deref());
-        let security = security(key, peer, gateway.insecure_plain, keys::Role::Edge)?;
-        if !security.permits(listen) {
-            return Err(caller(security.refusal(listen)));
+        let security = security(&mut check, key, peer, gateway.insecure_plain, keys::Role::Edge);
+        if let (Some(listen), Some(security)) = (listen, &security)
+            && !security.permits(listen)
+        {
+            check.take("listen", Err::<(), _>(security.refusal(listen)));
         }
-        check_carrier(gateway.carrier.as_deref())?;
-        check_congestion(gateway.congestion.as_deref())?;
-        let plain = plain(&gateway)?;
-        let allow = patterns(gateway.allow)?;
-        if allow.is_empty() {
-            return Err(caller(
-                "nothing is allowed: name what edges may reach, like --allow http://127.0.0.1:8080",
-            ));
+        check_transport(&mut check, gateway.carrier.as_deref(), gateway.congestion.as_deref());
+        let plain = plain(&mut check, &gateway);
+        let allowed = gateway.allow.unwrap_or_default();
+        let allow = check.items("allow", &allowed, |text| Pattern::parse(text));
+        if allowed.is_empty() {
+            let what = "nothing is allowed: name what edges may reach, like --allow \
+                        http://127.0.0.1:8080";
+            check.take("allow", Err::<(), _>(caller(what)));
         }
-        let mut relay = relay::Config::new(relay::Role::Gateway, crate::random_instance()?);
-        relay.without_keys = matches!(security, Security::Plain { .. });
-        set_decision(&mut relay, gateway.encoding.as_deref(), gateway.rate_cap, services)?;
-        let hello_timeout = gateway.hello_timeout.or(gateway.connect_timeout);
-        set_time(&mut relay.hello_timeout, "hello_timeout", hello_timeout)?;
-        set_time(&mut relay.keepalive, "keepalive", gateway.keepalive)?;
-        set_time(&mut relay.peer_timeout, "peer_timeout", gateway.peer_timeout)?;
-        set_time(&mut relay.body_timeout, "body_timeout", gateway.body_timeout)?;
+        let mut relay = new_relay(&mut check, relay::Role::Gateway)?;
+        relay.without_keys = matches!(security, Some(Security::Plain { .. }));
+        service::set_encoding(
+            &mut check,
+            &mut relay,
+            gateway.encoding.as_deref(),
+            gateway.rate_cap,
+        );
+        check.time(&mut relay.hello_timeout, "connect_timeout", gateway.connect_timeout);
+        check.time(&mut relay.hello_timeout, "hello_timeout", gateway.hello_timeout);
+        check.time(&mut relay.keepalive, "keepalive", gateway.keepalive);
+        check.time(&mut relay.peer_timeout, "peer_timeout", gateway.peer_timeout);
+        check.time(&mut relay.body_timeout, "body_timeout", gateway.body_timeout);
         let mut drain_timeout = DRAIN_TIMEOUT;
-        set_time(&mut drain_timeout, "drain_timeout", gateway.drain_timeout)?;
+        check.time(&mut drain_timeout, "drain_timeout", gateway.drain_timeout);
         relay.goodbye_timeout = drain_timeout;
         set(&mut relay.retain, gateway.retain.map(|period| period.0));
-        set(&mut relay.retained_bytes, bytes("retain_memory", gateway.retain_memory)?);
-        let carriers = count("max_carriers", gateway.max_carriers, MAX_EXCHANGES)?;
-        set(&mut relay.max_carriers, carriers);
-        let exchanges = count("max_exchanges", gateway.max_exchanges, MAX_EXCHANGES)?;
-        set(&mut relay.max_exchanges, exchanges);
+        let retained = check.take("retain_memory", bytes("retain_memory", gateway.retain_memory));
+        set(&mut relay.retained_bytes, retained);
+        let most = MAX_EXCHANGES;
+        check.count(&mut relay.max_carriers, "max_carriers", gateway.max_carriers, most);
+        check.count(&mut relay.max_exchanges, "max_exchanges", gateway.max_exchanges, most);
         let response_timeout = gateway.response_timeout.map_or(ORIGIN_TIMEOUT, |period| period.0);
-        set_bounds(&mut relay, gateway.max_tunnels, gateway.tunnel_timeout, response_timeout)?;
-        set_memory(&mut relay, gateway.codec_memory, gateway.body_memory)?;
+        let (tunnels, timeout) = (gateway.max_tunnels, gateway.tunnel_timeout);
+        set_bounds(&mut check, &mut relay, tunnels, timeout, response_timeout);
+        set_memory(&mut check, &mut relay, gateway.codec_memory, gateway.body_memory);
+        let admin = check.take("admin", gateway.admin.as_deref().map(admin_address).transpose());
+        let at_plain = plain.as_ref().map(|plain| plain.listen);
+        check.apart(&[("listen", listen), ("plain", at_plain), ("admin", admin)]);
+        let idle_timeout = idle_timeout(&mut check, gateway.idle_timeout);
+        let codec_threads = threads(&mut check, gateway.codec_threads);
+        let store = store(&mut check, gateway.store, gateway.history_rows, gateway.history_size);
+        let services = service::all(&mut check, &mut relay, services);
+        let (Some(listen), Some(security), true) = (listen, security, check.mistakes.is_empty())
+        else {
+            return Err(check.mistakes);
+        };
         Ok(Self {
             listen,
             allow,
             plain,
             security,
-            admin: gateway.admin.as_deref().map(admin_address).transpose()?,
+            admin,
             congestion: gateway.congestion,
             drain_timeout,
             response_timeout,
-            idle_timeout: idle_timeout(gateway.idle_timeout)?,
-            codec_threads: threads(gateway.codec_threads)?,
-            store: store(gateway.store, gateway.history_rows, gateway.history_size)?,
-            services: services.iter().map(service).collect::<Result<_, _>>()?,
+            idle_timeout,
+            codec_threads,
+            store,
+            services,
             relay,
             build: Build::default(),
             resolver: Arc::new(SystemResolver),
@@ -314,70 +370,64 @@ fn caller(what: impl Into<String>) -> Error {
     Error::Caller(what.into())
 }
 
-fn required<'a>(value: Option<&'a str>, section: &str, name: &str) -> Result<&'a str, Error> {
-    value.ok_or_else(|| {
-        caller(format!("no {name} address: give --{name} ADDRESS or '{name}' in [{section}]"))
-    })
-}
-
 fn set<T>(value: &mut T, given: Option<T>) {
     if let Some(given) = given {
         *value = given;
     }
 }
 
-fn set_time(value: &mut Duration, name: &str, given: Option<Period>) -> Result<(), Error> {
-    match given {
-        Some(Period(given)) if given < MIN_TIME => {
-            Err(caller(format!("{name} is less than 1 ms: give more, like '10 s'")))
-        }
-        given => {
-            set(value, given.map(|period| period.0));
-            Ok(())
-        }
-    }
+fn new_relay(check: &mut Check, role: relay::Role) -> Result<relay::Config, Mistakes> {
+    crate::random_instance().map(|instance| relay::Config::new(role, instance)).map_err(|error| {
+        check.take("", Err::<(), _>(error));
+        std::mem::take(&mut check.mistakes)
+    })
 }
 
 fn set_memory(
+    check: &mut Check,
     relay: &mut relay::Config,
     codec: Option<Size>,
     body: Option<Size>,
-) -> Result<(), Error> {
-    set(&mut relay.codec_bytes, bytes("codec_memory", codec)?);
+) {
+    let codec = check.take("codec_memory", bytes("codec_memory", codec));
+    set(&mut relay.codec_bytes, codec);
     set(&mut relay.receive_bytes, body.map(|size| size.0));
-    Ok(())
 }
 
 /// What bounds exchanges that stay.
 fn set_bounds(
+    check: &mut Check,
     relay: &mut relay::Config,
     tunnels: Option<usize>,
     timeout: Option<Period>,
     response_timeout: Duration,
-) -> Result<(), Error> {
-    set(&mut relay.max_tunnels, count("max_tunnels", tunnels, MAX_EXCHANGES)?);
-    relay.tunnel_timeout = long_enough("tunnel_timeout", timeout, relay.tunnel_timeout)?;
+) {
+    check.count(&mut relay.max_tunnels, "max_tunnels", tunnels, MAX_EXCHANGES);
+    long_enough(check, &mut relay.tunnel_timeout, "tunnel_timeout", timeout);
     // Whoever knows what an exchange waits for has the first word.
     relay.still_timeout = relay.still_timeout.max(response_timeout * 2);
-    Ok(())
 }
 
-fn idle_timeout(period: Option<Period>) -> Result<Duration, Error> {
-    long_enough("idle_timeout", period, IDLE_TIMEOUT)
+fn idle_timeout(check: &mut Check, period: Option<Period>) -> Duration {
+    let mut idle_timeout = IDLE_TIMEOUT;
+    long_enough(check, &mut idle_timeout, "idle_timeout", period);
+    idle_timeout
 }
 
-fn long_enough(name: &str, period: Option<Period>, or: Duration) -> Result<Duration, Error> {
-    let given = period.map_or(or, |period| period.0);
-    if given < MIN_IDLE_TIMEOUT {
-        let (given, least) = (given.as_secs_f64(), MIN_IDLE_TIMEOUT.as_secs());
-        return Err(caller(format!("{name} is {given} s: at least {least} s")));
+fn long_enough(
+    check: &mut Check,
+    value: &mut Duration,
+    name: &'static str,
+    period: Option<Period>,
+) {
+    match period {
+        Some(Period(given)) if given < MIN_IDLE_TIMEOUT => {
+            let (given, least) = (given.as_secs_f64(), MIN_IDLE_TIMEOUT.as_secs());
+            let what = format!("{name} is {given} s: at least {least} s");
+            check.take(name, Err::<(), _>(what));
+        }
+        period => set(value, period.map(|period| period.0)),
     }
-    Ok(given)
-}
-
-fn patterns(texts: Option<Vec<String>>) -> Result<Vec<Pattern>, Error> {
-    let texts = texts.unwrap_or_default();
-    texts.iter().map(|text| Pattern::parse(text)).collect::<Result<_, _>>().map_err(caller)
 }
 
 fn bytes(name: &str, size: Option<Size>) -> Result<Option<usize>, Error> {
@@ -386,44 +436,61 @@ fn bytes(name: &str, size: Option<Size>) -> Result<Option<usize>, Error> {
         .map_err(|_| caller(format!("{name} is over what this machine can address")))
 }
 
-fn count(name: &str, value: Option<usize>, most: usize) -> Result<Option<usize>, Error> {
-    match value {
-        Some(value) if !(1..=most).contains(&value) => {
-            Err(caller(format!("{name} is {value}: a number from 1 to {most}")))
-        }
-        value => Ok(value),
-    }
-}
-
-fn threads(value: Option<usize>) -> Result<usize, Error> {
-    let available = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    Ok(count("codec_threads", value, MAX_THREADS)?.unwrap_or(available))
+fn threads(check: &mut Check, value: Option<usize>) -> usize {
+    let mut threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    check.count(&mut threads, "codec_threads", value, MAX_THREADS);
+    threads
 }
 
 fn store(
+    check: &mut Check,
     directory: Option<PathBuf>,
     rows: Option<u64>,
     size: Option<Size>,
-) -> Result<Option<Place>, Error> {
+) -> Option<Place> {
     let Some(directory) = directory else {
         let needs = "needs a store to be kept in: give 'store' or --store DIR";
-        return match (rows, size) {
-            (None, None) => Ok(None),
-            (Some(_), _) => Err(caller(format!("history_rows {needs}"))),
-            (None, Some(_)) => Err(caller(format!("history_size {needs}"))),
-        };
+        for (key, given) in [("history_rows", rows.is_some()), ("history_size", size.is_some())] {
+            let result = if given { Err(caller(format!("{key} {needs}"))) } else { Ok(()) };
+            check.about(key, &["store"], result);
+        }
+        return None;
     };
-    if directory.as_os_str().is_empty() {
-        return Err(caller("store is empty: give a directory, or leave it out"));
-    }
+    let wrong = if directory.as_os_str().is_empty() {
+        Err(caller("store is empty: give a directory, or leave it out"))
+    } else if directory.exists() && !directory.is_dir() {
+        let shown = directory.display();
+        Err(caller(format!("store '{shown}' is a file: give a directory, which is made for it")))
+    } else {
+        Ok(())
+    };
+    check.take("store", wrong);
     let history_rows = rows.unwrap_or(Place::HISTORY_ROWS);
     let history_bytes = size.map_or(Place::HISTORY_BYTES, |size| size.0);
-    Ok(Some(Place { directory, history_rows, history_bytes }))
+    Some(Place { directory, history_rows, history_bytes })
 }
 
+fn listen_address(text: Option<&str>, section: &str) -> Result<Option<SocketAddr>, Error> {
+    let text = text.ok_or_else(|| {
+        caller(format!("no listen address: give --listen ADDRESS or 'listen' in [{section}]"))
+    })?;
+    address("listen", text).map(Some)
+}
+
+/// An address of this machine: with `:PORT` all of them, with `localhost` its loopback (RFC 6761
+/// §6.3).
 fn address(name: &str, text: &str) -> Result<SocketAddr, Error> {
-    text.parse().map_err(|_| {
-        caller(format!("{name} '{text}' is no address: ADDRESS:PORT, like '127.0.0.1:8080'"))
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    let ip: Option<IpAddr> = match host {
+        "" => Some(Ipv6Addr::UNSPECIFIED.into()),
+        "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
+        _ => None,
+    };
+    let named = ip.zip(port.parse().ok()).map(SocketAddr::from);
+    named.or_else(|| text.parse().ok()).ok_or_else(|| {
+        let form = "ADDRESS:PORT, like '127.0.0.1:8080', 'localhost:8080', '[::1]:8080', or \
+                    ':8080' for all addresses";
+        caller(format!("{name} '{text}' is no address of this machine: {form}"))
     })
 }
 
@@ -436,37 +503,57 @@ fn admin_address(text: &str) -> Result<SocketAddr, Error> {
     Ok(admin)
 }
 
-fn plain(gateway: &GatewaySettings) -> Result<Option<Plain>, Error> {
+fn plain(check: &mut Check, gateway: &GatewaySettings) -> Option<Plain> {
     let Some(text) = &gateway.plain else {
-        return match (&gateway.plain_upstream, gateway.plain_anywhere) {
-            (None, None) => Ok(None),
-            _ => Err(caller("plain_upstream and plain_anywhere need a listener: give 'plain'")),
-        };
+        let (upstream, anywhere) = (&gateway.plain_upstream, gateway.plain_anywhere);
+        let given =
+            [("plain_upstream", upstream.is_some()), ("plain_anywhere", anywhere.is_some())];
+        for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+            let what = format!("{key} needs a listener for clients without an edge: give 'plain'");
+            check.about(key, &["plain"], Err::<(), _>(what));
+        }
+        return None;
     };
-    let listen = address("plain", text)?;
+    let upstream = gateway.plain_upstream.as_deref().map(Upstream::parse).transpose();
+    let upstream = check.take("plain_upstream", upstream);
+    let listen = check.take("plain", address("plain", text).map(Some))?;
     if !listen.ip().to_canonical().is_loopback() && gateway.plain_anywhere != Some(true) {
         let what = "whoever reaches it can ask for all that edges may";
         let remedy = "give a loopback address, or 'plain_anywhere = true' (--plain-anywhere)";
-        return Err(caller(format!("plain '{text}': {what}: {remedy}")));
+        let what = format!("plain '{text}': {what}: {remedy}");
+        check.about("plain", &["plain_anywhere"], Err::<(), _>(what));
     }
-    let upstream = gateway.plain_upstream.as_deref().map(Upstream::parse).transpose();
-    Ok(Some(Plain { listen, upstream: upstream.map_err(caller)? }))
+    Some(Plain { listen, upstream })
 }
 
+/// None: something is wrong with the keys.
 fn security(
+    check: &mut Check,
     key: Option<&Path>,
     peer: Option<&Path>,
     insecure_plain: Option<bool>,
     other: keys::Role,
-) -> Result<Security, Error> {
+) -> Option<Security> {
     let anywhere = insecure_plain.unwrap_or(false);
     match (key, peer) {
-        (None, None) => Ok(Security::Plain { anywhere }),
-        (Some(_), Some(_)) if anywhere => {
-            Err(caller("keys and --insecure-plain exclude each other: give one"))
+        (None, None) => Some(Security::Plain { anywhere }),
+        (Some(key), Some(peer)) => {
+            if anywhere {
+                let what =
+                    "keys and insecure_plain (--insecure-plain) exclude each other: give one";
+                check.take("insecure_plain", Err::<(), _>(caller(what)));
+            }
+            let ours = check.take("key", keys::load_private(key).map(Some));
+            let peers = check.take("peer", keys::load_peers(peer, other).map(Some));
+            let identity = Identity::of((key, ours?), (peer, peers?), other);
+            Some(Security::Keys(Arc::new(identity)))
         }
-        (Some(key), Some(peer)) => Ok(Security::Keys(Arc::new(Identity::load(key, peer, other)?))),
-        _ => Err(caller("--key and --peer go together: give both, or neither")),
+        (key, _) => {
+            let what = "--key and --peer go together: give both, or neither";
+            let given = if key.is_some() { "key" } else { "peer" };
+            check.about(given, &["key", "peer"], Err::<(), _>(caller(what)));
+            None
+        }
     }
 }
 
@@ -491,52 +578,9 @@ fn fallback(text: &str) -> Result<Fallback, Error> {
     }
 }
 
-/// What bodies may go in, and what is wanted of each service.
-fn set_decision(
-    relay: &mut relay::Config,
-    encoding: Option<&str>,
-    rate_cap: Option<Rate>,
-    services: &[ServiceSettings],
-) -> Result<(), Error> {
-    relay.encoding = relay::Encoding::of(encoding.unwrap_or("auto"))
-        .map_err(|error| caller(format!("encoding: {error}")))?;
-    relay.rate_cap_bps = rate_cap.map(|rate| rate.0);
-    if services.iter().any(infoset::is_allowed) {
-        relay.encoding.allow_infoset();
-    }
-    for settings in services {
-        let wrong = |what: String| caller(format!("service '{}': {what}", settings.pattern));
-        let encodings = settings.encodings.as_ref().map(|names| relay.encoding.meant_by(names));
-        let encodings =
-            encodings.transpose().map_err(|error| wrong(format!("encodings: {error}")))?;
-        let objective = objective(settings).map_err(wrong)?;
-        let infoset = infoset::vocabulary(settings).map_err(wrong)?;
-        infoset::check(encodings.as_deref(), infoset.as_deref()).map_err(wrong)?;
-        let infoset = infoset.map(|infoset| infoset::shared(&relay.services, infoset));
-        let name = settings.pattern.clone();
-        relay.services.push(relay::Service { name, objective, encodings, infoset });
-    }
-    Ok(())
-}
-
-fn objective(settings: &ServiceSettings) -> Result<Objective, String> {
-    let deadline = settings.deadline.map(|period| period.0);
-    match (settings.objective.as_deref(), deadline) {
-        (None | Some("time"), None) => Ok(Objective::Time),
-        (Some("bytes"), None) => Ok(Objective::Bytes),
-        (None | Some("deadline"), Some(deadline)) => {
-            Ok(Objective::Deadline(deadline.as_secs_f64()))
-        }
-        (Some("deadline"), None) => {
-            Err("objective 'deadline' needs a deadline, like '2 s': give one".to_owned())
-        }
-        (Some(objective @ ("time" | "bytes")), Some(_)) => {
-            Err(format!("a deadline with objective '{objective}': give one of them"))
-        }
-        (Some(objective), _) => {
-            Err(format!("objective '{objective}': one of time, bytes, deadline"))
-        }
-    }
+fn check_transport(check: &mut Check, carrier: Option<&str>, congestion: Option<&str>) {
+    check.take("carrier", check_carrier(carrier));
+    check.take("congestion", check_congestion(congestion));
 }
 
 fn check_carrier(text: Option<&str>) -> Result<(), Error> {
@@ -554,87 +598,39 @@ fn check_congestion(name: Option<&str>) -> Result<(), Error> {
     })
 }
 
-/// Names of fields.
-fn names(key: &str, list: Option<&[String]>) -> Result<Vec<HeaderName>, String> {
-    let list = list.unwrap_or_default();
-    if list.len() > MAX_FIELDS {
-        return Err(format!("{key} names {} fields: at most {MAX_FIELDS}", list.len()));
-    }
-    let names = list.iter().map(|name| {
-        let name = HeaderName::from_bytes(name.as_bytes());
-        name.map_err(|_| format!("{key}: no name of a field: give one like 'X-My-User'"))
-    });
-    names.collect()
-}
-
-fn service(settings: &ServiceSettings) -> Result<Service, Error> {
-    let wrong = |what: String| caller(format!("service '{}': {what}", settings.pattern));
-    let pass_accept_encoding = match settings.accept_encoding.as_deref() {
-        None | Some("identity") => false,
-        Some("pass") => true,
-        Some(other) => {
-            return Err(wrong(format!("accept_encoding '{other}': one of identity, pass")));
-        }
-    };
-    let exact_fields = match settings.fields.as_deref() {
-        None | Some("names") => false,
-        Some("exact") => true,
-        Some(other) => return Err(wrong(format!("fields '{other}': one of names, exact"))),
-    };
-    let upgrades = settings.upgrades.as_ref().map(|names| upgrades(names)).transpose();
-    Ok(Service {
-        exact_fields,
-        upgrades: upgrades.map_err(wrong)?,
-        pattern: Pattern::parse(&settings.pattern).map_err(caller)?,
-        pass_accept_encoding,
-        fallback: settings.fallback.as_deref().map(fallback).transpose()?,
-        max_body: settings.max_body.map(|size| size.0),
-        infoset: infoset::is_allowed(settings),
-        principal: names("principal", settings.principal.as_deref()).map_err(wrong)?,
-        not_principal: names("not_principal", settings.not_principal.as_deref()).map_err(wrong)?,
-    })
-}
-
-/// Names of protocols to change to, in lower case.
-fn upgrades(names: &[String]) -> Result<Vec<String>, String> {
-    if names.len() > MAX_UPGRADES {
-        return Err(format!("upgrades: {} names: {MAX_UPGRADES} at most", names.len()));
-    }
-    let is_token = |name: &&String| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._/".contains(&b))
-    };
-    match names.iter().find(|name| !is_token(name)) {
-        Some(wrong) => Err(format!("upgrades: '{wrong}' is no name of a protocol, like websocket")),
-        None => Ok(names.iter().map(|name| name.to_ascii_lowercase()).collect()),
-    }
-}
-
 /// What a reverse proxy does beyond passing messages on.
 fn reverse(
+    check: &mut Check,
     has_upstream: bool,
     forwarded: Option<&str>,
     rewrite: Option<Vec<String>>,
-) -> Result<Reverse, Error> {
+) -> Reverse {
     let forwarded = match forwarded {
-        None | Some("none") => Forwarded::None,
-        Some("x-forwarded") => Forwarded::Customary,
-        Some("forwarded") => Forwarded::Standard,
+        None | Some("none") => Ok(Forwarded::None),
+        Some("x-forwarded") => Ok(Forwarded::Customary),
+        Some("forwarded") => Ok(Forwarded::Standard),
         Some(other) => {
             let known = "one of none, x-forwarded, forwarded";
-            return Err(caller(format!("forwarded '{other}': {known}")));
+            Err(caller(format!("forwarded '{other}': {known}")))
         }
     };
+    let forwarded = check.take("forwarded", forwarded);
     let mut reverse = Reverse { forwarded, ..Reverse::default() };
-    for what in rewrite.unwrap_or_default() {
-        match what.as_str() {
-            "location" => reverse.location = true,
-            "wsdl" => reverse.wsdl = true,
-            _ => return Err(caller(format!("rewrite '{what}': one of location, wsdl"))),
+    let known = |what: &String| match what.as_str() {
+        "location" => Ok(true),
+        "wsdl" => Ok(false),
+        _ => Err(format!("rewrite '{what}': one of location, wsdl")),
+    };
+    for is_location in check.items("rewrite", &rewrite.unwrap_or_default(), known) {
+        match is_location {
+            true => reverse.location = true,
+            false => reverse.wsdl = true,
         }
     }
-    let does_something = reverse != Reverse::default();
-    if does_something && !has_upstream {
-        return Err(caller("forwarded and rewrite are for a reverse proxy: give 'upstream' too"));
+    if reverse != Reverse::default() && !has_upstream {
+        let what = "forwarded and rewrite are for a reverse proxy: give 'upstream' too";
+        let key = if reverse.forwarded == Forwarded::None { "rewrite" } else { "forwarded" };
+        check.about(key, &["upstream"], Err::<(), _>(caller(what)));
     }
-    Ok(reverse)
+    reverse
 }

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::*;
+use decide::policy::Objective;
 
 fn parse(text: &str) -> Settings {
     Settings::parse(text).unwrap()
@@ -8,12 +9,12 @@ fn parse(text: &str) -> Settings {
 
 fn edge(text: &str) -> Result<EdgeConfig, Error> {
     let settings = parse(text);
-    EdgeConfig::resolve(settings.edge, &settings.services)
+    EdgeConfig::resolve(settings.edge, &settings.services).map_err(Error::from)
 }
 
 fn gateway(text: &str) -> Result<GatewayConfig, Error> {
     let settings = parse(text);
-    GatewayConfig::resolve(settings.gateway, &settings.services)
+    GatewayConfig::resolve(settings.gateway, &settings.services).map_err(Error::from)
 }
 
 /// The annotated file of the documentation.
@@ -147,13 +148,116 @@ fn unknown_keys_are_refused_with_line_and_nearest() {
         ("[edge]\nzzzzzz = 1", "2: unknown key 'zzzzzz': one of listen, gateway"),
         ("\n[[service]]\nmatch = 'http://a'\nfall_back = 'none'", "did you mean 'fallback'?"),
         ("[edges]\n", "1: unknown key 'edges': did you mean 'edge'?"),
-        ("[edge]\nconnect_timeout = '5 parsecs'", "2: '5 parsecs' is not a number and one of ms"),
-        ("[edge]\nconnect_timeout = 5", "2: invalid type"),
-        ("[edge\n", "1: "),
-        ("[[service]]\nfallback = 'none'", "missing field `match`"),
+        (
+            "[edge]\nconnect_timeout = '5 parsecs'",
+            "2: connect_timeout is wrong: '5 parsecs' is not a number and one of ms",
+        ),
+        ("[edge]\nconnect_timeout = 5", "2: connect_timeout is 5: a time in quotes, like \"30 s\""),
+        ("[edge]\nlisten = 80", "2: listen is 80: a text in quotes"),
+        ("[edge]\nmax_tunnels = '9'", "2: max_tunnels is \"9\": a whole number without quotes"),
+        ("[edge]\nmax_tunnels = -9", "2: max_tunnels is -9: a whole number"),
+        ("[edge]\nbody_memory = 1.5", "2: body_memory is 1.5: a size in quotes, like \"64 KiB\""),
+        ("[edge]\nrate_cap = true", "2: rate_cap is true: a rate in quotes"),
+        ("[edge]\nkey = ['a']", "2: key is a list: a path in quotes"),
+        ("[edge]\ninsecure_plain = 'no'", "2: insecure_plain is \"no\": true or false, without"),
+        ("[gateway]\nallow = 'http://x'", "2: allow is \"http://x\": a list, like [\"http://x\"]"),
+        ("[gateway]\nallow = ['a', 1]", "2: allow has an item that is 1: a text in quotes"),
+        ("edge = 5", "1: 'edge' is a section: write [edge]"),
+        ("[service]\nmatch = 'http://a'", "1: 'service' is a list of sections: write [[service]]"),
+        ("[edge\n", "1: this is no TOML: "),
+        ("[edge]\nlisten = 127.0.0.1:80\n", "2: this is no TOML: "),
+        ("[[service]]\nfallback = 'none'", "1: a service without 'match'"),
     ] {
         let error = Settings::parse(text).unwrap_err();
         assert!(error.contains(expected) && !error.contains('\n'), "{text:?}: {error}");
+    }
+}
+
+/// All that is wrong with a file, and what of its own section, each behind its line.
+fn mistakes(text: &str) -> Vec<String> {
+    let (settings, mut all) = Settings::read(Path::new("c.toml"), text);
+    if let Err(more) = EdgeConfig::resolve(settings.edge, &settings.services) {
+        all.and(more);
+    }
+    all.locate(&settings.lines, &[("edge", "admin")]);
+    all.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn all_that_is_wrong_is_told_each_with_its_line() {
+    let text = "[edge]\nlisten = 'here'\nfallbak = 'none'\nmax_tunnels = 'x'\ngateway = 5\n\
+                fallback = 'direct'\nencoding = 'gzip'\nadmin = '0.0.0.0:1'\ndeny = [\n'http://a',\n\
+                'b',\n'c']\nkey = 'none.key'\npeer = 'none.pub'\nkeepalive = '0 s'\n\
+                [gateway]\nplain = 1\n[[service]]\nmatch = 'http://a'\n[[service]]\n\
+                match = 'z'\nobjective = 'money'\nencodings = ['zstd',\n'lzma']\nschemas = ['a.xsd',\n\
+                'b.xsd']\nfidelity = 'infoset'\n[other]\n";
+    let expected = [
+        "admin '0.0.0.0:1'",
+        "c.toml:2: listen 'here' is no address",
+        "c.toml:3: unknown key 'fallbak': did you mean 'fallback'?",
+        "c.toml:4: max_tunnels is \"x\"",
+        "c.toml:5: gateway is 5",
+        "c.toml:7: encoding: unknown codec 'gzip'",
+        "c.toml:11: 'b' has no scheme",
+        "c.toml:12: 'c' has no scheme",
+        "c.toml:13: cannot read none.key",
+        "c.toml:14: cannot read none.pub",
+        "c.toml:15: keepalive is less than 1 ms",
+        "c.toml:17: plain is 1",
+        "c.toml:21: 'z' has no scheme",
+        "c.toml:22: service 'z': objective 'money'",
+        "c.toml:24: service 'z': encodings: ",
+        "c.toml:25: service 'z': schemas: cannot read a.xsd",
+        "c.toml:26: service 'z': schemas: cannot read b.xsd",
+        "c.toml:28: unknown key 'other'",
+    ];
+    let all = mistakes(text);
+    assert_eq!(all.len(), expected.len(), "{all:#?}");
+    for (mistake, expected) in all.iter().zip(expected) {
+        assert!(mistake.starts_with(expected) && !mistake.contains('\n'), "{mistake}: {expected}");
+    }
+    let error = Error::from(EdgeConfig::resolve(EdgeSettings::default(), &[]).unwrap_err());
+    assert!(!error.to_string().contains("more"), "{error}");
+    assert_eq!(mistakes("[edge]\nlisten = 'localhost:0'\n"), Vec::<String>::new());
+}
+
+#[test]
+fn what_only_follows_from_a_mistake_is_none() {
+    for text in [
+        "[edge]\nlisten = 5",
+        "[edge]\nlistn = 'localhost:0'",
+        "[edge]\nlisten = 'localhost:0'\ngatway = 'a:1'\nfallback = 'direct'",
+        "[edge]\nlisten = 'localhost:0'\nkey = 'a'\npeer = []",
+        "[edge]\nlisten = 'localhost:0'\nstor = 'a'\nhistory_rows = 5",
+        "[edge]\nlisten = 'localhost:0'\nupstream = 8\nforwarded = 'forwarded'",
+        "[edge]\nlisten = 'localhost:0'\n[[service]]\nmatc = 'http://a'",
+        "[edge]\nlisten = 'localhost:0'\n[[service]]\nmatch = 'http://a'\nobjective = 'deadline'\n\
+         deadline = 5",
+    ] {
+        assert_eq!(mistakes(text).len(), 1, "{text:?}: {:#?}", mistakes(text));
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_told_in_lines(
+        lines in proptest::collection::vec("(\\[{1,2}(edge|service|log)\\]{1,2}|[a-z_.]{1,9} ?= ?.{0,9}|.{0,9})", 0..9),
+    ) {
+        for mistake in mistakes(&lines.join("\n")) {
+            proptest::prop_assert!(!mistake.contains('\n'), "{mistake:?}");
+        }
+    }
+}
+
+#[test]
+fn addresses_may_be_short() {
+    let listen = |text: &str| edge(&format!("[edge]\nlisten = '{text}'")).unwrap().listen;
+    assert_eq!(listen(":8080").to_string(), "[::]:8080");
+    assert_eq!(listen("localhost:8080").to_string(), "127.0.0.1:8080");
+    assert_eq!(listen("[::1]:8080").to_string(), "[::1]:8080");
+    // Two may have a port together where their addresses differ, or where any is wanted.
+    for admin in ["127.0.0.2:80", "[::1]:80", "127.0.0.1:0"] {
+        assert!(edge(&format!("[edge]\nlisten = '127.0.0.1:80'\nadmin = '{admin}'")).is_ok());
     }
 }
 
@@ -170,12 +274,17 @@ fn flags_override_the_file() {
 fn values_of_an_edge_are_refused_with_what_is_allowed() {
     for (text, expected) in [
         ("", "no listen address"),
-        ("listen = 'localhost'", "is no address"),
+        ("listen = 'localhost'", "is no address of this machine: ADDRESS:PORT"),
+        ("listen = 'tracks.example:80'", "is no address of this machine"),
+        ("listen = 'localhost:99999'", "is no address of this machine"),
+        ("listen = ':80'\nadmin = 'localhost:80'", "is the port of 'listen': give each its own"),
         ("gateway = 'a'", "is no address: HOST:PORT"),
         ("gateway = '192.0.2.1:4300'", "without keys only loopback"),
         ("fallback = 'direct'", "needs a gateway"),
         ("gateway = '127.0.0.1:1'\nfallback = 'x'", "one of none, direct"),
         ("encoding = 'lzma'", "unknown codec 'lzma'"),
+        ("encoding = 'gzip:6'", "gzip is 'deflate' here"),
+        ("encoding = 'br'", "auto, nam, identity, deflate"),
         ("encoding = 'zstd:99'", "from -7 to 19"),
         ("carrier = 'quic'", "one of auto, stream"),
         ("admin = '0.0.0.0:9100'", "give a loopback address"),

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error as _};
-
 const DURATIONS: &[(&str, f64)] = &[("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)];
 const SIZES: &[(&str, f64)] = &[
     ("B", 1.0),
@@ -15,6 +13,30 @@ const SIZES: &[(&str, f64)] = &[
     ("GiB", 1_073_741_824.0),
 ];
 const RATES: &[(&str, f64)] = &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
+/// What other programs call these units.
+const OTHER_SPELLINGS: &[(&str, &str)] = &[
+    ("msec", "ms"),
+    ("sec", "s"),
+    ("second", "s"),
+    ("seconds", "s"),
+    ("m", "min"),
+    ("minute", "min"),
+    ("minutes", "min"),
+    ("hour", "h"),
+    ("hours", "h"),
+    ("k", "KiB"),
+    ("m", "MiB"),
+    ("g", "GiB"),
+    ("bps", "bit/s"),
+    ("kbps", "kbit/s"),
+    ("mbps", "Mbit/s"),
+    ("gbps", "Gbit/s"),
+    ("kb/s", "kbit/s"),
+    ("mb/s", "Mbit/s"),
+    ("kbit", "kbit/s"),
+    ("mbit", "Mbit/s"),
+    ("gbit", "Gbit/s"),
+];
 /// Longest duration accepted: a year says that no bound is meant.
 const MAX_SECONDS: f64 = 366.0 * 86_400.0;
 /// Largest size accepted: beyond it a bound bounds nothing.
@@ -72,34 +94,33 @@ fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, Strin
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = (text[..at].trim(), text[at..].trim());
     let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let number: Option<f64> = number.parse().ok().filter(|_| plain);
+    let value: Option<f64> = number.parse().ok().filter(|_| plain);
     let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
-    match (number, factor) {
-        (Some(number), Some(factor)) => Ok(number * factor),
+    let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+    match (value, factor, meant(unit, &names)) {
+        (Some(value), Some(factor), _) => Ok(value * factor),
+        (Some(_), None, Some(meant)) => {
+            Err(format!("'{text}' has the unit '{unit}': write '{number} {meant}'"))
+        }
+        (Some(_), None, None) if unit.is_empty() => {
+            let names = names.join(", ");
+            Err(format!("'{text}' has no unit: add one of {names}, like '{example}'"))
+        }
         _ => {
-            let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
             let names = names.join(", ");
             Err(format!("'{text}' is not a number and one of {names}, like '{example}'"))
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Period {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Rate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
+/// The unit that another spelling of it means: capitals, or as other programs have it.
+fn meant<'a>(unit: &str, names: &[&'a str]) -> Option<&'a str> {
+    let other = |name: &str| {
+        let mut all = OTHER_SPELLINGS.iter().filter(|(other, _)| other.eq_ignore_ascii_case(unit));
+        all.any(|(_, meant)| *meant == name)
+    };
+    let same = names.iter().find(|name| name.eq_ignore_ascii_case(unit));
+    same.or_else(|| names.iter().find(|name| other(name))).copied()
 }
 
 #[cfg(test)]
@@ -117,6 +138,17 @@ mod tests {
         for text in ["", "5", "ms", "-1 s", "1e9 s", "5 parsecs", "1..2 s", "NaN s", "1 kb"] {
             assert!(Period::parse(text).is_err(), "{text}");
             assert!(Size::parse(text).is_err(), "{text}");
+        }
+        for (said, expected) in [
+            (Period::parse("30m").map(drop), "write '30 min'"),
+            (Period::parse("30").map(drop), "has no unit"),
+            (Size::parse("4 mib").map(drop), "write '4 MiB'"),
+            (Size::parse("64k").map(drop), "write '64 KiB'"),
+            (Rate::parse("250 Kbit/s").map(drop), "write '250 kbit/s'"),
+            (Rate::parse("5 mbps").map(drop), "write '5 Mbit/s'"),
+        ] {
+            let error = said.unwrap_err();
+            assert!(error.contains(expected), "{error}");
         }
         assert!(Period::parse("99999 h").unwrap_err().contains("limit"));
     }
