@@ -170,7 +170,7 @@ fn hash(content: &[u8]) -> String {
 }
 
 async fn ignored(gateway: &Side) -> u64 {
-    let ask = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let text = Answer::parse(&raw(gateway.admin.unwrap(), ask).await.0).text();
     let name = "longwire_ignored_total{what=\"dictionary\"} ";
     text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap_or(0)

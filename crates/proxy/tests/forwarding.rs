@@ -82,7 +82,7 @@ async fn what_the_origin_says_of_its_content_is_not_rewritten() {
 async fn an_edge_is_ready_while_its_carrier_is_up() {
     let (edge, gateway) = pair("admin = '127.0.0.1:0'", "admin = '127.0.0.1:0'").await;
     let status = |admin: std::net::SocketAddr, path: &'static str| async move {
-        let ask = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let ask = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         Answer::parse(&raw(admin, ask).await.0).status
     };
     let (admin, theirs) = (edge.admin.unwrap(), gateway.admin.unwrap());
@@ -391,7 +391,7 @@ async fn a_slow_reader_holds_only_its_own_answer() {
     }
     let admin = edge.admin.unwrap();
     let metrics =
-        raw(admin, "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.0;
+        raw(admin, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.0;
     let metrics = String::from_utf8(metrics).unwrap();
     let held = metrics.lines().find_map(|line| line.strip_prefix("longwire_queue_bytes ")).unwrap();
     assert!(held.parse::<u64>().unwrap() <= 3 << 20, "{held} bytes are held");
@@ -425,7 +425,8 @@ async fn a_client_that_leaves_takes_its_request_along() {
     let admin = edge.admin.unwrap();
     eventually(|| async move {
         let health =
-            raw(admin, "GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+            raw(admin, "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                .await;
         Answer::parse(&health.0).text().contains("\"open_exchanges\":0")
     })
     .await;

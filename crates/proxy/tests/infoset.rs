@@ -12,7 +12,7 @@ use common::{Answer, Side, pair, raw, send};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const ASK: &str = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+const ASK: &str = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 const XML: &str = "Content-Type: application/soap+xml; charset=utf-8\r\n";
 
 fn message(inside: &str) -> String {

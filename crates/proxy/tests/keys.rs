@@ -52,7 +52,7 @@ async fn sides_that_know_each_other_talk() {
     let origin = Origin::start().await;
     let body = text_like(300_000, 1);
     assert!(send(edge.address, "POST", &origin.url("/echo"), "", &body).await.body == body);
-    let ask = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let outcome = async {
         loop {
             let page = String::from_utf8(raw(gateway.admin.unwrap(), ask).await.0).unwrap();

@@ -57,7 +57,7 @@ fn field(profile: &Profile) -> String {
 }
 
 async fn metric(gateway: &Side, line: &str) -> bool {
-    let ask = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let answer = Answer::parse(&raw(gateway.admin.unwrap(), ask).await.0);
     answer.text().lines().any(|other| other == line)
 }

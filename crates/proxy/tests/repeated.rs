@@ -35,7 +35,7 @@ fn status(at: u32) -> Vec<u8> {
 
 /// How often a side took an encoding.
 async fn chosen(admin: SocketAddr, encoding: &str) -> u32 {
-    let ask = "GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let ask = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let answer = Answer::parse(&raw(admin, ask).await.0);
     let text = String::from_utf8(answer.body).unwrap();
     let name = format!("longwire_encodings_chosen_total{{encoding=\"{encoding}\"}} ");

@@ -164,7 +164,7 @@ pub(crate) fn await_carrier(
 fn is_ready() -> io::Result<bool> {
     let mut stream = TcpStream::connect(EDGE_ADMIN)?;
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
-    write!(stream, "GET /health/ready HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     match line.split(' ').nth(1) {
