@@ -47,7 +47,8 @@ fn every_mistake_has_its_line_and_a_start_tells_the_first() {
     let file = dir.write(
         "bad.toml",
         "[gateway]\nlisten = \"here\"\nallow = [\n  \"http://a\",\n  \"b\",\n]\n\
-         encodng = \"zstd\"\nmax_exchanges = 0\nconnect_timeout = 30\n\n[log]\nlevel = \"loud\"\nformat = \"xml\"\n\n\
+         encodng = \"zstd\"\nmax_exchanges = 0\nconnect_timeout = 30\n\n\
+         [log]\nlevel = \"loud\"\nformat = \"xml\"\n\n\
          [[service]]\nmatch = \"http://a\"\nencodings = [\"gzip\"]\n",
     );
     let checked = longwire(&["gateway", "--check", "--config", &file, "--admin", "0.0.0.0:1"]);
