@@ -179,6 +179,7 @@ impl Side for Args {
             store: common.store,
             history_rows: None,
             history_size: None,
+            store_age: common.store_age,
         };
         let given = flags.differing(&EdgeSettings::default());
         (flags.over(file.edge.clone()), given)

@@ -148,6 +148,7 @@ impl Side for Args {
             store: common.store,
             history_rows: None,
             history_size: None,
+            store_age: common.store_age,
         };
         let given = flags.differing(&GatewaySettings::default());
         (flags.over(file.gateway.clone()), given)

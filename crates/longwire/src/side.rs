@@ -89,6 +89,9 @@ pub(crate) struct Common {
     /// Directory to keep what is learned in, and the history of decisions (see longwire history).
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
+    /// How long what is made of messages is kept there [default: 90 d].
+    #[arg(long, value_name = "TIME", value_parser = Period::parse)]
+    pub(crate) store_age: Option<Period>,
     /// What is logged: error, warn, info, debug or trace.
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<String>,

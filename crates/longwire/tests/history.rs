@@ -65,7 +65,12 @@ fn decision(service: &str) -> Decision {
 fn kept(name: &str) -> Kept {
     let directory = std::env::temp_dir().join(format!("longwire-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
-    let place = Place { directory: directory.clone(), history_rows: 100, history_bytes: 1 << 20 };
+    let place = Place {
+        directory: directory.clone(),
+        history_rows: 100,
+        history_bytes: 1 << 20,
+        age: Place::AGE,
+    };
     let mut store = Store::open(&place, "learned").unwrap();
     for (number, service) in [(1, "http://tracks.example"), (2, "http://\u{1b}[31mred.example")] {
         store.observe(Fact::Chosen {
@@ -302,7 +307,12 @@ fn a_pair_that_is_killed_goes_on_with_what_it_knew() {
     let before = fetch(&service.1, &store, 12);
     let again = fetch(&service.1, &store, 1);
     // The outcomes were learned from once and for all, not to be learned from again.
-    let place = Place { directory: store.clone(), history_rows: 999, history_bytes: 1 << 20 };
+    let place = Place {
+        directory: store.clone(),
+        history_rows: 999,
+        history_bytes: 1 << 20,
+        age: Place::AGE,
+    };
     let left = Store::open(&place, "learned").unwrap().take_learned();
     assert!(left.state.is_some() && left.since.len() == 1, "{}", left.since.len());
     let (first, last, restarted) = (&before[0], &before[11], &again[0]);

@@ -559,7 +559,12 @@ mod tests {
     fn what_clients_without_an_edge_got_teaches_nothing_to_the_pair() {
         let directory = std::env::temp_dir().join(format!("longwire-actor-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);
-        let place = Place { directory: directory.clone(), history_rows: 9, history_bytes: 1 << 20 };
+        let place = Place {
+            directory: directory.clone(),
+            history_rows: 9,
+            history_bytes: 1 << 20,
+            age: Place::AGE,
+        };
         for foreign in [true, false] {
             let mut store = Store::open(&place, "learned").unwrap();
             facts(foreign).into_iter().for_each(|fact| store.observe(fact));

@@ -159,6 +159,8 @@ section! {
         history_rows: u64,
         /// Most bytes of their facts.
         history_size: Size,
+        /// How long what is made of messages is kept there.
+        store_age: Period,
     }
 }
 
@@ -231,6 +233,8 @@ section! {
         history_rows: u64,
         /// Most bytes of their facts.
         history_size: Size,
+        /// How long what is made of messages is kept there.
+        store_age: Period,
     }
 }
 

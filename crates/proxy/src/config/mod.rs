@@ -230,7 +230,8 @@ impl EdgeConfig {
         let direct_allow = edge.direct_allow.unwrap_or_default();
         let direct_allow = check.items("direct_allow", &direct_allow, |text| Pattern::parse(text));
         let codec_threads = threads(&mut check, edge.codec_threads);
-        let store = store(&mut check, edge.store, edge.history_rows, edge.history_size);
+        let kept = (edge.store, edge.history_rows, edge.history_size, edge.store_age);
+        let store = store(&mut check, kept);
         let services = service::all(&mut check, &mut relay, services);
         let (Some(listen), Some(security), true) = (listen, security, check.mistakes.is_empty())
         else {
@@ -340,7 +341,8 @@ impl GatewayConfig {
         check.apart(&[("listen", listen), ("plain", at_plain), ("admin", admin)]);
         let idle_timeout = idle_timeout(&mut check, gateway.idle_timeout);
         let codec_threads = threads(&mut check, gateway.codec_threads);
-        let store = store(&mut check, gateway.store, gateway.history_rows, gateway.history_size);
+        let kept = (gateway.store, gateway.history_rows, gateway.history_size, gateway.store_age);
+        let store = store(&mut check, kept);
         let services = service::all(&mut check, &mut relay, services);
         let (Some(listen), Some(security), true) = (listen, security, check.mistakes.is_empty())
         else {
@@ -442,15 +444,18 @@ fn threads(check: &mut Check, value: Option<usize>) -> usize {
     threads
 }
 
-fn store(
-    check: &mut Check,
-    directory: Option<PathBuf>,
-    rows: Option<u64>,
-    size: Option<Size>,
-) -> Option<Place> {
+/// Where a store is, most rows and bytes of its history, and how long it keeps things.
+type Kept = (Option<PathBuf>, Option<u64>, Option<Size>, Option<Period>);
+
+fn store(check: &mut Check, (directory, rows, size, age): Kept) -> Option<Place> {
     let Some(directory) = directory else {
         let needs = "needs a store to be kept in: give 'store' or --store DIR";
-        for (key, given) in [("history_rows", rows.is_some()), ("history_size", size.is_some())] {
+        let given = [
+            ("history_rows", rows.is_some()),
+            ("history_size", size.is_some()),
+            ("store_age", age.is_some()),
+        ];
+        for (key, given) in given {
             let result = if given { Err(caller(format!("{key} {needs}"))) } else { Ok(()) };
             check.about(key, &["store"], result);
         }
@@ -467,7 +472,9 @@ fn store(
     check.take("store", wrong);
     let history_rows = rows.unwrap_or(Place::HISTORY_ROWS);
     let history_bytes = size.map_or(Place::HISTORY_BYTES, |size| size.0);
-    Some(Place { directory, history_rows, history_bytes })
+    let mut kept = Place::AGE;
+    long_enough(check, &mut kept, "store_age", age);
+    Some(Place { directory, history_rows, history_bytes, age: kept })
 }
 
 fn listen_address(text: Option<&str>, section: &str) -> Result<Option<SocketAddr>, Error> {

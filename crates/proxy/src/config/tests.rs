@@ -105,6 +105,8 @@ fn the_documented_defaults_are_the_defaults() {
     let bounds = (Some(place.history_rows), Some(Size(place.history_bytes)));
     assert_eq!((settings.edge.history_rows, settings.edge.history_size), bounds);
     assert_eq!((settings.gateway.history_rows, settings.gateway.history_size), bounds);
+    let ages = [settings.edge.store_age, settings.gateway.store_age];
+    assert_eq!(ages, [Some(Period(place.age)); 2]);
     let said = settings.edge;
     assert_eq!(said.connect_timeout, Some(Period(least.relay.connect_timeout)));
     assert_eq!(said.dial_timeout, Some(Period(least.dial_timeout)));
@@ -299,6 +301,7 @@ fn values_of_an_edge_are_refused_with_what_is_allowed() {
         ("upstream = 'tracks'", "a URL like"),
         ("history_rows = 10", "needs a store"),
         ("history_size = '1 MB'", "needs a store"),
+        ("store_age = '1 d'", "needs a store"),
         ("store = 'kept'", "a store needs a gateway"),
         ("gateway = '127.0.0.1:1'\nstore = ''", "give a directory"),
     ] {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-const DURATIONS: &[(&str, f64)] = &[("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)];
+const DURATIONS: &[(&str, f64)] =
+    &[("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86_400.0)];
 const SIZES: &[(&str, f64)] = &[
     ("B", 1.0),
     ("KB", 1e3),
@@ -24,6 +25,8 @@ const OTHER_SPELLINGS: &[(&str, &str)] = &[
     ("minutes", "min"),
     ("hour", "h"),
     ("hours", "h"),
+    ("day", "d"),
+    ("days", "d"),
     ("k", "KiB"),
     ("m", "MiB"),
     ("g", "GiB"),
@@ -67,7 +70,7 @@ impl Rate {
 }
 
 impl Period {
-    /// Reads a number and one of ms, s, min, h.
+    /// Reads a number and one of ms, s, min, h, d.
     pub fn parse(text: &str) -> Result<Self, String> {
         let seconds = scaled(text, DURATIONS, "550 ms")?;
         if seconds > MAX_SECONDS {

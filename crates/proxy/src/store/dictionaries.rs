@@ -14,8 +14,12 @@ pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS dictionary (
     digest BLOB NOT NULL,
     bytes BLOB NOT NULL,
     -- Why it is not used.
-    aside TEXT
+    aside TEXT,
+    -- When it was made, for its age; none of before: it is as old as its last use.
+    made_unix_s REAL
 ) STRICT";
+/// For a table of a version before; one of that version lets the column be.
+const MADE: &str = "ALTER TABLE dictionary ADD COLUMN made_unix_s REAL";
 /// Most that are kept, those set aside included: what a relay holds, its own and its peers'.
 pub(super) const MAX_DICTIONARIES: i64 = 168;
 /// Longest that is kept, in bytes: with its parcel and its owner none is longer, nor a schema.
@@ -28,6 +32,20 @@ pub struct Dictionary {
     pub name: [u8; 32],
     /// What is kept.
     pub bytes: Vec<u8>,
+}
+
+/// Makes the table, where there is none or one of before.
+pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(SCHEMA)?;
+    let columns = "SELECT count(*) FROM pragma_table_info('dictionary') WHERE name = 'made_unix_s'";
+    let columns: i64 = connection.query_row(columns, [], |row| row.get(0))?;
+    if columns == 0 { connection.execute_batch(MADE) } else { Ok(()) }
+}
+
+/// Drops those that were made before an instant, those set aside included; how many.
+pub(super) fn drop_older(connection: &Connection, unix_s: f64) -> rusqlite::Result<usize> {
+    let delete = "DELETE FROM dictionary WHERE ifnull(made_unix_s, used_unix_s) < ?";
+    connection.prepare_cached(delete)?.execute([unix_s])
 }
 
 /// Those that are sound, the one used last comes last, and how many were set aside.
@@ -64,9 +82,11 @@ pub(super) fn put(
     if bytes.len() > MAX_BYTES {
         return Ok(());
     }
-    // What takes another's place has a new number, behind all others.
-    let put = "INSERT OR REPLACE INTO dictionary (name, used_unix_s, digest, bytes) \
-               VALUES (?, ?, ?, ?)";
+    // What takes another's place has a new number, behind all others. Of one name, what it is made
+    // of is as old as ever.
+    let put = "INSERT OR REPLACE INTO dictionary (name, used_unix_s, digest, bytes, made_unix_s) \
+               VALUES (?1, ?2, ?3, ?4, \
+               ifnull((SELECT made_unix_s FROM dictionary WHERE name = ?1), ?2))";
     let digest = digest(name, bytes);
     connection.prepare_cached(put)?.execute(params![name, unix_s, digest.as_ref(), bytes])?;
     let count = "SELECT count(*) FROM dictionary";

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use record::decision::Entry;
 use ring::digest::{SHA256, digest};
@@ -123,6 +123,35 @@ impl File {
         &self.place
     }
 
+    /// Drops what is made of messages and older than the place's bound: rows of the history,
+    /// dictionaries, and files that were set aside. What was learned stays: it is numbers.
+    pub(super) fn drop_old(&self, unix_s: f64) -> rusqlite::Result<()> {
+        let before = unix_s - self.place.age.as_secs_f64();
+        let history = "DELETE FROM history WHERE unix_s < ?";
+        let rows = self.connection.prepare_cached(history)?.execute([before])?;
+        let dictionaries = dictionaries::drop_older(&self.connection, before)?;
+        let files = self.drop_aside(before);
+        if rows + dictionaries + files > 0 {
+            tracing::info!(rows, dictionaries, files, "dropped from the store: over store_age");
+            // It is in the log yet. One who reads at the same time may hold that up until the next.
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Drops files set aside that were last written before an instant; how many.
+    fn drop_aside(&self, before_unix_s: f64) -> usize {
+        let is_old = |path: &Path| {
+            let written = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+            let since = written.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            since.is_some_and(|since| since.as_secs_f64() < before_unix_s)
+        };
+        let path = self.place.directory.join(FILE_NAME);
+        let all = (1..=MAX_ASIDE).flat_map(|number| BESIDE.map(|end| (number, end)));
+        let all = all.map(|(number, end)| aside(&path, number, end));
+        all.filter(|path| is_old(path) && fs::remove_file(path).is_ok()).count()
+    }
+
     /// Goes on with a new file, for this one turned out to be damaged.
     pub(super) fn replace(&mut self, why: &str) -> Result<(), Error> {
         let path = self.place.directory.join(FILE_NAME);
@@ -226,6 +255,8 @@ fn connect(path: &Path) -> Result<Connection, Unfit> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    // What is dropped is gone from the file too.
+    connection.pragma_update(None, "secure_delete", "ON")?;
     if tables == 0 {
         let transaction = connection.unchecked_transaction()?;
         transaction.execute_batch(SCHEMA)?;
@@ -233,12 +264,12 @@ fn connect(path: &Path) -> Result<Connection, Unfit> {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         transaction.commit()?;
     }
-    connection.execute_batch(dictionaries::SCHEMA)?;
+    dictionaries::begin(&connection)?;
     // A schema's text that has lost a bit may have another name in it, and be sound.
     for select in [
         &format!("SELECT id, service, class, unsaved, {COLUMNS} FROM history"),
         "SELECT name, saved_unix_s, digest, bytes FROM state",
-        "SELECT name, used_unix_s, digest, bytes, aside FROM dictionary",
+        "SELECT name, used_unix_s, digest, bytes, aside, made_unix_s FROM dictionary",
     ] {
         connection.prepare(select)?;
     }
@@ -297,10 +328,13 @@ fn begin_anew(path: &Path, why: &str) -> Result<Connection, Error> {
     })
 }
 
+/// The name of a file set aside, or of what SQLite had beside it.
+fn aside(path: &Path, number: usize, end: &str) -> PathBuf {
+    path.with_file_name(format!("{FILE_NAME}{end}.aside-{number}"))
+}
+
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
-    let name = |number: usize, end: &str| -> PathBuf {
-        path.with_file_name(format!("{FILE_NAME}{end}.aside-{number}"))
-    };
+    let name = |number: usize, end: &str| aside(path, number, end);
     let free = (1..=MAX_ASIDE).find(|&number| !name(number, "").exists()).unwrap_or(1);
     for end in BESIDE {
         let (from, to) = (beside(path, end), name(free, end));

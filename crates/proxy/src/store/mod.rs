@@ -49,6 +49,8 @@ pub struct Place {
     pub history_rows: u64,
     /// Most bytes of their facts.
     pub history_bytes: u64,
+    /// How long what is made of messages is kept: the history, dictionaries, files set aside.
+    pub age: Duration,
 }
 
 impl Place {
@@ -56,6 +58,8 @@ impl Place {
     pub const HISTORY_ROWS: u64 = 100_000;
     /// Bytes kept, unless told otherwise.
     pub const HISTORY_BYTES: u64 = 64 << 20;
+    /// Age of what is kept of messages, unless told otherwise: a quarter of a year.
+    pub const AGE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 }
 
 /// What had been learned when a store was opened.
@@ -93,12 +97,15 @@ impl Store {
     /// cannot be used. A file that is no good is none: it is set aside.
     pub fn open(place: &Place, policy: &'static str) -> Result<Self, Error> {
         let file = File::open(place)?;
+        let mut writer = Writer::new(file);
+        // Before anything of it is taken up.
+        writer.drop_old(unix_s());
+        let file = writer.file();
         let (dictionaries, damaged) = file.dictionaries();
         let (state, clients) = (file.state(policy), file.state(of_clients(policy)));
         let since = file.unsaved();
         let learned = Learned { state, clients, since, dictionaries, damaged };
         let (jobs, waiting) = mpsc::sync_channel(MAX_WAITING);
-        let mut writer = Writer::new(file);
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || {

@@ -10,6 +10,8 @@ use rusqlite::Connection;
 use super::file::FILE_NAME;
 use super::*;
 
+mod age;
+
 /// A directory of its own for each test, gone at its end.
 struct Scratch(PathBuf);
 
@@ -22,7 +24,12 @@ impl Scratch {
     }
 
     fn place(&self) -> Place {
-        Place { directory: self.0.clone(), history_rows: 1000, history_bytes: 1 << 20 }
+        Place {
+            directory: self.0.clone(),
+            history_rows: 1000,
+            history_bytes: 1 << 20,
+            age: Place::AGE,
+        }
     }
 
     fn file(&self) -> PathBuf {
@@ -302,7 +309,7 @@ fn a_row_that_is_damaged_costs_itself_alone() {
 fn a_schema_that_is_damaged_is_one_line_and_set_aside() {
     for (from, to) in [
         (&b"TEXT NOT NULL,\n    class"[..], &b"TEXT NOT NULL\"\n    class"[..]),
-        (b"aside TEXT\n) STRICT", b"aside TEXT\n\" STRICT"),
+        (b"made_unix_s REAL\n) STRICT", b"made_unix_s REAL\n\" STRICT"),
         // Sound SQL all the same.
         (b"unix_s REAL NOT NULL,\n    exchange", b"uniy_s REAL NOT NULL,\n    exchange"),
     ] {
@@ -625,7 +632,12 @@ const CONTEXTS: u64 = 5;
 #[test]
 fn child_that_writes() {
     let Some(directory) = std::env::var_os(CHILD) else { return };
-    let place = Place { directory: directory.into(), history_rows: 500, history_bytes: 1 << 20 };
+    let place = Place {
+        directory: directory.into(),
+        history_rows: 500,
+        history_bytes: 1 << 20,
+        age: Place::AGE,
+    };
     let mut store = open(&place);
     let first = learned(&store.take_learned());
     for number in first + 1.. {

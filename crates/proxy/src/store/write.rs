@@ -1,7 +1,7 @@
 //! The thread that writes: takes what has come, commits it at once.
 
-use std::sync::mpsc::{Receiver, SyncSender};
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use record::decision::{Decision, Direction, Outcome};
@@ -9,7 +9,7 @@ use record::event::Fact;
 use rusqlite::params;
 
 use super::file::{File, is_damage, reason};
-use super::{TOLD_PAUSE, dictionaries};
+use super::{TOLD_PAUSE, dictionaries, unix_s};
 
 /// Jobs in one transaction, at most: what has come by then is committed.
 const MAX_BATCH: usize = 128;
@@ -17,6 +17,9 @@ const MAX_BATCH: usize = 128;
 const MAX_ROW_BYTES: usize = 64 << 10;
 /// A bound that is reached is undercut by this share, so that it is not reached at each row.
 const SPARE_SHARE: u64 = 16;
+
+/// What is too old is looked for once in so long.
+const AGE_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What the thread is asked for.
 pub(super) enum Job {
@@ -75,10 +78,24 @@ impl Writer {
         Self { file, held: None, told: None, lost: false }
     }
 
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Runs until nobody can ask for anything any more.
     pub(super) fn run(&mut self, jobs: &Receiver<Job>) {
         let mut batch = Vec::new();
-        while let Ok(first) = jobs.recv() {
+        let mut next = Instant::now() + AGE_PAUSE;
+        loop {
+            let first = match jobs.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.drop_old(unix_s());
+                    next = Instant::now() + AGE_PAUSE;
+                    continue;
+                }
+            };
             batch.push(first);
             batch.extend(jobs.try_iter().take(MAX_BATCH - 1));
             if let Err(error) = self.commit(&batch) {
@@ -90,6 +107,15 @@ impl Writer {
                     let _ = done.try_send(!std::mem::take(&mut self.lost));
                 }
             }
+        }
+    }
+
+    /// Drops what is too old.
+    pub(super) fn drop_old(&mut self, unix_s: f64) {
+        // They are fewer now.
+        self.held = None;
+        if let Err(error) = self.file.drop_old(unix_s) {
+            self.failed(&error, &[]);
         }
     }
 
