@@ -73,7 +73,7 @@ pub(crate) struct Common {
     /// How long a body waits for what it takes to decode it [default: 30 s].
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     pub(crate) body_timeout: Option<Period>,
-    /// How long a shutdown waits for what is open [default: 30 s].
+    /// How long a shutdown waits for what is open; 2 s for tunnels, event streams [default: 30 s].
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     pub(crate) drain_timeout: Option<Period>,
     /// How long an answer may take to begin while nothing moves [default: 300 s for an edge, 120 s

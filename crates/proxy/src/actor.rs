@@ -12,6 +12,7 @@ use bytes::Bytes;
 use record::event::{Event, Fact};
 use relay::{Allowed, CarrierId, ExchangeId, Head, Input, Output, Relay, Role};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::access::Access;
 use crate::live::Live;
@@ -149,6 +150,8 @@ pub(crate) struct Actor<S: Surroundings> {
     workers: Workers,
     metrics: Arc<Metrics>,
     store: Option<Store>,
+    /// The store, once the side ends: what was learned is written, and another process may have it.
+    handing_over: Option<JoinHandle<()>>,
     /// When what was learned since is saved.
     save_at: Option<Instant>,
     handle: Handle,
@@ -211,6 +214,7 @@ impl<S: Surroundings> Actor<S> {
             workers: Workers::start(threads, &handle),
             metrics,
             store,
+            handing_over: None,
             save_at: None,
             handle,
             inbox,
@@ -245,12 +249,18 @@ impl<S: Surroundings> Actor<S> {
                 () = save => self.save(),
             }
         }
+        if let Some(handing_over) = self.handing_over.take() {
+            let _ = handing_over.await;
+        }
     }
 
     fn message(&mut self, message: Message) {
         match message {
             Message::Input(input) => {
-                self.shutting_down |= matches!(input, Input::Shutdown);
+                if matches!(input, Input::Shutdown) {
+                    self.shutting_down = true;
+                    self.hand_over();
+                }
                 if let Input::CarrierDown { carrier, reason }
                 | Input::DialFailed { carrier, reason, .. } = &input
                 {
@@ -434,6 +444,16 @@ impl<S: Surroundings> Actor<S> {
     fn save(&mut self) {
         if let (Some(_), Some(store)) = (self.save_at.take(), &mut self.store) {
             save(&self.relay, &self.surroundings, store);
+        }
+    }
+
+    /// Writes what was learned and lets go of the store, for whoever runs next has to begin with it
+    /// while this side finishes what is open. What is learned until then is not kept.
+    fn hand_over(&mut self) {
+        self.save();
+        if let Some(store) = self.store.take() {
+            // It waits for the disk.
+            self.handing_over = Some(tokio::task::spawn_blocking(move || drop(store)));
         }
     }
 }

@@ -18,10 +18,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 
 use crate::actor::Handle;
 use crate::config::Fallback;
+use crate::fault;
 use crate::metrics::Metrics;
+use crate::parting::Parting;
 use crate::rarely::Rarely;
 use crate::run;
 use crate::seats::{Doing, Seat, Seats};
@@ -48,10 +51,16 @@ pub(crate) struct Admin {
     pub(crate) handle: Option<Handle>,
     /// An edge's way while the gateway cannot be reached; none where there is no gateway.
     pub(crate) fallback: Option<Fallback>,
+    pub(crate) parting: Parting,
+}
+
+/// Starts to serve, where there is a listener. What is asked already goes on when that ends.
+pub(crate) fn start(listener: Option<TcpListener>, admin: Admin) -> Option<JoinHandle<()>> {
+    listener.map(|listener| fault::spawn_core("admin", serve(listener, admin)))
 }
 
 /// Serves for ever.
-pub(crate) async fn serve(listener: TcpListener, admin: Admin) {
+async fn serve(listener: TcpListener, admin: Admin) {
     let (seats, failures) = (Seats::new(MAX_CONNECTIONS), Rarely::default());
     loop {
         let stream = match listener.accept().await {
@@ -144,6 +153,7 @@ impl Admin {
     /// 200 when a request would get through to the other side, else 503 and why not.
     async fn health(&self) -> Response<Full<Bytes>> {
         let standing = match &self.handle {
+            _ if self.parting.is_said() => Err("it is shutting down".to_owned()),
             Some(handle) => handle.standing().await,
             None => Ok(()),
         };

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use crate::fields;
 use crate::http1::Shared;
 use crate::mailbox::{Piece, Port, Receiver, Sender};
+use crate::parting::{self, Parting};
 
 /// An error of a body; hyper breaks the message off, never ends it.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -298,24 +299,35 @@ where
     }
 }
 
-/// Carries the bytes of a tunnel both ways until both have ended, or either breaks: then the local
-/// side gets a reset by its `socket`, for it must not take the break for an end.
+/// Carries the bytes of a tunnel both ways until both have ended, or either breaks, or the side
+/// ends: then the local side gets a reset by its `socket`, for it must not take that for an end.
 pub(crate) async fn tunnel<S: AsyncRead + AsyncWrite>(
     stream: S,
     socket: &Shared,
     port: Port,
     broken: CauseKind,
+    parting: Parting,
 ) {
     let Port { receiver, mut sender } = port;
     let (reader, writer) = tokio::io::split(stream);
     let mut unended = Unended { sockets: &[socket], ended: false };
+    let watch = sender.watch();
     let result = {
         let up = upward(reader, &mut sender);
         let down = downward(receiver, writer);
-        tokio::try_join!(up, down)
+        let both = async { tokio::try_join!(up, down) };
+        // Said before the receiver goes, which else would mean that the client has left.
+        let side = async {
+            parting.due().await;
+            watch.abort(parting::cause());
+        };
+        tokio::select! {
+            result = both => result.map(drop),
+            () = side => return,
+        }
     };
     match result {
-        Ok(_) => unended.ended = true,
+        Ok(()) => unended.ended = true,
         Err(error) => {
             sender.abort(Cause { kind: broken, reason: format!("the tunnel broke: {error}") })
         }
@@ -338,16 +350,19 @@ impl Drop for Unended<'_> {
 }
 
 /// Carries bytes between two connections until both have ended; a break of one is a reset of the
-/// other.
-pub(crate) async fn splice<A, B>(mut a: A, mut b: B, sockets: [&Shared; 2])
+/// other, and the end of the side of both.
+pub(crate) async fn splice<A, B>(mut a: A, mut b: B, sockets: [&Shared; 2], parting: Parting)
 where
     A: AsyncRead + AsyncWrite + Unpin,
     B: AsyncRead + AsyncWrite + Unpin,
 {
     let mut unended = Unended { sockets: &sockets, ended: false };
-    match tokio::io::copy_bidirectional(&mut a, &mut b).await {
-        Ok(_) => unended.ended = true,
-        Err(error) => tracing::debug!(%error, "a tunnel broke"),
+    tokio::select! {
+        result = tokio::io::copy_bidirectional(&mut a, &mut b) => match result {
+            Ok(_) => unended.ended = true,
+            Err(error) => tracing::debug!(%error, "a tunnel broke"),
+        },
+        () = parting.due() => tracing::debug!("a tunnel ends with its side"),
     }
 }
 

@@ -19,13 +19,14 @@ use proto::http1::{Fault, RequestHead};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::access::{self, Access, Counted, Way};
 use crate::descriptors;
 use crate::edge::{ClientBody, Refusal};
 use crate::http1::{Line, LineStream, Shared};
 use crate::metrics::Metrics;
+use crate::parting::Parting;
 use crate::run;
 use crate::seats::{Seat, Seats, Source};
 use seated::{Occupied, Seated};
@@ -122,8 +123,8 @@ static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
 /// A listener with what each of its connections needs.
 pub(crate) struct Front<A> {
     pub(crate) answers: Arc<A>,
-    /// True once connections that idle are to close.
-    pub(crate) closed: watch::Receiver<bool>,
+    /// Connections that idle close when the side ends, others behind their answer.
+    pub(crate) parting: Parting,
     pub(crate) alive: mpsc::Sender<()>,
     pub(crate) metrics: Arc<Metrics>,
     /// Of requests, unless they take another.
@@ -134,10 +135,10 @@ pub(crate) struct Front<A> {
 
 impl<A> Clone for Front<A> {
     fn clone(&self) -> Self {
-        let Self { answers, closed, alive, metrics, way, idle_timeout } = self;
+        let Self { answers, parting, alive, metrics, way, idle_timeout } = self;
         let (answers, metrics) = (Arc::clone(answers), Arc::clone(metrics));
-        let (closed, alive, way) = (closed.clone(), alive.clone(), *way);
-        Self { answers, closed, alive, metrics, way, idle_timeout: *idle_timeout }
+        let (parting, alive, way) = (parting.clone(), alive.clone(), *way);
+        Self { answers, parting, alive, metrics, way, idle_timeout: *idle_timeout }
     }
 }
 
@@ -165,7 +166,7 @@ impl<A: Answer> Front<A> {
     /// Serves one client's connection until it ends or its place goes to another.
     async fn serve(self, stream: TcpStream, seat: Arc<Seat<Source>>) {
         let Some(connection) = self.connection(stream) else { return };
-        let mut closed = self.closed.clone();
+        let mut parting = self.parting.clone();
         let line = Arc::clone(&connection.line);
         let seated = Seated::new(connection.socket.clone(), &seat, self.idle_timeout);
         let doing = seated.doing();
@@ -197,7 +198,7 @@ impl<A: Answer> Front<A> {
             let mut serving = std::pin::pin!(serving);
             tokio::select! {
                 result = serving.as_mut() => result,
-                () = async { drop(closed.wait_for(|closed| *closed).await) } => {
+                _ = parting.said() => {
                     serving.as_mut().graceful_shutdown();
                     serving.await
                 }

@@ -33,6 +33,7 @@ mod mailbox;
 mod memory;
 mod metrics;
 mod origin;
+mod parting;
 mod pattern;
 mod plain;
 mod rarely;

@@ -517,7 +517,7 @@ impl Drop for Sender {
     }
 }
 
-/// Sees an exchange end, and may send informational statuses.
+/// Sees an exchange end, may end it, and may send informational statuses.
 pub(crate) struct Watch {
     mailbox: Arc<Mailbox>,
 }
@@ -534,6 +534,10 @@ impl Watch {
             Poll::Pending
         })
         .await
+    }
+
+    pub(crate) fn abort(&self, cause: Cause) {
+        self.mailbox.abort(cause);
     }
 
     pub(crate) fn interim(&self, status: u16, fields: Fields) {

@@ -1,8 +1,9 @@
 //! What both sides do alike: binding, and ending in order.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use relay::Input;
 use tokio::net::TcpListener;
@@ -20,12 +21,29 @@ const LAST_PATIENCE: Duration = Duration::from_secs(60);
 /// Pause after an accept failed for want of descriptors or memory: at once it would fail again.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Binds a listener; a port in use is the caller's error.
+/// How long a port may be in use by a process that was told to end in this moment: it closes its
+/// listeners first of all.
+const PORT_PATIENCE: Duration = Duration::from_secs(2);
+/// Pause between two looks at such a port.
+const PORT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Binds a listener; a port that stays in use is the caller's error.
 pub(crate) async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|error| {
+    let until = Instant::now() + PORT_PATIENCE;
+    let in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+    let bound = loop {
+        match TcpListener::bind(address).await {
+            Err(error) if in_use(&error) && Instant::now() < until => {
+                // sleep: nobody is told when a port is free.
+                tokio::time::sleep(PORT_PAUSE).await;
+            }
+            bound => break bound,
+        }
+    };
+    bound.map_err(|error| {
         let remedy = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "another process has it: name another port, or 0",
-            std::io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
+            io::ErrorKind::AddrInUse => "another process has it: name another port, or 0",
+            io::ErrorKind::PermissionDenied => "ports below 1024 need privileges",
             _ => "name an address of this machine",
         };
         Error::Caller(format!("cannot listen on {address} ({name}): {error}: {remedy}"))
@@ -35,7 +53,12 @@ pub(crate) async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener,
 /// The tasks of a side that runs.
 pub(crate) struct Running {
     pub(crate) actor: Option<(JoinHandle<()>, Handle)>,
+    /// Accepts clients or carriers; its listeners go with it.
     pub(crate) accepting: JoinHandle<()>,
+    /// The admin interface, with its listener.
+    pub(crate) admin: Option<JoinHandle<()>>,
+    /// Looks whether the peers' keys have changed.
+    pub(crate) watching: JoinHandle<()>,
     /// Ends when all local connections have.
     pub(crate) connections: mpsc::Receiver<()>,
     /// Ends when all carriers have.
@@ -67,7 +90,6 @@ impl Running {
             () = broken => return Err(over("run the relay")),
         }
         tracing::info!("shutting down: finishing what is open");
-        self.accepting.abort();
         tokio::select! {
             () = self.finish() => {}
             () = kill => tracing::warn!("shutting down at once"),
@@ -75,7 +97,18 @@ impl Running {
         Ok(())
     }
 
+    /// Closes the listeners: whoever runs next may have their ports from here on.
+    async fn close_listeners(&mut self) {
+        self.accepting.abort();
+        let _ = (&mut self.accepting).await;
+        if let Some(admin) = &mut self.admin {
+            admin.abort();
+            let _ = admin.await;
+        }
+    }
+
     async fn finish(&mut self) {
+        self.close_listeners().await;
         let done = async {
             if let Some((actor, handle)) = &mut self.actor {
                 handle.send(Message::Input(Input::Shutdown)).await;
@@ -108,7 +141,7 @@ impl Running {
 }
 
 fn over(doing: &str) -> Error {
-    let source = std::io::Error::other("its task ended, which is a fault of ours");
+    let source = io::Error::other("its task ended, which is a fault of ours");
     Error::System { doing: doing.to_owned(), source }
 }
 
@@ -116,6 +149,8 @@ fn over(doing: &str) -> Error {
 impl Drop for Running {
     fn drop(&mut self) {
         self.accepting.abort();
+        self.watching.abort();
+        self.admin.iter().for_each(JoinHandle::abort);
         if let Some((actor, _)) = &self.actor {
             actor.abort();
         }

@@ -32,6 +32,7 @@ use crate::live::Services;
 use crate::mailbox::{Arrived, Asker, Ended, Port, Receiver};
 use crate::metrics::Metrics;
 use crate::origin::{self, ClientAt, EXPECT_PATIENCE, How, Owner};
+use crate::parting::Parting;
 use crate::pattern::{Pattern, Target};
 use crate::upstream::Upstream;
 
@@ -48,6 +49,7 @@ pub(crate) struct Exchanges {
     /// Bound on silence before an answer.
     pub(crate) response_timeout: Duration,
     pub(crate) clocks: Clocks,
+    pub(crate) parting: Parting,
     /// What nobody may reach.
     pub(crate) deny: Vec<Pattern>,
     pub(crate) metrics: Arc<Metrics>,
@@ -381,6 +383,7 @@ impl Exchanges {
             }
         };
         let Admitted { upgrade, connection, access, .. } = admitted;
+        let parting = self.parting.clone();
         connection.line.become_tunnel();
         tokio::spawn(async move {
             let _alive = connection.alive.clone();
@@ -388,7 +391,8 @@ impl Exchanges {
                 Ok(stream) => {
                     let stream = CountedStream::new(TokioIo::new(stream), access);
                     let socket = &connection.socket;
-                    flow::tunnel(stream, socket, port, CauseKind::ClientGone).await;
+                    let broken = CauseKind::ClientGone;
+                    flow::tunnel(stream, socket, port, broken, parting).await;
                 }
                 // Dropping the port tells the relay.
                 Err(error) => tracing::debug!(%error, "a client left before its tunnel began"),
@@ -404,6 +408,7 @@ impl Exchanges {
         body: AnyBody,
     ) -> Response<AnyBody> {
         fields::add_via(&mut headers, http::Version::HTTP_11, &self.pseudonym);
+        let body = self.parting.bound(body, &headers).boxed_unsync();
         let mut response = Response::new(body);
         *response.status_mut() = status;
         *response.headers_mut() = headers;
@@ -418,7 +423,7 @@ impl Exchanges {
         if admitted.asked.method == Method::CONNECT {
             let client = ClientAt::of(&admitted.connection.client);
             let socket = self.direct.connect(&target, client).await?;
-            let client = Tunnelled::of(admitted);
+            let client = self.tunnelled(admitted);
             tokio::spawn(client.splice(socket.clone(), socket));
             return Ok(self.response(StatusCode::OK, HeaderMap::new(), empty()));
         }
@@ -432,7 +437,7 @@ impl Exchanges {
             let theirs = hyper::upgrade::on(&mut answer);
             let (mut parts, body) = answer.into_parts();
             let Some(socket) = body.into_socket() else { return Err(no_socket()) };
-            let client = Tunnelled::of(admitted);
+            let client = self.tunnelled(admitted);
             tokio::spawn(async move {
                 match theirs.await {
                     Ok(stream) => client.splice(TokioIo::new(stream), socket).await,
@@ -453,6 +458,12 @@ impl Exchanges {
         }
         let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&parts.headers));
         Ok(self.response(parts.status, parts.headers, body.boxed_unsync()))
+    }
+
+    fn tunnelled(&self, admitted: Admitted) -> Tunnelled {
+        let Admitted { upgrade, connection, access, .. } = admitted;
+        connection.line.become_tunnel();
+        Tunnelled { upgrade, connection, access, parting: self.parting.clone() }
     }
 
     /// Asks the origin itself.
@@ -652,28 +663,22 @@ fn give_up(admitted: Admitted, ended: Ended) -> Failure {
     }
 }
 
-/// Carries bytes between a client and an origin until both have ended.
 /// A client whose connection becomes a tunnel to an origin.
 struct Tunnelled {
     upgrade: OnUpgrade,
     connection: Arc<Connection>,
     access: Option<Access>,
+    parting: Parting,
 }
 
 impl Tunnelled {
-    fn of(admitted: Admitted) -> Self {
-        let Admitted { upgrade, connection, access, .. } = admitted;
-        connection.line.become_tunnel();
-        Self { upgrade, connection, access }
-    }
-
     /// Carries bytes between the client and an origin until both have ended.
     async fn splice<S: AsyncRead + AsyncWrite + Unpin>(self, origin: S, socket: Shared) {
-        let Self { upgrade, connection, access } = self;
+        let Self { upgrade, connection, access, parting } = self;
         let _alive = connection.alive.clone();
         let Ok(client) = upgrade.await else { return };
         let client = CountedStream::new(TokioIo::new(client), access);
-        flow::splice(client, origin, [&connection.socket, &socket]).await;
+        flow::splice(client, origin, [&connection.socket, &socket], parting).await;
     }
 }
 

@@ -15,7 +15,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use relay::{CarrierId, Head};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::access::Way;
 use crate::actor::{self, Actor, Inbox, Surroundings};
@@ -28,6 +28,7 @@ use crate::live::Services;
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Reach, Rule, SystemResolver};
+use crate::parting::Farewell;
 use crate::pattern::Pattern;
 use crate::renewal::Renewal;
 use crate::run::{self, Running};
@@ -66,7 +67,7 @@ impl Edge {
         };
         let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
         let policy = config.relay.encoding.name();
-        let store = config.store.as_ref().map(|place| Store::open(place, policy)).transpose()?;
+        let store = Store::of_side(config.store.as_ref(), policy).await?;
         config.relay.secret = store.as_ref().map(Store::secret).transpose()?;
         let (handle, inbox) = config.gateway.as_ref().map(|_| actor::channel()).unzip();
         let renewal = Renewal {
@@ -108,6 +109,7 @@ impl Edge {
         let name = pseudonym(config.relay.instance);
         let idle_timeout = config.idle_timeout;
         let clocks = Clocks { idle: idle_timeout, endless: config.relay.tunnel_timeout };
+        let (farewell, parting) = Farewell::new();
         let (mut actor, mut pair) = (None, None);
         let (_, mut carriers) = mpsc::channel(1);
         let Renewal { keeper, handle, services, .. } = self.renewal;
@@ -131,12 +133,14 @@ impl Edge {
             carriers = ended;
             actor = Some((fault::spawn_core("relay", new.run()), handle.clone()));
             pair = Some(handle);
+        } else {
+            // Nothing is learned where nothing goes over the pair.
+            drop(self.store);
         }
-        if let Some(listener) = self.admin {
-            let fallback = Some(config.fallback).filter(|_| pair.is_some());
-            let admin = Admin { metrics: Arc::clone(&metrics), handle: pair.clone(), fallback };
-            fault::spawn_core("admin", admin::serve(listener, admin));
-        }
+        let fallback = Some(config.fallback).filter(|_| pair.is_some());
+        let (shown, handle) = (Arc::clone(&metrics), pair.clone());
+        let admin = Admin { metrics: shown, handle, fallback, parting: parting.clone() };
+        let admin = admin::start(self.admin, admin);
         let exchanges = Arc::new(Exchanges {
             pair,
             direct: direct(config.direct_allow, config.upstream.as_ref(), config.response_timeout),
@@ -147,33 +151,27 @@ impl Edge {
             pseudonym: name,
             response_timeout: config.response_timeout,
             clocks,
+            parting: parting.clone(),
             deny: config.deny,
             metrics: Arc::clone(&metrics),
         });
-        let (closing, closed) = watch::channel(false);
         let (alive, connections) = mpsc::channel(1);
         let way = if exchanges.pair.is_some() { Way::Pair } else { Way::Direct };
         let counted = Arc::clone(&metrics);
         let answers = exchanges;
-        let front = Front { answers, closed, alive, metrics: counted, way, idle_timeout };
+        let front = Front { answers, parting, alive, metrics: counted, way, idle_timeout };
         let clients = front.accept(self.listener, config.max_connections);
-        let accepting = async move {
-            tokio::join!(clients, keeper.watch());
-        };
         let running = Running {
-            accepting: fault::spawn_core("clients", accepting),
+            accepting: fault::spawn_core("clients", clients),
+            admin,
+            watching: fault::spawn_core("keys", keeper.watch()),
             actor,
             connections,
             carriers,
             metrics,
             drain_timeout: config.drain_timeout,
         };
-        let stop = async {
-            stop.await;
-            // Connections that idle close at once, others behind their answer.
-            let _ = closing.send(true);
-        };
-        running.until(stop, kill).await
+        running.until(farewell.after(stop), kill).await
     }
 }
 

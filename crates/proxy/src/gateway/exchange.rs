@@ -25,6 +25,7 @@ use crate::http1::OnInterim;
 use crate::live::Services;
 use crate::mailbox::{Port, Sender};
 use crate::origin::{Client, ClientAt, EXPECT_PATIENCE, How, OriginBody, Owner, Request};
+use crate::parting::Parting;
 use crate::pattern::Target;
 use crate::plain::Accepted;
 use crate::signature;
@@ -36,6 +37,7 @@ pub(crate) struct Origins {
     pub(crate) services: Services,
     pub(crate) pseudonym: String,
     pub(crate) clocks: Clocks,
+    pub(crate) parting: Parting,
 }
 
 /// A request's head, understood.
@@ -107,7 +109,8 @@ impl Origins {
                 Ok(socket) => {
                     port.sender.head(response(StatusCode::OK, &HeaderMap::new()), false);
                     let broken = CauseKind::OriginFailed;
-                    flow::tunnel(socket.clone(), &socket, port, broken).await;
+                    let parting = self.parting.clone();
+                    flow::tunnel(socket.clone(), &socket, port, broken, parting).await;
                 }
                 Err(cause) => port.sender.abort(cause),
             }
@@ -129,7 +132,7 @@ impl Origins {
             Err(cause) => sender.abort(cause),
             Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => match receiver {
                 Some(receiver) if asks_upgrade => {
-                    switch(answer, Port { receiver, sender }).await;
+                    switch(answer, Port { receiver, sender }, self.parting.clone()).await;
                 }
                 _ => sender.abort(failed("the origin changed protocols without being asked")),
             },
@@ -142,7 +145,7 @@ impl Origins {
                     answer.headers_mut().remove(header::CONTENT_LENGTH);
                 }
                 let exact = self.settings(&asked).is_some_and(|service| service.exact_fields);
-                give_back(answer, sender, exact, self.clocks).await;
+                self.give_back(answer, sender, exact).await;
             }
         }
     }
@@ -230,6 +233,43 @@ impl Origins {
             }
         }
         sending.await
+    }
+
+    /// Hands the origin's answer to the relay.
+    async fn give_back(&self, answer: http::Response<OriginBody>, mut sender: Sender, exact: bool) {
+        let (mut parts, body) = answer.into_parts();
+        if !(200..600).contains(&parts.status.as_u16()) {
+            let status = parts.status.as_u16();
+            return sender
+                .abort(failed(&format!("the origin's status {status} is not 200 to 599")));
+        }
+        fields::remove_hop_by_hop(&mut parts.headers);
+        let end = body.is_end_stream();
+        let sent = parts.extensions.get::<ResponseHead>().filter(|_| exact);
+        let head = sent.map_or_else(
+            || response(parts.status, &parts.headers),
+            |sent| response_as_sent(parts.status, &parts.headers, sent),
+        );
+        let succeeded = parts.status.is_success();
+        if end && succeeded && body.is_deaf() {
+            return sender.abort(failed("the origin answered before it had the whole request"));
+        }
+        sender.head(head, end);
+        if end {
+            return;
+        }
+        let patience = self.clocks.of_answer(&parts.headers);
+        let body = Timed::new(Deaf { body, succeeded }, Side::Origin, patience);
+        let body = self.parting.bound(body, &parts.headers);
+        let mut pump = Pump::new(body, sender, None);
+        if let Err(Stop::Broken(error)) = pump.run().await {
+            let cause = if error.is::<Stalled>() {
+                Cause { kind: CauseKind::OriginTimeout, reason: error.to_string() }
+            } else {
+                failed(&format!("the origin broke off amid its answer: {error}"))
+            };
+            pump.abort(cause);
+        }
     }
 
     /// The fields that the origin gets.
@@ -343,46 +383,6 @@ fn check_length(headers: &HeaderMap, end: bool) -> Result<(), Cause> {
     }
 }
 
-/// Hands the origin's answer to the relay.
-async fn give_back(
-    answer: http::Response<OriginBody>,
-    mut sender: Sender,
-    exact: bool,
-    clocks: Clocks,
-) {
-    let (mut parts, body) = answer.into_parts();
-    if !(200..600).contains(&parts.status.as_u16()) {
-        let status = parts.status.as_u16();
-        return sender.abort(failed(&format!("the origin's status {status} is not 200 to 599")));
-    }
-    fields::remove_hop_by_hop(&mut parts.headers);
-    let end = body.is_end_stream();
-    let sent = parts.extensions.get::<ResponseHead>().filter(|_| exact);
-    let head = sent.map_or_else(
-        || response(parts.status, &parts.headers),
-        |sent| response_as_sent(parts.status, &parts.headers, sent),
-    );
-    let succeeded = parts.status.is_success();
-    if end && succeeded && body.is_deaf() {
-        return sender.abort(failed("the origin answered before it had the whole request"));
-    }
-    sender.head(head, end);
-    if end {
-        return;
-    }
-    let patience = clocks.of_answer(&parts.headers);
-    let body = Timed::new(Deaf { body, succeeded }, Side::Origin, patience);
-    let mut pump = Pump::new(body, sender, None);
-    if let Err(Stop::Broken(error)) = pump.run().await {
-        let cause = if error.is::<Stalled>() {
-            Cause { kind: CauseKind::OriginTimeout, reason: error.to_string() }
-        } else {
-            failed(&format!("the origin broke off amid its answer: {error}"))
-        };
-        pump.abort(cause);
-    }
-}
-
 /// The body of an answer that is no success after all where the origin did not take the request to
 /// its end.
 struct Deaf {
@@ -409,7 +409,7 @@ impl http_body::Body for Deaf {
 
 /// Carries what follows a change of protocols. The link's head says 200, as binary HTTP has no
 /// final 101 (RFC 9292 §3.5.1), with Upgrade, which no other answer has.
-async fn switch(mut answer: http::Response<OriginBody>, mut port: Port) {
+async fn switch(mut answer: http::Response<OriginBody>, mut port: Port, parting: Parting) {
     let upgrading = hyper::upgrade::on(&mut answer);
     let protocol = answer.headers().get(header::UPGRADE).cloned();
     let (mut parts, body) = answer.into_parts();
@@ -424,7 +424,7 @@ async fn switch(mut answer: http::Response<OriginBody>, mut port: Port) {
         Ok(stream) => {
             port.sender.head(response(StatusCode::OK, &parts.headers), false);
             let (stream, broken) = (TokioIo::new(stream), CauseKind::OriginFailed);
-            flow::tunnel(stream, &socket, port, broken).await;
+            flow::tunnel(stream, &socket, port, broken, parting).await;
         }
         Err(error) => port.sender.abort(failed(&format!("changing protocols: {error}"))),
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use relay::{Allowed, CarrierId, Head};
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::access::Way;
 use crate::actor::{self, Actor, Handle, Inbox, Surroundings};
@@ -24,6 +24,7 @@ use crate::live::{Live, Services};
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Owner, Reach, Rule};
+use crate::parting::{Farewell, Parting};
 use crate::pattern::Pattern;
 use crate::plain::Plain;
 use crate::renewal::Renewal;
@@ -72,7 +73,7 @@ impl Gateway {
         };
         let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
         let policy = config.relay.encoding.name();
-        let store = config.store.as_ref().map(|place| Store::open(place, policy)).transpose()?;
+        let store = Store::of_side(config.store.as_ref(), policy).await?;
         let local_plain = plain.as_ref().map(address).transpose()?;
         let (handle, inbox) = actor::channel();
         let renewal = Renewal {
@@ -133,24 +134,22 @@ impl Gateway {
         config.relay.allowed = told(&config.allow);
         let allow = allow.unwrap_or_else(|| Live::new(config.allow.clone()));
         let reach = || Reach::new(Arc::clone(&config.resolver), Rule::Allowed(allow.clone()));
-        let origins = Arc::new(Origins {
-            client: Client::new(reach(), config.response_timeout),
-            services: services.clone(),
-            pseudonym: pseudonym(config.relay.instance),
-            clocks: Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout },
-        });
+        let (farewell, parting) = Farewell::new();
+        let origins = Arc::new(origins(&config, services.clone(), reach(), &parting));
         let (max_carriers, hello) = (config.relay.max_carriers, config.relay.hello_timeout);
         let times = Times::new(hello, &config.relay);
         let (handle, inbox) = (self.handle, self.inbox);
-        let (closing, closed) = watch::channel(false);
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
         let idle_timeout = config.idle_timeout;
         let plain = self.plain.map(|listener| {
             let services = services.clone();
-            let answers = Arc::new(plain(&config, services, reach(), handle.clone(), &metrics)?);
+            let exchanges = of_clients(&config, services, reach(), &parting, &metrics);
+            let threads = config.codec_threads;
+            let answers = Plain::new(exchanges, &config.relay, threads, handle.clone())?;
+            let (answers, parting) = (Arc::new(answers), parting.clone());
             let (metrics, way) = (Arc::clone(&metrics), Way::Edgeless);
-            let front = Front { answers, closed, alive, metrics, way, idle_timeout };
+            let front = Front { answers, parting, alive, metrics, way, idle_timeout };
             Ok::<_, Error>((listener, front))
         });
         let plain = plain.transpose()?;
@@ -170,11 +169,9 @@ impl Gateway {
             Serving { origins, answers },
             (handle.clone(), inbox),
         );
-        if let Some(listener) = self.admin {
-            let (metrics, handle) = (Arc::clone(&metrics), Some(handle.clone()));
-            let admin = Admin { metrics, handle, fallback: None };
-            fault::spawn_core("admin", admin::serve(listener, admin));
-        }
+        let (shown, asked) = (Arc::clone(&metrics), Some(handle.clone()));
+        let admin = Admin { metrics: shown, handle: asked, fallback: None, parting };
+        let admin = admin::start(self.admin, admin);
         let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
         let edges = door.accept(self.listener);
         let accepting = async move {
@@ -183,22 +180,19 @@ impl Gateway {
                     front.accept(listener, PLAIN_CONNECTIONS).await;
                 }
             };
-            tokio::join!(edges, clients, keeper.watch());
-        };
-        let stop = async {
-            stop.await;
-            // Connections that idle close at once, others behind their answer.
-            let _ = closing.send(true);
+            tokio::join!(edges, clients);
         };
         let running = Running {
             accepting: fault::spawn_core("listeners", accepting),
+            admin,
+            watching: fault::spawn_core("keys", keeper.watch()),
             actor: Some((fault::spawn_core("relay", actor.run()), handle)),
             connections,
             carriers: ended,
             metrics,
             drain_timeout: config.drain_timeout,
         };
-        running.until(stop, kill).await
+        running.until(farewell.after(stop), kill).await
     }
 }
 
@@ -207,15 +201,26 @@ pub(crate) fn told(allow: &[Pattern]) -> Allowed {
     Allowed::of(allow.iter().map(ToString::to_string).collect())
 }
 
-/// Who answers clients without an edge.
-fn plain(
+/// What serves the requests of edges.
+fn origins(config: &GatewayConfig, services: Services, reach: Reach, parting: &Parting) -> Origins {
+    Origins {
+        client: Client::new(reach, config.response_timeout),
+        services,
+        pseudonym: pseudonym(config.relay.instance),
+        clocks: Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout },
+        parting: parting.clone(),
+    }
+}
+
+/// Exchanges of clients without an edge.
+fn of_clients(
     config: &GatewayConfig,
     services: Services,
     reach: Reach,
-    handle: Handle,
+    parting: &Parting,
     metrics: &Arc<Metrics>,
-) -> Result<Plain, Error> {
-    let exchanges = Exchanges {
+) -> Exchanges {
+    Exchanges {
         pair: None,
         direct: Client::new(reach, config.response_timeout),
         upstream: config.plain.as_ref().and_then(|plain| plain.upstream.clone()),
@@ -225,10 +230,10 @@ fn plain(
         pseudonym: pseudonym(config.relay.instance),
         response_timeout: config.response_timeout,
         clocks: Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout },
+        parting: parting.clone(),
         deny: Vec::new(),
         metrics: Arc::clone(metrics),
-    };
-    Plain::new(exchanges, &config.relay, config.codec_threads, handle)
+    }
 }
 
 /// What the actor of a gateway cannot do itself.

@@ -91,15 +91,16 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
 }
 
 impl File {
-    /// Opens the file of a place, or begins one; a bad one is set aside.
-    pub(super) fn open(place: &Place) -> Result<Self, Error> {
+    /// Opens the file of a place, or begins one; a bad one is set aside. None where another process
+    /// has it.
+    pub(super) fn open(place: &Place) -> Result<Option<Self>, Error> {
         let directory = &place.directory;
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory)
             .map_err(|error| unusable(directory, &error))?;
-        let lock = lock(directory)?;
+        let Some(lock) = lock(directory)? else { return Ok(None) };
         strict::check_directory(&lock, directory)?;
         // SQLite is to follow no link, and counts those above the directory too.
         let real = directory.canonicalize().map_err(|error| unusable(directory, &error))?;
@@ -115,7 +116,7 @@ impl File {
                 Err(Unfit::Bad(why)) => begin_anew(&path, &why)?,
             }
         };
-        Ok(Self { connection, place: place.clone(), lock })
+        Ok(Some(Self { connection, place: place.clone(), lock }))
     }
 
     /// Where it is, and its bounds.
@@ -348,14 +349,12 @@ fn set_aside(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// The lock is on the directory: closing another descriptor of the file would drop SQLite's own.
-fn lock(directory: &Path) -> Result<fs::File, Error> {
+fn lock(directory: &Path) -> Result<Option<fs::File>, Error> {
     let shown = directory.display();
     let file = fs::File::open(directory).map_err(Error::system(format!("open {shown}")))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Caller(format!(
-            "another longwire keeps its store in {shown}: give each side a --store of its own"
-        ))),
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(source)) => Err(Error::system(format!("lock {shown}"))(source)),
     }
 }

@@ -39,6 +39,11 @@ const MAX_WAITING: usize = 512;
 const TOLD_PAUSE: Duration = Duration::from_secs(60);
 /// How long the end of the process waits for the disk.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a side waits for the process before it, which lets go of the store when it is told to
+/// end and has written what it learned.
+const HOLDER_PATIENCE: Duration = Duration::from_secs(5);
+/// Pause between two looks whether it has.
+const HOLDER_PAUSE: Duration = Duration::from_millis(20);
 
 /// Where and how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +102,39 @@ impl Store {
     /// cannot be used. A file that is no good is none: it is set aside.
     pub fn open(place: &Place, policy: &'static str) -> Result<Self, Error> {
         let file = File::open(place)?;
+        Self::with(file.ok_or_else(|| held(place))?, place, policy)
+    }
+
+    /// What a side is told to keep its store in, if it is told. Where another process has it, that
+    /// one may be ending: it has a little time.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub async fn of_side(
+        place: Option<&Place>,
+        policy: &'static str,
+    ) -> Result<Option<Self>, Error> {
+        let Some(place) = place else { return Ok(None) };
+        let began = Instant::now();
+        let mut told = false;
+        loop {
+            if let Some(file) = File::open(place)? {
+                return Self::with(file, place, policy).map(Some);
+            }
+            if began.elapsed() > HOLDER_PATIENCE {
+                return Err(held(place));
+            }
+            if !std::mem::replace(&mut told, true) {
+                let (store, most_s) = (place.directory.display(), HOLDER_PATIENCE.as_secs());
+                let what = "another longwire has the store: waiting for it to end";
+                tracing::info!(%store, most_s, "{what}");
+            }
+            // sleep: a lock of a file can be waited for, but not for so long at most.
+            tokio::time::sleep(HOLDER_PAUSE).await;
+        }
+    }
+
+    fn with(file: File, place: &Place, policy: &'static str) -> Result<Self, Error> {
         let mut writer = Writer::new(file);
         // Before anything of it is taken up.
         writer.drop_old(unix_s());
@@ -212,6 +250,13 @@ impl Drop for Store {
             let _ = thread.join();
         }
     }
+}
+
+fn held(place: &Place) -> Error {
+    let shown = place.directory.display();
+    Error::Caller(format!(
+        "another longwire keeps its store in {shown}: give each side a --store of its own"
+    ))
 }
 
 /// Under what is kept what this policy has learned of clients without an edge.

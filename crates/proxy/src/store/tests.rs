@@ -462,7 +462,7 @@ fn a_clock_that_is_set_back_drops_nothing_fresh() {
 #[test]
 fn of_too_many_states_the_last_saved_stay_whatever_the_clock_says() {
     let scratch = Scratch::new("states-clock");
-    let file = File::open(&scratch.place()).unwrap();
+    let file = File::open(&scratch.place()).unwrap().unwrap();
     for number in 0..100 {
         file.put_state(&number.to_string(), 2e9 - f64::from(number), b"state").unwrap();
     }
@@ -729,4 +729,27 @@ fn killed_at_any_moment_it_loses_nothing() {
         assert_eq!(scratch.aside(), 0, "kill {kill}");
     }
     println!("{kills} kills, {acknowledged} decisions and dictionaries acknowledged, none lost");
+}
+
+/// Whoever takes over from a process waits until that one has written what it learned.
+#[tokio::test]
+async fn a_side_waits_for_the_store_of_one_that_ends_and_not_for_ever() {
+    let scratch = Scratch::new("handed-over");
+    let place = scratch.place();
+    let mut before = open(&place);
+    let next = {
+        let place = place.clone();
+        tokio::spawn(async move { Store::of_side(Some(&place), "learned").await })
+    };
+    // The next one looks, and finds it taken.
+    tokio::task::yield_now().await;
+    assert!(!next.is_finished());
+    before.save_learned(b"learned".to_vec());
+    tokio::task::spawn_blocking(move || drop(before)).await.unwrap();
+    let mut next = next.await.unwrap().unwrap().unwrap();
+    assert_eq!(next.take_learned().state.as_deref(), Some(&b"learned"[..]));
+    let began = Instant::now();
+    let refused = Store::of_side(Some(&place), "learned").await.unwrap_err();
+    assert!(refused.to_string().contains("a --store of its own"), "{refused}");
+    assert!((HOLDER_PATIENCE..2 * HOLDER_PATIENCE).contains(&began.elapsed()));
 }

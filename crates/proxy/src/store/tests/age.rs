@@ -55,7 +55,7 @@ fn a_process_that_runs_on_drops_what_has_become_too_old() {
     store.observe(chosen(1));
     store.keep_dictionary(name(1), b"of messages".to_vec().into());
     drop(store);
-    let mut writer = Writer::new(File::open(&place).unwrap());
+    let mut writer = Writer::new(File::open(&place).unwrap().unwrap());
     writer.drop_old(unix_s() + 900.0);
     assert_eq!(writer.file().dictionaries().0.len(), 1);
     writer.drop_old(unix_s() + 1100.0);
