@@ -3,7 +3,7 @@
 //! for longest goes. So whoever holds places without using them keeps out nobody but itself.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -25,6 +25,13 @@ impl Source {
             }
             address => address,
         })
+    }
+}
+
+impl Source {
+    /// Of an address as text; what is none is a source of its own.
+    pub(crate) fn of_text(address: &str) -> Self {
+        Self::of(address.parse().unwrap_or(Ipv4Addr::UNSPECIFIED.into()))
     }
 }
 

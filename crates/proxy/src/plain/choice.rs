@@ -32,6 +32,11 @@ const WORTHWHILE: f64 = 0.02;
 const NOT_TAKEN: &str = "the client does not take it";
 /// See [`NOT_TAKEN`].
 const SHORT: &str = "codec memory is short";
+/// Why a client is not believed.
+const USED_UP: &str = "this client's share of the processor is used up";
+
+/// An encoder that takes no longer is nobody's concern.
+const CHEAP_S: f64 = 0.002;
 
 /// Level of each coding with a dictionary.
 const DCB_LEVEL: i8 = 10;
@@ -54,7 +59,11 @@ pub(crate) struct Facts<'a> {
     /// Service, operation: what tells classes apart besides the media type.
     pub(crate) class: [&'a str; 2],
     pub(crate) path: &'a Path,
-    /// The same, as it is told.
+    /// What a path is taken for of which nobody has said or measured anything.
+    pub(crate) usual: &'a Path,
+    /// Takes so many seconds of a processor beyond what anybody gets, if the client has them.
+    pub(crate) affords: &'a dyn Fn(f64) -> bool,
+    /// The same as `path`, as it is told.
     pub(crate) link: told::Link,
     pub(crate) message: Message<'a>,
     /// One that the client has too, where it may be used.
@@ -304,6 +313,14 @@ impl Chooser {
         if let Some(model) = facts.model {
             self.with_client(&mut decision, model, subject.bytes, objective);
         }
+        if cost(&decision) > CHEAP_S {
+            // What anybody would get: beyond that, what the client says or does is to be paid for.
+            let usual = self.policy().choose(&Request { path: facts.usual, ..request });
+            let extra = cost(&decision) - cost(&usual);
+            if extra > CHEAP_S && !(facts.affords)(extra) {
+                decision = Decision { reason: USED_UP, ..usual };
+            }
+        }
         let (mut arm, mut reason) = (decision.chosen.arm, decision.reason);
         if must && arm == Arm::IDENTITY {
             let coded = decision.candidates.iter().filter(|one| one.arm != Arm::IDENTITY);
@@ -453,6 +470,13 @@ impl Chooser {
     }
 }
 
+/// Seconds of a processor that a decision is expected to take, what is tried beside it included.
+fn cost(decision: &Decision) -> f64 {
+    let beside = decision.candidates.iter().find(|one| Some(one.arm) == decision.shadow);
+    let beside = beside.map_or(0.0, |one| one.expected.encode_s);
+    decision.chosen.expected.encode_s + beside
+}
+
 /// The best of what was weighed. Nearly as good, the answer goes as it is.
 fn best(all: &[Candidate], objective: Objective) -> Option<&Candidate> {
     let in_time = |one: &Candidate, seconds| one.total_s() <= seconds;
@@ -515,3 +539,6 @@ impl Drop for Room {
         *self.memory.lock() += self.bytes;
     }
 }
+
+#[cfg(test)]
+mod tests;

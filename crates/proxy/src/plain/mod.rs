@@ -9,6 +9,7 @@
 
 mod accept;
 mod body;
+mod budget;
 mod choice;
 mod dictionary;
 mod head;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use codec::{Encoder, Options};
 use decide::Arm;
-use decide::estimate::Estimate;
+use decide::estimate::{Estimate, Transport};
 use decide::models::Subject;
 use decide::network::Path;
 use decide::triage::Message;
@@ -33,13 +34,14 @@ use http::{Request, Response, response};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use proto::profile::WANTED_FIELD;
+use proto::profile::{Link as Seen, WANTED_FIELD};
 use record::decision::{Direction, Link};
 use record::event::Fact;
 use tokio::sync::Semaphore;
 
 pub(crate) use self::accept::Accepted;
 use self::body::{Block, Blocks, Pipe, pipe};
+use self::budget::Budgets;
 use self::choice::{Choice, Chooser, Facts, How};
 use self::dictionary::{Dictionaries, Known};
 use self::head::Asked;
@@ -53,6 +55,7 @@ use crate::edge::{ClientBody, Exchanges};
 use crate::fields;
 use crate::flow::{AnyBody, BoxError};
 use crate::front::{Answer, Connection};
+use crate::seats::Source;
 use crate::signature;
 use crate::socket;
 use crate::store::Learned;
@@ -60,6 +63,11 @@ use crate::workers::thread_time;
 
 /// A first block of which more than this share is left shows that coding gains nothing.
 const WORTHWHILE_PER_CENT: usize = 95;
+/// What a link carries towards the client in the round trip of a handshake, at least: SYN and ACK
+/// with the usual options (RFC 9293 §3.1), in bits.
+const MIN_HANDSHAKE_BITS: f64 = 60.0 * 8.0;
+/// Most loss that a client is believed: with more a handshake seldom comes to its end.
+const MAX_LOSS: f64 = 0.2;
 /// Answers whose way is followed at once; of others nobody knows what came of them.
 const MAX_FOLLOWED: usize = 256;
 
@@ -73,6 +81,7 @@ pub(crate) struct Plain {
     /// What is believed of a path that nobody has measured, and the operator's bound.
     estimate: Estimate,
     rate_cap_bps: Option<f64>,
+    budgets: Budgets,
     handle: Handle,
     following: Arc<Semaphore>,
     /// Exchanges are numbered from here on.
@@ -133,6 +142,7 @@ impl Plain {
             dictionaries: Arc::default(),
             estimate: config.estimate(),
             rate_cap_bps: config.rate_cap_bps,
+            budgets: Budgets::default(),
             handle,
             following: Arc::new(Semaphore::new(MAX_FOLLOWED)),
             instance: crate::random_instance()?,
@@ -167,14 +177,12 @@ impl Plain {
     /// sees it.
     fn path(&self, connection: &Connection, told: &Told) -> (Path, Link) {
         let mut path = connection.path.lock().unwrap_or_else(PoisonError::into_inner);
+        let transport = socket::tcp_info(&connection.socket).ok();
         let estimate = path.get_or_insert_with(|| match told.link {
             None => self.estimate.clone(),
-            Some(link) => {
-                let (rate, rtt) = (f64::from(link.rate_bps), Duration::from_secs_f32(link.rtt_s));
-                Estimate::new(rate, rtt, self.rate_cap_bps)
-            }
+            Some(link) => believed(link, transport.as_ref(), self.rate_cap_bps),
         });
-        if let Ok(transport) = socket::tcp_info(&connection.socket) {
+        if let Some(transport) = transport {
             estimate.transport(transport);
         }
         let link = relay::figures(estimate);
@@ -182,7 +190,7 @@ impl Plain {
         if let Some(seen) = told.link
             && estimate.loss().weight <= 0.0
         {
-            path.loss = f64::from(seen.loss);
+            path.loss = f64::from(seen.loss).min(MAX_LOSS);
         }
         (path.bounded(), link)
     }
@@ -331,17 +339,34 @@ impl Plain {
         let body_bytes = if last { Some(bytes.len() as u64) } else { length };
         let (coded, tunnel) = (false, false);
         let (path, link) = self.path(about.connection, about.told);
+        let client = Source::of_text(&about.connection.client);
+        let affords = |seconds| self.budgets.take(Instant::now(), client, seconds);
         self.work.chooser.choose(&Facts {
             accepted: &about.asked.accepted,
             model: about.told.model.as_deref(),
             service: about.service,
             class: [about.target, &about.asked.operation],
             path: &path,
+            usual: &self.estimate.path(),
+            affords: &affords,
             link,
             message: Message { content_type, coded, tunnel, head: bytes, body_bytes },
             dictionary: known.and_then(|known| known.held.as_ref()),
         })
     }
+}
+
+/// A link as its client sees it, so far as its handshake bears that out: none is slower than what
+/// came and went in a round trip of it.
+fn believed(link: Seen, transport: Option<&Transport>, cap_bps: Option<f64>) -> Estimate {
+    let (mut rate, mut rtt) = (f64::from(link.rate_bps), Duration::from_secs_f32(link.rtt_s));
+    if let Some(measured) = transport.filter(|transport| !transport.rtt.is_zero()) {
+        let least = if measured.min_rtt.is_zero() { measured.rtt } else { measured.min_rtt };
+        let in_handshake = MIN_HANDSHAKE_BITS / least.min(measured.rtt).as_secs_f64();
+        let delivered = measured.delivered_bytes_per_s as f64 * 8.0;
+        (rate, rtt) = (rate.max(in_handshake).max(delivered), measured.rtt);
+    }
+    Estimate::new(rate, rtt, cap_bps)
 }
 
 fn is_worth_it(coded: &Bytes, plain: &Bytes) -> bool {
@@ -504,5 +529,30 @@ impl Answer for Plain {
 
     async fn ended(&self, connection: &Connection) {
         self.exchanges.ended(connection).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_link_is_believed_slower_than_its_handshake() {
+        let said = Seen { rate_bps: 1000.0, rtt_s: 600.0, loss: 0.9 };
+        let measured = |rtt_us, bytes_per_s| Transport {
+            rtt: Duration::from_micros(rtt_us),
+            delivered_bytes_per_s: bytes_per_s,
+            ..Transport::default()
+        };
+        let rate = |transport: Option<&Transport>| {
+            let believed = believed(said, transport, None);
+            (believed.rate_bps().value.round(), believed.rtt_s().value)
+        };
+        assert_eq!(rate(None), (1000.0, 600.0));
+        assert_eq!(rate(Some(&measured(200, 0))), (2_400_000.0, 0.0002));
+        assert_eq!(rate(Some(&measured(200, 1_000_000))), (8_000_000.0, 0.0002));
+        // Who is as slow as he says is believed.
+        assert_eq!(rate(Some(&measured(600_000, 0))), (1000.0, 0.6));
+        assert_eq!(rate(Some(&Transport::default())), (1000.0, 600.0));
     }
 }
