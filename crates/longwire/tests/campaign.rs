@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// A directory of a test's own, gone at its end.
@@ -49,8 +50,14 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether hosts can be made here; says so when not.
+/// Whether hosts can be made here; says so when not. Asked once: tests side by side would be in the
+/// way of each other, and be skipped.
 fn can_make_hosts() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(probe)
+}
+
+fn probe() -> bool {
     let place = Place::new("probe");
     let plan = place.plan(
         "title = 'x'\nrepetitions = 1\n[client]\ntracks = '1'\nwarm_up = 0\n[[network]]\n\
@@ -224,6 +231,48 @@ fn an_own_campaign_names_what_the_pair_gains() {
     // A round trip of 200 ms, and the airtime of 150 KB at 2 Mbit/s, as curl got them direct.
     assert!((0.75..0.9).contains(&number(&gain["link_allows_s"])), "{facts}");
     assert!(number(&gain["direct"]["wire_bytes"]) > 20_000.0, "{facts}");
+}
+
+const FAR: &str = "
+title = 'far'
+repetitions = 2
+[[network]]
+name = 'far'
+link = 'satcom'
+set = ['loss=0 %']
+[[server]]
+name = 'portal'
+command = ['{longwire}', 'serve', 'tracks', '--listen', '{listen}']
+services = ['page']
+share = true
+[[command]]
+name = 'page'
+command = ['curl', '-sS', '-f', '-o', '/dev/null', '{url}/rest/json/1']
+[[group]]
+name = 'g'
+server = 'portal'
+ways = ['direct', 'longwire']
+";
+
+/// A client of a plan has no pass to warm up: had it to wait for the pair's connection, its one
+/// request would take the two round trips that it takes direct.
+#[test]
+fn a_client_of_a_plan_finds_the_pair_connected() {
+    if !Command::new("curl").arg("--version").output().is_ok_and(|done| done.status.success()) {
+        println!("skipped: no curl");
+        return;
+    }
+    if !can_make_hosts() {
+        return;
+    }
+    let place = Place::new("far");
+    let plan = place.plan(FAR);
+    let output =
+        lab(&["run", text(&plan), "--out", text(&place.out()), "--json"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let times = facts["gains"][0]["times_as_fast"].as_f64().unwrap_or_else(|| panic!("{facts}"));
+    assert!(times > 1.5, "{facts}");
 }
 
 const MANY: &str = "

@@ -140,11 +140,21 @@ impl Place<'_> {
         server::await_quiet(host, self.server().port, Instant::now() + QUIET_PATIENCE)?;
         let seed = self.shared.plan.run_seed(self.cell().network, turn.repetition);
         let config = self.network().config.clone();
-        match ground.link.configure(config).and_then(|()| ground.link.renew(seed)) {
+        let renewed = ground.link.configure(config).and_then(|()| ground.link.renew(seed));
+        let renewed = renewed.map_err(|error| error.to_string());
+        // What the link became in the run before may have cost the pair its carrier.
+        let connected = renewed.and_then(|()| match self.cell().way {
+            Way::Longwire => {
+                let deadline = Instant::now() + self.server().ready_timeout;
+                pair::await_carrier(ground.link.host(Side::A), self.shared.processes, deadline)
+            }
+            _ => Ok(()),
+        });
+        match connected {
             Ok(()) => Ok(ground),
-            Err(error) => {
+            Err(why) => {
                 self.leave(ground);
-                Err(error.to_string())
+                Err(why)
             }
         }
     }
