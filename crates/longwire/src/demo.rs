@@ -29,7 +29,8 @@ const INTERRUPTED: u8 = 130;
 ///
 /// Fetches the same things from the same services over emulated links: directly, directly with
 /// gzip, and through the pair, every combination on two hosts of its own, all side by side. Takes
-/// at most five minutes; ends with a table and a report in DIR/report.html, with the data in
+/// at most five minutes, and up to a third more where the machine was too busy for some of it and
+/// that is measured once more; ends with a table and a report in DIR/report.html, with the data in
 /// DIR/results.json. As root, links are emulated truly; without, in a user namespace.
 #[derive(clap::Args)]
 #[command(after_help = "\

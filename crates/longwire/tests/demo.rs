@@ -70,6 +70,9 @@ fn check_cells(demo: &Demo, things: usize) {
         assert_eq!(cell.congestion_control, ["cubic", "cubic"]);
         assert!(cell.up.bytes_in > 0 && cell.down.bytes_in > 0 && cell.lateness.count > 0);
     }
+    let repeated = demo.cells.iter().filter(|cell| cell.repeated).count();
+    println!("cells measured once more: {repeated}");
+    assert!(demo.cells.iter().all(|cell| cell.repeated || !cell.is_spoilt()));
     let bytes = |mode: Mode| demo.cells[mode as usize].wire_bytes_per_exchange().unwrap();
     println!("bytes per answer: {:?}", Mode::ALL.map(bytes));
     assert!(bytes(Mode::Longwire) < bytes(Mode::Direct));

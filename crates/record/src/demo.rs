@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::campaign::{LATENESS_MAX_US, WAIT_S_MAX, WAIT_SHARE_MAX};
 use crate::machine::Machine;
 use crate::result::{Exchange, Fetch, Lateness, Traffic};
 
@@ -149,6 +150,9 @@ pub struct Cell {
     pub down: Traffic,
     /// Of the packets in both directions.
     pub lateness: Lateness,
+    /// The machine had spoilt it, so it was done once more; this is the better of both.
+    #[serde(default)]
+    pub repeated: bool,
 }
 
 /// What is known of a time.
@@ -213,6 +217,21 @@ impl Cell {
     #[must_use]
     pub fn measured(&self) -> &[Exchange] {
         self.fetch.as_ref().map_or(&[], |fetch| &fetch.measured)
+    }
+
+    /// What its fetches took in all, in seconds.
+    #[must_use]
+    pub fn elapsed_s(&self) -> f64 {
+        let all = self.fetch.iter().flat_map(|fetch| fetch.warm_up.iter().chain(&fetch.measured));
+        all.map(|exchange| exchange.elapsed_s).sum()
+    }
+
+    /// Whether the machine did not keep up with it, by the measure of campaigns.
+    #[must_use]
+    pub fn is_spoilt(&self) -> bool {
+        let limit_s = (WAIT_SHARE_MAX * self.elapsed_s()).max(WAIT_S_MAX);
+        let waited_s = self.fetch.as_ref().and_then(|fetch| fetch.processor_wait_s);
+        self.lateness.p99_us > LATENESS_MAX_US || waited_s.is_some_and(|waited| waited > limit_s)
     }
 
     /// Every measured time.

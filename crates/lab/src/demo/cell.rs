@@ -17,6 +17,8 @@ use crate::namespace::{CONGESTION_CONTROL, Host, Side};
 
 /// How long the servers of a cell may take to be ready, all cells starting at once.
 const READY_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a pair that was connected may take to be so still, or again.
+const CARRIER_PATIENCE: Duration = Duration::from_secs(10);
 /// Where the tracks are served on host b.
 const SERVICE_PORT: u16 = 8080;
 
@@ -70,7 +72,15 @@ impl Place<'_> {
     /// Fetches everything; what the link carried meanwhile is part of the result.
     pub(super) fn measure(&self, ready: Ready) -> Cell {
         let mut cell = self.empty();
-        let measured = self.fetch_all(ready.fetch, &mut cell);
+        // It waited for the other cells since it was ready.
+        let connected = match self.mode {
+            Mode::Longwire => {
+                let deadline = Instant::now() + CARRIER_PATIENCE;
+                pair::await_carrier(self.host(Side::A), self.shared.processes, deadline)
+            }
+            _ => Ok(()),
+        };
+        let measured = connected.and_then(|()| self.fetch_all(ready.fetch, &mut cell));
         self.shared.processes.end(&ready.servers);
         cell.failure = measured.err();
         cell
@@ -198,6 +208,7 @@ impl Place<'_> {
             up: Traffic::default(),
             down: Traffic::default(),
             lateness: Lateness::default(),
+            repeated: false,
         }
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum Event {
 /// All cells by number.
 pub(super) struct Tally {
     cells: Vec<Progress>,
+    /// What the two phases are called.
+    phases: [&'static str; 2],
 }
 
 struct Progress {
@@ -26,10 +28,14 @@ struct Progress {
 }
 
 impl Tally {
-    /// Cells of these networks.
-    pub(super) fn new(networks: impl IntoIterator<Item = String>) -> Self {
+    /// Cells of these networks, for the first time or `again`.
+    pub(super) fn new(networks: impl IntoIterator<Item = String>, again: bool) -> Self {
         let cell = |network| Progress { network, is_prepared: false, result: None };
-        Self { cells: networks.into_iter().map(cell).collect() }
+        let phases = match again {
+            false => ["starting services and pairs", "measuring"],
+            true => ["starting again what the machine spoilt", "measuring once more"],
+        };
+        Self { cells: networks.into_iter().map(cell).collect(), phases }
     }
 
     pub(super) fn take_in(&mut self, event: Event) {
@@ -63,7 +69,7 @@ impl Tally {
             }
         }
         Standing {
-            phase: if left.is_some() { "measuring" } else { "starting services and pairs" },
+            phase: self.phases[usize::from(left.is_some())],
             done: self.cells.iter().filter(is_through).count(),
             cells: self.cells.len(),
             left,
@@ -78,7 +84,7 @@ mod tests {
 
     #[test]
     fn preparations_count_first_and_results_then() {
-        let mut tally = Tally::new(["los", "los", "cnr"].map(str::to_string));
+        let mut tally = Tally::new(["los", "los", "cnr"].map(str::to_string), false);
         tally.take_in(Event::Prepared(0));
         let standing = tally.standing(None);
         assert_eq!(standing.done, 1);

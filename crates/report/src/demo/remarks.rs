@@ -1,6 +1,6 @@
 //! What a reader must know before trusting the figures.
 
-use record::campaign::{LATENESS_MAX_US, WAIT_S_MAX, WAIT_SHARE_MAX};
+use record::campaign::LATENESS_MAX_US;
 use record::demo::{Cell, Demo, Setting};
 
 use crate::format;
@@ -32,12 +32,13 @@ pub(super) fn conditions(setting: &Setting) -> Vec<String> {
 
 /// Where less came out than was asked for, and what the machine has spoilt: one line each.
 pub(super) fn remarks(demo: &Demo) -> Vec<String> {
-    demo.cells.iter().flat_map(remarks_on).chain(remark_on_machine(demo)).collect()
+    let of_machine = [remark_on_machine(demo), remark_on_repeated(demo)];
+    demo.cells.iter().flat_map(remarks_on).chain(of_machine.into_iter().flatten()).collect()
 }
 
 /// One line for all cells: they share the machine.
 fn remark_on_machine(demo: &Demo) -> Option<String> {
-    let spoilt = demo.cells.iter().filter(|cell| is_spoilt(cell));
+    let spoilt = demo.cells.iter().filter(|cell| cell.is_spoilt());
     let worst = spoilt.clone().max_by_key(|cell| cell.lateness.p99_us)?;
     Some(format!(
         "{} of {} cells, marked with *, are not to be trusted: the machine was too busy, as a \
@@ -51,15 +52,18 @@ fn remark_on_machine(demo: &Demo) -> Option<String> {
     ))
 }
 
-/// Whether the machine did not keep up with a cell, by the measure of campaigns.
-pub(super) fn is_spoilt(cell: &Cell) -> bool {
-    let waited = cell.fetch.as_ref().is_some_and(|fetch| {
-        let all = fetch.warm_up.iter().chain(&fetch.measured);
-        let elapsed_s: f64 = all.map(|exchange| exchange.elapsed_s).sum();
-        let limit_s = (WAIT_SHARE_MAX * elapsed_s).max(WAIT_S_MAX);
-        fetch.processor_wait_s.is_some_and(|waited_s| waited_s > limit_s)
-    });
-    cell.lateness.p99_us > LATENESS_MAX_US || waited
+/// What was done about that.
+fn remark_on_repeated(demo: &Demo) -> Option<String> {
+    let repeated = demo.cells.iter().filter(|cell| cell.repeated);
+    let sound = repeated.clone().filter(|cell| !cell.is_spoilt()).count();
+    let count = repeated.count();
+    (count > 0).then(|| {
+        format!(
+            "{count} of {} cells were measured once more, as the machine was too busy the first \
+             time: {sound} of them are sound now",
+            demo.cells.len(),
+        )
+    })
 }
 
 fn cell_name(cell: &Cell) -> String {

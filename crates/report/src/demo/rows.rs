@@ -2,7 +2,6 @@
 
 use record::demo::{Cell, Demo, Mode, Network, Service, Time};
 
-use super::remarks::is_spoilt;
 use crate::bound::{LinkFigures, bound_s};
 use crate::format;
 
@@ -76,7 +75,7 @@ impl Row<'_> {
 
     /// Which of the three the machine has spoilt: an asterisk, or nothing.
     pub(super) fn marks(&self) -> [&'static str; 3] {
-        self.cells.map(|cell| if cell.is_some_and(is_spoilt) { "*" } else { "" })
+        self.cells.map(|cell| if cell.is_some_and(Cell::is_spoilt) { "*" } else { "" })
     }
 
     /// The times of the first answers that came, before anything was known of any.

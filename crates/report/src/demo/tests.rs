@@ -52,6 +52,7 @@ fn cell(network: &str, mode: Mode, measured: Vec<Exchange>) -> Cell {
         up: traffic(2 * KILOBYTE),
         down: traffic(88 * KILOBYTE),
         lateness: Lateness { count: 3, p99_us: 90, bins: vec![(90, 3)], ..Lateness::default() },
+        repeated: false,
     }
 }
 
@@ -257,6 +258,13 @@ fn what_a_busy_machine_spoilt_is_marked_and_concludes_nothing() {
     assert!(text.contains("fast soap gzip, 2.1 ms"), "{text}");
     assert!(text.contains("0.600*"), "{text}");
     assert!(!text.contains("SOAP over fast takes"), "{text}");
+    assert!(!text.contains("once more"), "{text}");
+    demo.cells[0].repeated = true;
+    demo.cells[1].repeated = true;
+    let text = table(&demo).split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "2 of 6 cells were measured once more, as the machine was too busy the first time: \
+                1 of them are sound now";
+    assert!(text.contains(told), "{text}");
     demo.cells[1].lateness.p99_us = 90;
     demo.cells[2].fetch.as_mut().unwrap().processor_wait_s = Some(0.2);
     assert!(table(&demo).contains("0.400*"), "the client waited for a processor");
