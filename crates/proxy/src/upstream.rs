@@ -40,6 +40,8 @@ pub(crate) fn host_and_port<'a>(authority: &'a str, scheme: &str) -> Option<(&'a
     let (host, port) = split_authority(authority)?;
     let port = match port {
         None => standard_port(scheme),
+        // Digits alone (RFC 3986 §3.2.3): a sign is another port to others.
+        Some(port) if !port.bytes().all(|byte| byte.is_ascii_digit()) => return None,
         Some(port) => port.parse().ok().filter(|port| *port > 0)?,
     };
     let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
@@ -49,6 +51,14 @@ pub(crate) fn host_and_port<'a>(authority: &'a str, scheme: &str) -> Option<(&'a
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_is_made_of_digits() {
+        assert_eq!(host_and_port("a:80", "http"), Some(("a", 80)));
+        for authority in ["a:+80", "a:-1", "a:0", "a:65536", "a:8 0", "a:", "a:0x50"] {
+            assert_eq!(host_and_port(authority, "http"), None, "{authority}");
+        }
+    }
 
     #[test]
     fn a_url_is_taken_apart() {
