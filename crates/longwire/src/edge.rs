@@ -194,6 +194,8 @@ impl Side for Args {
     }
 
     fn adopt(running: &mut EdgeSettings, new: EdgeSettings) -> Vec<&'static str> {
+        running.deny.clone_from(&new.deny);
+        running.direct_allow.clone_from(&new.direct_allow);
         // Keys are read again where there are any; whether there are is settled at the start.
         if running.key.is_some() && new.key.is_some() {
             running.key.clone_from(&new.key);

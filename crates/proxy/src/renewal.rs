@@ -1,5 +1,5 @@
-//! New settings for a side that runs: keys, the allow list and services are taken as they are read
-//! again; all else needs a new process.
+//! New settings for a side that runs: keys, lists of what may be reached and services are taken as
+//! they are read again; all else needs a new process.
 
 use codec::Options;
 use relay::Input;
@@ -22,14 +22,31 @@ pub struct Renewal {
     pub(crate) services: Services,
     /// Of a gateway.
     pub(crate) allow: Option<Live<Vec<Pattern>>>,
+    /// Empty at a gateway.
+    pub(crate) edge: EdgeLists,
     /// The encodings that the side chooses among as long as it lives.
     pub(crate) arms: Vec<Options>,
+}
+
+/// An edge's own lists: what clients may not reach, and what they may reach directly.
+#[derive(Clone)]
+pub(crate) struct EdgeLists {
+    pub(crate) deny: Live<Vec<Pattern>>,
+    pub(crate) direct_allow: Live<Vec<Pattern>>,
+}
+
+impl EdgeLists {
+    pub(crate) fn new(deny: Vec<Pattern>, direct_allow: Vec<Pattern>) -> Self {
+        Self { deny: Live::new(deny), direct_allow: Live::new(direct_allow) }
+    }
 }
 
 /// Settings that a running side can take, checked.
 pub struct News {
     security: Security,
     allow: Option<Vec<Pattern>>,
+    /// Of an edge: those that nobody may reach, and those that are asked directly.
+    edge: Option<[Vec<Pattern>; 2]>,
     services: Option<(Vec<Service>, relay::Config)>,
 }
 
@@ -46,8 +63,9 @@ impl EdgeConfig {
     /// What of it a running edge can take; `services`: they are others than before.
     #[must_use]
     pub fn news(self, services: bool) -> News {
-        let Self { security, services: list, relay, .. } = self;
-        News { security, allow: None, services: services.then_some((list, relay)) }
+        let Self { security, services: list, relay, deny, direct_allow, .. } = self;
+        let services = services.then_some((list, relay));
+        News { security, allow: None, edge: Some([deny, direct_allow]), services }
     }
 }
 
@@ -57,7 +75,7 @@ impl GatewayConfig {
     pub fn news(self, allow: bool, services: bool) -> News {
         let Self { security, services: list, relay, allow: patterns, .. } = self;
         let allow = allow.then_some(patterns);
-        News { security, allow, services: services.then_some((list, relay)) }
+        News { security, allow, edge: None, services: services.then_some((list, relay)) }
     }
 }
 
@@ -77,6 +95,18 @@ impl Renewal {
             allow.set(patterns);
             if let Some(handle) = &self.handle {
                 handle.send(Message::Input(Input::Allowed(told))).await;
+            }
+        }
+        if let Some([deny, direct_allow]) = news.edge {
+            let lists = [
+                ("deny", deny, &self.edge.deny),
+                ("direct_allow", direct_allow, &self.edge.direct_allow),
+            ];
+            for (name, patterns, list) in lists {
+                if *list.get() != patterns {
+                    renewed.taken.push(format!("{name} ({} patterns)", patterns.len()));
+                    list.set(patterns);
+                }
             }
         }
         if let Some((services, config)) = news.services {

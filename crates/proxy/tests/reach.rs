@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use common::origin::Origin;
 use common::{Side, edge_of, eventually, gateway_config, get, raw, send};
 use longwire_proxy::config::{EdgeConfig, Settings};
+use longwire_proxy::edge::Edge;
 use longwire_proxy::gateway::Gateway;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -171,4 +172,32 @@ async fn what_the_gateway_will_refuse_does_not_cross_the_link() {
     let many = format!("allow = [{}]", many.join(", "));
     renewal.take(gateway_config(&many).news(true, false)).await.unwrap();
     eventually(async || crosses("GET", "http://host-1.example/", b"").await.1 > 0).await;
+}
+
+#[tokio::test]
+async fn an_edges_own_lists_hold_from_now_on() {
+    let origin = Origin::start().await;
+    let config = |keys: &str| {
+        let settings = Settings::parse(&format!("[edge]\nlisten = '127.0.0.1:0'\n{keys}")).unwrap();
+        EdgeConfig::resolve(settings.edge, &settings.services).unwrap()
+    };
+    let edge = Edge::bind(config("")).await.unwrap();
+    let (address, renewal) = (edge.local_addr(), edge.renewal());
+    tokio::spawn(edge.run(std::future::pending(), std::future::pending()));
+    let url = origin.url("/hello");
+    let base = url.strip_suffix("/hello").unwrap();
+    let status = async || get(address, &url, "").await.status;
+    assert_eq!(status().await, 200);
+    for (keys, taken, expected) in [
+        (format!("deny = ['{base}/hello']"), "deny (1 patterns)", 403),
+        (format!("direct_allow = ['{base}/text']"), "deny (0 patterns)", 403),
+        (format!("direct_allow = ['{base}/hello']"), "direct_allow (1 patterns)", 200),
+        (String::new(), "direct_allow (0 patterns)", 200),
+    ] {
+        let renewed = renewal.take(config(&keys).news(false)).await.unwrap();
+        assert_eq!(renewed.taken[0], taken);
+        assert_eq!(status().await, expected, "{keys}");
+    }
+    let renewed = renewal.take(config("").news(false)).await.unwrap();
+    assert!(renewed.taken.is_empty(), "{renewed:?}");
 }

@@ -28,7 +28,7 @@ use crate::fields;
 use crate::flow::{self, AnyBody, Progress, Pump, RelayBody, Stop, Watched};
 use crate::front::Connection;
 use crate::http1::{Line, OnInterim, Shared};
-use crate::live::Services;
+use crate::live::{Live, Services};
 use crate::mailbox::{Arrived, Asker, Ended, Port, Receiver};
 use crate::metrics::Metrics;
 use crate::origin::{self, ClientAt, EXPECT_PATIENCE, How, Owner};
@@ -51,7 +51,7 @@ pub(crate) struct Exchanges {
     pub(crate) clocks: Clocks,
     pub(crate) parting: Parting,
     /// What nobody may reach.
-    pub(crate) deny: Vec<Pattern>,
+    pub(crate) deny: Live<Vec<Pattern>>,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -208,7 +208,8 @@ impl Exchanges {
     }
 
     fn check_denied(&self, target: &Target<'_>) -> Result<(), Refusal> {
-        let Some(pattern) = self.deny.iter().find(|pattern| pattern.may_mean(target)) else {
+        let deny = self.deny.get();
+        let Some(pattern) = deny.iter().find(|pattern| pattern.may_mean(target)) else {
             return Ok(());
         };
         let (host, port) = (target.host, target.port);

@@ -24,13 +24,13 @@ use crate::carrier::{Carriers, Times};
 use crate::clock::Clocks;
 use crate::config::EdgeConfig;
 use crate::front::{Answer, Connection, Front};
-use crate::live::Services;
+use crate::live::{Live, Services};
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
 use crate::origin::{Client, Reach, Rule, SystemResolver};
 use crate::parting::Farewell;
 use crate::pattern::Pattern;
-use crate::renewal::Renewal;
+use crate::renewal::{EdgeLists, Renewal};
 use crate::run::{self, Running};
 use crate::store::Store;
 use crate::trust::Keeper;
@@ -75,6 +75,7 @@ impl Edge {
             handle,
             services: Services::new(config.services.clone()),
             allow: None,
+            edge: EdgeLists::new(config.deny.clone(), config.direct_allow.clone()),
             arms: config.relay.encoding.arms().to_vec(),
         };
         Ok(Self { config, listener, admin, local, local_admin, store, renewal, inbox })
@@ -112,7 +113,7 @@ impl Edge {
         let (farewell, parting) = Farewell::new();
         let (mut actor, mut pair) = (None, None);
         let (_, mut carriers) = mpsc::channel(1);
-        let Renewal { keeper, handle, services, .. } = self.renewal;
+        let Renewal { keeper, handle, services, edge: lists, .. } = self.renewal;
         if let (Some(gateway), Some(handle), Some(inbox)) = (config.gateway, handle, self.inbox) {
             let times = Times::new(config.dial_timeout, &config.relay);
             let (dialler, ended) = Carriers::new(
@@ -143,7 +144,7 @@ impl Edge {
         let admin = admin::start(self.admin, admin);
         let exchanges = Arc::new(Exchanges {
             pair,
-            direct: direct(config.direct_allow, config.upstream.as_ref(), config.response_timeout),
+            direct: direct(lists.direct_allow, config.upstream.as_ref(), config.response_timeout),
             upstream: config.upstream,
             reverse: config.reverse,
             fallback: config.fallback,
@@ -152,7 +153,7 @@ impl Edge {
             response_timeout: config.response_timeout,
             clocks,
             parting: parting.clone(),
-            deny: config.deny,
+            deny: lists.deny,
             metrics: Arc::clone(&metrics),
         });
         let (alive, connections) = mpsc::channel(1);
@@ -195,7 +196,11 @@ impl Answer for Exchanges {
 }
 
 /// Who asks origins without a gateway.
-fn direct(allow: Vec<Pattern>, upstream: Option<&Upstream>, response_timeout: Duration) -> Client {
+fn direct(
+    allow: Live<Vec<Pattern>>,
+    upstream: Option<&Upstream>,
+    response_timeout: Duration,
+) -> Client {
     let rule = upstream.map_or(Rule::Direct(allow), |_| Rule::Upstream);
     Client::new(Reach::new(Arc::new(SystemResolver), rule), response_timeout)
 }

@@ -27,7 +27,7 @@ use crate::origin::{Client, Owner, Reach, Rule};
 use crate::parting::{Farewell, Parting};
 use crate::pattern::Pattern;
 use crate::plain::Plain;
-use crate::renewal::Renewal;
+use crate::renewal::{EdgeLists, Renewal};
 use crate::run::{self, Running};
 use crate::store::{Learned, Store};
 use crate::trust::Keeper;
@@ -81,6 +81,7 @@ impl Gateway {
             handle: Some(handle.clone()),
             services: Services::new(config.services.clone()),
             allow: Some(Live::new(config.allow.clone())),
+            edge: EdgeLists::new(Vec::new(), Vec::new()),
             arms: config.relay.encoding.arms().to_vec(),
         };
         Ok(Self {
@@ -231,7 +232,7 @@ fn of_clients(
         response_timeout: config.response_timeout,
         clocks: Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout },
         parting: parting.clone(),
-        deny: Vec::new(),
+        deny: Live::new(Vec::new()),
         metrics: Arc::clone(metrics),
     }
 }

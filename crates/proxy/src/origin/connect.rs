@@ -72,7 +72,7 @@ pub(crate) enum Rule {
     Allowed(Live<Vec<Pattern>>),
     /// What clients could reach themselves, and of that what a list names unless it is empty. Where
     /// the list names the host, it may be at an address that they could not reach.
-    Direct(Vec<Pattern>),
+    Direct(Live<Vec<Pattern>>),
     /// Everything: requests go where the operator has said.
     Upstream,
 }
@@ -150,8 +150,10 @@ impl Reach {
         let own = if client == ClientAt::Here { Scope::Any } else { Scope::NotHere };
         let (named, else_within, list) = match &self.rule {
             Rule::Allowed(allow) => (is_named(&allow.get(), target), Scope::Public, ALLOW_LIST),
-            Rule::Direct(allow) if !allow.is_empty() => (is_named(allow, target), own, DIRECT_LIST),
-            Rule::Direct(_) => return Ok(own),
+            Rule::Direct(allow) => match &allow.get()[..] {
+                [] => return Ok(own),
+                allow => (is_named(allow, target), own, DIRECT_LIST),
+            },
             Rule::Upstream => return Ok(Scope::Any),
         };
         let named = named.ok_or_else(|| outside(target, list))?;

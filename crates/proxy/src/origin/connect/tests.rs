@@ -20,7 +20,7 @@ impl Resolve for Fixed {
 fn reach(addresses: &[&str], allow: &[&str]) -> Reach {
     let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
     let allow = allow.iter().map(|text| Pattern::parse(text).unwrap()).collect();
-    Reach::new(Arc::new(Fixed(addresses)), Rule::Direct(allow))
+    Reach::new(Arc::new(Fixed(addresses)), Rule::Direct(Live::new(allow)))
 }
 
 fn target(host: &str) -> Target<'_> {
