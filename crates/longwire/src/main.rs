@@ -15,10 +15,11 @@ mod log;
 mod serve;
 mod side;
 
-use std::io::{ErrorKind, Write as _, stderr, stdout};
+use std::io::{self, Write as _, stderr, stdout};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Middleware that makes ordinary web services work well over bad links, and the laboratory that
 /// proves it.
@@ -52,6 +53,13 @@ enum Command {
 /// Exit status for bad use.
 const BAD_USE: u8 = 2;
 
+/// What is there to be asked for.
+fn commands() -> String {
+    let names = Cli::command();
+    let names: Vec<_> = names.get_subcommands().map(clap::Command::get_name).collect();
+    format!("no command is given: one of {} (see --help)", names.join(", "))
+}
+
 /// A refusal of clap's in one line: what is wrong, its tip, where to read on.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
@@ -67,7 +75,8 @@ fn main() -> ExitCode {
         // Help and version that were asked for are no errors.
         Err(error) if !error.use_stderr() => error.exit(),
         Err(error) => {
-            tell(&one_line(&error));
+            let bare = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+            tell(&if error.kind() == bare { commands() } else { one_line(&error) });
             return ExitCode::from(BAD_USE);
         }
     };
@@ -105,10 +114,10 @@ pub(crate) fn tell(why: &str) {
 }
 
 /// Prints facts. Who has closed stdout has seen what they wanted, as `head` has: that is no fault.
-pub(crate) fn say(text: &str) -> std::io::Result<()> {
+pub(crate) fn say(text: &str) -> io::Result<()> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
 }

@@ -129,6 +129,40 @@ pub(crate) fn explain(error: &io::Error, identity: Option<&Identity>) -> String 
     }
 }
 
+/// Why there is no TLS with an origin, in words of whoever runs a side.
+pub(crate) fn explain_origin(error: &io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let why = match inner {
+        Some(rustls::Error::InvalidMessage(_)) => "it does not speak TLS at this port",
+        Some(rustls::Error::AlertReceived(_)) => "it refused the handshake",
+        Some(rustls::Error::PeerIncompatible(_)) => "it speaks no version of TLS that is safe",
+        Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
+            CertificateError::UnknownIssuer => {
+                "nobody whom this machine trusts vouches for its certificate: add its authority to \
+                 the system's, or name a file of authorities in SSL_CERT_FILE"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "its certificate has expired, or this machine's clock is wrong"
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "its certificate is not valid yet, or this machine's clock is wrong"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "its certificate is for other names"
+            }
+            CertificateError::Other(OtherError(why)) if format!("{why:?}").contains(AUTHORITY) => {
+                "its certificate is that of an authority, not of a server"
+            }
+            _ => "its certificate cannot be used",
+        },
+        _ => return words(error),
+    };
+    why.to_owned()
+}
+
+/// What the library calls a certificate that may only sign others.
+const AUTHORITY: &str = "CaUsedAsEndEntity";
+
 /// An error of a connection in words of whoever runs a side.
 pub(crate) fn words(error: &io::Error) -> String {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof};

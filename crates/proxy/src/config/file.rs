@@ -355,11 +355,11 @@ impl Settings {
         };
         for error in errors {
             let at = error.span().map_or(0, |span| span.start);
-            let message = error.message().lines().next().unwrap_or_default();
-            let form = "a line is KEY = \"TEXT\", KEY = [\"A\", \"B\"], KEY = NUMBER or [SECTION]";
-            reader.wrong(at, Spot::default(), format!("this is no TOML: {message}: {form}"));
+            let line = reader.line(at);
+            let key = key_of(text.lines().nth(line - 1).unwrap_or_default());
+            reader.wrong(at, Spot { key, ..Spot::default() }, no_toml(error.message()));
             // What else is wrong with the line only follows.
-            reader.unreadable.insert(reader.line(at));
+            reader.unreadable.insert(line);
         }
         for (name, value) in table.get_ref() {
             let at = name.span().start;
@@ -481,6 +481,28 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Why a line cannot be read, in plain words.
+fn no_toml(message: &str) -> String {
+    let why = if message.contains("duplicate key") {
+        return "this key or section is there already: leave one of them".to_owned();
+    } else if message.contains("string") {
+        "a quote is missing, or one too many"
+    } else if message.contains("array") {
+        "a bracket or a comma is missing"
+    } else {
+        "it cannot be read"
+    };
+    let form = "a line is KEY = \"TEXT\", KEY = [\"A\", \"B\"], KEY = NUMBER or [SECTION]";
+    format!("this is no TOML: {why}: {form}")
+}
+
+/// The key that a line is about, if anybody knows it.
+fn key_of(line: &str) -> &'static str {
+    let key = line.split('=').next().unwrap_or_default().trim().trim_matches('"');
+    let all = [EdgeSettings::KEYS, GatewaySettings::KEYS, LogSettings::KEYS, ServiceSettings::KEYS];
+    all.concat().into_iter().find(|known| *known == key).unwrap_or_default()
 }
 
 /// What is said of a key that nobody knows, and what was meant.

@@ -77,8 +77,9 @@ impl Mistake {
     fn follows(&self, other: &Self) -> bool {
         let (spot, earlier) = (&self.spot, &other.spot);
         let keys = || [spot.key].into_iter().chain(self.with.iter().copied());
-        spot.section == earlier.section
-            && spot.service == earlier.service
+        let same = spot.section == earlier.section && spot.service == earlier.service;
+        // Of a line that cannot be read nobody knows the section.
+        (same || earlier.section.is_empty())
             && !earlier.key.is_empty()
             && keys().any(|key| key == earlier.key)
     }

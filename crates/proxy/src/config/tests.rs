@@ -167,7 +167,9 @@ fn unknown_keys_are_refused_with_line_and_nearest() {
         ("edge = 5", "1: 'edge' is a section: write [edge]"),
         ("[service]\nmatch = 'http://a'", "1: 'service' is a list of sections: write [[service]]"),
         ("[edge\n", "1: this is no TOML: "),
-        ("[edge]\nlisten = 127.0.0.1:80\n", "2: this is no TOML: "),
+        ("[edge]\nlisten = 127.0.0.1:80\n", "2: this is no TOML: it cannot be read: a line is KEY"),
+        ("[edge]\nlisten = 'a\n", "2: this is no TOML: a quote is missing"),
+        ("[edge]\nlisten = 'a'\nlisten = 'b'", "3: this key or section is there already"),
         ("[[service]]\nfallback = 'none'", "1: a service without 'match'"),
     ] {
         let error = Settings::parse(text).unwrap_err();
@@ -228,6 +230,8 @@ fn what_only_follows_from_a_mistake_is_none() {
     for text in [
         "[edge]\nlisten = 5",
         "[edge]\nlistn = 'localhost:0'",
+        "[edge]\nlisten = localhost:0",
+        "[edge]\nlisten = 'localhost:0",
         "[edge]\nlisten = 'localhost:0'\ngatway = 'a:1'\nfallback = 'direct'",
         "[edge]\nlisten = 'localhost:0'\nkey = 'a'\npeer = []",
         "[edge]\nlisten = 'localhost:0'\nstor = 'a'\nhistory_rows = 5",

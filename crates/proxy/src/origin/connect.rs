@@ -23,6 +23,7 @@ use crate::http1::Shared;
 use crate::live::Live;
 use crate::pattern::{Pattern, Target};
 use crate::socket;
+use crate::tls;
 
 /// Bound on resolving a name, on connecting, and on the TLS handshake, each.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -241,7 +242,9 @@ impl Reach {
             .map_err(|_| unreachable(target, "its name is none that TLS knows"))?;
         match tokio::time::timeout(CONNECT_TIMEOUT, connector.connect(name, stream)).await {
             Ok(Ok(stream)) => Ok((Box::new(stream), socket)),
-            Ok(Err(error)) => Err(unreachable(target, &format!("TLS: {error}"))),
+            Ok(Err(error)) => {
+                Err(unreachable(target, &format!("TLS: {}", tls::explain_origin(&error))))
+            }
             Err(_) => Err(unreachable(target, "TLS: no answer")),
         }
     }
@@ -293,7 +296,7 @@ async fn native_tls() -> Result<TlsConnector, Cause> {
     if added == 0 {
         return Err(broken("the system has no certificates: install ca-certificates".to_owned()));
     }
-    let mut config = rustls::ClientConfig::builder_with_provider(crate::tls::provider())
+    let mut config = rustls::ClientConfig::builder_with_provider(tls::provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| broken(error.to_string()))?
         .with_root_certificates(roots)
