@@ -10,7 +10,7 @@ use record::calendar;
 use record::decision::{Base, Candidate, Decision, Entry, Link, Outcome};
 use serde_json::json;
 
-use crate::history::{printable, seconds, signed, tell_unreadable, whole};
+use crate::history::{self, printable, seconds, signed, tell_unreadable, whole};
 use crate::side;
 
 /// Digits of the longest id that was ever printed.
@@ -114,6 +114,11 @@ fn in_hindsight(candidate: &Candidate, taken: &str, outcome: &Outcome) -> f64 {
 fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
     let (when, of) = (calendar::utc(whole(entry.unix_s)), entry.direction.name());
     writeln!(text, "{of} of {}, {when} UTC", entry.exchange)?;
+    if let Some(request) = &entry.request {
+        let status = request.status.map_or("no status".to_owned(), |status| status.to_string());
+        let client = printable(&request.client);
+        writeln!(text, "  for {}: {status}, asked by {client}", history::request(entry))?;
+    }
     writeln!(text, "  chosen: {}: {}", entry.encoding, printable(&entry.reason))?;
     let Some(decision) = &entry.decision else {
         return writeln!(text, "  No model was asked.\n");
@@ -162,7 +167,7 @@ fn link(link: &Link, text: &mut String) -> std::fmt::Result {
     };
     let (rate, rtt, loss) = (&link.rate_bps, &link.rtt_s, &link.loss);
     writeln!(text, "  the link as it was believed to be:")?;
-    writeln!(text, "    rate       {:.0} kbit/s ({})", rate.value / 1e3, told(rate.weight))?;
+    writeln!(text, "    rate       {} ({})", bits(rate.value), told(rate.weight))?;
     writeln!(text, "    round trip {} ({})", seconds(rtt.value), told(rtt.weight))?;
     writeln!(text, "    loss       {:.2} % ({})", 100.0 * loss.value, told(loss.weight))?;
     writeln!(text, "    queueing   {}", seconds(link.queueing_s))?;
@@ -170,6 +175,22 @@ fn link(link: &Link, text: &mut String) -> std::fmt::Result {
         0.0 => Ok(()),
         packets => writeln!(text, "    window     {packets:.0} packets may leave at once"),
     }
+}
+
+/// A rate with three figures, in the unit that suits it.
+fn bits(bps: f64) -> String {
+    let (value, unit) = match bps {
+        1e9.. => (bps / 1e9, "Gbit/s"),
+        1e6.. => (bps / 1e6, "Mbit/s"),
+        1e3.. => (bps / 1e3, "kbit/s"),
+        _ => (bps, "bit/s"),
+    };
+    let decimals = match value {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
 }
 
 fn candidates(entry: &Entry, decision: &Decision, text: &mut String) -> std::fmt::Result {
@@ -261,5 +282,23 @@ fn others(
             writeln!(text, "    In hindsight {} may have been {gain} faster.\n", printable(other))
         }
         None => writeln!(text, "    In hindsight no other would have been faster.\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_figures_and_their_unit() {
+        for (bps, shown) in [
+            (32_601_300_000.0, "32.6 Gbit/s"),
+            (250e3, "250 kbit/s"),
+            (9600.0, "9.60 kbit/s"),
+            (1.5e6, "1.50 Mbit/s"),
+            (0.0, "0.00 bit/s"),
+        ] {
+            assert_eq!(bits(bps), shown);
+        }
     }
 }

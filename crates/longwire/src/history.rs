@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use proxy::config::Period;
 use proxy::store::{Found, History};
 use record::calendar;
 use record::decision::Entry;
@@ -15,14 +17,16 @@ use crate::side;
 /// A line for each body that was sent: when, its service, the encoding that was chosen, the time
 /// that was expected and that was measured from its first byte's encoding to its last one's
 /// decoding, and where their difference comes from: encoding, decoding, the network, or another
-/// size than expected; these four add up to it. A dash: the peer has not told (of what fits in a
-/// packet as it is it never does), or no model was asked. The process that keeps the store may run
-/// meanwhile.
+/// size than expected; these four add up to it; then the request, without secrets, once it has
+/// ended: status, client (at a gateway the edge), method and target. A dash: the peer has not told
+/// (of what fits in a packet as it is it never does), or no model was asked. The process that keeps
+/// the store may run meanwhile.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   longwire edge --listen 127.0.0.1:3128 --gateway 127.0.0.1:4300 --store edge/store
   longwire history --store edge/store --service tracks.example --limit 20
+  longwire history --store edge/store --since '2 h'
   longwire history --store edge/store --json | python3 -m json.tool --json-lines
   longwire explain --store edge/store 5f3a")]
 pub(crate) struct Args {
@@ -32,6 +36,10 @@ pub(crate) struct Args {
     /// Only services whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     service: String,
+    /// Only what was decided since: a time in UTC like '2026-11-21 03:04', or how long ago, like
+    /// '2 h'.
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<f64>,
     /// The last so many.
     #[arg(long, value_name = "N", default_value_t = 50)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -61,7 +69,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn read(args: &Args) -> Result<Found, proxy::Error> {
-    History::open(&args.store)?.last(&args.service, args.limit)
+    History::open(&args.store)?.since(&args.service, args.since.unwrap_or(0.0), args.limit)
+}
+
+/// Seconds since 1970 of a moment, or of so long ago.
+fn since(text: &str) -> Result<f64, String> {
+    #[allow(clippy::cast_precision_loss)] // Years up to 9999 are exact.
+    if let Some(moment) = calendar::parse(text) {
+        return Ok(moment as f64);
+    }
+    let ago = Period::parse(text).map_err(|why| {
+        format!("'{text}' is no time like '2026-11-21 03:04' (UTC), and as how long ago {why}")
+    })?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(now.saturating_sub(ago.0).as_secs_f64())
 }
 
 /// What is not shown, in one line on stderr.
@@ -91,20 +112,35 @@ fn table(entries: &[Entry], text: &mut String) -> std::fmt::Result {
     let service = |entry: &Entry| {
         entry.decision.as_ref().map_or("-".to_owned(), |decision| printable(&decision.service))
     };
+    let widest_client = entries.iter().map(|entry| client(entry).len()).max().unwrap_or(0);
+    let widest_client = widest_client.clamp(6, 40);
     let widest_id = entries.iter().map(|entry| entry.exchange.len()).max().unwrap_or(0).max(16);
     let widest = entries.iter().map(|entry| service(entry).len()).max().unwrap_or(0).clamp(7, 40);
     write!(text, "{:<19} {:<widest_id$} {:<8} ", "when (UTC)", "id", "of")?;
     write!(text, "{:<widest$} {:<10}", "service", "chosen")?;
     HEADS.iter().try_for_each(|head| write!(text, " {head:>9}"))?;
-    writeln!(text)?;
+    writeln!(text, " {:>6} {:<widest_client$} request", "status", "client")?;
     for entry in entries {
         let when = calendar::utc(whole(entry.unix_s));
         write!(text, "{when:<19} {:<widest_id$} {:<8} ", entry.exchange, entry.direction.name())?;
         write!(text, "{:<widest$} {:<10}", service(entry), entry.encoding)?;
         cells(entry).iter().try_for_each(|cell| write!(text, " {cell:>9}"))?;
-        writeln!(text)?;
+        let status = entry.request.as_ref().and_then(|request| request.status);
+        let status = status.map_or("-".to_owned(), |status| status.to_string());
+        writeln!(text, " {status:>6} {:<widest_client$} {}", client(entry), request(entry))?;
     }
     Ok(())
+}
+
+fn client(entry: &Entry) -> String {
+    entry.request.as_ref().map_or("-".to_owned(), |request| printable(&request.client))
+}
+
+/// Method and target.
+pub(crate) fn request(entry: &Entry) -> String {
+    entry.request.as_ref().map_or("-".to_owned(), |request| {
+        printable(&format!("{} {}", request.method, request.target))
+    })
 }
 
 /// What stands below [`HEADS`].

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use proxy::store::{History, Place, Store};
 use record::decision::{
-    Base, Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts, Split,
-    Turn,
+    Asked, Base, Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts,
+    Split, Turn,
 };
 use record::event::Fact;
 
@@ -94,6 +94,12 @@ fn kept(name: &str) -> Kept {
         }],
     };
     let exchange = format!("{:016x}{:016x}", 0xabcd, 1);
+    store.requests().note(&exchange, || Asked {
+        method: "POST".to_owned(),
+        target: "http://tracks.example/\u{1b}[31m?token=[cut]".to_owned(),
+        status: Some(201),
+        client: "192.0.2.7".to_owned(),
+    });
     store.observe(Fact::Outcome { exchange, direction: Direction::Request, outcome });
     assert!(store.flush());
     Kept { directory, store: Some(store) }
@@ -148,7 +154,8 @@ fn history_tells_what_was_expected_and_what_came() {
     assert_eq!(lines.len(), 3, "{all}");
     let words: Vec<&str> = lines[1].split_whitespace().collect();
     let expected = "request http://tracks.example zstd:3 602 ms 1.30 s +701 ms +1.00 ms 0.00 us \
-                    +650 ms +50.0 ms 10000 2500";
+                    +650 ms +50.0 ms 10000 2500 \
+                    201 192.0.2.7 POST http://tracks.example/?[31m?token=[cut]";
     assert!(words.join(" ").ends_with(expected), "{all}");
     assert!(lines[2].contains(" - ") && !all.contains('\u{1b}'), "{all}");
 
@@ -156,7 +163,11 @@ fn history_tells_what_was_expected_and_what_came() {
     assert_eq!(one.lines().count(), 1);
     let entry: serde_json::Value = serde_json::from_str(&one).unwrap();
     assert_eq!(entry["outcome"]["split"]["network_s"], 0.650);
+    assert_eq!(entry["request"]["status"], 201);
     assert_eq!(text(&run(&kept, "history", &["--limit", "1"])).lines().count(), 2);
+    for (since, lines) in [("2 h", 3), ("2026-11-21", 3), ("2999-01-01T00:00:00Z", 1)] {
+        assert_eq!(text(&run(&kept, "history", &["--since", since])).lines().count(), lines);
+    }
 }
 
 #[test]
@@ -165,6 +176,7 @@ fn explain_tells_why_and_what_would_have_been() {
     let id = format!("{:016x}{:016x}", 0xABCD, 1);
     let why = text(&run(&kept, "explain", &[&id]));
     for expected in [
+        "for POST http://tracks.example/?[31m?token=[cut]: 201, asked by 192.0.2.7",
         "chosen: zstd:3: expected to arrive soonest",
         "  told by dictionary 5f5f5f5f",
         "5f5f5f5f, version 3",
@@ -196,6 +208,8 @@ fn bad_use_is_one_line_and_status_2() {
     for (command, arguments, expected) in [
         ("history", vec!["--limit", "0"], "'0'"),
         ("history", vec!["--limit", "many"], "'many'"),
+        ("history", vec!["--since", "yesterday"], "is no time like '2026-11-21 03:04'"),
+        ("history", vec!["--since", "2h30"], "is no time like"),
         ("explain", vec!["xyz"], "hexadecimal"),
         ("explain", vec!["ffff"], "in no decision"),
         ("explain", vec!["0000"], "several exchanges"),
@@ -291,7 +305,8 @@ fn fetch(service: &str, store: &Path, times: usize) -> Vec<Entry> {
     loop {
         let entries =
             History::open(store).unwrap().last("", 999).unwrap().entries.split_off(before);
-        if entries.len() == times && entries.iter().all(|entry| entry.outcome.is_some()) {
+        let whole = |entry: &Entry| entry.outcome.is_some() && entry.request.is_some();
+        if entries.len() == times && entries.iter().all(whole) {
             return entries;
         }
         assert!(Instant::now() < patience, "{entries:#?}");

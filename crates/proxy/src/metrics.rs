@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use decide::estimate::Transport;
+use record::decision::Asked;
 use record::event::Fact;
 use relay::{CarrierId, Link, Load};
 
 use crate::access::Way;
 use crate::socket::{self, Traffic};
+use crate::store::{Requests, Store};
 
 mod answers;
 mod process;
@@ -69,6 +71,8 @@ pub(crate) struct Metrics {
     sent_body_bytes: AtomicU64,
     received_body_bytes: AtomicU64,
     carriers: Mutex<BTreeMap<CarrierId, CarrierEntry>>,
+    /// Where requests are kept, if they are.
+    requests: Requests,
 }
 
 impl Metrics {
@@ -80,8 +84,14 @@ impl Metrics {
         self.carriers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn new(build: Build) -> Arc<Self> {
-        Arc::new(Self { build, ..Self::default() })
+    pub(crate) fn new(build: Build, store: Option<&Store>) -> Arc<Self> {
+        let requests = store.map(Store::requests).unwrap_or_default();
+        Arc::new(Self { build, requests, ..Self::default() })
+    }
+
+    /// Keeps what an exchange was for, beside its decisions.
+    pub(crate) fn keep_request(&self, exchange: &str, asked: impl FnOnce() -> Asked) {
+        self.requests.note(exchange, asked);
     }
 
     /// Counts body, as it passes the relay.

@@ -56,8 +56,13 @@ async fn a_choice_for_a_client_without_an_edge_is_told_with_what_came_of_it() {
     let url = origin.url("/text/30000");
     let answer = get(plain, &url, "Accept-Encoding: gzip\r\n").await;
     assert!(answer.has("content-encoding: gzip"), "{}", answer.head);
+    let read = || History::open(&scratch.0).unwrap().last("", 9).unwrap().entries;
+    eventually(|| async { read().iter().any(|entry| entry.request.is_some()) }).await;
     let entries = scratch.entries(1).await;
     let entry = &entries[0];
+    let asked = entry.request.clone().unwrap();
+    assert_eq!((asked.method.as_str(), asked.status), ("GET", Some(200)));
+    assert_eq!((asked.target, asked.client.as_str()), (url, "127.0.0.1"));
     let (decision, outcome) = (entry.decision.as_ref().unwrap(), entry.outcome.as_ref().unwrap());
     assert!(decision.foreign && entry.direction == Direction::Response);
     assert_eq!(decision.service, format!("http://{}", origin.address));

@@ -199,6 +199,20 @@ pub struct Outcome {
     pub turns: Vec<Turn>,
 }
 
+/// The request of an exchange, as its line in the log has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// GET and the like.
+    pub method: String,
+    /// Without what may prove who asks.
+    pub target: String,
+    /// Of the answer; none where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Address of the client; at a gateway the name of the edge.
+    pub client: String,
+}
+
 /// A decision as history has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -216,6 +230,9 @@ pub struct Entry {
     pub decision: Option<Decision>,
     /// What came of it; none until the peer has told.
     pub outcome: Option<Outcome>,
+    /// What it was for; none until the exchange has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Asked>,
 }
 
 /// The network is not taken for more than so many times off, either way: one outage says little of

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use http::{Method, Request, Response, header};
 use proto::http1::Fault;
-use record::decision::Direction;
+use record::decision::{Asked, Direction};
 use record::event::{Carried, Fact};
 use relay::{CauseKind, ExchangeId, Head};
 
@@ -371,6 +371,14 @@ impl Drop for Shared {
             _ => (from, to),
         };
         metrics.count_exchange(told.way, told.status, told.headed);
+        if let Some(exchange) = &told.exchange {
+            metrics.keep_request(exchange, || Asked {
+                method: told.method.clone(),
+                target: told.target.clone(),
+                status: told.status,
+                client: client.clone(),
+            });
+        }
         let duration = started.elapsed();
         match told.is_failure() {
             true => line!(warn, client, told, bytes, wire, duration),

@@ -106,7 +106,7 @@ impl Edge {
         kill: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let config = self.config;
-        let metrics = Metrics::new(config.build);
+        let metrics = Metrics::new(config.build, self.store.as_ref());
         let name = pseudonym(config.relay.instance);
         let idle_timeout = config.idle_timeout;
         let clocks = Clocks { idle: idle_timeout, endless: config.relay.tunnel_timeout };

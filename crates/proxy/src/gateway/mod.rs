@@ -130,7 +130,7 @@ impl Gateway {
         kill: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let mut config = self.config;
-        let metrics = Metrics::new(config.build);
+        let metrics = Metrics::new(config.build, self.store.as_ref());
         let Renewal { keeper, services, allow, .. } = self.renewal;
         config.relay.allowed = told(&config.allow);
         let allow = allow.unwrap_or_else(|| Live::new(config.allow.clone()));

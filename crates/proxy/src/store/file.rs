@@ -266,6 +266,9 @@ fn connect(path: &Path) -> Result<Connection, Unfit> {
         transaction.commit()?;
     }
     dictionaries::begin(&connection)?;
+    if !read::has_requests(&connection)? {
+        connection.execute_batch("ALTER TABLE history ADD COLUMN request TEXT")?;
+    }
     // A schema's text that has lost a bit may have another name in it, and be sound.
     for select in [
         &format!("SELECT id, service, class, unsaved, {COLUMNS} FROM history"),

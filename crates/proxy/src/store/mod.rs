@@ -18,11 +18,12 @@ mod write;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use record::decision::Entry;
+use record::decision::{Asked, Entry};
 use record::event::Fact;
 
 pub use dictionaries::Dictionary;
@@ -85,7 +86,7 @@ pub struct Learned {
 /// An open store, to write to.
 #[derive(Debug)]
 pub struct Store {
-    jobs: Option<SyncSender<Job>>,
+    jobs: Option<Arc<SyncSender<Job>>>,
     thread: Option<JoinHandle<()>>,
     policy: &'static str,
     learned: Learned,
@@ -151,7 +152,8 @@ impl Store {
                 writer.run(&waiting);
             })
             .map_err(Error::system("start the thread of the store"))?;
-        let (jobs, thread, directory) = (Some(jobs), Some(thread), place.directory.clone());
+        let (jobs, thread) = (Some(Arc::new(jobs)), Some(thread));
+        let directory = place.directory.clone();
         Ok(Self { jobs, thread, policy, learned, directory, told: None })
     }
 
@@ -207,6 +209,12 @@ impl Store {
         }
     }
 
+    /// Where requests are noted, by whoever sees them end.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        Requests(self.jobs.as_ref().map_or_else(Weak::new, Arc::downgrade))
+    }
+
     fn hand_in(&mut self, job: Job) {
         let Some(jobs) = &self.jobs else { return };
         let full = match jobs.try_send(job) {
@@ -238,6 +246,19 @@ impl Store {
             std::thread::sleep(Duration::from_millis(1));
         }
         committed.recv_timeout(LAST_PATIENCE).unwrap_or(false)
+    }
+}
+
+/// Takes requests for the history, as long as its store is open.
+#[derive(Clone, Debug, Default)]
+pub struct Requests(Weak<SyncSender<Job>>);
+
+impl Requests {
+    /// What the decisions of an exchange were for. While the disk is slow it is left out.
+    pub fn note(&self, exchange: &str, asked: impl FnOnce() -> Asked) {
+        if let Some(jobs) = self.0.upgrade() {
+            let _ = jobs.try_send(Job::Request { exchange: exchange.to_owned(), asked: asked() });
+        }
     }
 }
 

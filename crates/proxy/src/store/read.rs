@@ -30,6 +30,7 @@ pub struct Found {
 pub struct History {
     connection: Connection,
     path: PathBuf,
+    columns: &'static str,
 }
 
 impl History {
@@ -65,7 +66,12 @@ impl History {
             .and_then(|()| connection.pragma_update(None, "query_only", true))
             .and_then(|()| Ok((number("application_id")?, number("user_version")?)));
         match found {
-            Ok((APPLICATION_ID, SCHEMA_VERSION)) => Ok(Self { connection, path }),
+            Ok((APPLICATION_ID, SCHEMA_VERSION)) => {
+                // What is damaged is told of when it is asked.
+                let has_requests = has_requests(&connection).unwrap_or(true);
+                let columns = if has_requests { COLUMNS } else { COLUMNS_WITHOUT_REQUEST };
+                Ok(Self { connection, path, columns })
+            }
             Ok((APPLICATION_ID, version)) => Err(Error::Caller(format!(
                 "{shown} has schema {version}, this longwire knows {SCHEMA_VERSION}: use the \
                  longwire that wrote it"
@@ -83,10 +89,20 @@ impl History {
     /// # Errors
     /// [`Error::System`] for a file that cannot be read.
     pub fn last(&self, service: &str, limit: u32) -> Result<Found, Error> {
+        self.since(service, 0.0, limit)
+    }
+
+    /// The same from a time on, in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`Error::System`] for a file that cannot be read.
+    pub fn since(&self, service: &str, since: f64, limit: u32) -> Result<Found, Error> {
         let select = format!(
-            "SELECT {COLUMNS} FROM history WHERE instr(service, ?) > 0 OR ? = '' ORDER BY id DESC"
+            "SELECT {} FROM history WHERE (instr(service, ?) > 0 OR ? = '') AND unix_s >= ? \
+             ORDER BY id DESC",
+            self.columns
         );
-        let mut found = self.find(&select, params![service, service], limit)?;
+        let mut found = self.find(&select, params![service, service, since], limit)?;
         found.entries.reverse();
         Ok(found)
     }
@@ -97,7 +113,8 @@ impl History {
     /// [`Error::System`] for a file that cannot be read.
     pub fn of_exchange(&self, id: &str, limit: u32) -> Result<Found, Error> {
         let select = format!(
-            "SELECT {COLUMNS} FROM history WHERE substr(exchange, 1, length(?)) = ? ORDER BY id"
+            "SELECT {} FROM history WHERE substr(exchange, 1, length(?)) = ? ORDER BY id",
+            self.columns
         );
         self.find(&select, params![id, id], limit)
     }
@@ -135,7 +152,17 @@ fn refused(path: &Path, error: &rusqlite::Error) -> Error {
     Error::System { doing: format!("read the history in {shown}"), source }
 }
 
-pub(super) const COLUMNS: &str = "unix_s, exchange, direction, encoding, reason, decision, outcome";
+pub(super) const COLUMNS: &str =
+    "unix_s, exchange, direction, encoding, reason, decision, outcome, request";
+/// The same of a file that an older longwire has begun and no newer one has written.
+const COLUMNS_WITHOUT_REQUEST: &str =
+    "unix_s, exchange, direction, encoding, reason, decision, outcome, NULL";
+
+/// Whether requests have a column.
+pub(super) fn has_requests(connection: &Connection) -> rusqlite::Result<bool> {
+    let select = "SELECT count(*) FROM pragma_table_info('history') WHERE name = 'request'";
+    connection.query_row(select, [], |row| row.get::<_, i64>(0)).map(|count| count > 0)
+}
 
 /// A decision; none for a row that a disk has damaged, which stays until its room is wanted.
 pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Option<Entry>> {
@@ -159,6 +186,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Entry> {
         reason: row.get(4)?,
         decision: facts(row, 5)?,
         outcome: facts(row, 6)?,
+        request: facts(row, 7)?,
     })
 }
 

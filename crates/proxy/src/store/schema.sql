@@ -22,6 +22,9 @@ CREATE TABLE history (
     outcome TEXT,
     -- The outcome came after what was learned was last saved.
     unsaved INTEGER NOT NULL DEFAULT 0,
+    -- Of record::decision, in JSON; none until the exchange has ended. Later than version 1, and
+    -- put into files that lack it.
+    request TEXT,
     UNIQUE (exchange, direction)
 ) STRICT;
 CREATE INDEX history_of_service ON history (service, id);

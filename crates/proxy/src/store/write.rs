@@ -1,10 +1,11 @@
 //! The thread that writes: takes what has come, commits it at once.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use record::decision::{Decision, Direction, Outcome};
+use record::decision::{Asked, Decision, Direction, Outcome};
 use record::event::Fact;
 use rusqlite::params;
 
@@ -15,6 +16,8 @@ use super::{TOLD_PAUSE, dictionaries, unix_s};
 const MAX_BATCH: usize = 128;
 /// Largest facts of one decision, in bytes: a few times what all codecs at all levels make.
 const MAX_ROW_BYTES: usize = 64 << 10;
+/// Requests that wait for a decision: it is on its way when a short exchange ends.
+const MAX_EARLY: usize = 64;
 /// A bound that is reached is undercut by this share, so that it is not reached at each row.
 const SPARE_SHARE: u64 = 16;
 
@@ -26,6 +29,11 @@ pub(super) enum Job {
     Fact {
         unix_s: f64,
         fact: Box<Fact>,
+    },
+    /// What the bodies of an exchange were for.
+    Request {
+        exchange: String,
+        asked: Asked,
     },
     /// Names and bytes, all of them or none.
     States {
@@ -61,6 +69,8 @@ pub(super) struct Writer {
     told: Option<Instant>,
     /// Something was lost since the last flush.
     lost: bool,
+    /// Requests whose decisions are still on their way, or have none: exchange and text.
+    early: VecDeque<(String, String)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -71,11 +81,12 @@ struct Held {
 
 /// Bytes of a row that are counted.
 const ROW_BYTES: &str = "length(exchange) + length(service) + length(reason) \
-                         + ifnull(length(decision), 0) + ifnull(length(outcome), 0) + 100";
+                         + ifnull(length(decision), 0) + ifnull(length(outcome), 0) \
+                         + ifnull(length(request), 0) + 100";
 
 impl Writer {
     pub(super) fn new(file: File) -> Self {
-        Self { file, held: None, told: None, lost: false }
+        Self { file, held: None, told: None, lost: false, early: VecDeque::new() }
     }
 
     pub(super) fn file(&self) -> &File {
@@ -146,7 +157,27 @@ impl Writer {
         };
         for job in batch {
             match job {
-                Job::Fact { unix_s, fact } => put_fact(&transaction, *unix_s, fact, &mut held)?,
+                Job::Fact { unix_s, fact } => {
+                    put_fact(&transaction, *unix_s, fact, &mut held)?;
+                    let early = match &**fact {
+                        Fact::Chosen { exchange, .. } => {
+                            self.early.iter().find(|(known, _)| known == exchange)
+                        }
+                        _ => None,
+                    };
+                    if let Some((exchange, text)) = early {
+                        put_request(&transaction, exchange, text, &mut held)?;
+                    }
+                }
+                Job::Request { exchange, asked } => {
+                    let text = json(asked);
+                    if text.len() <= MAX_ROW_BYTES
+                        && !put_request(&transaction, exchange, &text, &mut held)?
+                    {
+                        self.early.truncate(MAX_EARLY - 1);
+                        self.early.push_front((exchange.clone(), text));
+                    }
+                }
                 Job::States { unix_s, states } => {
                     for (name, bytes) in states {
                         self.file.put_state(name, *unix_s, bytes)?;
@@ -251,6 +282,20 @@ fn put_outcome(
         connection.prepare_cached(put)?.execute(params![text, exchange, direction.name()])?;
     held.bytes += bytes * rows as u64;
     Ok(())
+}
+
+/// Whether the exchange has a decision to put it beside.
+fn put_request(
+    connection: &rusqlite::Connection,
+    exchange: &str,
+    text: &str,
+    held: &mut Held,
+) -> rusqlite::Result<bool> {
+    let bytes = text.len() as u64;
+    let put = "UPDATE history SET request = ? WHERE exchange = ?";
+    let rows = connection.prepare_cached(put)?.execute(params![text, exchange])?;
+    held.bytes += bytes * rows as u64;
+    Ok(rows > 0)
 }
 
 /// Drops the oldest decisions once there are too many, or too large ones. What is held is counted

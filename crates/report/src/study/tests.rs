@@ -68,6 +68,7 @@ fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
             split,
             turns: Vec::new(),
         }),
+        request: None,
     }
 }
 

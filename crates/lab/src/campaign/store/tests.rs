@@ -87,6 +87,7 @@ fn run() -> Run {
             reason: "least time".to_string(),
             decision: None,
             outcome: None,
+            request: None,
         }],
         ..Run::default()
     }
