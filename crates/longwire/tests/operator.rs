@@ -287,7 +287,7 @@ fn every_exchange_has_one_line_that_says_what_it_was() {
 
     ask(proxy, &head("GET", "http://127.0.0.1:1/no", ""), "", "403 ");
     let told = at_edge.exchange("/no");
-    assert_eq!((&told["status"], &told["cause"]), (&403.into(), &"forbidden".into()));
+    assert_eq!((&told["status"], &told["cause"]), (&403.into(), &"http_request_denied".into()));
     assert_eq!(told["level"], "INFO");
     ask(proxy, "GET ftp://a/b HTTP/1.1\r\nHost: a\r\n\r\n", "", "400 ");
     assert_eq!(at_edge.exchange("ftp://a/b")["status"], 400);
