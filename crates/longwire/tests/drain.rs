@@ -314,6 +314,29 @@ fn streams_end_with_their_side_on_whatever_way_they_go() {
     }
 }
 
+/// As a service manager does it: the next one starts when the old one is gone.
+#[test]
+fn a_restart_costs_requests_some_time_and_no_failure() {
+    let (service, scratch) = (Service::start(), Scratch::new("restart"));
+    let (listen, store) = (free(), scratch.0.to_str().unwrap());
+    let http = service.url("");
+    let gateway = ["gateway", "--listen", &listen, "--store", store, "--allow", &http];
+    let before = Side::start(&gateway);
+    let edge = Side::start(&["edge", "--listen", "127.0.0.1:0", "--gateway", &listen]);
+    Asked::get(&edge.address, &service.url("/text")).assert_whole_text();
+    let events = events(&edge.address, &service);
+    before.tell_to_end();
+    let told = Instant::now();
+    let meanwhile = Asked::get(&edge.address, &service.url("/text"));
+    assert_eq!(before.ended(), Some(0));
+    assert!(told.elapsed() < SOON, "{:?}", told.elapsed());
+    let behind = Asked::get(&edge.address, &service.url("/text"));
+    let _next = Side::start(&gateway);
+    meanwhile.assert_whole_text();
+    behind.assert_whole_text();
+    assert!(events.rest().unwrap().ends_with("0\r\n\r\n"));
+}
+
 #[test]
 fn a_store_that_stays_another_s_is_refused_and_it_is_said_what_was_waited_for() {
     let scratch = Scratch::new("store");

@@ -8,9 +8,10 @@
 //! Who waits, waits for [`crate::Config::connect_timeout`] at most. A gateway that refuses, or
 //! where nobody listens, is known to be unreachable from then on: requests fail at once, and only a
 //! dial that succeeds changes that. Right after the start, and after a carrier broke by itself, it
-//! may just be starting again, so that a little patience is right. One that is silent may be behind
-//! a link that is down for a while: requests wait, but no longer in all than `connect_timeout`
-//! since it fell silent, or a few round trips, in which a link that is up again brings a carrier.
+//! may just be starting again, so that a little patience is right, and more after it said goodbye,
+//! for those who have no other way. One that is silent may be behind a link that is down for a
+//! while: requests wait, but no longer in all than `connect_timeout` since it fell silent, or a few
+//! round trips, in which a link that is up again brings a carrier.
 
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ use crate::timers::Key;
 
 /// A gateway that starts again, as service managers do it, is back within this.
 const GRACE: Duration = Duration::from_secs(2);
+/// One that said goodbye is back within this: a service manager waits for its end, for which its
+/// tunnels and event streams get some seconds, before it starts the next.
+const GOODBYE_GRACE: Duration = Duration::from_secs(10);
 /// A carrier is made within so many round trips of a link that is up: for the packet that went into
 /// the outage, three of the carrier, and one that may be lost.
 const PROBE_ROUND_TRIPS: u32 = 5;
@@ -53,6 +57,8 @@ pub(crate) struct Dialer {
     failures: u32,
     /// Until then a gateway that is not there says little; set with the first dial.
     grace_until: Option<Duration>,
+    /// Until then one that said goodbye is waited for, by those who have no other way.
+    back_until: Option<Duration>,
     down: Option<Down>,
     /// What the last dial came to since a carrier was up.
     last_failure: Option<(DialFailure, String)>,
@@ -71,6 +77,11 @@ impl Dialer {
     /// What a round trip to the gateway takes, as seen last.
     pub(crate) fn note_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = Some(round_trip);
+    }
+
+    /// The gateway takes no new exchanges, and another will.
+    pub(crate) fn says_goodbye(&mut self, now: Duration) {
+        self.back_until = Some(now + GOODBYE_GRACE);
     }
 
     fn expected_round_trip(&self) -> Duration {
@@ -242,9 +253,12 @@ impl Relay {
         }
         self.dialer.fresh = None;
         self.dialer.last_failure = Some((failure, reason.to_owned()));
-        let grace = self.dialer.grace_until.is_some_and(|until| now < until);
+        let is_before = |until: Option<Duration>| until.is_some_and(|until| now < until);
         match failure {
-            DialFailure::Unreachable if grace => {}
+            DialFailure::Unreachable if is_before(self.dialer.grace_until) => {}
+            DialFailure::Unreachable if is_before(self.dialer.back_until) => {
+                self.gateway_is_down(now, DialFailure::Silent, reason);
+            }
             _ => self.gateway_is_down(now, failure, reason),
         }
         self.pause_dialling(now);
@@ -373,7 +387,7 @@ impl Relay {
         let before = self.dialer.current.replace(id);
         self.dialer.fresh = None;
         (self.dialer.failures, self.dialer.down, self.dialer.last_failure) = (0, None, None);
-        self.dialer.dialled_at = None;
+        (self.dialer.dialled_at, self.dialer.back_until) = (None, None);
         if let Some(before) = before {
             self.take_over(now, before, gateway);
         }

@@ -35,6 +35,7 @@ impl Relay {
         self.dirty.insert(id);
         self.send_words(now, id);
         if self.config.role == Role::Edge {
+            self.dialer.says_goodbye(now);
             self.dialer_lost(now, id, "the gateway takes no new exchanges");
             let unsent = self.unanswered(id).filter(|exchange| !exchange.outgoing.is_head_sent());
             let unsent: Vec<ExchangeId> = unsent.map(|exchange| exchange.id).collect();

@@ -144,3 +144,45 @@ fn a_repetition_that_is_refused_is_not_said_to_be_safe() {
     let outputs = next.sends(&mut relay, ms(1100), CarrierId(1), &[refusal]);
     assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
 }
+
+/// A service manager waits for the end of the old gateway before it starts the next.
+#[test]
+fn who_has_no_other_way_waits_for_the_next_gateway_but_not_for_long() {
+    let (mut relay, mut old) = edge();
+    old.sends(&mut relay, ms(1000), CARRIER, &last_word(0));
+    let (waits, mut outputs) = asks(&mut relay, ms(1100), "POST", true);
+    assert!(old.takes(&outputs).is_empty());
+    let aborted = |outputs: &[Output]| {
+        let aborts = outputs.iter().filter_map(|output| match output {
+            Output::Abort { exchange, cause, .. } => Some((*exchange, cause.kind)),
+            _ => None,
+        });
+        aborts.collect::<Vec<_>>()
+    };
+    let mut other = None;
+    for at in (1100..20_000_u64).step_by(50) {
+        relay.handle_input(ms(at), Input::Wake);
+        outputs.extend(drain(&mut relay));
+        if at == 5000 {
+            let (exchange, more) = asks(&mut relay, ms(at), "GET", true);
+            outputs.extend(more);
+            relay.handle_input(ms(at), Input::OtherWay { exchange });
+            let found = aborted(&drain(&mut relay));
+            assert_eq!(found, [(exchange, CauseKind::GatewayUnreachable)]);
+            other = Some(exchange);
+        }
+        if outputs.iter().any(|output| matches!(output, Output::Dial { .. })) {
+            let (carrier, reason) = (relay.next_dialled(), "nobody listens".to_owned());
+            let failure = DialFailure::Unreachable;
+            relay.handle_input(ms(at), Input::DialFailed { carrier, failure, reason });
+            outputs.extend(drain(&mut relay));
+        }
+        let found = aborted(&std::mem::take(&mut outputs));
+        if !found.is_empty() {
+            assert_eq!(found, [(waits, CauseKind::GatewayUnreachable)]);
+            assert!(other.is_some() && (11_000..12_500).contains(&at), "{at}");
+            return;
+        }
+    }
+    panic!("it waits on");
+}
