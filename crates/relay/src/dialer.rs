@@ -230,7 +230,9 @@ impl Relay {
         self.dialer.next_carrier += 1;
         self.dialer.fresh = Some(carrier);
         self.dialer.dialled_at = Some(now);
-        self.dialer.in_no_hurry = self.exchanges.is_empty();
+        // Else its attempts are as close as they are where somebody waits.
+        let silent = self.dialer.down.as_ref().is_some_and(|down| down.how == DialFailure::Silent);
+        self.dialer.in_no_hurry = silent && self.exchanges.is_empty();
         self.dialer.grace_until.get_or_insert(now + GRACE);
         self.outputs.push_back(Output::Dial { carrier });
     }

@@ -61,6 +61,17 @@ fn fails(relay: &mut Relay, at: u64, failure: DialFailure) -> Vec<Output> {
     drain(relay)
 }
 
+/// The first request finds a dial on its way: to begin anew would cost it a pause.
+#[test]
+fn a_dial_on_its_way_stays_when_somebody_comes() {
+    let mut relay = Relay::new(Config::new(Role::Edge, 1));
+    relay.handle_input(ms(0), Input::Wake);
+    let first = dialled(&drain(&mut relay)).unwrap();
+    let (_, outputs) = asks(&mut relay, ms(5), "GET", true);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Close { .. })), "{outputs:?}");
+    assert_eq!((relay.next_dialled(), dialled(&outputs)), (first, None));
+}
+
 #[test]
 fn a_gateway_that_hangs_is_found_while_something_waits_and_another_carrier_asks_about_it() {
     let (mut relay, mut peer) = known();
