@@ -38,6 +38,8 @@ const MIN_PROBE: Duration = Duration::from_secs(1);
 /// Bounds of how long a dial waits before it tries again beside itself: TCP's own first pause is a
 /// second, and it doubles.
 const PACE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
+/// The same where the gateway is silent and somebody waits: a link may be up again at any time.
+const MIN_HURRY: Duration = Duration::from_millis(250);
 /// A path of which nothing is known.
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(500);
 
@@ -97,8 +99,7 @@ impl Relay {
         let silent = |down: &Down| down.how == DialFailure::Silent;
         match self.dialer.down.as_ref().is_some_and(silent) {
             true if self.exchanges.is_empty() => PACE.1,
-            // The link may be up again at any time, and somebody waits.
-            true => round_trip.mul_f64(0.5).clamp(PACE.0, PACE.1),
+            true => round_trip.mul_f64(0.25).clamp(MIN_HURRY, PACE.1),
             false => round_trip.mul_f64(1.25).clamp(PACE.0, PACE.1),
         }
     }

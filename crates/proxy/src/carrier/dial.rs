@@ -19,8 +19,9 @@ use super::{Carriers, Ended, TLS_BUFFER_BYTES, peer, stream_fd};
 use crate::actor::Message;
 use crate::tls;
 
-/// Attempts under way at once; beyond it the oldest, whose pauses are longest, gives way.
-const MAX_ATTEMPTS: usize = 4;
+/// Attempts under way at once: those of two round trips, where somebody waits. Beyond it the
+/// oldest, whose pauses are longest, gives way.
+const MAX_ATTEMPTS: usize = 8;
 /// Addresses of a name that are tried and remembered.
 const MAX_ADDRESSES: usize = 8;
 

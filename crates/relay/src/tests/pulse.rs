@@ -370,7 +370,7 @@ fn what_is_not_acknowledged_is_looked_after_though_nobody_waits() {
     let later = drain(&mut relay);
     assert!(outputs.iter().any(closed), "{outputs:?}");
     assert!(dialled(&outputs).or(dialled(&later)).is_some_and(|other| other != slow));
-    assert_eq!(relay.dial_pace(), Duration::from_millis(500));
+    assert_eq!(relay.dial_pace(), Duration::from_millis(250));
 }
 
 /// A request that may be repeated, and whose gateway was killed before it could be asked about it.
