@@ -12,6 +12,14 @@ from wire import Ended, Peer
 # The longest that any client of a run has to wait for its end: the sum of the pair's time-outs and
 # of what a slow link takes.
 MAX_END_S = 25.0
+# State of a connection (tcp_states.h) that was reset.
+TCP_CLOSE = 7
+
+
+def is_closed(connection):
+    """Whether a connection that we have not ended was reset: the kernel tells that once, and where
+    another thread sends it may be the one that hears it, so that reading looks like an end."""
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE
 
 
 class Client(threading.Thread):
@@ -121,6 +129,8 @@ class Client(threading.Thread):
         sender = threading.Thread(target=self.feed, args=(peer,), daemon=True)
         sender.start()
         data, how = peer.rest(MAX_END_S)
+        if how == "fin" and not self.sent_all and is_closed(peer.socket):
+            how = "rst"
         sender.join(MAX_END_S)
         wanted = blob(self.key, plan["size"])
         if how == "timeout":

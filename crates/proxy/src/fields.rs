@@ -69,6 +69,18 @@ pub(crate) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(header::UPGRADE).filter(|_| listed).cloned()
 }
 
+/// Whether an answer changes to protocols that were offered, and to nothing else (RFC 9110 §7.8).
+pub(crate) fn changes_as_offered(offered: &[HeaderValue], answer: &HeaderMap) -> bool {
+    let names = |values: &mut dyn Iterator<Item = &HeaderValue>| -> Vec<String> {
+        let texts = values.filter_map(|value| value.to_str().ok());
+        let names = texts.flat_map(|text| text.split(',').map(str::trim));
+        names.filter(|name| !name.is_empty()).map(str::to_ascii_lowercase).collect()
+    };
+    let offered = names(&mut offered.iter());
+    let chosen = names(&mut answer.get_all(header::UPGRADE).iter());
+    !chosen.is_empty() && chosen.iter().all(|name| offered.contains(name))
+}
+
 /// Of the protocols that Upgrade lists, those that clients may change to: those that a service
 /// lists, else all but HTTP in another version and TLS, which are between neighbours alone.
 pub(crate) fn allowed_upgrade(
@@ -191,6 +203,22 @@ mod tests {
             (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
         };
         lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_change_is_to_what_was_offered() {
+        let offered =
+            [HeaderValue::from_static("websocket, chat/2"), HeaderValue::from_static("x")];
+        for (answer, right) in [
+            (&[("upgrade", "WebSocket")][..], true),
+            (&[("upgrade", "chat/2"), ("upgrade", "x")], true),
+            (&[("upgrade", "chat")], false),
+            (&[("upgrade", "websocket, other")], false),
+            (&[("upgrade", " ")], false),
+            (&[], false),
+        ] {
+            assert_eq!(changes_as_offered(&offered, &headers(answer)), right, "{answer:?}");
+        }
     }
 
     #[test]

@@ -120,10 +120,24 @@ fn check_host(fields: &[Field], minor: u8) -> Result<(), Fault> {
         return Err(Fault::bad("the request has two Host fields (RFC 9112 section 3.2)"));
     }
     let fine = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte);
-    if host.value.iter().all(fine) {
+    if host.value.iter().all(fine) && is_port(behind_host(&host.value)) {
         return Ok(());
     }
     Err(Fault::bad(format!("Host '{}' is no host and port", quote(&host.value))))
+}
+
+/// What stands behind the host, which may be an address in brackets.
+fn behind_host(value: &[u8]) -> &[u8] {
+    let end = match value.first() {
+        Some(b'[') => value.iter().position(|byte| *byte == b']').map(|at| at + 1),
+        _ => value.iter().position(|byte| *byte == b':'),
+    };
+    &value[end.unwrap_or(value.len())..]
+}
+
+/// A colon and digits, or nothing (RFC 3986 §3.2.3).
+fn is_port(text: &[u8]) -> bool {
+    text.strip_prefix(b":").map_or(text.is_empty(), |port| port.iter().all(u8::is_ascii_digit))
 }
 
 /// RFC 9112 §6.1 and §6.3: what follows, and whether the connection may be used behind it.

@@ -52,8 +52,10 @@ impl Asked {
         if !fields::count_forward(&parts.method, &mut headers) {
             return Err(last_recipient(&parts.method));
         }
-        // Bytes behind a body could not be told from it.
-        let upgrade = fields::upgrade_of(&headers).filter(|_| bodyless);
+        // Bytes behind a body could not be told from it, and HTTP/1.0 knows no change (RFC 9110
+        // §7.8).
+        let may_change = bodyless && parts.version >= http::Version::HTTP_11;
+        let upgrade = fields::upgrade_of(&headers).filter(|_| may_change);
         let trailers = fields::tokens(&headers, &header::TE).any(|token| token == "trailers");
         fields::remove_hop_by_hop(&mut headers);
         let host = headers.remove(header::HOST);

@@ -200,6 +200,7 @@ impl Client {
         how: &How,
     ) -> Result<Result<http::Response<OriginBody>, Failed>, Cause> {
         let mut binds = bound::request_binds(message.headers());
+        let offered: Vec<_> = message.headers().get_all(header::UPGRADE).iter().cloned().collect();
         held.talk.ask(Asked {
             method: Bytes::copy_from_slice(message.method().as_str().as_bytes()),
             style: how.style.clone(),
@@ -225,6 +226,13 @@ impl Client {
                 return Err(Cause { kind: CauseKind::OriginTimeout, reason });
             }
         };
+        if let Ok(response) = &result
+            && response.status() == http::StatusCode::SWITCHING_PROTOCOLS
+            && !fields::changes_as_offered(&offered, response.headers())
+        {
+            let reason = "the origin changed to a protocol that nobody offered".to_owned();
+            return Err(Cause { kind: CauseKind::OriginFailed, reason });
+        }
         Ok(result.map(|mut response: http::Response<Incoming>| {
             response.extensions_mut().extend(head_of(&held.talk));
             binds |= bound::answer_binds(response.headers());
