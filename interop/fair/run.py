@@ -31,6 +31,8 @@ import time
 
 READY = b"listening on "
 SETTLE_S = 0.5
+# Readers' buffers, of the kernel too, are full within this.
+MAX_FILL_S = 30
 RENEWED_PER_S = 5
 SMALL = b"x" * 300
 
@@ -38,6 +40,8 @@ SMALL = b"x" * 300
 class Origin(socketserver.ThreadingTCPServer):
     """Answers /small; of /big as much as is taken; keeps what else comes open."""
 
+    # Pieces of /big that were taken: about so many, for threads count at once.
+    given = 0
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 512
@@ -66,6 +70,7 @@ class OneOrigin(socketserver.BaseRequestHandler):
                     self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
                     for _ in range(1526):
                         self.request.sendall(bytes(65536))
+                        Origin.given += 1
                     return
                 length = b"Content-Length: %d\r\n\r\n" % len(SMALL)
                 self.request.sendall(b"HTTP/1.1 200 OK\r\n" + length + SMALL)
@@ -156,6 +161,13 @@ def held_readers(edge, origin):
         url = f"http://127.0.0.1:{origin.port}/big{at}"
         one.sendall(f"GET {url} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
         held.append(one)
+    # What buffers have room for is a transfer, and takes its share; then nothing moves.
+    before, until = -1, time.monotonic() + MAX_FILL_S
+    while Origin.given != before:
+        if time.monotonic() > until:
+            sys.exit(f"readers that do not read take on for {MAX_FILL_S} s")
+        before = Origin.given
+        time.sleep(SETTLE_S)
     return held
 
 
