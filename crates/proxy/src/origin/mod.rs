@@ -11,9 +11,10 @@ mod pool;
 pub use connect::{Resolve, SystemResolver};
 
 pub(crate) use body::OriginBody;
-/// How long an origin that ignores Expect is waited for before the body flows anyway: as long as
-/// clients wait that know of such origins (RFC 9110 §10.1.1).
-pub(crate) const EXPECT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long an origin that ignores Expect is waited for before the body flows anyway: a little
+/// longer than clients wait that know of such origins (RFC 9110 §10.1.1), for these send by
+/// themselves after a second, and must not get word at that moment.
+pub(crate) const EXPECT_PATIENCE: std::time::Duration = std::time::Duration::from_millis(1100);
 
 pub(crate) use bound::{answer_binds, request_binds};
 pub(crate) use client::{Client, How, Request};
