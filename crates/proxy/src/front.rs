@@ -245,6 +245,7 @@ impl<A: Answer> Front<A> {
             bound: Mutex::default(),
         }))
     }
+
     /// Answers one request; the error is that nobody is there any more.
     async fn serve_one(
         &self,

@@ -4,38 +4,14 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use common::keys::{Dir, with};
 use common::origin::Origin;
 use common::{edge, gateway, get, raw, read_all, send, text_like};
-use longwire_proxy::keys::{self, Generated};
+use longwire_proxy::keys::Generated;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("longwire-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        Self(dir)
-    }
-
-    fn key(&self, name: &str) -> Generated {
-        keys::generate(&self.0.join(name), name, None).unwrap()
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn with(key: &Generated, peer: &Path) -> String {
-    format!("key = '{}'\npeer = '{}'\n", key.private.display(), peer.display())
-}
 
 #[tokio::test]
 async fn sides_that_know_each_other_talk() {

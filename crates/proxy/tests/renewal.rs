@@ -4,34 +4,13 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
-
+use common::keys::{Dir, with};
 use common::origin::Origin;
 use common::{edge, eventually, gateway_config, get, send};
 use longwire_proxy::config::GatewayConfig;
 use longwire_proxy::gateway::Gateway;
-use longwire_proxy::keys::{self, Generated};
+use longwire_proxy::keys::Generated;
 use longwire_proxy::{Error, Renewal, Renewed};
-
-struct Dir(PathBuf);
-
-impl Dir {
-    fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("longwire-new-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        Self(dir)
-    }
-
-    fn key(&self, name: &str) -> Generated {
-        keys::generate(&self.0.join(name), name, None).unwrap()
-    }
-}
-
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A gateway that runs as long as the test, its address, and who gives it new settings.
 async fn start(config: GatewayConfig) -> (String, Renewal) {
@@ -43,10 +22,6 @@ async fn start(config: GatewayConfig) -> (String, Renewal) {
 
 async fn take(renewal: &Renewal, settings: &str) -> Result<Renewed, Error> {
     renewal.take(gateway_config(settings).news(true, true)).await
-}
-
-fn with(key: &Generated, peer: &Path) -> String {
-    format!("key = '{}'\npeer = '{}'\n", key.private.display(), peer.display())
 }
 
 /// Without a signal too: the file is looked at by itself.

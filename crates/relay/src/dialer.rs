@@ -431,7 +431,9 @@ impl Relay {
         let asked = self
             .exchanges
             .values()
-            .filter(|exchange| exchange.place() == Some(before) && exchange.carrier().is_none())
+            .filter(|exchange| {
+                exchange.on_carrier() == Some(before) && exchange.carrier().is_none()
+            })
             // Another gateway knows nothing of what this one was asked.
             .filter(|_| same);
         for id in asked.map(|exchange| exchange.id).collect::<Vec<_>>() {

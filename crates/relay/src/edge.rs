@@ -99,7 +99,7 @@ impl Relay {
     /// Back to where no carrier was found yet.
     pub(crate) fn wait_again(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let place = exchange.place();
+        let place = exchange.on_carrier();
         exchange.stage = Stage::Waiting;
         exchange.resends += 1;
         exchange.sent_as = None;

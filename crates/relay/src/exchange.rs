@@ -210,7 +210,7 @@ impl Exchange {
     }
 
     /// Where the exchange has a flow: that of the exchange or that of the question about it.
-    pub(crate) fn place(&self) -> Option<CarrierId> {
+    pub(crate) fn on_carrier(&self) -> Option<CarrierId> {
         match self.stage {
             Stage::Open(carrier) | Stage::Ambiguous { asked: Some(carrier), .. } => Some(carrier),
             _ => None,

@@ -210,7 +210,7 @@ impl Relay {
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
         let takes_anew = self.takes_anew(carrier);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let before = exchange.place();
+        let before = exchange.on_carrier();
         let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
         let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
         let is_told =

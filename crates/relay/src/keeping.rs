@@ -545,7 +545,7 @@ impl Relay {
     }
 
     fn on_carrier(&mut self, carrier: CarrierId, id: ExchangeId) -> Option<&mut Exchange> {
-        self.exchanges.get_mut(&id).filter(|exchange| exchange.place() == Some(carrier))
+        self.exchanges.get_mut(&id).filter(|exchange| exchange.on_carrier() == Some(carrier))
     }
 
     /// A block came of a half that goes as a delta: its base is found, or its body asked for.

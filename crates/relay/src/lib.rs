@@ -390,7 +390,7 @@ impl Relay {
         let Some(instance) = instance else { return };
         for number in &carrier.exchanges {
             let exchange = ExchangeId { instance, number: *number };
-            if self.exchanges.get(&exchange).and_then(Exchange::place) != Some(id) {
+            if self.exchanges.get(&exchange).and_then(Exchange::on_carrier) != Some(id) {
                 continue;
             }
             match self.config.role {
@@ -473,7 +473,7 @@ impl Relay {
 
     /// Tells the peer that the exchange is over.
     fn fail_peer(&mut self, now: Duration, id: ExchangeId, cause: &Cause) {
-        let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::place) else { return };
+        let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::on_carrier) else { return };
         let abort =
             Abort { exchange: id.number, code: cause.kind.to_wire(), reason: cause.reason.clone() };
         self.send(now, carrier, Frame::Abort(abort));
@@ -524,7 +524,7 @@ impl Relay {
             self.timers.set(Key::Decoder(id), None);
             self.undecoded.retain(|other| *other != id);
         }
-        if let Some(place) = exchange.place() {
+        if let Some(place) = exchange.on_carrier() {
             self.leave(id, place);
         }
     }

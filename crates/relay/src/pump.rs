@@ -219,8 +219,9 @@ impl Relay {
         let Some(instance) = self.edge_instance(carrier) else { return };
         let Some(frame) = self.hold_back(carrier, frame) else { return };
         let id = |number| ExchangeId { instance, number };
-        let here =
-            |number| self.exchanges.get(&id(number)).and_then(Exchange::place) == Some(carrier);
+        let here = |number| {
+            self.exchanges.get(&id(number)).and_then(Exchange::on_carrier) == Some(carrier)
+        };
         match frame {
             Frame::Head(head) => match self.config.role {
                 Role::Edge if here(head.exchange) => {

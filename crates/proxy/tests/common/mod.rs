@@ -1,6 +1,7 @@
 //! An edge, a gateway and an origin in one process, and plain ways to ask.
 #![allow(dead_code)] // Each test binary uses its part.
 
+pub(crate) mod keys;
 pub(crate) mod origin;
 
 use std::net::SocketAddr;
