@@ -1,10 +1,14 @@
 //! The tree, read once for all rules.
 
+use crate::exceptions::{self, Exception, LIST};
 use crate::finding::{Finding, Report};
 use crate::manifest::Manifest;
+use crate::member::Crate;
 use crate::source::Source;
 use crate::table::{self, MAP, Row};
 use crate::tree::File;
+use crate::unit::Unit;
+use crate::units::units;
 
 /// What the rules look at.
 pub(crate) struct House {
@@ -13,16 +17,11 @@ pub(crate) struct House {
     pub(crate) rows: Vec<Row>,
     pub(crate) crates: Vec<Crate>,
     pub(crate) root: Option<Manifest>,
+    /// Libraries and programs of the members.
+    pub(crate) units: Vec<Unit>,
+    pub(crate) exceptions: Vec<Exception>,
     /// What was wrong while reading: reported by the rule `map`.
     pub(crate) problems: Vec<Finding>,
-}
-
-/// A member of the workspace.
-pub(crate) struct Crate {
-    /// The folder's name, which is the short name in the table and in code.
-    pub(crate) name: String,
-    pub(crate) folder: String,
-    pub(crate) manifest: Manifest,
 }
 
 impl House {
@@ -33,6 +32,8 @@ impl House {
             rows: Vec::new(),
             crates: Vec::new(),
             root: None,
+            units: Vec::new(),
+            exceptions: Vec::new(),
             problems: Vec::new(),
             files,
         };
@@ -45,9 +46,13 @@ impl House {
             match Manifest::parse(&file.path, &file.text) {
                 Err(error) => report.add(&file.path, 1, format!("{error}; mend the manifest")),
                 Ok(manifest) if file.path == "Cargo.toml" => house.root = Some(manifest),
-                Ok(manifest) => house.crates.extend(member(manifest)),
+                Ok(manifest) => house.crates.extend(Crate::new(manifest)),
             }
         }
+        if let Some(list) = house.file(LIST) {
+            house.exceptions = exceptions::parse(&list.text, &mut report);
+        }
+        house.units = units(&house.crates, &house.sources, &mut report);
         house.problems = report.into_findings();
         house
     }
@@ -82,13 +87,6 @@ impl House {
             path.strip_prefix(member.folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
         })
     }
-}
-
-/// `fuzz/` is a workspace of its own, as its tool wants it, so no member.
-fn member(manifest: Manifest) -> Option<Crate> {
-    let folder = manifest.path.strip_suffix("/Cargo.toml")?.to_owned();
-    let name = folder.rsplit('/').next()?.to_owned();
-    (name != "fuzz").then_some(Crate { name, folder, manifest })
 }
 
 fn sources(files: &[File]) -> Vec<Source> {

@@ -1,19 +1,27 @@
 //! `cargo xtask tidy`: reads the table of crates in ARCHITECTURE.md and checks the rules of the
 //! house against the tree. One line per finding, exit status 1 if there is one, 2 on bad use.
+//! `cargo xtask house` measures the crates, so that two states can be compared.
 
+mod cycle;
+mod exceptions;
 mod finding;
 mod house;
+mod items;
 mod manifest;
 mod mask;
+mod measure;
+mod member;
 mod paths;
 mod rules;
 mod source;
 mod table;
 mod tree;
+mod unit;
+mod units;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -26,6 +34,13 @@ Checks the rules of the house against the tree.
 
 Usage: cargo xtask tidy [--root DIR]    check; one line `path:line: rule: what; remedy` a finding
        cargo xtask rules                list the rules and what each demands
+       cargo xtask house [--root DIR] [--json]
+                                        measure each crate: lines of product and of tests, top
+                                        modules beside the root, the longest import cycle, the
+                                        types with most methods and most fields
+
+Two states are compared so: git worktree add ../before REVISION, then
+cargo xtask house --root ../before, and without --root for the present one.
 
 The tree is what git tracks or would track (`git ls-files`); without git, every file but target/.
 ";
@@ -34,6 +49,7 @@ enum Task {
     Help,
     Rules,
     Tidy { root: PathBuf },
+    House { root: PathBuf, is_json: bool },
 }
 
 fn main() -> ExitCode {
@@ -59,8 +75,28 @@ fn parse(args: Vec<OsString>) -> anyhow::Result<Task> {
         ["rules"] => Ok(Task::Rules),
         ["tidy"] => Ok(Task::Tidy { root: default_root() }),
         ["tidy", "--root", _] => Ok(Task::Tidy { root: PathBuf::from(&args[2]) }),
+        ["house", options @ ..] => house_task(options, &args[1..]),
         _ => bail!("`{}` is not a task; see `cargo xtask help`", words.join(" ")),
     }
+}
+
+fn house_task(words: &[&str], args: &[OsString]) -> anyhow::Result<Task> {
+    let (mut root, mut is_json) = (default_root(), false);
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        match (*word, args.get(at + 1)) {
+            ("--json", _) => is_json = true,
+            ("--root", Some(folder)) => {
+                root = PathBuf::from(folder);
+                at += 1;
+            }
+            _ => {
+                bail!("`{word}` is no option of `house`, or lacks a folder; see `cargo xtask help`")
+            }
+        }
+        at += 1;
+    }
+    Ok(Task::House { root, is_json })
 }
 
 /// Cargo runs this with its own folder named; the workspace is one above.
@@ -84,9 +120,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             }
         }
         Task::Tidy { root } => {
-            let files = tree::read(&root)
-                .with_context(|| format!("cannot read the tree at {}", root.display()))?;
-            let findings = rules::check(&House::new(files));
+            let findings = rules::check(&read(&root)?);
             for finding in &findings {
                 writeln!(out, "{finding}")?;
             }
@@ -96,6 +130,17 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
             }
             eprintln!("tidy: {} rules hold", RULES.len());
         }
+        Task::House { root, is_json } => {
+            let measures = measure::measure(&read(&root)?);
+            let print = if is_json { measure::json } else { measure::table };
+            out.write_all(print(&measures).as_bytes())?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn read(root: &Path) -> anyhow::Result<House> {
+    let files =
+        tree::read(root).with_context(|| format!("cannot read the tree at {}", root.display()))?;
+    Ok(House::new(files))
 }

@@ -53,6 +53,17 @@ impl Source {
         self.is_test_file || self.tests.iter().any(|range| range.contains(&offset))
     }
 
+    /// How many of its lines are test code.
+    pub(crate) fn test_lines(&self) -> usize {
+        let ends =
+            self.tests.iter().map(|range| (self.line(range.start), self.line(range.end - 1)));
+        let ends: Vec<(usize, usize)> = ends.collect();
+        let is_test =
+            |line: &usize| ends.iter().any(|(first, last)| (first..=last).contains(&line));
+        let lines = 1..=self.text.lines().count();
+        if self.is_test_file { lines.count() } else { lines.filter(is_test).count() }
+    }
+
     /// Whether a comment on the line, or in the run of comments right above it, begins with
     /// `mark` and says something after it.
     pub(crate) fn has_note(&self, line: usize, mark: &str) -> bool {
@@ -197,6 +208,8 @@ fn three() {}
         let tests: Vec<_> = source.functions().iter().map(|f| source.is_test(f.offset)).collect();
         assert_eq!(tests, [false, true, false]);
         assert_eq!(source.test_modules(), ["pair"]);
+        assert_eq!(source.test_lines(), 6);
+        assert_eq!(Source::new("crates/a/tests/b.rs", "\n\n").test_lines(), 2);
         assert!(Source::new("crates/a/src/tests.rs", "").is_test_file);
         assert!(Source::new("crates/a/tests/b.rs", "").is_test_file);
     }

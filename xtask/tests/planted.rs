@@ -36,7 +36,7 @@ const CLEAN: &[(&str, &str)] = &[
         "//! RFC 9000 §4.\npub fn handle_input(&mut self, now: Duration, input: Input) {}\n\
          pub fn poll_output(&mut self) -> Output {}\n",
     ),
-    ("crates/proto/src/stream/packet.rs", "pub fn decode(bytes: &[u8]) {}\n"),
+    ("crates/proto/src/stream/packet.rs", "pub struct Packet;\npub fn decode(bytes: &[u8]) {}\n"),
     ("crates/proxy/src/main.rs", "use std::net::TcpListener;\n"),
     ("fuzz/Cargo.toml", "[[bin]]\nname = \"proto_stream\"\npath = \"stream.rs\"\n"),
     ("fuzz/stream.rs", "fn main() {}\n"),
@@ -73,6 +73,52 @@ const PLANTED: &[(&str, &str, Option<&str>, &str)] = &[
         Some("\n\nfn f() { mpsc::unbounded_channel(); }\n"),
         "crates/proxy/src/a.rs:3",
     ),
+    (
+        "cycles",
+        "crates/proxy/src/main.rs",
+        Some("\nmod a { use crate::f; }\nfn f() { a::g(); }\n"),
+        "crates/proxy/src/main.rs:2",
+    ),
+    (
+        "impls",
+        "crates/proto/src/b.rs",
+        Some("\nuse crate::stream::packet::Packet;\nimpl Packet {}\n"),
+        "crates/proto/src/b.rs:3",
+    ),
+    // What is listed as an exception and is none.
+    (
+        "cycles",
+        "xtask/exceptions.toml",
+        Some("[[cycles]]\ncrate = \"proto\"\nmodules = [\"a\", \"b\"]\n"),
+        "xtask/exceptions.toml:1",
+    ),
+    (
+        "impls",
+        "xtask/exceptions.toml",
+        Some(
+            "[[impls]]\ncrate = \"proto\"\ntype = \"stream::packet::Packet\"\nmodules = [\"b\"]\n",
+        ),
+        "xtask/exceptions.toml:1",
+    ),
+    (
+        "size",
+        "xtask/exceptions.toml",
+        Some("\n[[methods]]\ncrate = \"proto\"\ntype = \"stream::packet::Packet\"\n"),
+        "xtask/exceptions.toml:2",
+    ),
+    (
+        "size",
+        "xtask/exceptions.toml",
+        Some("\n[[fields]]\ncrate = \"proto\"\ntype = \"stream::packet::Packet\"\n"),
+        "xtask/exceptions.toml:2",
+    ),
+    (
+        "map",
+        "xtask/exceptions.toml",
+        Some("[[cycles]]\ncrate = \"proto\"\n"),
+        "xtask/exceptions.toml:1",
+    ),
+    ("map", "crates/proxy/src/a.rs", Some("\nfn f( {}\n"), "crates/proxy/src/a.rs:2"),
     ("fuzzed", "crates/proto/src/b.rs", Some("pub fn decode() {}\n"), "crates/proto/src/b.rs:1"),
     ("fuzzed", "fuzz/stream.rs", None, "fuzz/Cargo.toml:1"),
     (
@@ -142,8 +188,17 @@ fn every_rule_finds_what_is_planted() {
     let folder = house("planted");
     let mut shown: BTreeSet<&str> = BTreeSet::new();
     let long = format!("//{}\n", "x".repeat(99));
-    let size = ("size", "crates/proxy/src/a.rs", Some(long.as_str()), "crates/proxy/src/a.rs:1");
-    for &(rule, path, text, place) in PLANTED.iter().chain([&size]) {
+    let methods: String = (0..51).map(|at| format!("    fn f{at}() {{}}\n")).collect();
+    let methods = format!("\nstruct A;\nimpl A {{\n{methods}}}\n");
+    let fields: String = (0..21).map(|at| format!("    f{at}: u8,\n")).collect();
+    let fields = format!("\nstruct A {{\n{fields}}}\n");
+    let a = "crates/proxy/src/a.rs";
+    let sizes = [
+        ("size", a, Some(long.as_str()), "crates/proxy/src/a.rs:1"),
+        ("size", a, Some(methods.as_str()), "crates/proxy/src/a.rs:2"),
+        ("size", a, Some(fields.as_str()), "crates/proxy/src/a.rs:2"),
+    ];
+    for &(rule, path, text, place) in PLANTED.iter().chain(&sizes) {
         match text {
             Some(text) => write(&folder.0, path, text),
             None => fs::remove_file(folder.0.join(path)).expect("was there"),
@@ -182,8 +237,31 @@ fn only_what_git_would_commit_is_read() {
 }
 
 #[test]
+fn the_house_is_measured() {
+    let folder = house("measured");
+    write(&folder.0, "crates/proxy/src/a.rs", "use crate::f;\nstruct A { a: u8 }\n");
+    write(&folder.0, "crates/proxy/src/main.rs", "mod a;\nfn f() { a::g(); }\n");
+    let output = xtask(&["house"], Some(&folder.0));
+    assert_eq!(output.status.code(), Some(0));
+    let found = lines(&output);
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&found[2]), ["proxy", "4", "0", "1", "2", "-", "1", "a::A"]);
+    assert_eq!(words(&found[3])[..5], ["total", "9", "0", "2", "2"]);
+    assert_eq!(found[4..], ["cycle of proxy: a main"]);
+    let objects = lines(&xtask(&["house", "--json"], Some(&folder.0)));
+    assert!(objects[2].starts_with("{\"crate\":\"proxy\",\"product_lines\":4,"), "{objects:#?}");
+}
+
+#[test]
 fn bad_use_is_one_line_and_status_2() {
-    for args in [&["tidies"][..], &["tidy", "--root", "no/such/folder"], &["tidy", "--root"]] {
+    for args in [
+        &["tidies"][..],
+        &["tidy", "--root", "no/such/folder"],
+        &["tidy", "--root"],
+        &["house", "--rot"],
+        &["house", "--json", "--root"],
+        &["house", "--root", "no/such/folder"],
+    ] {
         let output = xtask(args, None);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1, "{args:?}");

@@ -13,6 +13,7 @@ use proxy::{News, Renewal, Renewed};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Options of both sides.
+// table: one field an option of the command line
 #[derive(Clone, clap::Args)]
 pub(crate) struct Common {
     /// How bodies cross the link: auto (what is learned decides), nam (the paper's policy), or

@@ -108,6 +108,7 @@ fn set(
 
 /// Counters of a connection as the kernel has them, in the layout of linux/tcp.h (`struct
 /// tcp_info`), which only grows at its end: an older kernel leaves the rest zero.
+// table: the kernel's layout, one field a counter
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct RawTcpInfo {

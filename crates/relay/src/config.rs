@@ -63,6 +63,7 @@ const FIRST_RATE_BPS: f64 = 1e6;
 const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// A relay's settings.
+// table: one field a setting
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Edge or gateway.

@@ -2,8 +2,9 @@
 
 use super::Rule;
 use crate::finding::Report;
-use crate::house::{Crate, House};
+use crate::house::House;
 use crate::manifest::{Dependency, Manifest};
+use crate::member::Crate;
 use crate::table::{MAP, Row};
 
 pub(super) const RULE: Rule = Rule {

@@ -2,10 +2,12 @@
 
 mod bounds;
 mod citations;
+mod cycles;
 mod dependencies;
 mod errors;
 mod features;
 mod fuzzed;
+mod impls;
 mod leftovers;
 mod links;
 mod map;
@@ -39,6 +41,8 @@ pub(crate) const RULES: &[Rule] = &[
     errors::RULE,
     features::RULE,
     size::RULE,
+    cycles::RULE,
+    impls::RULE,
     citations::RULE,
     units::RULE,
     leftovers::RULE,
