@@ -5,17 +5,15 @@
 
 mod common;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use common::origin::Origin;
 use common::{
-    Answer, dechunk, edge, eventually, gateway, gateway_with, get, pair, raw, read_all, read_until,
-    send, text_like,
+    Answer, Everywhere, dechunk, edge, eventually, gateway, gateway_with, get, pair, raw, read_all,
+    read_until, send, text_like,
 };
-use longwire_proxy::Resolve;
 use longwire_proxy::config::{GatewayConfig, Settings};
 use longwire_proxy::gateway::Gateway;
 use socket2::SockRef;
@@ -250,21 +248,6 @@ async fn a_connection_closed_while_idle_costs_a_repeatable_request_nothing() {
     let (edge, _gateway) = pair("", "").await;
     for _ in 0..3 {
         assert_eq!(get(edge.address, &origin.url("/x"), "").await.text(), "ok");
-    }
-}
-
-/// Says of every name that it is at one address.
-#[derive(Debug)]
-struct Everywhere(&'static str);
-
-impl Resolve for Everywhere {
-    fn resolve<'a>(
-        &'a self,
-        _: &'a str,
-        port: u16,
-    ) -> std::pin::Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>> {
-        let address = SocketAddr::new(self.0.parse().unwrap(), port);
-        Box::pin(std::future::ready(Ok(vec![address])))
     }
 }
 

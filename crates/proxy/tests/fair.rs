@@ -271,6 +271,10 @@ async fn what_is_denied_at_the_edge_crosses_no_link() {
             format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         let answer = Answer::parse(&common::raw(address, connect).await.0);
         assert_eq!(answer.status, 403);
+        // Nor by another protocol in which any path may be asked for.
+        let fields = "Connection: close, upgrade\r\nUpgrade: websocket\r\n";
+        let answer = get(address, &origin.url("/socket"), fields).await;
+        assert!(answer.status == 403 && answer.text().contains("(deny '"), "{}", answer.head);
     }
     assert_eq!(origin.seen.lock().unwrap().len(), 2);
 }

@@ -173,7 +173,13 @@ impl Exchanges {
         }
         // An Upgrade that is ignored is as if it were not there (RFC 9110 §7.8).
         let listed = service.as_ref().and_then(|service| service.upgrades.as_deref());
-        asked.upgrade = asked.upgrade.and_then(|one| fields::allowed_upgrade(&one, listed));
+        let upgrade_to = asked.upgrade.take();
+        let upgrade_to = upgrade_to.and_then(|one| fields::allowed_upgrade(&one, listed));
+        if upgrade_to.is_some() && listed.is_none() {
+            // Inside another protocol any path may be asked for.
+            self.check_denied(&Target { path: None, ..asked.target()? })?;
+        }
+        asked.upgrade = upgrade_to;
         let fallback =
             service.as_ref().and_then(|service| service.fallback).unwrap_or(self.fallback);
         let max_body = service.as_ref().and_then(|service| service.max_body);

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Buf as _, Bytes, BytesMut};
 use proto::http1::{
     Body, Fault, Framing, MAX_HEAD_BYTES, MAX_TARGET_BYTES, RequestHead, ResponseHead, STYLE_FIELD,
-    Style, end_of_head,
+    Style, end_of_head, escape_target,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -18,6 +18,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const READ_BYTES: usize = 16 * 1024;
 /// What the library gets in place of a request that is refused, for it to close behind the answer.
 const REFUSED: &[u8] = b"GET / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
+
+/// Longest target that the library takes, escaped.
+const MAX_URI_BYTES: usize = u16::MAX as usize - 1;
+/// Most bytes that are shown of a target that is none.
+const SHOWN_BYTES: usize = 60;
 
 /// What the two ends of a client's connection have for each other; see the module.
 #[derive(Default)]
@@ -95,6 +100,20 @@ impl Line {
     }
 }
 
+/// Refuses a target that the library cannot hold, since it would do so without a word.
+fn for_library(head: RequestHead) -> Result<RequestHead, Fault> {
+    let escaped = escape_target(&head.target);
+    if escaped.len() > MAX_URI_BYTES {
+        let reason = format!("the request's target is over the limit of {MAX_URI_BYTES} bytes");
+        return Err(Fault { status: 414, reason });
+    }
+    if http::Uri::try_from(escaped).is_ok() {
+        return Ok(head);
+    }
+    let shown = head.target[..head.target.len().min(SHOWN_BYTES)].escape_ascii();
+    Err(Fault { status: 400, reason: format!("'{shown}' is no target of a request") })
+}
+
 /// A client's connection as the library sees it.
 pub(crate) struct LineStream<S> {
     socket: S,
@@ -149,7 +168,9 @@ impl<S> LineStream<S> {
     /// Takes a head off what came, if it is whole; `false`: more has to come.
     fn read_head(&mut self) -> bool {
         let parsed = match end_of_head(&self.raw, self.searched) {
-            Some(end) if end <= MAX_HEAD_BYTES => RequestHead::parse(&self.raw.split_to(end)),
+            Some(end) if end <= MAX_HEAD_BYTES => {
+                RequestHead::parse(&self.raw.split_to(end)).and_then(for_library)
+            }
             _ if self.raw.len() > MAX_HEAD_BYTES => Err(self.too_long()),
             _ => {
                 self.searched = self.raw.len();

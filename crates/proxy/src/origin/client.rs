@@ -128,9 +128,11 @@ impl Client {
             let remedy = "name it in the service's upgrades";
             return forbidden(format!("nobody may change to '{shown}' there: {remedy}"));
         }
-        self.reach.check(target, client)?;
+        let scope = self.reach.check(target, client)?;
         let anywhere = Target { path: None, ..target.clone() };
-        if listed.is_none() && self.reach.check(&anywhere, client).is_err() {
+        // An entry that allows the host elsewhere than the path's does not allow it there.
+        let everywhere = self.reach.check(&anywhere, client).is_ok_and(|other| other == scope);
+        if listed.is_none() && !everywhere {
             let why = "inside another protocol any path may be asked for";
             let remedy = "allow the host without a path, or list the service's upgrades";
             return forbidden(format!("only a path is allowed there, and {why}: {remedy}"));
