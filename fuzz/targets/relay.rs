@@ -29,7 +29,7 @@ use relay::{
 const MAX_STEPS: usize = 400;
 /// What the peer calls itself.
 const PEER: u64 = 7;
-const HELD_BYTES_MAX: usize = 64 << 20;
+const MAX_HELD_BYTES: usize = 64 << 20;
 /// A long piece of body: how it goes on is decided behind full blocks.
 const LONG_BYTES: usize = 64 << 10;
 /// What the peer has: some for blocks, the delta, and those that give an infoset back.
@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
     for _ in 0..MAX_STEPS {
         let Some(step) = life.byte() else { break };
         life.step(step);
-        assert!(life.relay.load().held_bytes < HELD_BYTES_MAX);
+        assert!(life.relay.load().held_bytes < MAX_HELD_BYTES);
     }
 });
 

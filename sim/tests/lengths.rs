@@ -7,7 +7,7 @@ use longwire_sim::lengths::{Attack, Observed};
 use relay::Encoding;
 
 /// Bits that a hundred answers may tell.
-const MOST_BITS: f64 = 1.0;
+const MAX_BITS: f64 = 1.0;
 
 fn bits(attack: Attack, encoding: &str, guesses: usize) -> f64 {
     let observed = Observed::of(attack, &Encoding::of(encoding).unwrap(), guesses);
@@ -20,7 +20,7 @@ fn bits(attack: Attack, encoding: &str, guesses: usize) -> f64 {
 fn another_client_or_site_learns_nothing_of_a_secret() {
     for encoding in ["auto", "zstd:3", "deflate:9"] {
         for attack in [Attack::Client, Attack::Site] {
-            assert!(bits(attack, encoding, 300) <= MOST_BITS, "{attack:?} {encoding}");
+            assert!(bits(attack, encoding, 300) <= MAX_BITS, "{attack:?} {encoding}");
         }
         // From another site's answers nothing can be learned, however many there are.
         let observed = Observed::of(Attack::Site, &Encoding::of(encoding).unwrap(), 100);
@@ -32,7 +32,7 @@ fn another_client_or_site_learns_nothing_of_a_secret() {
 #[test]
 fn a_strangers_text_on_a_page_tells_little_of_a_secret_beside_it() {
     for encoding in ["auto", "zstd:3"] {
-        assert!(bits(Attack::Page, encoding, 2000) <= MOST_BITS, "{encoding}");
+        assert!(bits(Attack::Page, encoding, 2000) <= MAX_BITS, "{encoding}");
         // What is measured can be seen where lengths are not padded.
         assert!(bits(Attack::Program, encoding, 300) > 10.0, "{encoding}");
     }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use record::fidelity::{DelayResult, DelayRun, ErrorFigures};
 
 use super::trial::{Trial, lateness, link};
-use super::{DELAY_P99_MAX_US, Options};
+use super::{MAX_DELAY_P99_US, Options};
 use crate::probe::{Flow, Plan, run};
 use crate::random::Random;
 use crate::statistics::{error_figures, median};
@@ -45,7 +45,7 @@ pub(super) fn measure(trial: &mut Trial, options: &Options) -> Result<Vec<DelayR
     let mut results = Vec::new();
     for delay_ms in DELAYS_MS {
         let delay = Duration::from_millis(delay_ms);
-        let bound_us = trial.bound(DELAY_P99_MAX_US);
+        let bound_us = trial.bound(MAX_DELAY_P99_US);
         let mut result = DelayResult { delay_ms, bound_us, runs: Vec::new() };
         for number in 1..=runs(options) {
             let what = format!("delay {delay_ms} ms, run {number} of {}", runs(options));
@@ -62,8 +62,8 @@ pub(super) fn measure(trial: &mut Trial, options: &Options) -> Result<Vec<DelayR
 
 fn judge(trial: &mut Trial, result: &DelayResult) {
     let p99_us = median(result.runs.iter().map(|run| run.error.p99_us));
-    trial.demand(p99_us <= DELAY_P99_MAX_US, || {
-        let (is, limit) = (p99_us.round(), DELAY_P99_MAX_US);
+    trial.demand(p99_us <= MAX_DELAY_P99_US, || {
+        let (is, limit) = (p99_us.round(), MAX_DELAY_P99_US);
         format!("delay {} ms: p99 of the error is {is} µs, over {limit} µs", result.delay_ms)
     });
     let missing: usize = result.runs.iter().map(|run| run.error.sent - run.error.measured).sum();

@@ -19,11 +19,11 @@ use trial::Trial;
 pub use way::Way;
 
 /// Bound of the 99th percentile of the delay's error, median of the runs.
-const DELAY_P99_MAX_US: f64 = 500.0;
+const MAX_DELAY_P99_US: f64 = 500.0;
 /// The same where many pairs run at once.
-const PAIRS_P99_MAX_US: f64 = 1_000.0;
+const MAX_PAIRS_P99_US: f64 = 1_000.0;
 /// Bound of a rate's relative error.
-const RATE_ERROR_MAX_PERCENT: f64 = 1.0;
+const MAX_RATE_ERROR_PERCENT: f64 = 1.0;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

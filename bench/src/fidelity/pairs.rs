@@ -6,7 +6,7 @@ use anyhow::Result;
 use record::fidelity::{DelayRun, PairsResult};
 
 use super::trial::{Trial, lateness, link};
-use super::{Options, PAIRS_P99_MAX_US};
+use super::{MAX_PAIRS_P99_US, Options};
 use crate::probe::{Flow, Plan, run};
 use crate::random::Random;
 use crate::statistics::error_figures;
@@ -35,8 +35,8 @@ pub(super) fn measure(trial: &mut Trial, options: &Options) -> Result<PairsResul
         trial.undisturbed(&what, planned(options), one)?;
     result.run.busy = busy;
     let p99_us = result.run.error.p99_us;
-    trial.demand(p99_us <= PAIRS_P99_MAX_US, || {
-        format!("{what}: p99 of the error is {p99_us:.0} µs, over {PAIRS_P99_MAX_US} µs")
+    trial.demand(p99_us <= MAX_PAIRS_P99_US, || {
+        format!("{what}: p99 of the error is {p99_us:.0} µs, over {MAX_PAIRS_P99_US} µs")
     });
     trial.demand(missing == 0, || format!("{what}: {missing} packets missing or unstamped"));
     Ok(result)
@@ -88,7 +88,7 @@ fn one_run(trial: &mut Trial, options: &Options) -> Result<Figures> {
         tear_down_s: before.elapsed().as_secs_f64(),
         ferry_percent,
         run,
-        bound_us: trial.bound(PAIRS_P99_MAX_US),
+        bound_us: trial.bound(MAX_PAIRS_P99_US),
     };
     Ok(Figures { result, missing })
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use record::fidelity::RateResult;
 
 use super::trial::{Trial, link};
-use super::{Options, RATE_ERROR_MAX_PERCENT};
+use super::{MAX_RATE_ERROR_PERCENT, Options};
 use crate::probe::{Flow, Plan, Trace, run};
 
 /// A rate and how it is tried.
@@ -26,7 +26,7 @@ const CASES: [Case; 4] = [
 /// What waits ahead: packets are sent at the link's own rate from then on, and so much may their
 /// sender be late without the queue running dry. At 100 Mbit/s it is 417 of 1000 packets.
 const AHEAD_S: f64 = 0.05;
-const AHEAD_PACKETS_MIN: usize = 4;
+const MIN_AHEAD_PACKETS: usize = 4;
 const QUIET: Duration = Duration::from_secs(1);
 const OVERHEAD: Duration = Duration::from_millis(200);
 
@@ -46,7 +46,7 @@ impl Case {
     /// When each packet is sent.
     fn schedule(&self, seconds: f64) -> Vec<(Duration, usize)> {
         let (count, ahead) = (whole(seconds / self.packet_s()), whole(AHEAD_S / self.packet_s()));
-        let ahead = ahead.max(AHEAD_PACKETS_MIN);
+        let ahead = ahead.max(MIN_AHEAD_PACKETS);
         let at = |number: usize| self.packet_s() * number.saturating_sub(ahead) as f64;
         // The first packet starts the clock and is not counted.
         (0..=count).map(|number| (Duration::from_secs_f64(at(number)), 0)).collect()
@@ -72,8 +72,8 @@ pub(super) fn measure(trial: &mut Trial, options: &Options) -> Result<Vec<RateRe
         let (mut result, busy) = trial.undisturbed(&what, planned, one)?;
         result.busy = busy;
         let error_percent = (result.measured_bps / case.rate_bps as f64 - 1.0) * 100.0;
-        trial.demand(error_percent.abs() <= RATE_ERROR_MAX_PERCENT, || {
-            format!("{what}: off by {error_percent:.2} %, over {RATE_ERROR_MAX_PERCENT} %")
+        trial.demand(error_percent.abs() <= MAX_RATE_ERROR_PERCENT, || {
+            format!("{what}: off by {error_percent:.2} %, over {MAX_RATE_ERROR_PERCENT} %")
         });
         trial.demand(result.arrived == result.sent, || {
             format!("{what}: {} of {} packets arrived", result.arrived, result.sent)
@@ -108,7 +108,7 @@ fn one_run(trial: &mut Trial, case: &Case, seconds: f64) -> Result<RateResult> {
         arrived,
         queue_peak_bytes: stage.lab.stats(0)?.ab.traffic.queue_peak_bytes,
         busy: record::machine::Busy::default(),
-        bound_percent: trial.bound(RATE_ERROR_MAX_PERCENT),
+        bound_percent: trial.bound(MAX_RATE_ERROR_PERCENT),
     })
 }
 

@@ -15,9 +15,9 @@ use crate::probe::{Stamps, Trace};
 use crate::progress::Progress;
 
 /// Stolen processor time beyond which a run says more about the neighbours than about us.
-const STOLEN_MAX_PERCENT: f64 = 1.0;
+const MAX_STOLEN_PERCENT: f64 = 1.0;
 /// Runs of one way that are repeated before the machine counts as too busy.
-const REPEATS_MAX: usize = 20;
+const MAX_REPEATS: usize = 20;
 
 /// A way being measured.
 pub(super) struct Trial {
@@ -96,7 +96,7 @@ impl Trial {
             let accounts = Accounts::read()?;
             let result = run(self)?;
             let busy = accounts.since()?;
-            let reason = if busy.stolen_percent > STOLEN_MAX_PERCENT {
+            let reason = if busy.stolen_percent > MAX_STOLEN_PERCENT {
                 format!("{what}: {:.1} % stolen", busy.stolen_percent)
             } else if accounts.clock_was_set()? {
                 format!("{what}: the clock was set")
@@ -105,9 +105,9 @@ impl Trial {
             };
             self.result.repeated.push(reason);
             self.progress.extend(planned);
-            if self.result.repeated.len() > REPEATS_MAX {
+            if self.result.repeated.len() > MAX_REPEATS {
                 bail!(
-                    "{REPEATS_MAX} runs had over {STOLEN_MAX_PERCENT} % of stolen time or a clock \
+                    "{MAX_REPEATS} runs had over {MAX_STOLEN_PERCENT} % of stolen time or a clock \
                      that was set; measure when the host is quieter"
                 );
             }

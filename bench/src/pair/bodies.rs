@@ -10,7 +10,7 @@ use record::benchmark::BodiesResult;
 use super::client::Connection;
 use super::origin::Origin;
 use super::processes::Pair;
-use super::{MEMORY_MAX_BYTES, Options, Setup, Trial};
+use super::{MAX_MEMORY_BYTES, Options, Setup, Trial};
 use crate::machine::Accounts;
 
 /// What is measured; the plain carrier with each encoding, and once with keys.
@@ -87,9 +87,9 @@ fn judge(trial: &mut Trial, what: &str, result: BodiesResult) {
     for (side, peak_bytes) in
         [("edge", result.edge_peak_bytes), ("gateway", result.gateway_peak_bytes)]
     {
-        if peak_bytes > MEMORY_MAX_BYTES {
+        if peak_bytes > MAX_MEMORY_BYTES {
             trial.result.missed.push(format!(
-                "{what}: the {side} took {peak_bytes} B of memory, over {MEMORY_MAX_BYTES} B"
+                "{what}: the {side} took {peak_bytes} B of memory, over {MAX_MEMORY_BYTES} B"
             ));
         }
     }
@@ -147,7 +147,7 @@ fn one_run(
         same,
         edge_peak_bytes,
         gateway_peak_bytes,
-        bound_bytes: MEMORY_MAX_BYTES,
+        bound_bytes: MAX_MEMORY_BYTES,
         busy,
     })
 }

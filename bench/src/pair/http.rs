@@ -5,8 +5,8 @@ use std::io::{BufRead, Read};
 use anyhow::{Context, Result, bail};
 
 /// Longest line of a head, longest head: ours are far shorter, so is what a proxy adds.
-const LINE_BYTES_MAX: u64 = 8 * 1024;
-const FIELDS_MAX: usize = 64;
+const MAX_LINE_BYTES: u64 = 8 * 1024;
+const MAX_FIELDS: usize = 64;
 
 /// Start line and fields of a message.
 pub(super) struct Head {
@@ -26,8 +26,8 @@ impl Head {
             }
             let (name, value) = line.split_once(':').context("a field without a colon")?;
             fields.push((name.to_ascii_lowercase(), value.trim().to_string()));
-            if fields.len() > FIELDS_MAX {
-                bail!("over {FIELDS_MAX} fields in a head");
+            if fields.len() > MAX_FIELDS {
+                bail!("over {MAX_FIELDS} fields in a head");
             }
         }
     }
@@ -48,7 +48,7 @@ impl Head {
 
 fn line(from: &mut impl BufRead) -> Result<Option<String>> {
     let mut bytes = Vec::new();
-    from.take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)?;
+    from.take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)?;
     if bytes.is_empty() {
         return Ok(None);
     }

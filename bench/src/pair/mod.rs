@@ -22,7 +22,7 @@ use crate::progress::Progress;
 pub use tables::render;
 
 /// Bound of each side's resident memory.
-const MEMORY_MAX_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_MEMORY_BYTES: u64 = 64 * 1024 * 1024;
 /// How long either end waits for the other before something is wrong.
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 
-use super::PACKET_BYTES_MAX;
+use super::MAX_PACKET_BYTES;
 use super::socket::enlarge_buffer;
 
 const IP_HEADER_BYTES: usize = 20;
@@ -23,7 +23,7 @@ pub(super) fn open(bytes: usize) -> Result<OwnedFd> {
 
 /// The next packet, IP header first; none for now.
 pub(super) fn next_packet(socket: &OwnedFd) -> Result<Option<Vec<u8>>> {
-    let mut buffer = vec![0; PACKET_BYTES_MAX];
+    let mut buffer = vec![0; MAX_PACKET_BYTES];
     match recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
         Err(Errno::EAGAIN) => Ok(None),
         Err(error) => Err(error).context("capture a packet"),

@@ -13,7 +13,7 @@ use super::{Ends, Flow, Plan, Trace, capture};
 /// How often it looks whether all has come.
 const LOOK_MS: u16 = 20;
 /// Events fetched at once.
-const EVENTS_MAX: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 /// What an event is about; its number is that of the flow times the kinds, plus the kind.
 const KINDS: u64 = 3;
@@ -67,7 +67,7 @@ impl<'a> Collector<'a> {
         let mut all_sent = false;
         let mut latest = Instant::now();
         loop {
-            let mut events = [EpollEvent::empty(); EVENTS_MAX];
+            let mut events = [EpollEvent::empty(); MAX_EVENTS];
             let count = match self.epoll.wait(&mut events, EpollTimeout::from(LOOK_MS)) {
                 Err(Errno::EINTR) => 0,
                 other => other?,

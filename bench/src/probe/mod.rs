@@ -23,9 +23,9 @@ use socket::{Receiver, Sender};
 /// IPv4 and UDP headers before the payload.
 pub const HEADER_BYTES: usize = 28;
 /// The shortest packet that holds its number.
-pub const PACKET_BYTES_MIN: usize = HEADER_BYTES + 4;
+pub const MIN_PACKET_BYTES: usize = HEADER_BYTES + 4;
 /// The longest: Ethernet's.
-pub const PACKET_BYTES_MAX: usize = 1500;
+pub const MAX_PACKET_BYTES: usize = 1500;
 
 /// Datagrams of one size over one link from a to b.
 #[derive(Clone, Copy, Debug)]
@@ -170,9 +170,9 @@ struct Ends {
 
 impl Ends {
     fn open(lab: &Lab, flow: &Flow, packets: usize) -> Result<Self> {
-        if !(PACKET_BYTES_MIN..=PACKET_BYTES_MAX).contains(&flow.packet_bytes) {
+        if !(MIN_PACKET_BYTES..=MAX_PACKET_BYTES).contains(&flow.packet_bytes) {
             bail!(
-                "packets of {} B: choose {PACKET_BYTES_MIN} to {PACKET_BYTES_MAX}",
+                "packets of {} B: choose {MIN_PACKET_BYTES} to {MAX_PACKET_BYTES}",
                 flow.packet_bytes
             );
         }
@@ -189,7 +189,7 @@ impl Ends {
 fn send(plan: &Plan, senders: &[&Sender]) -> Result<Vec<Vec<u64>>> {
     let mut handed: Vec<Vec<u64>> = vec![Vec::new(); senders.len()];
     // What every packet holds after its number.
-    let mut payload = [0x5a; PACKET_BYTES_MAX - HEADER_BYTES];
+    let mut payload = [0x5a; MAX_PACKET_BYTES - HEADER_BYTES];
     let start = Instant::now();
     for (at, flow) in &plan.schedule {
         if let Some(early) = at.checked_sub(start.elapsed()) {

@@ -15,7 +15,7 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-use super::{Arrival, PACKET_BYTES_MAX};
+use super::{Arrival, MAX_PACKET_BYTES};
 
 /// RFC 863: what comes here is thrown away; nothing else listens in a host of our own.
 const PORT: u16 = 9;
@@ -138,7 +138,7 @@ impl Receiver {
 
     /// The next datagram; none for now.
     pub(super) fn next_arrival(&self) -> Result<Option<Arrival>> {
-        let mut payload = [0; PACKET_BYTES_MAX];
+        let mut payload = [0; MAX_PACKET_BYTES];
         let mut space = nix::cmsg_space!(Timestamps);
         let mut slices = [IoSliceMut::new(&mut payload)];
         let descriptor = self.socket.as_raw_fd();

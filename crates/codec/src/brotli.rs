@@ -16,8 +16,8 @@ const NAME: &str = "brotli";
 /// Least room for what one step gives, in bytes.
 const STEP_BYTES: usize = 64 << 10;
 /// Windows of RFC 7932 §9.1, as powers of two.
-const LEAST_WINDOW_LOG: u32 = 10;
-const MOST_WINDOW_LOG: u32 = 24;
+const MIN_BROTLI_WINDOW_LOG: u32 = 10;
+const MAX_BROTLI_WINDOW_LOG: u32 = 24;
 /// What files are usually coded with.
 const FILE_WINDOW_LOG: u32 = 22;
 /// The least window of the two fastest levels.
@@ -89,13 +89,13 @@ impl Codec for Brotli {
 
 /// The window that a decoder grants within `limits`, as a power of two.
 pub(crate) fn window_log_max(limits: &Limits) -> u32 {
-    limits.table_bytes.max(1).ilog2().clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
+    limits.table_bytes.max(1).ilog2().clamp(MIN_BROTLI_WINDOW_LOG, MAX_BROTLI_WINDOW_LOG)
 }
 
 /// The least window that holds `bytes`, as a power of two (RFC 7932 §9.1: all but 16 bytes of it).
 pub(crate) fn window_log_for(bytes: usize) -> u32 {
     let log = bytes.saturating_add(17).checked_next_power_of_two().map_or(31, usize::ilog2);
-    log.clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
+    log.clamp(MIN_BROTLI_WINDOW_LOG, MAX_BROTLI_WINDOW_LOG)
 }
 
 /// Levels that go with a dictionary: below, the library (9.1) ends matches at the border of

@@ -12,8 +12,8 @@ const NAME: &str = "zstd";
 /// Least room for what one step gives, in bytes.
 const STEP_BYTES: usize = 64 << 10;
 /// Windows that zstd knows, as powers of two (RFC 8878 §3.1.1.1.2 and the library's own bound).
-const LEAST_WINDOW_LOG: u32 = 10;
-const MOST_WINDOW_LOG: u32 = 27;
+const MIN_FRAME_WINDOW_LOG: u32 = 10;
+const MAX_FRAME_WINDOW_LOG: u32 = 27;
 
 fn refused(code: usize) -> Error {
     Error::Limit { codec: NAME, what: get_error_name(code).to_owned() }
@@ -49,7 +49,7 @@ pub(crate) fn decoder(settings: &Settings) -> Result<Box<dyn StreamDecoder>, Err
 }
 
 fn window_log_max(limits: Limits) -> u32 {
-    limits.table_bytes.max(1).ilog2().clamp(LEAST_WINDOW_LOG, MOST_WINDOW_LOG)
+    limits.table_bytes.max(1).ilog2().clamp(MIN_FRAME_WINDOW_LOG, MAX_FRAME_WINDOW_LOG)
 }
 
 struct FrameDecoder {

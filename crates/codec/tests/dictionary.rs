@@ -15,7 +15,7 @@ use longwire_codec::dictionary::{Coder, Dictionary, Entry, Method, Store, excerp
 
 /// Dictionaries are at most this long, or packed at most this long where that is said.
 const BUDGET: usize = 16 << 10;
-const MESSAGE_MOST: usize = 10_240;
+const MAX_MESSAGE: usize = 10_240;
 
 fn data() -> PathBuf {
     std::env::var_os("LONGWIRE_DATA").map_or_else(
@@ -42,7 +42,7 @@ fn messages(folder: &str, extension: &str) -> Vec<Vec<u8>> {
     collect(&data().join(folder), extension, &mut paths);
     paths.sort();
     let all = paths.iter().filter_map(|path| fs::read(path).ok());
-    all.filter(|message| message.len() < MESSAGE_MOST).collect()
+    all.filter(|message| message.len() < MAX_MESSAGE).collect()
 }
 
 /// What `messages` take, as a part of their length; each is decoded again.

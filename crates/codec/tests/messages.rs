@@ -16,7 +16,7 @@ use longwire_codec::{Limits, Options};
 use roxmltree::{Document, ParsingOptions};
 
 /// A block.
-const MOST_BYTES: u64 = 64 * 1024;
+const MAX_BYTES: u64 = 64 * 1024;
 
 /// Why a message need not go as an infoset: what is no XML in UTF-8, and what no reader of the form
 /// could have again.
@@ -48,7 +48,7 @@ fn files(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
         let known = path.extension().is_some_and(|end| endings.iter().any(|of| end == *of));
         match entry.metadata() {
             Ok(meta) if meta.is_dir() => files(&path, endings, found),
-            Ok(meta) if known && meta.len() <= MOST_BYTES => found.push(path),
+            Ok(meta) if known && meta.len() <= MAX_BYTES => found.push(path),
             _ => {}
         }
     }

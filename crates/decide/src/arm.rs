@@ -83,9 +83,9 @@ pub(crate) const SYMMETRIC: &str = "xmill9";
 
 /// Heads beyond which nobody knows beforehand how a message compresses for being longer: some
 /// codecs look back no further, and messages that repeat themselves do so for ever.
-const MOST_HEADS: f64 = 16.0;
+const MAX_HEADS: f64 = 16.0;
 /// Times that length from which on it makes no difference.
-const MOST_BEYOND: f64 = 4096.0;
+const MAX_BEYOND: f64 = 4096.0;
 /// Of [`size_features`].
 pub(crate) const SIZE_FEATURES: usize = 5;
 
@@ -97,8 +97,8 @@ pub(crate) const SIZE_FEATURES: usize = 5;
 pub fn size_features(bytes: f64, head_share: f64) -> [f64; SIZE_FEATURES] {
     let little = head_share.clamp(0.01, 1.0).ln();
     let heads = bytes / crate::head::HEAD_BYTES as f64;
-    let long = heads.clamp(1.0, MOST_HEADS).ln();
-    let beyond = (heads / MOST_HEADS).clamp(1.0, MOST_BEYOND).ln();
+    let long = heads.clamp(1.0, MAX_HEADS).ln();
+    let beyond = (heads / MAX_HEADS).clamp(1.0, MAX_BEYOND).ln();
     [1.0, little, little * long, long, beyond]
 }
 

@@ -14,7 +14,7 @@ use crate::regression::Prediction;
 use crate::state::{Error, Reader, State, Writer};
 
 /// Peers remembered beside the first; beyond it the one longest unused goes.
-const MOST_PEERS: usize = 256;
+const MAX_PEERS: usize = 256;
 /// How far a peer may be off the others, as a logarithm, before it told: telephones and servers.
 const SPREAD: f64 = 2.0;
 /// What is forgotten of a peer with each message, as a variance: it may have other work tomorrow.
@@ -22,12 +22,12 @@ const DRIFT: f64 = 0.001;
 /// The same once it said so itself, of what it measured: of other text than its messages.
 const TOLD_SPREAD: f64 = 0.5;
 /// Who says so is taken for no more times slower or faster than this, as a logarithm.
-const MOST_TOLD_OFF: f64 = 4.0;
+const MAX_TOLD_OFF: f64 = 4.0;
 /// A peer is taken for no more times slower or faster than this, as a logarithm.
-const MOST_OFF: f64 = 12.0;
+const MAX_OFF: f64 = 12.0;
 /// What is so many deviations off what was expected of another peer teaches nothing of all peers:
 /// who tells nonsense is to do no harm to others.
-const MOST_DEVIATIONS: f64 = 3.0;
+const MAX_DEVIATIONS: f64 = 3.0;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -68,8 +68,8 @@ pub(crate) struct Decoder {
 
 impl Decoders {
     /// Most bytes of memory beside its own.
-    pub(crate) const MOST_BYTES: usize =
-        2 * MOST_PEERS * (size_of::<(u64, Decoder)>() + size_of::<(u64, Word)>());
+    pub(crate) const MAX_BYTES: usize =
+        2 * MAX_PEERS * (size_of::<(u64, Decoder)>() + size_of::<(u64, Word)>());
 
     /// What is known of a peer; 0 is nobody in particular.
     pub(crate) fn of(&self, peer: u64) -> Known {
@@ -104,7 +104,7 @@ impl Decoders {
         if self.knows(peer) {
             return;
         }
-        let off = off.clamp(-MOST_TOLD_OFF, MOST_TOLD_OFF);
+        let off = off.clamp(-MAX_TOLD_OFF, MAX_TOLD_OFF);
         if self.first == 0 {
             (self.first, self.first_off) = (peer, off);
             return;
@@ -129,14 +129,14 @@ impl Decoders {
         let surprise = off - expected.mean - own.off;
         let variance = own.variance + expected.deviation * expected.deviation;
         let gain = own.variance / variance;
-        own.off = (own.off + gain * surprise).clamp(-MOST_OFF, MOST_OFF);
+        own.off = (own.off + gain * surprise).clamp(-MAX_OFF, MAX_OFF);
         own.variance = ((1.0 - gain) * own.variance + DRIFT).min(SPREAD * SPREAD);
         own.used = self.clock;
         if !self.others.contains_key(&peer) {
             make_room(&mut self.others, |other| other.used);
         }
         self.others.insert(peer, own);
-        let usual = surprise.abs() <= MOST_DEVIATIONS * variance.sqrt();
+        let usual = surprise.abs() <= MAX_DEVIATIONS * variance.sqrt();
         usual.then_some(expected.mean + (1.0 - gain) * surprise)
     }
 
@@ -157,7 +157,7 @@ impl Decoders {
 
 /// The one longest unused goes for another.
 fn make_room<T>(all: &mut BTreeMap<u64, T>, used: impl Fn(&T) -> u64) {
-    if all.len() >= MOST_PEERS {
+    if all.len() >= MAX_PEERS {
         let oldest = all.iter().min_by_key(|(_, one)| used(one)).map(|(&oldest, _)| oldest);
         oldest.and_then(|oldest| all.remove(&oldest));
     }
@@ -186,20 +186,20 @@ impl State for Decoders {
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         self.first = from.u64()?;
-        self.first_off = from.f64("a decoder", -MOST_TOLD_OFF..=MOST_TOLD_OFF)?;
+        self.first_off = from.f64("a decoder", -MAX_TOLD_OFF..=MAX_TOLD_OFF)?;
         self.clock = from.clock()?;
         (self.others, self.words) = (BTreeMap::new(), BTreeMap::new());
         let mut before = None;
-        for _ in 0..from.count("number of decoders", MOST_PEERS)? {
+        for _ in 0..from.count("number of decoders", MAX_PEERS)? {
             let (id, used) = self.read_entry(from, &mut before)?;
-            let off = from.f64("a decoder", -MOST_OFF..=MOST_OFF)?;
+            let off = from.f64("a decoder", -MAX_OFF..=MAX_OFF)?;
             let variance = from.f64("a decoder's variance", 0.0..=SPREAD * SPREAD)?;
             self.others.insert(id, Decoder { off, variance, used });
         }
         let mut before = None;
-        for _ in 0..from.count("number of decoders that said something", MOST_PEERS)? {
+        for _ in 0..from.count("number of decoders that said something", MAX_PEERS)? {
             let (id, used) = self.read_entry(from, &mut before)?;
-            let off = from.f64("a decoder's word", -MOST_TOLD_OFF..=MOST_TOLD_OFF)?;
+            let off = from.f64("a decoder's word", -MAX_TOLD_OFF..=MAX_TOLD_OFF)?;
             self.words.insert(id, Word { off, used });
         }
         Ok(())

@@ -43,7 +43,7 @@ const SELDOM_WAKING_S: f64 = 10e-3;
 /// So many messages in a row wait so long by chance hardly ever.
 const SELDOM_IN_A_ROW: usize = 4;
 /// Linux's least timeout beyond the round trip.
-const LEAST_TIMEOUT_S: f64 = 0.2;
+const MIN_TIMEOUT_S: f64 = 0.2;
 /// Packets that a new connection may send at once (RFC 6928).
 const NEW_WINDOW: f64 = 10.0;
 /// Segments that may have left beside a message: a receipt, what it grants.
@@ -51,7 +51,7 @@ const OTHER_SEGMENTS: u32 = 2;
 /// A train of fewer packets tells no rate: the first packet is not in its time.
 const SHORTEST_TRAIN_PACKETS: f64 = 4.0;
 /// Packets on the way are no longer than this, whatever the first hop's are: Ethernet's.
-const MOST_SEGMENT_BYTES: f64 = 1448.0;
+const MAX_SEGMENT_BYTES: f64 = 1448.0;
 
 /// A train that takes so many times what its windows waited for tells the rate: it was the link
 /// that it waited for.
@@ -224,7 +224,7 @@ impl Transport {
     #[must_use]
     pub fn next_window(&self) -> f64 {
         let window = f64::from(self.window_segments);
-        let timeout = self.rtt.as_secs_f64() + LEAST_TIMEOUT_S;
+        let timeout = self.rtt.as_secs_f64() + MIN_TIMEOUT_S;
         let halvings = (self.idle.as_secs_f64() / timeout).floor();
         let window = (window * 0.5_f64.powf(halvings)).max(window.min(NEW_WINDOW));
         if self.receiver_window_bytes == 0 || self.segment_bytes == 0 {
@@ -468,7 +468,7 @@ impl Estimate {
         // Within a host packets may be of 64 kB; what takes longer than a process waits came over
         // some link behind that.
         let slow = seconds > SELDOM_WAKING_S;
-        let most_bytes = if slow { MOST_SEGMENT_BYTES } else { path.segment_bytes };
+        let most_bytes = if slow { MAX_SEGMENT_BYTES } else { path.segment_bytes };
         let packets = (receipt.bytes as f64 / path.segment_bytes.min(most_bytes)).ceil();
         // The last may be short.
         let wire = receipt.bytes as f64 + packets * path.header_bytes;

@@ -9,7 +9,7 @@ use crate::models::Subject;
 use crate::state::{Error, Reader, State, Writer};
 
 /// Groups of a class; beyond it the one longest unused goes.
-const MOST_GROUPS: usize = 8;
+const MAX_GROUPS: usize = 8;
 /// Messages are of one group whose lengths differ by no more than this, as a logarithm.
 const LENGTH: f64 = 0.1;
 /// And the shares that a fast coder leaves of their heads.
@@ -22,7 +22,7 @@ const SCATTER: f64 = 0.15;
 /// not shown.
 const SHARED: f64 = 0.7;
 /// Logarithms of lengths and shares are within these bounds.
-const MOST_LN: f64 = 64.0;
+const MAX_LN: f64 = 64.0;
 
 /// What groups add to a regression's prediction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,7 +42,7 @@ struct Place {
 
 impl Place {
     fn new(subject: &Subject) -> Self {
-        let ln = |value: f64| value.max(f64::MIN_POSITIVE).ln().clamp(-MOST_LN, MOST_LN);
+        let ln = |value: f64| value.max(f64::MIN_POSITIVE).ln().clamp(-MAX_LN, MAX_LN);
         Self { ln_bytes: ln(subject.bytes), ln_head: ln(subject.head_share) }
     }
 
@@ -91,7 +91,7 @@ impl Groups {
 
     /// Most bytes of memory that they take besides their own, whatever comes.
     pub(crate) fn most_bytes(arms: usize) -> usize {
-        MOST_GROUPS * (size_of::<Group>() + arms * size_of::<Share>())
+        MAX_GROUPS * (size_of::<Group>() + arms * size_of::<Share>())
     }
 
     /// What the group that a message is nearest to showed of an arm beyond what the regression says
@@ -140,13 +140,13 @@ impl Groups {
         let group = &mut self.all[at];
         group.used = self.clock;
         if let Some(share) = group.shares.get_mut(arm) {
-            share.observe(value.clamp(-MOST_LN, MOST_LN));
+            share.observe(value.clamp(-MAX_LN, MAX_LN));
         }
     }
 
     /// A new group, and where it is.
     fn begin(&mut self, place: Place) -> usize {
-        if self.all.len() >= MOST_GROUPS {
+        if self.all.len() >= MAX_GROUPS {
             let oldest = (0..self.all.len()).min_by_key(|&at| self.all[at].used);
             oldest.map(|at| self.all.swap_remove(at));
         }
@@ -179,14 +179,14 @@ impl State for Groups {
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         self.clock = from.clock()?;
         self.all.clear();
-        for _ in 0..from.count("number of groups", MOST_GROUPS)? {
+        for _ in 0..from.count("number of groups", MAX_GROUPS)? {
             let used = from.u64()?;
-            let ln_bytes = from.f64("a length's logarithm", -MOST_LN..=MOST_LN)?;
-            let ln_head = from.f64("a head's logarithm", -MOST_LN..=MOST_LN)?;
+            let ln_bytes = from.f64("a length's logarithm", -MAX_LN..=MAX_LN)?;
+            let ln_head = from.f64("a head's logarithm", -MAX_LN..=MAX_LN)?;
             let at = self.begin(Place { ln_bytes, ln_head });
             self.all[at].used = used;
             for arm in from.arms() {
-                let mean = from.f64("a share's logarithm", -MOST_LN..=MOST_LN)?;
+                let mean = from.f64("a share's logarithm", -MAX_LN..=MAX_LN)?;
                 let weight = from.f64("a weight", 0.0..=MEMORY)?;
                 let own = arm.and_then(|Arm(arm)| self.all[at].shares.get_mut(arm));
                 own.into_iter().for_each(|own| *own = Share { mean, weight });

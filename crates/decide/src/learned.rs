@@ -24,9 +24,9 @@ const SHADOW_SHARE: f64 = 0.1;
 const NEW_SHARE: f64 = 2.0;
 /// Most of that time saved up, or as long as the message itself takes if that is longer: a quiet
 /// hour must not be followed by a minute of work.
-const MOST_SHADOW_S: f64 = 1.0;
+const MAX_SHADOW_S: f64 = 1.0;
 /// And never more than a day, whatever a message is expected to take.
-const MOST_SAVED_S: f64 = 86_400.0;
+const MAX_SAVED_S: f64 = 86_400.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
 const OPTIMISM: f64 = 3.0;
 /// Unless with one deviation's luck it would be better by this share of the message's time: a round
@@ -43,7 +43,7 @@ const OPEN: f64 = 1e6;
 const FIRST_OPENING: u32 = 3;
 const OPENINGS_APART: u32 = 9;
 /// Classes whose last arm is remembered.
-const MOST_CLASSES: usize = 1024;
+const MAX_CLASSES: usize = 1024;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ impl Learned {
     }
 
     fn remember(&mut self, class: u64, arm: Arm) {
-        if self.last.len() >= MOST_CLASSES && !self.last.contains_key(&class) {
+        if self.last.len() >= MAX_CLASSES && !self.last.contains_key(&class) {
             self.last.pop_first();
         }
         self.last.insert(class, arm);
@@ -231,9 +231,9 @@ impl Learned {
         all: &[Candidate],
         objective: Objective,
     ) -> Option<Arm> {
-        let most_s = chosen.total_s().max(MOST_SHADOW_S);
+        let most_s = chosen.total_s().max(MAX_SHADOW_S);
         let share = if is_new { NEW_SHARE } else { SHADOW_SHARE };
-        self.shadow_s = (self.shadow_s + share * chosen.total_s()).min(most_s.min(MOST_SAVED_S));
+        self.shadow_s = (self.shadow_s + share * chosen.total_s()).min(most_s.min(MAX_SAVED_S));
         let least = objective.cost(chosen);
         let hope = |candidate: &Candidate| {
             let mut lucky = *candidate;
@@ -374,7 +374,7 @@ impl Policy for Learned {
     }
 
     fn state_bytes(&self) -> usize {
-        let last = MOST_CLASSES * size_of::<(u64, Arm)>() * 2;
+        let last = MAX_CLASSES * size_of::<(u64, Arm)>() * 2;
         size_of::<Self>() + self.models.most_bytes() + Paths::most_bytes() + last
     }
 
@@ -406,7 +406,7 @@ impl State for Learned {
         self.models.read(from)?;
         self.last.clear();
         let mut before = None;
-        for _ in 0..from.count("number of last arms", MOST_CLASSES)? {
+        for _ in 0..from.count("number of last arms", MAX_CLASSES)? {
             let class = from.u64()?;
             if before.is_some_and(|before| before >= class) {
                 return Err(Error::Damaged("its last arms are out of order"));
@@ -416,7 +416,7 @@ impl State for Learned {
                 self.last.insert(class, arm);
             }
         }
-        self.shadow_s = from.f64("a time saved up", 0.0..=MOST_SAVED_S)?;
+        self.shadow_s = from.f64("a time saved up", 0.0..=MAX_SAVED_S)?;
         Ok(())
     }
 }

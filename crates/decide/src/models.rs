@@ -6,13 +6,13 @@ use crate::arm::{Arm, Prior, SIZE_FEATURES, Speed, size_features, time_features}
 use crate::decoders::{Decoders, Known};
 use crate::groups::Groups;
 use crate::regression::{Common, Kin, Lesson, Prediction, Recursive};
-use crate::state::{Error, MOST_ARMS, Reader, State, Writer};
+use crate::state::{Error, MAX_ARMS, Reader, State, Writer};
 
 /// Features of sizes, or their coefficients.
 type Sizes = [f64; SIZE_FEATURES];
 
 /// Classes that are known at once; beyond it the one longest unused goes.
-const MOST_CLASSES: usize = 256;
+const MAX_CLASSES: usize = 256;
 /// What an observation of sizes and times weighs after the next one.
 const FORGETTING: f64 = 0.995;
 /// How far the prior's coefficients of sizes may be off, for an arm that nobody has seen.
@@ -36,12 +36,12 @@ const BOTH_WAYS: f64 = 0.95;
 /// A message that two processors are compared over: neither all beginning nor all bytes.
 const TRIAL_BYTES: f64 = 16_384.0;
 /// A time below this is none that a clock tells.
-const LEAST_S: f64 = 1e-7;
+const MIN_S: f64 = 1e-7;
 /// A time is taken for no more times longer or shorter than its prior, as a logarithm: one absurd
 /// time must not end all coding. Where many say so it may be some thousand times, for a prior is
 /// of this processor.
-const MOST_OFF: f64 = 6.0;
-const MOST_KNOWN_OFF: f64 = 9.0;
+const MAX_OFF: f64 = 6.0;
+const MAX_KNOWN_OFF: f64 = 9.0;
 
 /// The regressions of one arm.
 #[derive(Clone, Debug)]
@@ -193,7 +193,7 @@ fn teach<const N: usize>(
 
 /// What is believed of a time over its prior, as logarithms.
 fn credible(time: Prediction) -> Prediction {
-    let most = if time.unsure <= KNOWN { MOST_KNOWN_OFF } else { MOST_OFF };
+    let most = if time.unsure <= KNOWN { MAX_KNOWN_OFF } else { MAX_OFF };
     Prediction { mean: time.mean.clamp(-most, most), ..time }
 }
 
@@ -317,7 +317,7 @@ impl Models {
         let arm = size_of::<Model>() + family;
         // A node of a tree has room for eleven where there may be five.
         let class = 11 * (size_of::<Class>() + 8) / 5 + Groups::most_bytes(self.arms());
-        (MOST_CLASSES + 1) * (self.arms() * arm + class) + Decoders::MOST_BYTES
+        (MAX_CLASSES + 1) * (self.arms() * arm + class) + Decoders::MAX_BYTES
     }
 
     /// What to expect of `arm` for a message.
@@ -336,8 +336,7 @@ impl Models {
         let share = mean.clamp(-9.0, 0.5).exp();
         let bytes = (share * subject.bytes).max(1.0) + prior.overhead_bytes;
         let features = time_features(subject.bytes, share);
-        let seconds =
-            |speed: &Speed, off: f64| speed.seconds(subject.bytes).max(LEAST_S) * off.exp();
+        let seconds = |speed: &Speed, off: f64| speed.seconds(subject.bytes).max(MIN_S) * off.exp();
         let times = |kin: fn(&Class) -> &Kin<3>, one: &Recursive<3>| {
             credible(match class {
                 Some(class) => kin(class).predict(model.family, one, &features),
@@ -375,7 +374,7 @@ impl Models {
         let sizes = size_features(subject.bytes, subject.head_share);
         let times = time_features(subject.bytes, share);
         let off = |seconds: Option<f64>, speed: &Speed| {
-            seconds.map(|s| (s.max(LEAST_S) / speed.seconds(subject.bytes).max(LEAST_S)).ln())
+            seconds.map(|s| (s.max(MIN_S) / speed.seconds(subject.bytes).max(MIN_S)).ln())
         };
         let encode = off(seen.encode_s, &prior.encode);
         let decode = off(seen.decode_s, &prior.decode).and_then(|off| {
@@ -414,7 +413,7 @@ impl Models {
     /// Takes how fast a peer says that it decodes, where no message has told: as so many times this
     /// processor.
     pub(crate) fn acquaint(&mut self, peer: u64, decode: &[(Arm, Speed)]) {
-        let seconds = |speed: &Speed| speed.seconds(TRIAL_BYTES).max(LEAST_S);
+        let seconds = |speed: &Speed| speed.seconds(TRIAL_BYTES).max(MIN_S);
         let off = |(arm, theirs): &(Arm, Speed)| {
             let prior = self.priors.get(arm.0).filter(|_| *arm != Arm::IDENTITY)?;
             Some((seconds(theirs) / seconds(&prior.decode)).ln())
@@ -427,7 +426,7 @@ impl Models {
 
     /// Makes a class, or notes that it was used.
     fn class(&mut self, class: u64) {
-        if !self.classes.contains_key(&class) && self.classes.len() >= MOST_CLASSES {
+        if !self.classes.contains_key(&class) && self.classes.len() >= MAX_CLASSES {
             let oldest = self.classes.iter().min_by_key(|(_, class)| class.used);
             if let Some(oldest) = oldest.map(|(&oldest, _)| oldest) {
                 self.classes.remove(&oldest);
@@ -482,7 +481,7 @@ impl State for Models {
         let arms = from.arms();
         let mut families = Vec::new();
         for &arm in &arms {
-            let family = from.count("number of a family", MOST_ARMS)?;
+            let family = from.count("number of a family", MAX_ARMS)?;
             families.resize(families.len().max(family + 1), None);
             let ours = arm.and_then(|Arm(at)| self.arms.get(at));
             ours.into_iter().for_each(|ours| families[family] = Some(ours.family));
@@ -516,7 +515,7 @@ impl Models {
     ) -> Result<(), Error> {
         self.classes.clear();
         let mut before = None;
-        for _ in 0..from.count("number of classes", MOST_CLASSES)? {
+        for _ in 0..from.count("number of classes", MAX_CLASSES)? {
             let (id, used) = (from.u64()?, from.u64()?);
             if before.is_some_and(|before| before >= id) || used > self.clock {
                 return Err(Error::Damaged("its classes are out of order"));

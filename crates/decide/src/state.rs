@@ -17,9 +17,9 @@ use crate::arm::{Arm, Speed};
 /// Version of the format; another one is refused, for a wrong profile is worse than none.
 pub const VERSION: u8 = 10;
 /// Most arms: more than all codecs have levels worth telling apart.
-pub const MOST_ARMS: usize = 64;
+pub const MAX_ARMS: usize = 64;
 /// Longest name of an arm, in bytes.
-pub const MOST_NAME_BYTES: usize = 64;
+pub const MAX_NAME_BYTES: usize = 64;
 
 /// Why bytes are no state.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub enum Error {
     Short,
     /// So many bytes follow.
     Trailing(usize),
-    /// A name is no text, or longer than [`MOST_NAME_BYTES`].
+    /// A name is no text, or longer than [`MAX_NAME_BYTES`].
     Name,
     /// A figure is out of its range.
     Range {
@@ -58,7 +58,7 @@ impl fmt::Display for Error {
             Self::Kind(found) => write!(f, "learned state of another policy ({found})"),
             Self::Short => write!(f, "learned state ends early"),
             Self::Trailing(bytes) => write!(f, "learned state has {bytes} bytes too many"),
-            Self::Name => write!(f, "an arm's name is no text of {MOST_NAME_BYTES} bytes"),
+            Self::Name => write!(f, "an arm's name is no text of {MAX_NAME_BYTES} bytes"),
             Self::Range { what, value, least, most } => {
                 write!(f, "learned state: {what} is {value}, not from {least} to {most}")
             }
@@ -85,8 +85,8 @@ pub(crate) trait State {
 /// Saves a policy of `own` arms that have these names. Nothing is saved where the names are not one
 /// an arm, or beyond the bounds: nobody could restore it.
 pub(crate) fn save(kind: Kind, arms: &[&str], own: usize, state: &impl State, out: &mut Vec<u8>) {
-    let bad = |name: &&str| name.len() > MOST_NAME_BYTES;
-    if arms.len() != own || own > MOST_ARMS || arms.iter().any(bad) {
+    let bad = |name: &&str| name.len() > MAX_NAME_BYTES;
+    if arms.len() != own || own > MAX_ARMS || arms.iter().any(bad) {
         return;
     }
     let mut to = Writer { out };
@@ -117,8 +117,8 @@ pub(crate) fn restore<S: State + Clone>(
         found if found == kind as u8 => {}
         other => return Err(Error::Kind(other)),
     }
-    for _ in 0..from.count("number of arms", MOST_ARMS)? {
-        let length = from.count("length of a name", MOST_NAME_BYTES)?;
+    for _ in 0..from.count("number of arms", MAX_ARMS)? {
+        let length = from.count("length of a name", MAX_NAME_BYTES)?;
         let name = std::str::from_utf8(from.take(length)?).map_err(|_| Error::Name)?;
         from.arms.push(arms.iter().take(own).position(|arm| *arm == name).map(Arm));
     }
@@ -162,7 +162,7 @@ impl Writer<'_> {
 }
 
 /// A million observations a second would take half a million years to it.
-const MOST_CLOCK: u64 = 1 << 63;
+const MAX_CLOCK: u64 = 1 << 63;
 
 /// Reads figures, each within its range.
 pub(crate) struct Reader<'a> {
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     /// A clock that counts observations; it must be able to go on.
     pub(crate) fn clock(&mut self) -> Result<u64, Error> {
         let clock = self.u64()?;
-        (clock <= MOST_CLOCK).then_some(clock).ok_or(Error::Damaged("its clock is about to end"))
+        (clock <= MAX_CLOCK).then_some(clock).ok_or(Error::Damaged("its clock is about to end"))
     }
 
     /// A figure within its range; what is no number is in none.

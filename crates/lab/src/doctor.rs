@@ -21,9 +21,9 @@ const ALARMS: u32 = 300;
 const ALARM_INTERVAL: Duration = Duration::from_millis(1);
 /// Lateness of timers up to which emulated delays are true: half of the half millisecond that the
 /// project promises for a packet.
-const TIMER_P99_MAX_US: u64 = 250;
+const MAX_TIMER_P99_US: u64 = 250;
 /// Share of processor time taken by other guests up to which figures are trusted, in per cent.
-const STEAL_MAX_PER_CENT: f64 = 1.0;
+const MAX_STEAL_PER_CENT: f64 = 1.0;
 
 /// How well the machine does at one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,7 +219,7 @@ fn timers() -> Finding {
             let found = format!("no real-time priority ({error}), {figures}");
             Finding::new("timers", found, Some((Verdict::Weak, remedy)))
         }
-        Ok(()) if p99 > TIMER_P99_MAX_US => {
+        Ok(()) if p99 > MAX_TIMER_P99_US => {
             let remedy = "other guests or devices disturb this machine: measure on a quieter one";
             let found = format!("real-time priority, yet {figures}");
             Finding::new("timers", found, Some((Verdict::Weak, remedy)))
@@ -267,7 +267,7 @@ fn steal(share: Option<f64>) -> Finding {
         None => Finding::new("steal", "unknown", None),
         Some(per_cent) => {
             let remedy = "other guests take processor time: repeat measurements when they rest";
-            let bad = per_cent > STEAL_MAX_PER_CENT;
+            let bad = per_cent > MAX_STEAL_PER_CENT;
             let found = format!("{per_cent:.1} % of processor time while looking");
             Finding::new("steal", found, bad.then_some((Verdict::Weak, remedy)))
         }

@@ -13,7 +13,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::error::{Error, Result};
 use crate::ferry::RealTime;
 use crate::namespace::{Device, Host, Side};
-pub use link::{Link, LinkSpec, RECORD_PACKETS_MAX};
+pub use link::{Link, LinkSpec, MAX_RECORD_PACKETS};
 use link::{Works, desert};
 pub use report::{DirectionReport, LinkReport};
 
@@ -23,7 +23,7 @@ const DESCRIPTORS_PER_LINK: u64 = 16;
 /// Descriptors left for everything else in the process.
 const DESCRIPTORS_SPARE: u64 = 256;
 /// Longest name of a lab or link: it becomes part of file names and of a socket's path.
-const NAME_BYTES_MAX: usize = 32;
+const MAX_NAME_BYTES: usize = 32;
 /// Threads that remove links: the kernel lets each wait for a grace period of its own, 14 ms per
 /// packet socket, and those of several threads pass together.
 const REMOVERS: usize = 32;
@@ -183,13 +183,13 @@ pub(crate) fn namespace_name(link: &str, side: Side) -> String {
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let starts_well = name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
-    if starts_well && name.len() <= NAME_BYTES_MAX && name.bytes().all(allowed) {
+    if starts_well && name.len() <= MAX_NAME_BYTES && name.bytes().all(allowed) {
         return Ok(());
     }
     let shown: String =
-        name.chars().take(NAME_BYTES_MAX + 1).flat_map(char::escape_debug).collect();
+        name.chars().take(MAX_NAME_BYTES + 1).flat_map(char::escape_debug).collect();
     Err(Error::Caller(format!(
-        "'{shown}' is no name: give 1 to {NAME_BYTES_MAX} letters, digits, '-' or '_', the first \
+        "'{shown}' is no name: give 1 to {MAX_NAME_BYTES} letters, digits, '-' or '_', the first \
          a letter or digit"
     )))
 }

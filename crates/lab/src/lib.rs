@@ -20,7 +20,7 @@ mod signals;
 
 pub use error::{Error, Result};
 pub use ferry::RealTime;
-pub use lab::{DirectionReport, Lab, Link, LinkReport, LinkSpec, Options, RECORD_PACKETS_MAX};
+pub use lab::{DirectionReport, Lab, Link, LinkReport, LinkSpec, MAX_RECORD_PACKETS, Options};
 pub use namespace::{
     CONGESTION_CONTROL, Device, Host, INTERFACE, Privilege, Side, TcpSettings, TcpSocket, acquire,
     within,

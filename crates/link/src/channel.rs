@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Most dropped packets kept for [`Output::Drop`] until the caller takes them. A caller that obeys
 /// the drain rule never gets near; beyond it the oldest are forgotten, though counted.
-pub const DROP_REPORTS_MAX: usize = 131_072;
+pub const MAX_DROP_REPORTS: usize = 131_072;
 
 /// What a channel is told.
 #[derive(Clone, Debug)]
@@ -239,7 +239,7 @@ impl<P: Packet> Channel<P> {
 
     fn drop(&mut self, packet: P, reason: DropReason) {
         self.stats.dropped[reason as usize].add(&packet);
-        if self.dropped.len() == DROP_REPORTS_MAX {
+        if self.dropped.len() == MAX_DROP_REPORTS {
             self.dropped.pop_front();
         }
         self.dropped.push_back((packet, reason));

@@ -1,7 +1,7 @@
 //! What a link is like.
 
 use crate::units::{format_duration, format_share};
-use crate::{BurstLoss, Distribution, Error, Outages, QUEUE_BYTES_MAX, Trace};
+use crate::{BurstLoss, Distribution, Error, MAX_QUEUE_BYTES, Outages, Trace};
 use std::time::Duration;
 
 /// One of the two directions of a link between hosts a and b.
@@ -94,7 +94,7 @@ impl ChannelConfig {
         corrupt: 0.0,
         reorder: 0.0,
         queue_packets: NETEM_QUEUE_PACKETS,
-        queue_bytes: QUEUE_BYTES_MAX,
+        queue_bytes: MAX_QUEUE_BYTES,
         mtu: None,
         outages: Outages::NONE,
     };

@@ -7,10 +7,10 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 /// Most packets travelling in one direction at once: over 2 s of 1500-byte packets at 1 Gbit/s.
-pub const IN_FLIGHT_PACKETS_MAX: u64 = 262_144;
+pub const MAX_IN_FLIGHT_PACKETS: u64 = 262_144;
 
 /// Most bytes travelling in one direction at once: over 21 s at 100 Mbit/s.
-pub const IN_FLIGHT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+pub const MAX_IN_FLIGHT_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Packets by the time they are due; those due together leave in the order in which they entered.
 pub(crate) struct DelayLine<P> {
@@ -43,7 +43,7 @@ impl<P: Packet> DelayLine<P> {
     /// Takes a packet in, or hands it back when a bound is reached.
     pub(crate) fn push(&mut self, due: Duration, packet: P) -> Result<(), P> {
         let after = self.held.with(&packet);
-        if after.packets > IN_FLIGHT_PACKETS_MAX || after.bytes > IN_FLIGHT_BYTES_MAX {
+        if after.packets > MAX_IN_FLIGHT_PACKETS || after.bytes > MAX_IN_FLIGHT_BYTES {
             return Err(packet);
         }
         self.held = after;
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_packet_past_the_bound_is_handed_back() {
         let mut line = DelayLine::new();
-        for _ in 0..IN_FLIGHT_PACKETS_MAX {
+        for _ in 0..MAX_IN_FLIGHT_PACKETS {
             assert!(line.push(at(1), Vec::new()).is_ok());
         }
         assert!(line.push(at(1), Vec::new()).is_err());

@@ -79,7 +79,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// Most characters of a value that a message repeats.
-const QUOTED_CHARS_MAX: usize = 60;
+const MAX_QUOTED_CHARS: usize = 60;
 
 /// A value for a message, in quotes.
 pub(crate) fn quoted(value: &str) -> String {
@@ -89,8 +89,8 @@ pub(crate) fn quoted(value: &str) -> String {
 /// A value on one line, cut when long.
 fn shown(value: &str) -> String {
     let mut shown: String =
-        value.chars().take(QUOTED_CHARS_MAX).flat_map(char::escape_debug).collect();
-    if value.chars().nth(QUOTED_CHARS_MAX).is_some() {
+        value.chars().take(MAX_QUOTED_CHARS).flat_map(char::escape_debug).collect();
+    if value.chars().nth(MAX_QUOTED_CHARS).is_some() {
         shown.push('…');
     }
     shown

@@ -30,7 +30,7 @@ pub enum Distribution {
 }
 
 /// The largest value of `X`.
-const PARETO_MAX: f64 = 4.5;
+const MAX_PARETO: f64 = 4.5;
 /// Mean of `X`: `3/2 - 1 / (2 · (9/2)²)`.
 const PARETO_MEAN: f64 = 239.0 / 162.0;
 /// Standard deviation of `X`: the root of `3 - 2 / (9/2) - mean²`.
@@ -78,7 +78,7 @@ impl Distribution {
 
 /// `X` of [`Distribution::Pareto`] at the quantile of a standard normal number.
 fn pareto(normal: f64) -> f64 {
-    share_below(-normal).powf(-1.0 / 3.0).min(PARETO_MAX)
+    share_below(-normal).powf(-1.0 / 3.0).min(MAX_PARETO)
 }
 
 /// The state that delays depend on.

@@ -1,13 +1,13 @@
 //! The known name that a mistyped one may have meant.
 
 /// Longest name that is compared: the cost grows with its square.
-const NAME_CHARS_MAX: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// The known name that fewest edits away, if those are at most a third of its letters (and at
 /// least one is always allowed).
 #[must_use]
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    if name.chars().nth(NAME_CHARS_MAX).is_some() {
+    if name.chars().nth(MAX_NAME_CHARS).is_some() {
         return None;
     }
     let name = name.to_lowercase();

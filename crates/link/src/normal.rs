@@ -3,21 +3,21 @@
 use std::f64::consts::TAU;
 
 /// Beyond this many deviations the share is 0 or 1 to the last bit that matters here.
-const DEVIATIONS_MAX: f64 = 8.5;
-/// More terms than the series needs within [`DEVIATIONS_MAX`].
-const TERMS_MAX: u32 = 200;
-/// Halvings after which an interval of twice [`DEVIATIONS_MAX`] is below 1e-14.
+const MAX_DEVIATIONS: f64 = 8.5;
+/// More terms than the series needs within [`MAX_DEVIATIONS`].
+const MAX_TERMS: u32 = 200;
+/// Halvings after which an interval of twice [`MAX_DEVIATIONS`] is below 1e-14.
 const HALVINGS: u32 = 52;
 
 /// The share of standard normal numbers below `deviations`, to an absolute error of about 1e-15:
 /// the series of Abramowitz and Stegun 26.2.11.
 pub(crate) fn share_below(deviations: f64) -> f64 {
-    if deviations.abs() >= DEVIATIONS_MAX {
+    if deviations.abs() >= MAX_DEVIATIONS {
         return if deviations > 0.0 { 1.0 } else { 0.0 };
     }
     let square = deviations * deviations;
     let (mut term, mut sum) = (deviations, deviations);
-    for k in 1..TERMS_MAX {
+    for k in 1..MAX_TERMS {
         term *= square / f64::from(2 * k + 1);
         sum += term;
         if term.abs() <= sum.abs() * f64::EPSILON / 4.0 {
@@ -29,7 +29,7 @@ pub(crate) fn share_below(deviations: f64) -> f64 {
 
 /// The deviations below which `share` of standard normal numbers lie, by halving.
 pub(crate) fn quantile(share: f64) -> f64 {
-    let (mut low, mut high) = (-DEVIATIONS_MAX, DEVIATIONS_MAX);
+    let (mut low, mut high) = (-MAX_DEVIATIONS, MAX_DEVIATIONS);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
         if share_below(middle) < share { low = middle } else { high = middle }

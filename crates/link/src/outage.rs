@@ -6,10 +6,10 @@ use std::fmt;
 use std::time::Duration;
 
 /// Most single windows of one direction.
-pub const OUTAGE_WINDOWS_MAX: usize = 1_000;
+pub const MAX_OUTAGE_WINDOWS: usize = 1_000;
 
 /// Most repeating outages of one direction.
-pub const OUTAGE_CYCLES_MAX: usize = 16;
+pub const MAX_OUTAGE_CYCLES: usize = 16;
 
 /// What is understood.
 pub(crate) const EXPECTED: &str =
@@ -37,8 +37,8 @@ impl Outages {
     ///
     /// # Errors
     /// [`Error::Value`] for a text of another form, a window that does not end after it begins, a
-    /// repeating outage not shorter than its period, more than [`OUTAGE_WINDOWS_MAX`] windows or
-    /// [`OUTAGE_CYCLES_MAX`] repeating outages.
+    /// repeating outage not shorter than its period, more than [`MAX_OUTAGE_WINDOWS`] windows or
+    /// [`MAX_OUTAGE_CYCLES`] repeating outages.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut outages = Self::NONE;
         if text.trim() == "none" {
@@ -80,8 +80,8 @@ impl Outages {
             if length.is_zero() || length >= period {
                 return Err("it must last longer than 0 and less than its period".to_owned());
             }
-            if self.cycles.len() == OUTAGE_CYCLES_MAX {
-                return Err(format!("at most {OUTAGE_CYCLES_MAX} repeat"));
+            if self.cycles.len() == MAX_OUTAGE_CYCLES {
+                return Err(format!("at most {MAX_OUTAGE_CYCLES} repeat"));
             }
             self.cycles.push((period, length));
         } else {
@@ -90,8 +90,8 @@ impl Outages {
             if from >= until {
                 return Err("a window must end after it begins".to_owned());
             }
-            if self.windows.len() == OUTAGE_WINDOWS_MAX {
-                return Err(format!("at most {OUTAGE_WINDOWS_MAX} windows"));
+            if self.windows.len() == MAX_OUTAGE_WINDOWS {
+                return Err(format!("at most {MAX_OUTAGE_WINDOWS} windows"));
             }
             self.windows.push((from, until));
         }
@@ -222,10 +222,10 @@ mod tests {
     #[test]
     fn the_number_of_outages_is_bounded() {
         let windows: Vec<String> =
-            (0..=OUTAGE_WINDOWS_MAX).map(|i| format!("{} s..{} s", 2 * i, 2 * i + 1)).collect();
+            (0..=MAX_OUTAGE_WINDOWS).map(|i| format!("{} s..{} s", 2 * i, 2 * i + 1)).collect();
         assert!(Outages::parse(&windows[1..].join(",")).is_ok());
         assert!(Outages::parse(&windows.join(",")).unwrap_err().to_string().contains("1000"));
-        let cycles = vec!["every 9 s for 1 s"; OUTAGE_CYCLES_MAX + 1];
+        let cycles = vec!["every 9 s for 1 s"; MAX_OUTAGE_CYCLES + 1];
         assert!(Outages::parse(&cycles.join(",")).unwrap_err().to_string().contains("16"));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::NETEM_QUEUE_PACKETS;
 use crate::nearest::nearest;
-use crate::queue::{QUEUE_BYTES_MAX, QUEUE_PACKETS_MAX};
+use crate::queue::{MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS};
 use crate::{ChannelConfig, Error, LinkConfig};
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ const fn netem(
     loss: f64,
     source: &'static str,
 ) -> Preset {
-    let queue = (NETEM_QUEUE_PACKETS, QUEUE_BYTES_MAX);
+    let queue = (NETEM_QUEUE_PACKETS, MAX_QUEUE_BYTES);
     let ab = channel(rate_bps, delay_us, loss, queue);
     let ba = channel(rate_bps, delay_us, loss, queue);
     Preset { name, source, config: LinkConfig { ab, ba } }
@@ -141,5 +141,5 @@ const fn channel(rate_bps: u64, delay_us: u64, loss: f64, queue: (u32, u64)) -> 
 const fn fitting_queue(rate_bps: u64, delay_us: u64) -> (u32, u64) {
     let round_trip_us = if 2 * delay_us > 100_000 { 2 * delay_us } else { 100_000 };
     let product_bytes = rate_bps * round_trip_us / 8_000_000;
-    (QUEUE_PACKETS_MAX, if product_bytes > 15_000 { product_bytes } else { 15_000 })
+    (MAX_QUEUE_PACKETS, if product_bytes > 15_000 { product_bytes } else { 15_000 })
 }

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Most packets that a queue can be allowed to hold.
-pub const QUEUE_PACKETS_MAX: u32 = 100_000;
+pub const MAX_QUEUE_PACKETS: u32 = 100_000;
 
 /// Most bytes that a queue can be allowed to hold.
-pub const QUEUE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+pub const MAX_QUEUE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// A packet on its way, with its number in the order of arrival at the channel.
 pub(crate) struct Numbered<P> {
@@ -49,8 +49,8 @@ impl<P: Packet> Queue<P> {
         bytes_limit: u64,
     ) -> Result<(), Numbered<P>> {
         let after = self.now.with(&entry.packet);
-        let packets_limit = u64::from(packets_limit.min(QUEUE_PACKETS_MAX));
-        if after.packets > packets_limit || after.bytes > bytes_limit.min(QUEUE_BYTES_MAX) {
+        let packets_limit = u64::from(packets_limit.min(MAX_QUEUE_PACKETS));
+        if after.packets > packets_limit || after.bytes > bytes_limit.min(MAX_QUEUE_BYTES) {
             return Err(entry);
         }
         self.now = after;
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn no_configuration_passes_the_named_bounds() {
         let mut queue = Queue::new();
-        for _ in 0..QUEUE_PACKETS_MAX {
+        for _ in 0..MAX_QUEUE_PACKETS {
             assert!(queue.push(entry(0), u32::MAX, u64::MAX).is_ok());
         }
         assert!(queue.push(entry(0), u32::MAX, u64::MAX).is_err());

@@ -1,7 +1,7 @@
 //! Settings: the keys of a link and their texts.
 
 use crate::nearest::nearest;
-use crate::queue::{QUEUE_BYTES_MAX, QUEUE_PACKETS_MAX};
+use crate::queue::{MAX_QUEUE_BYTES, MAX_QUEUE_PACKETS};
 use crate::units::{
     format_duration, format_rate, format_share, format_size, parse_duration, parse_rate,
     parse_share, parse_size,
@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 const RATE_BPS: RangeInclusive<u64> = 10..=100_000_000_000;
-const DELAY_MAX: Duration = Duration::from_secs(3600);
+const MAX_DELAY: Duration = Duration::from_secs(3600);
 /// RFC 791 §3.2: every module forwards 68 octets; the length field ends at 65,535.
 const MTU_BYTES: RangeInclusive<u64> = 68..=65_535;
 
@@ -146,11 +146,11 @@ static KEYS: [Key; 17] = [
         expected: "a number of packets from 0 to 100000 (like 1000) or none for 100000",
         about: "most packets waiting, the one being sent not counted",
         set: |config, value| {
-            let limit = if value == "none" { QUEUE_PACKETS_MAX } else { value.parse().ok()? };
-            (limit <= QUEUE_PACKETS_MAX).then(|| config.queue_packets = limit)
+            let limit = if value == "none" { MAX_QUEUE_PACKETS } else { value.parse().ok()? };
+            (limit <= MAX_QUEUE_PACKETS).then(|| config.queue_packets = limit)
         },
         get: |config| match config.queue_packets {
-            QUEUE_PACKETS_MAX => "none".to_owned(),
+            MAX_QUEUE_PACKETS => "none".to_owned(),
             limit => limit.to_string(),
         },
     },
@@ -159,11 +159,11 @@ static KEYS: [Key; 17] = [
         expected: "a size from 0 B to 256 MiB (like 15 KB) or none for 256 MiB",
         about: "most bytes waiting, those being sent not counted",
         set: |config, value| {
-            let limit = optional(value, parse_size)?.unwrap_or(QUEUE_BYTES_MAX);
-            (limit <= QUEUE_BYTES_MAX).then(|| config.queue_bytes = limit)
+            let limit = optional(value, parse_size)?.unwrap_or(MAX_QUEUE_BYTES);
+            (limit <= MAX_QUEUE_BYTES).then(|| config.queue_bytes = limit)
         },
         get: |config| match config.queue_bytes {
-            QUEUE_BYTES_MAX => "none".to_owned(),
+            MAX_QUEUE_BYTES => "none".to_owned(),
             limit => format_size(limit),
         },
     },
@@ -209,7 +209,7 @@ impl LinkConfig {
     }
 
     /// As [`LinkConfig::set`]; the value of `trace` is handed to `read`, which answers with the
-    /// text of the trace (no more than [`TRACE_BYTES_MAX`](crate::TRACE_BYTES_MAX) and a byte) or
+    /// text of the trace (no more than [`MAX_TRACE_BYTES`](crate::MAX_TRACE_BYTES) and a byte) or
     /// why it cannot.
     ///
     /// # Errors
@@ -337,7 +337,7 @@ fn or_none(value: Option<u64>, format: fn(u64) -> String) -> String {
 }
 
 fn duration(value: &str) -> Option<Duration> {
-    parse_duration(value).ok().filter(|duration| *duration <= DELAY_MAX)
+    parse_duration(value).ok().filter(|duration| *duration <= MAX_DELAY)
 }
 
 fn share(value: &str) -> Option<f64> {

@@ -9,10 +9,10 @@ use std::time::Duration;
 pub const OPPORTUNITY_BYTES: usize = 1500;
 
 /// Most lines of a trace: over eight minutes at 100 Mbit/s.
-pub const TRACE_OPPORTUNITIES_MAX: usize = 4 * 1024 * 1024;
+pub const MAX_TRACE_OPPORTUNITIES: usize = 4 * 1024 * 1024;
 
 /// Longest text of a trace, in bytes. Whoever reads the file reads no more than this and one byte.
-pub const TRACE_BYTES_MAX: usize = 48 * 1024 * 1024;
+pub const MAX_TRACE_BYTES: usize = 48 * 1024 * 1024;
 
 /// A recording of when a link could send, in the format of mahimahi's `mm-link`: each line is a
 /// time in milliseconds since the start, not before the line above, at which [`OPPORTUNITY_BYTES`]
@@ -33,12 +33,12 @@ impl Trace {
     /// # Errors
     /// [`Error::Trace`] naming the line: not a number of milliseconds up to 2^32 - 1, earlier than
     /// the line before; or no line at all, a length of zero, more than
-    /// [`TRACE_OPPORTUNITIES_MAX`] lines or [`TRACE_BYTES_MAX`] bytes.
+    /// [`MAX_TRACE_OPPORTUNITIES`] lines or [`MAX_TRACE_BYTES`] bytes.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let whole = |what: String| Error::Trace { name: name.to_owned(), line: None, what };
-        if text.len() > TRACE_BYTES_MAX {
+        if text.len() > MAX_TRACE_BYTES {
             return Err(whole(format!(
-                "has {} bytes, at most {TRACE_BYTES_MAX} are read: shorten the recording",
+                "has {} bytes, at most {MAX_TRACE_BYTES} are read: shorten the recording",
                 text.len()
             )));
         }
@@ -113,8 +113,8 @@ fn parse_lines(text: &str) -> Result<Vec<u32>, (usize, String)> {
     let mut times_ms: Vec<u32> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let at = index + 1;
-        if index == TRACE_OPPORTUNITIES_MAX {
-            let what = format!("only {TRACE_OPPORTUNITIES_MAX} lines are read: shorten it");
+        if index == MAX_TRACE_OPPORTUNITIES {
+            let what = format!("only {MAX_TRACE_OPPORTUNITIES} lines are read: shorten it");
             return Err((at, what));
         }
         let time_ms = line.trim().parse().map_err(|_| {

@@ -34,7 +34,7 @@ const SIZES: [(&str, u128); 7] = [
 ];
 
 /// Most digits of a number, so that no product below overflows.
-const DIGITS_MAX: usize = 18;
+const MAX_DIGITS: usize = 18;
 
 /// Reads a rate in bit/s: `250 kbit/s`, `9.6 kbit/s`, `2 Mbit/s`.
 ///
@@ -136,7 +136,7 @@ impl Number {
         if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) {
             return None;
         }
-        if whole.len() + fraction.len() > DIGITS_MAX {
+        if whole.len() + fraction.len() > MAX_DIGITS {
             return None;
         }
         let digits = format!("{whole}{fraction}").parse().ok()?;

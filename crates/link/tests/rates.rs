@@ -99,9 +99,9 @@ fn presets_are_as_their_sources_say() {
         assert_eq!(preset.name, name);
         assert!(!preset.source.is_empty());
         let (queue_packets, queue_bytes) = match queue {
-            Queue::Packets(packets) => (packets, [longwire_link::QUEUE_BYTES_MAX; 2]),
-            Queue::Bytes(bytes) => (longwire_link::QUEUE_PACKETS_MAX, [bytes; 2]),
-            Queue::Each(up, down) => (longwire_link::QUEUE_PACKETS_MAX, [up, down]),
+            Queue::Packets(packets) => (packets, [longwire_link::MAX_QUEUE_BYTES; 2]),
+            Queue::Bytes(bytes) => (longwire_link::MAX_QUEUE_PACKETS, [bytes; 2]),
+            Queue::Each(up, down) => (longwire_link::MAX_QUEUE_PACKETS, [up, down]),
         };
         let expected = |rate_bps, queue_bytes| ChannelConfig {
             rate_bps: Some(rate_bps),

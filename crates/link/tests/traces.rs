@@ -6,7 +6,7 @@ mod common;
 
 use common::{Outcome, Probe};
 use longwire_link::{
-    Channel, ChannelConfig, Direction, Input, LinkConfig, OPPORTUNITY_BYTES, TRACE_BYTES_MAX, Trace,
+    Channel, ChannelConfig, Direction, Input, LinkConfig, MAX_TRACE_BYTES, OPPORTUNITY_BYTES, Trace,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn recordings() -> Vec<(String, String)> {
     paths.retain(|path| path.extension().is_some_and(|ext| ext == "up" || ext == "down"));
     paths.sort();
     let read = |path: PathBuf| {
-        assert!(std::fs::metadata(&path).unwrap().len() <= TRACE_BYTES_MAX as u64);
+        assert!(std::fs::metadata(&path).unwrap().len() <= MAX_TRACE_BYTES as u64);
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         (name, std::fs::read_to_string(path).unwrap())
     };

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use lab::campaign::{Choice, Ended, Order, PARALLEL_MAX, Plan, load};
+use lab::campaign::{Choice, Ended, MAX_PARALLEL, Order, Plan, load};
 use record::campaign::Campaign;
 use report::analysis::{Analysis, CellRepeat, Repeatability};
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::say;
 /// What a shell says of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 /// So many different reasons are told when no run can be used.
-const REASONS_MAX: usize = 10;
+const MAX_REASONS: usize = 10;
 
 /// Run a campaign: an experiment described in one file, measured in hundreds of runs side by side.
 ///
@@ -52,8 +52,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     repetitions: Option<u32>,
     /// Most runs side by side.
-    #[arg(long, value_name = "N", default_value_t = PARALLEL_MAX as u64,
-        value_parser = clap::value_parser!(u64).range(1..=PARALLEL_MAX as u64))]
+    #[arg(long, value_name = "N", default_value_t = MAX_PARALLEL as u64,
+        value_parser = clap::value_parser!(u64).range(1..=MAX_PARALLEL as u64))]
     parallel: u64,
     /// Do flagged runs once more; with a smaller --parallel the machine may keep up.
     #[arg(long)]
@@ -241,11 +241,11 @@ fn verdict(campaign: &Campaign, analysis: &Analysis) -> ExitCode {
         counts.runs, counts.failed
     );
     let reasons = report::campaign::reasons(campaign);
-    for (reason, runs) in reasons.iter().take(REASONS_MAX) {
+    for (reason, runs) in reasons.iter().take(MAX_REASONS) {
         eprintln!("longwire: {runs} runs: {reason}");
     }
-    if reasons.len() > REASONS_MAX {
-        let more = reasons.len() - REASONS_MAX;
+    if reasons.len() > MAX_REASONS {
+        let more = reasons.len() - MAX_REASONS;
         eprintln!("longwire: and {more} more reasons: see results.csv");
     }
     ExitCode::FAILURE
@@ -253,7 +253,7 @@ fn verdict(campaign: &Campaign, analysis: &Analysis) -> ExitCode {
 
 /// How long all runs may take and what holds them up, in a line.
 fn expected(plan: &Plan, parallel: u64) -> String {
-    let all = plan.expected_here(usize::try_from(parallel).unwrap_or(PARALLEL_MAX));
+    let all = plan.expected_here(usize::try_from(parallel).unwrap_or(MAX_PARALLEL));
     let parts = [
         (all.load_s, "load"),
         (all.memory_s, "memory"),
@@ -274,7 +274,7 @@ fn expected(plan: &Plan, parallel: u64) -> String {
 fn list(plan: &Plan, args: &RunArgs) -> std::io::Result<()> {
     let cells = plan.list();
     if args.json {
-        let all = plan.expected_here(usize::try_from(args.parallel).unwrap_or(PARALLEL_MAX));
+        let all = plan.expected_here(usize::try_from(args.parallel).unwrap_or(MAX_PARALLEL));
         let (serial_s, expected_s) = (all.serial_s, all.total_s());
         let one = |(name, repetitions, seconds): &(String, u32, f64)| {
             let (name, repetitions) = (name.as_str(), *repetitions);

@@ -19,7 +19,7 @@ const LONG_BYTES: usize = 64 << 10;
 /// Most runs over one message: the least of so many is the codec's own time.
 const MAX_RUNS: u32 = 5;
 /// Seconds a byte below which nothing that touches each byte can be.
-const LEAST_PER_BYTE_S: f64 = 1e-11;
+const MIN_PER_BYTE_S: f64 = 1e-11;
 
 /// Measures on a thread of its own, and tells the relay.
 pub(crate) fn start(encodings: Vec<Options>, relay: Handle) {
@@ -102,7 +102,7 @@ fn speeds(encoding: &Options, text: &[u8], budget: Duration) -> Option<Speeds> {
 /// The line through the times of both messages.
 fn line(short_s: f64, long_s: f64) -> Speed {
     let per_byte_s = (long_s - short_s) / (LONG_BYTES - SHORT_BYTES) as f64;
-    let per_byte_s = per_byte_s.max(LEAST_PER_BYTE_S);
+    let per_byte_s = per_byte_s.max(MIN_PER_BYTE_S);
     Speed { fixed_s: (short_s - per_byte_s * SHORT_BYTES as f64).max(0.0), per_byte_s }
 }
 
@@ -182,7 +182,7 @@ mod tests {
         for speeds in &all {
             for speed in [speeds.encode, speeds.decode] {
                 assert!(speed.fixed_s.is_finite() && speed.fixed_s < 1.0, "{speed:?}");
-                assert!((LEAST_PER_BYTE_S..1e-4).contains(&speed.per_byte_s), "{speed:?}");
+                assert!((MIN_PER_BYTE_S..1e-4).contains(&speed.per_byte_s), "{speed:?}");
             }
         }
         if let [_, _, fast, strong, ..] = all[..] {

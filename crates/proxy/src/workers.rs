@@ -264,9 +264,9 @@ fn run(
 
 /// Asks the system to run the calling thread only where nobody else wants to.
 fn yield_to_others() {
-    const LEAST_URGENT: libc::c_int = 19;
+    const MIN_URGENT: libc::c_int = 19;
     // SAFETY: the call takes numbers only; on Linux 0 is the calling thread.
-    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LEAST_URGENT) };
+    let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, MIN_URGENT) };
     if result != 0 {
         tracing::debug!(error = %std::io::Error::last_os_error(), "a thread keeps its priority");
     }

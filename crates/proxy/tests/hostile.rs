@@ -7,7 +7,7 @@ mod common;
 use bytes::{Bytes, BytesMut};
 use common::{Answer, Side, dechunk, edge, raw};
 use proto::bhttp;
-use proto::stream::{Data, Frame, Head, Hello, VERSION_MAX, VERSION_MIN};
+use proto::stream::{Data, Frame, Head, Hello, MAX_VERSION, MIN_VERSION};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -28,8 +28,8 @@ async fn fake_gateway(answer: fn(u64) -> Vec<u8>) -> (Side, tokio::task::JoinHan
 
 async fn carry(mut stream: TcpStream, answer: fn(u64) -> Vec<u8>) {
     let hello = Frame::Hello(Hello {
-        version_min: VERSION_MIN,
-        version_max: VERSION_MAX,
+        version_min: MIN_VERSION,
+        version_max: MAX_VERSION,
         instance: 7,
         initial_credit: 1 << 20,
         max_exchanges: 100,

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use common::origin::Origin;
 use common::{PATIENCE, Side, edge, gateway, get};
 use proto::bhttp;
-use proto::stream::{Abort, Data, Frame, Head, Hello, VERSION_MAX, VERSION_MIN};
+use proto::stream::{Abort, Data, Frame, Head, Hello, MAX_VERSION, MIN_VERSION};
 use relay::CauseKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -21,8 +21,8 @@ type Fields<'a> = &'a [(&'static str, &'a [u8])];
 
 fn hello(instance: u64) -> Frame {
     Frame::Hello(Hello {
-        version_min: VERSION_MIN,
-        version_max: VERSION_MAX,
+        version_min: MIN_VERSION,
+        version_max: MAX_VERSION,
         instance,
         initial_credit: 1 << 20,
         max_exchanges: 100,

@@ -52,7 +52,7 @@ async fn echo(edge: &Side, origin: &Origin, fields: &str, body: &[u8]) -> Answer
 
 /// On a busy machine a body may come so long after its head that it goes as it is; so often it does
 /// not.
-const MOST_LATE: usize = 20;
+const MAX_LATE: usize = 20;
 
 #[tokio::test]
 async fn other_bytes_come_that_say_the_same_and_have_their_length() {
@@ -70,7 +70,7 @@ async fn other_bytes_come_that_say_the_same_and_have_their_length() {
         assert_ne!(expected, body);
         let coded = expected.len().to_string();
         let mut answer = echo(&edge, &origin, fields, body).await;
-        for _ in 0..MOST_LATE {
+        for _ in 0..MAX_LATE {
             let is_coded =
                 origin.last()["content-length"] == coded && answer.text().len() != body.len();
             if is_coded {

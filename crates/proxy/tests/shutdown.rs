@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use common::gateway;
 use common::origin::Origin;
 use proto::bhttp;
-use proto::stream::{Frame, Head, Hello, VERSION_MAX, VERSION_MIN};
+use proto::stream::{Frame, Head, Hello, MAX_VERSION, MIN_VERSION};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
@@ -27,8 +27,8 @@ fn asks(origin: &Origin, path: &str) -> Vec<u8> {
     };
     request.encode(&mut head);
     let hello = Hello {
-        version_min: VERSION_MIN,
-        version_max: VERSION_MAX,
+        version_min: MIN_VERSION,
+        version_max: MAX_VERSION,
         instance: 7,
         initial_credit: 1 << 20,
         max_exchanges: 100,

@@ -72,16 +72,16 @@ pub struct Setting {
 }
 
 /// The share of a run that its endpoints may wait for a processor, unless a plan says otherwise.
-pub const WAIT_SHARE_MAX: f64 = 0.02;
+pub const MAX_WAIT_SHARE: f64 = 0.02;
 
 /// A run or a cell is spoilt when a packet in a hundred was later than this, unless a plan says
 /// otherwise.
-pub const LATENESS_MAX_US: u64 = 500;
+pub const MAX_LATENESS_US: u64 = 500;
 /// What the endpoints may wait for a processor anyway.
-pub const WAIT_S_MAX: f64 = 0.010;
+pub const MAX_WAIT_S: f64 = 0.010;
 
 fn wait_share_max() -> f64 {
-    WAIT_SHARE_MAX
+    MAX_WAIT_SHARE
 }
 
 /// One emulated link.

@@ -237,7 +237,7 @@ pub struct Entry {
 
 /// The network is not taken for more than so many times off, either way: one outage says little of
 /// what other encodings would have met.
-const MOST_NETWORK_RATIO: f64 = 100.0;
+const MAX_NETWORK_RATIO: f64 = 100.0;
 
 impl Outcome {
     /// Seconds that another encoding would have taken, as far as can be told: its own expected
@@ -246,7 +246,7 @@ impl Outcome {
     pub fn hindsight_s(&self, other: &Parts) -> f64 {
         let modelled = self.actual.network_s - self.split.network_s;
         let ratio = if modelled > 0.0 { self.actual.network_s / modelled } else { 1.0 };
-        let ratio = ratio.clamp(1.0 / MOST_NETWORK_RATIO, MOST_NETWORK_RATIO);
+        let ratio = ratio.clamp(1.0 / MAX_NETWORK_RATIO, MAX_NETWORK_RATIO);
         let network_s = other.network_s * ratio;
         other.wait_s + other.encode_s + network_s + other.decode_s
     }

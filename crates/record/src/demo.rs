@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::campaign::{LATENESS_MAX_US, WAIT_S_MAX, WAIT_SHARE_MAX};
+use crate::campaign::{MAX_LATENESS_US, MAX_WAIT_S, MAX_WAIT_SHARE};
 use crate::machine::Machine;
 use crate::result::{Exchange, Fetch, Lateness, Traffic};
 
@@ -229,9 +229,9 @@ impl Cell {
     /// Whether the machine did not keep up with it, by the measure of campaigns.
     #[must_use]
     pub fn is_spoilt(&self) -> bool {
-        let limit_s = (WAIT_SHARE_MAX * self.elapsed_s()).max(WAIT_S_MAX);
+        let limit_s = (MAX_WAIT_SHARE * self.elapsed_s()).max(MAX_WAIT_S);
         let waited_s = self.fetch.as_ref().and_then(|fetch| fetch.processor_wait_s);
-        self.lateness.p99_us > LATENESS_MAX_US || waited_s.is_some_and(|waited| waited > limit_s)
+        self.lateness.p99_us > MAX_LATENESS_US || waited_s.is_some_and(|waited| waited > limit_s)
     }
 
     /// Every measured time.

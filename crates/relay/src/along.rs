@@ -14,7 +14,7 @@ use crate::api::CarrierId;
 use crate::timers::Key;
 
 /// Words that wait at most: so many are worth a packet.
-const MOST_WAITING: usize = 32;
+const MAX_WAITING: usize = 32;
 /// A word waits for a round trip, but for no less and no longer: services and clients take some
 /// time on the shortest path too, and on the longest what a receipt teaches is wanted.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(2));
@@ -53,7 +53,7 @@ impl Relay {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.words.push(word);
         let ends = self.shutting_down || carrier.going_away;
-        if ends || carrier.words.len() >= MOST_WAITING {
+        if ends || carrier.words.len() >= MAX_WAITING {
             self.send_words(now, id);
         } else if !self.timers.is_set(Key::Words(id)) {
             let round_trip = Duration::try_from_secs_f64(carrier.estimate.rtt_s().value);

@@ -15,15 +15,15 @@ use proto::stream::Keeping;
 
 /// Messages of one class that are kept at a time: what repeats resembles the last, and each is
 /// bound until the receipts of those that were told by it are here.
-const MOST_OF_A_CLASS: usize = 3;
+const MAX_OF_A_CLASS: usize = 3;
 /// Messages of one context: services have operations, each a class.
-const MOST_OF_A_CONTEXT: usize = 24;
+const MAX_OF_A_CONTEXT: usize = 24;
 /// Bytes of deltas, before their coding, whose receipt is awaited: they may have to be sent again.
-const MOST_UNCONFIRMED_BYTES: usize = 256 << 10;
+const MAX_UNCONFIRMED_BYTES: usize = 256 << 10;
 /// The same, in messages.
-const MOST_UNCONFIRMED: usize = 64;
+const MAX_UNCONFIRMED: usize = 64;
 /// Kinds of messages remembered that cannot be kept.
-const MOST_BARREN: usize = 64;
+const MAX_BARREN: usize = 64;
 
 /// Those whose messages may be told by each other's: one service, one principal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,8 +147,8 @@ impl Sent {
 
     /// Whether a delta of so many bytes may still go before its receipt.
     pub(crate) fn may_send(&self, bytes: usize) -> bool {
-        self.unconfirmed.len() < MOST_UNCONFIRMED
-            && self.unconfirmed_bytes + bytes <= MOST_UNCONFIRMED_BYTES
+        self.unconfirmed.len() < MAX_UNCONFIRMED
+            && self.unconfirmed_bytes + bytes <= MAX_UNCONFIRMED_BYTES
     }
 
     /// Whether a message of this context and class could not be kept.
@@ -171,7 +171,7 @@ impl Sent {
         };
         // Where a class or context has all that it may have, its own oldest goes.
         let (of_class, of_context) =
-            (count(true) >= MOST_OF_A_CLASS, count(false) >= MOST_OF_A_CONTEXT);
+            (count(true) >= MAX_OF_A_CLASS, count(false) >= MAX_OF_A_CONTEXT);
         let goes = |one: &Slot| {
             let bound = one.users > 0 || matches!(one.state, State::Asked(_));
             !bound
@@ -235,7 +235,7 @@ impl Sent {
     }
 
     fn is_no_use(&mut self, kind: (Context, u64)) {
-        if self.barren.len() >= MOST_BARREN {
+        if self.barren.len() >= MAX_BARREN {
             self.barren.remove(0);
         }
         self.barren.push(kind);

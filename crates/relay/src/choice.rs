@@ -23,7 +23,7 @@ use crate::exchange::Exchange;
 use crate::links::figures;
 
 /// Classes whose usual length is remembered.
-const MOST_USUAL: usize = 1024;
+const MAX_USUAL: usize = 1024;
 /// Length to expect of a body that does not say, of a class that nobody has seen.
 const UNKNOWN_BYTES: f64 = 65_536.0;
 /// Share that a fast coder may leave of a body of which nothing is at hand yet.
@@ -136,7 +136,7 @@ impl Habits {
 
     pub(crate) fn note(&mut self, class: u64, bytes: f64, head_share: f64) {
         self.clock += 1;
-        if self.classes.len() >= MOST_USUAL && !self.classes.contains_key(&class) {
+        if self.classes.len() >= MAX_USUAL && !self.classes.contains_key(&class) {
             let oldest = self.classes.iter().min_by_key(|(_, usual)| usual.used);
             if let Some(oldest) = oldest.map(|(&class, _)| class) {
                 self.classes.remove(&oldest);

@@ -30,14 +30,14 @@ const STRETCH_BYTES: usize = MAX_BLOCK_BYTES;
 /// A half that went in one arm for this share of its bytes tells what that arm is like.
 const MOSTLY: f64 = 0.9;
 /// Most turns of a half.
-const MOST_TURNS: usize = 6;
+const MAX_TURNS: usize = 6;
 /// Blocks are others than before if so many times as much or as little is left of them.
 const SHARE_DEPARTS: f64 = 1.05;
 /// The same for times: of the encoder for each byte, of the network for a block.
 const TIME_DEPARTS: f64 = 2.0;
 /// Blocks that the network carries in less go as they are without being looked at, which takes some
 /// 10 µs each.
-const LEAST_BLOCK_S: f64 = 1e-3;
+const MIN_BLOCK_S: f64 = 1e-3;
 
 /// Blocks since the last look.
 #[derive(Clone, Copy, Debug, Default)]
@@ -252,7 +252,7 @@ impl Relay {
         coded: Option<(usize, Duration)>,
     ) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let may_turn = |course: &Course| course.turns.len() < MOST_TURNS;
+        let may_turn = |course: &Course| course.turns.len() < MAX_TURNS;
         let course = exchange.choice.as_ref().and_then(|choice| choice.course.as_ref());
         if exchange.outgoing.is_cut() || !course.is_some_and(may_turn) {
             return;
@@ -264,7 +264,7 @@ impl Relay {
         }
         let unqueued = Path { backlog_bytes: 0.0, ..path };
         let block_s = self.policy.network_s(&unqueued, MAX_BLOCK_BYTES as f64);
-        if coded.is_none() && block_s < LEAST_BLOCK_S {
+        if coded.is_none() && block_s < MIN_BLOCK_S {
             return;
         }
         let choice = self.exchanges.get_mut(&id).and_then(|exchange| exchange.choice.as_mut());

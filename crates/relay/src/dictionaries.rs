@@ -3,8 +3,8 @@
 //!
 //! They outlive carriers, and the relay where its shell keeps them ([`crate::lasting`]), and are
 //! agreed on each carrier anew: by name, since either side may have lost them. A sender has
-//! [`MOST_MAKERS`] contexts with [`MOST_SAMPLES`] of [`MOST_SAMPLE_BYTES`] each and a dictionary (3
-//! MiB in all), a receiver [`MOST_HELD`] dictionaries (2 MiB).
+//! [`MAX_MAKERS`] contexts with [`MAX_SAMPLES`] of [`MAX_SAMPLE_BYTES`] each and a dictionary (3
+//! MiB in all), a receiver [`MAX_HELD`] dictionaries (2 MiB).
 //!
 //! A peer's schema ([`crate::schemas`]) goes the same way.
 
@@ -27,29 +27,29 @@ use crate::lasting::{name_of_held, name_of_made};
 use crate::timers::Key;
 
 /// Contexts of which samples are collected; beyond it the one longest unused goes.
-const MOST_MAKERS: usize = 32;
+const MAX_MAKERS: usize = 32;
 /// Samples of a context: the latest.
-const MOST_SAMPLES: usize = 16;
+const MAX_SAMPLES: usize = 16;
 /// A longer message gains little by a dictionary.
-pub(crate) const MOST_SAMPLE_BYTES: usize = 4 << 10;
+pub(crate) const MAX_SAMPLE_BYTES: usize = 4 << 10;
 /// Dictionaries that are being made: one, and one that waits. So there is always a context that may
 /// go for another.
-const MOST_TRAINING: usize = 2;
+const MAX_TRAINING: usize = 2;
 /// Messages with nothing of their kind to be told by, since a dictionary was last thought of: fewer
 /// are not worth its way across.
-const LEAST_MISSES: u32 = 4;
+const MIN_MISSES: u32 = 4;
 /// Samples that have to be new for another try; each one in vain doubles it up to the second. No
 /// fewer than there can be: what one is made of never has to outlive the relay.
 const FRESH_SAMPLES: (u32, u32) = (16, 1024);
 /// Dictionaries that are held for peers, of [`codec::dictionary::DISTILLED_BYTES`] each.
-const MOST_HELD: usize = 128;
+const MAX_HELD: usize = 128;
 /// Those of one peer: none drives out all that others have sent.
-const MOST_OF_A_PEER: usize = MOST_MAKERS;
+const MAX_OF_A_PEER: usize = MAX_MAKERS;
 /// Dictionaries of a carrier's peer that are made ready at once: one, and one that came in the
 /// place of another.
-const MOST_UNPACKING: u8 = 2;
+const MAX_UNPACKING: u8 = 2;
 /// A schema is offered so often on a carrier.
-const MOST_OFFERS: u8 = 4;
+const MAX_OFFERS: u8 = 4;
 /// Share of what the link is believed to carry that dictionaries may take.
 const BUDGET_SHARE: f64 = 0.05;
 /// How often it is looked whether the carrier is idle.
@@ -62,7 +62,7 @@ const USED_PAUSE: Duration = Duration::from_secs(600);
 /// Longest piece that goes at a time, and what a budget may save up.
 const PART_BYTES: f64 = 1024.0;
 /// A shorter piece is not worth its headers.
-const LEAST_PART_BYTES: f64 = 64.0;
+const MIN_PART_BYTES: f64 = 64.0;
 
 /// A dictionary of this side's.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ impl Maker {
 #[derive(Debug, Default)]
 pub(crate) struct Dictionaries {
     makers: BTreeMap<(u64, Context), Maker>,
-    held: Held<Theirs, MOST_HELD, MOST_OF_A_PEER>,
+    held: Held<Theirs, MAX_HELD, MAX_OF_A_PEER>,
     /// Whose dictionary is being made.
     training: BTreeMap<u64, (u64, Context)>,
     next: u64,
@@ -167,7 +167,7 @@ impl Dictionaries {
     fn maker(&mut self, scope: u64, context: &Context) -> &mut Maker {
         self.clock += 1;
         let key = (scope, context.clone());
-        if self.makers.len() >= MOST_MAKERS && !self.makers.contains_key(&key) {
+        if self.makers.len() >= MAX_MAKERS && !self.makers.contains_key(&key) {
             let idle = self.makers.iter().filter(|(_, maker)| !maker.training);
             // Whoever comes once must not drive out what was made for others.
             let least = idle.min_by_key(|(_, maker)| (maker.made.is_some(), maker.used));
@@ -280,7 +280,7 @@ impl Shelf {
     pub(crate) fn lacks(&mut self, id: [u8; 8], schema: &Arc<Vocabulary>) {
         let (_, often) = self.schemas.entry(id).or_insert_with(|| (Arc::clone(schema), 0));
         *often = often.saturating_add(1);
-        if *often <= MOST_OFFERS && self.stages.get(&id) == Some(&Stage::Held) {
+        if *often <= MAX_OFFERS && self.stages.get(&id) == Some(&Stage::Held) {
             self.stages.remove(&id);
         }
     }
@@ -294,17 +294,17 @@ impl Shelf {
 impl Relay {
     /// A message of this side's was kept: it is a sample too.
     pub(crate) fn sample(&mut self, scope: u64, context: &Context, kept: &Arc<Kept>) {
-        if kept.content().len() > MOST_SAMPLE_BYTES {
+        if kept.content().len() > MAX_SAMPLE_BYTES {
             return;
         }
-        let busy = self.dictionaries.training.len() >= MOST_TRAINING;
+        let busy = self.dictionaries.training.len() >= MAX_TRAINING;
         let maker = self.dictionaries.maker(scope, context);
-        if maker.samples.len() >= MOST_SAMPLES {
+        if maker.samples.len() >= MAX_SAMPLES {
             maker.samples.pop_front();
         }
         maker.samples.push_back(Arc::clone(kept));
         maker.fresh = maker.fresh.saturating_add(1);
-        let due = maker.fresh >= maker.wanted && maker.misses >= LEAST_MISSES && !maker.training;
+        let due = maker.fresh >= maker.wanted && maker.misses >= MIN_MISSES && !maker.training;
         if !due || busy {
             return;
         }
@@ -434,7 +434,7 @@ impl Relay {
                 let fits = |coming: &mut Coming| {
                     coming.id == name && coming.parcel.len() + bytes.len() <= coming.bytes
                 };
-                let busy = shelf.unpacking >= MOST_UNPACKING;
+                let busy = shelf.unpacking >= MAX_UNPACKING;
                 let is_taken = |coming: &Coming| coming.is_schema || !busy;
                 let Some(mut coming) = shelf.coming.take_if(fits).filter(is_taken) else {
                     return self.ignore(now, id, "dictionary", "a part that nobody waits for");
@@ -509,7 +509,7 @@ impl Shelf {
                 return None;
             };
             let left = rest.len();
-            if self.budget < LEAST_PART_BYTES.min(left as f64) {
+            if self.budget < MIN_PART_BYTES.min(left as f64) {
                 return None;
             }
             let len = usize::try_from(whole(self.budget)).unwrap_or(0).min(left);
@@ -598,11 +598,11 @@ mod tests {
     fn what_another_peer_sent_goes_only_for_many() {
         let mut all = Dictionaries::default();
         assert!((0..300).all(|number| all.hold(1, kept(number))));
-        assert_eq!((all.held.iter().count(), all.gone.len()), (MOST_OF_A_PEER, 268));
+        assert_eq!((all.held.iter().count(), all.gone.len()), (MAX_OF_A_PEER, 268));
         assert!(all.find(1, kept(299).id().short()).is_some());
         assert!(all.find(2, kept(299).id().short()).is_none(), "it is nobody else's");
         assert!(!(2..300).all(|peer| all.hold(peer, kept(1))));
-        assert_eq!(all.held.iter().count(), MOST_HELD);
+        assert_eq!(all.held.iter().count(), MAX_HELD);
     }
 
     #[test]
@@ -615,9 +615,9 @@ mod tests {
                 relay.sample(1, &context, &kept(number));
             }
         }
-        assert_eq!(relay.dictionaries.makers.len(), MOST_MAKERS);
+        assert_eq!(relay.dictionaries.makers.len(), MAX_MAKERS);
         let outputs = std::iter::from_fn(|| relay.poll_output());
         let work = outputs.filter(|output| matches!(output, Output::Work(_))).count();
-        assert_eq!(work, MOST_TRAINING);
+        assert_eq!(work, MAX_TRAINING);
     }
 }

@@ -19,7 +19,7 @@ use crate::shares::{Place, is_endless};
 use crate::timers::Key;
 
 /// Of a path or SOAPAction so much tells the class.
-const MOST_OPERATION_BYTES: usize = 256;
+const MAX_OPERATION_BYTES: usize = 256;
 
 impl Relay {
     pub(crate) fn local_request(
@@ -278,7 +278,7 @@ impl Exchange {
                 || at.checked_sub(1).is_none_or(|at| !is_digit(operation.get(at)))
         });
         let kept = kept.map(|(_, byte)| if byte.is_ascii_digit() { b'0' } else { *byte });
-        let kept: Vec<u8> = kept.take(MOST_OPERATION_BYTES).collect();
+        let kept: Vec<u8> = kept.take(MAX_OPERATION_BYTES).collect();
         self.operation = String::from_utf8_lossy(&kept).into_owned();
     }
 

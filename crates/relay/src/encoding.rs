@@ -32,10 +32,10 @@ const ARMS: [&str; 14] = [
 /// What NAM's paper chose among: Zip and XMill, which had Zip inside.
 const NAM_ARMS: [&str; 2] = ["deflate:6", "xmill:1"];
 /// Most arms, with those that services name: what a choice weighs has to stay little.
-const MOST_ARMS: usize = 32;
+const MAX_ARMS: usize = 32;
 /// A codec that is not for any bytes is no better with a greater window than this, and its decoder
 /// takes eight times as much.
-const MOST_SPECIAL_WINDOW_LOG: u8 = 17;
+const MAX_SPECIAL_WINDOW_LOG: u8 = 17;
 
 /// A media type that only codecs for any bytes apply to.
 pub(crate) const ANY: &str = "application/octet-stream";
@@ -142,8 +142,8 @@ impl Encoding {
             }
             selected.append(&mut meant);
         }
-        if self.arms.len() > MOST_ARMS {
-            let what = format!("{} encodings in all: at most {MOST_ARMS}", self.arms.len());
+        if self.arms.len() > MAX_ARMS {
+            let what = format!("{} encodings in all: at most {MAX_ARMS}", self.arms.len());
             return Err(codec::Error::Option { what });
         }
         Ok(selected)
@@ -219,7 +219,7 @@ fn named(name: &str) -> Result<Options, codec::Error> {
     }
     let options = Options::of(name)?;
     let any = options.codec()?.properties().applies_to(ANY);
-    let most = if any { codec::MAX_WINDOW_LOG } else { MOST_SPECIAL_WINDOW_LOG };
+    let most = if any { codec::MAX_WINDOW_LOG } else { MAX_SPECIAL_WINDOW_LOG };
     Ok(Options { window_log: options.window_log.min(most), ..options })
 }
 

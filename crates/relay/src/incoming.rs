@@ -18,7 +18,7 @@ const MAX_EXPANSION_BYTES: usize = 1024;
 
 /// Contexts in which the blocks of a half may be decoded, one behind the other: beginning one is
 /// work that a byte must not ask for.
-pub(crate) const MOST_CONTEXTS: usize = 16;
+pub(crate) const MAX_CONTEXTS: usize = 16;
 
 /// A whole block as it came.
 #[derive(Debug)]
@@ -212,8 +212,8 @@ impl Incoming {
         }
         let first = !uncoded && (self.contexts == 0 || data.anew);
         self.contexts += usize::from(first);
-        if self.contexts > MOST_CONTEXTS {
-            return Err(corrupt(format!("a body in over {MOST_CONTEXTS} contexts")));
+        if self.contexts > MAX_CONTEXTS {
+            return Err(corrupt(format!("a body in over {MAX_CONTEXTS} contexts")));
         }
         let last = data.end && !uncoded;
         self.blocks.push_back(Block { bytes, decoded_len, first, last, uncoded });

@@ -24,9 +24,9 @@ use crate::exchange::Exchange;
 use crate::timers::Key;
 
 /// Bytes of texts whose receipt is awaited, for each carrier: they may have to be sent.
-const MOST_TEXT_BYTES: usize = 256 << 10;
+const MAX_TEXT_BYTES: usize = 256 << 10;
 /// The same, in messages.
-const MOST_TEXTS: usize = 64;
+const MAX_TEXTS: usize = 64;
 /// In events.
 const WHAT: &str = "infoset";
 /// A field whose name has any of these may vouch for the bytes.
@@ -122,7 +122,7 @@ struct Text {
 
 impl Texts {
     fn has_room(&self, bytes: usize) -> bool {
-        self.open.len() < MOST_TEXTS && self.bytes + bytes <= MOST_TEXT_BYTES
+        self.open.len() < MAX_TEXTS && self.bytes + bytes <= MAX_TEXT_BYTES
     }
 
     fn is_read(&self, service: usize, options: Options) -> bool {

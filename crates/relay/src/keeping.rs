@@ -24,7 +24,7 @@ use crate::along::Word;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Output, Work, WorkDirection};
 use crate::bases::{Base, By, Context};
 use crate::config::{MAX_BASE_BYTES, MAX_KEEPS, MAX_PRINCIPALS};
-use crate::dictionaries::{MOST_SAMPLE_BYTES, Made};
+use crate::dictionaries::{MAX_SAMPLE_BYTES, Made};
 use crate::exchange::Exchange;
 use crate::lasting::{Principal, lasts};
 use crate::privacy::{Client, proves, tells_who};
@@ -285,7 +285,7 @@ impl Relay {
         let dictionaries = dictionaries && state.knows_dictionaries();
         let sent = &mut state.sent;
         let barren = sent.is_barren(&context, class);
-        let is_sample = dictionaries && bytes <= MOST_SAMPLE_BYTES && !barren;
+        let is_sample = dictionaries && bytes <= MAX_SAMPLE_BYTES && !barren;
         sent.expire(now.saturating_sub(patience));
         let may_send = sent.may_send(bytes);
         let base = sent.base(&context, class).filter(|_| may_send && deltas);

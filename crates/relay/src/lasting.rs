@@ -38,7 +38,7 @@ const HELD: u8 = 2;
 /// A schema of a peer's.
 const SCHEMA: u8 = 3;
 /// Dictionaries of a service with a longer name do not outlive the relay.
-const MOST_SERVICE_BYTES: usize = 1024;
+const MAX_SERVICE_BYTES: usize = 1024;
 const SHORT: &str = "it ends early";
 
 /// What an edge's names are made with: drawn once, and kept by the shell as a private key is.
@@ -157,7 +157,7 @@ impl Relay {
 
     /// Has a dictionary of this side's kept.
     pub(crate) fn store_made(&mut self, scope: u64, context: &Context, made: &Made) {
-        if context.service.len() > MOST_SERVICE_BYTES {
+        if context.service.len() > MAX_SERVICE_BYTES {
             return;
         }
         let mut bytes = head(MADE, scope);
@@ -266,7 +266,7 @@ fn context(rest: &mut &[u8]) -> Result<(Context, u32, Bytes), &'static str> {
     let service = varint::decode_bytes(rest, "a service").map_err(wrong)?;
     let service = str::from_utf8(service).map_err(|_| "a name is not UTF-8")?;
     let parcel = varint::decode_bytes(rest, "a parcel").map_err(wrong)?;
-    if service.len() > MOST_SERVICE_BYTES || parcel.len() as u64 > Keeping::PARCEL_BYTES {
+    if service.len() > MAX_SERVICE_BYTES || parcel.len() as u64 > Keeping::PARCEL_BYTES {
         return Err("a part of it is longer than any");
     }
     let principal = u64::from_be_bytes(*principal);

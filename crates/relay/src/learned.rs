@@ -13,7 +13,7 @@ use crate::lasting::peer_id;
 /// Version of the bytes; another one is refused.
 const VERSION: u8 = 1;
 /// Longest body that can be usual, in bytes.
-const MOST_BYTES: f64 = 1e15;
+const MAX_BYTES: f64 = 1e15;
 
 impl Relay {
     /// What was learned, for [`Relay::restore`]; nothing where the choice is fixed.
@@ -102,7 +102,7 @@ fn habits(bytes: &[u8]) -> Result<Habits, Error> {
             let fits = (least..=most).contains(&value);
             fits.then_some(value).ok_or(Error::Range { what, value, least, most })
         };
-        let bytes = within("usual length", f64::from_le_bytes(bytes), 0.0, MOST_BYTES)?;
+        let bytes = within("usual length", f64::from_le_bytes(bytes), 0.0, MAX_BYTES)?;
         let share = within("usual share", f64::from_le_bytes(share), 0.0, 1.0)?;
         habits.note(u64::from_le_bytes(class), bytes, share);
     }

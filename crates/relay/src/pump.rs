@@ -284,7 +284,7 @@ impl Relay {
             self.close_carrier(now, id, "the instance belongs to another peer");
             return;
         }
-        let version = hello.version_max.min(stream::VERSION_MAX);
+        let version = hello.version_max.min(stream::MAX_VERSION);
         self.event(now, Fact::CarrierUp { peer, version });
         self.measure(now, id);
         self.begin_pulse(now, id);

@@ -30,31 +30,31 @@ use crate::exchange::Exchange;
 /// together.
 const MEASURE_PAUSE: Duration = Duration::from_millis(10);
 /// Halves of a carrier whose receipt may still come; beyond it the oldest is given up.
-const MOST_AWAITED: usize = 256;
+const MAX_AWAITED: usize = 256;
 /// Halves that arrived and wait for the counters; a peer tells of no more in one packet.
-const MOST_TOOK: usize = 32;
+const MAX_TOOK: usize = 32;
 /// Peers whose path is remembered while they are away.
-const MOST_PATHS: usize = 64;
+const MAX_PATHS: usize = 64;
 /// Halves of fewer bytes on the wire, all uncoded, fit in a packet: each teaches too little to be
 /// worth a receipt.
-const LEAST_RECEIPT_BYTES: u64 = decide::ONE_PACKET_BYTES;
+const MIN_RECEIPT_BYTES: u64 = decide::ONE_PACKET_BYTES;
 /// Of such halves the first have one all the same, and then those whose number is a power of two:
 /// where no others come, nothing else shows a slow link that is taken for a fast one.
 const FIRST_SHORT: u64 = 8;
 /// A half whose sender had nothing to send for more than this share of its time tells nothing of
 /// the network.
-const MOST_IDLE_SHARE: f64 = 0.1;
+const MAX_IDLE_SHARE: f64 = 0.1;
 /// Events about what a carrier's peer said and was ignored: beyond it they are not told.
-const MOST_TOLD: u32 = 16;
+const MAX_TOLD: u32 = 16;
 /// Of the longest body that came of late, one part in so many is forgotten with each that comes.
 const LONGEST_FADES: u64 = 32;
 /// In events.
 const RECEIPT: &str = "receipt";
 /// A link that is said to be faster, a terabit a second, or longer, was not measured.
-const MOST_BYTES_PER_S: u64 = 125_000_000_000;
-const MOST_ROUND_TRIP: Duration = Duration::from_secs(600);
+const MAX_BYTES_PER_S: u64 = 125_000_000_000;
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(600);
 /// A time below this is none that clocks on two machines tell.
-const LEAST_S: f64 = 1e-6;
+const MIN_S: f64 = 1e-6;
 
 /// A half on its way out, as this side saw it leave.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,7 @@ impl Arrival {
         self.waits(now, false);
         let (first, received) = self.first.filter(|_| !self.told)?;
         self.told = true;
-        if !self.coded && self.wire_bytes < LEAST_RECEIPT_BYTES {
+        if !self.coded && self.wire_bytes < MIN_RECEIPT_BYTES {
             *short += 1;
             if *short > FIRST_SHORT && !short.is_power_of_two() {
                 return None;
@@ -233,7 +233,7 @@ impl Relay {
     /// Keeps what is known of the path to a peer that is gone.
     pub(crate) fn keep_path(&mut self, peer: &str, estimate: Estimate) {
         self.paths.retain(|(name, _)| name != peer);
-        if self.paths.len() >= MOST_PATHS {
+        if self.paths.len() >= MAX_PATHS {
             self.paths.pop_front();
         }
         self.paths.push_back((peer.to_owned(), estimate));
@@ -287,7 +287,7 @@ impl Relay {
             // Who knows whether a receipt comes: this much is known already.
             awaited.learn(&mut *self.policy, None);
         }
-        if carrier.awaited.len() >= MOST_AWAITED {
+        if carrier.awaited.len() >= MAX_AWAITED {
             let oldest = carrier.awaited.pop_first();
             oldest.into_iter().for_each(|(_, mut old)| old.learn(&mut *self.policy, None));
         }
@@ -352,11 +352,11 @@ impl Relay {
         let back_s = carrier.estimate.rtt_s().value / 2.0;
         // Its way back is no longer than the half's own, whatever is believed of the round trip.
         let both_s = elapsed_s - receipt.tail.as_secs_f64();
-        let network_s = (both_s - back_s).max(both_s / 2.0).max(LEAST_S);
+        let network_s = (both_s - back_s).max(both_s / 2.0).max(MIN_S);
         let idle_s = departure.idle.as_secs_f64();
         // Over a long path what its sender paused for is little of a half's time, and all the same
         // most of the time between its first piece and its last.
-        let steady_for = |seconds| !receipt.held_up && idle_s <= MOST_IDLE_SHARE * seconds;
+        let steady_for = |seconds| !receipt.held_up && idle_s <= MAX_IDLE_SHARE * seconds;
         let steady = steady_for(elapsed_s);
         let path = awaited.choice.path;
         let bytes = awaited.carried as f64;
@@ -377,7 +377,7 @@ impl Relay {
             if carrier.took.is_empty() {
                 carrier.measured_at = None;
             }
-            if carrier.took.len() < MOST_TOOK {
+            if carrier.took.len() < MAX_TOOK {
                 carrier.took.push(took);
             }
         }
@@ -399,7 +399,7 @@ impl Relay {
     pub(crate) fn ignore(&mut self, now: Duration, carrier: CarrierId, what: &str, reason: &str) {
         let Some(carrier) = self.carriers.get_mut(&carrier) else { return };
         carrier.ignored = carrier.ignored.saturating_add(1);
-        if carrier.ignored <= MOST_TOLD {
+        if carrier.ignored <= MAX_TOLD {
             let (what, reason) = (what.to_owned(), reason.to_owned());
             self.event(now, Fact::Ignored { what, reason });
         }
@@ -413,9 +413,9 @@ impl Relay {
 
 /// Whether any link can be so; what a transport does not know it tells as 0.
 fn possible(transport: &Transport) -> Result<(), &'static str> {
-    if transport.delivered_bytes_per_s > MOST_BYTES_PER_S {
+    if transport.delivered_bytes_per_s > MAX_BYTES_PER_S {
         Err("it is said to deliver more than any link carries")
-    } else if transport.rtt.max(transport.min_rtt) > MOST_ROUND_TRIP && !transport.rtt.is_zero() {
+    } else if transport.rtt.max(transport.min_rtt) > MAX_ROUND_TRIP && !transport.rtt.is_zero() {
         Err("it is said to have a longer round trip than any link")
     } else {
         Ok(())

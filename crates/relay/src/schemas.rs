@@ -3,7 +3,7 @@
 //!
 //! A schema is offered to who could not read a message that was coded with it, and goes to who
 //! wants it as dictionaries do ([`crate::dictionaries`]). Whoever gets one compiles it itself, off
-//! the actor's thread, and only then says that it is held. At most [`MOST_HELD`] are, of up to
+//! the actor's thread, and only then says that it is held. At most [`MAX_HELD`] are, of up to
 //! 8 MiB each; most take less than one.
 
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::held::Held;
 use crate::lasting::name_of_schema;
 
 /// Schemas that are held for peers.
-const MOST_HELD: usize = 8;
+const MAX_HELD: usize = 8;
 /// Those of one peer: none drives out all that others have sent.
-const MOST_OF_A_PEER: usize = 4;
+const MAX_OF_A_PEER: usize = 4;
 /// In events.
 const WHAT: &str = "schema";
 
 /// Those of all peers.
 #[derive(Debug, Default)]
-pub(crate) struct Schemas(Held<Arc<Vocabulary>, MOST_HELD, MOST_OF_A_PEER>);
+pub(crate) struct Schemas(Held<Arc<Vocabulary>, MAX_HELD, MAX_OF_A_PEER>);
 
 impl Schemas {
     /// The one of this name, whoever sent it: a name is of what is in it.

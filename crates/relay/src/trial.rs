@@ -16,9 +16,9 @@ use crate::choice::{Fit, Tried, going, whole};
 use crate::course::Course;
 
 /// Most encodings tried on the first block of a half: each waits for the one before.
-const MOST_TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 /// Most encodings at once that only teach.
-const MOST_SHADOWS: usize = 2;
+const MAX_SHADOWS: usize = 2;
 /// Processor time that they may take for each second that halves took to leave.
 const SHADOW_SHARE: f64 = 0.1;
 /// Processor time saved up for them at first, and at most.
@@ -136,7 +136,7 @@ impl Relay {
         let subject = Subject { bytes: plain_len as f64, ..choice.subject };
         let (plain, coded) = (subject.bytes, best.coded.len() as f64);
         let bytes = self.policy.in_all(&choice.subject, best.arm, plain, coded);
-        let open = choice.decision.as_ref().filter(|_| choice.tried.len() < MOST_TRIES);
+        let open = choice.decision.as_ref().filter(|_| choice.tried.len() < MAX_TRIES);
         let next =
             open.and_then(|decision| self.policy.again(decision, &choice.path, &closed, bytes));
         // What would not come back the same says nothing of how others compress.
@@ -250,7 +250,7 @@ impl Relay {
             return;
         };
         let shadows = &self.shadows;
-        let busy = shadows.open.len() >= MOST_SHADOWS || shadows.open.contains_key(&id);
+        let busy = shadows.open.len() >= MAX_SHADOWS || shadows.open.contains_key(&id);
         if busy || shadows.left_s <= 0.0 || plain.is_empty() {
             return;
         }

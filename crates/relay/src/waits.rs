@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// Blocks that the mean is of, about.
-const MOST_WEIGHT: f64 = 8.0;
+const MAX_WEIGHT: f64 = 8.0;
 /// What was seen says half as much after so long: the processor may have less to do by then, and
 /// only a coding that is taken shows that.
 const HALF_LIFE_S: f64 = 1.0;
@@ -26,7 +26,7 @@ impl Waits {
     pub(crate) fn note(&mut self, now: Duration, ordered: Duration, cpu: Duration) -> Duration {
         let waited = now.saturating_sub(ordered).saturating_sub(cpu);
         let before = self.weight_at(now);
-        self.weight = (before + 1.0).min(MOST_WEIGHT);
+        self.weight = (before + 1.0).min(MAX_WEIGHT);
         self.mean_s += (waited.as_secs_f64() - self.mean_s) / (before + 1.0);
         self.at = now;
         waited

@@ -14,7 +14,7 @@ const HOPELESS: f64 = 1.6;
 /// Under loss times scatter with heavy tails: classes whose messages can be made shorter than this
 /// get more seeds, up to so many times, and more where the link changes.
 const MANY_BYTES: f64 = 100e3;
-const MOST_TIMES: f64 = 10.0;
+const MAX_TIMES: f64 = 10.0;
 const DRIFT_TIMES: u64 = 4;
 /// How many errors of a mean its lower 95 % limit is below it.
 const LOWER_LIMIT: f64 = 1.96;
@@ -102,7 +102,7 @@ impl FixedRuns {
         let messages = &setting.class.messages;
         let coded = |arm: usize| mean(messages.iter().map(|message| message.coded[arm].bytes));
         let least = (0..arms).map(coded).fold(f64::INFINITY, f64::min);
-        let most = if link.ab.loss + link.ba.loss > 0.0 { MOST_TIMES } else { 1.0 };
+        let most = if link.ab.loss + link.ba.loss > 0.0 { MAX_TIMES } else { 1.0 };
         let more = (MANY_BYTES / least.max(1.0)).clamp(1.0, most);
         let extent = Extent { seeds: extent.seeds * super::whole(more), ..extent };
         let seeds = 2 * extent.seeds;

@@ -23,7 +23,7 @@ const TIME_SCATTER: f64 = 0.05;
 const PAUSE_S: f64 = 1.0;
 const PAUSE_SCATTER_S: f64 = 0.5;
 /// Most encodings of one message before it leaves.
-const MOST_TRIED: usize = 3;
+const MAX_TRIED: usize = 3;
 
 /// Who chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,7 +218,7 @@ impl<'a> Run<'a> {
         let mut best = (decision.chosen.arm, self.seen(&message.coded[tried[0].0], false));
         let mut seconds = best.1.encode_s.unwrap_or(0.0);
         // What is left as it is waits for no codec, and is not asked about again.
-        while tried[0] != Arm::IDENTITY && tried.len() < MOST_TRIED {
+        while tried[0] != Arm::IDENTITY && tried.len() < MAX_TRIED {
             let Some(arm) = self.policy.again(decision, path, &tried, best.1.bytes) else { break };
             tried.push(arm);
             let seen = self.seen(&message.coded[arm.0], false);

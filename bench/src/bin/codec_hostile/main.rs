@@ -32,9 +32,9 @@ const MAX_GROWTH: f64 = 2.5;
 const MAX_LAST_GROWTH: f64 = 1.25;
 /// An input that is shorter together with what comes out counts as this long: contexts cost what
 /// they cost.
-const LEAST_BYTES: usize = 16 << 10;
+const MIN_BYTES: usize = 16 << 10;
 /// Below this a time says nothing about growth: what was refused early.
-const LEAST_GROWTH_S: f64 = 0.001;
+const MIN_GROWTH_S: f64 = 0.001;
 /// Inputs are as long as takes about this, at their longest.
 const LONGEST_S: f64 = 0.02;
 /// The least and the greatest of the shortest inputs, in bytes.
@@ -224,7 +224,7 @@ impl Case<'_> {
         let line = Line {
             name,
             bytes: long.len(),
-            cost: costs[3].0 * 1e6 / (long.len() + timed.made).max(LEAST_BYTES) as f64,
+            cost: costs[3].0 * 1e6 / (long.len() + timed.made).max(MIN_BYTES) as f64,
             growth: if alike { growth(&costs) } else { 0.0 },
             is_growing: !self.cli.quick
                 && is_growing(&costs)
@@ -271,7 +271,7 @@ impl Line<'_> {
 /// How much more a byte of the longest input costs than one of the shortest.
 fn growth(costs: &[(f64, f64)]) -> f64 {
     match costs {
-        [(_, first), .., (seconds, last)] if *seconds >= LEAST_GROWTH_S => last / first,
+        [(_, first), .., (seconds, last)] if *seconds >= MIN_GROWTH_S => last / first,
         _ => 0.0,
     }
 }

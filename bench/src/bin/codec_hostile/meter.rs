@@ -69,14 +69,14 @@ pub(crate) struct Timed {
 
 /// Runs that are worth it: until so much time has gone, and so many at most.
 const ENOUGH_S: f64 = 0.03;
-const MOST_RUNS: usize = 5;
+const MAX_RUNS: usize = 5;
 
 /// Measures the time of `run`, which answers how much it made.
 pub(crate) fn timed(run: impl Fn() -> (usize, Result<(), Error>)) -> Timed {
     let mut least = f64::INFINITY;
     let mut sum = 0.0;
     let mut last = (0, Ok(()));
-    for _ in 0..MOST_RUNS {
+    for _ in 0..MAX_RUNS {
         let before = processor_time();
         last = run();
         let seconds = (processor_time() - before).as_secs_f64();

@@ -24,7 +24,7 @@ pub(crate) struct Mismatch {
 }
 
 /// Messages of each length up to this, doubled each time.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 
 fn outcome(
     codec: &str,
@@ -54,7 +54,7 @@ fn outcome(
 }
 
 fn lengths() -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(16), |len| Some(len * 2)).take_while(|len| *len <= MOST_BYTES)
+    std::iter::successors(Some(16), |len| Some(len * 2)).take_while(|len| *len <= MAX_BYTES)
 }
 
 /// All that there are.

@@ -239,7 +239,7 @@ impl XmlDecoder {
                 value.cloned().ok_or_else(|| self.odd("a value that has not come"))
             }
             Token::Text(text) => {
-                if xml::VALUE_BYTES.contains(&text.len()) && self.values.len() < xml::VALUES_MOST {
+                if xml::VALUE_BYTES.contains(&text.len()) && self.values.len() < xml::MAX_VALUES {
                     self.keep(text)?;
                     self.values.push(text.to_owned());
                 }

@@ -19,7 +19,7 @@ pub(super) const ENTITY: u64 = 4;
 /// Bytes of values that are remembered; shorter ones are no longer than a reference.
 pub(super) const VALUE_BYTES: std::ops::RangeInclusive<usize> = 3..=64;
 /// Values that are remembered in one message.
-pub(super) const VALUES_MOST: usize = 1 << 16;
+pub(super) const MAX_VALUES: usize = 1 << 16;
 
 /// The CBOR of an XML document, lengths definite. Errors: it is not well-formed, it is over
 /// [`Limits::message_bytes`], nested over [`Limits::depth`], its names are over
@@ -183,7 +183,7 @@ impl Mapper {
                 self.writer.unsigned(*number);
                 return;
             }
-            if self.values.len() < VALUES_MOST {
+            if self.values.len() < MAX_VALUES {
                 self.values.insert(text.to_owned(), self.values.len() as u64);
             }
         }

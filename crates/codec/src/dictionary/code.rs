@@ -20,8 +20,8 @@ const MIX_RATIO: usize = 512;
 /// What deflate can look back to (RFC 1951 §2).
 const DEFLATE_WINDOW: usize = 32 << 10;
 /// Windows that zstd knows, as powers of two.
-const ZSTD_LEAST_WINDOW_LOG: u32 = 10;
-const ZSTD_MOST_WINDOW_LOG: u32 = 27;
+const MIN_ZSTD_WINDOW_LOG: u32 = 10;
+const MAX_ZSTD_WINDOW_LOG: u32 = 27;
 
 /// How a message is coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,7 +286,7 @@ fn zstd(dictionary: &Dictionary, message: &[u8], level: i8) -> Result<Vec<u8>, E
         // Beyond this the prefix is out of reach, which is no error.
         let all = (dictionary.content().len() + message.len()).max(1);
         let log = all.ilog2() + 1;
-        let log = log.clamp(ZSTD_LEAST_WINDOW_LOG, ZSTD_MOST_WINDOW_LOG);
+        let log = log.clamp(MIN_ZSTD_WINDOW_LOG, MAX_ZSTD_WINDOW_LOG);
         context.set_parameter(CParameter::WindowLog(log)).map_err(refused)?;
         context.ref_prefix(dictionary.content()).map_err(refused)?;
     }

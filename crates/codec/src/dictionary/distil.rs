@@ -11,7 +11,7 @@ use crate::{Error, Limits, Settings};
 /// Longest dictionary: more helps small messages little.
 pub const DISTILLED_BYTES: usize = 16 << 10;
 /// Fewest samples that tell whether it pays.
-const LEAST_SAMPLES: usize = 8;
+const MIN_SAMPLES: usize = 8;
 /// What it may leave of what there is without it, in per cent: it has to cross the link first.
 const PAYS_PERCENT: usize = 80;
 
@@ -36,7 +36,7 @@ pub fn distil(joined: &[u8], before: Option<&Arc<Kept>>) -> Result<Vec<u8>, Erro
         let wrong = |error: proto::Error| corrupt(error.to_string());
         samples.push(varint::decode_bytes(&mut rest, "a sample").map_err(wrong)?);
     }
-    if samples.len() < LEAST_SAMPLES {
+    if samples.len() < MIN_SAMPLES {
         return Ok(Vec::new());
     }
     let limits = Limits::default();

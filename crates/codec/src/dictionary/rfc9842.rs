@@ -20,7 +20,7 @@ const HASH_BYTES: usize = 32;
 const DCB_WINDOW_LOG: u32 = 24;
 /// RFC 9842 §5: a window of at most 8 MB, or 1.25 times the dictionary up to 128 MB.
 const DCZ_WINDOW_BYTES: usize = 8 << 20;
-const DCZ_MOST_WINDOW_BYTES: usize = 128 << 20;
+const MAX_DCZ_WINDOW_BYTES: usize = 128 << 20;
 /// Output grows by so much at a time.
 const STEP_BYTES: usize = 64 << 10;
 
@@ -176,7 +176,7 @@ fn decode_brotli(
 
 /// RFC 9842 §5: the greatest window for a dictionary of `len` bytes, as a power of two.
 fn dcz_window_log(len: usize) -> u32 {
-    let bytes = (len + len / 4).clamp(DCZ_WINDOW_BYTES, DCZ_MOST_WINDOW_BYTES);
+    let bytes = (len + len / 4).clamp(DCZ_WINDOW_BYTES, MAX_DCZ_WINDOW_BYTES);
     bytes.ilog2()
 }
 

@@ -21,7 +21,7 @@ const _: () = assert!(PARCEL_BYTES as u64 == Keeping::SCHEMA_BYTES);
 /// Longest one unpacked.
 const UNPACKED_BYTES: usize = 2 << 20;
 /// Most documents.
-const MOST_DOCUMENTS: usize = 256;
+const MAX_DOCUMENTS: usize = 256;
 
 /// Of a schema that came in a parcel.
 const LIMITS: Limits = Limits {
@@ -95,8 +95,8 @@ impl Documents {
         let named = varint::decode(&mut rest, "the number of documents").map_err(wrong)?;
         let mut all = Vec::new();
         while !rest.is_empty() {
-            if all.len() == MOST_DOCUMENTS {
-                return Err(over("the number of a schema's documents", MOST_DOCUMENTS));
+            if all.len() == MAX_DOCUMENTS {
+                return Err(over("the number of a schema's documents", MAX_DOCUMENTS));
             }
             let location = varint::decode_bytes(&mut rest, "a location").map_err(wrong)?;
             let bytes = varint::decode_bytes(&mut rest, "a document").map_err(wrong)?;

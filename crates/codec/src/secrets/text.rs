@@ -1,7 +1,7 @@
 //! Texts that have a secret in them, whatever stands beside them. Each is read once, without a
 //! copy: this is done to every message that is kept.
 
-use super::words::{MOST_NAME_BYTES, Words, has_part, is_secret};
+use super::words::{MAX_NAME_BYTES, Words, has_part, is_secret};
 
 /// Text with any of these may be a message inside of the message, or a field's value; `SCHEMES` are
 /// among them.
@@ -35,11 +35,11 @@ const SCHEMES: [(&str, usize); 6] = [
 /// Parameters that are secret where a long random word is their value.
 const OFTEN: [&str; 5] = ["key", "accountkey", "code", "ticket", "session"];
 /// The shortest such word.
-const LEAST_RANDOM_BYTES: usize = 20;
+const MIN_RANDOM_BYTES: usize = 20;
 /// The shortest head of a JWT (RFC 7519 §3.1), and the shortest user in a URL that is a token.
-const LEAST_HEAD_BYTES: usize = 16;
+const MIN_HEAD_BYTES: usize = 16;
 /// How far a URL's authority is read: longer ones are no host's.
-const MOST_AUTHORITY_BYTES: usize = 512;
+const MAX_AUTHORITY_BYTES: usize = 512;
 
 /// Whether something in a text is secret.
 pub(super) fn holds_secret(text: &[u8]) -> bool {
@@ -108,7 +108,7 @@ fn is_jwt(text: &[u8], at: usize) -> bool {
     let before = text.get(..at).unwrap_or_default();
     let begin = before.iter().rposition(|byte| !is_of_base64(byte)).map_or(0, |at| at + 1);
     let head = rest(before, begin);
-    let last = head.len().saturating_sub(LEAST_HEAD_BYTES - 3);
+    let last = head.len().saturating_sub(MIN_HEAD_BYTES - 3);
     rest(text, at + 1).first().is_some_and(of_jwt)
         && head.get(..last).unwrap_or_default().windows(3).any(|found| found == b"eyJ")
 }
@@ -123,7 +123,7 @@ fn is_member(text: &[u8], at: usize, sign: usize) -> bool {
 /// Whether a secret's name ends at `at`: that of a parameter, a member or a field with its value,
 /// or of an element, in a message inside of the message.
 fn is_named(text: &[u8], at: usize, value: Option<&[u8]>) -> bool {
-    let near = text.get(at.saturating_sub(2 * MOST_NAME_BYTES)..at).unwrap_or_default();
+    let near = text.get(at.saturating_sub(2 * MAX_NAME_BYTES)..at).unwrap_or_default();
     let closes = |byte: &u8| matches!(byte, b' ' | b'"' | b'\'' | b'\\' | b']');
     let end = near.iter().rposition(|byte| !closes(byte)).map_or(0, |at| at + 1);
     let near = near.get(..end).unwrap_or_default();
@@ -136,12 +136,12 @@ fn is_named(text: &[u8], at: usize, value: Option<&[u8]>) -> bool {
     let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
     // A short name is one only where nothing but a name can stand.
     let bounded = match before {
-        None => name.len() <= MOST_NAME_BYTES,
+        None => name.len() <= MAX_NAME_BYTES,
         Some(b':') => value.is_none(),
         Some(before) => b"?&;#\"'</,{[%".contains(before),
     };
     let in_parameter = |value| {
-        let often = OFTEN.iter().any(|word| is(word)) && is_random(value, LEAST_RANDOM_BYTES);
+        let often = OFTEN.iter().any(|word| is(word)) && is_random(value, MIN_RANDOM_BYTES);
         is("token") || often
     };
     has_part(name) || (bounded && (is_secret(name) || value.is_some_and(in_parameter)))
@@ -151,12 +151,12 @@ fn is_named(text: &[u8], at: usize, value: Option<&[u8]>) -> bool {
 /// than a user's name.
 fn has_user(text: &[u8]) -> bool {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'<>`".contains(byte);
-    let text = text.get(..MOST_AUTHORITY_BYTES).unwrap_or(text);
+    let text = text.get(..MAX_AUTHORITY_BYTES).unwrap_or(text);
     let word = text.split(ends).next().unwrap_or_default();
     let authority = word.split(|byte| b"/?#".contains(byte)).next().unwrap_or_default();
     if let Some(at) = authority.iter().rposition(|byte| *byte == b'@') {
         let user = authority.get(..at).unwrap_or_default();
-        return user.contains(&b':') || user.len() >= LEAST_HEAD_BYTES;
+        return user.contains(&b':') || user.len() >= MIN_HEAD_BYTES;
     }
     // Where what should be a port is none, a password had a slash in it.
     let Some(colon) = authority.iter().rposition(|byte| *byte == b':') else { return false };
@@ -168,11 +168,11 @@ fn has_user(text: &[u8]) -> bool {
 /// [`has_user`], where the URL is a parameter of another.
 fn has_coded_user(text: &[u8]) -> bool {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'<>&/".contains(byte);
-    let text = text.get(..MOST_AUTHORITY_BYTES).unwrap_or(text);
+    let text = text.get(..MAX_AUTHORITY_BYTES).unwrap_or(text);
     let word = text.split(ends).next().unwrap_or_default();
     let find = |sign| word.windows(3).position(|found| begins(found, sign));
     let host = find("%2f").unwrap_or(word.len());
     find("%40").is_some_and(|at| {
-        at < host && (at >= LEAST_HEAD_BYTES || find("%3a").is_some_and(|colon| colon < at))
+        at < host && (at >= MIN_HEAD_BYTES || find("%3a").is_some_and(|colon| colon < at))
     })
 }

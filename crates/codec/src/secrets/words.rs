@@ -98,9 +98,9 @@ static WHOLE: Words = Words::new(&[
     "totpcode",
 ]);
 /// What joins two words of a name is no longer than this.
-const MOST_JOINT_BYTES: usize = 4;
+const MAX_JOINT_BYTES: usize = 4;
 /// The longest text that may be the name of what stands beside it.
-pub(super) const MOST_NAME_BYTES: usize = 48;
+pub(super) const MAX_NAME_BYTES: usize = 48;
 
 /// Words in small letters, sorted, and found by their first two letters.
 pub(super) struct Words {
@@ -190,7 +190,7 @@ fn is_spelled(name: &[u8], word: &str) -> bool {
                 Some(next) => (wanted, joint) = (next, 0),
                 None => return true,
             }
-        } else if byte.is_ascii_alphanumeric() || joint == MOST_JOINT_BYTES {
+        } else if byte.is_ascii_alphanumeric() || joint == MAX_JOINT_BYTES {
             return false;
         } else {
             joint += 1;
@@ -218,7 +218,7 @@ pub(super) fn has_part(name: &[u8]) -> bool {
 /// Whether a text may be the name of a secret that stands beside it, which may be anywhere.
 pub(super) fn names_secret(text: &[u8]) -> bool {
     let text = text.trim_ascii();
-    text.len() <= MOST_NAME_BYTES && PARTS.are_in(text) && !text.iter().any(u8::is_ascii_whitespace)
+    text.len() <= MAX_NAME_BYTES && PARTS.are_in(text) && !text.iter().any(u8::is_ascii_whitespace)
 }
 
 /// What an element or an attribute says by its name.

@@ -13,7 +13,7 @@ const LEAST: u16 = 4;
 /// Times seen above which a slot is not given to another context at once.
 const KEEP: u16 = 2;
 /// Times seen are counted up to this.
-const SEEN_MAX: u16 = 31;
+const MAX_SEEN: u16 = 31;
 /// Kinds of places whose weights are learned apart.
 const PLACES: usize = 64;
 const WHOLE: u32 = 65535;
@@ -180,7 +180,7 @@ impl Nibbles {
             shares[i] = shares[i].wrapping_add((away >> pace).cast_unsigned());
         }
         *slot = shares;
-        slot[0] = check | (seen + 1).min(SEEN_MAX);
+        slot[0] = check | (seen + 1).min(MAX_SEEN);
     }
 }
 

@@ -9,8 +9,8 @@ use crate::{Codec, Error, Limits, Settings, StreamDecoder};
 /// First byte of a stream; its lower half is the method.
 const VERSION: u8 = 0xE0;
 /// Windows as powers of two: what of the document is looked back at.
-const WINDOW_LOG_MIN: u8 = 10;
-const WINDOW_LOG_MAX: u8 = 22;
+const MIN_XMILL_WINDOW_LOG: u8 = 10;
+const MAX_XMILL_WINDOW_LOG: u8 = 22;
 /// Most bytes of one block before coding.
 const BLOCK_BYTES: usize = 1 << 20;
 /// Of a block of the pair.
@@ -49,7 +49,7 @@ impl Codec for Xmill {
     }
 
     fn encoder_bytes(&self, options: Options) -> usize {
-        let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+        let window_log = options.window_log.clamp(MIN_XMILL_WINDOW_LOG, MAX_XMILL_WINDOW_LOG);
         let (method, level) = Method::of_level(options.level);
         let other = method.other().map_or(0, |(other, [_, level])| {
             // Beside it for the first block.
@@ -60,12 +60,12 @@ impl Codec for Xmill {
     }
 
     fn decoder_bytes(&self, options: Options) -> usize {
-        let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+        let window_log = options.window_log.clamp(MIN_XMILL_WINDOW_LOG, MAX_XMILL_WINDOW_LOG);
         most_table_bytes(window_log) + (3 << window_log) + 8 * PAIR_BLOCK_BYTES
     }
 
     fn stream_encoder(&self, settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
-        Ok(Box::new(StreamEncoder::new(settings, WINDOW_LOG_MAX)?))
+        Ok(Box::new(StreamEncoder::new(settings, MAX_XMILL_WINDOW_LOG)?))
     }
 
     fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
@@ -73,13 +73,13 @@ impl Codec for Xmill {
     }
 
     fn encoder(&self, options: Options) -> Result<Box<dyn Encoder>, Error> {
-        let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+        let window_log = options.window_log.clamp(MIN_XMILL_WINDOW_LOG, MAX_XMILL_WINDOW_LOG);
         Ok(Box::new(StreamEncoder::new(&options.settings(), window_log)?))
     }
 
     fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error> {
         // The window is in the stream: one that is greater than what was agreed is refused.
-        let window_log = options.window_log.clamp(WINDOW_LOG_MIN, WINDOW_LOG_MAX);
+        let window_log = options.window_log.clamp(MIN_XMILL_WINDOW_LOG, MAX_XMILL_WINDOW_LOG);
         let limits = Limits { table_bytes: most_table_bytes(window_log), ..Limits::default() };
         Ok(Box::new(BlockDecoder { inner: StreamedDecoder::new(limits) }))
     }
@@ -128,11 +128,11 @@ impl StreamEncoder {
             // The whole is known: small messages take small tables.
             let bits = usize::BITS - bytes.len().leading_zeros();
             let bits = u8::try_from(bits).unwrap_or(u8::MAX);
-            window_log = bits.clamp(WINDOW_LOG_MIN, window_log);
+            window_log = bits.clamp(MIN_XMILL_WINDOW_LOG, window_log);
         }
         let limit = self.limits.table_bytes;
         let own = |window_log: u8| self.method.table_bytes(window_log, Some(self.level));
-        while window_log > WINDOW_LOG_MIN && own(window_log) > limit {
+        while window_log > MIN_XMILL_WINDOW_LOG && own(window_log) > limit {
             window_log -= 1;
         }
         let with = |method: Method, level: i8| {
@@ -336,7 +336,7 @@ impl StreamDecoder for StreamedDecoder {
             let Some(method) = Method::numbered(first ^ VERSION) else {
                 return Err(self.malformed(0, "not the first byte of such a stream"));
             };
-            if !(WINDOW_LOG_MIN..=WINDOW_LOG_MAX).contains(&window_log) {
+            if !(MIN_XMILL_WINDOW_LOG..=MAX_XMILL_WINDOW_LOG).contains(&window_log) {
                 return Err(self.malformed(1, "a window that is not of 2^10 to 2^22 bytes"));
             }
             self.context = Some(Context::new(method, window_log, None, &self.limits)?);

@@ -23,9 +23,9 @@ const MATCH_BYTES: u32 = 5;
 /// A place's bits of the position, which is below two windows and a block; those above are a check.
 const PLACE_MASK: u32 = (1 << 24) - 1;
 /// Times seen are counted up to this; then chances move by so much of what is missing.
-const SEEN_MAX: u32 = 60;
+const MAX_SEEN: u32 = 60;
 /// The same where one context speaks alone, which is where nothing changes.
-const PLAIN_SEEN_MAX: u32 = 1000;
+const MAX_PLAIN_SEEN: u32 = 1000;
 /// Bits of a chance in a slot, above the times seen.
 const CHANCE_SHIFT: u32 = 10;
 /// Rows of final chances, as a power of two.
@@ -212,7 +212,7 @@ impl Strong {
                 let entry = &mut self.slots[slot].0[node];
                 let chance = (*entry >> 16).clamp(24, 65_536 - 24);
                 let bit = c.bit(byte >> i & 1 == 1, chance);
-                learn(entry, bit, &self.rates, PLAIN_SEEN_MAX);
+                learn(entry, bit, &self.rates, MAX_PLAIN_SEEN);
                 node = (node << 1 | usize::from(bit)) & 15;
                 bits = bits << 1 | u32::from(bit);
             }
@@ -292,7 +292,7 @@ impl Strong {
                 self.gain += log(self.chance) - log(alone.max(1));
             }
             for &slot in &slots {
-                learn(&mut self.slots[slot].0[node], bit, &self.rates, SEEN_MAX);
+                learn(&mut self.slots[slot].0[node], bit, &self.rates, MAX_SEEN);
             }
             if let Some(want) = want {
                 let right = &mut self.right[length];

@@ -235,7 +235,7 @@ fn each_reads_what_the_other_writes_and_ours_is_not_longer() {
         failures.extend(row.failures.iter().map(|failure| format!("{name}: {failure}")));
         above.extend(row.above.iter().map(|above| format!("{name}: {above}")));
     }
-    for line in failures.iter().chain(&above).take(SHOWN_MAX) {
+    for line in failures.iter().chain(&above).take(MAX_SHOWN) {
         println!("{line}");
     }
     println!("{} differ, {} are longer by more than 1 %", failures.len(), above.len());
@@ -252,4 +252,4 @@ const SIZE_EXCEPTIONS: [(&str, &str); 1] = [(
 const DEFLATE_SLACK_BYTES: usize = 2;
 
 /// Lines about what is wrong.
-const SHOWN_MAX: usize = 200;
+const MAX_SHOWN: usize = 200;

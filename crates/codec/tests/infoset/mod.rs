@@ -16,7 +16,7 @@ pub(crate) const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 const ANY_TYPE: &str = "{http://www.w3.org/2001/XMLSchema}anyType";
 /// Most nodes of one document here.
-const NODES_MAX: u32 = 20_000_000;
+const MAX_NODES: u32 = 20_000_000;
 
 /// What has to be the same. Elements, attributes and text always are.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +143,7 @@ fn path(before: &[Item]) -> String {
 fn read(text: &str, rules: &Rules) -> Result<Vec<Item>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let options =
-        ParsingOptions { allow_dtd: true, nodes_limit: NODES_MAX, ..ParsingOptions::default() };
+        ParsingOptions { allow_dtd: true, nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|e| e.to_string())?;
     let mut items = Vec::new();
     for child in document.root().children() {

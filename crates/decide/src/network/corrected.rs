@@ -15,7 +15,7 @@ const SPREAD: [f64; 2] = [0.4, 0.2];
 const DEVIATION: f64 = 0.15;
 /// A part is taken for at most so many times what the model says, and at least for the inverse:
 /// outages are not what the network takes.
-pub(super) const MOST_RATIO: f64 = 8.0;
+pub(super) const MAX_RATIO: f64 = 8.0;
 
 /// [`RateAware`] with a learned factor for each of its two parts, so that what short messages teach
 /// of waiting is not held against long ones, whose time is sending. Where packets are lost and the
@@ -42,7 +42,7 @@ impl Corrected {
         let all = waiting + sending;
         let ratio = seconds / all;
         if ratio.is_finite() && ratio > 0.0 {
-            let ratio = ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO);
+            let ratio = ratio.clamp(1.0 / MAX_RATIO, MAX_RATIO);
             let factors = if path.measured { &mut self.factors } else { &mut self.unmeasured };
             factors.observe(&[waiting / all, sending / all], ratio);
             if path.measured {
@@ -64,11 +64,11 @@ impl NetworkModel for Corrected {
         let overflows = path.measured && path.loss > UNSEEN_LOSS;
         let own = overflows.then(|| self.lengths.ratio(&Place::new(path, bytes), waiting / all));
         if let Some(ratio) = own.flatten() {
-            return ratio.clamp(1.0 / MOST_RATIO, MOST_RATIO) * all;
+            return ratio.clamp(1.0 / MAX_RATIO, MAX_RATIO) * all;
         }
         let factors = if path.measured { &self.factors } else { &self.unmeasured };
         let [of_waiting, of_sending] =
-            factors.coefficients().map(|factor| factor.clamp(1.0 / MOST_RATIO, MOST_RATIO));
+            factors.coefficients().map(|factor| factor.clamp(1.0 / MAX_RATIO, MAX_RATIO));
         of_waiting * waiting + of_sending * sending
     }
 }

@@ -6,7 +6,7 @@
 //! length and how much of it leaves at once; what one length takes says little of others then.
 
 use super::Path;
-use super::corrected::MOST_RATIO;
+use super::corrected::MAX_RATIO;
 use crate::state::{Error, Reader, State, Writer};
 
 /// Messages remembered: the regression of so many takes some microseconds.
@@ -19,14 +19,14 @@ const FADING: f64 = 0.9;
 /// lost before, which no place tells, may cost one message of several a timeout.
 const CERTAIN: f64 = 0.3;
 /// Less scatter than this is not expected: the model knows no single packet.
-const LEAST_SCATTER: f64 = 0.03;
+const MIN_SCATTER: f64 = 0.03;
 /// Messages that have one like them before, before their scatter is known.
 const FEW: usize = 2;
 /// How far a place may be from what is made of the others: by a timeout as much again is lost.
 const OWN: f64 = 0.4;
 /// No message is so long that its place is beyond this, and no window lets so many packets out.
-const MOST_LENGTH: f64 = 10_000.0;
-const MOST_BURST: f64 = 1e6;
+const MAX_LENGTH: f64 = 10_000.0;
+const MAX_BURST: f64 = 1e6;
 
 /// A message that went.
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,7 +126,7 @@ impl Lengths {
 
     fn learn(&mut self) {
         let scatter = self.scatter().filter(|&scatter| scatter <= CERTAIN);
-        self.found = scatter.map(|scatter| self.fit(scatter.max(LEAST_SCATTER)));
+        self.found = scatter.map(|scatter| self.fit(scatter.max(MIN_SCATTER)));
     }
 
     /// How much messages of the same length scattered of late, as a share of their time: each is
@@ -208,13 +208,13 @@ impl State for Lengths {
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         self.count = from.count("number of messages", REMEMBERED)?;
         for went in &mut self.went[..self.count] {
-            let length = from.f64("a place among lengths", 0.0..=MOST_LENGTH)?;
-            let burst = from.f64("packets at once", 0.0..=MOST_BURST)?;
-            let steep = from.f64("packets before the threshold", 0.0..=MOST_BURST)?;
+            let length = from.f64("a place among lengths", 0.0..=MAX_LENGTH)?;
+            let burst = from.f64("packets at once", 0.0..=MAX_BURST)?;
+            let steep = from.f64("packets before the threshold", 0.0..=MAX_BURST)?;
             *went = Went {
                 place: Place { length, burst, steep },
                 waiting: from.f64("a share of waiting", 0.0..=1.0)?,
-                ratio: from.f64("a ratio of times", 1.0 / MOST_RATIO..=MOST_RATIO)?,
+                ratio: from.f64("a ratio of times", 1.0 / MAX_RATIO..=MAX_RATIO)?,
             };
         }
         self.learn();

@@ -7,7 +7,7 @@ use super::{Corrected, NetworkModel, Path};
 use crate::state::{Error, Reader, State, Writer};
 
 /// Peers remembered: some times as many as are connected to a gateway at once.
-const MOST_PEERS: usize = 256;
+const MAX_PEERS: usize = 256;
 /// Peers that have taught fewer messages have so many places among themselves: whoever comes once
 /// must not drive out what was learned of others, nor those others keep out whoever is new.
 const FEW: f64 = 4.0;
@@ -33,13 +33,13 @@ impl Paths {
     /// Most bytes of memory that they take beside their own, whatever comes.
     #[must_use]
     pub(crate) fn most_bytes() -> usize {
-        2 * MOST_PEERS * size_of::<(u64, Peer)>()
+        2 * MAX_PEERS * size_of::<(u64, Peer)>()
     }
 
     /// Learns that `bytes` took `seconds` on a path that looked like `path` before.
     pub fn observe(&mut self, path: &Path, bytes: f64, seconds: f64) {
         self.clock += 1;
-        if self.peers.len() >= MOST_PEERS && !self.peers.contains_key(&path.peer) {
+        if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(&path.peer) {
             let is_new = |peer: &Peer| peer.network.weight() < FEW;
             let new_goes = self.peers.values().filter(|peer| is_new(peer)).count() >= NEW_PEERS;
             let value = |peer: &Peer| (is_new(peer) != new_goes, peer.used);
@@ -85,7 +85,7 @@ impl State for Paths {
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         self.clock = from.clock()?;
         let mut before = None;
-        for _ in 0..from.count("number of peers", MOST_PEERS)? {
+        for _ in 0..from.count("number of peers", MAX_PEERS)? {
             let (id, used) = (from.u64()?, from.u64()?);
             if before.is_some_and(|before| before >= id) || used > self.clock {
                 return Err(Error::Damaged("its peers are out of order"));

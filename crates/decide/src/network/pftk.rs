@@ -6,7 +6,7 @@ use super::{NetworkModel, Path};
 /// Segments that an acknowledgement covers (delayed acknowledgements, RFC 1122 §4.2.3.2).
 const SEGMENTS_PER_ACK: f64 = 2.0;
 /// Less loss than this is none: the formula divides by it.
-const LEAST_LOSS: f64 = 1e-9;
+const MIN_LOSS: f64 = 1e-9;
 
 /// Throughput from loss, round trip and window; right for long transfers alone.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +18,7 @@ impl Pftk {
     pub fn packets_per_second(path: &Path) -> f64 {
         let by_window = path.most_window / path.rtt_s;
         let p = path.loss;
-        if p < LEAST_LOSS {
+        if p < MIN_LOSS {
             return by_window;
         }
         let b = SEGMENTS_PER_ACK;

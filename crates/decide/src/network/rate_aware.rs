@@ -10,7 +10,7 @@ const BETTER_THAN_RENO: f64 = 1.3;
 const RENO: f64 = 1.5;
 const CUBIC: f64 = 1.054;
 /// Slow start cannot take more rounds than this before any link is full.
-const MOST_ROUNDS: u32 = 24;
+const MAX_ROUNDS: u32 = 24;
 
 /// Slow start, serialization at the rate, the window that loss leaves to CUBIC, and what the loss
 /// of a transfer's last packets costs.
@@ -54,7 +54,7 @@ impl RateAware {
         let (mut window, mut left, mut waits) = (path.start_window, packets, 0.0);
         // A round whose packets take less time than the round trip leaves the link idle for the
         // rest.
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let sending = window.min(left) * packet_bits / rate;
             if left <= window || window * packet_bits / rate >= path.rtt_s {
                 break;

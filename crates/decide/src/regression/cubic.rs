@@ -98,7 +98,7 @@ impl Cubic {
 }
 
 /// Most that a sum can be in a state: a billion samples of a gigabyte, to the sixth power.
-const MOST_SUM: f64 = 1e27;
+const MAX_SUM: f64 = 1e27;
 
 impl State for Cubic {
     fn write(&self, to: &mut Writer<'_>) {
@@ -107,10 +107,10 @@ impl State for Cubic {
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         for sum in &mut self.powers {
-            *sum = from.f64("a sum of powers", 0.0..=MOST_SUM)?;
+            *sum = from.f64("a sum of powers", 0.0..=MAX_SUM)?;
         }
         for sum in &mut self.products {
-            *sum = from.f64("a sum of products", 0.0..=MOST_SUM)?;
+            *sum = from.f64("a sum of products", 0.0..=MAX_SUM)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::add;
 use super::covariance::Covariance;
-use super::recursive::{Lesson, MOST_FIGURE, Prediction, Recursive};
+use super::recursive::{Lesson, MAX_FIGURE, Prediction, Recursive};
 use crate::state::{Error, Reader, State, Writer};
 
 /// Shares of the variance that regressions begin with; the rest each has for its own.
@@ -119,7 +119,7 @@ impl<const N: usize> State for Part<N> {
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         for figure in &mut self.moved {
-            *figure = from.f64("a coefficient", -MOST_FIGURE..=MOST_FIGURE)?;
+            *figure = from.f64("a coefficient", -MAX_FIGURE..=MAX_FIGURE)?;
         }
         self.covariance.read(from)
     }

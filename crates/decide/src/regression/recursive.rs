@@ -6,7 +6,7 @@ use crate::state::{Error, Reader, State, Writer};
 
 /// A residual is taken for at most this many standard deviations: one stall of the machine must not
 /// undo what a hundred messages taught.
-const MOST_DEVIATIONS: f64 = 5.0;
+const MAX_DEVIATIONS: f64 = 5.0;
 /// Observations before residuals are cut: the deviation is not known before.
 const FEW: f64 = 4.0;
 
@@ -116,7 +116,7 @@ impl<const N: usize> Recursive<N> {
         let along = self.covariance.times(features);
         let own = dot(features, &along).max(0.0);
         let residual = value - dot(&self.coefficients, features);
-        let bound = MOST_DEVIATIONS * (self.variance * (1.0 + own)).sqrt();
+        let bound = MAX_DEVIATIONS * (self.variance * (1.0 + own)).sqrt();
         let known = self.weight >= FEW;
         let residual = if known { residual.clamp(-bound, bound) } else { residual };
         let scale = 1.0 / (self.forgetting + own);
@@ -148,7 +148,7 @@ impl<const N: usize> Recursive<N> {
 }
 
 /// Most that a coefficient, or the variance of residuals, can be in a state.
-pub(super) const MOST_FIGURE: f64 = 1e6;
+pub(super) const MAX_FIGURE: f64 = 1e6;
 /// Coefficients, covariance, variance and weight. What it forgets is the program's.
 impl<const N: usize> State for Recursive<N> {
     fn write(&self, to: &mut Writer<'_>) {
@@ -160,10 +160,10 @@ impl<const N: usize> State for Recursive<N> {
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         for figure in &mut self.coefficients {
-            *figure = from.f64("a coefficient", -MOST_FIGURE..=MOST_FIGURE)?;
+            *figure = from.f64("a coefficient", -MAX_FIGURE..=MAX_FIGURE)?;
         }
         self.covariance.read(from)?;
-        self.variance = from.f64("a variance", f64::EPSILON..=MOST_FIGURE)?;
+        self.variance = from.f64("a variance", f64::EPSILON..=MAX_FIGURE)?;
         self.weight = from.f64("a weight", 0.0..=1.0 / (1.0 - self.forgetting) + 1.0)?;
         Ok(())
     }

@@ -8,7 +8,7 @@ use record::packets::{PacketRecord, Sum, Toward, Window};
 use record::result::{Exchange, Fetch};
 
 /// Packets kept of one exchange.
-const FLIGHT_PACKETS_MAX: usize = 400;
+const MAX_FLIGHT_PACKETS: usize = 400;
 
 /// How a client's exchanges are read.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ fn flight(exchange: &Exchange, start: Duration, window: &Window<'_>) -> Flight {
         exchange: exchange.name.clone(),
         start_s: start.as_secs_f64(),
         elapsed_s: exchange.elapsed_s,
-        packets: window.packets().take(FLIGHT_PACKETS_MAX).cloned().collect(),
+        packets: window.packets().take(MAX_FLIGHT_PACKETS).cloned().collect(),
     }
 }
 

@@ -17,4 +17,4 @@ mod verdict;
 
 pub use csv::export;
 pub use plan::{Choice, Expected, Plan};
-pub use run::{Ended, Order, PARALLEL_MAX, load, run};
+pub use run::{Ended, MAX_PARALLEL, Order, load, run};

@@ -28,7 +28,7 @@ use crate::processor::ProcessorTime;
 use crate::signals;
 
 /// Most runs side by side, whatever the machine; each has up to five processes.
-pub const PARALLEL_MAX: usize = 700;
+pub const MAX_PARALLEL: usize = 700;
 /// A run that takes longer is done again at once: waiting for it would hold up the end.
 const LONG_S: f64 = 200.0;
 /// How often the processors are looked at, and how often the loop looks around.
@@ -48,7 +48,7 @@ pub struct Order {
     pub program: PathBuf,
     /// Where the results are, or go.
     pub directory: PathBuf,
-    /// Most runs side by side; [`PARALLEL_MAX`] when none.
+    /// Most runs side by side; [`MAX_PARALLEL`] when none.
     pub parallel: Option<usize>,
     /// Do flagged runs once more: with fewer side by side the machine may keep up.
     pub again: bool,
@@ -90,7 +90,7 @@ pub fn run(plan: &Plan, order: &Order) -> Result<Ended> {
     let interrupt = signals::catch()?;
     let scratch = Scratch::new().doing(|| "make a directory for temporary files".to_string())?;
     let keys = Keys::make(&order.program, scratch.path()).map_err(Error::Caller)?;
-    let most = order.parallel.unwrap_or(PARALLEL_MAX).clamp(1, PARALLEL_MAX);
+    let most = order.parallel.unwrap_or(MAX_PARALLEL).clamp(1, MAX_PARALLEL);
     let id = format!("run-{}", std::process::id());
     let options = Options { id, links_max: most, ..Options::default() };
     let lab = Lab::build_with(&[], &options)?;
@@ -198,7 +198,7 @@ impl<'a> Driver<'a> {
         let horizon_s = shared.plan.expected_here(most).total_s();
         let queue = VecDeque::from(order::jobs(shared.plan, &finished, horizon_s));
         // Each job has few events under way: the loop takes them in all the time.
-        let (events, inbox) = sync_channel(4 * PARALLEL_MAX);
+        let (events, inbox) = sync_channel(4 * MAX_PARALLEL);
         let memory_left_bytes = memory_bytes();
         let all_s: f64 = queue.iter().map(|one| one.expected_s * weight(one.load)).sum();
         let pace = all_s / horizon_s.max(1.0);
@@ -400,13 +400,13 @@ impl Tally {
             longest = longest.max(left_s);
         }
         let repeated = self.repeated as f64 / self.done.max(1) as f64;
-        longest.max((1.0 + repeated) * sum / pace.max(1.0 / PARALLEL_MAX as f64))
+        longest.max((1.0 + repeated) * sum / pace.max(1.0 / MAX_PARALLEL as f64))
     }
 }
 
 /// The share of the machine that a job takes, which has a place at least.
 fn weight(load: f64) -> f64 {
-    share(load).max(1.0 / PARALLEL_MAX as f64)
+    share(load).max(1.0 / MAX_PARALLEL as f64)
 }
 
 /// Memory that runs may take on this machine.
@@ -422,7 +422,7 @@ impl Plan {
     /// What all runs are expected to take on this machine, with at most so many side by side.
     #[must_use]
     pub fn expected_here(&self, parallel: usize) -> Expected {
-        self.expected(memory_bytes(), parallel.clamp(1, PARALLEL_MAX))
+        self.expected(memory_bytes(), parallel.clamp(1, MAX_PARALLEL))
     }
 }
 

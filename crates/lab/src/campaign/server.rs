@@ -12,7 +12,7 @@ const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a server may take to answer one question.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// Longest first line of an answer.
-const LINE_BYTES_MAX: u64 = 1000;
+const MAX_LINE_BYTES: u64 = 1000;
 
 /// Waits until a GET on the host's own port and path answers with a status below 400.
 pub(super) fn await_http(
@@ -44,7 +44,7 @@ fn status(port: u16, path: &str) -> io::Result<u16> {
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n")?;
     let mut line = String::new();
-    let limited = io::Read::take(stream, LINE_BYTES_MAX);
+    let limited = io::Read::take(stream, MAX_LINE_BYTES);
     BufReader::new(limited).read_line(&mut line)?;
     let code = line.split(' ').nth(1).and_then(|code| code.parse().ok());
     code.ok_or_else(|| io::Error::other("it does not answer in HTTP"))

@@ -16,20 +16,20 @@ const MOST: f64 = 20_000.0;
 /// From one start to the next: starting many in the same instant adds to their connects.
 pub(super) const STAGGER: Duration = Duration::from_millis(60);
 /// No start while the processors are busier than this; more room only below that.
-const BUSY_MAX: f64 = 0.72;
+const MAX_BUSY: f64 = 0.72;
 const BUSY_ROOM: f64 = 0.60;
 /// How often the limit is thought over, and over which time runs count for it.
 const REVIEW: Duration = Duration::from_secs(4);
 const MEMORY: Duration = Duration::from_secs(30);
 /// More spoilt runs than this share of those that ended lately, and than this number, bring the
 /// limit down: some are spoilt by what has nothing to do with it, and are done again.
-const SPOILT_SHARE_MAX: f64 = 0.15;
-const SPOILT_MIN: usize = 8;
+const MAX_SPOILT_SHARE: f64 = 0.15;
+const MIN_SPOILT: usize = 8;
 /// By which factors the limit goes down and up.
 const DOWN: f64 = 0.85;
 const UP: f64 = 1.15;
 /// Most runs remembered.
-const ENDED_MAX: usize = 4096;
+const MAX_ENDED: usize = 4096;
 
 /// Decides whether another run may start.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Throttle {
 
     /// A run ended; `spoilt` when the machine was too slow for it.
     pub(super) fn observe_end(&mut self, now: Duration, spoilt: bool) {
-        if self.ended.len() == ENDED_MAX {
+        if self.ended.len() == MAX_ENDED {
             self.ended.pop_front();
         }
         self.ended.push_back((now, spoilt));
@@ -80,7 +80,7 @@ impl Throttle {
         self.review(now, load, load + next > self.limit);
         let rested = self.last_start.is_none_or(|last| now.saturating_sub(last) >= STAGGER);
         let fits = active < self.most && load + next <= self.limit;
-        active == 0 || (rested && fits && self.busy < BUSY_MAX)
+        active == 0 || (rested && fits && self.busy < MAX_BUSY)
     }
 
     /// A run was started.
@@ -98,8 +98,8 @@ impl Throttle {
             self.ended.pop_front();
         }
         let spoilt = self.ended.iter().filter(|(_, spoilt)| *spoilt).count();
-        let is_much = spoilt as f64 > SPOILT_SHARE_MAX * self.ended.len() as f64;
-        if is_much && spoilt > SPOILT_MIN {
+        let is_much = spoilt as f64 > MAX_SPOILT_SHARE * self.ended.len() as f64;
+        if is_much && spoilt > MIN_SPOILT {
             self.limit = (self.limit.min(load) * DOWN).max(LEAST);
             // What came of the old limit says nothing about the new one.
             self.ended.clear();

@@ -1,6 +1,6 @@
 //! Whether the machine kept up with a run.
 
-use record::campaign::{LATENESS_MAX_US, Run, WAIT_S_MAX, WAIT_SHARE_MAX};
+use record::campaign::{MAX_LATENESS_US, MAX_WAIT_S, MAX_WAIT_SHARE, Run};
 
 /// What a plan bears before a run is done again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,16 +13,16 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { lateness_us: LATENESS_MAX_US, wait_share: WAIT_SHARE_MAX }
+        Self { lateness_us: MAX_LATENESS_US, wait_share: MAX_WAIT_SHARE }
     }
 }
 
 /// How often a run is tried in all before it is kept as it is.
-const ATTEMPTS_MAX: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Whether a run is to be done again: spoilt or failed, and not tried often enough.
 pub(super) fn is_to_be_repeated(run: &Run, limits: Limits) -> bool {
-    run.attempt < ATTEMPTS_MAX && (run.failure.is_some() || spoilt(run, limits).is_some())
+    run.attempt < MAX_ATTEMPTS && (run.failure.is_some() || spoilt(run, limits).is_some())
 }
 
 /// Why the figures of a run are not to be trusted, in one line; none when they are.
@@ -31,7 +31,7 @@ pub(super) fn spoilt(run: &Run, limits: Limits) -> Option<String> {
     if late_us > limit_us {
         return Some(format!("lateness p99 {late_us} µs, over the limit of {limit_us} µs"));
     }
-    let limit_s = (limits.wait_share * run.elapsed_s).max(WAIT_S_MAX);
+    let limit_s = (limits.wait_share * run.elapsed_s).max(MAX_WAIT_S);
     (run.processor_wait_s > limit_s).then(|| {
         format!(
             "the endpoints waited {:.3} s for a processor, over the limit of {limit_s:.3} s",

@@ -13,7 +13,7 @@ use crate::error::{Doing, Result};
 use crate::namespace::Host;
 
 /// Most connections at once; a client of the demonstration has one, an edge's gateway a few.
-const CONNECTIONS_MAX: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 
 /// Listens on a host; every connection goes on to one address outside, until dropped.
 pub(super) struct Forwarder {
@@ -74,7 +74,7 @@ impl Shared {
     /// Keeps a connection's ends to be cut; none when it is one too many or all is over.
     fn enter(&self, ends: [TcpStream; 2]) -> Option<u64> {
         let mut connections = self.connections();
-        if connections.stopped || connections.open.len() >= CONNECTIONS_MAX {
+        if connections.stopped || connections.open.len() >= MAX_CONNECTIONS {
             return None;
         }
         connections.next += 1;

@@ -13,7 +13,7 @@ use crate::namespace::Privilege;
 /// Networks unless others are asked for.
 pub const NETWORKS: [&str; 5] = ["satcom", "los", "wifi1", "wifi3", "cnr"];
 /// Most cells at once, each a pair of hosts with three to five processes.
-const CELLS_MAX: usize = 150;
+const MAX_CELLS: usize = 150;
 /// Links slower than this get the short list, cold.
 const SLOW_BPS: u64 = 64_000;
 /// The short list by number: the smallest files and those around the median and the mean. SOAP
@@ -97,9 +97,9 @@ impl Plan {
     /// The networks, checked.
     pub(super) fn links(&self) -> Result<Vec<Link>> {
         let cells = self.networks.len() * self.services.len() * record::demo::Mode::ALL.len();
-        if cells == 0 || cells > CELLS_MAX {
+        if cells == 0 || cells > MAX_CELLS {
             return Err(Error::Caller(format!(
-                "{cells} cells (networks × services × 3 ways): give 1 to {CELLS_MAX}"
+                "{cells} cells (networks × services × 3 ways): give 1 to {MAX_CELLS}"
             )));
         }
         let mut links: Vec<Link> = Vec::new();

@@ -17,15 +17,15 @@ use nix::unistd::Pid;
 use crate::namespace;
 
 /// Longest first line of a server.
-const LINE_BYTES_MAX: usize = 200;
+const MAX_LINE_BYTES: usize = 200;
 /// Of what a failed process has logged, so much of the last line is shown.
-const REASON_CHARS_MAX: usize = 300;
+const MAX_REASON_CHARS: usize = 300;
 /// What our own servers print first.
 pub(crate) const READY: &str = "listening on ";
 /// Most that a client's output may be.
-const OUTPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const MAX_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 /// Most processes that one has started whose waiting is counted.
-const DESCENDANTS_MAX: usize = 256;
+const MAX_DESCENDANTS: usize = 256;
 
 /// All processes that are under way, and the directory that holds what they log.
 pub(crate) struct Processes {
@@ -155,7 +155,7 @@ impl Started {
     /// Everything that the process prints until it ends.
     pub(crate) fn read_all(&mut self) -> Result<String, String> {
         let mut text = Vec::new();
-        let mut output = (&mut self.output).take(OUTPUT_BYTES_MAX);
+        let mut output = (&mut self.output).take(MAX_OUTPUT_BYTES);
         output.read_to_end(&mut text).map_err(|error| error.to_string())?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
@@ -185,7 +185,7 @@ fn last_line(log: &Path) -> Option<String> {
     let text = fs::read(log).ok()?;
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim_start_matches("longwire: ").chars().take(REASON_CHARS_MAX).collect())
+    Some(line.trim_start_matches("longwire: ").chars().take(MAX_REASON_CHARS).collect())
 }
 
 impl Drop for Started {
@@ -209,14 +209,14 @@ fn end(mut child: Child) {
 fn family(id: u32) -> Vec<u32> {
     let mut all = vec![id];
     let mut next = 0;
-    while next < all.len() && all.len() < DESCENDANTS_MAX {
+    while next < all.len() && all.len() < MAX_DESCENDANTS {
         for task in tasks(all[next]) {
             let children = fs::read_to_string(task.join("children")).unwrap_or_default();
             all.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
         }
         next += 1;
     }
-    all.truncate(DESCENDANTS_MAX);
+    all.truncate(MAX_DESCENDANTS);
     all
 }
 
@@ -267,7 +267,7 @@ fn tasks(id: u32) -> Vec<PathBuf> {
 /// that is too long.
 fn first_line(output: &mut ChildStdout, deadline: Instant) -> io::Result<String> {
     let mut line = Vec::new();
-    while line.len() < LINE_BYTES_MAX {
+    while line.len() < MAX_LINE_BYTES {
         await_input(output, deadline)?;
         let mut byte = [0];
         match output.read(&mut byte)? {

@@ -15,7 +15,7 @@ use super::slots::Ticket;
 use crate::error::{Doing, Error, Result};
 
 /// Commands that may wait for the thread; a caller waits for the answer of each.
-const COMMANDS_MAX: usize = 64;
+const MAX_COMMANDS: usize = 64;
 
 /// An answer with nothing in it says that the link is not there any more.
 pub(super) enum Command {
@@ -48,7 +48,7 @@ pub(super) struct Inbox {
 pub(super) fn channel() -> nix::Result<(Sender, Inbox)> {
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
     let bell = Arc::new(EventFd::from_flags(flags)?);
-    let (commands, inbox) = mpsc::sync_channel(COMMANDS_MAX);
+    let (commands, inbox) = mpsc::sync_channel(MAX_COMMANDS);
     let sender = Sender { commands: Mutex::new(commands), bell: Arc::clone(&bell) };
     Ok((sender, Inbox { commands: inbox, bell }))
 }
@@ -63,7 +63,7 @@ impl Sender {
 }
 
 impl Inbox {
-    /// How many commands have come since this was last asked, at most [`COMMANDS_MAX`].
+    /// How many commands have come since this was last asked, at most [`MAX_COMMANDS`].
     pub(super) fn count(&self) -> nix::Result<u64> {
         match self.bell.read() {
             Err(Errno::EAGAIN) => Ok(0),

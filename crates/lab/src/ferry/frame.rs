@@ -11,12 +11,12 @@ use super::recorder::Place;
 const HEADER_BYTES: usize = 14;
 /// Longest frame that any port may hand in: the largest IP packet, which is one of IPv6 without
 /// the jumbo option (RFC 8200 §3), behind an Ethernet header.
-pub(super) const FRAME_BYTES_MAX: usize = HEADER_BYTES + 40 + 65_535;
+pub(super) const MAX_FRAME_BYTES: usize = HEADER_BYTES + 40 + 65_535;
 /// Most empty buffers kept for later: what 200 links with full queues set free at once beyond
 /// this goes back to the allocator.
-const FREE_BUFFERS_MAX: usize = 16 * 1024;
+const MAX_FREE_BUFFERS: usize = 16 * 1024;
 /// Buffers that have grown beyond this are not kept.
-const FREE_BUFFER_BYTES_MAX: usize = 4096;
+const MAX_FREE_BUFFER_BYTES: usize = 4096;
 
 /// Buffers that are free to be used again.
 #[derive(Clone, Default)]
@@ -99,7 +99,7 @@ impl link::Packet for Frame {
 impl Drop for Frame {
     fn drop(&mut self) {
         let mut free = self.pool.free.borrow_mut();
-        if free.len() < FREE_BUFFERS_MAX && self.bytes.capacity() <= FREE_BUFFER_BYTES_MAX {
+        if free.len() < MAX_FREE_BUFFERS && self.bytes.capacity() <= MAX_FREE_BUFFER_BYTES {
             let mut bytes = mem::take(&mut self.bytes);
             bytes.clear();
             free.push(bytes);

@@ -4,7 +4,7 @@
 const HEADER_BYTES: usize = 40;
 /// Most headers between the fixed one and what the packet carries: the standard names seven, most
 /// of them once (RFC 8200 §4.1).
-const EXTENSION_HEADERS_MAX: usize = 8;
+const MAX_EXTENSION_HEADERS: usize = 8;
 /// Numbers of headers that others may follow (RFC 8200 §4).
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -25,7 +25,7 @@ pub(super) fn payload(packet: &[u8]) -> Option<(u8, &[u8])> {
     let length = usize::from(u16::from_be_bytes(packet.get(4..6)?.try_into().ok()?));
     let mut rest = packet.get(HEADER_BYTES..HEADER_BYTES + length)?;
     let mut kind = *packet.get(6)?;
-    for _ in 0..EXTENSION_HEADERS_MAX {
+    for _ in 0..MAX_EXTENSION_HEADERS {
         let header_bytes = match kind {
             HOP_BY_HOP | ROUTING | DESTINATION => (usize::from(*rest.get(1)?) + 1) * 8,
             FRAGMENT => {

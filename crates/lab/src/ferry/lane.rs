@@ -11,7 +11,7 @@ use super::port::Port;
 use super::recorder::{Fate, Recorder};
 
 /// The largest lateness that is told apart, in microseconds.
-const LATENESS_MAX_US: u64 = 60_000_000;
+const MAX_LATENESS_US: u64 = 60_000_000;
 /// Significant decimal digits of a lateness.
 const LATENESS_DIGITS: u8 = 2;
 
@@ -68,7 +68,7 @@ pub(crate) struct LaneReport {
 
 impl Figures {
     pub(super) fn new() -> Result<Self, CreationError> {
-        let lateness = Histogram::new_with_bounds(1, LATENESS_MAX_US, LATENESS_DIGITS)?;
+        let lateness = Histogram::new_with_bounds(1, MAX_LATENESS_US, LATENESS_DIGITS)?;
         Ok(Self { written: Count::default(), refused: 0, ignored: 0, own_reports: 0, lateness })
     }
 }

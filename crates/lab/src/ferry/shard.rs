@@ -10,7 +10,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 
 use super::clock::Clock;
 use super::command::{Command, Inbox};
-use super::frame::{FRAME_BYTES_MAX, Frame, Pool};
+use super::frame::{Frame, MAX_FRAME_BYTES, Pool};
 use super::pair::{Beginning, FerryLink, Pair, Past, Remains};
 use super::slots::{Slots, Ticket};
 use crate::error::{Doing, Result};
@@ -81,7 +81,7 @@ impl Shard {
             clock,
             epoll,
             pool: Pool::default(),
-            buffer: vec![0; FRAME_BYTES_MAX],
+            buffer: vec![0; MAX_FRAME_BYTES],
             commands,
         })
     }

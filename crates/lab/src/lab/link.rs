@@ -12,11 +12,11 @@ use super::{check_name, namespace_name};
 use crate::error::{Error, Result};
 use crate::ferry::{Beginning, Ferry, FerryLink, Ticket};
 use crate::namespace::{
-    self, Device, Host, LINKS_MAX, Plan, Side, TcpSettings, Wire, Workshop, processes,
+    self, Device, Host, MAX_LINKS, Plan, Side, TcpSettings, Wire, Workshop, processes,
 };
 
 /// Most packets of one link that may be recorded: 16 million take more than 1 GB.
-pub const RECORD_PACKETS_MAX: usize = 1 << 24;
+pub const MAX_RECORD_PACKETS: usize = 1 << 24;
 
 /// A link to be built, with a host at each end.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct LinkSpec {
     pub seed: u64,
     /// How TCP behaves on host a, on host b.
     pub tcp: [TcpSettings; 2],
-    /// Packets to be recorded, at most [`RECORD_PACKETS_MAX`]; those beyond are counted. With 0
+    /// Packets to be recorded, at most [`MAX_RECORD_PACKETS`]; those beyond are counted. With 0
     /// none is looked at.
     pub record_packets: usize,
 }
@@ -49,10 +49,10 @@ impl LinkSpec {
         for tcp in &self.tcp {
             tcp.check().map_err(|error| named(&error))?;
         }
-        if self.record_packets > RECORD_PACKETS_MAX {
+        if self.record_packets > MAX_RECORD_PACKETS {
             let asked = self.record_packets;
             return Err(named(&format_args!(
-                "{asked} packets to record: give at most {RECORD_PACKETS_MAX}"
+                "{asked} packets to record: give at most {MAX_RECORD_PACKETS}"
             )));
         }
         Ok(())
@@ -104,10 +104,10 @@ struct Seat(Arc<Works>);
 impl Seat {
     fn take(works: &Arc<Works>) -> Result<Self> {
         let seat = Self(Arc::clone(works));
-        if works.links.fetch_add(1, Ordering::Relaxed) < LINKS_MAX {
+        if works.links.fetch_add(1, Ordering::Relaxed) < MAX_LINKS {
             return Ok(seat);
         }
-        Err(Error::Caller(format!("the lab has {LINKS_MAX} links, the most: drop one first")))
+        Err(Error::Caller(format!("the lab has {MAX_LINKS} links, the most: drop one first")))
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::host::Side;
 use super::netlink::Mac;
-use super::wire::LINKS_MAX;
+use super::wire::MAX_LINKS;
 
 /// Each pair of hosts has a block of four IPv4 addresses: the network's, a, b, and broadcast.
 pub(super) const IPV4_PREFIX: u8 = 30;
@@ -61,9 +61,9 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Of a host of the `index`th pair. They are used again after [`LINKS_MAX`] others.
+    /// Of a host of the `index`th pair. They are used again after [`MAX_LINKS`] others.
     pub(super) fn new(index: usize, side: Side) -> Self {
-        let pair = u16::try_from(index % LINKS_MAX).unwrap_or(u16::MAX);
+        let pair = u16::try_from(index % MAX_LINKS).unwrap_or(u16::MAX);
         let host = 1 + side as u16;
         let base = u32::from(Ipv4Addr::new(10, 66, 0, 0));
         let v4 = base.saturating_add(u32::from(pair) * 4).saturating_add(host.into());
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_host_has_addresses_of_its_own() {
-        let all: Vec<Addresses> = (0..LINKS_MAX)
+        let all: Vec<Addresses> = (0..MAX_LINKS)
             .flat_map(|index| Side::BOTH.map(|side| Addresses::new(index, side)))
             .collect();
         assert_eq!(all[0].v4, Ipv4Addr::new(10, 66, 0, 1));
@@ -114,7 +114,7 @@ mod tests {
         let mut distinct: Vec<_> = all.iter().map(|one| (one.v4, one.v6)).collect();
         distinct.sort();
         distinct.dedup_by(|one, other| one.0 == other.0 || one.1 == other.1);
-        assert_eq!(distinct.len(), 2 * LINKS_MAX);
+        assert_eq!(distinct.len(), 2 * MAX_LINKS);
     }
 
     #[test]

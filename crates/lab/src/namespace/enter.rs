@@ -26,7 +26,7 @@ use crate::error::{Doing, Result};
 pub(crate) const LAB_ID: &str = "LONGWIRE_LAB_ID";
 
 /// Largest file that a program of an experiment may write, its log among them.
-const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Addresses of IPv4 before those of IPv6 (gai.conf(5)): most services listen for IPv4 only, and
 /// over a slow link a client that tries IPv6 first waits a round trip to learn it.
@@ -127,7 +127,7 @@ pub fn enter(network: &Path, a: Reach, b: Reach) -> Result<()> {
     let doing = || format!("enter {}", network.display());
     // Asked for first: whoever has started this may end meanwhile.
     set_pdeathsig(Signal::SIGKILL).doing(doing)?;
-    setrlimit(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX).doing(doing)?;
+    setrlimit(Resource::RLIMIT_FSIZE, MAX_FILE_BYTES, MAX_FILE_BYTES).doing(doing)?;
     let namespace = File::open(network).doing(doing)?;
     Entrance::new(None, namespace.into(), a, b).enter().doing(doing)
 }

@@ -63,7 +63,7 @@ impl Side {
 }
 
 /// The smallest MTU of a link that carries IPv6 (RFC 8200 §5).
-const IPV6_MTU_MIN_BYTES: u32 = 1280;
+const MIN_IPV6_MTU_BYTES: u32 = 1280;
 
 /// The longest packets of a link, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(crate) struct Mtus {
 impl Mtus {
     /// Whether both directions are wide enough for IPv6.
     fn carry_ipv6(&self) -> bool {
-        self.each.iter().all(|mtu| *mtu >= IPV6_MTU_MIN_BYTES)
+        self.each.iter().all(|mtu| *mtu >= MIN_IPV6_MTU_BYTES)
     }
 }
 
@@ -175,7 +175,7 @@ impl Host {
     }
 
     /// The TCP sockets that programs have on this host now, whoever opened them, up to
-    /// [`TCP_SOCKETS_MAX`](super::TCP_SOCKETS_MAX).
+    /// [`MAX_TCP_SOCKETS`](super::MAX_TCP_SOCKETS).
     ///
     /// # Errors
     /// When there are more, and when the kernel lacks sock_diag(7) for TCP.

@@ -23,9 +23,9 @@ pub(crate) use netns::on_fresh_thread;
 pub use netns::{Namespace, within};
 pub(crate) use privilege::{CAP_IPC_LOCK, capabilities};
 pub use privilege::{Privilege, acquire, in_user_namespace};
-pub use sockets::{TCP_SOCKETS_MAX, TcpSocket};
+pub use sockets::{MAX_TCP_SOCKETS, TcpSocket};
 pub use tcp::TcpSettings;
-pub use wire::{Device, LINKS_MAX};
+pub use wire::{Device, MAX_LINKS};
 pub(crate) use wire::{Plan, Wire, Workshop, build_joined, mtus};
 
 /// Writes a setting of the calling thread's network namespace.

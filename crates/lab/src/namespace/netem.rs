@@ -41,7 +41,7 @@ const TABLE_SCALE: f64 = 8192.0;
 /// times the jitter, and an entry reaches but to 4.
 const TABLE_SHRINK: u64 = 2;
 /// netem draws an even jitter from a range of 32 bits of nanoseconds.
-const JITTER_MAX_NS: u128 = 2_000_000_000;
+const MAX_JITTER_NS: u128 = 2_000_000_000;
 
 /// What netem is to be told of one direction.
 #[derive(Debug, PartialEq, Eq)]
@@ -165,13 +165,13 @@ fn unfit(config: &ChannelConfig) -> Option<String> {
             "it loses packets before they use the link: set loss_first to true, or loss to 0 %",
         ),
         (
-            config.queue_bytes < link::QUEUE_BYTES_MAX,
+            config.queue_bytes < link::MAX_QUEUE_BYTES,
             "queue_bytes",
             "its queue counts packets: set queue_bytes to none and queue_packets to a number",
         ),
         (config.queue_packets == 0, "queue_packets", "it would lose everything: give 1 or more"),
         (rate_in_bits, "rate", "it counts whole bytes a second: give a multiple of 8 bit/s"),
-        (config.jitter.as_nanos() > JITTER_MAX_NS, "jitter", "at most 2 s"),
+        (config.jitter.as_nanos() > MAX_JITTER_NS, "jitter", "at most 2 s"),
     ];
     let (_, key, why) = cases.into_iter().find(|(is_unfit, _, _)| *is_unfit)?;
     let settings = config.settings();

@@ -23,7 +23,7 @@ const EXEC_STEP: Duration = Duration::from_micros(200);
 
 /// How often processes are looked for: each time only what the last ones started as they were
 /// ended is left.
-const ROUNDS_MAX: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// A process that cannot turn into another one while it is held (pidfd_open(2)).
 struct Process {
@@ -78,7 +78,7 @@ fn is_in_exec(pid: u32) -> io::Result<bool> {
 fn end(belongs: impl Fn(u32) -> bool) -> usize {
     let mut ended = 0;
     // What was being started while the others were found is found the next time.
-    for _ in 0..ROUNDS_MAX {
+    for _ in 0..MAX_ROUNDS {
         let found = find(&belongs);
         if found.is_empty() {
             break;

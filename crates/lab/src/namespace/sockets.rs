@@ -13,7 +13,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use super::message::{Request, answers, attribute, text, u32_at};
 
 /// Most sockets told of: a host of the laboratory has some dozens.
-pub const TCP_SOCKETS_MAX: usize = 16 * 1024;
+pub const MAX_TCP_SOCKETS: usize = 16 * 1024;
 /// The kernel answers at once; after this many seconds something is wrong with the machine.
 const ANSWER_TIMEOUT_S: i64 = 5;
 /// The kernel makes no larger parts of an answer.
@@ -62,7 +62,7 @@ pub struct TcpSocket {
     pub segments_out: u32,
 }
 
-/// All TCP sockets of the calling thread's namespace, up to [`TCP_SOCKETS_MAX`].
+/// All TCP sockets of the calling thread's namespace, up to [`MAX_TCP_SOCKETS`].
 pub(super) fn tcp_sockets() -> io::Result<Vec<TcpSocket>> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let protocol = SockProtocol::NetlinkSockDiag;
@@ -102,8 +102,8 @@ fn read(netlink: &OwnedFd, sequence: u32, found: &mut Vec<TcpSocket>) -> io::Res
                     let code = u32_at(answer.body, 0).unwrap_or_default().cast_signed();
                     return Err(io::Error::from_raw_os_error(code.wrapping_neg()));
                 }
-                _ if found.len() >= TCP_SOCKETS_MAX => {
-                    let most = format!("a host has more than {TCP_SOCKETS_MAX} TCP sockets");
+                _ if found.len() >= MAX_TCP_SOCKETS => {
+                    let most = format!("a host has more than {MAX_TCP_SOCKETS} TCP sockets");
                     return Err(io::Error::other(most));
                 }
                 _ => found.extend(decode(answer.body)),

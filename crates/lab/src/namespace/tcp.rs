@@ -4,9 +4,9 @@ use super::host::CONGESTION_CONTROL;
 use crate::error::{Error, Result};
 
 /// Longest name of a congestion control, the kernel's TCP_CA_NAME_MAX without the zero byte.
-const NAME_BYTES_MAX: usize = 15;
+const MAX_NAME_BYTES: usize = 15;
 /// Most segments of an initial window: 1.4 MB, beyond any that is in use.
-const INITIAL_WINDOW_MAX: u32 = 1000;
+const MAX_INITIAL_WINDOW: u32 = 1000;
 
 /// How TCP connections of a host over the link behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,17 +31,17 @@ impl TcpSettings {
     pub fn check(&self) -> Result<()> {
         let name = &self.congestion_control;
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(allowed) {
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(allowed) {
             let shown: String =
-                name.chars().take(NAME_BYTES_MAX + 1).flat_map(char::escape_debug).collect();
+                name.chars().take(MAX_NAME_BYTES + 1).flat_map(char::escape_debug).collect();
             return Err(Error::Caller(format!(
-                "'{shown}' is no congestion control: give a name of 1 to {NAME_BYTES_MAX} letters, \
+                "'{shown}' is no congestion control: give a name of 1 to {MAX_NAME_BYTES} letters, \
                  digits, '-' or '_', as cubic"
             )));
         }
         match self.initial_window {
-            Some(segments) if !(1..=INITIAL_WINDOW_MAX).contains(&segments) => Err(Error::Caller(
-                format!("an initial window of {segments} segments: give 1 to {INITIAL_WINDOW_MAX}"),
+            Some(segments) if !(1..=MAX_INITIAL_WINDOW).contains(&segments) => Err(Error::Caller(
+                format!("an initial window of {segments} segments: give 1 to {MAX_INITIAL_WINDOW}"),
             )),
             _ => Ok(()),
         }

@@ -15,11 +15,11 @@ use crate::error::{Doing, Error, Result};
 use crate::ferry::Port;
 
 /// Most links of one lab at a time: each takes a block of four IPv4 addresses from 10.66.0.0 on.
-pub const LINKS_MAX: usize = 8192;
+pub const MAX_LINKS: usize = 8192;
 /// MTU of a host where the link has no limit of its own: Ethernet's.
 const DEFAULT_MTU_BYTES: u32 = 1500;
 /// The largest MTU of a TAP interface: IPv4's 65,535 less the Ethernet header.
-const INTERFACE_MTU_MAX_BYTES: u32 = 65_521;
+const MAX_INTERFACE_MTU_BYTES: u32 = 65_521;
 /// Packets that may wait for the ferry: it reads within microseconds, yet a burst of a whole TCP
 /// window must not be lost before it meets the emulated queue.
 const INTAKE_PACKETS: u32 = 4096;
@@ -83,7 +83,7 @@ pub(crate) struct Wire {
 /// The MTUs of a link's hosts.
 pub(crate) fn mtus(config: &link::LinkConfig) -> Mtus {
     let each @ [a, b] = [&config.ab, &config.ba]
-        .map(|channel| channel.mtu.unwrap_or(DEFAULT_MTU_BYTES).min(INTERFACE_MTU_MAX_BYTES));
+        .map(|channel| channel.mtu.unwrap_or(DEFAULT_MTU_BYTES).min(MAX_INTERFACE_MTU_BYTES));
     Mtus { each, interface: a.max(b) }
 }
 
@@ -111,7 +111,7 @@ impl Workshop {
         Ok(Self { switch, built: AtomicUsize::new(0) })
     }
 
-    /// Builds a pair. Its addresses are used again after [`LINKS_MAX`] others, which nobody
+    /// Builds a pair. Its addresses are used again after [`MAX_LINKS`] others, which nobody
     /// notices: each pair is alone in its namespaces.
     pub(crate) fn build(&self, plan: &Plan<'_>) -> Result<Wire> {
         let index = self.built.fetch_add(1, Ordering::Relaxed);
@@ -263,7 +263,7 @@ fn join_by_veth(
     far_mac[1] = 1;
     let near = VethEnd { name: INTERFACE, mac: near_mac, mtu: DEFAULT_MTU_BYTES };
     // The ferry's end lets everything through: the link decides what is too large.
-    let far = VethEnd { name: &far_name, mac: far_mac, mtu: INTERFACE_MTU_MAX_BYTES };
+    let far = VethEnd { name: &far_name, mac: far_mac, mtu: MAX_INTERFACE_MTU_BYTES };
     netlink.create_veth(&near, &far, &switch.namespace).doing(doing)?;
     switch.namespace.enter()?;
     turn_offloads_off(&far_name).doing(doing)?;

@@ -14,7 +14,7 @@ use crate::lab::{check_name, namespace_name};
 use crate::namespace::{LAB_ID, Namespace, Side, processes};
 
 /// Longest lock file that is read.
-const LOCK_BYTES_MAX: u64 = 4096;
+const MAX_LOCK_BYTES: u64 = 4096;
 /// A lock file may be removed between opening and locking it; more often than this is a fault.
 const LOCK_ATTEMPTS: usize = 16;
 
@@ -198,7 +198,7 @@ impl Lock {
         let mut content = Vec::new();
         self.file.rewind().doing(doing)?;
         Read::by_ref(&mut *self.file)
-            .take(LOCK_BYTES_MAX)
+            .take(MAX_LOCK_BYTES)
             .read_to_end(&mut content)
             .doing(doing)?;
         Ok(serde_json::from_slice(&content).unwrap_or_default())

@@ -12,20 +12,20 @@ use serde_json::Value;
 use crate::error::{Doing, Error, Result};
 
 /// Longest request or answer.
-pub(super) const LINE_BYTES_MAX: u64 = 1024 * 1024;
+pub(super) const MAX_LINE_BYTES: u64 = 1024 * 1024;
 
 /// Reads one line of JSON; `None` when the other side closes without a word.
 pub(super) fn receive(stream: &UnixStream, patience: Duration) -> Result<Option<Value>> {
     let doing = || "read from the lab's control socket".to_string();
     stream.set_read_timeout(Some(patience)).doing(doing)?;
     let mut line = Vec::new();
-    BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut line).doing(doing)?;
+    BufReader::new(stream.take(MAX_LINE_BYTES)).read_until(b'\n', &mut line).doing(doing)?;
     if line.is_empty() {
         return Ok(None);
     }
     if line.pop() != Some(b'\n') {
         return Err(Error::Peer(format!(
-            "the control socket's line was cut or is longer than {LINE_BYTES_MAX} bytes"
+            "the control socket's line was cut or is longer than {MAX_LINE_BYTES} bytes"
         )));
     }
     serde_json::from_slice(&line)

@@ -11,7 +11,7 @@ pub fn read_trace(path: &str) -> Result<String, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut text = String::new();
     // One byte more than is allowed, so that the parser sees that it is too long.
-    file.take(link::TRACE_BYTES_MAX as u64 + 1)
+    file.take(link::MAX_TRACE_BYTES as u64 + 1)
         .read_to_string(&mut text)
         .map_err(|error| error.to_string())?;
     Ok(text)

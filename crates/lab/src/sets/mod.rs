@@ -15,9 +15,9 @@ use crate::lab::check_name;
 use store::Store;
 
 /// Most links that are saved: enough for a person to keep in mind, and a bound for listings.
-pub const SETS_MAX: usize = 500;
+pub const MAX_SETS: usize = 500;
 /// Largest file of a saved link: two directions with all the outages that a link may have.
-pub const SET_BYTES_MAX: u64 = 256 * 1024;
+pub const MAX_SET_BYTES: u64 = 256 * 1024;
 
 /// Names that would mean something else in a listing or a plan.
 const RESERVED: [&str; 4] = ["index", "all", "none", "default"];
@@ -59,7 +59,7 @@ fn load_from(store: Option<&Store>, name: &str) -> Result<LinkConfig> {
 ///
 /// # Errors
 /// [`Error::Caller`] for a bad, reserved or taken name, contradicting settings, or when
-/// [`SETS_MAX`] are saved; [`Error::Machine`] when there is no place; [`Error::System`].
+/// [`MAX_SETS`] are saved; [`Error::Machine`] when there is no place; [`Error::System`].
 pub fn save(name: &str, config: &LinkConfig, replace: bool) -> Result<PathBuf> {
     save_to(&Store::open()?, name, config, replace)
 }
@@ -128,7 +128,7 @@ fn is_preset(name: &str) -> bool {
 /// What to say of a name that nothing has.
 fn unknown(kind: &str, name: &str, saved: &[String]) -> Error {
     /// Most characters of a name that a message repeats.
-    const SHOWN_CHARS_MAX: usize = 60;
+    const MAX_SHOWN_CHARS: usize = 60;
     let presets: Vec<&str> = match kind {
         "link" => presets().iter().map(|preset| preset.name).collect(),
         _ => Vec::new(),
@@ -136,7 +136,7 @@ fn unknown(kind: &str, name: &str, saved: &[String]) -> Error {
     let saved: Vec<&str> = saved.iter().map(String::as_str).collect();
     let known = [presets.as_slice(), saved.as_slice()].concat();
     let meant = nearest(name, &known).map_or(String::new(), |n| format!("did you mean '{n}'? "));
-    let shown: String = name.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect();
+    let shown: String = name.chars().take(MAX_SHOWN_CHARS).flat_map(char::escape_debug).collect();
     let listed = |what: &str, names: &[&str]| match names {
         [] => format!("no {what}"),
         names => format!("{what} {}", names.join(", ")),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use link::LinkConfig;
 use toml::{Table, Value};
 
-use super::{SET_BYTES_MAX, SETS_MAX};
+use super::{MAX_SET_BYTES, MAX_SETS};
 use crate::error::{Doing, Error, Result};
 use crate::lab::check_name;
 use crate::session::read_trace;
@@ -41,7 +41,7 @@ impl Store {
         self.path.join(format!("{name}{SUFFIX}"))
     }
 
-    /// The names of all files that can be a saved link's, sorted, at most [`SETS_MAX`].
+    /// The names of all files that can be a saved link's, sorted, at most [`MAX_SETS`].
     pub(super) fn names(&self) -> Result<Vec<String>> {
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -52,7 +52,7 @@ impl Store {
             let name = file.strip_suffix(SUFFIX)?;
             check_name(name).is_ok().then(|| name.to_string())
         };
-        let mut names: Vec<String> = entries.filter_map(name).take(SETS_MAX).collect();
+        let mut names: Vec<String> = entries.filter_map(name).take(MAX_SETS).collect();
         names.sort();
         Ok(names)
     }
@@ -66,7 +66,7 @@ impl Store {
             other => other.doing(doing)?,
         };
         let mut bytes = Vec::new();
-        file.take(SET_BYTES_MAX + 1).read_to_end(&mut bytes).doing(doing)?;
+        file.take(MAX_SET_BYTES + 1).read_to_end(&mut bytes).doing(doing)?;
         decode(&bytes).map(Some).map_err(|why| {
             Error::Caller(format!(
                 "saved link '{name}' cannot be used: {why} (in {}); save it anew with --replace, \
@@ -82,9 +82,9 @@ impl Store {
         let doing = || format!("save {}", path.display());
         let text = encode(config).map_err(Error::Caller)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&self.path).doing(doing)?;
-        if !path.exists() && self.names()?.len() >= SETS_MAX {
+        if !path.exists() && self.names()?.len() >= MAX_SETS {
             return Err(Error::Caller(format!(
-                "{SETS_MAX} links are saved, which is the most: forget one first"
+                "{MAX_SETS} links are saved, which is the most: forget one first"
             )));
         }
         let aside = self.path.join(format!(".{name}.{}", std::process::id()));
@@ -137,16 +137,16 @@ fn encode(config: &LinkConfig) -> std::result::Result<String, String> {
     ]);
     let text = toml::to_string(&file).map_err(|error| format!("cannot be written: {error}"))?;
     let text = format!("# A link of longwire; see: longwire lab sets\n{text}");
-    if text.len() as u64 > SET_BYTES_MAX {
-        return Err(format!("the link takes {} B, at most {SET_BYTES_MAX} are saved", text.len()));
+    if text.len() as u64 > MAX_SET_BYTES {
+        return Err(format!("the link takes {} B, at most {MAX_SET_BYTES} are saved", text.len()));
     }
     Ok(text)
 }
 
 /// Reads a file's bytes; on failure what is wrong, in one line.
 pub(super) fn decode(bytes: &[u8]) -> std::result::Result<LinkConfig, String> {
-    if bytes.len() as u64 > SET_BYTES_MAX {
-        return Err(format!("it is longer than {SET_BYTES_MAX} B"));
+    if bytes.len() as u64 > MAX_SET_BYTES {
+        return Err(format!("it is longer than {MAX_SET_BYTES} B"));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is no UTF-8 text".to_string())?;
     let file: Table = toml::from_str(text).map_err(|error: toml::de::Error| {

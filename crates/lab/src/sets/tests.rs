@@ -147,7 +147,7 @@ fn only_so_many_are_saved() {
     let scratch = Scratch::new("many");
     let store = &scratch.store;
     save_to(store, "x0", &link(&[]), false).unwrap();
-    for number in 1..SETS_MAX {
+    for number in 1..MAX_SETS {
         fs::write(store.file(&format!("x{number}")), "").unwrap();
     }
     let message = refusal(save_to(store, "more", &link(&[]), false));
@@ -157,7 +157,7 @@ fn only_so_many_are_saved() {
 
 #[test]
 fn what_is_wrong_in_a_file_is_said() {
-    let long = vec![b'#'; usize::try_from(SET_BYTES_MAX).unwrap() + 1];
+    let long = vec![b'#'; usize::try_from(MAX_SET_BYTES).unwrap() + 1];
     for (content, expected) in [
         (b"".as_slice(), "lacks 'version = 1'"),
         (b"version = 2\n", "version 2, known is 1"),

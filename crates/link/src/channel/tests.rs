@@ -1,5 +1,5 @@
 use super::*;
-use crate::{BurstLoss, Distribution, IN_FLIGHT_PACKETS_MAX, Outages, Trace};
+use crate::{BurstLoss, Distribution, MAX_IN_FLIGHT_PACKETS, Outages, Trace};
 
 type Delivered = (Duration, Vec<u8>);
 
@@ -247,22 +247,22 @@ fn the_far_end_of_time_is_survived() {
 #[test]
 fn packets_beyond_what_can_travel_overflow() {
     let mut channel = channel(ChannelConfig { delay: ms(1), ..ChannelConfig::default() });
-    for _ in 0..=IN_FLIGHT_PACKETS_MAX {
+    for _ in 0..=MAX_IN_FLIGHT_PACKETS {
         channel.handle_input(ms(0), Input::Packet(Vec::new()));
     }
     let (_, dropped, wake) = drain(&mut channel);
     assert_eq!((dropped, wake), (vec![DropReason::Overflow], Some(ms(1))));
-    assert_eq!(channel.stats().in_flight.packets, IN_FLIGHT_PACKETS_MAX);
+    assert_eq!(channel.stats().in_flight.packets, MAX_IN_FLIGHT_PACKETS);
 }
 
 #[test]
 fn reports_of_drops_are_bounded_and_their_count_is_not() {
     let mut channel = channel(ChannelConfig { loss: 1.0, ..ChannelConfig::default() });
-    let packets = DROP_REPORTS_MAX + 10;
+    let packets = MAX_DROP_REPORTS + 10;
     for _ in 0..packets {
         channel.handle_input(ms(0), Input::Packet(Vec::new()));
     }
     let (_, dropped, _) = drain(&mut channel);
-    assert_eq!(dropped.len(), DROP_REPORTS_MAX);
+    assert_eq!(dropped.len(), MAX_DROP_REPORTS);
     assert_eq!(channel.stats().dropped(DropReason::Loss).packets, packets as u64);
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{OUTAGE_WINDOWS_MAX, presets};
+use crate::{MAX_OUTAGE_WINDOWS, presets};
 use proptest::prelude::*;
 
 fn refusal(key: &str, value: &str) -> String {
@@ -215,8 +215,8 @@ prop_compose! {
         shares in proptest::array::uniform4(share_of_ten_thousand()),
         correlations in proptest::array::uniform2(share_of_ten_thousand()),
         loss_first: bool,
-        queue_packets in 0..=QUEUE_PACKETS_MAX,
-        queue_bytes in 0..=QUEUE_BYTES_MAX,
+        queue_packets in 0..=MAX_QUEUE_PACKETS,
+        queue_bytes in 0..=MAX_QUEUE_BYTES,
         mtu in proptest::option::of(68_u32..=65_535),
         windows in proptest::collection::vec((0_u64..1 << 50, 1_u64..1 << 40), 0..5),
     ) -> ChannelConfig {
@@ -272,11 +272,11 @@ proptest! {
 #[test]
 fn the_ranges_in_texts_are_those_in_force() {
     let expected = |name: &str| keys().iter().find(|key| key.name == name).unwrap().expected;
-    assert!(expected("queue_packets").contains(&QUEUE_PACKETS_MAX.to_string()));
-    assert_eq!(QUEUE_BYTES_MAX, 256 << 20);
-    assert_eq!(OUTAGE_WINDOWS_MAX, 1_000);
+    assert!(expected("queue_packets").contains(&MAX_QUEUE_PACKETS.to_string()));
+    assert_eq!(MAX_QUEUE_BYTES, 256 << 20);
+    assert_eq!(MAX_OUTAGE_WINDOWS, 1_000);
     assert!(expected("mtu").contains(&format!("{} B to {} B", MTU_BYTES.start(), MTU_BYTES.end())));
     let rates = format!("{} to {}", format_rate(*RATE_BPS.start()), format_rate(*RATE_BPS.end()));
     assert!(expected("rate").contains(&rates), "{rates}");
-    assert_eq!(DELAY_MAX, Duration::from_secs(3600));
+    assert_eq!(MAX_DELAY, Duration::from_secs(3600));
 }

@@ -73,11 +73,11 @@ fn bad_traces_are_refused_with_the_line() {
 
 #[test]
 fn lines_and_bytes_are_bounded() {
-    let many = "1\n".repeat(TRACE_OPPORTUNITIES_MAX);
+    let many = "1\n".repeat(MAX_TRACE_OPPORTUNITIES);
     assert!(Trace::parse("t", &many).is_ok());
     let message = refusal(&format!("{many}1\n"));
     assert!(message.contains("line 4194305"), "{message}");
-    let long = "0".repeat(TRACE_BYTES_MAX + 1);
+    let long = "0".repeat(MAX_TRACE_BYTES + 1);
     assert!(refusal(&long).contains("bytes"), "by size, not by its content");
     let endless_line = "x".repeat(1_000_000);
     assert!(refusal(&endless_line).len() < 300);

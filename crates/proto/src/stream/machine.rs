@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::packet::{Data, Frame, Hello, OutcomeState, VERSION_MAX, VERSION_MIN};
+use super::packet::{Data, Frame, Hello, MAX_VERSION, MIN_VERSION, OutcomeState};
 use crate::Error;
 
 /// Greatest credit that may be outstanding on an exchange, in bytes; more is a peer's fault.
@@ -96,8 +96,8 @@ impl Machine {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let hello = Frame::Hello(Hello {
-            version_min: VERSION_MIN,
-            version_max: VERSION_MAX,
+            version_min: MIN_VERSION,
+            version_max: MAX_VERSION,
             instance: config.instance,
             initial_credit: config.initial_credit,
             max_exchanges: config.max_exchanges,
@@ -223,9 +223,9 @@ impl Machine {
         if self.peer.is_some() {
             return Err(Error::Peer { what: "a second HELLO", value: 0 });
         }
-        if hello.version_max < VERSION_MIN || hello.version_min > VERSION_MAX {
+        if hello.version_max < MIN_VERSION || hello.version_min > MAX_VERSION {
             let value = hello.version_max;
-            return Err(Error::Limit { what: "the peer's version", value, limit: VERSION_MAX });
+            return Err(Error::Limit { what: "the peer's version", value, limit: MAX_VERSION });
         }
         let initial_credit = hello.initial_credit.min(MAX_CREDIT);
         self.peer = Some(Hello { initial_credit, ..hello.clone() });

@@ -75,7 +75,7 @@ pub use last_word::LastWord;
 pub use machine::{Config, Input, Machine, Output, Role};
 pub use packet::{
     Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PADDING_BYTES,
-    MAX_PAYLOAD_BYTES, MIN_PADDING_BYTES, OutcomeState, VERSION_MAX, VERSION_MIN,
+    MAX_PAYLOAD_BYTES, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION, OutcomeState,
 };
 pub use processor::Processor;
 pub use receipt::Receipt;

@@ -5,9 +5,9 @@ use bytes::{Bytes, BytesMut};
 use crate::{Error, bhttp, varint};
 
 /// Versions this code speaks.
-pub const VERSION_MIN: u64 = 1;
-/// See [`VERSION_MIN`].
-pub const VERSION_MAX: u64 = 1;
+pub const MIN_VERSION: u64 = 1;
+/// See [`MIN_VERSION`].
+pub const MAX_VERSION: u64 = 1;
 /// Greatest decoded block, in bytes; an encoded one may be larger by 1 KiB.
 pub const MAX_BLOCK_BYTES: usize = 64 * 1024;
 /// Credit that the end of a block takes beside its bytes: about what a receiver spends on keeping

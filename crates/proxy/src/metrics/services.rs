@@ -8,13 +8,13 @@ use record::decision::{Decision, Outcome, Parts, Split};
 use super::{family, sample};
 
 /// Services that are counted apart; the rest together. A series each, and a request can name any.
-const MOST_SERVICES: usize = 64;
+const MAX_SERVICES: usize = 64;
 /// The rest.
 const OTHER: &str = "other";
 /// Longest name of a service that is kept whole, in bytes.
-const MOST_NAME_BYTES: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 /// Choices whose outcome may still come; beyond it the oldest is counted among the rest.
-const MOST_AWAITED: usize = 1024;
+const MAX_AWAITED: usize = 1024;
 
 /// A choice whose outcome is not known.
 #[derive(Debug)]
@@ -48,14 +48,14 @@ impl Services {
     /// Keeps a choice until its outcome is known.
     pub(super) fn chosen(&mut self, exchange: &str, encoding: &str, decision: &Decision) {
         let name = &decision.service;
-        let service = name[..name.floor_char_boundary(MOST_NAME_BYTES)].to_owned();
+        let service = name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
         let others = decision.candidates.iter().filter(|other| other.encoding != encoding);
         let others = others.map(|other| other.expected).collect();
         let awaited = Awaited { service, others };
         if self.awaited.insert(exchange.to_owned(), awaited).is_none() {
             self.order.push_back(exchange.to_owned());
         }
-        if self.order.len() > MOST_AWAITED
+        if self.order.len() > MAX_AWAITED
             && let Some(oldest) = self.order.pop_front()
         {
             self.awaited.remove(&oldest);
@@ -71,7 +71,7 @@ impl Services {
             }
             None => Awaited { service: OTHER.to_owned(), others: Vec::new() },
         };
-        let known = self.sums.contains_key(&service) || self.sums.len() < MOST_SERVICES;
+        let known = self.sums.contains_key(&service) || self.sums.len() < MAX_SERVICES;
         let sums = self.sums.entry(if known { service } else { OTHER.to_owned() }).or_default();
         let actual_s = outcome.actual.total_s();
         let hindsight = others.iter().map(|other| outcome.hindsight_s(other));
@@ -205,10 +205,10 @@ mod tests {
             services.came(&exchange, &outcome());
         }
         let text = rendered(&services);
-        assert_eq!(text.matches("longwire_outcomes_total{").count(), MOST_SERVICES + 1);
+        assert_eq!(text.matches("longwire_outcomes_total{").count(), MAX_SERVICES + 1);
         assert!(text.contains("{service=\"other\"} 1936\n"));
-        assert!(text.len() < 500 * MOST_SERVICES * 8, "{} bytes", text.len());
+        assert!(text.len() < 500 * MAX_SERVICES * 8, "{} bytes", text.len());
         assert_eq!(services.order.len(), services.awaited.len());
-        assert!(services.order.len() <= MOST_AWAITED);
+        assert!(services.order.len() <= MAX_AWAITED);
     }
 }

@@ -30,7 +30,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5
 /// Looks in a round trip.
 const LOOKS: u32 = 16;
 /// A time below this is none that a clock tells.
-const LEAST_S: f64 = 1e-6;
+const MIN_S: f64 = 1e-6;
 
 /// What coding an answer has taken so far.
 #[derive(Debug, Default)]
@@ -179,7 +179,7 @@ impl Sending {
         let back = now.rtt / 2;
         // While it waited for its origin or its encoder, the network had nothing to do.
         let network = elapsed.saturating_sub(left.idle).saturating_sub(back);
-        let network_s = network.as_secs_f64().max(LEAST_S);
+        let network_s = network.as_secs_f64().max(MIN_S);
         if let Some(connection) = self.connection.upgrade() {
             let mut path = connection.path.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(estimate) = path.as_mut() {

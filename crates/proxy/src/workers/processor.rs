@@ -8,7 +8,7 @@ use decide::arm::Speed;
 /// How many times slower; read by the pair, written by `longwire lab run`.
 const VARIABLE: &str = "LONGWIRE_CODEC_SLOWDOWN";
 /// Slower than this is taken for a mistake.
-const SLOWDOWN_MAX: f64 = 1_000.0;
+const MAX_SLOWDOWN: f64 = 1_000.0;
 
 /// What encodes and decodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ impl Processor {
     pub(crate) fn of_environment() -> Self {
         match std::env::var(VARIABLE) {
             Ok(text) => Self::parse(&text).unwrap_or_else(|| {
-                tracing::error!("{VARIABLE}='{text}' is no factor from 1 to {SLOWDOWN_MAX}");
+                tracing::error!("{VARIABLE}='{text}' is no factor from 1 to {MAX_SLOWDOWN}");
                 Self { slowdown: 1.0 }
             }),
             Err(_) => Self { slowdown: 1.0 },
@@ -30,7 +30,7 @@ impl Processor {
 
     fn parse(text: &str) -> Option<Self> {
         let slowdown = text.trim().parse().ok()?;
-        (1.0..=SLOWDOWN_MAX).contains(&slowdown).then_some(Self { slowdown })
+        (1.0..=MAX_SLOWDOWN).contains(&slowdown).then_some(Self { slowdown })
     }
 
     /// What of this machine's speed is left.

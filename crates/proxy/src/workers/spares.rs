@@ -6,7 +6,7 @@ use codec::Options;
 use relay::{Work, WorkDirection};
 
 /// Contexts kept, and what they take in all, in bytes; beyond either the one kept first goes.
-const MOST_SPARES: usize = 8;
+const MAX_SPARES: usize = 8;
 pub(super) const SPARE_BYTES: usize = 4 << 20;
 
 /// What blocks go through.
@@ -73,7 +73,7 @@ impl Spares {
         }
         self.bytes += spare.bytes();
         self.all.push_back(spare);
-        while self.all.len() > MOST_SPARES || self.bytes > SPARE_BYTES {
+        while self.all.len() > MAX_SPARES || self.bytes > SPARE_BYTES {
             let Some(oldest) = self.all.pop_front() else { break };
             self.bytes -= oldest.bytes();
             gone.push(oldest);
@@ -138,17 +138,17 @@ mod tests {
     fn no_more_are_kept_than_may_be() {
         let mut spares = Spares::default();
         for name in ["zstd:19", "deflate", "zstd:3", "zstd:9", "deflate:9"] {
-            for _ in 0..2 * MOST_SPARES {
+            for _ in 0..2 * MAX_SPARES {
                 keep(&mut spares, &work(name, WorkDirection::Encode));
-                assert!(spares.bytes <= SPARE_BYTES && spares.all.len() <= MOST_SPARES);
+                assert!(spares.bytes <= SPARE_BYTES && spares.all.len() <= MAX_SPARES);
                 let bytes: usize = spares.all.iter().map(Context::bytes).sum();
                 assert_eq!(spares.bytes, bytes);
             }
         }
-        assert_eq!(spares.all.len(), MOST_SPARES);
+        assert_eq!(spares.all.len(), MAX_SPARES);
         let large = work("zstd:19", WorkDirection::Encode);
         assert!(Context::of(&large).unwrap().bytes() > SPARE_BYTES);
         keep(&mut spares, &large);
-        assert_eq!(spares.all.len(), MOST_SPARES);
+        assert_eq!(spares.all.len(), MAX_SPARES);
     }
 }

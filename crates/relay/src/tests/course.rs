@@ -20,7 +20,7 @@ const OF_BROTLI: usize = 3;
 /// One whose bodies go in a single encoding, or not.
 const OF_ONE: usize = 4;
 /// Most turns of a half, as the map has it.
-const MOST_TURNS: usize = 6;
+const MAX_TURNS: usize = 6;
 
 fn is_turned(fact: &Fact) -> bool {
     matches!(fact, Fact::Outcome { outcome, .. } if !outcome.turns.is_empty())
@@ -84,7 +84,7 @@ fn what_changes_to_and_fro_turns_only_so_often() {
         let mut pair = Pair::new(GATEWAY, Encoding::auto());
         pair.sends(&body, 30_000, None);
         pair.check(&body);
-        assert!(pair.turns().len() <= MOST_TURNS, "{unit}: {:?}", pair.turns());
+        assert!(pair.turns().len() <= MAX_TURNS, "{unit}: {:?}", pair.turns());
         // Half of it compresses, and of that much is found.
         assert!(pair.carried < body.len() * 9 / 10, "{unit}: {}", pair.carried);
         assert!(pair.contexts <= 4, "what is tried at first, and one context");

@@ -12,7 +12,7 @@ use super::types::{Comparison, NetworkAdvice, PartTest, Ruling, ServiceRatio, Ve
 use super::{bootstrap, holm, permutation, words};
 
 /// Of fewer pairs the least and the greatest ratio say nothing.
-const RANGE_PAIRS_MIN: usize = 3;
+const MIN_RANGE_PAIRS: usize = 3;
 
 /// Settings as a cell has them.
 type Settings = [(String, String)];
@@ -139,7 +139,7 @@ fn by_service(name: &str, group: &Group<'_>, services: &[Pairs]) -> Vec<ServiceR
             service: cell.service.clone(),
             ratio: mean_of_means(&strata).map(f64::exp),
             interval: interval.map(|(low, high)| (low.exp(), high.exp())),
-            range: (pairs.logs.len() >= RANGE_PAIRS_MIN).then(|| range(&pairs.logs)),
+            range: (pairs.logs.len() >= MIN_RANGE_PAIRS).then(|| range(&pairs.logs)),
         }
     };
     group.cells.iter().zip(services).map(one).collect()

@@ -9,9 +9,9 @@ use super::chance::Chance;
 /// How often it is resampled.
 const RESAMPLES: usize = 2000;
 /// Fewest values for an interval: below that the points themselves say more.
-pub(super) const VALUES_MIN: usize = 6;
+pub(super) const MIN_VALUES: usize = 6;
 /// Fewest values above the number of strata: Student's quantile below is good from here on.
-const FREEDOM_MIN: usize = 3;
+const MIN_FREEDOM: usize = 3;
 
 /// The interval of a statistic of strata, values drawn with replacement within each stratum. None
 /// with too few values, or when the statistic is none for a resample.
@@ -22,7 +22,7 @@ pub(super) fn interval<S: AsRef<[f64]>>(
 ) -> Option<(f64, f64)> {
     let values = strata.iter().map(|stratum| stratum.as_ref().len()).sum::<usize>();
     let freedom = values.checked_sub(strata.len())?;
-    if values < VALUES_MIN || freedom < FREEDOM_MIN {
+    if values < MIN_VALUES || freedom < MIN_FREEDOM {
         return None;
     }
     let mut drawn: Vec<Vec<f64>> = strata.iter().map(|stratum| stratum.as_ref().to_vec()).collect();

@@ -7,7 +7,7 @@
 use super::chance::Chance;
 
 /// Up to so many pairs all patterns of signs are tried: 2^20 sums take some milliseconds.
-const EXACT_PAIRS_MAX: usize = 20;
+const MAX_EXACT_PAIRS: usize = 20;
 /// Patterns drawn beyond that: p of 0.05 is then known to ±0.001.
 const DRAWS: u32 = 200_000;
 /// Sums that differ by less than this share of the largest possible are taken as equal, as they
@@ -44,7 +44,7 @@ fn share(terms: &[f64], chance: &mut Chance, extreme: impl Fn(f64) -> bool) -> O
         return None;
     }
     let tables: Vec<[f64; 256]> = terms.chunks(8).map(signed_sums).collect();
-    if terms.len() <= EXACT_PAIRS_MAX {
+    if terms.len() <= MAX_EXACT_PAIRS {
         return exact(&tables, terms.len(), extreme);
     }
     let mut words = vec![0; terms.len().div_ceil(64)];

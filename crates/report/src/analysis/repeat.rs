@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use record::campaign::{Campaign, Cell};
 
-use super::bootstrap::{self, VALUES_MIN};
+use super::bootstrap::{self, MIN_VALUES};
 use super::cells::time_s;
 use super::chance::Chance;
 use super::series::median;
@@ -34,7 +34,7 @@ pub(super) fn compare(first: &Campaign, second: &Campaign) -> Repeatability {
 fn one(first: &Cell, second: &Cell) -> Option<CellRepeat> {
     let times = |cell: &Cell| cell.runs.iter().filter_map(time_s).collect::<Vec<f64>>();
     let (mut before, mut after) = (times(first), times(second));
-    if before.len().min(after.len()) < VALUES_MIN {
+    if before.len().min(after.len()) < MIN_VALUES {
         return None;
     }
     let mut chance = Chance::new(&first.name, "repeat");

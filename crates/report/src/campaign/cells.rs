@@ -17,9 +17,9 @@ const TOP: f64 = 6.0;
 const BOTTOM: f64 = 116.0;
 const HEIGHT: f64 = 130.0;
 /// A scale is logarithmic when its values span more.
-const LINEAR_SPAN_MAX: f64 = 20.0;
+const MAX_LINEAR_SPAN: f64 = 20.0;
 /// A series shows so many exchanges of a run; the analysis has all.
-const EXCHANGES_MAX: usize = 200;
+const MAX_EXCHANGES: usize = 200;
 
 /// A link to a cell's page; `text` is not yet escaped.
 pub(super) fn link_to(index: usize, text: &str) -> String {
@@ -72,8 +72,8 @@ fn series(cell: &Cell) -> String {
     let exchanges = cell.runs.iter().flat_map(|run| &run.measured);
     let times: Vec<f64> = exchanges.map(|measured| measured.exchange.elapsed_s).collect();
     let most = cell.runs.iter().map(|run| run.measured.len()).max().unwrap_or(0);
-    let most = most.clamp(1, EXCHANGES_MAX);
-    let scale = Scale::fitting(&times, LINEAR_SPAN_MAX, BOTTOM, TOP);
+    let most = most.clamp(1, MAX_EXCHANGES);
+    let scale = Scale::fitting(&times, MAX_LINEAR_SPAN, BOTTOM, TOP);
     let mut svg = Svg::new(WIDTH, HEIGHT);
     let ticks = scale.ticks();
     let every = ticks.len().div_ceil(5);
@@ -90,7 +90,7 @@ fn series(cell: &Cell) -> String {
     let (mut lines, mut cuts, mut errors) = (String::new(), String::new(), String::new());
     for run in &cell.runs {
         let mut letter = 'M';
-        for (number, measured) in run.measured.iter().take(EXCHANGES_MAX).enumerate() {
+        for (number, measured) in run.measured.iter().take(MAX_EXCHANGES).enumerate() {
             let x = LEFT + (number as f64 + 0.5) * step;
             let y = scale.at(measured.exchange.elapsed_s);
             let _ = match (&measured.exchange.error, measured.exchange.censored) {

@@ -18,7 +18,7 @@ const HEIGHT: f64 = 196.0;
 const STRIP: f64 = 14.0;
 const STRIP_TOP: f64 = 18.0;
 /// So many packets are drawn.
-const PACKETS_MAX: usize = 600;
+const MAX_PACKETS: usize = 600;
 /// A letter in the strip.
 const LETTER: f64 = 5.6;
 
@@ -42,8 +42,8 @@ pub(super) fn plot(flight: &Flight, stages: Option<&Stages>) -> String {
     if let Some(stages) = stages {
         strip(&mut svg, stages, &scale);
     }
-    if flight.packets.len() > PACKETS_MAX {
-        let text = format!("the first {PACKETS_MAX} of {} packets", flight.packets.len());
+    if flight.packets.len() > MAX_PACKETS {
+        let text = format!("the first {MAX_PACKETS} of {} packets", flight.packets.len());
         svg.text(LEFT, HEIGHT - 2.0, "tick", Anchor::Start, &text);
     }
     svg.finish(&format!("Packets of {}", flight.exchange))
@@ -51,7 +51,7 @@ pub(super) fn plot(flight: &Flight, stages: Option<&Stages>) -> String {
 
 /// All packets of a class in one path, and crosses where one was lost.
 fn packets(svg: &mut Svg, flight: &Flight, scale: &LinearScale) {
-    let shown = flight.packets.get(..PACKETS_MAX).unwrap_or(&flight.packets);
+    let shown = flight.packets.get(..MAX_PACKETS).unwrap_or(&flight.packets);
     let kinds = kinds(shown);
     let latest_s = flight.elapsed_s;
     let classes = ["bare", "control", "ask", "data", "again"];

@@ -13,9 +13,9 @@ use crate::format;
 use crate::text::escaped;
 
 /// So many exchanges are drawn: each takes some kilobytes.
-const FLIGHTS_MAX: usize = 40;
+const MAX_FLIGHTS: usize = 40;
 /// Stages that are shorter are not named: less than the last digit shown.
-const SHOWN_LEAST_S: f64 = 0.0005;
+const MIN_SHOWN_S: f64 = 0.0005;
 /// The service whose defaults are always shown.
 const SERVICE: &str = "soap";
 
@@ -71,7 +71,7 @@ fn selected(view: &View<'_>) -> Vec<usize> {
             .into_iter()
             .filter_map(|way| view.find(&network.name, SERVICE, (OWN_SERVER, way, &[])))
     });
-    let mut all: Vec<usize> = defaults.filter(has_flight).take(FLIGHTS_MAX).collect();
+    let mut all: Vec<usize> = defaults.filter(has_flight).take(MAX_FLIGHTS).collect();
     let mut compared: Vec<(f64, usize)> = view
         .analysis
         .comparisons
@@ -86,7 +86,7 @@ fn selected(view: &View<'_>) -> Vec<usize> {
         let cell = view.cell(*index);
         seen.insert((&cell.network, &cell.server, cell.way, &cell.settings))
     });
-    let room = FLIGHTS_MAX.saturating_sub(all.len());
+    let room = MAX_FLIGHTS.saturating_sub(all.len());
     all.extend(compared.into_iter().map(|(_, index)| index).take(room));
     all.sort_by_key(|index| {
         let network = &view.cell(*index).network;
@@ -129,7 +129,7 @@ fn caption(flight: &Flight, stages: Option<&Stages>) -> String {
     let _ = write!(text, ". {}", format::count(stages.bursts, "burst"));
     text += " of the answer. Seconds: ";
     let parts = Stage::ALL.into_iter().map(|stage| (stage, stages.total_s(stage)));
-    let parts = parts.filter(|(_, total_s)| *total_s >= SHOWN_LEAST_S);
+    let parts = parts.filter(|(_, total_s)| *total_s >= MIN_SHOWN_S);
     let parts =
         parts.map(|(stage, total_s)| format!("{} {}", stage.name(), format::seconds(total_s)));
     text + &parts.collect::<Vec<_>>().join(", ") + "."

@@ -13,9 +13,9 @@ use crate::format;
 use crate::text::escaped;
 
 /// So many are shown on a terminal; the report has all.
-const LINES_MAX: usize = 12;
+const MAX_LINES: usize = 12;
 /// Longest name of a service that a terminal's table shows whole.
-const NAME_LETTERS_MAX: usize = 28;
+const MAX_NAME_LETTERS: usize = 28;
 
 /// The chapter; empty where nothing was measured both ways.
 pub(super) fn gains(view: &View<'_>) -> String {
@@ -116,7 +116,7 @@ pub(super) fn lines(view: &View<'_>) -> String {
         "pair KB",
         "bound s"
     );
-    for (gain, name) in all.iter().zip(&names).take(LINES_MAX) {
+    for (gain, name) in all.iter().zip(&names).take(MAX_LINES) {
         let factor = gain.times_as_fast.map_or("–".to_string(), format::ratio);
         let _ = writeln!(
             out,
@@ -130,8 +130,8 @@ pub(super) fn lines(view: &View<'_>) -> String {
             bound(view, gain),
         );
     }
-    if all.len() > LINES_MAX {
-        let _ = writeln!(out, "and {} more: see the report", all.len() - LINES_MAX);
+    if all.len() > MAX_LINES {
+        let _ = writeln!(out, "and {} more: see the report", all.len() - MAX_LINES);
     }
     out + "bound: what the link allows, one round trip and the airtime of the answer as it is\n"
 }
@@ -151,10 +151,10 @@ fn what(cell: &Cell) -> String {
 
 fn shortened(cell: &Cell) -> String {
     let whole = what(cell);
-    if whole.chars().count() <= NAME_LETTERS_MAX {
+    if whole.chars().count() <= MAX_NAME_LETTERS {
         return whole;
     }
-    whole.chars().take(NAME_LETTERS_MAX - 1).chain(['…']).collect()
+    whole.chars().take(MAX_NAME_LETTERS - 1).chain(['…']).collect()
 }
 
 /// The pair's bytes as a share of the direct ones.

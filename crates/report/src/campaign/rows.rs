@@ -19,11 +19,11 @@ const FOOT: f64 = 34.0;
 /// Names of rows get so much room: pixels per letter, and bounds.
 const LETTER: f64 = 6.9;
 const LETTER_SMALL: f64 = 5.8;
-const NAME_MIN: f64 = 90.0;
-const NAME_MAX: f64 = 350.0;
-const NAME_LETTERS_MAX: usize = 48;
+const MIN_NAME: f64 = 90.0;
+const MAX_NAME: f64 = 350.0;
+const MAX_NAME_LETTERS: usize = 48;
 /// A scale is logarithmic when its values span more.
-const LINEAR_SPAN_MAX: f64 = 10.0;
+const MAX_LINEAR_SPAN: f64 = 10.0;
 
 /// A picture of rows.
 pub(super) struct Rows<'v, 'a> {
@@ -51,8 +51,8 @@ impl<'a> Rows<'_, 'a> {
             Line::Heading(text) => LETTER_SMALL * text.chars().count() as f64,
             Line::Row(_, name) => LETTER * name.chars().count() as f64,
         });
-        let left = (widths.fold(0.0, f64::max) + 16.0).clamp(NAME_MIN, NAME_MAX);
-        let scale = Scale::fitting(&self.values(), LINEAR_SPAN_MAX, left, RIGHT);
+        let left = (widths.fold(0.0, f64::max) + 16.0).clamp(MIN_NAME, MAX_NAME);
+        let scale = Scale::fitting(&self.values(), MAX_LINEAR_SPAN, left, RIGHT);
         let heights = lines.iter().map(|line| self.height(line));
         let bottom = LEGEND + heights.sum::<f64>();
         let mut svg = Svg::new(WIDTH, bottom + FOOT);
@@ -294,10 +294,10 @@ fn trouble(errors: usize, censored: usize, failed: usize, flagged: usize) -> Str
 }
 
 fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_LETTERS_MAX {
+    if name.chars().count() <= MAX_NAME_LETTERS {
         return name.to_string();
     }
-    name.chars().take(NAME_LETTERS_MAX - 1).chain(['…']).collect()
+    name.chars().take(MAX_NAME_LETTERS - 1).chain(['…']).collect()
 }
 
 /// Settings of a kind for a table's first column.

@@ -12,7 +12,7 @@ const RST: u8 = 4;
 
 /// What an interval may be longer than its packet's bits take without being called a gap: a ferry
 /// that keeps to its limit is that late.
-const GAP_LEAST_S: f64 = 0.0005;
+const MIN_GAP_S: f64 = 0.0005;
 
 /// What a packet is for a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,7 +132,7 @@ pub(super) fn stages(flight: &Flight, network: &Network) -> Option<Stages> {
     for (at_s, bytes) in arrivals.into_iter().skip(1) {
         let airtime_s = network.rate_bps.map_or(0.0, |bps| 8.0 * f64::from(bytes) / bps as f64);
         let free_s = (at_s - airtime_s).max(last_s);
-        let begin_s = if free_s - last_s < GAP_LEAST_S { last_s } else { free_s };
+        let begin_s = if free_s - last_s < MIN_GAP_S { last_s } else { free_s };
         if begin_s - last_s >= network.delay_s && network.delay_s > 0.0 {
             stages.bursts += 1;
         }

@@ -10,7 +10,7 @@ use crate::analysis::{Analysis, Ruling};
 use crate::format;
 
 /// Of the remarks on cells, so many are told.
-const REMARKS_MAX: usize = 60;
+const MAX_REMARKS: usize = 60;
 
 /// What came out, in a few sentences.
 pub(super) fn summary(view: &View<'_>) -> Vec<String> {
@@ -130,7 +130,7 @@ pub(super) fn remarks(view: &View<'_>) -> (Vec<(usize, String)>, usize) {
             all.push((index, text));
         }
     }
-    let more = all.len().saturating_sub(REMARKS_MAX);
-    all.truncate(REMARKS_MAX);
+    let more = all.len().saturating_sub(MAX_REMARKS);
+    all.truncate(MAX_REMARKS);
     (all, more)
 }

@@ -11,7 +11,7 @@ use crate::format;
 use crate::text::wrap;
 
 /// So many of the cells that gain or cost most are shown.
-const EXTREMES_MAX: usize = 5;
+const MAX_EXTREMES: usize = 5;
 
 /// What came out, in short.
 #[must_use]
@@ -51,8 +51,8 @@ fn extremes(view: &View<'_>) -> String {
         wrap(&format!("  × {} {name}", format::ratio(*ratio)), &mut line);
         line
     };
-    let faster = all.iter().filter(|(ratio, _)| *ratio < 1.0).take(EXTREMES_MAX);
-    let slower = all.iter().rev().filter(|(ratio, _)| *ratio > 1.0).take(EXTREMES_MAX);
+    let faster = all.iter().filter(|(ratio, _)| *ratio < 1.0).take(MAX_EXTREMES);
+    let slower = all.iter().rev().filter(|(ratio, _)| *ratio > 1.0).take(MAX_EXTREMES);
     let parts = [
         ("fastest against the default", faster.map(line).collect::<String>()),
         ("slowest against the default", slower.map(line).collect::<String>()),

@@ -1,6 +1,6 @@
 //! What a reader must know before trusting the figures.
 
-use record::campaign::LATENESS_MAX_US;
+use record::campaign::MAX_LATENESS_US;
 use record::demo::{Cell, Demo, Setting};
 
 use crate::format;
@@ -46,7 +46,7 @@ fn remark_on_machine(demo: &Demo) -> Option<String> {
          processor; repeat on a quieter one",
         spoilt.count(),
         demo.cells.len(),
-        LATENESS_MAX_US as f64 / 1000.0,
+        MAX_LATENESS_US as f64 / 1000.0,
         cell_name(worst),
         worst.lateness.p99_us as f64 / 1000.0,
     ))

@@ -90,9 +90,9 @@ impl Row<'_> {
     /// Whether the service compressed for the client that offered gzip: it then sent less.
     pub(super) fn has_gzip(&self) -> bool {
         /// Packets lost and heads make some difference by themselves.
-        const SHARE_MAX: f64 = 0.9;
+        const MAX_SHARE: f64 = 0.9;
         let [direct, gzip, _] = self.wire_bytes();
-        direct.zip(gzip).is_some_and(|(direct, gzip)| gzip < SHARE_MAX * direct)
+        direct.zip(gzip).is_some_and(|(direct, gzip)| gzip < MAX_SHARE * direct)
     }
 
     /// IP bytes per exchange.

@@ -11,7 +11,7 @@ use crate::format;
 use crate::text::wrap;
 
 /// Of the remarks on cells, so many are shown; all are in the report.
-const REMARKS_MAX: usize = 12;
+const MAX_REMARKS: usize = 12;
 
 /// What came out, for a terminal.
 #[must_use]
@@ -52,8 +52,8 @@ pub fn table(demo: &Demo) -> String {
     ];
     notes.extend(conditions(&demo.setting));
     let all = remarks(demo);
-    let more = all.len().saturating_sub(REMARKS_MAX);
-    notes.extend(all.into_iter().take(REMARKS_MAX));
+    let more = all.len().saturating_sub(MAX_REMARKS);
+    notes.extend(all.into_iter().take(MAX_REMARKS));
     if more > 0 {
         notes.push(format!("and {more} more remarks: see the report"));
     }

@@ -12,7 +12,7 @@ const END: f64 = 100.0;
 /// Sizes in a bin: so many bins a decade.
 const BINS: f64 = 2.0;
 /// A bin of fewer messages says nothing.
-const MESSAGES_MIN: usize = 3;
+const MIN_MESSAGES: usize = 3;
 /// The group that is about this.
 const GROUP: &str = "models";
 
@@ -79,7 +79,7 @@ pub(super) fn figure_3(study: &Study<'_>) -> String {
     }
     let caption = format!(
         "Error of the models of the network by encoded bytes (NAM's Figure 3): observed less \
-         estimated, as a share of observed, in medians of bins with at least {MESSAGES_MIN} \
+         estimated, as a share of observed, in medians of bins with at least {MIN_MESSAGES} \
          messages; estimated for the bytes that really went, so that neither sizes nor codecs \
          count. Beyond ±{END:.0} % at the edge. NAM as published takes its no-loss model until it \
          has seen loss, then that of PFTK. Networks: {}. Kernel in real time.",
@@ -123,7 +123,7 @@ fn binned(points: &[Point]) -> Vec<(f64, f64, usize)> {
         let inside: Vec<f64> =
             points.iter().filter(|(bytes, _)| bin(*bytes) == of).map(|(_, off)| *off).collect();
         let count = inside.len();
-        let middle = super::data::median(inside).filter(|_| count >= MESSAGES_MIN)?;
+        let middle = super::data::median(inside).filter(|_| count >= MIN_MESSAGES)?;
         Some((10_f64.powf((of + 0.5) / BINS), middle, count))
     });
     medians.collect()

@@ -6,7 +6,7 @@ use crate::format;
 use crate::svg::{Anchor, LogScale, Svg};
 
 /// So many points of a network are drawn: the rest would lie on top of them.
-const POINTS_MAX: usize = 400;
+const MAX_POINTS: usize = 400;
 
 /// Seconds that were predicted, and those that it took.
 type Point = (f64, f64);
@@ -39,7 +39,7 @@ pub(super) fn predicted(study: &Study<'_>) -> String {
          (up): encoding, the network, decoding. On the line both are the same; above it was slower \
          than expected. Within the thin lines: a factor of two. {} of answers, those that count; \
          in each corner the share within a factor of two, and the factor that half of them are \
-         within. At most {POINTS_MAX} of a network are drawn, evenly. Kernel in real time.",
+         within. At most {MAX_POINTS} of a network are drawn, evenly. Kernel in real time.",
         format::count(all, "decision")
     );
     "<h3>Predicted and actual</h3>\n".to_string()
@@ -66,7 +66,7 @@ fn draw(svg: &mut Svg, frame: Frame, name: &str, points: &[Point]) {
             svg.line(class, (x.at(from), y.at(from * factor)), (x.at(to), y.at(to * factor)));
         }
     }
-    let step = points.len().div_ceil(POINTS_MAX).max(1);
+    let step = points.len().div_ceil(MAX_POINTS).max(1);
     let dots: String = points
         .iter()
         .step_by(step)

@@ -11,9 +11,9 @@ use crate::text::escaped;
 const TOO_MUCH: f64 = 0.10;
 
 /// Cells over links that lose more are for the simulator: their means hang on few messages.
-const LOSS_MAX: f64 = 0.15;
+const MAX_LOSS: f64 = 0.15;
 /// So are those whose delay is near the emulator's own error.
-const DELAY_MIN_S: f64 = 0.0003;
+const MIN_DELAY_S: f64 = 0.0003;
 
 /// A cell: a place and a processor, with what came of the policies.
 struct Row<'s, 'a> {
@@ -28,7 +28,7 @@ impl Row<'_, '_> {
     /// Whether it counts here; what does not is judged in the simulator.
     fn counts(&self) -> bool {
         let network = self.place.network;
-        network.loss <= LOSS_MAX && network.delay_s >= DELAY_MIN_S
+        network.loss <= MAX_LOSS && network.delay_s >= MIN_DELAY_S
     }
 }
 

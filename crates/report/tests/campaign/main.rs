@@ -12,7 +12,7 @@ use record::campaign::{Campaign, Setting, Way};
 use services::xml::{Node, Reader};
 
 /// A report of the full study is at most so long.
-const REPORT_BYTES_MAX: usize = 4_000_000;
+const MAX_REPORT_BYTES: usize = 4_000_000;
 
 /// An element's name and attributes.
 type Element = (String, Vec<(String, String)>);
@@ -85,7 +85,7 @@ fn the_full_study_stays_small() {
     let place = concat!(env!("CARGO_TARGET_TMPDIR"), "/campaign.html");
     std::fs::write(place, &report).unwrap();
     println!("{} bytes in {place}", report.len());
-    assert!(report.len() < REPORT_BYTES_MAX, "{} bytes", report.len());
+    assert!(report.len() < MAX_REPORT_BYTES, "{} bytes", report.len());
 }
 
 #[test]

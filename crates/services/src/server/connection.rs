@@ -28,7 +28,7 @@ use super::{Activity, Chunking, Pieces, Settings, Site, Watch, Watched};
 /// Largest request content, in bytes; a SOAP request has about 250.
 const MAX_REQUEST_BYTES: usize = 64 * 1024;
 /// Least that hyper lets its own buffer be bounded by, in bytes; smaller heads are bounded apart.
-const HYPER_BUFFER_MIN_BYTES: usize = 8192;
+const MIN_HYPER_BUFFER_BYTES: usize = 8192;
 
 /// Serves a connection to its end, which is after the exchange under way when `stopping` says so.
 pub(super) async fn serve(
@@ -107,7 +107,7 @@ fn builder(settings: &Settings) -> http1::Builder {
     builder
         .header_read_timeout(None)
         .max_header_size(settings.header_buffer_bytes)
-        .max_buf_size(settings.header_buffer_bytes.max(HYPER_BUFFER_MIN_BYTES));
+        .max_buf_size(settings.header_buffer_bytes.max(MIN_HYPER_BUFFER_BYTES));
     builder
 }
 

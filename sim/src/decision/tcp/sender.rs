@@ -9,12 +9,12 @@ use super::cubic::Cubic;
 use super::{ACK_BYTES, SEGMENT_BYTES, Segment};
 
 /// Linux's least timeout (`TCP_RTO_MIN`) and longest (`TCP_RTO_MAX`).
-const LEAST_TIMEOUT_S: f64 = 0.2;
-const MOST_TIMEOUT_S: f64 = 120.0;
+const MIN_TIMEOUT_S: f64 = 0.2;
+const MAX_TIMEOUT_S: f64 = 120.0;
 /// Segments delivered behind one that is missing, before it counts as lost (RFC 6675).
 const DUPLICATES: usize = 3;
 /// How long the least round trip is remembered (Linux: `tcp_min_rtt_wlen`).
-const LEAST_RTT_S: f64 = 300.0;
+const MIN_RTT_S: f64 = 300.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -166,7 +166,7 @@ impl Sender {
     }
 
     fn timeout_s(&self) -> f64 {
-        self.srtt_s + (4.0 * self.variation_s).max(LEAST_TIMEOUT_S)
+        self.srtt_s + (4.0 * self.variation_s).max(MIN_TIMEOUT_S)
     }
 
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {
@@ -240,9 +240,9 @@ impl Sender {
             self.timer = None;
             return;
         }
-        let timeout_s = (self.timeout_s() * self.backoff).min(MOST_TIMEOUT_S);
+        let timeout_s = (self.timeout_s() * self.backoff).min(MAX_TIMEOUT_S);
         let quiet = self.recovery_end.is_none() && self.beyond == 0 && !self.probed;
-        let alone_s = if self.flying == 1 { LEAST_TIMEOUT_S } else { 0.002 };
+        let alone_s = if self.flying == 1 { MIN_TIMEOUT_S } else { 0.002 };
         let probe_s = 2.0 * self.srtt_s + alone_s;
         let (wait_s, timer) = if quiet && probe_s < timeout_s {
             (probe_s, Timer::Probe)
@@ -395,7 +395,7 @@ impl Sender {
         self.variation_s = 0.75 * self.variation_s + 0.25 * (self.srtt_s - sample_s).abs();
         self.srtt_s = 0.875 * self.srtt_s + 0.125 * sample_s;
         let (least_s, since_s) = self.least_rtt_s;
-        if sample_s <= least_s || now_s - since_s > LEAST_RTT_S {
+        if sample_s <= least_s || now_s - since_s > MIN_RTT_S {
             self.least_rtt_s = (sample_s, now_s);
         }
         self.cubic.round_trip(sample_s, self.least_rtt_s.0, self.base, self.next);

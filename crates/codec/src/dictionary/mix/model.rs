@@ -20,7 +20,7 @@ const MATCHES: usize = 2;
 /// Bytes that the hash of each match model covers.
 const MATCH_LENGTHS: [usize; MATCHES] = [5, 12];
 /// Longest match that is counted.
-const MATCH_MOST: usize = 48;
+const MAX_MATCH: usize = 48;
 /// Mispredictions after which a match is let go.
 const MISSES: u32 = 8;
 const HISTORIES: usize = 128;
@@ -392,7 +392,7 @@ impl Model {
             let mut found = self.state.matches[which];
             if found.at > 0 {
                 if self.history[found.at] == byte {
-                    found.len = (found.len + 1).min(MATCH_MOST);
+                    found.len = (found.len + 1).min(MAX_MATCH);
                     found.misses -= u32::from(found.len >= 16 && found.misses > 0);
                 } else {
                     found.len = 0;
@@ -423,7 +423,7 @@ impl Model {
     /// Bytes before `a` and `b` that are the same.
     fn common(&self, a: usize, b: usize) -> usize {
         let (a, b) = (&self.history[..a], &self.history[..b]);
-        a.iter().rev().zip(b.iter().rev()).take(MATCH_MOST).take_while(|(a, b)| a == b).count()
+        a.iter().rev().zip(b.iter().rev()).take(MAX_MATCH).take_while(|(a, b)| a == b).count()
     }
 }
 

@@ -6,10 +6,10 @@ const ALL: [(u32, u32); 5] =
     [(0x9, 0xA), (0xD, 0xD), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x1_0000, 0x10_FFFF)];
 
 /// EXI §7.1.10.1: fewer than 256 characters.
-const CHARACTERS_MAX: u32 = 255;
+const MAX_CHARACTERS: u32 = 255;
 
 /// Classes within classes. A pattern is short; one that nests deeper is not looked into.
-const DEPTH_MAX: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Sorted ranges of code points that do not touch.
 type Set = Vec<(u32, u32)>;
@@ -24,7 +24,7 @@ pub(super) fn restricted<'a>(patterns: impl Iterator<Item = &'a str>) -> Option<
     let set = merged(set);
     let count = set.iter().try_fold(0_u32, |sum, (from, to)| sum.checked_add(to - from + 1))?;
     let plane = set.last().is_none_or(|&(_, to)| to <= 0xFFFF);
-    if count > CHARACTERS_MAX || !plane {
+    if count > MAX_CHARACTERS || !plane {
         return None;
     }
     set.into_iter().flat_map(|(from, to)| from..=to).map(char::from_u32).collect()
@@ -39,7 +39,7 @@ fn characters(pattern: &str) -> Option<Set> {
     while let Some(next) = rest.next() {
         match next {
             '\\' => set.extend(escape(rest.next()?)?),
-            '[' => set.extend(class(&mut rest, DEPTH_MAX)?),
+            '[' => set.extend(class(&mut rest, MAX_DEPTH)?),
             '.' => return None,
             '(' => open += 1,
             ')' => open = open.checked_sub(1)?,

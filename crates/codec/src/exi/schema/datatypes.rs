@@ -9,7 +9,7 @@ use crate::Error;
 use crate::exi::grammar::{Coding, Datatype, DatatypeId};
 
 /// EXI §7.1.5: most values that an n-bit integer may have.
-const BOUNDED_MAX: i128 = 4096;
+const MAX_BOUNDED: i128 = 4096;
 
 impl Compiler<'_> {
     /// The datatype of a simple type.
@@ -106,7 +106,7 @@ fn integer((lower, upper): (Option<i128>, Option<i128>)) -> Coding {
         lower.zip(upper).and_then(|(lower, upper)| upper.checked_sub(lower)?.checked_add(1));
     let least = lower.filter(|lower| lower.unsigned_abs() < 10_u128.pow(38));
     match (range, least) {
-        (Some(values @ ..=BOUNDED_MAX), Some(lower)) => {
+        (Some(values @ ..=MAX_BOUNDED), Some(lower)) => {
             let mut bits = 0_u8;
             while 1_i128 << bits < values {
                 bits += 1;

@@ -90,18 +90,18 @@ pub(super) struct Tree {
 
 /// Most declarations of prefixes in one document, with those repeated, and bytes of the longest
 /// namespace: both are looked through for each name that refers to something.
-const DECLARATIONS_MAX: usize = 8192;
-const NAMESPACE_BYTES_MAX: usize = 4096;
+const MAX_DECLARATIONS: usize = 8192;
+const MAX_NAMESPACE_BYTES: usize = 4096;
 /// Most schemas in one document; each repeats what is declared around it.
-const SCHEMAS_MAX: usize = 1000;
+const MAX_SCHEMAS: usize = 1000;
 
 fn check_declarations(reader: &Reader<'_>, declared: usize) -> Result<(), Error> {
     let uris = reader.declarations().iter().map(|one| reader.names().uri(one.uri).len());
     let longest = uris.max().unwrap_or(0);
-    let what = if declared > DECLARATIONS_MAX {
-        format!("a schema document declares over {DECLARATIONS_MAX} prefixes")
-    } else if longest > NAMESPACE_BYTES_MAX {
-        format!("a namespace of {longest} bytes is over {NAMESPACE_BYTES_MAX}")
+    let what = if declared > MAX_DECLARATIONS {
+        format!("a schema document declares over {MAX_DECLARATIONS} prefixes")
+    } else if longest > MAX_NAMESPACE_BYTES {
+        format!("a namespace of {longest} bytes is over {MAX_NAMESPACE_BYTES}")
     } else {
         return Ok(());
     };
@@ -143,8 +143,8 @@ impl Tree {
                 }
                 Event::Start(start) => {
                     if open.is_empty() {
-                        if trees.len() == SCHEMAS_MAX {
-                            return Err(limit(format!("over {SCHEMAS_MAX} schemas in a document")));
+                        if trees.len() == MAX_SCHEMAS {
+                            return Err(limit(format!("over {MAX_SCHEMAS} schemas in a document")));
                         }
                         let tree = around.within(above.last().copied().flatten());
                         declared += tree.scopes.len();

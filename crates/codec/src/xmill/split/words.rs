@@ -18,7 +18,7 @@ const WORDS: usize = LONG - CODES + (256 - LONG) * 256;
 /// Times that a word comes, at least.
 const TIMES: u32 = 3;
 /// Fewer bytes are not worth a vocabulary.
-const LEAST_BYTES: usize = 4096;
+const MIN_BYTES: usize = 4096;
 /// Columns of words of a block: each has such contexts.
 pub(super) const COLUMNS: usize = 4;
 
@@ -89,7 +89,7 @@ fn word_len(text: &[u8]) -> usize {
 /// Writes values by words; whether that may pay.
 pub(super) fn put_words(values: &[&[u8]], log: u32, out: &mut Vec<u8>) -> bool {
     let bytes: usize = values.iter().map(|value| value.len()).sum();
-    if bytes < LEAST_BYTES {
+    if bytes < MIN_BYTES {
         return false;
     }
     let (mut distinct, mut tokens) = (Distinct::new(), Vec::new());

@@ -6,7 +6,7 @@ use record::campaign::{Figure, Reference, Way};
 
 use super::file::{self, File, Vary};
 use super::{
-    CELLS_MAX, CellPlan, Choice, ClientPlan, CommandPlan, NetworkPlan, PAIR_SETTINGS, SLOWDOWN_MAX,
+    CellPlan, Choice, ClientPlan, CommandPlan, MAX_CELLS, MAX_SLOWDOWN, NetworkPlan, PAIR_SETTINGS,
     ServerPlan,
 };
 
@@ -81,8 +81,8 @@ impl Crossing<'_> {
             for cell in self.group(group)? {
                 match places.get(&cell.name) {
                     Some(&place) => cells[place].join(cell),
-                    None if cells.len() == CELLS_MAX => {
-                        return Err(format!("over {CELLS_MAX} cells: vary less at once"));
+                    None if cells.len() == MAX_CELLS => {
+                        return Err(format!("over {MAX_CELLS} cells: vary less at once"));
                     }
                     None => {
                         places.insert(cell.name.clone(), cells.len());
@@ -172,8 +172,8 @@ impl Crossing<'_> {
                         values.iter().map(of).collect::<Vec<Settings>>()
                     };
                     variants = variants.iter().flat_map(with).collect();
-                    if variants.len() > CELLS_MAX {
-                        return Err(format!("over {CELLS_MAX} combinations: vary less at once"));
+                    if variants.len() > MAX_CELLS {
+                        return Err(format!("over {MAX_CELLS} combinations: vary less at once"));
                     }
                 }
             }
@@ -263,10 +263,10 @@ fn check_pair(settings: &BTreeMap<String, Vec<String>>, ways: &[String]) -> Resu
         return Err(format!("'{name}' is a setting of the pair: give ways = [\"{way}\"]"));
     }
     for value in settings.get(processor).into_iter().flatten() {
-        let factor = value.parse::<f64>().ok().filter(|of| (1.0..=SLOWDOWN_MAX).contains(of));
+        let factor = value.parse::<f64>().ok().filter(|of| (1.0..=MAX_SLOWDOWN).contains(of));
         if factor.is_none() {
             return Err(format!(
-                "{processor} '{value}': how many times slower, from 1 to {SLOWDOWN_MAX}"
+                "{processor} '{value}': how many times slower, from 1 to {MAX_SLOWDOWN}"
             ));
         }
     }

@@ -32,18 +32,18 @@ pub(crate) const HOST_SETTINGS: [&str; 2] = ["congestion", "initial_window"];
 /// What `encodings` says when `auto` may choose among all that it has.
 pub(crate) const ALL_ENCODINGS: &str = "all";
 /// Slowest processor.
-const SLOWDOWN_MAX: f64 = 1_000.0;
+const MAX_SLOWDOWN: f64 = 1_000.0;
 /// Most messages of a pass.
-const MESSAGES_MAX: u32 = 100_000;
+const MAX_MESSAGES: u32 = 100_000;
 /// Largest file read, in bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Most cells of one campaign, and most repetitions of a cell.
-const CELLS_MAX: usize = 20_000;
-const REPETITIONS_MAX: u32 = 1_000;
+const MAX_CELLS: usize = 20_000;
+const MAX_REPETITIONS: u32 = 1_000;
 /// The greatest share of a run that its endpoints may wait: with more, waiting is what is measured.
-const WAIT_MAX: f64 = 0.25;
+const MAX_WAIT: f64 = 0.25;
 /// Most links that a network becomes one after another.
-const CHANGES_MAX: usize = 100;
+const MAX_CHANGES: usize = 100;
 /// How long a server may take to be ready where the plan does not say.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time of one exchange where the plan does not say.
@@ -162,8 +162,8 @@ impl Plan {
         let shown = path.display();
         let caller = |what: String| Error::Caller(format!("{shown}: {what}"));
         let size = std::fs::metadata(path).map_err(|error| caller(error.to_string()))?.len();
-        if size > FILE_BYTES_MAX {
-            return Err(caller(format!("{size} bytes, over the limit of {FILE_BYTES_MAX}")));
+        if size > MAX_FILE_BYTES {
+            return Err(caller(format!("{size} bytes, over the limit of {MAX_FILE_BYTES}")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| caller(error.to_string()))?;
         Self::parse(text, choice).map_err(|what| Error::Caller(format!("{shown}:{what}")))
@@ -269,8 +269,8 @@ fn limits(of: &file::Limits) -> std::result::Result<Limits, String> {
     let lateness_us = of.lateness.map(|time| time.0.as_micros());
     let lateness_us = lateness_us.map_or(usual.lateness_us, |us| us.try_into().unwrap_or(u64::MAX));
     let wait_share = of.wait.unwrap_or(usual.wait_share);
-    if !(0.0..=WAIT_MAX).contains(&wait_share) {
-        return Err(format!("limits: wait = {wait_share}: give a share of 0 to {WAIT_MAX}"));
+    if !(0.0..=MAX_WAIT).contains(&wait_share) {
+        return Err(format!("limits: wait = {wait_share}: give a share of 0 to {MAX_WAIT}"));
     }
     Ok(Limits { lateness_us, wait_share })
 }
@@ -295,8 +295,8 @@ fn network(
     let changes = changes(of).map_err(at)?;
     let preset = link::presets().iter().find(|preset| preset.name == link);
     let repetitions = choice.repetitions.or(of.repetitions).unwrap_or(file.repetitions);
-    if !(1..=REPETITIONS_MAX).contains(&repetitions) {
-        return Err(at(format!("{repetitions} repetitions: give 1 to {REPETITIONS_MAX}")));
+    if !(1..=MAX_REPETITIONS).contains(&repetitions) {
+        return Err(at(format!("{repetitions} repetitions: give 1 to {MAX_REPETITIONS}")));
     }
     let client = of.client.over(&file.client);
     let client = match file.quick.as_ref().filter(|_| choice.quick) {
@@ -327,9 +327,9 @@ fn names(of: &file::Network, first: &str) -> Vec<(f64, String)> {
 }
 
 fn changes(of: &file::Network) -> std::result::Result<Vec<(Duration, LinkConfig)>, String> {
-    if of.then.len() > CHANGES_MAX {
+    if of.then.len() > MAX_CHANGES {
         return Err(format!(
-            "{} links one after another: give at most {CHANGES_MAX}",
+            "{} links one after another: give at most {MAX_CHANGES}",
             of.then.len()
         ));
     }
@@ -348,8 +348,8 @@ fn client(of: &ClientFile) -> std::result::Result<ClientPlan, String> {
     let tracks = services::tracks::client::parse_numbers(tracks, "track")
         .map_err(|error| error.to_string())?;
     let all = u32::try_from(tracks.len()).unwrap_or(u32::MAX);
-    if of.messages.is_some_and(|messages| !(1..=MESSAGES_MAX).contains(&messages)) {
-        return Err(format!("messages: give 1 to {MESSAGES_MAX}"));
+    if of.messages.is_some_and(|messages| !(1..=MAX_MESSAGES).contains(&messages)) {
+        return Err(format!("messages: give 1 to {MAX_MESSAGES}"));
     }
     let (all, noun) = of.messages.map_or((all, "tracks"), |messages| (messages, "messages"));
     let warm_up = of.warm_up.unwrap_or(all);

@@ -27,9 +27,9 @@ use super::reader::Reader;
 use crate::fields;
 
 /// A shorter answer saves no more than its offer costs; a longer one is not held whole.
-const LEAST_BYTES: usize = 512;
-/// See [`LEAST_BYTES`]; as a block of a body.
-const MOST_BYTES: usize = super::body::BLOCK_BYTES;
+const MIN_CONTENT_BYTES: usize = 512;
+/// See [`MIN_CONTENT_BYTES`]; as a block of a body.
+const MAX_CONTENT_BYTES: usize = super::body::BLOCK_BYTES;
 /// Longest pattern.
 const MAX_PATTERN_BYTES: usize = 256;
 /// Most `*` in a pattern, so that a client matches it in little time; the last stands for all that
@@ -43,7 +43,7 @@ const SELDOM: u64 = 16;
 const PREFIX: &str = "longwire-";
 /// Longest that an origin counts as one with dictionaries of its own after it has offered one: as
 /// long as clients take that for fresh, within this.
-const MOST_OWN: Duration = Duration::from_secs(6 * 3600);
+const MAX_OWN: Duration = Duration::from_secs(6 * 3600);
 /// The same where the answer does not say for how long it is fresh.
 const UNTOLD_OWN: Duration = Duration::from_secs(3600);
 
@@ -123,7 +123,7 @@ impl Dictionaries {
             && !known.has_other
             && known.pattern.is_some()
             && parts.status == StatusCode::OK
-            && (LEAST_BYTES..=MOST_BYTES).contains(&content.len())
+            && (MIN_CONTENT_BYTES..=MAX_CONTENT_BYTES).contains(&content.len())
             && media.is_some_and(secrets::is_readable)
             && stays_fresh(&parts.headers)
             && known.permits(&parts.headers);
@@ -195,7 +195,7 @@ fn own_offer(parts: &response::Parts) -> Option<Duration> {
     if !keeps || lines.is_empty() || decode_offer(&lines.join(&b", "[..])).is_err() {
         return None;
     }
-    let lasts = fresh_s(headers).map_or(UNTOLD_OWN, Duration::from_secs).min(MOST_OWN);
+    let lasts = fresh_s(headers).map_or(UNTOLD_OWN, Duration::from_secs).min(MAX_OWN);
     (!lasts.is_zero()).then_some(lasts)
 }
 

@@ -44,7 +44,7 @@ fn now() -> Instant {
 }
 
 fn content(number: usize) -> Vec<u8> {
-    format!("<a>{number}</a>{}", " ".repeat(LEAST_BYTES)).into_bytes()
+    format!("<a>{number}</a>{}", " ".repeat(MIN_CONTENT_BYTES)).into_bytes()
 }
 
 const FRESH: [(&str, &str); 2] =
@@ -97,8 +97,8 @@ fn only_what_a_client_may_keep_and_that_is_fresh_is_offered() {
     assert!(!wants(&[("content-type", "text/html"), FRESH[1]]));
     assert!(!wants(&FRESH[1..]));
     let parts = answer(&FRESH);
-    assert!(!dictionaries.wants(now(), &known, &parts, &content(1)[..LEAST_BYTES - 1]));
-    assert!(!dictionaries.wants(now(), &known, &parts, &vec![b' '; MOST_BYTES + 1]));
+    assert!(!dictionaries.wants(now(), &known, &parts, &content(1)[..MIN_CONTENT_BYTES - 1]));
+    assert!(!dictionaries.wants(now(), &known, &parts, &vec![b' '; MAX_CONTENT_BYTES + 1]));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn an_offer_counts_if_a_client_takes_it_up_and_for_as_long() {
     let lasts = |lines: &[(&str, &str)]| own_offer(&answer(lines)).map(|lasts| lasts.as_secs());
     assert_eq!(lasts(&[offer, ("cache-control", "private, max-age=60"), ("age", "20")]), Some(40));
     assert_eq!(lasts(&[offer]), Some(UNTOLD_OWN.as_secs()));
-    assert_eq!(lasts(&[offer, ("cache-control", "max-age=99999999")]), Some(MOST_OWN.as_secs()));
+    assert_eq!(lasts(&[offer, ("cache-control", "max-age=99999999")]), Some(MAX_OWN.as_secs()));
     // Lines of one field are one list.
     assert_eq!(lasts(&[("use-as-dictionary", "id=\"x\""), offer]), Some(3600));
     for control in ["no-store", "no-cache, max-age=60", "max-age=0", "max-age=x"] {

@@ -106,7 +106,7 @@ fn a_message_too_long_for_a_sample_gets_through_without_its_dictionary() {
     pair.gateway.relay.dictionaries.lose_held();
     let words: String = (0..600).map(|at| format!("<n>{at} of many</n>")).collect();
     let long = track(50, &[HUSHED, &words].concat());
-    assert!(long.len() > crate::dictionaries::MOST_SAMPLE_BYTES);
+    assert!(long.len() > crate::dictionaries::MAX_SAMPLE_BYTES);
     pair.asks("a", &[("authorization", "HUSH")], &long, &track(51, HUSHED));
     assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
     assert_eq!((pair.edge.ignored(), pair.gateway.ignored()), (0, 1));

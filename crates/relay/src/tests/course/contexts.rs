@@ -39,7 +39,7 @@ fn contexts_begin_anew_only_so_often() {
         );
         peer.takes(&drain(&mut relay));
     }
-    assert_eq!((began, refused), (incoming::MOST_CONTEXTS, Some(incoming::MOST_CONTEXTS)));
+    assert_eq!((began, refused), (incoming::MAX_CONTEXTS, Some(incoming::MAX_CONTEXTS)));
     assert_eq!((relay.load().codec_bytes, relay.is_idle()), (0, true));
 }
 
