@@ -74,6 +74,12 @@ const PLANTED: &[(&str, &str, Option<&str>, &str)] = &[
         "crates/proxy/src/a.rs:3",
     ),
     (
+        "bounds",
+        "crates/proxy/src/a.rs",
+        Some("\nconst PEERS_MAX: usize = 5;\n"),
+        "crates/proxy/src/a.rs:2",
+    ),
+    (
         "cycles",
         "crates/proxy/src/main.rs",
         Some("\nmod a { use crate::f; }\nfn f() { a::g(); }\n"),

@@ -1,4 +1,5 @@
-//! Every queue has a named bound: a channel without one says in a comment what bounds it.
+//! Every queue has a named bound: a channel without one says in a comment what bounds it. The names
+//! of bounds begin with `MAX_` or `MIN_`, so that a search finds them all.
 
 use super::Rule;
 use crate::finding::Report;
@@ -7,11 +8,15 @@ use crate::source::{Source, is_word};
 
 pub(super) const RULE: Rule = Rule {
     name: "bounds",
-    demand: "no unbounded channel without a comment `// bound:` that says what bounds it",
+    demand: "no unbounded channel without a comment `// bound:` that says what bounds it; \
+        constants that are bounds are named MAX_.. or MIN_..",
     check,
 };
 
 const UNBOUNDED: [&str; 2] = ["unbounded_channel", "unbounded"];
+/// Words of names that say that it is a bound, and the one that it begins with.
+const BOUND_WORDS: [(&str, &str); 4] =
+    [("MAX", "MAX"), ("MIN", "MIN"), ("MOST", "MAX"), ("LEAST", "MIN")];
 
 fn check(house: &House, report: &mut Report) {
     for source in &house.sources {
@@ -27,7 +32,38 @@ fn check(house: &House, report: &mut Report) {
                 report.add(&source.path, line, what);
             }
         }
+        check_names(source, report);
     }
+}
+
+fn check_names(source: &Source, report: &mut Report) {
+    for keyword in ["const", "static"] {
+        for offset in source.words(keyword) {
+            let rest = source.code[offset + keyword.len()..].trim_start();
+            let (name, after) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
+            if !after.trim_start().starts_with(':') {
+                continue; // a function, a block or a pointer
+            }
+            if let Some(wanted) = name_of_bound(name) {
+                let what =
+                    format!("`{name}` is a bound, whose name says so first; call it `{wanted}`");
+                report.add(&source.path, source.line(offset), what);
+            }
+        }
+    }
+}
+
+/// What a constant that is a bound is to be called; none if it is no bound or well named.
+fn name_of_bound(name: &str) -> Option<String> {
+    let words: Vec<&str> = name.split('_').collect();
+    let (at, first) = words.iter().enumerate().find_map(|(at, word)| {
+        let (_, first) = BOUND_WORDS.iter().find(|(other, _)| other == word)?;
+        Some((at, *first))
+    })?;
+    let is_well_named = at == 0 && words[0] == first;
+    let rest = words[..at].iter().chain(&words[at + 1..]);
+    let wanted: Vec<&str> = std::iter::once(&first).chain(rest).copied().collect();
+    (words.len() > 1 && !is_well_named).then(|| wanted.join("_"))
 }
 
 /// What stands at `at`, after a turbofish.
@@ -74,7 +110,7 @@ fn imports_channel(source: &Source) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::places;
+    use super::super::{found, places};
     use super::*;
 
     fn count(text: &str) -> usize {
@@ -106,6 +142,46 @@ mod tests {
             "fn channel() {}",
             "use tokio::sync::oneshot::channel;\nfn f() { let (a, b) = channel(); }",
             "fn f() { let (a, b) = actor::channel(); }",
+        ] {
+            assert_eq!(count(text), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bound_with_another_name_is_found_with_the_one_it_should_have() {
+        for (name, wanted) in [
+            ("MOST_PEERS", "MAX_PEERS"),
+            ("LEAST_S", "MIN_S"),
+            ("EVENTS_MAX", "MAX_EVENTS"),
+            ("LINE_BYTES_MIN", "MIN_LINE_BYTES"),
+            ("VALUES_MOST", "MAX_VALUES"),
+            ("DELAY_P99_MAX_US", "MAX_DELAY_P99_US"),
+        ] {
+            for text in [
+                format!("pub(crate) const {name}: usize = 5;"),
+                format!("impl A {{ const {name}: usize = 5; }}"),
+                format!("static {name}: usize = 5;"),
+                format!("#[cfg(test)]\nmod tests {{ const {name}: usize = 5; }}"),
+            ] {
+                let found = found(&RULE, &[("crates/proxy/src/a.rs", &text)]);
+                assert_eq!(found.len(), 1, "{text}");
+                assert!(found[0].1.ends_with(&format!("call it `{wanted}`")), "{}", found[0].1);
+            }
+        }
+    }
+
+    #[test]
+    fn well_named_bounds_and_other_names_pass() {
+        for text in [
+            "const MAX_PEERS: usize = 5;",
+            "const MIN_OF_MAX: usize = 5;",
+            "const MAX: usize = 5;",
+            "const MAXIMA: usize = 5;",
+            "const UTMOST_CARE: bool = true;",
+            "const fn most() {}",
+            "let x: *const MOST_PEERS = 0;",
+            "// const MOST_PEERS: usize = 5;",
+            "let limit: u8 = EVENTS_MAX;",
         ] {
             assert_eq!(count(text), 0, "{text}");
         }
