@@ -387,7 +387,7 @@ fn decode(kind: u64, payload: Bytes) -> Result<Frame, Error> {
         ABORT => {
             let (exchange, code) = (number(&mut rest)?, number(&mut rest)?);
             let reason = String::from_utf8_lossy(&rest[..rest.len().min(MAX_REASON_BYTES)]);
-            let reason: String = reason.chars().filter(|c| !c.is_control()).collect();
+            let reason: String = reason.chars().filter(|c| is_of_a_line(*c)).collect();
             // What was not UTF-8 has grown.
             let reason = floor_str(&reason, MAX_REASON_BYTES).to_owned();
             return Ok(Frame::Abort(Abort { exchange, code, reason }));
@@ -501,6 +501,14 @@ fn checked_status(value: u64, least: u16, most: u16) -> Result<u16, Error> {
         .ok()
         .filter(|status| (least..=most).contains(status))
         .ok_or(Error::Peer { what: "status out of range", value })
+}
+
+/// Whether a character stays in its line and leaves the others where they are: no control, no
+/// separator of lines, none that turns the direction of the text.
+fn is_of_a_line(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !c.is_control() && !turns && c != '\u{61c}'
 }
 
 /// The longest prefix of at most `len` bytes that ends between characters.

@@ -191,7 +191,11 @@ fn what_costs_nothing_cannot_be_sent_for_ever() {
 #[test]
 fn frames_out_of_turn_are_faults() {
     let answer = Frame::Outcome(2, OutcomeState::Answer);
-    let cases: [(Role, &[Frame]); 7] = [
+    let cases: [(Role, &[Frame]); 11] = [
+        (Role::Gateway, &[head(1, false)]),
+        (Role::Gateway, &[data(1, 1, true), data(1, 1, true)]),
+        (Role::Edge, &[data(1, 1, false)]),
+        (Role::Gateway, &[Frame::Query(1)]),
         (Role::Edge, &[head(2, true)]),
         (Role::Edge, &[answer.clone(), answer.clone()]),
         (Role::Edge, &[Frame::Outcome(1, OutcomeState::NotSeen)]),
@@ -285,6 +289,14 @@ fn the_first_frame_must_be_hello_and_only_the_first() {
     let mut gateway = machine(Role::Gateway);
     gateway.handle_input(NOW, Input::Received(Bytes::from_static(&[1, 1, 5])));
     assert!(matches!(fault(&drain(&mut gateway)), Error::Peer { .. }));
+    let mut edge = machine(Role::Edge);
+    let Some(Output::Transmit(hello)) = edge.poll_output() else { panic!("no HELLO") };
+    let mut gateway = machine(Role::Gateway);
+    for _ in 0..2 {
+        gateway.handle_input(NOW, Input::Received(hello.clone()));
+    }
+    let expected = Error::Peer { what: "a second HELLO", value: 0 };
+    assert_eq!(fault(&drain(&mut gateway)), &expected);
 }
 
 #[test]
@@ -305,6 +317,17 @@ fn a_reason_that_is_not_text_stays_within_its_bound() {
     frame.encode(&mut again);
     assert_eq!(Frame::take(&mut BytesMut::from(&again[..])), Ok(Some(frame.clone())));
     assert!(matches!(frame, Frame::Abort(abort) if abort.reason.len() == 198), "66 times U+FFFD");
+}
+
+/// A reason is for logs and people: it begins no line of its own and turns no text around.
+#[test]
+fn a_reason_stays_in_its_line() {
+    let nasty =
+        "a\r\nb\u{1b}[31m\u{85}\u{9b}\u{7f}\u{2028}\u{202e}\u{2066}\u{200f}\u{61c}\tc\u{e9}";
+    let mut bytes = vec![0x09];
+    varint::encode_bytes(&[&[1, 2][..], nasty.as_bytes()].concat(), &mut bytes);
+    let frame = Frame::take(&mut BytesMut::from(&bytes[..])).unwrap().unwrap();
+    assert!(matches!(&frame, Frame::Abort(abort) if abort.reason == "ab[31mc\u{e9}"), "{frame:?}");
 }
 
 #[test]

@@ -129,3 +129,47 @@ async fn a_key_is_used_as_what_its_line_says() {
     assert!(client.contains("'other', in our --peer file as edge and not as gateway"), "{client}");
     assert!(server.is_err());
 }
+
+/// A ClientHello as one of TLS 1.0 to 1.2 has it (RFC 5246 §7.4.1.2): no extension names a later
+/// version.
+fn old_hello(minor: u8) -> Vec<u8> {
+    let suites = [0xc0, 0x2b, 0xc0, 0x2f, 0x00, 0x9c, 0x00, 0x2f];
+    // Ed25519 and X25519, as RFC 8422 has them there.
+    let extensions = [0, 16, 0, 13, 0, 4, 0, 2, 8, 7, 0, 10, 0, 4, 0, 2, 0, 29];
+    let body = [&[3, minor][..], &[7; 32], &[0, 0, 8], &suites, &[1, 0], &extensions].concat();
+    let len = u8::try_from(body.len()).unwrap();
+    let record = [0x16, 3, 1, 0, len + 4, 1, 0, 0, len];
+    [&record[..], &body].concat()
+}
+
+#[tokio::test]
+async fn no_version_before_1_3_is_spoken() {
+    let dir = Dir::new("versions");
+    let (edge, gateway) = (dir.key("edge"), dir.key("gateway"));
+    let config = Arc::new(server_config(&of_gateway(&gateway, &edge)).unwrap());
+    for minor in 0..=3 {
+        let (mut near, far) = tokio::io::duplex(16 * 1024);
+        near.write_all(&old_hello(minor)).await.unwrap();
+        let refused = TlsAcceptor::from(Arc::clone(&config)).accept(far).await;
+        assert!(refused.is_err_and(|error| is_refusal(&error)), "3.{minor}");
+        let mut alert = Vec::new();
+        near.read_to_end(&mut alert).await.unwrap();
+        // RFC 8446 §6: a fatal alert and nothing else, handshake_failure or protocol_version.
+        assert!(matches!(alert[..], [0x15, 3, _, 0, 2, 2, 40 | 70]), "3.{minor}: {alert:?}");
+    }
+}
+
+/// Raw keys have no dates: a clock that is wrong by a century keeps nobody out.
+#[test]
+fn no_clock_makes_a_key_good_or_bad() {
+    let dir = Dir::new("clock");
+    let (edge, gateway, other) = (dir.key("edge"), dir.key("gateway"), dir.key("other"));
+    let known = Pinned::new(&of_gateway(&gateway, &edge), &provider());
+    for years in [0, 56, 156, 500] {
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(years * 31_557_600));
+        let admits = |key: &Generated| {
+            known.verify_client_cert(&CertificateDer::from(key.key.to_spki()), &[], now).is_ok()
+        };
+        assert!(admits(&edge) && !admits(&other), "{years} years after 1970");
+    }
+}

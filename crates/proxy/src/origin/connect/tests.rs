@@ -1,3 +1,5 @@
+use std::sync::Mutex;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -32,6 +34,47 @@ async fn found(reach: &Reach, host: &str, client: ClientAt) -> Result<Vec<IpAddr
     let target = target(host);
     let addresses = reach.addresses(&target, reach.check(&target, client)?).await?;
     Ok(addresses.into_iter().map(|address| address.ip()).collect())
+}
+
+/// Gives one address after another.
+#[derive(Debug)]
+struct Flipping(Mutex<Vec<IpAddr>>);
+
+impl Resolve for Flipping {
+    fn resolve<'a>(
+        &'a self,
+        _: &'a str,
+        port: u16,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>> {
+        let address = self.0.lock().unwrap().pop().unwrap();
+        Box::pin(async move { Ok(vec![SocketAddr::new(address, port)]) })
+    }
+}
+
+/// A name is believed once for each connection, and the addresses that were looked at are those
+/// that are connected to.
+#[tokio::test]
+async fn a_name_that_changes_its_addresses_is_looked_at_each_time() {
+    let near =
+        ["127.0.0.1", "10.0.0.1", "::1", "0.0.0.0", "::", "64:ff9b::7f00:1", "2002:7f00:1::"];
+    let mut answers = Vec::new();
+    for text in near {
+        answers.extend([text, "192.88.99.1"].map(|text| text.parse::<IpAddr>().unwrap()));
+    }
+    let resolver = Arc::new(Flipping(Mutex::new(answers)));
+    let allow = vec![Pattern::parse("http://*.example").unwrap()];
+    let reach = Reach::new(resolver, Rule::Allowed(Live::new(allow)));
+    for text in near {
+        let public = found(&reach, "rebound.example", ClientAt::Elsewhere).await.unwrap();
+        assert_eq!(public, ["192.88.99.1".parse::<IpAddr>().unwrap()]);
+        let refused = found(&reach, "rebound.example", ClientAt::Elsewhere).await;
+        assert_eq!(refused.expect_err(text).kind, CauseKind::Forbidden, "{text}");
+    }
+    let all = near.iter().chain(&["192.88.99.1"]).map(|text| text.parse().unwrap()).collect();
+    let allow = vec![Pattern::parse("http://*.example").unwrap()];
+    let mixed = Reach::new(Arc::new(Fixed(all)), Rule::Allowed(Live::new(allow)));
+    let public = found(&mixed, "mixed.example", ClientAt::Elsewhere).await.unwrap();
+    assert_eq!(public.len(), 1, "{public:?}");
 }
 
 #[test]
