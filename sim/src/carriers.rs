@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use proto::stream::Frame;
 use relay::{CarrierId, DialFailure, Input, Role};
 
 use crate::pipe::Pipe;
@@ -11,6 +12,9 @@ use crate::world::{NodeId, What, World};
 
 /// Breaks in one world: enough to try everything, few enough to end.
 const MAX_BREAKS: usize = 12;
+
+/// Within which carriers break, and where that is to be about their beginning, in milliseconds.
+const MAX_BREAK_MS: (u64, u64) = (40_000, 3_000);
 
 /// How long an edge's shell tries to connect.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,8 +27,17 @@ pub(crate) struct Link {
     carrier: CarrierId,
     edge_up: bool,
     gateway_up: bool,
+    /// Something came to the edge.
+    greeted: bool,
     ab: Pipe,
     ba: Pipe,
+}
+
+/// Requests that whole frames begin.
+fn requests(bytes: &[u8]) -> u64 {
+    let mut bytes = BytesMut::from(bytes);
+    let frames = std::iter::from_fn(|| Frame::take(&mut bytes).expect("frames of ours"));
+    frames.map(|frame| u64::from(matches!(frame, Frame::Head(_)))).sum()
 }
 
 fn name(link: usize) -> CarrierId {
@@ -42,15 +55,20 @@ impl World {
         {
             return self.dial_meets_outage(edge, carrier, until);
         }
+        if self.moods.swaps && self.links.len() < MAX_BREAKS && self.random.once_in(2) {
+            self.gateway_restarts();
+        }
         let (link, gateway) = (self.links.len(), self.gateway);
         let (mut ab, mut ba) = (Pipe::new(&mut self.random), Pipe::new(&mut self.random));
         if let Some((from, until)) = self.outage {
             ab.goes_down(from, until);
             ba.goes_down(from, until);
         }
-        self.links.push(Link { edge, gateway, carrier, edge_up: true, gateway_up: true, ab, ba });
+        let (edge_up, gateway_up, greeted) = (true, true, false);
+        self.links.push(Link { edge, gateway, carrier, edge_up, gateway_up, greeted, ab, ba });
         if self.moods.breaks && link < MAX_BREAKS {
-            let breaks = self.some_time(40_000);
+            let (usual, soon) = MAX_BREAK_MS;
+            let breaks = self.some_time(if self.moods.swaps { soon } else { usual });
             self.at(breaks, What::LinkBreaks { link });
         }
         let peer = format!("edge {edge}");
@@ -91,6 +109,9 @@ impl World {
     pub(crate) fn transmit(&mut self, from: NodeId, carrier: CarrierId, bytes: Bytes) {
         let Some(at) = self.link_of(from, carrier) else { return };
         let link = &mut self.links[at];
+        if link.edge == from && !link.greeted {
+            self.ahead += requests(&bytes);
+        }
         let (pipe, to) = match self.nodes[from].role {
             Role::Edge => (&mut link.ab, Role::Gateway),
             Role::Gateway => (&mut link.ba, Role::Edge),
@@ -120,7 +141,8 @@ impl World {
     }
 
     pub(crate) fn bytes_arrive(&mut self, at: usize, to: Role, bytes: &Bytes) {
-        let link = &self.links[at];
+        let link = &mut self.links[at];
+        link.greeted |= to == Role::Edge;
         let (node, carrier, up) = match to {
             Role::Edge => (link.edge, link.carrier, link.edge_up),
             Role::Gateway => (link.gateway, name(at), link.gateway_up),

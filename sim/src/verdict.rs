@@ -8,7 +8,7 @@ use crate::world::{Moods, Report, World};
 impl World {
     /// Judges a world that has come to rest.
     pub(crate) fn verdict(self) -> Report {
-        let mut report = Report { took: self.now, ..Report::default() };
+        let mut report = Report { took: self.now, ahead: self.ahead, ..Report::default() };
         for node in self.nodes.iter().filter(|node| node.alive) {
             let (load, role) = (node.relay.load(), node.role);
             assert_eq!((load.codec_bytes, load.held_bytes), (0, 0), "memory leaked: {role:?}");
@@ -56,7 +56,7 @@ impl World {
     }
 
     fn judge_failure(&self, client: &Client, cause: &Cause, headed: bool, forwarded: u32) {
-        let Moods { breaks, restarts, aborts, shutdowns, outages, slow } = self.moods;
+        let Moods { breaks, restarts, aborts, shutdowns, outages, slow, .. } = self.moods;
         let possible = match cause.kind {
             CauseKind::OriginFailed => aborts,
             // Over a slow link the word of a shutdown may come after the client's patience.

@@ -28,6 +28,8 @@ pub struct Moods {
     pub breaks: bool,
     /// The gateway restarts and forgets.
     pub restarts: bool,
+    /// It does so again and again between two carriers, which break early.
+    pub swaps: bool,
     /// The gateway shuts down in good order while another takes over.
     pub shutdowns: bool,
     /// Clients leave, origins break off.
@@ -54,6 +56,8 @@ pub struct Report {
     pub early: u64,
     /// Tunnels that carried everything both ways.
     pub tunnels: u64,
+    /// Requests that left before anything had come over their carrier.
+    pub ahead: u64,
     /// Virtual time at the end.
     pub took: Duration,
 }
@@ -119,6 +123,8 @@ pub struct World {
     pub(crate) to_start: u64,
     /// A gateway went, in whichever way.
     pub(crate) replaced: bool,
+    /// See [`Report::ahead`].
+    pub(crate) ahead: u64,
     /// Nothing gets through between these.
     pub(crate) outage: Option<(Duration, Duration)>,
     /// Memory for codecs is short.
@@ -144,6 +150,7 @@ impl World {
             parties: Parties::default(),
             to_start: 3 + random.below(8),
             replaced: false,
+            ahead: 0,
             outage: None,
             tight: random.once_in(4),
             encoding: Encoding::of(encodings[at]).unwrap_or_else(|_| Encoding::auto()),

@@ -11,6 +11,7 @@ const SEEDS: u64 = 10_000;
 const CALM: Moods = Moods {
     breaks: false,
     restarts: false,
+    swaps: false,
     shutdowns: false,
     aborts: false,
     slow: false,
@@ -53,6 +54,7 @@ fn add(sum: &mut Report, report: &Report) {
     sum.left += report.left;
     sum.early += report.early;
     sum.tunnels += report.tunnels;
+    sum.ahead += report.ahead;
     sum.took = sum.took.max(report.took);
     for (cause, count) in &report.failed {
         *sum.failed.entry(cause).or_default() += count;
@@ -86,6 +88,16 @@ fn clients_that_leave_and_origins_that_break_harm_nobody_else() {
 fn broken_carriers_lose_nothing_silently() {
     let report = live(0..seeds() / 4, Moods { breaks: true, ..CALM });
     assert!(report.answered * 10 > report.requests * 5, "{report:?}");
+    assert!(report.ahead > 0, "{report:?}");
+}
+
+/// What goes ahead of a gateway's HELLO may reach one that is not the one before, or none.
+#[test]
+fn gateways_that_change_between_carriers_get_nothing_twice_that_changes_anything() {
+    let moods = Moods { breaks: true, restarts: true, swaps: true, aborts: true, ..CALM };
+    let report = live(0..seeds() / 2, moods);
+    assert!(report.ahead * 20 > report.requests, "{report:?}");
+    assert!(report.answered * 10 > report.requests * 5, "{report:?}");
 }
 
 #[test]
@@ -103,6 +115,7 @@ fn everything_at_once() {
     let moods = Moods {
         breaks: true,
         restarts: true,
+        swaps: false,
         shutdowns: true,
         aborts: true,
         slow: true,

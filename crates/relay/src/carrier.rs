@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use decide::estimate::{Estimate, Transport};
-use proto::stream::{self, Allowed, Frame, Machine, Role};
+use proto::stream::{self, Allowed, Frame, Hello, Machine, Role};
 
 use crate::along::Word;
 use crate::bases::{Received, Sent};
@@ -89,6 +89,10 @@ pub(crate) struct Carrier {
     pub(crate) wants_processor: bool,
     /// Whose dictionaries it has to do with; the gateway hears of that.
     pub(crate) scope: Option<u64>,
+    /// Edge: it has said its name.
+    pub(crate) named: bool,
+    /// Edge: what the gateway said on a carrier before, where requests go ahead of its HELLO.
+    pub(crate) said_before: Option<Hello>,
     /// Gateway: exchanges that the edge asked about on another carrier, whose request comes late.
     pub(crate) barred: BTreeSet<u64>,
     /// Gateway: exchanges that the edge heard here were in vain: it may send them again.
@@ -150,6 +154,8 @@ impl Carrier {
             shelf: Shelf::default(),
             wants_processor: false,
             scope,
+            named: false,
+            said_before: None,
             barred: BTreeSet::new(),
             released: BTreeSet::new(),
             pulse: Pulse::default(),
@@ -176,6 +182,12 @@ impl Carrier {
     /// Whether the peer knows of carriers beside each other.
     pub(crate) fn stands_beside(&self) -> bool {
         self.machine.peer().is_some_and(|hello| hello.beside)
+    }
+
+    /// Whether the peer knows of a codec; before its HELLO, whether it did when it said one last.
+    pub(crate) fn may_know(&self, options: codec::Options) -> bool {
+        let hello = self.machine.peer().or(self.said_before.as_ref());
+        hello.is_some_and(|hello| hello.codecs.contains(&options.codec))
     }
 
     fn knows(&self, options: codec::Options) -> bool {

@@ -71,7 +71,7 @@ pub struct Config {
     /// Drawn at random by the shell at every start. Where peers have no keys, who knows an edge's
     /// may ask for its answers: it is told to nobody but the gateway.
     pub instance: u64,
-    /// Gateway: peers have no keys, and are called by their addresses, which may change.
+    /// Peers have no keys, and are called by their addresses, which may change hands.
     pub without_keys: bool,
     /// Gateway: what edges are told that they may reach.
     pub allowed: Allowed,

@@ -3,7 +3,8 @@
 //!
 //! One carrier takes new exchanges. Where it has stalled, or there is none, another is dialled;
 //! when that one says HELLO it takes over, and what can be sent again moves to it: the gateway is
-//! asked what became of each request first. The rest stays on the old one until it is over.
+//! asked what became of each request first. The rest stays on the old one until it is over. What
+//! goes ahead of its HELLO: [`early`].
 //!
 //! Who waits, waits for [`crate::Config::connect_timeout`] at most. A gateway that refuses, or
 //! where nobody listens, is known to be unreachable from then on: requests fail at once, and only a
@@ -13,16 +14,18 @@
 //! while: requests wait, but no longer in all than `connect_timeout` since it fell silent, or a few
 //! round trips, in which a link that is up again brings a carrier.
 
+mod early;
+
 use std::time::Duration;
 
-use proto::stream::Frame;
+use proto::stream::{Frame, Hello};
 use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Output};
 use crate::carrier::Carrier;
 use crate::config::{IDLE_DIAL_PAUSE, MAX_CARRIERS_LEFT, MAX_DIAL_PAUSE, MIN_DIAL_PAUSE};
-use crate::exchange::{Exchange, Stage};
+use crate::exchange::{Exchange, Stage, is_or_may_be};
 use crate::timers::Key;
 
 /// A gateway that starts again, as service managers do it, is back within this.
@@ -65,6 +68,8 @@ pub(crate) struct Dialer {
     /// What the last dial came to since a carrier was up.
     last_failure: Option<(DialFailure, String)>,
     round_trip: Option<Duration>,
+    /// What the gateway of this name said last, until something is sent because of it.
+    pub(crate) known: Option<(String, Hello)>,
 }
 
 /// A gateway that is known to be unreachable.
@@ -136,7 +141,9 @@ impl Relay {
         let here = self.carriers.get(&id).and_then(Carrier::peer_instance);
         let waits = |stage| match stage {
             Stage::Waiting => true,
-            Stage::Ambiguous { gateway, asked: None } => Some(gateway) == here,
+            Stage::Ambiguous { gateway, asked: None } => {
+                here.is_some_and(|here| is_or_may_be(gateway, here))
+            }
             _ => false,
         };
         let waiting = self.exchanges.values().filter(|e| waits(e.stage)).map(|e| e.id);
@@ -256,6 +263,7 @@ impl Relay {
         }
         self.dialer.fresh = None;
         self.dialer.last_failure = Some((failure, reason.to_owned()));
+        self.early_lost(now, carrier);
         let is_before = |until: Option<Duration>| until.is_some_and(|until| now < until);
         match failure {
             DialFailure::Unreachable if is_before(self.dialer.grace_until) => {}
@@ -314,10 +322,12 @@ impl Relay {
                 self.fail_unreachable(now, id, reason);
             }
         }
-        // What may be repeated is, where there is another way, rather than asked about.
+        // What may be repeated is, where there is another way, rather than asked about; and nobody
+        // waits for word of what may have reached nobody.
         let elsewhere = |one: &&Exchange| {
-            let unasked = matches!(one.stage, Stage::Ambiguous { asked: None, .. });
-            unasked && one.other_way && one.is_repeatable() && one.outgoing.is_untouched()
+            let Stage::Ambiguous { gateway, asked: None } = one.stage else { return false };
+            let leaves = one.other_way || (gateway.is_none() && how != DialFailure::Silent);
+            leaves && one.is_repeatable() && one.outgoing.is_untouched()
         };
         let elsewhere = self.exchanges.values().filter(elsewhere).map(|one| one.id);
         for id in elsewhere.collect::<Vec<_>>() {
@@ -389,13 +399,14 @@ impl Relay {
     pub(crate) fn edge_connected(&mut self, now: Duration, id: CarrierId, gateway: u64) {
         let before = self.dialer.current.replace(id);
         self.dialer.fresh = None;
+        self.early_arrived(id);
         (self.dialer.failures, self.dialer.down, self.dialer.last_failure) = (0, None, None);
         (self.dialer.dialled_at, self.dialer.back_until) = (None, None);
         if let Some(before) = before {
             self.take_over(now, before, gateway);
         }
         let of_others = self.exchanges.values().filter_map(|exchange| match exchange.stage {
-            Stage::Ambiguous { gateway: before, asked: None } if before != gateway => {
+            Stage::Ambiguous { gateway: before, asked: None } if !is_or_may_be(before, gateway) => {
                 Some(exchange.id)
             }
             _ => None,
@@ -422,7 +433,7 @@ impl Relay {
                 continue;
             }
             let Some(exchange) = self.exchanges.get_mut(&id) else { continue };
-            exchange.stage = Stage::Ambiguous { gateway, asked: None };
+            exchange.stage = Stage::Ambiguous { gateway: Some(gateway), asked: None };
             exchange.moved_from = Some(before);
             let patience = now + self.config.outcome_timeout;
             self.timers.set(Key::Exchange(id), Some(patience));
@@ -437,8 +448,10 @@ impl Relay {
             // Another gateway knows nothing of what this one was asked.
             .filter(|_| same);
         for id in asked.map(|exchange| exchange.id).collect::<Vec<_>>() {
-            if let Some(exchange) = self.exchanges.get_mut(&id) {
-                exchange.stage = Stage::Ambiguous { gateway, asked: None };
+            if let Some(exchange) = self.exchanges.get_mut(&id)
+                && let Stage::Ambiguous { asked, .. } = &mut exchange.stage
+            {
+                *asked = None;
             }
             self.leave(id, before);
         }
@@ -504,9 +517,10 @@ impl Relay {
     pub(crate) fn edge_patience_ended(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let withdrawn = Cause { kind: CauseKind::ClientGone, reason: "out of patience".to_owned() };
-        let is_waiting = exchange.stage == Stage::Waiting;
+        let is_early = matches!(exchange.stage, Stage::Open(on) if !self.is_greeted(on));
+        let is_waiting = is_early || exchange.stage == Stage::Waiting;
         let (kind, reason) = match exchange.stage {
-            Stage::Waiting => self.why_not_reached(now),
+            _ if is_waiting => self.why_not_reached(now),
             Stage::Ambiguous { .. } => {
                 let waited = self.config.outcome_timeout.as_secs_f64();
                 let reason = format!(
@@ -523,9 +537,12 @@ impl Relay {
                 );
                 (CauseKind::OutcomeUnknown, reason)
             }
-            Stage::Open(_) | Stage::Detached => return,
+            Stage::Waiting | Stage::Open(_) | Stage::Detached => return,
         };
         self.fail_peer(now, id, &withdrawn);
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.repeated |= is_early && exchange.outgoing.is_head_sent();
+        }
         self.fail_local(now, id, Cause { kind, reason });
         if is_waiting && kind == CauseKind::GatewayUnreachable && self.dialer.down.is_none() {
             let (how, why) = self.last_failure();

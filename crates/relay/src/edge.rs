@@ -12,7 +12,7 @@ use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
 use crate::carrier::Carrier;
 use crate::config::MAX_RESENDS;
-use crate::exchange::{Exchange, Stage, Traits};
+use crate::exchange::{Exchange, Stage, Traits, is_or_may_be};
 use crate::keeping::asker;
 use crate::privacy::Guard;
 use crate::shares::{Place, is_endless};
@@ -144,7 +144,7 @@ impl Relay {
         }
         let gateway = match exchange.stage {
             Stage::Ambiguous { gateway, .. } => gateway,
-            _ => carrier.peer_instance().unwrap_or_default(),
+            _ => carrier.peer_instance(),
         };
         if !exchange.outgoing.is_head_sent() {
             // Nothing of it has left: all is still here.
@@ -161,7 +161,7 @@ impl Relay {
         exchange.sent_as = None;
         // Another carrier may be up already, beside one that was going away.
         match self.gateway_here() {
-            Some(current) if current == gateway => self.room_freed = true,
+            Some(current) if is_or_may_be(gateway, current) => self.room_freed = true,
             Some(_) => self.gateway_restarted(now, id),
             None => {}
         }
@@ -254,14 +254,12 @@ impl Relay {
 /// What of a request decides how it may be treated.
 pub(crate) fn traits(request: &bhttp::Request) -> Traits {
     let field = |name: &str| request.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v);
-    let idempotent = matches!(
-        &request.method[..],
-        b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE"
-    );
+    let safe = matches!(&request.method[..], b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE");
+    let idempotent = safe || matches!(&request.method[..], b"PUT" | b"DELETE");
     let tunnel = request.method == "CONNECT" || field("upgrade").is_some();
     let expects_continue =
         field("expect").is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
-    Traits { idempotent, tunnel, expects_continue }
+    Traits { safe, idempotent, tunnel, expects_continue }
 }
 
 impl Exchange {

@@ -28,13 +28,19 @@ pub(crate) enum Stage {
     /// Edge: the carrier broke before the answer's head; its gateway had this instance. Not asked
     /// yet (`None`) or asked on this carrier.
     Ambiguous {
-        /// Gateway's instance when the request was sent.
-        gateway: u64,
+        /// Gateway's instance when the request was sent; `None` where it broke before its HELLO, so
+        /// that whichever is next is asked.
+        gateway: Option<u64>,
         /// Where the question went.
         asked: Option<CarrierId>,
     },
     /// Gateway: the carrier broke; the answer is kept for a while.
     Detached,
+}
+
+/// Whether the gateway that a request was sent to has this instance, as far as is known.
+pub(crate) fn is_or_may_be(gateway: Option<u64>, instance: u64) -> bool {
+    gateway.is_none_or(|gateway| gateway == instance)
 }
 
 /// What passed, for the event at the end.
@@ -50,6 +56,8 @@ pub(crate) struct Meter {
 /// What is known of the request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traits {
+    /// RFC 9110 §9.2.1: it asks for no change.
+    pub(crate) safe: bool,
     /// RFC 9110 §9.2.2: repeating it does no harm.
     pub(crate) idempotent: bool,
     /// CONNECT or Upgrade: bytes both ways, neither half ends the other.

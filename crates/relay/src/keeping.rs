@@ -245,7 +245,8 @@ impl Relay {
         exchange.held.rewind();
         let Some(carrier) = exchange.carrier() else { return };
         let arms = self.config.encoding.arms();
-        let knows = self.carriers.get(&carrier).is_some_and(crate::carrier::Carrier::knows_bases);
+        let state = self.carriers.get(&carrier);
+        let knows = state.is_some_and(|state| state.may_know(Options::DELTA));
         let has_arm = arms.iter().any(|arm| arm.wants_base());
         let forbidden = exchange.guard.forbids_bases();
         if !knows || exchange.traits.tunnel || !has_arm || forbidden {

@@ -119,21 +119,33 @@ impl Relay {
 
     /// The peer said HELLO: an edge says who it was before.
     pub(crate) fn introduce(&mut self, now: Duration, id: CarrierId, instance: u64) {
-        let (role, named) = (self.config.role, self.config.secret.is_some());
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        if role == Role::Gateway {
-            carrier.scope = Some(of_instance(&carrier.peer, instance));
-        } else if let Some(name) = carrier.scope.filter(|_| named && carrier.knows_dictionaries()) {
-            self.send(now, id, Keeping::Name { principal: 0, name }.frame());
+        match self.config.role {
+            Role::Edge => self.say_name(now, id),
+            Role::Gateway => {
+                if let Some(carrier) = self.carriers.get_mut(&id) {
+                    carrier.scope = Some(of_instance(&carrier.peer, instance));
+                }
+            }
         }
         self.greet_shelf(now, id);
+    }
+
+    /// Edge: says who it was before, once on each carrier.
+    pub(crate) fn say_name(&mut self, now: Duration, id: CarrierId) {
+        let has_name = self.config.secret.is_some();
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        let goes = has_name && !carrier.named && carrier.may_know(codec::Options::DICTIONARY);
+        if let Some(name) = carrier.scope.filter(|_| goes) {
+            carrier.named = true;
+            self.send(now, id, Keeping::Name { principal: 0, name }.frame());
+        }
     }
 
     /// Edge: says by which name a principal is known, once on each carrier.
     pub(crate) fn introduce_principal(&mut self, now: Duration, id: CarrierId, who: Principal) {
         let Principal { number: principal, known_as: name } = who;
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        let goes = name & NAMED != 0 && carrier.knows_dictionaries();
+        let goes = name & NAMED != 0 && carrier.may_know(codec::Options::DICTIONARY);
         if goes && remember(&mut carrier.names, principal, name) != Some(name) {
             self.send(now, id, Keeping::Name { principal, name }.frame());
         }

@@ -332,6 +332,9 @@ impl Relay {
         self.carriers.insert(carrier, Carrier::new(&self.config, peer, estimate));
         self.timers.set(Key::Carrier(carrier), Some(now + self.config.hello_timeout));
         self.dirty.insert(carrier);
+        if self.config.role == Role::Edge {
+            self.attach_early(now, carrier);
+        }
     }
 
     /// Ends a carrier from this side.
@@ -445,14 +448,16 @@ impl Relay {
     /// Gives a frame to a carrier's machine; it leaves at the next drain.
     fn send(&mut self, now: Duration, carrier: CarrierId, frame: Frame) -> usize {
         let Some(carrier_state) = self.carriers.get_mut(&carrier) else { return 0 };
-        if carrier_state.machine.peer().is_none() {
+        if !carrier_state.machine.may_send(&frame) {
             return 0;
         }
         self.dirty.insert(carrier);
-        let may_be_answered = matches!(
-            frame,
-            Frame::Head(_) | Frame::Data(_) | Frame::Trailers(..) | Frame::Query(_)
-        );
+        // Whether the peer hears anything shows first with its HELLO.
+        let may_be_answered = carrier_state.machine.peer().is_some()
+            && matches!(
+                frame,
+                Frame::Head(_) | Frame::Data(_) | Frame::Trailers(..) | Frame::Query(_)
+            );
         let bytes = carrier_state.send(now, frame);
         if may_be_answered {
             self.spoke(now, carrier);

@@ -85,7 +85,7 @@ impl Relay {
         let Some(machine) = self.carriers.get(&carrier).map(|carrier| &carrier.machine) else {
             return;
         };
-        let credit = machine.credit(id.number);
+        let (credit, is_greeted) = (machine.credit(id.number), machine.peer().is_some());
         self.leave_bases(carrier, id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.stage != Stage::Open(carrier) {
@@ -108,7 +108,9 @@ impl Relay {
         let has_head = matches!(frame, Frame::Head(_));
         if has_head && self.config.role == Role::Edge {
             // From here on the request may have been forwarded.
-            self.timers.set(Key::Exchange(id), None);
+            if is_greeted {
+                self.timers.set(Key::Exchange(id), None);
+            }
             if let Some(state) = self.carriers.get_mut(&carrier) {
                 state.requests += 1;
                 exchange.sent_as = Some((carrier, state.requests));
@@ -347,7 +349,12 @@ impl Relay {
                 return self.fail_local(now, id, Cause { kind: CauseKind::Corrupt, reason });
             }
             Role::Edge => {
-                if cause.kind == CauseKind::NotForwarded && self.try_again(now, id) {
+                let goes_on = match cause.kind {
+                    CauseKind::NotForwarded => self.try_again(now, id),
+                    CauseKind::OutcomeUnknown => self.ask_again(now, id),
+                    _ => false,
+                };
+                if goes_on {
                     return;
                 }
             }

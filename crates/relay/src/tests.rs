@@ -10,6 +10,7 @@ mod allowed;
 mod bases;
 mod course;
 mod decision;
+mod early;
 mod goodbye;
 mod hostile;
 mod infoset;
@@ -122,7 +123,13 @@ fn connect_to(
     relay.handle_input(now, Input::CarrierUp { carrier, peer: "peer".into() });
     let hello = drain(relay);
     let Some(stream::Output::Transmit(bytes)) = peer.0.poll_output() else { panic!("no HELLO") };
-    peer.takes(&hello);
+    for output in hello {
+        if let Output::Transmit { bytes, .. } = output {
+            peer.0.handle_input(now, stream::Input::Received(bytes));
+        }
+    }
+    // Its HELLO; what came behind that, the peer reads with what comes next.
+    peer.0.poll_output();
     relay.handle_input(now, Input::Received { carrier, bytes });
     let outputs = drain(relay);
     (peer, outputs)

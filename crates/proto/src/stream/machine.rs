@@ -8,11 +8,15 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use super::Keeping;
 use super::packet::{Data, Frame, Hello, MAX_VERSION, MIN_VERSION, OutcomeState};
 use crate::Error;
 
 /// Greatest credit that may be outstanding on an exchange, in bytes; more is a peer's fault.
 const MAX_CREDIT: u64 = 1 << 40;
+/// Most exchanges that an edge has open before the gateway's HELLO: what waits for a carrier is
+/// mostly less, and all of it may have to be asked about.
+pub const MAX_EARLY_EXCHANGES: u64 = 16;
 
 /// Which end of the carrier this is: the edge opens exchanges, the gateway answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +180,20 @@ impl Machine {
         self.flows.len()
     }
 
+    /// Whether a frame may be sent already. Before the peer's HELLO only an edge sends any: heads
+    /// of whole requests that name no codec, on whose behalf those are, and that they are given up.
+    #[must_use]
+    pub fn may_send(&self, frame: &Frame) -> bool {
+        if self.peer.is_some() || self.config.role == Role::Gateway {
+            return self.peer.is_some();
+        }
+        match frame {
+            Frame::Head(head) => head.end && head.codec == 0,
+            Frame::Abort(_) | Frame::Control(Keeping::KIND, _) => true,
+            _ => false,
+        }
+    }
+
     /// The next frame that says something.
     fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
         while let Some(frame) = Frame::take(&mut self.received)? {
@@ -310,7 +328,8 @@ impl Machine {
     fn open(&mut self, exchange: u64, sending: Half, receiving: Half) -> Result<(), Error> {
         let limit = match (self.config.role, &self.peer) {
             (Role::Edge, Some(peer)) => peer.max_exchanges,
-            _ => self.config.max_exchanges,
+            (Role::Edge, None) => MAX_EARLY_EXCHANGES,
+            (Role::Gateway, _) => self.config.max_exchanges,
         };
         if self.flows.len() as u64 >= limit {
             let value = self.flows.len() as u64 + 1;
@@ -333,7 +352,7 @@ impl Machine {
 
     /// Checks a frame of the relay, keeps the books and encodes it.
     fn send(&mut self, frame: &Frame) -> Result<(), Error> {
-        if self.peer.is_none() {
+        if !self.may_send(frame) {
             return Err(Error::Caller { what: "a frame before the peer's HELLO" });
         }
         match frame {

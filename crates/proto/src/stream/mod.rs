@@ -32,11 +32,22 @@
 //! may send the request again, with its number, on the carrier where it asked.
 //!
 //! Both sides send HELLO first and speak the greatest version both know. Unknown parameters are
-//! ignored, so old and new interoperate. DATA of an exchange stays within the credit its receiver
-//! gave: the initial one of HELLO, then CREDIT frames, counted in bytes of pieces and 128 more for
-//! each end of a block that has bytes; a receiver leaves room for one whole block at least. DATA
-//! without bytes only ends a half. INTERIM comes before the response's HEAD, and OUTCOME before
-//! anything else on a flow that a QUERY opened.
+//! ignored, so old and new interoperate.
+//!
+//! A gateway reads what follows an edge's HELLO, whether or not its own has arrived there. So an
+//! edge that has had a HELLO of the gateway with this key, and knows which versions it speaks, may
+//! send requests right behind its own: safe ones (RFC 9110 §9.2.1) that were not sent before, each
+//! whole with a HEAD of codec 0, no more of them than that HELLO allowed and 16 at most. With them
+//! go CONTROL of kind 3 that says on whose behalf they are, and ABORT of those that are given up.
+//! All else waits for the gateway's HELLO, for it may have another instance now, which holds
+//! nothing of what was said before. Where no HELLO comes the edge does not know whom the requests
+//! reached: it asks the next gateway about each, whatever its instance.
+//!
+//! DATA of an exchange stays within the credit its receiver gave: the initial one of HELLO, then
+//! CREDIT frames, counted in bytes of pieces and 128 more for each end of a block that has bytes; a
+//! receiver leaves room for one whole block at least. DATA without bytes only ends a half. INTERIM
+//! comes before the response's HEAD, and OUTCOME before anything else on a flow that a QUERY
+//! opened.
 //!
 //! CONTROL of kind 1 is a [`Receipt`]: a half was received and decoded, and how long that took.
 //! Kind 2 is a gateway's [`LastWord`]: behind GOAWAY, how many of the carrier's requests it took.
@@ -72,7 +83,7 @@ pub use allowed::Allowed;
 pub use hints::{ClientEnded, Hints};
 pub use keeping::Keeping;
 pub use last_word::LastWord;
-pub use machine::{Config, Input, Machine, Output, Role};
+pub use machine::{Config, Input, MAX_EARLY_EXCHANGES, Machine, Output, Role};
 pub use packet::{
     Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PADDING_BYTES,
     MAX_PAYLOAD_BYTES, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION, OutcomeState,

@@ -300,6 +300,72 @@ fn the_first_frame_must_be_hello_and_only_the_first() {
 }
 
 #[test]
+fn before_hello_an_edge_sends_nothing_but_whole_requests_and_takes_them_back() {
+    let abort = |exchange| Frame::Abort(Abort { exchange, code: 0, reason: String::new() });
+    let coded = Head { exchange: 1, codec: 1, window_log: 20, end: true, head: Bytes::new() };
+    let keeping = Keeping::Principal { exchange: 1, principal: 1 }.frame();
+    let early = [head(1, true), keeping.clone(), abort(1)];
+    let late = [
+        head(1, false),
+        Frame::Head(coded),
+        data(1, 1, true),
+        Frame::Trailers(1, Vec::new()),
+        Frame::Query(1),
+        Frame::Credit(1, 1),
+        Frame::Ping(1),
+        Frame::GoAway,
+        Frame::Control(Keeping::KIND + 1, Bytes::new()),
+    ];
+    for (frames, may) in [(&early[..], true), (&late[..], false)] {
+        for frame in frames {
+            let (mut edge, gateway) = (machine(Role::Edge), machine(Role::Gateway));
+            assert_eq!(edge.may_send(frame), may, "{frame:?}");
+            assert!(!gateway.may_send(frame), "{frame:?}");
+            edge.handle_input(NOW, Input::Send(frame.clone()));
+            let is_fault = drain(&mut edge).iter().any(|one| matches!(one, Output::Fault(_)));
+            assert_eq!(is_fault, !may, "{frame:?}");
+        }
+    }
+    let (mut edge, mut gateway) = (machine(Role::Edge), machine(Role::Gateway));
+    for frame in [head(1, true), keeping.clone(), head(2, true), abort(2)] {
+        edge.handle_input(NOW, Input::Send(frame));
+    }
+    let (at_edge, at_gateway) = exchange(&mut edge, &mut gateway);
+    assert!(matches!(&at_edge[..], [Output::Received(Frame::Hello(_))]), "{at_edge:?}");
+    let behind: Vec<_> = [head(1, true), keeping, head(2, true), abort(2)]
+        .into_iter()
+        .map(Output::Received)
+        .collect();
+    assert_eq!(at_gateway[1..], behind);
+    assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (1, 1));
+    gateway.handle_input(NOW, Input::Send(head(1, true)));
+    exchange(&mut edge, &mut gateway);
+    assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
+}
+
+#[test]
+fn before_hello_the_number_of_exchanges_has_a_bound_and_behind_it_that_of_hello() {
+    let mut edge = machine(Role::Edge);
+    (1..=MAX_EARLY_EXCHANGES).for_each(|number| {
+        edge.handle_input(NOW, Input::Send(head(number, true)));
+    });
+    assert!(matches!(&drain(&mut edge)[..], [Output::Transmit(_)]));
+    let mut more = machine(Role::Edge);
+    (0..=MAX_EARLY_EXCHANGES).for_each(|number| {
+        more.handle_input(NOW, Input::Send(head(number, true)));
+    });
+    assert!(matches!(fault(&drain(&mut more)), Error::Limit { value: 17, limit: 16, .. }));
+    // It takes two: those that are open stay, and no more begin.
+    let mut gateway = machine(Role::Gateway);
+    let Some(Output::Transmit(hello)) = gateway.poll_output() else { panic!("no HELLO") };
+    edge.handle_input(NOW, Input::Received(hello));
+    assert_eq!(drain(&mut edge).len(), 1);
+    assert_eq!(edge.open_exchanges(), 16);
+    edge.handle_input(NOW, Input::Send(head(17, true)));
+    assert!(matches!(fault(&drain(&mut edge)), Error::Limit { value: 17, limit: 2, .. }));
+}
+
+#[test]
 fn a_frame_too_long_is_refused_before_it_is_held() {
     let mut bytes = BytesMut::from(&[0x20_u8][..]);
     let mut len = Vec::new();

@@ -208,6 +208,7 @@ impl EdgeConfig {
         }
         check_transport(&mut check, edge.carrier.as_deref(), edge.congestion.as_deref());
         let mut relay = new_relay(&mut check, relay::Role::Edge)?;
+        relay.without_keys = matches!(security, Some(Security::Plain { .. }));
         service::set_encoding(&mut check, &mut relay, edge.encoding.as_deref(), edge.rate_cap);
         edge.set_times(&mut check, &mut relay);
         let (mut dial_timeout, mut drain_timeout) = (DIAL_TIMEOUT, DRAIN_TIMEOUT);

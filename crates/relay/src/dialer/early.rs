@@ -1,0 +1,135 @@
+//! Requests that follow the edge's HELLO without waiting for the gateway's.
+//!
+//! Over a carrier that is new they arrive a round trip sooner. Where the gateway has said HELLO
+//! before, by the same key, it is known to speak the same version and how many exchanges it takes.
+//! All else may be another's by now, so that such a request depends on nothing that a gateway
+//! holds; and since it cannot be told whom it reached if no HELLO comes, repeating it must do no
+//! harm. The next gateway is asked about it, whichever that is: one that has it does not take it a
+//! second time. It goes so only once.
+
+use std::time::Duration;
+
+use proto::stream::MAX_EARLY_EXCHANGES;
+
+use crate::Relay;
+use crate::api::{CarrierId, ExchangeId};
+use crate::config::MAX_RESENDS;
+use crate::exchange::{Exchange, Stage};
+use crate::timers::Key;
+
+impl Relay {
+    /// A carrier is connected: what may goes ahead of the gateway's HELLO, the oldest first. Until
+    /// there is one, nothing does so again.
+    pub(crate) fn attach_early(&mut self, now: Duration, id: CarrierId) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        let is_known = |(peer, _): &&(String, _)| *peer == carrier.peer;
+        let Some((_, hello)) = self.dialer.known.as_ref().filter(is_known) else { return };
+        if self.config.without_keys {
+            return;
+        }
+        let most = usize::try_from(hello.max_exchanges.min(MAX_EARLY_EXCHANGES)).unwrap_or(0);
+        let may = self.exchanges.values().filter(|exchange| exchange.may_go_early());
+        let early: Vec<ExchangeId> = may.take(most).map(|exchange| exchange.id).collect();
+        if early.is_empty() {
+            return;
+        }
+        carrier.said_before = self.dialer.known.take().map(|(_, hello)| hello);
+        carrier.exchanges.extend(early.iter().map(|exchange| exchange.number));
+        self.say_name(now, id);
+        for exchange_id in early {
+            if let Some(exchange) = self.exchanges.get_mut(&exchange_id) {
+                exchange.stage = Stage::Open(id);
+            }
+            self.advance_outgoing(now, exchange_id);
+        }
+    }
+
+    /// Whether the peer has said HELLO on a carrier.
+    pub(crate) fn is_greeted(&self, id: CarrierId) -> bool {
+        self.carriers.get(&id).is_some_and(|carrier| carrier.machine.peer().is_some())
+    }
+
+    /// What is on a carrier whose gateway has not said HELLO, and whether it has left.
+    fn early(&self, id: CarrierId) -> Vec<(ExchangeId, bool)> {
+        let on_it = self.exchanges.values().filter(|exchange| exchange.carrier() == Some(id));
+        on_it.map(|exchange| (exchange.id, exchange.outgoing.is_head_sent())).collect()
+    }
+
+    /// The gateway has said HELLO, which is remembered: what went ahead of it is where all others
+    /// are. What did not leave yet waits for a place as they do; there may be fewer now.
+    pub(crate) fn early_arrived(&mut self, id: CarrierId) {
+        for (exchange, has_left) in self.early(id) {
+            match has_left {
+                true => self.timers.set(Key::Exchange(exchange), None),
+                false => self.take_back(exchange, id),
+            }
+        }
+        if let Some(carrier) = self.carriers.get_mut(&id) {
+            let hello = carrier.machine.peer().cloned();
+            self.dialer.known = hello.map(|hello| (carrier.peer.clone(), hello));
+        }
+    }
+
+    /// A carrier is given up before its gateway has said HELLO.
+    pub(crate) fn early_lost(&mut self, now: Duration, id: CarrierId) {
+        for (exchange_id, has_left) in self.early(id) {
+            if !has_left {
+                self.take_back(exchange_id, id);
+                continue;
+            }
+            if let Some(exchange) = self.exchanges.get_mut(&exchange_id) {
+                exchange.repeated = true;
+            }
+            self.ask_whoever_is_next(now, exchange_id, id);
+        }
+    }
+
+    /// The gateway says that it has had a request before. One that went early may come there over
+    /// its first carrier after the gateway was asked about it: it is asked again.
+    pub(crate) fn ask_again(&mut self, now: Duration, id: ExchangeId) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
+        let may = exchange.repeated
+            && exchange.traits.safe
+            && exchange.is_repeatable()
+            && exchange.resends < MAX_RESENDS;
+        let Some(carrier) = exchange.carrier().filter(|_| may) else { return false };
+        exchange.resends += 1;
+        self.ask_whoever_is_next(now, id, carrier);
+        true
+    }
+
+    fn ask_whoever_is_next(&mut self, now: Duration, id: ExchangeId, carrier: CarrierId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.outgoing.stop();
+        exchange.stage = Stage::Ambiguous { gateway: None, asked: None };
+        exchange.sent_as = None;
+        self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));
+        self.leave(id, carrier);
+        // One that had stalled may have recovered.
+        self.room_freed = true;
+    }
+
+    /// Nothing of it has left: it waits for a carrier as before, for no longer than it would have.
+    fn take_back(&mut self, exchange: ExchangeId, carrier: CarrierId) {
+        if let Some(exchange) = self.exchanges.get_mut(&exchange) {
+            exchange.stage = Stage::Waiting;
+        }
+        self.leave(exchange, carrier);
+    }
+}
+
+impl Exchange {
+    /// It waits for a carrier, was never sent, is whole without a body, and asks for no change. Who
+    /// has another way takes that rather than have it done twice.
+    fn may_go_early(&self) -> bool {
+        let Self { traits, outgoing, .. } = self;
+        self.stage == Stage::Waiting
+            && self.resends == 0
+            && !self.repeated
+            && !self.other_way
+            && traits.safe
+            && !traits.tunnel
+            && !traits.expects_continue
+            && outgoing.is_bodyless()
+    }
+}
