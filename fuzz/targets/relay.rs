@@ -55,6 +55,15 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
+/// What may be sent before the peer's HELLO: mostly this side's own.
+fn may_go_early(frame: &Frame) -> bool {
+    match frame {
+        Frame::Head(head) => head.end && head.codec == 0,
+        Frame::Hello(_) | Frame::Abort(_) | Frame::Control(Keeping::KIND, _) => true,
+        _ => false,
+    }
+}
+
 /// What the local side knows of an exchange.
 #[derive(Default)]
 struct Local {
@@ -81,6 +90,10 @@ struct Life<'a> {
     wake_at: Option<Duration>,
     script: &'a [u8],
     carrier: CarrierId,
+    /// Edge: one that it waits for.
+    dialled: Option<CarrierId>,
+    /// What the peer has still to say first.
+    hello: Option<Hello>,
     /// The peer takes blocks that begin a context anew.
     takes_anew: bool,
     /// What the peer got that is no whole frame yet.
@@ -109,6 +122,8 @@ impl<'a> Life<'a> {
             wake_at: None,
             script,
             carrier: CarrierId(1 << 32),
+            dialled: None,
+            hello: None,
             takes_anew: false,
             sent: BytesMut::new(),
             open: BTreeMap::new(),
@@ -185,12 +200,12 @@ impl<'a> Life<'a> {
     }
 
     fn carrier_up(&mut self) {
-        self.carrier = CarrierId(self.carrier.0 + 1);
-        self.input(Input::CarrierUp { carrier: self.carrier, peer: "peer".into() });
+        let other = CarrierId((1 << 32) | (self.carrier.0 + 1));
+        self.carrier = self.dialled.take().unwrap_or(other);
+        self.sent.clear();
         let (initial_credit, max_exchanges) = (1 + 1024 * self.number(), self.number());
         self.takes_anew = !max_exchanges.is_multiple_of(4);
-        self.sent.clear();
-        let hello = Hello {
+        self.hello = Some(Hello {
             version_min: 1,
             version_max: 1,
             instance: PEER,
@@ -200,8 +215,18 @@ impl<'a> Life<'a> {
             max_window_log: 20,
             anew: self.takes_anew,
             beside: self.takes_anew,
-        };
-        self.frame(&Frame::Hello(hello));
+        });
+        self.input(Input::CarrierUp { carrier: self.carrier, peer: "peer".into() });
+        // Else with its next word: until then other things happen.
+        if max_exchanges.is_multiple_of(2) {
+            self.say_hello();
+        }
+    }
+
+    fn say_hello(&mut self) {
+        if let Some(hello) = self.hello.take() {
+            self.frame(&Frame::Hello(hello));
+        }
     }
 
     fn wake(&mut self) {
@@ -238,6 +263,7 @@ impl<'a> Life<'a> {
     }
 
     fn peer_frame(&mut self) {
+        self.say_hello();
         let (kind, exchange) = (self.number(), self.exchange().number);
         let end = kind >= 128;
         let frame = match kind % 12 {
@@ -438,8 +464,8 @@ impl<'a> Life<'a> {
                 let transport = self.transport();
                 self.todo.push(Input::Transport { carrier, transport });
             }
-            Output::Dial { .. }
-            | Output::Close { .. }
+            Output::Dial { carrier } => self.dialled = Some(carrier),
+            Output::Close { .. }
             | Output::Interim { .. }
             | Output::ClientEnded { .. }
             | Output::Allowed(_)
@@ -474,6 +500,7 @@ impl<'a> Life<'a> {
     fn peer_takes(&mut self, bytes: &[u8]) {
         self.sent.extend_from_slice(bytes);
         while let Some(frame) = Frame::take(&mut self.sent).expect("what a relay sends") {
+            assert!(self.hello.is_none() || may_go_early(&frame), "{frame:?} before HELLO");
             let anew = matches!(frame, Frame::Data(data) if data.anew);
             assert!(self.takes_anew || !anew, "a context that begins anew");
         }
