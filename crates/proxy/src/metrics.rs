@@ -329,7 +329,7 @@ fn render_links(text: &mut String, links: &[Link]) {
     for (name, help, value) in gauges {
         family(text, name, "gauge", help);
         for link in links {
-            let id = link.carrier.0.to_string();
+            let id = link.path.0.to_string();
             sample(text, name, &[("peer", &link.peer), ("carrier", &id)], value(link));
         }
     }
@@ -337,7 +337,7 @@ fn render_links(text: &mut String, links: &[Link]) {
     let help = "Observations that stand behind a figure, by weight; 0: it is only supposed.";
     family(text, name, "gauge", help);
     for link in links {
-        let (id, figures) = (link.carrier.0.to_string(), &link.figures);
+        let (id, figures) = (link.path.0.to_string(), &link.figures);
         // A queue is seen in the same round trips.
         let weights = [
             ("rate", figures.rate_bps.weight),
@@ -353,7 +353,7 @@ fn render_links(text: &mut String, links: &[Link]) {
     let name = "link_changes_total";
     family(text, name, "counter", "How often the path turned out to be another than before.");
     for link in links {
-        let id = link.carrier.0.to_string();
+        let id = link.path.0.to_string();
         sample(text, name, &[("peer", &link.peer), ("carrier", &id)], link.jumps);
     }
 }
@@ -447,8 +447,8 @@ mod tests {
             queueing_s: 0.25,
             window_packets: 10.0,
         };
-        let (carrier, peer) = (CarrierId(7), "gate \"1\"".to_owned());
-        let link = Link { carrier, peer, figures, jumps: 2 };
+        let (path, peer) = (relay::coding::api::PathId(7), "gate \"1\"".to_owned());
+        let link = Link { path, peer, figures, jumps: 2 };
         let text = Metrics::default().render(Load::default(), &[link]);
         for (name, more, value) in [
             ("rate_bytes_per_second", "", "31250"),

@@ -1,39 +1,18 @@
 //! What goes into a relay and what comes out: the contract with the shell.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::privacy::Client;
-use crate::processor::Speeds;
-
 use bytes::Bytes;
-use codec::dictionary::{self, Kept};
-use codec::infoset::Vocabulary;
 use proto::bhttp;
 use proto::stream::Allowed;
 use record::event::Event;
 
-/// An exchange's 128-bit id: the edge's instance and a number that it counts up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExchangeId {
-    /// Drawn at random when the edge started.
-    pub instance: u64,
-    /// Counted up from 1 by the edge.
-    pub number: u64,
-}
+pub use crate::coding::api::ExchangeId;
+pub use crate::coding::work::{Work, WorkDirection};
 
-/// In hexadecimal, as events and a person have it, the same at both ends: eight digits for the edge
-/// and eight or more for the number. The edge's are of a hash, for without keys who has the
-/// instance is that edge.
-impl fmt::Display for ExchangeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hash =
-            dictionary::Id::of(&[b"exchange".as_slice(), &self.instance.to_be_bytes()].concat());
-        let [a, b, c, d, ..] = hash.short();
-        write!(f, "{a:02x}{b:02x}{c:02x}{d:02x}{:08x}", self.number)
-    }
-}
+use crate::coding::core::processor::Speeds;
+use crate::http::privacy::Client;
 
 /// A connection to the other relay, named by the shell; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -302,119 +281,6 @@ pub enum DialFailure {
     Unreachable,
     /// No word came in time: the link may be down for a while.
     Silent,
-}
-
-/// Which way a block goes through its codec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WorkDirection {
-    /// Towards the carrier.
-    Encode,
-    /// From the carrier.
-    Decode,
-    /// As `Encode`, only to see what comes of it: of no urgency. It is always one block, and its
-    /// context is dropped with it, not with [`Output::Release`].
-    Shadow,
-    /// No codec and no context: makes of a message what is kept of it, by [`Work::alone`], as
-    /// those that follow. There may be two for an exchange, in any order, also after its end.
-    Keep,
-    /// Makes a dictionary of samples, which takes long: of no urgency. Of no exchange.
-    Distil,
-    /// Makes ready a dictionary that came. Of no exchange.
-    Unpack,
-    /// Makes ready the schema of [`Work::vocabulary`], which came: of no urgency. Of no exchange.
-    Compile,
-}
-
-/// One block to put through a codec, off the actor's thread. Blocks of one exchange and direction
-/// go in order through one context, which the shell makes with each [`Work::first`] and drops with
-/// [`Output::Release`].
-#[derive(Clone, Debug)]
-pub struct Work {
-    /// The exchange.
-    pub exchange: ExchangeId,
-    /// Which way.
-    pub direction: WorkDirection,
-    /// Counts up from 0 per exchange and direction.
-    pub block: u64,
-    /// Codec, level and window; constant for a context.
-    pub options: codec::Options,
-    /// The block.
-    pub bytes: Bytes,
-    /// Decoded length of the block in bytes: for `Encode` that of `bytes`, for `Decode` the bound.
-    pub decoded_len: usize,
-    /// It begins a context; one that there was is dropped.
-    pub first: bool,
-    /// No block follows.
-    pub last: bool,
-    /// What a delta is told by.
-    pub base: Option<Arc<Kept>>,
-    /// Of a message whose infoset is enough: what it is made of. Of a schema that came: it.
-    pub vocabulary: Option<Arc<Vocabulary>>,
-}
-
-impl Work {
-    /// What [`Work::alone`] does, for which there is no context.
-    pub(crate) fn of_one_block(
-        exchange: ExchangeId,
-        direction: WorkDirection,
-        block: u64,
-        bytes: Bytes,
-        base: Option<Arc<Kept>>,
-    ) -> Self {
-        Self {
-            exchange,
-            direction,
-            block,
-            options: codec::Options::IDENTITY,
-            decoded_len: bytes.len(),
-            bytes,
-            first: true,
-            last: true,
-            base,
-            vocabulary: None,
-        }
-    }
-
-    /// A context to encode with.
-    ///
-    /// # Errors
-    /// Those of the codec.
-    pub fn encoder(&self) -> Result<Box<dyn codec::Encoder>, codec::Error> {
-        match &self.vocabulary {
-            Some(vocabulary) => Ok(vocabulary.encoder(self.options)),
-            None => self.options.encoder_on(self.base.as_ref()),
-        }
-    }
-
-    /// A context to decode with.
-    ///
-    /// # Errors
-    /// Those of the codec.
-    pub fn decoder(&self) -> Result<Box<dyn codec::Decoder>, codec::Error> {
-        match &self.vocabulary {
-            Some(vocabulary) => Ok(vocabulary.decoder(self.options)),
-            None => self.options.decoder_on(self.base.as_ref()),
-        }
-    }
-
-    /// What [`WorkDirection::Keep`] and those behind it ask for; the bytes themselves for others.
-    ///
-    /// # Errors
-    /// A message that cannot be read for its secrets; a dictionary or a schema that is none.
-    pub fn alone(&self) -> Result<Bytes, codec::Error> {
-        match self.direction {
-            WorkDirection::Keep => Kept::prepare(&self.bytes).map(Bytes::from),
-            WorkDirection::Distil => {
-                dictionary::distil(&self.bytes, self.base.as_ref()).map(Bytes::from)
-            }
-            WorkDirection::Unpack => dictionary::unpack_parcel(&self.bytes).map(Bytes::from),
-            WorkDirection::Compile => {
-                let ready = self.vocabulary.as_ref().map_or(Ok(()), |one| one.prepare());
-                ready.map(|()| Bytes::new())
-            }
-            _ => Ok(self.bytes.clone()),
-        }
-    }
 }
 
 /// What a relay wants done, drained by [`crate::Relay::poll_output`].

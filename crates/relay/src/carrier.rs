@@ -6,17 +6,23 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use decide::estimate::{Estimate, Transport};
-use proto::stream::{self, Allowed, Frame, Hello, Machine, Role};
+use proto::stream::{self, Allowed, Frame, Machine};
 
-use crate::along::Word;
-use crate::bases::{Received, Sent};
+use crate::api::CarrierId;
+use crate::coding::api::{PathId, Wire};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
-use crate::dictionaries::Shelf;
-use crate::infoset::Texts;
-use crate::lasting::{of_instance, peer_id};
 use crate::pulse::Pulse;
-use crate::receipts::{Awaited, Took};
 use crate::turns::Turns;
+
+/// The coding's name of a carrier, and the other way round: a carrier is one path to a peer.
+pub(crate) fn path_of(carrier: CarrierId) -> PathId {
+    PathId(carrier.0)
+}
+
+/// The carrier of a path.
+pub(crate) fn carrier_of(path: PathId) -> CarrierId {
+    CarrierId(path.0)
+}
 
 /// Frames of an answer that is sent again after its carrier broke.
 pub(crate) type Replay = VecDeque<Frame>;
@@ -52,80 +58,39 @@ pub(crate) struct Carrier {
     pub(crate) requests: u64,
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
-    /// By which the policy knows the peer, now and after a restart.
-    pub(crate) peer_id: u64,
-    /// What is known of the path.
-    pub(crate) estimate: Estimate,
-    /// [`Estimate::jumps`] that the policy has heard of.
-    pub(crate) jumps: u32,
+    /// What is believed of its round trip and rate, in bit/s, once something is.
+    pub(crate) rtt: Option<Duration>,
+    pub(crate) rate_bps: Option<f64>,
     /// When the transport's counters were asked for last.
     pub(crate) measured_at: Option<Duration>,
     /// The transport's last counters; none where it never told.
     pub(crate) counters: Option<Transport>,
-    /// What the next counters decide about.
-    pub(crate) took: Vec<Took>,
-    /// Bytes of the longest body that came of late, decoded; it fades with each that is shorter.
-    pub(crate) longest: u64,
-    /// Halves that came uncoded in a packet.
-    pub(crate) short: u64,
     /// Bytes given to the shell, and bytes that came.
     pub(crate) transmitted: u64,
     pub(crate) received: u64,
-    /// Halves that have left, by exchange, whose receipts may come.
-    pub(crate) awaited: BTreeMap<u64, Awaited>,
-    /// The peer has sent a receipt: others will come.
-    pub(crate) sends_receipts: bool,
-    /// What leaves with the next frame.
-    pub(crate) words: Vec<Word>,
     /// How often what the peer said was ignored.
     pub(crate) ignored: u32,
-    /// Messages that both ends hold.
-    pub(crate) sent: Sent,
-    pub(crate) kept: Received,
-    /// Halves that went as an infoset, and what the peer could not read of such.
-    pub(crate) texts: Texts,
-    pub(crate) shelf: Shelf,
-    /// The peer wants to know how fast this side decodes.
-    pub(crate) wants_processor: bool,
-    /// Whose dictionaries it has to do with; the gateway hears of that.
-    pub(crate) scope: Option<u64>,
-    /// Edge: it has said its name.
-    pub(crate) named: bool,
-    /// Edge: what the gateway said on a carrier before, where requests go ahead of its HELLO.
-    pub(crate) said_before: Option<Hello>,
     /// Gateway: exchanges that the edge asked about on another carrier, whose request comes late.
     pub(crate) barred: BTreeSet<u64>,
     /// Gateway: exchanges that the edge heard here were in vain: it may send them again.
     pub(crate) released: BTreeSet<u64>,
     /// Whether the peer still answers.
     pub(crate) pulse: Pulse,
-    /// Principals by number, where the edge has said their names; the greatest numbers.
-    pub(crate) names: BTreeMap<u64, u64>,
     /// Edge: what the gateway lets it reach, as far as it has said.
     pub(crate) allowed: Option<Arc<Allowed>>,
 }
 
 impl Carrier {
-    pub(crate) fn new(config: &Config, peer: String, estimate: Estimate) -> Self {
+    pub(crate) fn new(config: &Config, peer: String, codecs: Vec<u64>) -> Self {
         let machine = Machine::new(stream::Config {
             role: config.role,
             instance: config.instance,
             initial_credit: INITIAL_CREDIT_BYTES,
             max_exchanges: (config.max_exchanges + config.max_tunnels) as u64,
-            codecs: codec::block_codecs()
-                .map(|codec| codec.number())
-                .chain([codec::Options::DELTA.codec, codec::Options::DICTIONARY.codec])
-                .chain(config.infoset_codecs())
-                .collect(),
+            codecs,
             max_window_log: codec::MAX_WINDOW_LOG,
         });
-        let edge = || match &config.secret {
-            Some(secret) => secret.of_edge(&peer),
-            None => of_instance("", config.instance),
-        };
-        let scope = (config.role == Role::Edge).then(edge);
         Self {
-            peer_id: peer_id(&peer),
             peer,
             machine,
             in_flight: 0,
@@ -135,43 +100,18 @@ impl Carrier {
             replays: BTreeMap::new(),
             requests: 0,
             going_away: false,
-            jumps: estimate.jumps(),
-            estimate,
+            rtt: None,
+            rate_bps: None,
             measured_at: None,
             counters: None,
-            took: Vec::new(),
-            longest: 0,
-            short: 0,
             transmitted: 0,
             received: 0,
-            awaited: BTreeMap::new(),
-            sends_receipts: false,
-            words: Vec::new(),
             ignored: 0,
-            sent: Sent::default(),
-            kept: Received::default(),
-            texts: Texts::default(),
-            shelf: Shelf::default(),
-            wants_processor: false,
-            scope,
-            named: false,
-            said_before: None,
             barred: BTreeSet::new(),
             released: BTreeSet::new(),
             pulse: Pulse::default(),
-            names: BTreeMap::new(),
             allowed: None,
         }
-    }
-
-    /// Whether the peer reads deltas, and so knows of bases.
-    pub(crate) fn knows_bases(&self) -> bool {
-        self.knows(codec::Options::DELTA)
-    }
-
-    /// Whether the peer reads what is told by dictionaries.
-    pub(crate) fn knows_dictionaries(&self) -> bool {
-        self.knows(codec::Options::DICTIONARY)
     }
 
     /// Whether the peer takes blocks that begin a context anew.
@@ -184,14 +124,19 @@ impl Carrier {
         self.machine.peer().is_some_and(|hello| hello.beside)
     }
 
-    /// Whether the peer knows of a codec; before its HELLO, whether it did when it said one last.
-    pub(crate) fn may_know(&self, options: codec::Options) -> bool {
-        let hello = self.machine.peer().or(self.said_before.as_ref());
-        hello.is_some_and(|hello| hello.codecs.contains(&options.codec))
+    /// What it has carried and what waits, as the coding is told.
+    pub(crate) fn wire(&self) -> Wire {
+        let (in_flight, queued) = (self.in_flight, self.queued);
+        let idle = self.turns.is_empty() && in_flight == 0 && queued == 0;
+        Wire { transmitted: self.transmitted, in_flight, queued, idle }
     }
 
-    fn knows(&self, options: codec::Options) -> bool {
-        self.machine.peer().is_some_and(|hello| hello.codecs.contains(&options.codec))
+    /// Takes what is believed of its path.
+    pub(crate) fn note_estimate(&mut self, estimate: &Estimate) {
+        let rtt = Some(estimate.rtt_s()).filter(|figure| figure.weight > 0.0);
+        self.rtt = rtt.and_then(|figure| Duration::try_from_secs_f64(figure.value).ok());
+        let rate = Some(estimate.rate_bps()).filter(|figure| figure.weight > 0.0);
+        self.rate_bps = rate.map(|figure| figure.value);
     }
 
     /// Instance of the peer, once it said HELLO.
@@ -209,7 +154,6 @@ impl Carrier {
     /// Nothing is left of an exchange that could be sent.
     pub(crate) fn forget(&mut self, number: u64) {
         self.exchanges.remove(&number);
-        self.sent.forget(number);
         self.replays.remove(&number);
         self.turns.remove(number);
     }

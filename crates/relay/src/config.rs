@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use codec::Options;
 use decide::estimate::Estimate;
 use proto::stream::{Allowed, Role};
+use record::decision::Direction;
 
-use crate::encoding::{Encoding, Service};
-use crate::lasting::Secret;
+use crate::coding::config as coding;
+use crate::coding::encoding::{Encoding, Service};
+use crate::coding::kept::lasting::Secret;
 
 /// Body bytes the local side may hand over ahead of the carrier, per exchange: two blocks.
 pub const LOCAL_WINDOW_BYTES: u64 = 128 * 1024;
@@ -21,8 +22,6 @@ pub(crate) const TRANSMIT_WINDOW_BYTES: usize = 16 * 1024;
 pub(crate) const MAX_BACKLOG_BYTES: usize = 1 << 20;
 /// Largest piece of a block while others wait too; alone, a piece fills the transmit window.
 pub(crate) const PIECE_BYTES: usize = 2 * 1024;
-/// A block closes after this long without input, so that event streams flow.
-pub(crate) const BLOCK_PAUSE: Duration = Duration::from_millis(20);
 /// Most of an answer kept per exchange for a replay, in bytes of memory.
 pub(crate) const RETAINED_EXCHANGE_BYTES: usize = 64 * 1024;
 /// Most of a request's body kept per exchange until its answer begins, to be sent again over
@@ -33,13 +32,6 @@ pub(crate) const MAX_OUTCOMES: usize = 4096;
 /// Most times that a request goes back to wait for a carrier; a gateway that keeps taking requests
 /// and breaking is no better than none.
 pub(crate) const MAX_RESENDS: u8 = 8;
-/// Messages kept as bases for others, in both directions of all carriers, in bytes; beyond it none
-/// are.
-pub(crate) const MAX_BASE_BYTES: usize = 8 << 20;
-/// Principals that an edge tells apart at once; one that was forgotten gets a new number.
-pub(crate) const MAX_PRINCIPALS: usize = 1024;
-/// Messages that are being made into bases at once; others are not kept.
-pub(crate) const MAX_KEEPS: usize = 64;
 /// How long nothing may pass through an exchange, unless said otherwise: at 2.4 kbit/s the turn of
 /// one among 256 comes within half of it.
 const MAX_STILL: Duration = Duration::from_secs(60 * 60);
@@ -56,11 +48,6 @@ pub(crate) const MAX_DIAL_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const IDLE_DIAL_PAUSE: Duration = Duration::from_secs(15);
 /// Most carriers that take nothing new and stay for what cannot move; the oldest is closed.
 pub(crate) const MAX_CARRIERS_LEFT: usize = 4;
-
-/// What a link is taken for before anything is known: a slow one, for which the pair is there.
-const FIRST_RATE_BPS: f64 = 1e6;
-/// The same for its round trip.
-const FIRST_ROUND_TRIP: Duration = Duration::from_millis(100);
 
 /// A relay's settings.
 // table: one field a setting
@@ -121,10 +108,6 @@ pub struct Config {
     pub retained_bytes: usize,
 }
 
-/// Most services that a process ever has, with those that were set before: requests that are open
-/// go on by theirs, and their numbers stay what they were.
-const MAX_SERVICES: usize = 8192;
-
 impl Config {
     /// The defaults of one role.
     #[must_use]
@@ -157,25 +140,26 @@ impl Config {
         }
     }
 
-    /// Codecs that give an infoset back, where a service allows them.
-    pub(crate) fn infoset_codecs(&self) -> impl Iterator<Item = u64> + use<> {
-        let allowed = self.services.iter().any(|service| service.infoset.is_some());
-        let codecs = [Options::EXI, Options::WBXML, Options::CBOR];
-        codecs.into_iter().map(|options| options.codec).filter(move |_| allowed)
-    }
-
     /// What is believed of a path that nobody has measured.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
-        Estimate::new(FIRST_RATE_BPS, FIRST_ROUND_TRIP, self.rate_cap_bps)
+        self.coding().estimate()
     }
 
-    /// Takes these services too, unless they are too many.
-    pub(crate) fn add_services(&mut self, services: &[Service]) -> bool {
-        let fits = self.services.len() + services.len() <= MAX_SERVICES;
-        if fits {
-            self.services.extend_from_slice(services);
+    /// Those of the coding.
+    pub(crate) fn coding(&self) -> coding::Config {
+        coding::Config {
+            sends: match self.role {
+                Role::Edge => Direction::Request,
+                Role::Gateway => Direction::Response,
+            },
+            instance: self.instance,
+            secret: self.secret.clone(),
+            encoding: self.encoding.clone(),
+            services: self.services.clone(),
+            rate_cap_bps: self.rate_cap_bps,
+            body_timeout: self.body_timeout,
+            codec_bytes: self.codec_bytes,
         }
-        fits
     }
 }

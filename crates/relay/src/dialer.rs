@@ -157,10 +157,9 @@ impl Relay {
                 self.send(now, id, Frame::Query(id_waiting.number));
                 continue;
             }
-            exchange.stage = Stage::Open(id);
             self.timers.set(Key::Exchange(id_waiting), None);
-            self.measure(now, id);
-            self.advance_outgoing(now, id_waiting);
+            self.measure(now, id, false);
+            self.set_stage(now, id_waiting, Stage::Open(id));
         }
     }
 
@@ -371,10 +370,8 @@ impl Relay {
     fn withdraw(&mut self, now: Duration, id: ExchangeId, carrier: CarrierId) {
         let reason = "it went another way".to_owned();
         self.fail_peer(now, id, &Cause { kind: CauseKind::ClientGone, reason });
-        self.leave(id, carrier);
-        if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.stage = Stage::Waiting;
-        }
+        self.leave(now, id, carrier);
+        self.set_stage(now, id, Stage::Waiting);
     }
 
     /// Something came over a carrier that had stalled.
@@ -399,7 +396,7 @@ impl Relay {
     pub(crate) fn edge_connected(&mut self, now: Duration, id: CarrierId, gateway: u64) {
         let before = self.dialer.current.replace(id);
         self.dialer.fresh = None;
-        self.early_arrived(id);
+        self.early_arrived(now, id);
         (self.dialer.failures, self.dialer.down, self.dialer.last_failure) = (0, None, None);
         (self.dialer.dialled_at, self.dialer.back_until) = (None, None);
         if let Some(before) = before {
@@ -433,11 +430,12 @@ impl Relay {
                 continue;
             }
             let Some(exchange) = self.exchanges.get_mut(&id) else { continue };
-            exchange.stage = Stage::Ambiguous { gateway: Some(gateway), asked: None };
             exchange.moved_from = Some(before);
+            let gateway = Some(gateway);
+            self.set_stage(now, id, Stage::Ambiguous { gateway, asked: None });
             let patience = now + self.config.outcome_timeout;
             self.timers.set(Key::Exchange(id), Some(patience));
-            self.leave(id, before);
+            self.leave(now, id, before);
         }
         let asked = self
             .exchanges
@@ -453,7 +451,7 @@ impl Relay {
             {
                 *asked = None;
             }
-            self.leave(id, before);
+            self.leave(now, id, before);
         }
         if let Some(carrier) = self.carriers.get_mut(&before) {
             carrier.going_away = true;
@@ -483,12 +481,11 @@ impl Relay {
         let held_back = std::mem::take(&mut exchange.held_back);
         let Some(state) = self.carriers.get_mut(&before) else { return false };
         state.exchanges.insert(id.number);
-        exchange.stage = Stage::Open(before);
         let stalled = state.pulse.stalled.is_some();
         let patience = stalled.then_some(now + self.config.connect_timeout);
         self.timers.set(Key::Exchange(id), patience);
-        self.leave(id, carrier);
-        self.advance_outgoing(now, id);
+        self.leave(now, id, carrier);
+        self.set_stage(now, id, Stage::Open(before));
         held_back.into_iter().for_each(|frame| self.received(now, before, frame));
         true
     }

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use proto::bhttp;
 use proto::stream::{Head as HeadFrame, OutcomeState};
 use record::event::Fact;
@@ -11,15 +10,13 @@ use record::event::Fact;
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
 use crate::carrier::Carrier;
+use crate::coding::api::{Input as Code, Message};
 use crate::config::MAX_RESENDS;
-use crate::exchange::{Exchange, Stage, Traits, is_or_may_be};
-use crate::keeping::asker;
-use crate::privacy::Guard;
-use crate::shares::{Place, is_endless};
+use crate::exchange::{Exchange, Stage, is_or_may_be};
+use crate::http::privacy::Guard;
+use crate::http::{Traits, about, has_no_end, message, target, text};
+use crate::shares::Place;
 use crate::timers::Key;
-
-/// Of a path or SOAPAction so much tells the class.
-const MAX_OPERATION_BYTES: usize = 256;
 
 impl Relay {
     pub(crate) fn local_request(
@@ -29,8 +26,7 @@ impl Relay {
         request: &bhttp::Request,
         end: bool,
     ) {
-        let target = format!("{}://{}", text(&request.scheme), text(&request.authority));
-        let (method, exchange) = (text(&request.method), id.to_string());
+        let (method, target, exchange) = (text(&request.method), target(request), id.to_string());
         self.event(now, Fact::Started { exchange, method, target });
         let mut head = Vec::new();
         request.encode(&mut head);
@@ -43,7 +39,7 @@ impl Relay {
         } else if self.shutting_down {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
         } else {
-            place = self.place_of_client(id, traits(request));
+            place = self.place_of_client(id, Traits::of(request));
             self.find_room(now, &place).err().map(|reason| (CauseKind::Limit, reason))
         };
         if let Some((kind, reason)) = refusal {
@@ -52,17 +48,21 @@ impl Relay {
             self.outputs.push_back(Output::Abort { exchange: id, cause, untouched: true });
             return;
         }
-        let mut exchange = Exchange::new(id, now, Stage::Waiting, traits(request));
-        exchange.note_target(request);
-        exchange.outgoing.set_head(now, head.into(), end);
-        if !exchange.traits.tunnel {
+        let traits = Traits::of(request);
+        let mut exchange = Exchange::new(id, now, Stage::Waiting, traits);
+        let urgent = traits.tunnel || traits.expects_continue;
+        let message = Message { urgent, end, ..message(&request.fields, head.len()) };
+        exchange.coded = message.coded;
+        exchange.outgoing.set_head(head.into(), end);
+        if !traits.tunnel {
             exchange.outgoing.keep();
         }
-        exchange.note_fields(&request.fields);
-        let client = self.principals.take_client(id);
         exchange.guard = Guard::of(request);
-        exchange.held.set_asker(client.map(|client| asker(&client, request)));
+        let client = self.client.take().filter(|(of, _)| *of == id).map(|(_, client)| client);
+        let about = about(request, client.as_ref());
         self.exchanges.insert(id, exchange);
+        self.code(now, Code::Open { exchange: id, about });
+        self.code(now, Code::Message { exchange: id, message });
         self.take_place(now, id, place);
         self.dial_soon(now);
         self.attach_waiting(now);
@@ -90,9 +90,9 @@ impl Relay {
     /// Only for a request that was never forwarded, or whose repetition is harmless.
     fn send_again(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        exchange.outgoing.rewind();
-        (exchange.choice, exchange.departure) = (None, None);
-        exchange.held.rewind();
+        let body = exchange.outgoing.rewind();
+        self.code(now, Code::Detach { exchange: id, waits: true });
+        self.code(now, Code::Rewind { exchange: id, body });
         self.wait_again(now, id);
     }
 
@@ -100,16 +100,17 @@ impl Relay {
     pub(crate) fn wait_again(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let place = exchange.on_carrier();
-        exchange.stage = Stage::Waiting;
         exchange.resends += 1;
         exchange.sent_as = None;
-        if exchange.resends > MAX_RESENDS {
+        let is_hopeless = exchange.resends > MAX_RESENDS;
+        self.set_stage(now, id, Stage::Waiting);
+        if is_hopeless {
             let reason = format!("the carrier broke or was refused {MAX_RESENDS} times; try later");
             let cause = Cause { kind: CauseKind::GatewayUnreachable, reason };
             self.fail_local(now, id, cause);
         }
         if let Some(carrier) = place {
-            self.leave(id, carrier);
+            self.leave(now, id, carrier);
         }
         self.attach_waiting(now);
         self.wait_if_waiting(now, id);
@@ -133,8 +134,8 @@ impl Relay {
         if exchange.incoming.headed {
             // What came is passed on; if that is all of it, nothing was lost.
             let is_told = exchange.outgoing.finished || exchange.status >= 300;
-            if exchange.incoming.has_ended() && is_told {
-                exchange.outgoing.stop();
+            if is_told && self.has_all(id) {
+                self.stop(now, id);
                 self.settle_if_done(now, id);
                 return;
             }
@@ -151,14 +152,14 @@ impl Relay {
             self.wait_again(now, id);
             return;
         }
-        exchange.outgoing.stop();
+        self.stop(now, id);
         self.moved_for_good(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if !matches!(exchange.stage, Stage::Ambiguous { .. }) {
             self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));
         }
-        exchange.stage = Stage::Ambiguous { gateway, asked: None };
         exchange.sent_as = None;
+        self.set_stage(now, id, Stage::Ambiguous { gateway, asked: None });
         // Another carrier may be up already, beside one that was going away.
         match self.gateway_here() {
             Some(current) if is_or_may_be(gateway, current) => self.room_freed = true,
@@ -185,10 +186,9 @@ impl Relay {
         self.moved_for_good(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if state == OutcomeState::Answer {
-            exchange.outgoing.stop();
-            exchange.stage = Stage::Open(carrier);
             self.timers.set(Key::Exchange(id), None);
-            return;
+            self.stop(now, id);
+            return self.set_stage(now, id, Stage::Open(carrier));
         }
         let again = exchange.outgoing.can_go_again();
         let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
@@ -233,74 +233,32 @@ impl Relay {
                 return;
             }
         };
-        exchange.note_answer(&response);
+        exchange.status = response.status;
+        exchange.endless = has_no_end(&response);
         exchange.moved = now;
         exchange.outgoing.drop_kept();
         exchange.guard.note_answer(&response.fields);
-        self.heed_answer(id);
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        match codec_of(head) {
-            Ok(options) => exchange.incoming.set_head(options, head.end),
+        let private = exchange.guard.marked;
+        let options = match codec_of(head) {
+            Ok(options) => options,
             Err(cause) => return self.refuse(now, id, &cause),
-        }
+        };
+        exchange.incoming.set_head(options, head.end);
+        self.code(now, Code::Answered { exchange: id, private });
         self.note_answer_to_shares(now, id);
         // A final answer instead of 100: the body is not wanted (RFC 9110 §10.1.1).
         let reply = Head::Response(response);
         self.outputs.push_back(Output::Head { exchange: id, head: reply, end: head.end });
-        self.advance_incoming(now, id);
-    }
-}
-
-/// What of a request decides how it may be treated.
-pub(crate) fn traits(request: &bhttp::Request) -> Traits {
-    let field = |name: &str| request.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v);
-    let safe = matches!(&request.method[..], b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE");
-    let idempotent = safe || matches!(&request.method[..], b"PUT" | b"DELETE");
-    let tunnel = request.method == "CONNECT" || field("upgrade").is_some();
-    let expects_continue =
-        field("expect").is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
-    Traits { safe, idempotent, tunnel, expects_continue }
-}
-
-impl Exchange {
-    /// Keeps what tells the class of both halves.
-    pub(crate) fn note_target(&mut self, request: &bhttp::Request) {
-        self.target = format!("{}://{}", text(&request.scheme), text(&request.authority));
-        let action = request.fields.iter().find(|(name, _)| name == "soapaction");
-        let path = request.path.split(|byte| *byte == b'?').next().unwrap_or_default();
-        let operation = action.map_or(path, |(_, action)| action);
-        // Numbers differ from one message to the next.
-        let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
-        let kept = operation.iter().enumerate().filter(|(at, byte)| {
-            !byte.is_ascii_digit()
-                || at.checked_sub(1).is_none_or(|at| !is_digit(operation.get(at)))
-        });
-        let kept = kept.map(|(_, byte)| if byte.is_ascii_digit() { b'0' } else { *byte });
-        let kept: Vec<u8> = kept.take(MAX_OPERATION_BYTES).collect();
-        self.operation = String::from_utf8_lossy(&kept).into_owned();
+        self.code(now, Code::Expect { exchange: id, options, end: head.end });
     }
 
-    /// Keeps what the answer's head tells of its end.
-    pub(crate) fn note_answer(&mut self, response: &bhttp::Response) {
-        self.status = response.status;
-        let media = response.fields.iter().find(|(name, _)| name == "content-type");
-        self.endless = media.is_some_and(|(_, media)| is_endless(media));
+    /// Nothing more of the request is sent.
+    pub(crate) fn stop(&mut self, now: Duration, id: ExchangeId) {
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.outgoing.stop();
+            self.code(now, Code::Stop { exchange: id });
+        }
     }
-
-    /// Keeps what the choice of a codec goes by.
-    pub(crate) fn note_fields(&mut self, fields: &bhttp::Fields) {
-        let field = |name: &str| fields.iter().find(|(n, _)| n == name).map(|(_, v)| text(v));
-        self.coded = field("content-encoding").is_some_and(|value| {
-            !value.trim().is_empty() && !value.trim().eq_ignore_ascii_case("identity")
-        });
-        self.content_type = field("content-type");
-        self.exact.note_fields(fields);
-        self.content_length = field("content-length").and_then(|value| value.parse().ok());
-    }
-}
-
-fn text(bytes: &Bytes) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The codec of the body that a head announces; one that is not ours is the peer's fault.

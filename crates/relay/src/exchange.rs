@@ -1,4 +1,4 @@
-//! One exchange: where it stands, its two halves, its meter.
+//! One exchange: where it stands, its two messages, its meter.
 
 use std::time::Duration;
 
@@ -7,15 +7,12 @@ use proto::stream::Frame;
 use record::event::Carried;
 
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
-use crate::choice::Choice;
+use crate::http::Traits;
+use crate::http::privacy::Guard;
 use crate::incoming::Incoming;
-use crate::infoset::Exact;
-use crate::keeping::Held;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
 use crate::padding::Block;
-use crate::privacy::Guard;
-use crate::receipts::{Arrival, Departure};
 use crate::shares::Place;
 
 /// Where an exchange stands towards its carrier.
@@ -50,20 +47,6 @@ pub(crate) struct Meter {
     pub(crate) sent_wire_bytes: u64,
     pub(crate) received_body_bytes: u64,
     pub(crate) received_wire_bytes: u64,
-    pub(crate) codec: Duration,
-}
-
-/// What is known of the request.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traits {
-    /// RFC 9110 §9.2.1: it asks for no change.
-    pub(crate) safe: bool,
-    /// RFC 9110 §9.2.2: repeating it does no harm.
-    pub(crate) idempotent: bool,
-    /// CONNECT or Upgrade: bytes both ways, neither half ends the other.
-    pub(crate) tunnel: bool,
-    /// The body waits for the origin's 100 (RFC 9110 §10.1.1).
-    pub(crate) expects_continue: bool,
 }
 
 /// See the module.
@@ -81,29 +64,12 @@ pub(crate) struct Exchange {
     pub(crate) took: Duration,
     pub(crate) outgoing: Outgoing,
     pub(crate) incoming: Incoming,
-    /// What the outgoing half goes in, from its choice until it has left.
-    pub(crate) choice: Option<Box<Choice>>,
-    pub(crate) departure: Option<Departure>,
-    pub(crate) arrival: Arrival,
-    /// What it has to do with messages that both ends hold.
-    pub(crate) held: Held,
     /// What its lengths may tell, and to whom.
     pub(crate) guard: Guard,
     /// The block that is leaving, where its length is padded.
     pub(crate) leaving: Block,
-    /// Why every byte of the outgoing half has to come back.
-    pub(crate) exact: Exact,
-    /// Scheme and authority of the request.
-    pub(crate) target: String,
-    /// SOAPAction or path of the request, without what differs from one message to the next.
-    pub(crate) operation: String,
-    /// Index of the service's settings.
-    pub(crate) service: Option<usize>,
-    /// Facts of the outgoing head that the choice needs.
-    pub(crate) content_type: Option<String>,
+    /// This side's message has a content coding of its sender's.
     pub(crate) coded: bool,
-    /// Content-Length of the outgoing head.
-    pub(crate) content_length: Option<u64>,
     /// Edge: fields of the interim response that comes next.
     pub(crate) hints: bhttp::Fields,
     /// Status of the response, once known.
@@ -113,12 +79,6 @@ pub(crate) struct Exchange {
     /// Gateway: the answer as sent so far.
     pub(crate) log: Log,
     pub(crate) meter: Meter,
-    /// Memory reserved for the outgoing half's encoder, in bytes.
-    pub(crate) encoder_bytes: usize,
-    /// Memory reserved for the incoming half's decoder, in bytes; `None` until it is.
-    pub(crate) decoder_bytes: Option<usize>,
-    /// The shell holds codec contexts.
-    pub(crate) has_contexts: bool,
     /// Edge: how often the request went back to wait for a carrier.
     pub(crate) resends: u8,
     /// Edge: the carrier that the request was sent on, and its place among those sent there, from
@@ -144,29 +104,16 @@ impl Exchange {
             place: Place::default(),
             moved: now,
             took: now,
-            outgoing: Outgoing::new(),
-            incoming: Incoming::new(),
-            choice: None,
-            departure: None,
-            arrival: Arrival::default(),
-            held: Held::default(),
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
             guard: Guard::default(),
             leaving: Block::default(),
-            exact: Exact::default(),
-            target: String::new(),
-            operation: String::new(),
-            service: None,
-            content_type: None,
             coded: false,
-            content_length: None,
             hints: bhttp::Fields::new(),
             status: 0,
             endless: false,
             log: Log::default(),
             meter: Meter::default(),
-            encoder_bytes: 0,
-            decoder_bytes: None,
-            has_contexts: false,
             resends: 0,
             sent_as: None,
             moved_from: None,
@@ -195,7 +142,7 @@ impl Exchange {
     }
 
     /// What passed, as events tell it.
-    pub(crate) fn carried(&self) -> Carried {
+    pub(crate) fn carried(&self, codec: Duration) -> Carried {
         let Meter { sent_body_bytes, sent_wire_bytes, .. } = self.meter;
         let Meter { received_body_bytes, received_wire_bytes, .. } = self.meter;
         let headed = self.incoming.headed;
@@ -204,13 +151,13 @@ impl Exchange {
             sent_wire_bytes,
             received_body_bytes,
             received_wire_bytes,
-            codec_s: self.meter.codec.as_secs_f64(),
+            codec_s: codec.as_secs_f64(),
             received_encoding: headed.then(|| self.incoming.codec_name()),
         }
     }
 
-    /// What goes behind a frame of the outgoing half, so that its length tells less. Bodies that go
-    /// as they would without the pair need none.
+    /// What goes behind a frame of this side's message, so that its length tells less. Bodies that
+    /// go as they would without the pair need none.
     pub(crate) fn padding(&mut self, key: u64, frame: &Frame) -> Option<Frame> {
         let Frame::Data(piece) = frame else { return None };
         let told = self.guard.foreign || self.coded || self.traits.tunnel;

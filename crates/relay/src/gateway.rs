@@ -10,11 +10,13 @@ use record::event::Fact;
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
 use crate::carrier::{Carrier, Replay};
+use crate::coding::api::{Input as Code, Message};
 use crate::config::{MAX_CARRIERS_LEFT, MAX_OUTCOMES};
-use crate::edge::{codec_of, traits};
+use crate::edge::codec_of;
 use crate::exchange::{Exchange, Stage};
+use crate::http::privacy::Guard;
+use crate::http::{Traits, about, has_no_end, message, target, text};
 use crate::outcomes::{Log, Outcome};
-use crate::privacy::Guard;
 use crate::timers::Key;
 
 impl Relay {
@@ -51,7 +53,7 @@ impl Relay {
             let reason = "the gateway is shutting down; it is safe to repeat".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::NotForwarded, reason);
         }
-        let place = self.place_of_edge(carrier, id, traits(&request));
+        let place = self.place_of_edge(carrier, id, Traits::of(&request));
         if let Err(reason) = self.find_room(now, &place) {
             return self.refuse_request(now, carrier, id, CauseKind::Limit, reason);
         }
@@ -61,19 +63,15 @@ impl Relay {
                 return self.refuse_request(now, carrier, id, kind, reason);
             }
         };
-        let target = format!(
-            "{}://{}",
-            String::from_utf8_lossy(&request.scheme),
-            String::from_utf8_lossy(&request.authority)
-        );
-        let method = String::from_utf8_lossy(&request.method).into_owned();
+        let (method, target) = (text(&request.method), target(&request));
         self.event(now, Fact::Started { exchange: id.to_string(), method, target });
-        let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits(&request));
-        exchange.note_target(&request);
+        let traits = Traits::of(&request);
+        let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits);
         exchange.guard = Guard::of(&request);
         exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
         exchange.incoming.set_head(options, head.end);
         self.exchanges.insert(id, exchange);
+        self.code(now, Code::Open { exchange: id, about: about(&request, None) });
         self.take_place(now, id, place);
         self.outcomes.begin(id);
         if let Some(carrier) = self.carriers.get_mut(&carrier) {
@@ -81,7 +79,8 @@ impl Relay {
         }
         let (request, end) = (Head::Request(request), head.end);
         self.outputs.push_back(Output::Head { exchange: id, head: request, end });
-        self.advance_incoming(now, id);
+        self.set_stage(now, id, Stage::Open(carrier));
+        self.code(now, Code::Expect { exchange: id, options, end });
     }
 
     /// Refuses what never became an exchange here.
@@ -109,7 +108,8 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let mut head = Vec::new();
         response.encode(&mut head);
-        exchange.note_answer(response);
+        exchange.status = response.status;
+        exchange.endless = has_no_end(response);
         if head.len() > bhttp::MAX_HEAD_BYTES {
             // The edge would close the carrier over it.
             let (len, most) = (head.len(), bhttp::MAX_HEAD_BYTES);
@@ -117,29 +117,32 @@ impl Relay {
             self.refuse(now, id, &Cause { kind: CauseKind::OriginFailed, reason });
             return;
         }
-        exchange.outgoing.set_head(now, head.into(), end);
-        exchange.note_fields(&response.fields);
+        let urgent = exchange.traits.tunnel;
+        let message = Message { urgent, end, ..message(&response.fields, head.len()) };
+        exchange.coded = message.coded;
+        exchange.outgoing.set_head(head.into(), end);
         exchange.guard.note_answer(&response.fields);
+        let private = exchange.guard.marked;
         exchange.moved = now;
         exchange.traits.expects_continue = false;
-        self.heed_answer(id);
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        if let Some(carrier) = exchange.carrier().filter(|_| !end) {
-            self.measure(now, carrier);
+        let carrier = exchange.carrier();
+        self.code(now, Code::Answered { exchange: id, private });
+        if let Some(carrier) = carrier.filter(|_| !end) {
+            self.measure(now, carrier, false);
         }
         self.note_answer_to_shares(now, id);
-        self.advance_outgoing(now, id);
+        self.code(now, Code::Message { exchange: id, message });
+        self.grant_local(id);
     }
 
     /// The carrier of an exchange broke: an answer to a whole request is kept for a while.
     pub(crate) fn gateway_lost_carrier(&mut self, now: Duration, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(exchange) = self.exchanges.get(&id) else { return };
         // A tunnel cannot be taken up again, but what came of it whole is passed on.
         let resumes = !exchange.traits.tunnel || exchange.outgoing.finished;
-        if exchange.incoming.has_ended() && resumes {
-            exchange.stage = Stage::Detached;
+        if resumes && self.has_all(id) {
             self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
-            return;
+            return self.set_stage(now, id, Stage::Detached);
         }
         self.note_abort(id);
         let reason = "the carrier broke before the request was whole".to_owned();
@@ -209,31 +212,29 @@ impl Relay {
 
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
         let takes_anew = self.takes_anew(carrier);
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let (has_all, is_bound) = (self.has_all(id), self.coding.delta(id).is_some());
+        let Some(exchange) = self.exchanges.get(&id) else { return };
         let before = exchange.on_carrier();
         let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
         let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
-        let is_told =
-            exchange.held.delta().is_some() || exchange.log.frames_for(takes_anew).is_some();
+        let is_told = is_bound || exchange.log.frames_for(takes_anew).is_some();
         // Where repeating it does no harm, that is sooner than what hangs.
-        let stays = !exchange.incoming.has_ended() || (!is_told && !exchange.traits.idempotent);
+        let stays = !has_all || (!is_told && !exchange.traits.idempotent);
         if stays && beside && before.is_some_and(goes_on) {
             return self.send_outcome(now, carrier, id, OutcomeState::Unfinished);
         }
-        if !exchange.incoming.has_ended() {
+        if !has_all {
             // The rest of the request went down with the other carrier.
             let reason = "the edge asks about a request that is not whole".to_owned();
             self.note_abort(id);
             self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
             return self.send_outcome(now, carrier, id, OutcomeState::Aborted);
         }
-        if let Some(body) = exchange.held.delta().cloned() {
-            // The other carrier's bases went with it.
-            exchange.outgoing.anew(body);
-            (exchange.choice, exchange.departure) = (None, None);
-        }
-        exchange.held.rewind();
-        let may_go_on = takes_anew || !exchange.outgoing.begins_anew();
+        // The other carrier's bases went with it.
+        self.code(now, Code::Anew { exchange: id });
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let begins_anew = exchange.outgoing.begins_anew() || self.coding.begins_anew(id);
+        let may_go_on = takes_anew || !begins_anew;
         let frames = exchange.log.frames_for(takes_anew).filter(|_| may_go_on);
         let Some(frames) = frames.map(|frames| frames.iter().cloned().collect()) else {
             let status = exchange.status;
@@ -242,17 +243,16 @@ impl Relay {
             self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
             return self.send_outcome(now, carrier, id, OutcomeState::Lost(status));
         };
-        exchange.stage = Stage::Open(carrier);
         self.timers.set(Key::Exchange(id), None);
         if let Some(before) = before {
-            self.leave(id, before);
+            self.leave(now, id, before);
         }
         if let Some(carrier) = self.carriers.get_mut(&carrier) {
             carrier.exchanges.insert(id.number);
         }
         self.send_outcome(now, carrier, id, OutcomeState::Answer);
         self.replay(carrier, id, frames);
-        self.advance_outgoing(now, id);
+        self.set_stage(now, id, Stage::Open(carrier));
     }
 
     fn send_outcome(
@@ -277,14 +277,14 @@ impl Relay {
         if let Some(state) = self.carriers.get_mut(&carrier) {
             state.replays.insert(id.number, replay);
             state.turns.offer(id.number, 0);
-            self.dirty.insert(carrier);
+            self.touch(carrier);
         }
     }
 
     /// Remembers that an exchange was given up: carried out with its status if it had one.
     pub(crate) fn note_abort(&mut self, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let whole = exchange.incoming.has_ended();
+        let whole = self.has_all(id);
         let status = exchange.status;
         let outcome = if whole && status != 0 {
             let mut log = Log::default();

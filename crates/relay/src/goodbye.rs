@@ -7,12 +7,15 @@ use proto::stream::{Frame, LastWord, Role};
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
+use crate::carrier::path_of;
+use crate::coding::api::Input as Code;
 use crate::exchange::Exchange;
 
 impl Relay {
     /// Tells the peer that nothing new is taken from here on; a gateway also tells of what it was
     /// sent before, since over a slow link it may be gone before it could refuse the rest.
     pub(crate) fn say_goodbye(&mut self, now: Duration, id: CarrierId) {
+        self.code(now, Code::Flush { path: path_of(id) });
         self.send(now, id, Frame::GoAway);
         if self.config.role == Role::Gateway
             && let Some(requests) = self.carriers.get(&id).map(|carrier| carrier.requests)
@@ -33,7 +36,7 @@ impl Relay {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.going_away = true;
         self.dirty.insert(id);
-        self.send_words(now, id);
+        self.code(now, Code::Flush { path: path_of(id) });
         if self.config.role == Role::Edge {
             self.dialer.says_goodbye(now);
             self.dialer_lost(now, id, "the gateway takes no new exchanges");

@@ -7,45 +7,29 @@
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
 
 mod allowed;
-mod along;
 mod api;
-mod bases;
+mod bodies;
 mod carrier;
-mod choice;
+pub mod coding;
 mod config;
-mod course;
 mod dialer;
-mod dictionaries;
 mod edge;
-mod encoding;
 mod exchange;
 mod gateway;
 mod goodbye;
-mod halves;
-mod held;
-mod hints;
+mod http;
 mod incoming;
-mod infoset;
-mod keeping;
-mod lasting;
-mod learned;
-mod links;
+mod measure;
 mod outcomes;
 mod outgoing;
 mod padding;
-mod privacy;
-mod processor;
 mod pulse;
 mod pump;
-mod receipts;
-mod schemas;
 mod shares;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod trial;
 mod turns;
-mod waits;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -54,51 +38,49 @@ use std::time::Duration;
 pub use api::{
     CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Head, Input, Output, Work, WorkDirection,
 };
-pub use choice::{parts, rounded, told_parts, told_split, wanted, whole};
+pub use coding::core::processor::{Speeds, name_of_model};
+pub use coding::encoding::{Encoding, Service};
+pub use coding::kept::lasting::Secret;
+pub use coding::links::{Link, figures};
+pub use coding::told::{parts, rounded, told_parts, told_split, wanted, whole};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
-pub use encoding::{Encoding, Service};
-pub use keeping::asker;
-pub use lasting::Secret;
-pub use links::{Link, figures};
-pub use privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
-pub use processor::{Speeds, name_of_model};
+pub use http::is_endless;
+pub use http::privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
+pub use http::requester::asker;
 pub use proto::stream::{Allowed, Role};
-pub use shares::is_endless;
 
-use carrier::Carrier;
-use choice::Habits;
-use decide::estimate::Estimate;
-use decide::policy::Policy;
-use dictionaries::Dictionaries;
-use exchange::Exchange;
-use keeping::{Keeps, Principals};
+use carrier::{Carrier, path_of};
+use coding::Coding;
+use coding::api::Input as Code;
+use coding::core::timers::Timers;
+use exchange::{Exchange, Stage};
 use outcomes::Outcomes;
-use proto::profile::Profile;
 use proto::stream::{Abort, Frame};
+use record::decision::{Decision, Outcome};
 use record::event::{Carried, Event, Fact};
-use schemas::Schemas;
 use shares::Shares;
-use timers::{Key, Timers};
-use trial::Shadows;
-use waits::Waits;
+use timers::Key;
 
 /// One end of the pair.
 #[derive(Debug)]
 pub struct Relay {
     config: Config,
     outputs: VecDeque<Output>,
-    timers: Timers,
+    timers: Timers<Key>,
     wake_at: Option<Duration>,
     carriers: BTreeMap<CarrierId, Carrier>,
     exchanges: BTreeMap<ExchangeId, Exchange>,
     outcomes: Outcomes,
     /// Carriers with something to send since the last drain.
     dirty: BTreeSet<CarrierId>,
-    /// Memory reserved for what bodies go through; looks beside them are counted by themselves.
-    encoder_bytes: usize,
-    decoder_bytes: usize,
-    /// Exchanges that wait for a decoder's memory.
-    undecoded: VecDeque<ExchangeId>,
+    /// In which form messages cross.
+    coding: Coding,
+    /// What the coding says is being done.
+    is_coding: bool,
+    /// Carriers that have carried something since the coding was told.
+    stale: BTreeSet<CarrierId>,
+    /// Edge: who sends the next request.
+    client: Option<(ExchangeId, Client)>,
     shutting_down: bool,
     /// Gateway: edges had time to hear of the shutdown.
     lingered: bool,
@@ -106,19 +88,7 @@ pub struct Relay {
     room_freed: bool,
     dialer: dialer::Dialer,
     next_number: u64,
-    policy: Box<dyn Policy>,
-    habits: Habits,
-    shadows: Shadows,
-    waits: Waits,
-    keeps: Keeps,
-    principals: Principals,
-    dictionaries: Dictionaries,
-    schemas: Schemas,
     shares: Shares,
-    /// What peers are told of this processor; none before it was measured.
-    own_profile: Option<Profile>,
-    /// What is known of the paths to peers that are not connected, the longest gone first.
-    paths: VecDeque<(String, Estimate)>,
     /// Edge: the list that the shell knows of.
     published: Option<Arc<Allowed>>,
 }
@@ -141,22 +111,16 @@ impl Relay {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let outcomes = Outcomes::new(config.retained_bytes);
-        let mut timers = Timers::default();
+        let mut timers = Timers::<Key>::default();
         if config.role == Role::Edge {
             timers.set(Key::Dial, Some(Duration::ZERO));
         }
         Self {
-            policy: config.encoding.policy(),
-            habits: Habits::default(),
-            shadows: Shadows::default(),
-            waits: Waits::default(),
-            keeps: Keeps::default(),
-            principals: Principals::default(),
-            dictionaries: Dictionaries::default(),
-            schemas: Schemas::default(),
+            coding: Coding::new(config.coding()),
+            is_coding: false,
+            stale: BTreeSet::new(),
+            client: None,
             shares: Shares::default(),
-            own_profile: None,
-            paths: VecDeque::new(),
             config,
             outputs: VecDeque::new(),
             timers,
@@ -165,9 +129,6 @@ impl Relay {
             exchanges: BTreeMap::new(),
             outcomes,
             dirty: BTreeSet::new(),
-            encoder_bytes: 0,
-            decoder_bytes: 0,
-            undecoded: VecDeque::new(),
             shutting_down: false,
             lingered: false,
             room_freed: false,
@@ -197,19 +158,21 @@ impl Relay {
     /// many.
     #[must_use]
     pub fn add_services(&mut self, services: &[Service]) -> bool {
-        self.config.add_services(services)
+        self.coding.add_services(services)
     }
 
     /// What is held now.
     #[must_use]
     pub fn load(&self) -> Load {
-        let held =
-            |exchange: &Exchange| exchange.outgoing.held_bytes() + exchange.incoming.held_bytes();
+        let held = |one: &Exchange| {
+            let coding = self.coding.held_bytes(one.id);
+            one.outgoing.held_bytes() + one.incoming.held_bytes() + coding
+        };
         Load {
             exchanges: self.exchanges.len(),
             carriers: self.carriers.len(),
             held_bytes: self.exchanges.values().map(held).sum(),
-            codec_bytes: self.encoder_bytes + self.decoder_bytes + self.shadows.bytes(),
+            codec_bytes: self.coding.codec_bytes(),
         }
     }
 
@@ -225,7 +188,7 @@ impl Relay {
             }
             Input::ClientEnded { connection } => self.client_ended(now, connection),
             Input::Allowed(allowed) => self.allow(now, allowed),
-            Input::Data { exchange, bytes } => self.local_data(now, exchange, &bytes),
+            Input::Data { exchange, bytes } => self.local_data(now, exchange, bytes),
             Input::End { exchange, trailers } => self.local_end(now, exchange, trailers),
             Input::Abort { exchange, cause } => self.local_abort(now, exchange, cause),
             Input::Credit { exchange, bytes } => self.local_credit(now, exchange, bytes),
@@ -236,14 +199,12 @@ impl Relay {
             Input::OtherWay { exchange } => self.has_other_way(now, exchange),
             Input::Client { exchange, client } => {
                 self.shares.asks(exchange, &client.name);
-                self.principals.client(exchange, client);
+                self.client = Some((exchange, client));
             }
             Input::Service { exchange, service } => {
-                if let Some(exchange) = self.exchanges.get_mut(&exchange) {
-                    exchange.service = Some(service);
-                }
+                self.code(now, Code::Service { exchange, service });
             }
-            Input::Speeds(speeds) => self.calibrated(now, &speeds),
+            Input::Speeds(speeds) => self.code(now, Code::Speeds(speeds)),
             Input::Transport { carrier, transport } => {
                 self.transport(now, carrier, transport);
             }
@@ -254,16 +215,17 @@ impl Relay {
                     carrier.receive(now, bytes);
                 }
                 self.heard(now, carrier);
-                self.dirty.insert(carrier);
+                self.touch(carrier);
             }
             Input::Sent { carrier, bytes } => {
                 if let Some(carrier) = self.carriers.get_mut(&carrier) {
                     carrier.sent(now, bytes);
                 }
-                self.dirty.insert(carrier);
+                self.touch(carrier);
             }
             Input::Done { exchange, direction, block, result, cpu } => {
-                self.work_done(now, exchange, (direction, block), result, cpu);
+                self.code(now, Code::Done { exchange, direction, block, result, cpu });
+                self.grant_local(exchange);
             }
             // Whoever woke us may have come early: the next instant is told again.
             Input::Wake => self.wake_at = None,
@@ -271,7 +233,6 @@ impl Relay {
         }
         self.run_timers(now);
         self.pump(now);
-        self.forget_dictionaries();
         self.publish_allowed();
         self.update_wake();
     }
@@ -282,12 +243,13 @@ impl Relay {
     }
 
     fn run_timers(&mut self, now: Duration) {
+        if self.coding.wake_at().is_some_and(|at| at <= now) {
+            self.code(now, Code::Wake);
+        }
         while let Some(key) = self.timers.pop(now) {
             match key {
-                Key::Block(exchange) => self.advance_outgoing(now, exchange),
                 Key::Exchange(exchange) => self.exchange_expired(now, exchange),
                 Key::Still(exchange) => self.look_at_still(now, exchange),
-                Key::Decoder(exchange) => self.decoder_patience_ended(now, exchange),
                 Key::Carrier(carrier) => {
                     let waited = self.config.hello_timeout.as_secs_f64();
                     let reason = format!("no HELLO within {waited} s (hello_timeout)");
@@ -295,8 +257,6 @@ impl Relay {
                     self.close_carrier(now, carrier, &reason);
                 }
                 Key::Pulse(carrier) => self.beat(now, carrier),
-                Key::Words(carrier) => self.send_words(now, carrier),
-                Key::Shelf(carrier) => self.tend_shelf(now, carrier),
                 Key::Dial => self.dial(now),
                 Key::Linger => {
                     self.lingered = true;
@@ -307,7 +267,7 @@ impl Relay {
     }
 
     fn update_wake(&mut self) {
-        let next = self.timers.next();
+        let next = self.timers.next().into_iter().chain(self.coding.wake_at()).min();
         if next != self.wake_at {
             self.wake_at = next;
             if let Some(at) = next {
@@ -328,8 +288,8 @@ impl Relay {
             let reason = "another carries on".to_owned();
             return self.outputs.push_back(Output::Close { carrier, reason });
         }
-        let estimate = self.path_of(&peer);
-        self.carriers.insert(carrier, Carrier::new(&self.config, peer, estimate));
+        let codecs = self.coding.codecs().collect();
+        self.carriers.insert(carrier, Carrier::new(&self.config, peer, codecs));
         self.timers.set(Key::Carrier(carrier), Some(now + self.config.hello_timeout));
         self.dirty.insert(carrier);
         if self.config.role == Role::Edge {
@@ -365,9 +325,8 @@ impl Relay {
     fn carrier_down(&mut self, now: Duration, id: CarrierId, reason: &str) {
         self.timers.set(Key::Carrier(id), None);
         self.timers.set(Key::Pulse(id), None);
-        self.timers.set(Key::Words(id), None);
-        self.timers.set(Key::Shelf(id), None);
         self.dirty.remove(&id);
+        self.stale.remove(&id);
         let carrier = self.carriers.remove(&id);
         if let Some(carrier) = &carrier {
             let orderly = carrier.going_away || self.shutting_down;
@@ -380,12 +339,11 @@ impl Relay {
         if self.config.role == Role::Edge {
             self.dialer_lost(now, id, reason);
         }
-        let Some(mut carrier) = carrier else { return };
+        let Some(carrier) = carrier else { return };
         for exchange in self.exchanges.values_mut().filter(|one| one.moved_from == Some(id)) {
             exchange.moved_from = None;
         }
-        self.keep_path(&carrier.peer, carrier.estimate.clone());
-        self.give_up_receipts(std::mem::take(&mut carrier.awaited).into_values());
+        self.code(now, Code::Down { path: path_of(id) });
         let instance = match self.config.role {
             Role::Edge => Some(self.config.instance),
             Role::Gateway => carrier.peer_instance(),
@@ -415,6 +373,42 @@ impl Relay {
     fn others_of(&self, carrier: CarrierId, instance: u64) -> impl Iterator<Item = CarrierId> {
         let all = self.carriers.iter().filter(move |(id, _)| **id != carrier);
         all.filter(move |(_, state)| state.peer_instance() == Some(instance)).map(|(id, _)| *id)
+    }
+
+    /// What is believed of the paths of all carriers that are connected.
+    #[must_use]
+    pub fn links(&self) -> Vec<Link> {
+        self.coding.links()
+    }
+
+    /// What was learned, for [`Relay::restore`]; nothing where the choice is fixed.
+    #[must_use]
+    pub fn learned(&self) -> Vec<u8> {
+        self.coding.learned()
+    }
+
+    /// Takes what a relay with this policy had learned, over these encodings or others.
+    ///
+    /// # Errors
+    /// What is no such state; nothing is taken of it.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), decide::state::Error> {
+        self.coding.restore(bytes)
+    }
+
+    /// Learns from a decision of an earlier process and its outcome, as it had; what it says of the
+    /// network is left out: that is measured anew.
+    pub fn learn_from(&mut self, decision: &Decision, outcome: &Outcome) {
+        self.coding.learn_from(decision, outcome);
+    }
+
+    /// Takes a dictionary or a schema that [`Output::Store`] gave to keep under this name; of
+    /// several the one that was used last comes last. It is used again once it is agreed with the
+    /// peer anew.
+    ///
+    /// # Errors
+    /// What is no such thing, or another's; nothing is taken of it.
+    pub fn restore_dictionary(&mut self, name: [u8; 32], bytes: &[u8]) -> Result<(), &'static str> {
+        self.coding.restore_dictionary(name, bytes)
     }
 
     /// Whether the peer takes blocks that begin a context anew.
@@ -452,6 +446,7 @@ impl Relay {
             return 0;
         }
         self.dirty.insert(carrier);
+        self.stale.insert(carrier);
         // Whether the peer hears anything shows first with its HELLO.
         let may_be_answered = carrier_state.machine.peer().is_some()
             && matches!(
@@ -469,11 +464,10 @@ impl Relay {
     fn fail_local(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let cause = exchange.honest(cause);
-        let untouched =
-            exchange.stage == exchange::Stage::Waiting && exchange.outgoing.is_untouched();
+        let untouched = exchange.stage == Stage::Waiting && exchange.outgoing.is_untouched();
         self.failed(now, id, &cause);
         self.outputs.push_back(Output::Abort { exchange: id, cause, untouched });
-        self.forget(id);
+        self.forget(now, id);
     }
 
     /// Tells the peer that the exchange is over.
@@ -489,7 +483,7 @@ impl Relay {
     fn failed(&mut self, now: Duration, id: ExchangeId, cause: &Cause) {
         let Some(held) = self.exchanges.get(&id) else { return self.refused(now, id, cause) };
         let elapsed_s = now.saturating_sub(held.started).as_secs_f64();
-        let (exchange, status, carried) = (id.to_string(), held.status, held.carried());
+        let (exchange, status, carried) = (id.to_string(), held.status, self.carried(id));
         self.event(
             now,
             match cause.kind {
@@ -513,33 +507,52 @@ impl Relay {
     }
 
     /// Drops everything held for an exchange; the caller has told whom it concerns.
-    fn forget(&mut self, id: ExchangeId) {
+    fn forget(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
+        self.code(now, Code::Forget { exchange: id });
         self.dirty.extend(exchange.moved_from);
-        self.timers.set(Key::Block(id), None);
         self.timers.set(Key::Exchange(id), None);
         self.timers.set(Key::Still(id), None);
         self.shares.leave(&exchange.place);
-        self.encoder_bytes -= exchange.encoder_bytes;
-        self.decoder_bytes -= exchange.decoder_bytes.unwrap_or(0);
-        if exchange.has_contexts {
-            self.outputs.push_back(Output::Release { exchange: id });
-        }
-        if self.timers.is_set(Key::Decoder(id)) {
-            self.timers.set(Key::Decoder(id), None);
-            self.undecoded.retain(|other| *other != id);
-        }
         if let Some(place) = exchange.on_carrier() {
-            self.leave(id, place);
+            self.leave(now, id, place);
         }
     }
 
+    /// What passed in an exchange.
+    fn carried(&self, id: ExchangeId) -> Carried {
+        let one = self.exchanges.get(&id);
+        one.map_or_else(Carried::default, |one| one.carried(self.coding.cpu(id)))
+    }
+
+    /// An exchange stands there towards its carrier from here on.
+    fn set_stage(&mut self, now: Duration, id: ExchangeId, stage: Stage) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.stage = stage;
+        let exchange = id;
+        let input = match stage {
+            Stage::Open(carrier) => Code::Attach { exchange, path: path_of(carrier) },
+            Stage::Waiting => Code::Detach { exchange, waits: true },
+            Stage::Ambiguous { .. } | Stage::Detached => Code::Detach { exchange, waits: false },
+        };
+        self.code(now, input);
+        self.grant_local(id);
+        self.offer(id);
+    }
+
+    /// Something moved, or may move, on a carrier.
+    fn touch(&mut self, carrier: CarrierId) {
+        self.dirty.insert(carrier);
+        self.stale.insert(carrier);
+    }
+
     /// The exchange has no business on the carrier any more; others may have its place.
-    fn leave(&mut self, id: ExchangeId, carrier: CarrierId) {
+    fn leave(&mut self, now: Duration, id: ExchangeId, carrier: CarrierId) {
         if let Some(state) = self.carriers.get_mut(&carrier) {
             state.forget(id.number);
             self.room_freed = self.config.role == Role::Edge;
-            self.dirty.insert(carrier);
+            self.touch(carrier);
+            self.code(now, Code::Leave { exchange: id, path: path_of(carrier) });
         }
     }
 

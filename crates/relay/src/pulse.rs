@@ -128,10 +128,8 @@ impl Pulse {
 impl Carrier {
     /// A round trip to the peer and back as it is now, queues included.
     pub(crate) fn round_trip(&self) -> Duration {
-        let estimate = Some(self.estimate.rtt_s()).filter(|figure| figure.weight > 0.0);
-        let estimate = estimate.and_then(|figure| Duration::try_from_secs_f64(figure.value).ok());
         let counted = self.counters.map(|counters| counters.rtt);
-        let seen = [estimate, counted, self.pulse.round_trip].into_iter().flatten().max();
+        let seen = [self.rtt, counted, self.pulse.round_trip].into_iter().flatten().max();
         seen.unwrap_or(FIRST_ROUND_TRIP)
     }
 
@@ -139,9 +137,7 @@ impl Carrier {
     fn patience(&self, asked: &Asked) -> Duration {
         let patience = (self.round_trip() * PATIENCE_ROUND_TRIPS).max(MIN_PATIENCE);
         let packets = if asked.out_at.is_some() { UNHEARD_PACKETS } else { UNSEEN_PACKETS };
-        let rate = self.estimate.rate_bps();
-        let known = rate.weight > 0.0;
-        let rate_bps = if known { rate.value.max(MIN_RATE_BPS) } else { UNKNOWN_RATE_BPS };
+        let rate_bps = self.rate_bps.map_or(UNKNOWN_RATE_BPS, |rate| rate.max(MIN_RATE_BPS));
         patience + Duration::from_secs_f64(packets * PACKET_BITS / rate_bps)
     }
 
@@ -269,7 +265,7 @@ impl Relay {
             // What is before the PING gets on again.
             self.moves_again(now, id);
         } else {
-            self.measure(now, id);
+            self.measure(now, id, false);
         }
         self.timers.set_by(Key::Pulse(id), now + tick);
     }
@@ -285,7 +281,7 @@ impl Relay {
         }
         carrier.pulse.doubted = late;
         if late {
-            self.measure(now, id);
+            self.measure(now, id, false);
         }
         let due = if late { due.min(now + MAX_TICK) } else { due };
         self.timers.set(Key::Pulse(id), Some(due));

@@ -12,7 +12,8 @@ use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Output};
-use crate::carrier::{self, encoded_len};
+use crate::carrier::{self, encoded_len, path_of};
+use crate::coding::api::{Abilities, Departed, Input as Code, Piece};
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::exchange::{Exchange, Stage};
 use crate::timers::Key;
@@ -26,22 +27,10 @@ impl Relay {
                 self.drain(now, carrier);
                 self.close_if_left(now, carrier);
             }
-            if self.room_freed {
-                self.attach_waiting(now);
-                continue;
-            }
-            // Memory may have come free for a body that waits to be decoded.
-            let Some(id) = self.undecoded.front().copied() else { return };
-            if self.exchanges.contains_key(&id) && !self.reserve_decoder(id) {
+            if !self.room_freed {
                 return;
             }
-            self.undecoded.pop_front();
-            // Who goes on shows that waiting is worth while.
-            let patience = Some(now + self.config.body_timeout);
-            for id in &self.undecoded {
-                self.timers.set(Key::Decoder(*id), patience);
-            }
-            self.advance_incoming(now, id);
+            self.attach_waiting(now);
         }
     }
 
@@ -53,6 +42,7 @@ impl Relay {
                 return;
             }
             let Some(number) = carrier.turns.next() else { return };
+            self.stale.insert(id);
             let most = if carrier.turns.is_empty() { TRANSMIT_WINDOW_BYTES } else { PIECE_BYTES };
             let exchange = ExchangeId { instance, number };
             if carrier.replays.contains_key(&number) {
@@ -86,22 +76,26 @@ impl Relay {
             return;
         };
         let (credit, is_greeted) = (machine.credit(id.number), machine.peer().is_some());
-        self.leave_bases(carrier, id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.stage != Stage::Open(carrier) {
             return;
         }
         let Some(frame) = exchange.outgoing.next_frame(id.number, credit, most) else {
-            return self.waits_for_credit(now, id);
+            return self.code(now, Code::Starved { exchange: id });
         };
         let bytes = encoded_len(&frame);
         exchange.meter.sent_wire_bytes += bytes as u64;
         exchange.moved = now;
-        let (has_body, finished) = (matches!(frame, Frame::Data(_)), exchange.outgoing.finished);
+        let departed = Departed {
+            body: matches!(frame, Frame::Data(_)),
+            block: matches!(&frame, Frame::Data(data) if data.block_end.is_some()),
+            more: exchange.outgoing.is_ready(),
+            end: exchange.outgoing.finished,
+        };
         let padding = exchange.padding(self.config.instance, &frame);
         let padding_bytes = padding.as_ref().map_or(0, encoded_len);
         exchange.meter.sent_wire_bytes += padding_bytes as u64;
-        if self.config.role == Role::Gateway && exchange.held.delta().is_none() {
+        if self.config.role == Role::Gateway && !exchange.outgoing.is_bound() {
             exchange.log.push(&frame, bytes);
             padding.iter().for_each(|padding| exchange.log.push(padding, padding_bytes));
         }
@@ -116,23 +110,18 @@ impl Relay {
                 exchange.sent_as = Some((carrier, state.requests));
             }
         }
-        if has_body {
-            self.departs(now, carrier, id);
-        }
         self.send(now, carrier, frame);
         if let Some(padding) = padding {
             self.send(now, carrier, padding);
         }
         if has_head {
             self.credit_ahead(now, carrier, id);
-            self.announce_bases(now, carrier, id);
-            self.announce_text(now, carrier, id);
+            self.code(now, Code::Led { exchange: id });
         }
-        if finished {
-            self.departed(now, carrier, id);
-            self.keep_sent(carrier, id);
+        if departed.body || departed.end {
+            self.code(now, Code::Departed { exchange: id, departed });
         }
-        self.advance_outgoing(now, id);
+        self.grant_local(id);
         self.settle_if_done(now, id);
         self.offer(id);
     }
@@ -143,7 +132,7 @@ impl Relay {
         if self.config.role != Role::Edge {
             return;
         }
-        let longest = self.carriers.get(&carrier).map_or(0, |carrier| carrier.longest);
+        let longest = self.coding.longest(path_of(carrier));
         let long = longest > INITIAL_CREDIT_BYTES;
         let target = if long { self.credit_target(id) } else { INITIAL_CREDIT_BYTES };
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
@@ -160,16 +149,18 @@ impl Relay {
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
         if exchange.outgoing.is_ready() {
             carrier.turns.offer(id.number, exchange.meter.sent_wire_bytes);
-            self.dirty.insert(carrier_id);
+            self.touch(carrier_id);
         }
     }
 
     /// The peer gave credit: what waited for it has its turn.
-    fn credited(&mut self, id: CarrierId, exchange: ExchangeId) {
+    fn credited(&mut self, now: Duration, id: CarrierId, exchange: ExchangeId) {
+        let bytes = self.carriers.get(&id).map_or(0, |one| one.machine.credit(exchange.number));
+        self.code(now, Code::Credit { exchange, bytes });
         match self.carriers.get_mut(&id) {
             Some(carrier) if carrier.replays.contains_key(&exchange.number) => {
                 carrier.turns.offer(exchange.number, u64::MAX);
-                self.dirty.insert(id);
+                self.touch(id);
             }
             _ => self.offer(exchange),
         }
@@ -178,8 +169,8 @@ impl Relay {
     /// Takes what the machine has: frames to act on, bytes to transmit, a fault.
     fn drain(&mut self, now: Duration, id: CarrierId) {
         while let Some(carrier) = self.carriers.get_mut(&id) {
-            if carrier.queued > 0 && !carrier.words.is_empty() {
-                self.send_words(now, id);
+            if carrier.queued > 0 && self.coding.has_waiting(path_of(id)) {
+                self.code(now, Code::Leaves { path: path_of(id) });
                 continue;
             }
             match carrier.machine.poll_output() {
@@ -190,6 +181,7 @@ impl Relay {
                     carrier.transmitted += bytes.len() as u64;
                     carrier.pulse.left(carrier.transmitted);
                     let backlog = carrier.in_flight;
+                    self.stale.insert(id);
                     self.outputs.push_back(Output::Transmit { carrier: id, bytes });
                     self.look_after(now, id);
                     if backlog > MAX_BACKLOG_BYTES {
@@ -207,6 +199,7 @@ impl Relay {
                 None => {
                     // Frames of exchanges that are over were not sent.
                     carrier.queued = 0;
+                    self.stale.insert(id);
                     return;
                 }
             }
@@ -238,7 +231,7 @@ impl Relay {
             Frame::Trailers(number, trailers) if here(number) => {
                 self.peer_end(now, id(number), trailers);
             }
-            Frame::Credit(number, _) => self.credited(carrier, id(number)),
+            Frame::Credit(number, _) => self.credited(now, carrier, id(number)),
             Frame::Abort(abort) => {
                 let exchange = id(abort.exchange);
                 if here(abort.exchange) {
@@ -246,7 +239,7 @@ impl Relay {
                     self.peer_abort(now, exchange, Cause { kind, reason: abort.reason });
                 } else {
                     // Of an answer that is sent again nothing else is left.
-                    self.leave(exchange, carrier);
+                    self.leave(now, exchange, carrier);
                 }
             }
             Frame::Interim(number, status) if here(number) => self.peer_interim(id(number), status),
@@ -254,10 +247,11 @@ impl Relay {
             Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
             Frame::Pong(number) => self.pong(now, carrier, number),
             Frame::GoAway => self.carrier_going_away(now, carrier),
-            Frame::Control(Receipt::KIND, content) => self.receipt(now, carrier, &content),
+            Frame::Control(kind @ (Receipt::KIND | Keeping::KIND | Processor::KIND), content) => {
+                self.code(now, Code::Control { path: path_of(carrier), kind, content });
+                self.note_estimate(carrier);
+            }
             Frame::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
-            Frame::Control(Keeping::KIND, content) => self.keeping(now, carrier, &content),
-            Frame::Control(Processor::KIND, content) => self.processor(now, carrier, &content),
             Frame::Control(Hints::KIND, content) => self.hints(now, carrier, &content),
             Frame::Control(Allowed::KIND, content) => self.heed_allowed(now, carrier, &content),
             Frame::Control(ClientEnded::KIND, content) => {
@@ -288,13 +282,12 @@ impl Relay {
         }
         let version = hello.version_max.min(stream::MAX_VERSION);
         self.event(now, Fact::CarrierUp { peer, version });
-        self.measure(now, id);
+        self.measure(now, id, false);
         self.begin_pulse(now, id);
         if self.shutting_down {
             self.say_goodbye(now, id);
         }
-        self.introduce(now, id, hello.instance);
-        self.ask_processor(now, id);
+        self.path_up(now, id, hello, false);
         match self.config.role {
             Role::Edge => self.edge_connected(now, id, hello.instance),
             Role::Gateway => {
@@ -305,42 +298,52 @@ impl Relay {
         }
     }
 
+    /// The coding hears of a peer, by its HELLO; `early`: by the one that it said last.
+    pub(crate) fn path_up(&mut self, now: Duration, id: CarrierId, hello: &Hello, early: bool) {
+        let Some(carrier) = self.carriers.get(&id) else { return };
+        let abilities = Abilities {
+            codecs: hello.codecs.clone(),
+            max_window_log: hello.max_window_log,
+            renews: hello.anew,
+            initial_credit: hello.initial_credit,
+            early,
+        };
+        let (path, peer, instance) = (path_of(id), carrier.peer.clone(), hello.instance);
+        self.stale.insert(id);
+        self.code(now, Code::Up { path, peer, instance, abilities });
+        self.note_estimate(id);
+        if self.shutting_down {
+            self.code(now, Code::Flush { path });
+        }
+    }
+
     fn peer_data(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, data: Data) {
         let received = self.carriers.get(&carrier).map_or(0, |carrier| carrier.received);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let coded = !data.uncoded && exchange.incoming.options.codec != 0;
-        exchange.arrival.note(now, received, data.bytes.len(), coded);
         exchange.moved = now;
         exchange.meter.received_wire_bytes += data.bytes.len() as u64 + 6;
-        let ends_block = data.block_end.is_some();
-        let mut pushed = exchange.incoming.push(data);
-        if pushed.is_ok() && ends_block {
-            pushed = self.find_base(now, carrier, id).and_then(|()| self.find_vocabulary(now, id));
+        if data.end {
+            exchange.incoming.end(Vec::new());
         }
-        if let Err(cause) = pushed {
-            self.refuse(now, id, &cause);
-            return;
-        }
-        self.advance_incoming(now, id);
+        let Data { block_end, uncoded, anew, end, bytes, .. } = data;
+        let piece = Piece { block_end, uncoded, anew, end, bytes };
+        self.code(now, Code::Piece { exchange: id, piece, received });
     }
 
     fn peer_end(&mut self, now: Duration, id: ExchangeId, trailers: bhttp::Fields) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.incoming.end(trailers);
-        if exchange.incoming.is_cut_short() {
-            let reason = "trailers amid a block".to_owned();
-            self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
-            return;
-        }
-        self.advance_incoming(now, id);
+        self.code(now, Code::PeerEnd { exchange: id });
     }
 
     fn peer_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if !self.exchanges.contains_key(&id) {
+            return;
+        }
         match self.config.role {
             Role::Edge if cause.kind == CauseKind::AnsweredEarly => {
-                if exchange.incoming.has_ended() {
-                    exchange.outgoing.stop();
+                if self.has_all(id) {
+                    self.stop(now, id);
                     self.settle_if_done(now, id);
                     return;
                 }

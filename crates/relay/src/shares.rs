@@ -17,7 +17,8 @@ use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
 use crate::carrier::Carrier;
 use crate::config::{MIN_IDLE, MIN_STUCK};
-use crate::exchange::{Exchange, Stage, Traits};
+use crate::exchange::{Exchange, Stage};
+use crate::http::Traits;
 use crate::timers::Key;
 
 /// A client may have so many times what is free: alone 7 of 8.
@@ -31,10 +32,6 @@ const PEER_TIMES: usize = 31;
 const FEW: usize = 8;
 /// Leading bits of an IPv6 address that a host's owner is given at least (RFC 6177 §2).
 const OWNED_BITS: u32 = 64;
-/// Media types of answers that have no end of their own: events (HTML, server-sent events), and
-/// parts of which each replaces the one before.
-const ENDLESS_MEDIA: [&str; 2] = ["text/event-stream", "multipart/x-mixed-replace"];
-
 /// A clock that is looked at so late has leapt, or its machine has slept.
 const MAX_LATE: Duration = Duration::from_secs(60);
 
@@ -161,13 +158,6 @@ enum Full {
     ForAll,
     /// What is free is for others.
     ForThese,
-}
-
-/// Whether an answer of this media type has no end of its own.
-#[must_use]
-pub fn is_endless(media: &[u8]) -> bool {
-    let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    ENDLESS_MEDIA.iter().any(|endless| media.eq_ignore_ascii_case(endless.as_bytes()))
 }
 
 /// A client's address as far as one owner can make addresses up; other names as they are.

@@ -27,6 +27,11 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
+/// The coding's path over a carrier.
+fn path(relay: &mut Relay, carrier: CarrierId) -> &mut coding::path::Path {
+    relay.coding.paths.get_mut(&path_of(carrier)).unwrap()
+}
+
 fn drain(relay: &mut Relay) -> Vec<Output> {
     std::iter::from_fn(|| relay.poll_output())
         .filter(|output| !matches!(output, Output::Event(_) | Output::WakeAt(_)))

@@ -33,14 +33,12 @@ impl Relay {
         if early.is_empty() {
             return;
         }
-        carrier.said_before = self.dialer.known.take().map(|(_, hello)| hello);
         carrier.exchanges.extend(early.iter().map(|exchange| exchange.number));
-        self.say_name(now, id);
-        for exchange_id in early {
-            if let Some(exchange) = self.exchanges.get_mut(&exchange_id) {
-                exchange.stage = Stage::Open(id);
-            }
-            self.advance_outgoing(now, exchange_id);
+        if let Some((_, hello)) = self.dialer.known.take() {
+            self.path_up(now, id, &hello, true);
+        }
+        for exchange in early {
+            self.set_stage(now, exchange, Stage::Open(id));
         }
     }
 
@@ -57,11 +55,11 @@ impl Relay {
 
     /// The gateway has said HELLO, which is remembered: what went ahead of it is where all others
     /// are. What did not leave yet waits for a place as they do; there may be fewer now.
-    pub(crate) fn early_arrived(&mut self, id: CarrierId) {
+    pub(crate) fn early_arrived(&mut self, now: Duration, id: CarrierId) {
         for (exchange, has_left) in self.early(id) {
             match has_left {
                 true => self.timers.set(Key::Exchange(exchange), None),
-                false => self.take_back(exchange, id),
+                false => self.take_back(now, exchange, id),
             }
         }
         if let Some(carrier) = self.carriers.get_mut(&id) {
@@ -74,7 +72,7 @@ impl Relay {
     pub(crate) fn early_lost(&mut self, now: Duration, id: CarrierId) {
         for (exchange_id, has_left) in self.early(id) {
             if !has_left {
-                self.take_back(exchange_id, id);
+                self.take_back(now, exchange_id, id);
                 continue;
             }
             if let Some(exchange) = self.exchanges.get_mut(&exchange_id) {
@@ -99,22 +97,20 @@ impl Relay {
     }
 
     fn ask_whoever_is_next(&mut self, now: Duration, id: ExchangeId, carrier: CarrierId) {
+        self.stop(now, id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        exchange.outgoing.stop();
-        exchange.stage = Stage::Ambiguous { gateway: None, asked: None };
         exchange.sent_as = None;
+        self.set_stage(now, id, Stage::Ambiguous { gateway: None, asked: None });
         self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));
-        self.leave(id, carrier);
+        self.leave(now, id, carrier);
         // One that had stalled may have recovered.
         self.room_freed = true;
     }
 
     /// Nothing of it has left: it waits for a carrier as before, for no longer than it would have.
-    fn take_back(&mut self, exchange: ExchangeId, carrier: CarrierId) {
-        if let Some(exchange) = self.exchanges.get_mut(&exchange) {
-            exchange.stage = Stage::Waiting;
-        }
-        self.leave(exchange, carrier);
+    fn take_back(&mut self, now: Duration, exchange: ExchangeId, carrier: CarrierId) {
+        self.set_stage(now, exchange, Stage::Waiting);
+        self.leave(now, exchange, carrier);
     }
 }
 

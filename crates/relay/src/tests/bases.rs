@@ -15,7 +15,7 @@ use proto::stream::Keeping;
 use record::event::Fact;
 
 use super::*;
-use crate::bases::{By, Context, Sent};
+use crate::coding::kept::bases::{By, Context, Sent};
 
 /// One of two relays, with what its shell would keep.
 struct End {
@@ -200,8 +200,9 @@ impl Pair {
             | WorkDirection::Unpack
             | WorkDirection::Compile => {
                 if full && work.direction == WorkDirection::Keep {
-                    let filler = Arc::new(Kept::new(vec![0; config::MAX_BASE_BYTES]));
-                    end.relay.carriers.get_mut(&carrier).unwrap().kept.keep(0, 0, filler);
+                    let filler = Arc::new(Kept::new(vec![0; coding::bounds::MAX_BASE_BYTES]));
+                    path(&mut end.relay, carrier).kept.keep(0, 0, filler);
+                    end.relay.coding.with_peer(ms(0), path_of(carrier), |_| {});
                 }
                 work.alone()
             }
@@ -305,7 +306,7 @@ impl Pair {
     fn forgets(&mut self, receiver: Role) {
         let carrier = self.carrier;
         let relay = &mut self.end(receiver).relay;
-        relay.carriers.get_mut(&carrier).unwrap().kept = crate::bases::Received::default();
+        path(relay, carrier).kept = coding::kept::bases::Received::default();
     }
 }
 
@@ -407,9 +408,9 @@ fn what_is_kept_is_told_in_no_packet_of_its_own() {
 fn what_is_kept_is_told_after_a_round_trip_even_if_nothing_follows() {
     let mut pair = Pair::new();
     pair.asks("a", &[], &track(0, ""), &track(1, ""));
-    let held = |pair: &mut Pair| pair.gateway.relay.carriers[&pair.carrier].sent.all().count();
+    let held = |pair: &mut Pair| path(&mut pair.gateway.relay, pair.carrier).sent.all().count();
     let before = pair.pieces;
-    let round_trip = pair.edge.relay.config.estimate().rtt_s().value;
+    let round_trip = pair.edge.relay.config.coding().estimate().rtt_s().value;
     pair.now += Duration::from_secs_f64(round_trip / 2.0);
     pair.tell(Role::Edge, Input::Wake);
     assert_eq!((pair.pieces, held(&mut pair)), (before, 1));
@@ -578,7 +579,7 @@ fn nothing_secret_is_held_on_either_side() {
     }
     let mut held = 0;
     for end in [&pair.edge, &pair.gateway] {
-        for carrier in end.relay.carriers.values() {
+        for carrier in end.relay.coding.paths.values() {
             for kept in carrier.sent.all().chain(carrier.kept.all()) {
                 held += 1;
                 let text = String::from_utf8_lossy(kept.content());

@@ -225,7 +225,7 @@ fn credit_bounds_the_window_until_a_half_leaves() {
     side.tell(Input::Data { exchange, bytes: body.slice(100_000..) });
     let told = side.chosen().1.expect("it was weighed").link.window_packets;
     assert!((told - 100_000.0 / 1448.0).abs() < 0.1, "{told}");
-    let path = side.relay.path(&side.relay.exchanges[&exchange]).0;
+    let path = side.relay.coding.sender(exchange).unwrap().known().expected_path().0;
     assert_eq!((path.start_window, side.works.is_empty()), (2000.0, false));
 }
 
@@ -584,7 +584,7 @@ fn the_operators_cap_bounds_what_is_believed() {
     assert!((link.rate_bps.value - 9600.0).abs() < 1e-6, "{link:?}");
     let links = side.relay.links();
     let [told] = &links[..] else { panic!("{links:?}") };
-    assert_eq!((told.carrier, &told.peer[..], told.figures), (CARRIER, "peer", link));
+    assert_eq!((told.path, &told.peer[..], told.figures), (path_of(CARRIER), "peer", link));
     assert_eq!((told.figures.rtt_s.value, told.figures.rtt_s.weight), (0.001, 1.0));
     // Messages that are there at once change nothing of it.
     for _ in 0..40 {
@@ -692,15 +692,17 @@ fn what_was_seen_of_a_first_block_is_expected_of_as_long_a_body_as_what_was_sent
 /// Those that only teach leave what is sent the memory that it had without them.
 #[test]
 fn what_only_teaches_takes_no_memory_from_what_is_sent() {
-    let fits = |relay: &Relay| {
-        let id = ExchangeId { instance: 1, number: 1000 };
-        let stage = exchange::Stage::Open(CARRIER);
-        let one = Exchange::new(id, ms(0), stage, exchange::Traits::default());
+    let fits = |relay: &mut Relay| {
+        let exchange = ExchangeId { instance: 1, number: 1000 };
+        relay.code(ms(0), Code::Open { exchange, about: coding::api::About::default() });
+        relay.code(ms(0), Code::Attach { exchange, path: path_of(CARRIER) });
         let subject = Subject { peer: 0, class: 1, bytes: 1e6, head_share: 0.3 };
-        format!("{:?}", relay.fits(&one, &subject, None))
+        let fits = relay.coding.sender(exchange).unwrap().known().fits(&subject, None);
+        relay.code(ms(0), Code::Forget { exchange });
+        format!("{fits:?}")
     };
     let config = || Config { codec_bytes: 12 << 20, ..auto() };
-    let before = fits(&Side::new(config()).relay);
+    let before = fits(&mut Side::new(config()).relay);
     let mut side = Side::new(config());
     side.looks_on = true;
     for _ in 0..200 {
@@ -708,7 +710,7 @@ fn what_only_teaches_takes_no_memory_from_what_is_sent() {
     }
     let held = side.relay.load().codec_bytes;
     assert!(held > 1 << 20, "{held} bytes for looks");
-    assert_eq!(fits(&side.relay), before);
+    assert_eq!(fits(&mut side.relay), before);
 }
 
 #[test]
@@ -745,7 +747,8 @@ fn what_is_learned_of_all_encodings_takes_at_most_eight_megabytes() {
     let mut config = auto();
     config.encoding.allow_infoset();
     let side = Side::new(config);
-    let (bytes, arms) = (side.relay.policy.state_bytes(), side.relay.config.encoding.arms().len());
+    let (bytes, arms) =
+        (side.relay.coding.core.policy.state_bytes(), side.relay.config.encoding.arms().len());
     assert!((6_000_000..8_000_000).contains(&bytes) && arms > 15, "{arms} arms: {bytes}");
 }
 
@@ -757,7 +760,7 @@ fn what_was_only_tried_keeps_no_memory() {
     let head = request("POST", &[("content-type", "text/xml")]);
     side.relay.handle_input(ms(0), Input::Head { exchange, head, end: false });
     side.relay.handle_input(ms(0), Input::Data { exchange, bytes: xml(70_000).into() });
-    side.relay.reserve_encoder(exchange, 10 << 20);
+    side.relay.coding.sender(exchange).unwrap().reserve_encoder(10 << 20);
     assert_eq!(side.relay.load().codec_bytes, 10 << 20);
     side.tell(Input::Wake);
     let options = side.works[0].1;

@@ -495,7 +495,7 @@ fn a_schema_that_the_peer_gave_up_comes_again_but_not_for_ever() {
     let mut pair = Pair::new(&[Options::EXI_SCHEMA], [&mine, &none]);
     let mut read = Vec::new();
     for _ in 0..8 {
-        pair.ends[GATEWAY].relay.schemas = Schemas::default();
+        pair.ends[GATEWAY].relay.coding.core.schemas = coding::kept::schemas::Schemas::default();
         pair.asks(&tracks());
         pair.rests(20);
         pair.asks(&tracks());
@@ -510,7 +510,7 @@ fn a_schema_of_one_peer_is_there_for_the_next() {
     let config = config(Role::Gateway, &[], &none);
     let (mut relay, mut peer) = connected(config, 9);
     let (name, parcel) = (mine.name().unwrap(), mine.parcel().unwrap());
-    relay.schemas.hold(77, Arc::new(Vocabulary::of_parcel(name, parcel.to_vec())));
+    relay.coding.core.schemas.hold(77, Arc::new(Vocabulary::of_parcel(name, parcel.to_vec())));
     let offer = Keeping::Schema { id: name, bytes: parcel.len() as u64 };
     let outputs = peer.sends(&mut relay, ms(1), CARRIER, &[offer.frame()]);
     let works = outputs.iter().filter_map(|output| match output {
@@ -527,9 +527,13 @@ fn a_schema_of_one_peer_is_there_for_the_next() {
     // What the first one sends after that does not take it from the other.
     assert!(outputs.iter().any(|output| matches!(output, Output::Store { .. })));
     for number in 0..9 {
-        relay.schemas.hold(77, Arc::new(Vocabulary::of_parcel([number; 8], Vec::new())));
+        relay
+            .coding
+            .core
+            .schemas
+            .hold(77, Arc::new(Vocabulary::of_parcel([number; 8], Vec::new())));
     }
-    assert!(relay.schema(name).is_some());
+    assert!(coding::peer::find_schema(&relay.coding.core, name).is_some());
 }
 
 /// What a later version compiles may be another.

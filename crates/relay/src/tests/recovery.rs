@@ -492,7 +492,7 @@ fn an_answer_that_began_anew_is_not_sent_to_who_cannot_read_it() {
         relay.handle_input(ms(1), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
         if over {
             relay.note_answer(exchange, 200, log);
-            relay.forget(exchange);
+            relay.forget(ms(1), exchange);
         } else {
             let exchange = relay.exchanges.get_mut(&exchange).unwrap();
             (exchange.status, exchange.log) = (200, log);

@@ -78,7 +78,8 @@ fn tries(gives: &[(&str, Gives)], wished: &str, bytes: usize) -> (Vec<String>, O
     let open = Arc::<Mutex<Vec<bool>>>::default();
     let (mut relay, mut peer) = connected(config, 9);
     let before = relay.config.encoding.policy();
-    relay.policy = Box::new(Scripted { before, tries: arms, wished, open: Arc::clone(&open) });
+    relay.coding.core.policy =
+        Box::new(Scripted { before, tries: arms, wished, open: Arc::clone(&open) });
     let exchange = relay.next_exchange();
     let body: Vec<u8> = (0..bytes).map(|at| b"<a>text</a>"[at % 11]).collect();
     let head = request("POST", &[("content-type", "text/xml")]);

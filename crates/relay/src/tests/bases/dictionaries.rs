@@ -50,7 +50,8 @@ fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link(
     let then = ask(&mut pair, "a", 30);
     assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
     assert_eq!(pair.gateway.chosen().last(), Some(&DICTIONARY));
-    let held: Vec<_> = pair.gateway.relay.dictionaries.all().map(|kept| kept.id()).collect();
+    let held: Vec<_> =
+        pair.gateway.relay.coding.core.dictionaries.all().map(|kept| kept.id()).collect();
     let Some(Base::Dictionary { sha256, version: 1 }) = base(&pair.gateway) else { panic!() };
     assert!(held.iter().any(|id| id.to_string() == sha256), "{sha256} {held:?}");
     assert!(then[0] * 2 < first[0] && then[1] * 2 < first[1], "{then:?} {first:?}");
@@ -61,7 +62,7 @@ fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link(
     assert_ne!(pair.gateway.chosen()[chosen.1], DICTIONARY);
     // Nothing secret is in it.
     for end in [&pair.edge, &pair.gateway] {
-        let all: Vec<_> = end.relay.dictionaries.all().collect();
+        let all: Vec<_> = end.relay.coding.core.dictionaries.all().collect();
         assert_eq!(all.len(), 2, "its own and the other's");
         for kept in all {
             let text = String::from_utf8_lossy(kept.content());
@@ -86,7 +87,7 @@ fn a_dictionary_outlives_its_carrier_and_is_sent_again_where_it_is_gone() {
     assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
     // The receivers have lost it: the message gets through, and the dictionary comes again.
     for end in [&mut pair.edge, &mut pair.gateway] {
-        end.relay.dictionaries.lose_held();
+        end.relay.coding.core.dictionaries.lose_held();
     }
     ask(&mut pair, "a", 41);
     assert_eq!((pair.edge.ignored(), pair.gateway.ignored()), (1, 1));
@@ -103,10 +104,10 @@ fn a_message_too_long_for_a_sample_gets_through_without_its_dictionary() {
     let mut pair = with_dictionaries();
     (0..20).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
     pair.rests(30);
-    pair.gateway.relay.dictionaries.lose_held();
+    pair.gateway.relay.coding.core.dictionaries.lose_held();
     let words: String = (0..600).map(|at| format!("<n>{at} of many</n>")).collect();
     let long = track(50, &[HUSHED, &words].concat());
-    assert!(long.len() > crate::dictionaries::MAX_SAMPLE_BYTES);
+    assert!(long.len() > coding::kept::dictionaries::MAX_SAMPLE_BYTES);
     pair.asks("a", &[("authorization", "HUSH")], &long, &track(51, HUSHED));
     assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
     assert_eq!((pair.edge.ignored(), pair.gateway.ignored()), (0, 1));
@@ -118,7 +119,7 @@ fn a_dictionary_that_no_longer_pays_is_replaced() {
     (0..20).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
     pair.rests(30);
     let names = |pair: &Pair| {
-        let all = pair.edge.relay.dictionaries.all().map(|kept| kept.id().short());
+        let all = pair.edge.relay.coding.core.dictionaries.all().map(|kept| kept.id().short());
         all.collect::<Vec<_>>()
     };
     let before = names(&pair);
@@ -174,8 +175,10 @@ fn a_peer_that_does_not_answer_an_offer_holds_up_no_other_for_ever() {
     pair.held = Some(Vec::new());
     let (now, carrier) = (pair.now, pair.carrier);
     let gateway = &mut pair.gateway.relay;
-    gateway.carriers.get_mut(&carrier).unwrap().shelf = crate::dictionaries::Shelf::default();
-    gateway.greet_shelf(now, carrier);
+    gateway.coding.with_peer(now, path_of(carrier), |peer| {
+        peer.path.offers = coding::path::offers::Offers::default();
+        peer.greet_offers();
+    });
     let offers = |pair: &mut Pair, seconds| {
         let before = pair.held.as_ref().unwrap().len();
         pair.rests(seconds);
@@ -217,6 +220,6 @@ fn what_a_hostile_peer_says_of_dictionaries_harms_nobody() {
         }
     }
     assert!(pair.edge.ignored() > 0);
-    assert_eq!(pair.edge.relay.dictionaries.all().count(), 0);
+    assert_eq!(pair.edge.relay.coding.core.dictionaries.all().count(), 0);
     (1..40).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::dictionaries::{DICTIONARY, HUSHED, ask, base, says, with_config};
 use super::*;
-use crate::lasting::Secret;
+use crate::coding::kept::lasting::Secret;
 
 /// A pair with names that last.
 fn lasting() -> Pair {
@@ -119,8 +119,9 @@ fn what_a_hostile_peer_says_of_names_harms_nobody() {
     }
     says(&mut pair, Role::Edge, &Keeping::Name { principal: 0, name: 9 });
     assert_eq!(pair.gateway.ignored(), before + 3, "an edge is who it was");
-    let names = |pair: &Pair| pair.gateway.relay.carriers[&pair.carrier].names.len();
-    assert!(names(&pair) <= config::MAX_PRINCIPALS, "{}", names(&pair));
+    let names =
+        |pair: &Pair| pair.gateway.relay.coding.paths[&path_of(pair.carrier)].names.of.len();
+    assert!(names(&pair) <= coding::bounds::MAX_PRINCIPALS, "{}", names(&pair));
     for seed in 40..44 {
         assert_ne!(ask(&mut pair, "a", seed), [0, 0]);
     }
@@ -161,7 +162,7 @@ fn what_is_no_dictionary_of_this_sides_is_refused() {
         assert!(relay.restore_dictionary(*name, &long).is_err());
         assert!(relay.restore_dictionary([1; 32], bytes).is_err());
         relay.restore_dictionary(*name, bytes).unwrap();
-        assert_eq!(relay.dictionaries.all().count(), 1);
+        assert_eq!(relay.coding.core.dictionaries.all().count(), 1);
     }
 }
 
@@ -171,9 +172,10 @@ fn what_goes_for_another_is_kept_no_longer() {
     let mut kept = BTreeSet::new();
     let held = |number: u64| Kept::new(number.to_be_bytes().repeat(9));
     let mut takes = |relay: &mut Relay, scope, number| {
-        relay.store_held(scope, &held(number));
-        relay.dictionaries.hold(scope, Arc::new(held(number)));
-        relay.handle_input(ms(0), Input::Wake);
+        let (name, bytes) = coding::kept::lasting::held(scope, &held(number));
+        relay.coding.core.store(name, bytes);
+        relay.coding.core.dictionaries.hold(scope, Arc::new(held(number)));
+        relay.code(ms(0), Code::Wake);
         for output in std::iter::from_fn(|| relay.poll_output()) {
             match output {
                 Output::Store { name, .. } => assert!(kept.insert(name)),
@@ -181,7 +183,7 @@ fn what_goes_for_another_is_kept_no_longer() {
                 _ => {}
             }
         }
-        assert_eq!(kept.len(), relay.dictionaries.all().count());
+        assert_eq!(kept.len(), relay.coding.core.dictionaries.all().count());
         kept.clone()
     };
     let of_one = takes(&mut relay, 1, 0);

@@ -185,7 +185,7 @@ fn what_another_site_asks_for_has_no_base_is_none_and_is_not_coded() {
             pair.asks("a", &own, &track(seed, ""), &track(seed, ""));
         }
         assert_eq!(pair.gateway.chosen().last(), Some(&"delta"));
-        let kept = pair.gateway.relay.carriers[&pair.carrier].sent.all().count();
+        let kept = pair.gateway.relay.coding.paths[&path_of(pair.carrier)].sent.all().count();
         for seed in 20..24 {
             let sent = pair.asks("a", &with(stranger), &track(seed, ""), &track(seed, ""));
             assert!(sent[1] > track(seed, "").len(), "{stranger:?}");
@@ -193,12 +193,15 @@ fn what_another_site_asks_for_has_no_base_is_none_and_is_not_coded() {
             assert_eq!(pair.edge.chosen().last(), Some(&"identity"), "{stranger:?}");
         }
         for end in [&pair.edge, &pair.gateway] {
-            let carrier = &end.relay.carriers[&pair.carrier];
+            let carrier = &end.relay.coding.paths[&path_of(pair.carrier)];
             let all = carrier.sent.all().chain(carrier.kept.all());
             let texts: Vec<_> = all.map(|kept| kept.content().to_vec()).collect();
             assert!(!texts.contains(&track(20, "")), "{stranger:?}");
         }
-        assert_eq!(pair.gateway.relay.carriers[&pair.carrier].sent.all().count(), kept);
+        assert_eq!(
+            pair.gateway.relay.coding.paths[&path_of(pair.carrier)].sent.all().count(),
+            kept
+        );
     }
 }
 
@@ -233,9 +236,9 @@ fn what_nobody_may_keep_is_neither_base_nor_sample() {
             pair.rests(1);
         }
         for end in [&pair.edge, &pair.gateway] {
-            let carrier = &end.relay.carriers[&pair.carrier];
+            let carrier = &end.relay.coding.paths[&path_of(pair.carrier)];
             assert_eq!(carrier.sent.all().count() + carrier.kept.all().count(), 0, "{control}");
-            assert_eq!(end.relay.dictionaries.all().count(), 0, "{control}");
+            assert_eq!(end.relay.coding.core.dictionaries.all().count(), 0, "{control}");
             assert!(end.disk.is_empty(), "{control}");
             assert!(!end.chosen().contains(&"delta"), "{control}: {:?}", end.chosen());
         }
@@ -255,7 +258,7 @@ fn a_request_says_for_both_halves_that_nobody_may_keep_them() {
         pair.asks("a", &[("cache-control", "no-store")], &track(seed, ""), &track(seed, ""));
     }
     for end in [&pair.edge, &pair.gateway] {
-        let carrier = &end.relay.carriers[&pair.carrier];
+        let carrier = &end.relay.coding.paths[&path_of(pair.carrier)];
         assert_eq!(carrier.sent.all().count() + carrier.kept.all().count(), 0);
         assert!(!end.chosen().contains(&"delta"));
     }

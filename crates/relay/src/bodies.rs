@@ -1,0 +1,273 @@
+//! The local side's body on its way to the carrier, and the peer's on its way to the local side.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::bhttp;
+use proto::stream::{Data, Frame, Role};
+use record::event::Fact;
+
+use crate::Relay;
+use crate::api::{Cause, CauseKind, ExchangeId, Output};
+use crate::carrier::{carrier_of, path_of};
+use crate::coding::api as coding;
+use crate::config::{INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES};
+use crate::exchange::Stage;
+use crate::timers::Key;
+
+impl Relay {
+    /// Gives the coding an input, and does what it says.
+    pub(crate) fn code(&mut self, now: Duration, input: coding::Input) {
+        while let Some(id) = self.stale.pop_first() {
+            if let Some(carrier) = self.carriers.get(&id) {
+                let wire = carrier.wire();
+                self.coding.handle_input(now, coding::Input::Wire { path: path_of(id), wire });
+            }
+        }
+        self.coding.handle_input(now, input);
+        // What is done on the way gives it inputs too.
+        if std::mem::replace(&mut self.is_coding, true) {
+            return;
+        }
+        while let Some(output) = self.coding.poll_output() {
+            self.coded(now, output);
+        }
+        self.is_coding = false;
+    }
+
+    fn coded(&mut self, now: Duration, output: coding::Output) {
+        match output {
+            coding::Output::Settled { exchange: id, options, length } => {
+                let role = self.config.role;
+                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+                exchange.outgoing.settle(options);
+                length.into_iter().for_each(|len| exchange.outgoing.set_length(role, len));
+                self.offer(id);
+            }
+            coding::Output::Block { exchange: id, bytes, decoded_len, coded, anew, end } => {
+                let (block_end, uncoded) = (Some(decoded_len as u64), !coded);
+                let block = Data { exchange: 0, block_end, uncoded, anew, end, bytes };
+                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+                exchange.outgoing.push_block(block);
+                self.offer(id);
+            }
+            coding::Output::Trailers { exchange: id } => {
+                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+                exchange.outgoing.trailers_may_go();
+                self.offer(id);
+            }
+            coding::Output::Anew { exchange: id, body } => {
+                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+                exchange.outgoing.anew(body);
+                self.offer(id);
+            }
+            coding::Output::Body { exchange: id, bytes } => {
+                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+                exchange.incoming.push_decoded(bytes);
+                self.deliver(now, id);
+            }
+            coding::Output::Consumed { exchange, bytes } => self.consumed(now, exchange, bytes),
+            coding::Output::Received { exchange: id } => {
+                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+                exchange.incoming.whole = true;
+                self.end_incoming(now, id);
+            }
+            coding::Output::Fault { exchange, fault } => {
+                let kind = match fault.kind {
+                    coding::FaultKind::Corrupt => CauseKind::Corrupt,
+                    coding::FaultKind::Limit => CauseKind::Limit,
+                };
+                self.refuse(now, exchange, &Cause { kind, reason: fault.reason });
+            }
+            coding::Output::Control { path, kind, content } => {
+                self.send(now, carrier_of(path), Frame::Control(kind, content));
+            }
+            coding::Output::Measure { path, anyway } => {
+                self.measure(now, carrier_of(path), anyway);
+            }
+            coding::Output::Ignored { path, what, reason } => {
+                self.ignore(now, carrier_of(path), what, &reason);
+            }
+            coding::Output::Work(work) => self.outputs.push_back(Output::Work(work)),
+            coding::Output::Release { exchange } => {
+                self.outputs.push_back(Output::Release { exchange });
+            }
+            coding::Output::Store { name, bytes } => {
+                self.outputs.push_back(Output::Store { name, bytes });
+            }
+            coding::Output::Used { name } => self.outputs.push_back(Output::Used { name }),
+            coding::Output::Dropped { name } => self.outputs.push_back(Output::Forget { name }),
+            coding::Output::Event(fact) => self.event(now, fact),
+        }
+    }
+
+    pub(crate) fn local_data(&mut self, now: Duration, id: ExchangeId, bytes: Bytes) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.meter.sent_body_bytes += bytes.len() as u64;
+        (exchange.moved, exchange.took) = (now, now);
+        exchange.outgoing.note(&bytes);
+        self.code(now, coding::Input::Body { exchange: id, bytes });
+        self.grant_local(id);
+    }
+
+    pub(crate) fn local_end(&mut self, now: Duration, id: ExchangeId, trailers: bhttp::Fields) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if let Err(error) = check_trailers(&trailers) {
+            let kind = match self.config.role {
+                Role::Edge => CauseKind::BadRequest,
+                Role::Gateway => CauseKind::OriginFailed,
+            };
+            let reason = format!("trailers that cannot cross the link: {error}");
+            self.refuse(now, id, &Cause { kind, reason });
+            return;
+        }
+        let has_some = !trailers.is_empty();
+        exchange.outgoing.end(trailers);
+        self.code(now, coding::Input::End { exchange: id, trailers: has_some });
+    }
+
+    pub(crate) fn local_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
+        if !self.exchanges.contains_key(&id) {
+            return;
+        }
+        self.failed(now, id, &cause);
+        self.fail_peer(now, id, &cause);
+        if self.config.role == Role::Gateway {
+            self.note_abort(id);
+        }
+        self.forget(now, id);
+    }
+
+    pub(crate) fn local_credit(&mut self, now: Duration, id: ExchangeId, bytes: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.incoming.add_local_credit(bytes);
+        exchange.took = now;
+        if exchange.stage == Stage::Detached && exchange.traits.tunnel {
+            // It is not kept for an edge that comes back: its reader has all the time it reads in.
+            self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
+        }
+        self.deliver(now, id);
+    }
+
+    /// Tells the local side how much more body it may hand over, unless the body has to wait.
+    pub(crate) fn grant_local(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let attached = exchange.carrier().is_some() || self.config.role == Role::Gateway;
+        if !attached || exchange.traits.expects_continue && self.config.role == Role::Edge {
+            return;
+        }
+        if let Some(bytes) = exchange.outgoing.grant() {
+            self.outputs.push_back(Output::Credit { exchange: id, bytes });
+        }
+    }
+
+    /// Gives the local side what is decoded, within its credit, and the end behind it.
+    fn deliver(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        while let Some(bytes) = exchange.incoming.deliver() {
+            exchange.meter.received_body_bytes += bytes.len() as u64;
+            self.outputs.push_back(Output::Data { exchange: id, bytes });
+        }
+        if let Some(all) = exchange.incoming.delivered() {
+            self.code(now, coding::Input::Delivered { exchange: id, all });
+        }
+        self.end_incoming(now, id);
+    }
+
+    /// Ends the peer's message when all of it is delivered.
+    fn end_incoming(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let told = exchange.incoming.ended_with_head;
+        if let Some(trailers) = exchange.incoming.take_end() {
+            if !told {
+                self.outputs.push_back(Output::End { exchange: id, trailers });
+            }
+            self.settle_if_done(now, id);
+        }
+    }
+
+    /// Of what came, so much was read: the peer gets credit for it.
+    fn consumed(&mut self, now: Duration, id: ExchangeId, bytes: u64) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.incoming.consume(bytes);
+        if !exchange.incoming.wants_credit() {
+            return;
+        }
+        let target = self.credit_target(id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let credit = exchange.incoming.credit_due(target);
+        if let Some((carrier, bytes)) = exchange.carrier().zip(credit) {
+            self.send(now, carrier, Frame::Credit(id.number, bytes));
+        }
+    }
+
+    /// An exchange's share of the memory for bodies from the peer, of what the others left of it.
+    pub(crate) fn credit_target(&self, id: ExchangeId) -> u64 {
+        // Beyond what each has from its beginning; tunnels and event streams seldom want more.
+        let sharing = self.shares.passing().max(1) as u64;
+        let share = self.config.receive_bytes / sharing;
+        let others = self.exchanges.values().filter(|exchange| exchange.id != id);
+        let beyond = |window: u64| window.saturating_sub(INITIAL_CREDIT_BYTES);
+        let taken = others.map(|exchange| beyond(exchange.incoming.window())).sum();
+        let left = self.config.receive_bytes.saturating_sub(taken);
+        share.min(left).clamp(INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES)
+    }
+
+    /// Whether all of the peer's message has come, and can be read.
+    pub(crate) fn has_all(&self, id: ExchangeId) -> bool {
+        let ended = self.exchanges.get(&id).is_some_and(|one| one.incoming.has_ended());
+        ended && !self.coding.awaits_identity(id)
+    }
+
+    /// Ends an exchange when both its messages are through.
+    pub(crate) fn settle_if_done(&mut self, now: Duration, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let (sent, got) = (exchange.outgoing.finished, exchange.incoming.finished);
+        let early = match self.config.role {
+            // An origin that has answered with success may take the rest of the request still.
+            Role::Gateway => {
+                sent && !exchange.traits.tunnel && exchange.status >= 300 && !self.has_all(id)
+            }
+            Role::Edge => false,
+        };
+        if early {
+            let reason = "the answer is whole".to_owned();
+            let cause = Cause { kind: CauseKind::AnsweredEarly, reason };
+            self.fail_peer(now, id, &cause);
+            self.outputs.push_back(Output::Abort { exchange: id, cause, untouched: false });
+        } else if !(sent && got) {
+            return;
+        }
+        self.finish(now, id);
+    }
+
+    fn finish(&mut self, now: Duration, id: ExchangeId) {
+        let delta = self.coding.delta(id);
+        let carried = self.carried(id);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let (status, started) = (exchange.status, exchange.started);
+        if self.config.role == Role::Gateway {
+            let mut log = std::mem::take(&mut exchange.log);
+            if let Some(body) = delta {
+                // Should it have to be sent again, then by another carrier, without the base.
+                exchange.outgoing.anew(body);
+                log = exchange.outgoing.as_log(id.number);
+            }
+            self.note_answer(id, status, log);
+        }
+        let elapsed_s = now.saturating_sub(started).as_secs_f64();
+        let exchange = id.to_string();
+        self.event(now, Fact::Finished { exchange, status, elapsed_s, carried });
+        self.forget(now, id);
+    }
+}
+
+/// The peer reads trailers with the frame: what it cannot read would cost everybody the carrier.
+fn check_trailers(trailers: &bhttp::Fields) -> Result<(), proto::Error> {
+    if trailers.is_empty() {
+        return Ok(());
+    }
+    let mut encoded = Vec::new();
+    bhttp::encode_fields(trailers, &mut encoded);
+    bhttp::decode_fields(&encoded).map(drop)
+}

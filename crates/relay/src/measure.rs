@@ -1,0 +1,72 @@
+//! The transport's counters of a carrier, and what a peer said that is not used.
+
+use std::time::Duration;
+
+use decide::estimate::Transport;
+use record::event::Fact;
+
+use crate::Relay;
+use crate::api::{CarrierId, Output};
+use crate::carrier::path_of;
+use crate::coding::api::Input as Code;
+
+/// The transport's counters are read no more often than this for each carrier, but for what came
+/// together.
+const MEASURE_PAUSE: Duration = Duration::from_millis(10);
+/// Events about what a carrier's peer said and was ignored: beyond it they are not told.
+const MAX_TOLD: u32 = 16;
+/// A link that is said to be faster, a terabit a second, or longer, was not measured.
+const MAX_BYTES_PER_S: u64 = 125_000_000_000;
+const MAX_ROUND_TRIP: Duration = Duration::from_secs(600);
+
+impl Relay {
+    /// Asks for the transport's counters, unless they were read just now.
+    pub(crate) fn measure(&mut self, now: Duration, id: CarrierId, anyway: bool) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        if anyway || carrier.measured_at.is_none_or(|at| now >= at + MEASURE_PAUSE) {
+            carrier.measured_at = Some(now);
+            self.outputs.push_back(Output::Measure { carrier: id });
+        }
+    }
+
+    /// The transport's counters are here.
+    pub(crate) fn transport(&mut self, now: Duration, id: CarrierId, transport: Transport) {
+        if let Err(why) = possible(&transport) {
+            return self.ignore(now, id, "link", why);
+        }
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.counters = Some(transport);
+        carrier.delivered(now, transport.backlog_bytes);
+        self.code(now, Code::Transport { path: path_of(id), transport });
+        self.note_estimate(id);
+    }
+
+    /// What is believed of a carrier's path may have changed.
+    pub(crate) fn note_estimate(&mut self, id: CarrierId) {
+        let found = self.carriers.get_mut(&id).zip(self.coding.estimate(path_of(id)));
+        if let Some((carrier, estimate)) = found {
+            carrier.note_estimate(estimate);
+        }
+    }
+
+    /// What a peer said is not used, and told if it was not said too often.
+    pub(crate) fn ignore(&mut self, now: Duration, carrier: CarrierId, what: &str, reason: &str) {
+        let Some(carrier) = self.carriers.get_mut(&carrier) else { return };
+        carrier.ignored = carrier.ignored.saturating_add(1);
+        if carrier.ignored <= MAX_TOLD {
+            let (what, reason) = (what.to_owned(), reason.to_owned());
+            self.event(now, Fact::Ignored { what, reason });
+        }
+    }
+}
+
+/// Whether any link can be so; what a transport does not know it tells as 0.
+fn possible(transport: &Transport) -> Result<(), &'static str> {
+    if transport.delivered_bytes_per_s > MAX_BYTES_PER_S {
+        Err("it is said to deliver more than any link carries")
+    } else if transport.rtt.max(transport.min_rtt) > MAX_ROUND_TRIP && !transport.rtt.is_zero() {
+        Err("it is said to have a longer round trip than any link")
+    } else {
+        Ok(())
+    }
+}
