@@ -37,11 +37,13 @@ impl Relay {
                 return self.refuse_request(now, carrier, id, CauseKind::BadRequest, reason);
             }
         };
+        let traits = Traits::of(&request);
+        let is_open = self.exchanges.contains_key(&id);
         let state = self.carriers.get_mut(&carrier);
         let released = state.is_some_and(|carrier| carrier.released.remove(&id.number));
-        if released && !self.exchanges.contains_key(&id) {
-            self.outcomes.revive(id);
-        } else if self.exchanges.contains_key(&id) || self.outcomes.was_here(id) {
+        // Whatever an edge says, what must not be repeated is not forwarded a second time.
+        let is_repeated = released && !is_open && traits.idempotent;
+        if !is_repeated && (is_open || self.outcomes.was_here(id)) {
             let reason = "a request with this number was here before".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
         }
@@ -53,7 +55,7 @@ impl Relay {
             let reason = "the gateway is shutting down; it is safe to repeat".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::NotForwarded, reason);
         }
-        let place = self.place_of_edge(carrier, id, Traits::of(&request));
+        let place = self.place_of_edge(carrier, id, traits);
         if let Err(reason) = self.find_room(now, &place) {
             return self.refuse_request(now, carrier, id, CauseKind::Limit, reason);
         }
@@ -65,7 +67,6 @@ impl Relay {
         };
         let (method, target) = (text(&request.method), target(&request));
         self.event(now, Fact::Started { exchange: id.to_string(), method, target });
-        let traits = Traits::of(&request);
         let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits);
         exchange.guard = Guard::of(&request);
         exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
@@ -73,6 +74,9 @@ impl Relay {
         self.exchanges.insert(id, exchange);
         self.code(now, Code::Open { exchange: id, about: about(&request, None) });
         self.take_place(now, id, place);
+        if is_repeated {
+            self.outcomes.revive(id);
+        }
         self.outcomes.begin(id);
         if let Some(carrier) = self.carriers.get_mut(&carrier) {
             carrier.exchanges.insert(id.number);

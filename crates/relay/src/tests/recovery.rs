@@ -368,6 +368,41 @@ fn a_request_asked_about_before_it_was_whole_goes_on_where_it_came_or_is_given_u
     assert_eq!(second.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::Aborted)]);
 }
 
+/// An edge that breaks the rules may say that it repeats what must not be repeated.
+#[test]
+fn what_may_be_sent_again_after_it_was_given_up_is_never_a_post() {
+    for between in [None, Some("GET")] {
+        let config = Config { max_exchanges: 1, ..Config::new(Role::Gateway, 9) };
+        let (mut relay, mut peer) = connected(config, 1);
+        let forwarded = |outputs: &[Output]| {
+            outputs.iter().filter(|output| matches!(output, Output::Head { .. })).count()
+        };
+        let outputs = peer.sends(&mut relay, ms(0), CARRIER, &[heads("POST", &[], false)]);
+        assert_eq!(forwarded(&outputs), 1);
+        breaks(&mut relay, ms(1), CARRIER);
+        let edge = Peer::new(Role::Edge, 1);
+        let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
+        second.takes(&outputs);
+        let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Frame::Query(5)]);
+        assert_eq!(second.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::Aborted)]);
+        if let Some(method) = between {
+            // The only place is another's: it is refused, and nothing is forgotten by that.
+            let Frame::Head(other) = heads("GET", &[], true) else { unreachable!() };
+            let other = Frame::Head(stream::Head { exchange: 6, ..other });
+            second.sends(&mut relay, ms(4), CarrierId(1), &[other]);
+            let again = heads(method, &[], true);
+            let outputs = second.sends(&mut relay, ms(5), CarrierId(1), &[again]);
+            assert_eq!(forwarded(&outputs), 0);
+            second.takes(&outputs);
+            let gone = Abort { exchange: 6, code: 0, reason: String::new() };
+            second.sends(&mut relay, ms(6), CarrierId(1), &[Frame::Abort(gone)]);
+        }
+        let again = heads("POST", &[], true);
+        let outputs = second.sends(&mut relay, ms(7), CarrierId(1), &[again]);
+        assert_eq!(forwarded(&outputs), 0, "{between:?}");
+    }
+}
+
 #[test]
 fn who_wakes_the_relay_early_is_told_again() {
     let mut relay = Relay::new(Config::new(Role::Gateway, 9));
