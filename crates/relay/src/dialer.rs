@@ -117,7 +117,8 @@ impl Relay {
 
     /// Exchanges that wait for a carrier, oldest first.
     pub(crate) fn waiting_exchanges(&self) -> impl Iterator<Item = ExchangeId> {
-        self.exchanges.values().filter(|e| e.stage == Stage::Waiting).map(|e| e.id)
+        let waits = self.waiting.iter().filter_map(|id| self.exchanges.get(id));
+        waits.filter(|one| one.stage == Stage::Waiting).map(|one| one.id)
     }
 
     /// The carrier for new exchanges, unless it has stalled.
@@ -146,14 +147,15 @@ impl Relay {
             }
             _ => false,
         };
-        let waiting = self.exchanges.values().filter(|e| waits(e.stage)).map(|e| e.id);
+        let all = self.waiting.iter().filter_map(|id| self.exchanges.get(id));
+        let waiting = all.filter(|one| waits(one.stage)).map(|one| one.id);
         for id_waiting in waiting.collect::<Vec<_>>() {
             let Some(carrier) = self.carriers.get_mut(&id).filter(|c| c.has_room()) else { return };
             let Some(exchange) = self.exchanges.get_mut(&id_waiting) else { continue };
             carrier.exchanges.insert(id_waiting.number);
-            if let Stage::Ambiguous { asked, .. } = &mut exchange.stage {
-                *asked = Some(id);
+            if let Stage::Ambiguous { gateway, .. } = exchange.stage {
                 exchange.incoming.opened();
+                self.set_stage(now, id_waiting, Stage::Ambiguous { gateway, asked: Some(id) });
                 self.send(now, id, Frame::Query(id_waiting.number));
                 continue;
             }
@@ -328,11 +330,10 @@ impl Relay {
             let leaves = one.other_way || (gateway.is_none() && how != DialFailure::Silent);
             leaves && one.is_repeatable() && one.outgoing.is_untouched()
         };
-        let elsewhere = self.exchanges.values().filter(elsewhere).map(|one| one.id);
+        let waits = self.waiting.iter().filter_map(|id| self.exchanges.get(id));
+        let elsewhere = waits.filter(elsewhere).map(|one| one.id);
         for id in elsewhere.collect::<Vec<_>>() {
-            if let Some(exchange) = self.exchanges.get_mut(&id) {
-                exchange.stage = Stage::Waiting;
-            }
+            self.set_stage(now, id, Stage::Waiting);
             self.fail_unreachable(now, id, reason);
         }
     }
@@ -402,7 +403,8 @@ impl Relay {
         if let Some(before) = before {
             self.take_over(now, before, gateway);
         }
-        let of_others = self.exchanges.values().filter_map(|exchange| match exchange.stage {
+        let waits = self.waiting.iter().filter_map(|id| self.exchanges.get(id));
+        let of_others = waits.filter_map(|exchange| match exchange.stage {
             Stage::Ambiguous { gateway: before, asked: None } if !is_or_may_be(before, gateway) => {
                 Some(exchange.id)
             }
@@ -446,10 +448,8 @@ impl Relay {
             // Another gateway knows nothing of what this one was asked.
             .filter(|_| same);
         for id in asked.map(|exchange| exchange.id).collect::<Vec<_>>() {
-            if let Some(exchange) = self.exchanges.get_mut(&id)
-                && let Stage::Ambiguous { asked, .. } = &mut exchange.stage
-            {
-                *asked = None;
+            if let Some(Stage::Ambiguous { gateway, .. }) = self.stage_of(id) {
+                self.set_stage(now, id, Stage::Ambiguous { gateway, asked: None });
             }
             self.leave(now, id, before);
         }

@@ -61,6 +61,7 @@ impl Relay {
         let client = self.client.take().filter(|(of, _)| *of == id).map(|(_, client)| client);
         let about = about(request, client.as_ref());
         self.exchanges.insert(id, exchange);
+        self.waiting.insert(id);
         self.code(now, Code::Open { exchange: id, about });
         self.code(now, Code::Message { exchange: id, message });
         self.take_place(now, id, place);

@@ -35,6 +35,13 @@ pub(crate) enum Stage {
     Detached,
 }
 
+impl Stage {
+    /// Edge: the request waits for a carrier, or the question about it does.
+    pub(crate) fn waits(self) -> bool {
+        matches!(self, Self::Waiting | Self::Ambiguous { asked: None, .. })
+    }
+}
+
 /// Whether the gateway that a request was sent to has this instance, as far as is known.
 pub(crate) fn is_or_may_be(gateway: Option<u64>, instance: u64) -> bool {
     gateway.is_none_or(|gateway| gateway == instance)

@@ -70,6 +70,9 @@ pub struct Relay {
     wake_at: Option<Duration>,
     carriers: BTreeMap<CarrierId, Carrier>,
     exchanges: BTreeMap<ExchangeId, Exchange>,
+    /// Those that wait for a carrier, or for the question about them to go: whoever looks for them
+    /// need not look at all.
+    waiting: BTreeSet<ExchangeId>,
     outcomes: Outcomes,
     /// Carriers with something to send since the last drain.
     dirty: BTreeSet<CarrierId>,
@@ -127,6 +130,7 @@ impl Relay {
             wake_at: None,
             carriers: BTreeMap::new(),
             exchanges: BTreeMap::new(),
+            waiting: BTreeSet::new(),
             outcomes,
             dirty: BTreeSet::new(),
             shutting_down: false,
@@ -509,6 +513,7 @@ impl Relay {
     /// Drops everything held for an exchange; the caller has told whom it concerns.
     fn forget(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
+        self.waiting.remove(&id);
         self.code(now, Code::Forget { exchange: id });
         self.dirty.extend(exchange.moved_from);
         self.timers.set(Key::Exchange(id), None);
@@ -529,6 +534,11 @@ impl Relay {
     fn set_stage(&mut self, now: Duration, id: ExchangeId, stage: Stage) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.stage = stage;
+        if stage.waits() {
+            self.waiting.insert(id);
+        } else {
+            self.waiting.remove(&id);
+        }
         let exchange = id;
         let input = match stage {
             Stage::Open(carrier) => Code::Attach { exchange, path: path_of(carrier) },
@@ -538,6 +548,10 @@ impl Relay {
         self.code(now, input);
         self.grant_local(id);
         self.offer(id);
+    }
+
+    fn stage_of(&self, id: ExchangeId) -> Option<Stage> {
+        self.exchanges.get(&id).map(|exchange| exchange.stage)
     }
 
     /// Something moved, or may move, on a carrier.

@@ -28,7 +28,8 @@ impl Relay {
             return;
         }
         let most = usize::try_from(hello.max_exchanges.min(MAX_EARLY_EXCHANGES)).unwrap_or(0);
-        let may = self.exchanges.values().filter(|exchange| exchange.may_go_early());
+        let waits = self.waiting.iter().filter_map(|id| self.exchanges.get(id));
+        let may = waits.filter(|exchange| exchange.may_go_early());
         let early: Vec<ExchangeId> = may.take(most).map(|exchange| exchange.id).collect();
         if early.is_empty() {
             return;
