@@ -21,8 +21,8 @@ use proto::stream::{
     Processor, Receipt,
 };
 use relay::{
-    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Output, Relay, Role, Secret,
-    Service, Speeds, Work, WorkDirection,
+    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Known, Output, Relay, Role,
+    Secret, Service, Speeds, Work, WorkDirection,
 };
 
 /// Steps of one life; more would only take time.
@@ -355,18 +355,20 @@ impl<'a> Life<'a> {
         match self.role {
             Role::Edge => {
                 let exchange = self.relay.next_exchange();
-                let head = Head::Request(request(end));
                 self.open.insert(exchange, Local { sent_end: end, ..Local::default() });
                 let client = format!("client {}", self.number() % 3).into();
-                self.input(Input::Client { exchange, client });
-                self.input(Input::Head { exchange, head, end });
+                let other_way = self.number() >= 192;
+                let known = Box::new(Known { client: Some(client), service: None, other_way });
+                let request = request(end);
+                self.input(Input::Request { exchange, request, end, known });
             }
             Role::Gateway => {
                 let exchange = self.exchange();
                 let Some(local) = self.open.get_mut(&exchange) else { return };
                 if !std::mem::replace(&mut local.answered, true) {
                     local.sent_end = end;
-                    self.input(Input::Head { exchange, head: Head::Response(response(200)), end });
+                    let response = response(200);
+                    self.input(Input::Response { exchange, response, end });
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::bhttp;
-use relay::{Cause, CauseKind, ExchangeId, Head, Input, Output};
+use relay::{Cause, CauseKind, ExchangeId, Head, Input, Known, Output};
 
 use crate::party::{Body, Client, Fate, Receiver, Sender, portions};
 use crate::world::{NodeId, What, World};
@@ -51,19 +51,19 @@ impl World {
         if expects_continue {
             fields.push(("expect".into(), "100-continue".into()));
         }
-        let head = Head::Request(bhttp::Request {
+        let request = bhttp::Request {
             method: method.into(),
             scheme: "http".into(),
             authority: "origin".into(),
             path: "/".into(),
             fields,
-        });
+        };
         if !end {
             self.at(begins, What::ClientBegins(exchange));
         }
         let client = format!("client {}", exchange.number % 2).into();
-        self.tell(edge, Input::Client { exchange, client });
-        self.tell(edge, Input::Head { exchange, head, end });
+        let known = Box::new(Known { client: Some(client), ..Known::default() });
+        self.tell(edge, Input::Request { exchange, request, end, known });
         if self.client(exchange).fate.is_none() {
             self.client_may_take(exchange, credit);
         }

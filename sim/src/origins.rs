@@ -100,8 +100,8 @@ impl World {
         let end = origin.sender.body.len == 0 && origin.breaks_at.is_none();
         origin.sender.ended = end;
         let fields = vec![("content-type".into(), "text/xml".into())];
-        let head = Head::Response(bhttp::Response { status, fields });
-        self.tell(gateway, Input::Head { exchange, head, end });
+        let response = bhttp::Response { status, fields };
+        self.tell(gateway, Input::Response { exchange, response, end });
         self.origin_sends(gateway, exchange);
     }
 

@@ -15,7 +15,7 @@ use proto::bhttp;
 use record::decision::Direction as Half;
 use record::event::Fact;
 use relay::{
-    CarrierId, Config, Encoding, ExchangeId, Head, Input, Output, Relay, Role, Secret, Service,
+    CarrierId, Config, Encoding, ExchangeId, Input, Known, Output, Relay, Role, Secret, Service,
     Work, WorkDirection,
 };
 
@@ -186,7 +186,7 @@ impl Pair {
         self.ends.iter_mut().for_each(|end| end.body.clear());
         let exchange = self.ends[EDGE].relay.next_exchange();
         let end = messages.request.is_empty();
-        let head = Head::Request(bhttp::Request {
+        let request = bhttp::Request {
             method: if end { "GET" } else { "POST" }.into(),
             scheme: "http".into(),
             authority: "service".into(),
@@ -196,11 +196,11 @@ impl Pair {
                 .chain(fields)
                 .map(|(name, value)| (name.to_string().into(), value.to_string().into()))
                 .collect(),
-        });
+        };
         let began = self.now;
-        self.tell(EDGE, Input::Client { exchange, client: "client".into() });
-        self.tell(EDGE, Input::Head { exchange, head, end });
-        self.tell(EDGE, Input::Service { exchange, service: 0 });
+        let client = Some("client".into());
+        let known = Box::new(Known { client, service: Some(0), other_way: false });
+        self.tell(EDGE, Input::Request { exchange, request, end, known });
         self.tell(EDGE, Input::Credit { exchange, bytes: 1 << 30 });
         if !end {
             let bytes = Bytes::copy_from_slice(&messages.request);
@@ -360,10 +360,10 @@ impl Pair {
 
     fn answers(&mut self, exchange: ExchangeId) {
         let fields = vec![("content-type".into(), self.media.into())];
-        let head = Head::Response(bhttp::Response { status: 200, fields });
+        let response = bhttp::Response { status: 200, fields };
         let bytes = self.answer.clone().into();
         for input in [
-            Input::Head { exchange, head, end: false },
+            Input::Response { exchange, response, end: false },
             Input::Service { exchange, service: 0 },
             Input::Data { exchange, bytes },
             Input::End { exchange, trailers: Vec::new() },

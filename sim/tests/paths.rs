@@ -13,7 +13,7 @@ use proto::bhttp;
 use record::decision::Outcome;
 use record::event::Fact;
 use relay::{
-    CarrierId, Config, ExchangeId, Head, Input, Output, Relay, Role, Service, Work, WorkDirection,
+    CarrierId, Config, ExchangeId, Input, Output, Relay, Role, Service, Work, WorkDirection,
 };
 
 /// After an exchange its receipt comes across.
@@ -113,7 +113,8 @@ impl World {
             path: "/".into(),
             fields: Vec::new(),
         };
-        self.tell(edge, Input::Head { exchange, head: Head::Request(request), end: true });
+        let known = Box::default();
+        self.tell(edge, Input::Request { exchange, request, end: true, known });
         self.tell(edge, Input::Credit { exchange, bytes: 1 << 30 });
         self.pass(PAUSE);
         assert!(self.finished, "the answer came");
@@ -237,11 +238,11 @@ impl World {
 
     fn answers(&mut self, exchange: ExchangeId) {
         let fields = vec![("content-type".into(), "text/plain".into())];
-        let head = Head::Response(bhttp::Response { status: 200, fields });
+        let response = bhttp::Response { status: 200, fields };
         let bytes = self.answer.clone().into();
         for input in [
             Input::Service { exchange, service: 0 },
-            Input::Head { exchange, head, end: false },
+            Input::Response { exchange, response, end: false },
             Input::Data { exchange, bytes },
             Input::End { exchange, trailers: Vec::new() },
         ] {

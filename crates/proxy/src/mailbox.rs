@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use proto::bhttp::Fields;
-use relay::{Cause, CauseKind, ExchangeId, Head, Input, Output};
+use relay::{Cause, CauseKind, ExchangeId, Head, Input, Known, Output};
 use tokio::sync::mpsc;
 
 use crate::access::Access;
@@ -196,18 +196,21 @@ impl Mailbox {
         state.rung = false;
         let interims = state.interims_out.drain(..);
         inputs.extend(interims.map(|(status, fields)| Input::Interim { exchange, status, fields }));
-        let other_way = state.client_out.as_ref().is_some_and(|asker| asker.other_way);
-        if let Some(Asker { client, .. }) = state.client_out.take() {
-            inputs.push(Input::Client { exchange, client });
-        }
-        if let Some((head, end)) = state.head_out.take() {
-            inputs.push(Input::Head { exchange, head, end });
-        }
-        if other_way {
-            inputs.push(Input::OtherWay { exchange });
-        }
-        if let Some(service) = state.service_out.take() {
-            inputs.push(Input::Service { exchange, service });
+        let head = state.head_out.take();
+        if let Some((Head::Request(request), end)) = head {
+            let asker = state.client_out.take();
+            let other_way = asker.as_ref().is_some_and(|asker| asker.other_way);
+            let client = asker.map(|asker| asker.client);
+            let known = Known { client, service: state.service_out.take(), other_way };
+            let known = Box::new(known);
+            inputs.push(Input::Request { exchange, request, end, known });
+        } else {
+            if let Some(service) = state.service_out.take() {
+                inputs.push(Input::Service { exchange, service });
+            }
+            if let Some((Head::Response(response), end)) = head {
+                inputs.push(Input::Response { exchange, response, end });
+            }
         }
         inputs.extend(state.data_out.drain(..).map(|bytes| Input::Data { exchange, bytes }));
         if let Some(trailers) = state.end_out.take() {

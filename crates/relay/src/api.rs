@@ -125,17 +125,40 @@ impl CauseKind {
     }
 }
 
+/// What the shell knows of a request besides its head.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Who asks, as far as can be told (an address). What two clients send or get is never encoded
+    /// against each other's messages, and what nobody is said to ask for against none.
+    pub client: Option<Client>,
+    /// What is set for its service: index in [`crate::Config::services`].
+    pub service: Option<usize>,
+    /// It may go another way where the gateway cannot be reached, and so does not wait for one that
+    /// is known to be gone.
+    pub other_way: bool,
+}
+
 /// What happens to a relay.
 #[derive(Debug)]
 pub enum Input {
-    /// The local side has a head. At the edge this opens the exchange, whose id comes from
-    /// [`crate::Relay::next_exchange`]; `end`: no body, no trailers follow.
-    Head {
+    /// Edge: a client has a request, which opens the exchange.
+    Request {
+        /// The exchange, from [`crate::Relay::next_exchange`].
+        exchange: ExchangeId,
+        /// Its head.
+        request: bhttp::Request,
+        /// No body, no trailers follow.
+        end: bool,
+        /// What the shell knows besides.
+        known: Box<Known>,
+    },
+    /// Gateway: the origin has a final response.
+    Response {
         /// The exchange.
         exchange: ExchangeId,
-        /// Request at the edge, response at the gateway.
-        head: Head,
-        /// Nothing follows.
+        /// Its head.
+        response: bhttp::Response,
+        /// No body, no trailers follow.
         end: bool,
     },
     /// At the gateway, an informational response: 100 lets the body of `Expect: 100-continue` flow.
@@ -199,23 +222,8 @@ pub enum Input {
         /// One line for a person.
         reason: String,
     },
-    /// Edge: the request may go another way where the gateway cannot be reached, and so does not
-    /// wait for one that is known to be gone; right after its `Head`.
-    OtherWay {
-        /// The exchange.
-        exchange: ExchangeId,
-    },
-    /// Edge: who asks, as far as the shell can tell (an address); right before the request's
-    /// `Head`. What two clients send or get is never told by each other's messages, and those of
-    /// whom this is not said have none to be told by.
-    Client {
-        /// The exchange that will be.
-        exchange: ExchangeId,
-        /// Who asks.
-        client: Client,
-    },
-    /// What is set for the exchange's service counts from here on; after the local side's `Head`,
-    /// before its body.
+    /// Gateway: what is set for the exchange's service counts from here on; before the response's
+    /// body.
     Service {
         /// The exchange.
         exchange: ExchangeId,

@@ -67,7 +67,7 @@ pub struct Config {
     pub secret: Option<Secret>,
     /// Encodings and who chooses among them.
     pub encoding: Encoding,
-    /// What is different for some services; [`crate::Input::Service`] names them by index.
+    /// What is different for some services; [`crate::Known::service`] names them by index.
     pub services: Vec<Service>,
     /// Operator's bound on what the link is believed to carry, in bit/s.
     pub rate_cap_bps: Option<f64>,

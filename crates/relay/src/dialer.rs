@@ -193,16 +193,6 @@ impl Relay {
         self.fail_local(now, id, cause);
     }
 
-    /// The exchange need not wait where its gateway is known to be unreachable.
-    pub(crate) fn has_other_way(&mut self, now: Duration, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        exchange.other_way = true;
-        if exchange.stage == Stage::Waiting && self.usable().is_none() && self.dialer.down.is_some()
-        {
-            self.wait_for_carrier(now, id);
-        }
-    }
-
     /// Somebody waits now: the pause between dials is over, but for the least.
     pub(crate) fn dial_soon(&mut self, now: Duration) {
         if self.usable().is_some() {

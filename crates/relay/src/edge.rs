@@ -8,9 +8,9 @@ use proto::stream::{Head as HeadFrame, OutcomeState};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
+use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Known, Output};
 use crate::carrier::Carrier;
-use crate::coding::api::{Input as Code, Message};
+use crate::coding::api::{About, Input as Code, Message};
 use crate::config::MAX_RESENDS;
 use crate::exchange::{Exchange, Stage, is_or_may_be};
 use crate::http::privacy::Guard;
@@ -25,7 +25,9 @@ impl Relay {
         id: ExchangeId,
         request: &bhttp::Request,
         end: bool,
+        known: Known,
     ) {
+        let Known { client, service, other_way } = known;
         let (method, target, exchange) = (text(&request.method), target(request), id.to_string());
         self.event(now, Fact::Started { exchange, method, target });
         let mut head = Vec::new();
@@ -39,7 +41,7 @@ impl Relay {
         } else if self.shutting_down {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
         } else {
-            place = self.place_of_client(id, Traits::of(request));
+            place = Place::of_client(client.as_ref(), Traits::of(request));
             self.find_room(now, &place).err().map(|reason| (CauseKind::Limit, reason))
         };
         if let Some((kind, reason)) = refusal {
@@ -58,8 +60,8 @@ impl Relay {
             exchange.outgoing.keep();
         }
         exchange.guard = Guard::of(request);
-        let client = self.client.take().filter(|(of, _)| *of == id).map(|(_, client)| client);
-        let about = about(request, client.as_ref());
+        exchange.other_way = other_way;
+        let about = About { service, ..about(request, client.as_ref()) };
         self.exchanges.insert(id, exchange);
         self.waiting.insert(id);
         self.code(now, Code::Open { exchange: id, about });

@@ -36,7 +36,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use api::{
-    CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Head, Input, Output, Work, WorkDirection,
+    CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Head, Input, Known, Output, Work,
+    WorkDirection,
 };
 pub use coding::core::processor::{Speeds, name_of_model};
 pub use coding::encoding::{Encoding, Service};
@@ -82,8 +83,6 @@ pub struct Relay {
     is_coding: bool,
     /// Carriers that have carried something since the coding was told.
     stale: BTreeSet<CarrierId>,
-    /// Edge: who sends the next request.
-    client: Option<(ExchangeId, Client)>,
     shutting_down: bool,
     /// Gateway: edges had time to hear of the shutdown.
     lingered: bool,
@@ -122,7 +121,6 @@ impl Relay {
             coding: Coding::new(config.coding()),
             is_coding: false,
             stale: BTreeSet::new(),
-            client: None,
             shares: Shares::default(),
             config,
             outputs: VecDeque::new(),
@@ -183,10 +181,12 @@ impl Relay {
     /// Takes one input; drain [`Relay::poll_output`] afterwards. `now` never goes back.
     pub fn handle_input(&mut self, now: Duration, input: Input) {
         match input {
-            Input::Head { exchange, head, end } => match head {
-                Head::Request(request) => self.local_request(now, exchange, &request, end),
-                Head::Response(response) => self.local_response(now, exchange, &response, end),
-            },
+            Input::Request { exchange, request, end, known } => {
+                self.local_request(now, exchange, &request, end, *known);
+            }
+            Input::Response { exchange, response, end } => {
+                self.local_response(now, exchange, &response, end);
+            }
             Input::Interim { exchange, status, fields } => {
                 self.local_interim(now, exchange, status, fields);
             }
@@ -199,11 +199,6 @@ impl Relay {
             Input::DialFailed { carrier, failure, reason } => {
                 self.dial_failed(now, carrier, failure, &reason);
                 self.carrier_down(now, carrier, &reason);
-            }
-            Input::OtherWay { exchange } => self.has_other_way(now, exchange),
-            Input::Client { exchange, client } => {
-                self.shares.asks(exchange, &client.name);
-                self.client = Some((exchange, client));
             }
             Input::Service { exchange, service } => {
                 self.code(now, Code::Service { exchange, service });

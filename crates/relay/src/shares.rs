@@ -19,6 +19,7 @@ use crate::carrier::Carrier;
 use crate::config::{MIN_IDLE, MIN_STUCK};
 use crate::exchange::{Exchange, Stage};
 use crate::http::Traits;
+use crate::http::privacy::Client;
 use crate::timers::Key;
 
 /// A client may have so many times what is free: alone 7 of 8.
@@ -76,6 +77,12 @@ impl Place {
         Self { class, holders }
     }
 
+    /// Edge: the place that a client's request wants.
+    pub(crate) fn of_client(client: Option<&Client>, traits: Traits) -> Self {
+        let client = client.map(|client| owner(&client.name)).unwrap_or_default();
+        Self::new(traits, vec![Holder::Client(client)])
+    }
+
     fn is_of(&self, other: &Self) -> bool {
         self.holders.first() == other.holders.first()
     }
@@ -86,16 +93,9 @@ impl Place {
 pub(crate) struct Shares {
     taken: BTreeMap<Class, usize>,
     of: BTreeMap<(Class, Holder), usize>,
-    /// Who asks next.
-    client: Option<(ExchangeId, String)>,
 }
 
 impl Shares {
-    /// Who asks for an exchange that will be.
-    pub(crate) fn asks(&mut self, exchange: ExchangeId, client: &str) {
-        self.client = Some((exchange, owner(client)));
-    }
-
     /// Exchanges that are neither tunnels nor event streams.
     pub(crate) fn passing(&self) -> usize {
         self.taken(Class::Passing)
@@ -171,13 +171,6 @@ fn owner(client: &str) -> String {
 }
 
 impl Relay {
-    /// Edge: the place that a client's request wants.
-    pub(crate) fn place_of_client(&mut self, id: ExchangeId, traits: Traits) -> Place {
-        let client = self.shares.client.take_if(|(asks, _)| *asks == id);
-        let client = client.map(|(_, client)| client).unwrap_or_default();
-        Place::new(traits, vec![Holder::Client(client)])
-    }
-
     /// Gateway: the place that an edge's request wants.
     pub(crate) fn place_of_edge(
         &self,

@@ -165,6 +165,19 @@ fn request(method: &str, fields: &[(&str, &str)]) -> Head {
     })
 }
 
+/// What the local side says with a head.
+fn local(exchange: ExchangeId, head: Head, end: bool) -> Input {
+    known(exchange, head, end, Known::default())
+}
+
+/// The same, with what it knows of a request besides.
+fn known(exchange: ExchangeId, head: Head, end: bool, known: Known) -> Input {
+    match head {
+        Head::Request(request) => Input::Request { exchange, request, end, known: Box::new(known) },
+        Head::Response(response) => Input::Response { exchange, response, end },
+    }
+}
+
 fn response_frame(exchange: u64, end: bool) -> Frame {
     let mut head = Vec::new();
     bhttp::Response { status: 200, fields: Vec::new() }.encode(&mut head);
@@ -173,7 +186,15 @@ fn response_frame(exchange: u64, end: bool) -> Frame {
 
 fn asks(relay: &mut Relay, now: Duration, method: &str, end: bool) -> (ExchangeId, Vec<Output>) {
     let exchange = relay.next_exchange();
-    relay.handle_input(now, Input::Head { exchange, head: request(method, &[]), end });
+    relay.handle_input(now, local(exchange, request(method, &[]), end));
+    (exchange, drain(relay))
+}
+
+/// A GET that may go another way.
+fn asks_with_another_way(relay: &mut Relay, now: Duration) -> (ExchangeId, Vec<Output>) {
+    let exchange = relay.next_exchange();
+    let other_way = Known { other_way: true, ..Known::default() };
+    relay.handle_input(now, known(exchange, request("GET", &[]), true, other_way));
     (exchange, drain(relay))
 }
 
@@ -246,7 +267,7 @@ fn a_body_that_expects_100_is_not_asked_for_before_it() {
     let (mut relay, mut peer) = edge();
     let exchange = relay.next_exchange();
     let head = request("PUT", &[("expect", "100-continue")]);
-    relay.handle_input(ms(0), Input::Head { exchange, head, end: false });
+    relay.handle_input(ms(0), local(exchange, head, false));
     let outputs = drain(&mut relay);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Credit { .. })));
     assert_eq!(peer.takes(&outputs).len(), 1, "the head goes at once");
@@ -457,7 +478,7 @@ fn answers(relay: &mut Relay, now: Duration, body: &'static [u8]) -> Vec<Output>
     let exchange = ExchangeId { instance: 1, number: 5 };
     let response = bhttp::Response { status: 201, fields: Vec::new() };
     let head = Head::Response(response);
-    relay.handle_input(now, Input::Head { exchange, head, end: false });
+    relay.handle_input(now, local(exchange, head, false));
     relay.handle_input(now, Input::Data { exchange, bytes: Bytes::from_static(body) });
     relay.handle_input(now, Input::End { exchange, trailers: Vec::new() });
     drain(relay)

@@ -122,7 +122,7 @@ fn an_origin_that_wants_no_more_of_a_request_leaves_it_flowing() {
     assert!(matches!(collect(&mailbox)[..], [Input::Credit { bytes: 4, .. }]));
     sender.head(Head::Response(bhttp::Response { status: 413, fields: Vec::new() }), true);
     drop(sender);
-    assert!(matches!(collect(&mailbox)[..], [Input::Head { end: true, .. }]));
+    assert!(matches!(collect(&mailbox)[..], [Input::Response { end: true, .. }]));
 }
 
 /// A success may not stand for a request that the origin did not get.

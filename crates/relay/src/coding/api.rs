@@ -45,6 +45,8 @@ pub struct About {
     pub target: String,
     /// The operation, without what differs from one message to the next.
     pub operation: String,
+    /// What is set for the service: index in [`super::config::Config::services`].
+    pub service: Option<usize>,
     /// Bytes both ways without messages: they are never encoded.
     pub tunnel: bool,
     /// Who asks, as far as this side can tell (a hash); messages of two requesters are never
@@ -173,7 +175,7 @@ pub enum Input {
         /// What is known of it.
         message: Message,
     },
-    /// What is set for this service counts from here on.
+    /// What is set for this service counts from here on, where it was not known before.
     Service {
         /// The exchange.
         exchange: ExchangeId,

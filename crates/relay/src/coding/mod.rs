@@ -166,7 +166,7 @@ impl Coding {
             }),
             Input::Service { exchange, service } => {
                 if let Some(one) = self.exchanges.get_mut(&exchange) {
-                    one.service = Some(service);
+                    one.about.service = Some(service);
                 }
             }
             Input::Body { exchange, bytes } => self.send(now, exchange, |sender| {

@@ -331,7 +331,7 @@ impl Receiver<'_> {
         let name = vocabulary.name();
         self.one.receiving.vocabulary = Some(vocabulary);
         // The peer knows the schema: what goes back may go with it too.
-        let found = self.path.as_deref_mut().zip(self.one.service).zip(name);
+        let found = self.path.as_deref_mut().zip(self.one.about.service).zip(name);
         if let Some(((path, service), name)) = found {
             path.texts.adopted.insert(service, name);
         }

@@ -53,6 +53,7 @@ pub(crate) fn about(request: &bhttp::Request, client: Option<&Client>) -> About 
         target: target(request),
         operation: operation(request),
         tunnel: Traits::of(request).tunnel,
+        service: None,
         requester: client.map(|client| asker(client, request)),
         foreign: guard.foreign,
         private: guard.marked,

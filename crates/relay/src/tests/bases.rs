@@ -182,7 +182,7 @@ impl Pair {
         let head = Head::Response(bhttp::Response { status: 200, fields });
         let bytes = self.answer.clone().into();
         let role = Role::Gateway;
-        self.todo.push_back((role, Input::Head { exchange, head, end: false }));
+        self.todo.push_back((role, local(exchange, head, false)));
         if let Some(service) = self.service {
             self.todo.push_back((role, Input::Service { exchange, service }));
         }
@@ -257,15 +257,10 @@ impl Pair {
         let exchange = self.edge.relay.next_exchange();
         let (method, media) = if body.is_empty() { ("GET", "") } else { ("POST", self.media) };
         let fields: Vec<_> = [("content-type", media)].iter().chain(fields).copied().collect();
-        if !client.is_empty() {
-            let client = client.into();
-            self.tell(Role::Edge, Input::Client { exchange, client });
-        }
-        let end = body.is_empty();
-        self.tell(Role::Edge, Input::Head { exchange, head: request(method, &fields), end });
-        if let Some(service) = self.service {
-            self.tell(Role::Edge, Input::Service { exchange, service });
-        }
+        let client = (!client.is_empty()).then(|| client.into());
+        let (service, end) = (self.service, body.is_empty());
+        let known_of = Known { client, service, other_way: false };
+        self.tell(Role::Edge, known(exchange, request(method, &fields), end, known_of));
         self.tell(Role::Edge, Input::Credit { exchange, bytes: 1 << 20 });
         if !end {
             let bytes = Bytes::copy_from_slice(body);
@@ -666,9 +661,7 @@ fn a_carrier_that_breaks_takes_its_bases_along_and_nothing_else() {
 fn an_old_peer_hears_nothing_of_bases() {
     let mut side = decision::Side::new(Config::new(Role::Edge, 1));
     for seed in 0..5 {
-        let last = side.relay.next_exchange();
-        let exchange = ExchangeId { number: last.number + 1, ..last };
-        side.tell(Input::Client { exchange, client: "a".into() });
+        side.client = Some("a".into());
         let (_, frames) = side.posts(&track(seed, ""), None);
         assert!(!frames.iter().any(|frame| matches!(frame, Frame::Control(..))), "{frames:?}");
     }

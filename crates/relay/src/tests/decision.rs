@@ -28,6 +28,8 @@ pub(super) struct Side {
     pub(super) relay: Relay,
     peer: Peer,
     facts: Vec<Fact>,
+    /// Who asks.
+    pub(super) client: Option<Client>,
     pub(super) works: Vec<(WorkDirection, codec::Options, bool)>,
     now: Duration,
     /// What its work waits for a thread.
@@ -46,7 +48,8 @@ impl Side {
         let (relay, peer) = connected(config, 9);
         let (facts, works, now) = (Vec::new(), Vec::new(), ms(0));
         let (busy, encoder, looks_on, led, note) = (ms(0), None, false, false, "");
-        Self { relay, peer, facts, works, now, busy, encoder, looks_on, led, note }
+        let client = None;
+        Self { relay, peer, facts, client, works, now, busy, encoder, looks_on, led, note }
     }
 
     /// Tells the relay, does its work, and hands over what it transmits.
@@ -109,10 +112,9 @@ impl Side {
         self.now += ms(50);
         let exchange = self.relay.next_exchange();
         let head = request("POST", &[("content-type", "text/xml"), ("x-note", self.note)]);
-        let mut frames = self.tell(Input::Head { exchange, head, end: false });
-        if let Some(service) = service {
-            frames.extend(self.tell(Input::Service { exchange, service }));
-        }
+        let client = self.client.clone();
+        let mut frames =
+            self.tell(known(exchange, head, false, Known { client, service, other_way: false }));
         for piece in body.chunks(40_000) {
             let bytes = Bytes::copy_from_slice(piece);
             frames.extend(self.tell(Input::Data { exchange, bytes }));
@@ -219,7 +221,7 @@ fn credit_bounds_the_window_until_a_half_leaves() {
     side.tell(Input::Transport { carrier: CARRIER, transport });
     let exchange = side.relay.next_exchange();
     let head = request("POST", &[("content-type", "text/xml")]);
-    side.tell(Input::Head { exchange, head, end: false });
+    side.tell(local(exchange, head, false));
     let body: Bytes = xml(3000).into();
     side.tell(Input::Data { exchange, bytes: body.slice(..100_000) });
     side.tell(Input::Data { exchange, bytes: body.slice(100_000..) });
@@ -522,7 +524,7 @@ fn of_halves_that_fit_in_a_packet_the_first_are_told_and_then_ever_fewer() {
     for nth in 1..=40 {
         let id = side.relay.next_exchange();
         let head = request("GET", &[]);
-        side.tell(Input::Head { exchange: id, head, end: true });
+        side.tell(local(id, head, true));
         side.tell(Input::Credit { exchange: id, bytes: 1 << 20 });
         let exchange = id.number;
         let (block_end, bytes) = (Some(400), Bytes::from_static(&[b'a'; 400]));
@@ -758,7 +760,7 @@ fn what_was_only_tried_keeps_no_memory() {
     let mut side = Side::new(Config { encoding: Encoding::of("zstd:3").unwrap(), ..auto() });
     let exchange = side.relay.next_exchange();
     let head = request("POST", &[("content-type", "text/xml")]);
-    side.relay.handle_input(ms(0), Input::Head { exchange, head, end: false });
+    side.relay.handle_input(ms(0), local(exchange, head, false));
     side.relay.handle_input(ms(0), Input::Data { exchange, bytes: xml(70_000).into() });
     side.relay.coding.sender(exchange).unwrap().reserve_encoder(10 << 20);
     assert_eq!(side.relay.load().codec_bytes, 10 << 20);

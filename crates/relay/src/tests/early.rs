@@ -155,7 +155,7 @@ fn only_what_may_be_done_twice_and_is_whole_goes_early() {
     ] {
         let mut relay = edge_of_known();
         let exchange = relay.next_exchange();
-        relay.handle_input(ms(20), Input::Head { exchange, head: request(method, fields), end });
+        relay.handle_input(ms(20), local(exchange, request(method, fields), end));
         drain(&mut relay);
         let (carrier, frames) = goes_early(&mut relay, ms(1000));
         assert!(frames.is_empty(), "{method} {fields:?} went early: {frames:?}");
@@ -173,9 +173,7 @@ fn only_what_may_be_done_twice_and_is_whole_goes_early() {
 #[test]
 fn who_has_another_way_waits_for_hello() {
     let mut relay = edge_of_known();
-    let (exchange, _) = asks(&mut relay, ms(20), "GET", true);
-    relay.handle_input(ms(20), Input::OtherWay { exchange });
-    drain(&mut relay);
+    asks_with_another_way(&mut relay, ms(20));
     assert!(goes_early(&mut relay, ms(1000)).1.is_empty());
 }
 
@@ -203,7 +201,7 @@ fn a_gateway_that_takes_fewer_now_gets_no_more_and_nothing_twice() {
     for _ in 0..6 {
         let exchange = relay.next_exchange();
         let head = request("GET", &[("cookie", &long)]);
-        relay.handle_input(ms(20), Input::Head { exchange, head, end: true });
+        relay.handle_input(ms(20), local(exchange, head, true));
         numbers.push(exchange.number);
     }
     drain(&mut relay);
@@ -414,10 +412,9 @@ fn on_whose_behalf_it_is_goes_with_it() {
     connect_to(&mut relay, ms(0), CARRIER, gateway());
     breaks(&mut relay, ms(10), CARRIER);
     let exchange = relay.next_exchange();
-    let client = "client".to_owned().into();
-    relay.handle_input(ms(20), Input::Client { exchange, client });
+    let client = Known { client: Some("client".into()), ..Known::default() };
     let head = request("GET", &[]);
-    relay.handle_input(ms(20), Input::Head { exchange, head, end: true });
+    relay.handle_input(ms(20), super::known(exchange, head, true, client));
     drain(&mut relay);
     let (carrier, frames) = goes_early(&mut relay, ms(1000));
     let said = |frames: &[Frame]| {
@@ -491,7 +488,7 @@ fn ways(edge: &mut Relay, gateway: &mut Relay, name: u64, method: &str) -> u64 {
                 Output::Head { .. } => {
                     let head = bhttp::Response { status: 200, fields: Vec::new() };
                     let head = Head::Response(head);
-                    gateway.handle_input(ms(now), Input::Head { exchange, head, end: true });
+                    gateway.handle_input(ms(now), local(exchange, head, true));
                     under_way.extend(drain(gateway).into_iter().filter_map(
                         |output| match output {
                             Output::Transmit { bytes, .. } => Some((now + way, Role::Edge, bytes)),

@@ -164,11 +164,10 @@ fn who_has_no_other_way_waits_for_the_next_gateway_but_not_for_long() {
         relay.handle_input(ms(at), Input::Wake);
         outputs.extend(drain(&mut relay));
         if at == 5000 {
-            let (exchange, more) = asks(&mut relay, ms(at), "GET", true);
-            outputs.extend(more);
-            relay.handle_input(ms(at), Input::OtherWay { exchange });
-            let found = aborted(&drain(&mut relay));
-            assert_eq!(found, [(exchange, CauseKind::GatewayUnreachable)]);
+            let (exchange, more) = asks_with_another_way(&mut relay, ms(at));
+            assert_eq!(aborted(&more), [(exchange, CauseKind::GatewayUnreachable)]);
+            let others = more.into_iter().filter(|one| !matches!(one, Output::Abort { .. }));
+            outputs.extend(others);
             other = Some(exchange);
         }
         if outputs.iter().any(|output| matches!(output, Output::Dial { .. })) {

@@ -163,7 +163,7 @@ fn heads_and_trailers_that_cannot_cross_cost_only_their_exchange() {
     let exchange = relay.next_exchange();
     let Head::Request(request) = request("GET", &[]) else { unreachable!() };
     let head = Head::Request(bhttp::Request { fields: fields(2, 40_000), ..request });
-    relay.handle_input(ms(0), Input::Head { exchange, head, end: true });
+    relay.handle_input(ms(0), local(exchange, head, true));
     let outputs = drain(&mut relay);
     assert_eq!(abort(&outputs), (CauseKind::BadRequest, true));
     assert!(peer.takes(&outputs).is_empty());
@@ -182,7 +182,7 @@ fn heads_and_trailers_that_cannot_cross_cost_only_their_exchange() {
     peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
     let exchange = ExchangeId { instance: 1, number: 5 };
     let head = Head::Response(bhttp::Response { status: 200, fields: fields(2, 40_000) });
-    relay.handle_input(ms(1), Input::Head { exchange, head, end: false });
+    relay.handle_input(ms(1), local(exchange, head, false));
     let outputs = drain(&mut relay);
     assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]));
     assert_eq!(abort(&outputs).0, CauseKind::OriginFailed);
@@ -296,7 +296,7 @@ fn exchanges_that_come_and_go_leave_nothing_at_a_carrier_that_does_not_read() {
         receives(&mut relay, ms(number), CARRIER, &[head_frame(number, 0, true)]);
         let exchange = ExchangeId { instance: 1, number };
         let head = Head::Response(bhttp::Response { status: 403, fields: fields(1, 9000) });
-        relay.handle_input(ms(number), Input::Head { exchange, head, end: true });
+        relay.handle_input(ms(number), local(exchange, head, true));
         drain(&mut relay);
         let gone = abort_frame(number, CauseKind::ClientGone);
         let outputs = receives(&mut relay, ms(number), CARRIER, &[gone]);

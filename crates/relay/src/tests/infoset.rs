@@ -168,7 +168,7 @@ impl Pair {
         let head = Head::Response(bhttp::Response { status: 200, fields });
         let bytes = self.answer.clone().into();
         for input in [
-            Input::Head { exchange, head, end: false },
+            local(exchange, head, false),
             Input::Data { exchange, bytes },
             Input::End { exchange, trailers: Vec::new() },
         ] {
@@ -213,8 +213,8 @@ impl Pair {
         let mut fields = vec![("content-type", self.media), ("content-length", length.as_str())];
         fields.extend(&self.fields);
         let head = request("POST", &fields);
-        self.tell(EDGE, Input::Head { exchange, head, end: false });
-        self.tell(EDGE, Input::Service { exchange, service: 0 });
+        let service = Known { service: Some(0), ..Known::default() };
+        self.tell(EDGE, known(exchange, head, false, service));
         self.tell(EDGE, Input::Credit { exchange, bytes: 1 << 20 });
         self.tell(EDGE, Input::Data { exchange, bytes: Bytes::copy_from_slice(body) });
         self.tell(EDGE, Input::End { exchange, trailers: Vec::new() });

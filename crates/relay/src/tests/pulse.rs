@@ -249,10 +249,10 @@ fn where_the_gateway_is_silent_requests_wait_unless_they_have_another_way() {
             .iter()
             .all(|output| !matches!(output, Output::Abort { .. }))
     );
-    let (exchange, outputs) = asks(&mut relay, ms(10_100), "GET", true);
+    let (_, outputs) = asks(&mut relay, ms(10_100), "GET", true);
     assert!(outputs.iter().all(|output| !matches!(output, Output::Abort { .. })));
-    relay.handle_input(ms(10_100), Input::OtherWay { exchange });
-    assert_eq!(abort(&drain(&mut relay)), (CauseKind::GatewayUnreachable, true));
+    let (_, outputs) = asks_with_another_way(&mut relay, ms(10_100));
+    assert_eq!(abort(&outputs), (CauseKind::GatewayUnreachable, true));
     // Who comes long after it fell silent waits no longer than a carrier takes.
     relay.handle_input(ms(60_000), Input::Wake);
     drain(&mut relay);
@@ -377,8 +377,7 @@ fn what_is_not_acknowledged_is_looked_after_though_nobody_waits() {
 #[test]
 fn a_request_with_another_way_does_not_wait_for_word_of_a_dead_gateway() {
     let (mut relay, mut peer) = known();
-    let (exchange, outputs) = asks(&mut relay, ms(1000), "GET", true);
-    relay.handle_input(ms(1000), Input::OtherWay { exchange });
+    let (_, outputs) = asks_with_another_way(&mut relay, ms(1000));
     peer.takes(&outputs);
     relay.handle_input(ms(1500), Input::CarrierDown { carrier: CARRIER, reason: "gone".into() });
     let mut at = 1500;

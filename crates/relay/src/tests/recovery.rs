@@ -28,7 +28,7 @@ fn still(outputs: &[Output]) -> bool {
 fn puts_with_expectation(relay: &mut Relay, peer: &mut Peer) -> ExchangeId {
     let exchange = relay.next_exchange();
     let head = request("PUT", &[("expect", "100-continue")]);
-    relay.handle_input(ms(0), Input::Head { exchange, head, end: false });
+    relay.handle_input(ms(0), local(exchange, head, false));
     assert_eq!(peer.takes(&drain(relay)).len(), 1);
     exchange
 }
@@ -345,7 +345,7 @@ fn the_answer_to_a_request_that_expected_100_is_as_any() {
     peer.sends(&mut relay, ms(0), CARRIER, &[head]);
     let exchange = ExchangeId { instance: 1, number: 5 };
     let head = Head::Response(bhttp::Response { status: 200, fields: Vec::new() });
-    relay.handle_input(ms(1), Input::Head { exchange, head, end: false });
+    relay.handle_input(ms(1), local(exchange, head, false));
     assert!(peer.takes(&drain(&mut relay)).is_empty());
 }
 

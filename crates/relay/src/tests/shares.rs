@@ -82,9 +82,9 @@ fn client_asks(
     method: &str,
 ) -> (ExchangeId, Vec<Output>) {
     let exchange = relay.next_exchange();
-    relay.handle_input(now, Input::Client { exchange, client: client.into() });
     let end = method != "CONNECT";
-    relay.handle_input(now, Input::Head { exchange, head: request(method, &[]), end });
+    let client = Known { client: Some(client.into()), ..Known::default() };
+    relay.handle_input(now, known(exchange, request(method, &[]), end, client));
     (exchange, drain(relay))
 }
 

@@ -84,7 +84,7 @@ fn tries(gives: &[(&str, Gives)], wished: &str, bytes: usize) -> (Vec<String>, O
     let body: Vec<u8> = (0..bytes).map(|at| b"<a>text</a>"[at % 11]).collect();
     let head = request("POST", &[("content-type", "text/xml")]);
     let mut todo = VecDeque::from([
-        Input::Head { exchange, head, end: false },
+        local(exchange, head, false),
         Input::Data { exchange, bytes: body.into() },
         Input::End { exchange, trailers: Vec::new() },
     ]);

@@ -35,8 +35,6 @@ pub(crate) struct Exchange {
     pub(crate) id: ExchangeId,
     pub(crate) stands: Stands,
     pub(crate) about: About,
-    /// Index of the service's settings.
-    pub(crate) service: Option<usize>,
     /// Bytes of body that the peer takes now; none were said yet where 0.
     pub(crate) credit: u64,
     pub(crate) sending: Sending,
@@ -66,7 +64,6 @@ impl Exchange {
             id,
             stands: Stands::Waits,
             about,
-            service: None,
             credit: 0,
             sending: Sending::default(),
             receiving: Receiving::default(),

@@ -40,7 +40,7 @@ impl Sender<'_> {
     /// The peer knows the schema that its message came with: what goes back may go with it too.
     pub(crate) fn adopt_schema(&mut self) {
         let name = self.one.receiving.vocabulary.as_ref().and_then(|one| one.name());
-        let found = self.path.as_deref_mut().zip(self.one.service).zip(name);
+        let found = self.path.as_deref_mut().zip(self.one.about.service).zip(name);
         if let Some(((path, service), name)) = found {
             path.texts.adopted.insert(service, name);
         }
@@ -71,7 +71,7 @@ impl Sender<'_> {
         let options = self.one.choice.as_ref().map(|choice| choice.options);
         let Some(options) = options.filter(|options| options.is_infoset()) else { return };
         let text = self.one.held.delta().cloned();
-        let Some((text, service)) = text.zip(self.one.service) else { return };
+        let Some((text, service)) = text.zip(self.one.about.service) else { return };
         let (number, at) = (self.one.id.number, self.now);
         if let Some(path) = self.path.as_deref_mut() {
             path.texts.left(number, Text { text, at, service, options });
@@ -82,7 +82,7 @@ impl Sender<'_> {
 impl Known<'_> {
     /// Whether an arm that gives an infoset back may be taken, with so much memory left.
     pub(super) fn fit_infoset(&self, options: Options, left: usize) -> Fit {
-        let Some((service, vocabulary)) = self.one.service.zip(self.vocabulary()) else {
+        let Some((service, vocabulary)) = self.one.about.service.zip(self.vocabulary()) else {
             return Fit::Refused("the service wants every byte back");
         };
         if let Some(why) = self.one.exact.reason() {

@@ -22,7 +22,7 @@ pub(crate) struct Known<'a> {
 impl<'a> Known<'a> {
     /// What is set for the exchange's service.
     pub(super) fn service(&self) -> Option<&'a Service> {
-        self.core.config.services.get(self.one.service?)
+        self.core.config.services.get(self.one.about.service?)
     }
 
     /// Name of the exchange's service, or its target.
@@ -52,7 +52,7 @@ impl<'a> Known<'a> {
     pub(super) fn vocabulary(&self) -> Option<&'a Arc<Vocabulary>> {
         let own = self.service()?.infoset.as_ref()?;
         let adopted = || {
-            let name = self.path.as_ref()?.texts.adopted.get(&self.one.service?)?;
+            let name = self.path.as_ref()?.texts.adopted.get(&self.one.about.service?)?;
             self.core.schemas.find(*name)
         };
         if own.name().is_some() { Some(own) } else { adopted().or(Some(own)) }

@@ -142,7 +142,7 @@ impl Pair {
                 self.ended = true;
                 if end == GATEWAY {
                     let head = response();
-                    self.todo.push_back((end, Input::Head { exchange, head, end: true }));
+                    self.todo.push_back((end, local(exchange, head, true)));
                 }
             }
             Output::Abort { .. } => self.failed = true,
@@ -250,17 +250,18 @@ impl Pair {
         fields.extend(length.as_deref().map(|length| ("content-length", length)));
         if self.from == EDGE {
             let head = request("POST", &fields);
-            self.tell(EDGE, Input::Head { exchange, head, end: false });
+            let service = Known { service: Some(self.service), ..Known::default() };
+            self.tell(EDGE, known(exchange, head, false, service));
         } else {
             let head = request("GET", &[]);
-            self.tell(EDGE, Input::Head { exchange, head, end: true });
+            self.tell(EDGE, local(exchange, head, true));
             let field =
                 |(name, value): (&str, &str)| (name.to_owned().into(), value.to_owned().into());
             let fields = fields.into_iter().map(field).collect();
             let head = Head::Response(bhttp::Response { status: 200, fields });
-            self.tell(GATEWAY, Input::Head { exchange, head, end: false });
+            self.tell(GATEWAY, local(exchange, head, false));
+            self.tell(GATEWAY, Input::Service { exchange, service: self.service });
         }
-        self.tell(self.from, Input::Service { exchange, service: self.service });
         exchange
     }
 
