@@ -301,10 +301,14 @@ pub(crate) fn finish(result: Result<(), proxy::Error>) -> anyhow::Result<ExitCod
     }
 }
 
-/// A runtime for one side of the pair.
+/// A runtime for one side of the pair: with threads for half the processors, since the relay is one
+/// task, and each step of a message that goes to a task on another thread costs a wake-up there. On
+/// two processors a thread for each took a sixth more of them and carried a sixth fewer requests.
 pub(crate) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     proxy::limit_arenas();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads((processors / 2).max(1)).enable_all().build();
     runtime.context("cannot start the runtime")
 }
 
