@@ -428,11 +428,11 @@ fn netem_emulates_where_the_kernel_has_it_and_is_refused_where_not() {
     assert!(child.wait().unwrap().success());
 }
 
-/// README's commands for a lab, with another name for it.
-fn readme_block(name: &str) -> String {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let readme = fs::read_to_string(readme).unwrap();
-    let block = readme.split("```sh\n").find(|block| block.starts_with("longwire lab up sat"));
+/// The guide's commands for a lab, with another name for it.
+fn guide_block(name: &str) -> String {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let block = guide.split("```sh\n").find(|block| block.starts_with("longwire lab up sat"));
     let block = block.unwrap().split("```").next().unwrap();
     // A machine without a lab's rights is no fault of the block.
     let block = block.replace("longwire doctor", "longwire doctor || true");
@@ -440,8 +440,8 @@ fn readme_block(name: &str) -> String {
 }
 
 #[test]
-fn the_block_of_the_readme_can_be_pasted_whole() {
-    let name = name("readme");
+fn the_block_of_the_guide_can_be_pasted_whole() {
+    let name = name("guide");
     let Some(probe) = Up::start(longwire(), &[&name, "--link", "los"]) else { return };
     drop(probe);
     let programs = std::env::temp_dir().join(format!("longwire-{name}"));
@@ -450,7 +450,7 @@ fn the_block_of_the_readme_can_be_pasted_whole() {
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_longwire"), &link).unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("bash");
-    shell.args(["-ec", &readme_block(&name)]).env("PATH", path);
+    shell.args(["-ec", &guide_block(&name)]).env("PATH", path);
     let output = shell.output().unwrap();
     fs::remove_dir_all(&programs).unwrap();
     let (out, errors) = (text(&output.stdout), text(&output.stderr));
