@@ -364,7 +364,7 @@ pub enum Input {
     },
     /// This processor was measured.
     Speeds(Vec<Speeds>),
-    /// The instant of the last [`Output::WakeAt`] has come.
+    /// The instant of [`super::Coding::wake_at`] has come.
     Wake,
 }
 
