@@ -1,4 +1,5 @@
-//! In which form messages cross: a machine that knows no HTTP, no carrier and no frame.
+//! In which form messages cross: a machine that knows no HTTP and no carrier. Of the frames of
+//! `proto::stream` it knows the contents of control frames, and how long a block may be.
 //!
 //! An exchange has two messages: this side sends one and the peer the other. Of each the machine is
 //! told what is known ([`About`](api::About), [`Message`](api::Message)) and handed the body; it

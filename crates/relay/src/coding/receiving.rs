@@ -328,12 +328,9 @@ impl Receiver<'_> {
                 None => "no service here is set to fidelity 'infoset'",
             });
         };
-        let name = vocabulary.name();
         self.one.receiving.vocabulary = Some(vocabulary);
-        // The peer knows the schema: what goes back may go with it too.
-        let found = self.path.as_deref_mut().zip(self.one.about.service).zip(name);
-        if let Some(((path, service), name)) = found {
-            path.texts.adopted.insert(service, name);
+        if let Some(path) = self.path.as_deref_mut() {
+            path.adopt_schema(self.one);
         }
         Ok(())
     }

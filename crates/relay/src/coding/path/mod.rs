@@ -12,6 +12,7 @@ use codec::Options;
 use decide::estimate::Estimate;
 
 use super::api::{Abilities, PathId, Wire};
+use super::exchange::Exchange;
 use super::kept::bases::{Received, Sent};
 use super::kept::lasting::peer_id;
 use awaited::Awaited;
@@ -116,6 +117,14 @@ impl Path {
 
     fn decodes(&self, options: Options) -> bool {
         self.abilities.codecs.contains(&options.codec)
+    }
+
+    /// The peer knows the schema that its message came with: what goes back may go with it too.
+    pub(crate) fn adopt_schema(&mut self, one: &Exchange) {
+        let name = one.receiving.vocabulary.as_ref().and_then(|one| one.name());
+        if let Some((service, name)) = one.about.service.zip(name) {
+            self.texts.adopted.insert(service, name);
+        }
     }
 
     /// Counts the bytes of its bases among those of all paths.

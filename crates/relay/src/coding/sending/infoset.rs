@@ -24,7 +24,9 @@ type Coded = (Bytes, Option<Bytes>);
 impl Sender<'_> {
     /// Looks whether the message's infoset is enough.
     pub(super) fn consider_infoset(&mut self) {
-        self.adopt_schema();
+        if let Some(path) = self.path.as_deref_mut() {
+            path.adopt_schema(self.one);
+        }
         if self.known().vocabulary().is_none() {
             return;
         }
@@ -35,15 +37,6 @@ impl Sender<'_> {
         let (body, whole) = self.one.sending.at_hand();
         let whole = whole && !self.one.sending.has_trailers();
         self.one.exact.note_body(body, whole);
-    }
-
-    /// The peer knows the schema that its message came with: what goes back may go with it too.
-    pub(crate) fn adopt_schema(&mut self) {
-        let name = self.one.receiving.vocabulary.as_ref().and_then(|one| one.name());
-        let found = self.path.as_deref_mut().zip(self.one.about.service).zip(name);
-        if let Some(((path, service), name)) = found {
-            path.texts.adopted.insert(service, name);
-        }
     }
 
     /// What came of encoding the message's only block. What would not come back the same goes byte
