@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use codec::dictionary::Id;
 use codec::infoset::Vocabulary;
 use codec::{Decoder, Encoder, Options};
+use coding::{ExchangeId, Secret, Service, Speeds, Work, WorkDirection};
 use decide::arm::Speed;
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
@@ -20,10 +21,7 @@ use proto::stream::{
     Abort, Allowed, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState,
     Processor, Receipt,
 };
-use relay::{
-    CarrierId, Cause, CauseKind, Config, ExchangeId, Head, Input, Known, Output, Relay, Role,
-    Secret, Service, Speeds, Work, WorkDirection,
-};
+use relay::{CarrierId, Cause, CauseKind, Config, Head, Input, Known, Output, Relay, Role};
 
 /// Steps of one life; more would only take time.
 const MAX_STEPS: usize = 400;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use coding::ExchangeId;
 use proto::bhttp;
-use relay::{Cause, CauseKind, ExchangeId, Head, Input, Known, Output};
+use relay::{Cause, CauseKind, Head, Input, Known, Output};
 
 use crate::party::{Body, Client, Fate, Receiver, Sender, portions};
 use crate::world::{NodeId, What, World};

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
+use coding::Encoding;
 use decide::policy::Objective;
 use link::LinkConfig;
-use relay::Encoding;
 
 use crate::random::Random;
 use crate::repeated::{Messages, Pair};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use coding::ExchangeId;
 use proto::bhttp;
-use relay::{Cause, CauseKind, ExchangeId, Head, Input, Output};
+use relay::{Cause, CauseKind, Head, Input, Output};
 
 use crate::party::{Origin, Receiver, Sender, portions};
 use crate::world::{NodeId, What, World};

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
+use coding::ExchangeId;
 use proto::bhttp;
-use relay::{Cause, ExchangeId, Input};
+use relay::{Cause, Input};
 
 use crate::Random;
 use crate::world::NodeId;

@@ -9,15 +9,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
+use coding::{Encoding, ExchangeId, Secret, Service, Work, WorkDirection};
 use decide::policy::Objective;
 use link::{Channel, Direction, LinkConfig};
 use proto::bhttp;
 use record::decision::Direction as Half;
 use record::event::Fact;
-use relay::{
-    CarrierId, Config, Encoding, ExchangeId, Input, Known, Output, Relay, Role, Secret, Service,
-    Work, WorkDirection,
-};
+use relay::{CarrierId, Config, Input, Known, Output, Relay, Role};
 
 use crate::segment::Segment;
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use coding::{Encoding, ExchangeId, Work, WorkDirection};
 use decide::estimate::Transport;
-use relay::{
-    CarrierId, Config, Encoding, ExchangeId, Input, Output, Relay, Role, Work, WorkDirection,
-};
+use relay::{CarrierId, Config, Input, Output, Relay, Role};
 
 use crate::Random;
 use crate::carriers::Link;

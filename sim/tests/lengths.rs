@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers of tests fail and tell as tests do.
 
+use coding::Encoding;
 use longwire_sim::lengths::{Attack, Observed};
-use relay::Encoding;
 
 /// Bits that a hundred answers may tell.
 const MAX_BITS: f64 = 1.0;

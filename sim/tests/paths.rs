@@ -6,15 +6,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use coding::{ExchangeId, Service, Work, WorkDirection};
 use decide::estimate::Transport;
 use link::{Channel, ChannelConfig, Direction};
 use longwire_sim::{Random, Segment};
 use proto::bhttp;
 use record::decision::Outcome;
 use record::event::Fact;
-use relay::{
-    CarrierId, Config, ExchangeId, Input, Output, Relay, Role, Service, Work, WorkDirection,
-};
+use relay::{CarrierId, Config, Input, Output, Relay, Role};
 
 /// After an exchange its receipt comes across.
 const PAUSE: Duration = Duration::from_secs(10);

@@ -4,11 +4,11 @@
 
 use std::fmt::Write;
 
+use coding::Encoding;
 use decide::policy::Objective;
 use link::LinkConfig;
 use longwire_sim::Random;
 use longwire_sim::repeated::{Messages, Pair, Took};
-use relay::Encoding;
 
 /// Bytes of a body, a quarter of which is of one sort.
 const BODY_BYTES: usize = 4 << 20;

@@ -9,6 +9,7 @@
 //! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).
 //! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
+//! - [`timers`]: deadlines of a machine, one for each key.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
 
 pub mod bhttp;
@@ -19,6 +20,7 @@ pub mod http1;
 pub mod profile;
 pub mod stream;
 mod structured;
+pub mod timers;
 pub mod varint;
 pub mod wbxml;
 

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use coding::ExchangeId;
 use record::event::{Event, Fact};
-use relay::{Allowed, CarrierId, ExchangeId, Head, Input, Output, Relay, Role};
+use relay::{Allowed, CarrierId, Head, Input, Output, Relay, Role};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -43,13 +44,13 @@ pub(crate) enum Message {
     Fact(Fact),
     /// These services too, whose numbers follow those of the ones before; false if they are too
     /// many.
-    Services(Vec<relay::Service>, oneshot::Sender<bool>),
+    Services(Vec<coding::Service>, oneshot::Sender<bool>),
     /// Would a request get through now? If not, why.
     Standing(oneshot::Sender<Result<(), String>>),
     /// What is held now?
     Load(oneshot::Sender<relay::Load>),
     /// What is believed of the carriers' paths?
-    Links(oneshot::Sender<Vec<relay::Link>>),
+    Links(oneshot::Sender<Vec<coding::Link>>),
 }
 
 /// What an actor cannot do itself.
@@ -62,7 +63,7 @@ pub(crate) trait Surroundings: Send + 'static {
     /// Gateway: a client's connection at an edge has ended.
     fn client_ended(&mut self, _edge: u64, _connection: u64) {}
     /// Takes services that the relay has taken too.
-    fn add_services(&mut self, _services: &[relay::Service]) {}
+    fn add_services(&mut self, _services: &[coding::Service]) {}
     /// Takes what was learned beside the relay in an earlier process.
     fn restore(&mut self, _learned: &Learned) {}
     /// What was learned beside the relay.
@@ -108,7 +109,7 @@ impl Handle {
     }
 
     /// Adds services; false if they are too many, or the actor has ended.
-    pub(crate) async fn add_services(&self, services: Vec<relay::Service>) -> bool {
+    pub(crate) async fn add_services(&self, services: Vec<coding::Service>) -> bool {
         let (sender, answer) = oneshot::channel();
         self.send(Message::Services(services, sender)).await;
         answer.await.unwrap_or(false)
@@ -129,7 +130,7 @@ impl Handle {
     }
 
     /// What is believed of the carriers' paths; nothing once the actor has ended.
-    pub(crate) async fn links(&self) -> Vec<relay::Link> {
+    pub(crate) async fn links(&self) -> Vec<coding::Link> {
         let (sender, answer) = oneshot::channel();
         self.send(Message::Links(sender)).await;
         answer.await.unwrap_or_default()
@@ -502,7 +503,7 @@ fn patterns(told: &Allowed) -> Option<Vec<Pattern>> {
     told.patterns.iter().map(|pattern| Pattern::parse(pattern).ok()).collect()
 }
 
-fn warn_of_long_schemas(services: &[relay::Service]) {
+fn warn_of_long_schemas(services: &[coding::Service]) {
     for service in services {
         let schema = service.infoset.as_ref().filter(|one| one.name().is_some());
         if schema.is_some_and(|one| one.parcel().is_none()) {

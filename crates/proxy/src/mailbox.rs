@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use coding::ExchangeId;
 use proto::bhttp::Fields;
-use relay::{Cause, CauseKind, ExchangeId, Head, Input, Known, Output};
+use relay::{Cause, CauseKind, Head, Input, Known, Output};
 use tokio::sync::mpsc;
 
 use crate::access::Access;

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use coding::Link;
 use decide::estimate::Transport;
 use record::decision::Asked;
 use record::event::Fact;
-use relay::{CarrierId, Link, Load};
+use relay::{CarrierId, Load};
 
 use crate::access::Way;
 use crate::socket::{self, Traffic};
@@ -447,7 +448,7 @@ mod tests {
             queueing_s: 0.25,
             window_packets: 10.0,
         };
-        let (path, peer) = (relay::coding::api::PathId(7), "gate \"1\"".to_owned());
+        let (path, peer) = (coding::PathId(7), "gate \"1\"".to_owned());
         let link = Link { path, peer, figures, jumps: 2 };
         let text = Metrics::default().render(Load::default(), &[link]);
         for (name, more, value) in [

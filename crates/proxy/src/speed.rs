@@ -4,8 +4,9 @@
 use std::time::{Duration, Instant};
 
 use codec::Options;
+use coding::Speeds;
 use decide::arm::{Prior, Speed};
-use relay::{Input, Speeds};
+use relay::Input;
 
 use crate::actor::{Handle, Message};
 use crate::workers::{Processor, thread_time};

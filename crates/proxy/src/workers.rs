@@ -15,7 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use relay::{ExchangeId, Input, Work, WorkDirection};
+use coding::{ExchangeId, Work, WorkDirection};
+use relay::Input;
 
 use crate::actor::{Handle, Message};
 use crate::fault;

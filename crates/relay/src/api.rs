@@ -4,14 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use coding::{ExchangeId, Speeds, Work, WorkDirection};
 use proto::bhttp;
 use proto::stream::Allowed;
 use record::event::Event;
 
-pub use crate::coding::api::ExchangeId;
-pub use crate::coding::work::{Work, WorkDirection};
-
-use crate::coding::core::processor::Speeds;
 use crate::http::privacy::Client;
 
 /// A connection to the other relay, named by the shell; never used twice.

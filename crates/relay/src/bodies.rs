@@ -3,25 +3,26 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use coding::ExchangeId;
+use coding::api as code;
 use proto::bhttp;
 use proto::stream::{Data, Frame, Role};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{Cause, CauseKind, ExchangeId, Output};
+use crate::api::{Cause, CauseKind, Output};
 use crate::carrier::{carrier_of, path_of};
-use crate::coding::api as coding;
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES};
 use crate::exchange::Stage;
 use crate::timers::Key;
 
 impl Relay {
     /// Gives the coding an input, and does what it says.
-    pub(crate) fn code(&mut self, now: Duration, input: coding::Input) {
+    pub(crate) fn code(&mut self, now: Duration, input: code::Input) {
         while let Some(id) = self.stale.pop_first() {
             if let Some(carrier) = self.carriers.get(&id) {
                 let wire = carrier.wire();
-                self.coding.handle_input(now, coding::Input::Wire { path: path_of(id), wire });
+                self.coding.handle_input(now, code::Input::Wire { path: path_of(id), wire });
             }
         }
         self.coding.handle_input(now, input);
@@ -35,69 +36,69 @@ impl Relay {
         self.is_coding = false;
     }
 
-    fn coded(&mut self, now: Duration, output: coding::Output) {
+    fn coded(&mut self, now: Duration, output: code::Output) {
         match output {
-            coding::Output::Settled { exchange: id, options, length } => {
+            code::Output::Settled { exchange: id, options, length } => {
                 let role = self.config.role;
                 let Some(exchange) = self.exchanges.get_mut(&id) else { return };
                 exchange.outgoing.settle(options);
                 length.into_iter().for_each(|len| exchange.outgoing.set_length(role, len));
                 self.offer(id);
             }
-            coding::Output::Block { exchange: id, bytes, decoded_len, coded, anew, end } => {
+            code::Output::Block { exchange: id, bytes, decoded_len, coded, anew, end } => {
                 let (block_end, uncoded) = (Some(decoded_len as u64), !coded);
                 let block = Data { exchange: 0, block_end, uncoded, anew, end, bytes };
                 let Some(exchange) = self.exchanges.get_mut(&id) else { return };
                 exchange.outgoing.push_block(block);
                 self.offer(id);
             }
-            coding::Output::Trailers { exchange: id } => {
+            code::Output::Trailers { exchange: id } => {
                 let Some(exchange) = self.exchanges.get_mut(&id) else { return };
                 exchange.outgoing.trailers_may_go();
                 self.offer(id);
             }
-            coding::Output::Anew { exchange: id, body } => {
+            code::Output::Anew { exchange: id, body } => {
                 let Some(exchange) = self.exchanges.get_mut(&id) else { return };
                 exchange.outgoing.anew(body);
                 self.offer(id);
             }
-            coding::Output::Body { exchange: id, bytes } => {
+            code::Output::Body { exchange: id, bytes } => {
                 let Some(exchange) = self.exchanges.get_mut(&id) else { return };
                 exchange.incoming.push_decoded(bytes);
                 self.deliver(now, id);
             }
-            coding::Output::Consumed { exchange, bytes } => self.consumed(now, exchange, bytes),
-            coding::Output::Received { exchange: id } => {
+            code::Output::Consumed { exchange, bytes } => self.consumed(now, exchange, bytes),
+            code::Output::Received { exchange: id } => {
                 let Some(exchange) = self.exchanges.get_mut(&id) else { return };
                 exchange.incoming.whole = true;
                 self.end_incoming(now, id);
             }
-            coding::Output::Fault { exchange, fault } => {
+            code::Output::Fault { exchange, fault } => {
                 let kind = match fault.kind {
-                    coding::FaultKind::Corrupt => CauseKind::Corrupt,
-                    coding::FaultKind::Limit => CauseKind::Limit,
+                    code::FaultKind::Corrupt => CauseKind::Corrupt,
+                    code::FaultKind::Limit => CauseKind::Limit,
                 };
                 self.refuse(now, exchange, &Cause { kind, reason: fault.reason });
             }
-            coding::Output::Control { path, kind, content } => {
+            code::Output::Control { path, kind, content } => {
                 self.send(now, carrier_of(path), Frame::Control(kind, content));
             }
-            coding::Output::Measure { path, anyway } => {
+            code::Output::Measure { path, anyway } => {
                 self.measure(now, carrier_of(path), anyway);
             }
-            coding::Output::Ignored { path, what, reason } => {
+            code::Output::Ignored { path, what, reason } => {
                 self.ignore(now, carrier_of(path), what, &reason);
             }
-            coding::Output::Work(work) => self.outputs.push_back(Output::Work(work)),
-            coding::Output::Release { exchange } => {
+            code::Output::Work(work) => self.outputs.push_back(Output::Work(work)),
+            code::Output::Release { exchange } => {
                 self.outputs.push_back(Output::Release { exchange });
             }
-            coding::Output::Store { name, bytes } => {
+            code::Output::Store { name, bytes } => {
                 self.outputs.push_back(Output::Store { name, bytes });
             }
-            coding::Output::Used { name } => self.outputs.push_back(Output::Used { name }),
-            coding::Output::Dropped { name } => self.outputs.push_back(Output::Forget { name }),
-            coding::Output::Event(fact) => self.event(now, fact),
+            code::Output::Used { name } => self.outputs.push_back(Output::Used { name }),
+            code::Output::Dropped { name } => self.outputs.push_back(Output::Forget { name }),
+            code::Output::Event(fact) => self.event(now, fact),
         }
     }
 
@@ -106,7 +107,7 @@ impl Relay {
         exchange.meter.sent_body_bytes += bytes.len() as u64;
         (exchange.moved, exchange.took) = (now, now);
         exchange.outgoing.note(&bytes);
-        self.code(now, coding::Input::Body { exchange: id, bytes });
+        self.code(now, code::Input::Body { exchange: id, bytes });
         self.grant_local(id);
     }
 
@@ -123,7 +124,7 @@ impl Relay {
         }
         let has_some = !trailers.is_empty();
         exchange.outgoing.end(trailers);
-        self.code(now, coding::Input::End { exchange: id, trailers: has_some });
+        self.code(now, code::Input::End { exchange: id, trailers: has_some });
     }
 
     pub(crate) fn local_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
@@ -169,7 +170,7 @@ impl Relay {
             self.outputs.push_back(Output::Data { exchange: id, bytes });
         }
         if let Some(all) = exchange.incoming.delivered() {
-            self.code(now, coding::Input::Delivered { exchange: id, all });
+            self.code(now, code::Input::Delivered { exchange: id, all });
         }
         self.end_incoming(now, id);
     }

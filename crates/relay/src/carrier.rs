@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use coding::PathId;
+use coding::api::Wire;
 use decide::estimate::{Estimate, Transport};
 use proto::stream::{self, Allowed, Frame, Machine};
 
 use crate::api::CarrierId;
-use crate::coding::api::{PathId, Wire};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::pulse::Pulse;
 use crate::turns::Turns;

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
+use coding::{Encoding, Secret, Service};
 use decide::estimate::Estimate;
 use proto::stream::{Allowed, Role};
 use record::decision::Direction;
-
-use crate::coding::config as coding;
-use crate::coding::encoding::{Encoding, Service};
-use crate::coding::kept::lasting::Secret;
 
 /// Body bytes the local side may hand over ahead of the carrier, per exchange: two blocks.
 pub const LOCAL_WINDOW_BYTES: u64 = 128 * 1024;

@@ -18,11 +18,12 @@ mod early;
 
 use std::time::Duration;
 
+use coding::ExchangeId;
 use proto::stream::{Frame, Hello};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Output};
+use crate::api::{CarrierId, Cause, CauseKind, DialFailure, Output};
 use crate::carrier::Carrier;
 use crate::config::{IDLE_DIAL_PAUSE, MAX_CARRIERS_LEFT, MAX_DIAL_PAUSE, MIN_DIAL_PAUSE};
 use crate::exchange::{Exchange, Stage, is_or_may_be};

@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
+use coding::ExchangeId;
+use coding::api::{About, Input as Code, Message};
 use proto::bhttp;
 use proto::stream::{Head as HeadFrame, OutcomeState};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Known, Output};
+use crate::api::{CarrierId, Cause, CauseKind, Head, Known, Output};
 use crate::carrier::Carrier;
-use crate::coding::api::{About, Input as Code, Message};
 use crate::config::MAX_RESENDS;
 use crate::exchange::{Exchange, Stage, is_or_may_be};
 use crate::http::privacy::Guard;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use coding::ExchangeId;
 use proto::bhttp;
 use proto::stream::Frame;
 use record::event::Carried;
 
-use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
+use crate::api::{CarrierId, Cause, CauseKind};
 use crate::http::Traits;
 use crate::http::privacy::Guard;
 use crate::incoming::Incoming;

@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
+use coding::ExchangeId;
+use coding::api::{Input as Code, Message};
 use proto::bhttp;
 use proto::stream::{Abort, Frame, Head as HeadFrame, OutcomeState};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, ExchangeId, Head, Output};
+use crate::api::{CarrierId, Cause, CauseKind, Head, Output};
 use crate::carrier::{Carrier, Replay};
-use crate::coding::api::{Input as Code, Message};
 use crate::config::{MAX_CARRIERS_LEFT, MAX_OUTCOMES};
 use crate::edge::codec_of;
 use crate::exchange::{Exchange, Stage};

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use coding::ExchangeId;
+use coding::api::Input as Code;
 use proto::stream::{Frame, LastWord, Role};
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
+use crate::api::{CarrierId, Cause, CauseKind};
 use crate::carrier::path_of;
-use crate::coding::api::Input as Code;
 use crate::exchange::Exchange;
 
 impl Relay {

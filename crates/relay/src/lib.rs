@@ -10,7 +10,6 @@ mod allowed;
 mod api;
 mod bodies;
 mod carrier;
-pub mod coding;
 mod config;
 mod dialer;
 mod edge;
@@ -35,15 +34,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use api::{
-    CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Head, Input, Known, Output, Work,
-    WorkDirection,
-};
-pub use coding::core::processor::{Speeds, name_of_model};
-pub use coding::encoding::{Encoding, Service};
-pub use coding::kept::lasting::Secret;
-pub use coding::links::{Link, figures};
-pub use coding::told::{parts, rounded, told_parts, told_split, wanted, whole};
+pub use api::{CarrierId, Cause, CauseKind, DialFailure, Head, Input, Known, Output};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use http::is_endless;
 pub use http::privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
@@ -51,12 +42,12 @@ pub use http::requester::asker;
 pub use proto::stream::{Allowed, Role};
 
 use carrier::{Carrier, path_of};
-use coding::Coding;
 use coding::api::Input as Code;
-use coding::core::timers::Timers;
+use coding::{Coding, ExchangeId, Link, Service};
 use exchange::{Exchange, Stage};
 use outcomes::Outcomes;
 use proto::stream::{Abort, Frame};
+use proto::timers::Timers;
 use record::decision::{Decision, Outcome};
 use record::event::{Carried, Event, Fact};
 use shares::Shares;

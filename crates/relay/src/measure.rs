@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use coding::api::Input as Code;
 use decide::estimate::Transport;
 use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Output};
 use crate::carrier::path_of;
-use crate::coding::api::Input as Code;
 
 /// The transport's counters are read no more often than this for each carrier, but for what came
 /// together.

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
+use coding::ExchangeId;
 use proto::stream::{Data, Frame};
 
-use crate::api::ExchangeId;
 use crate::config::{MAX_OUTCOMES, RETAINED_EXCHANGE_BYTES};
 
 /// The frames of an answer as they were sent, for as long as they are few enough to keep.

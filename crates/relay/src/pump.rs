@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use coding::ExchangeId;
+use coding::api::{Abilities, Departed, Input as Code, Piece};
 use proto::bhttp;
 use proto::stream::{
     self, Allowed, ClientEnded, Data, Frame, Hello, Hints, Keeping, LastWord, Processor, Receipt,
@@ -11,9 +13,8 @@ use proto::stream::{
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, DialFailure, ExchangeId, Output};
+use crate::api::{CarrierId, Cause, CauseKind, DialFailure, Output};
 use crate::carrier::{self, encoded_len, path_of};
-use crate::coding::api::{Abilities, Departed, Input as Code, Piece};
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::exchange::{Exchange, Stage};
 use crate::timers::Key;

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
+use coding::ExchangeId;
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, ExchangeId};
+use crate::api::{CarrierId, Cause, CauseKind};
 use crate::carrier::Carrier;
 use crate::config::{MIN_IDLE, MIN_STUCK};
 use crate::exchange::{Exchange, Stage};

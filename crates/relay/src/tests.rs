@@ -1,6 +1,7 @@
 //! Single behaviours, step by step; the interplay under trouble is in `sim/`.
 
 use bytes::{Bytes, BytesMut};
+use coding::{Encoding, MAX_PRINCIPALS, Secret, Speeds, Work, WorkDirection};
 use proto::bhttp;
 use proto::stream::{self, Data, Frame, Machine, OutcomeState};
 
@@ -19,17 +20,11 @@ mod processor;
 mod pulse;
 mod recovery;
 mod shares;
-mod trial;
 
 const CARRIER: CarrierId = CarrierId(0);
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
-}
-
-/// The coding's path over a carrier.
-fn path(relay: &mut Relay, carrier: CarrierId) -> &mut coding::path::Path {
-    relay.coding.paths.get_mut(&path_of(carrier)).unwrap()
 }
 
 fn drain(relay: &mut Relay) -> Vec<Output> {
@@ -204,18 +199,6 @@ fn abort(outputs: &[Output]) -> (CauseKind, bool) {
         _ => None,
     });
     found.unwrap_or_else(|| panic!("no abort in {outputs:?}"))
-}
-
-#[test]
-fn an_id_is_short_and_does_not_tell_the_instance() {
-    let (instance, number) = (0x0123_4567_89ab_cdef, 42);
-    let text = ExchangeId { instance, number }.to_string();
-    assert!(text.len() == 16 && text.ends_with("0000002a"), "{text}");
-    assert!(!text.contains("0123") && !text.contains("cdef"), "{text}");
-    let same = ExchangeId { instance, number: 1 << 40 }.to_string();
-    assert_eq!(same[..8], text[..8]);
-    let other = ExchangeId { instance: instance + 1, number }.to_string();
-    assert_ne!(other[..8], text[..8]);
 }
 
 #[test]

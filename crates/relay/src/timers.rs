@@ -1,6 +1,8 @@
 //! What a relay's deadlines are for: two for each exchange and carrier, and two, at most.
 
-use crate::api::{CarrierId, ExchangeId};
+use coding::ExchangeId;
+
+use crate::api::CarrierId;
 
 /// What a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use coding::ExchangeId;
 use http::{Method, Request, Response, header};
 use proto::http1::Fault;
 use record::decision::{Asked, Direction};
 use record::event::{Carried, Fact};
-use relay::{CauseKind, ExchangeId, Head};
+use relay::{CauseKind, Head};
 
 use crate::flow::AnyBody;
 use crate::metrics::Metrics;

@@ -51,7 +51,7 @@ pub(super) fn vocabulary(settings: &ServiceSettings) -> Result<Option<Arc<Vocabu
 }
 
 /// What another service has that is made of the same: coders that are kept are then for both.
-pub(super) fn shared(services: &[relay::Service], new: Arc<Vocabulary>) -> Arc<Vocabulary> {
+pub(super) fn shared(services: &[coding::Service], new: Arc<Vocabulary>) -> Arc<Vocabulary> {
     let mut others = services.iter().filter_map(|service| service.infoset.as_ref());
     others.find(|other| other.name() == new.name()).map_or(new, Arc::clone)
 }

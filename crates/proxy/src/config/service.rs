@@ -17,7 +17,7 @@ pub(super) fn set_encoding(
     rate_cap: Option<Rate>,
 ) {
     let text = encoding.unwrap_or("auto");
-    let encoding = relay::Encoding::of(text);
+    let encoding = coding::Encoding::of(text);
     let encoding = encoding.map_err(|error| {
         let error = named(text, &error).replacen("one of ", "one of auto, nam, ", 1);
         format!("encoding: {error}")
@@ -68,7 +68,7 @@ fn decision(
     check: &mut Check,
     relay: &mut relay::Config,
     settings: &ServiceSettings,
-) -> relay::Service {
+) -> coding::Service {
     let wrong = wrong(settings);
     let encodings = settings.encodings.as_deref().map(|names| {
         let meant = check.items("encodings", names, |name| {
@@ -94,7 +94,7 @@ fn decision(
     check.about("encodings", &["fidelity"], fits);
     let infoset = vocabulary.map(|infoset| infoset::shared(&relay.services, infoset));
     let (name, objective) = (settings.pattern.clone(), objective.unwrap_or(Objective::Time));
-    relay::Service { name, objective, encodings, infoset }
+    coding::Service { name, objective, encodings, infoset }
 }
 
 fn objective(settings: &ServiceSettings) -> Result<Objective, String> {

@@ -258,7 +258,7 @@ impl Surroundings for Serving {
         self.origins.client.client_ended(Owner { edge, connection });
     }
 
-    fn add_services(&mut self, services: &[relay::Service]) {
+    fn add_services(&mut self, services: &[coding::Service]) {
         if let Some(answers) = &self.answers {
             answers.add_services(services);
         }

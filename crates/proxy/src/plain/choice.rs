@@ -7,6 +7,7 @@ use codec::content::Coding;
 use codec::dictionary::Kept;
 use codec::dictionary::rfc9842::Form;
 use codec::{Encoder, Options, Settings};
+use coding::{Encoding, Service};
 use decide::Arm;
 use decide::models::{Seen, Subject};
 use decide::network::Path;
@@ -14,7 +15,6 @@ use decide::policy::{Candidate, Decision, Objective, Observation, Policy, Reques
 use decide::triage::{Message, Triage};
 use proto::profile::Model;
 use record::decision as told;
-use relay::{Encoding, Service};
 
 use super::accept::Accepted;
 use crate::live::Live;
@@ -205,7 +205,7 @@ impl Weighed {
 
     /// As it is told, of an answer that goes in this arm, made so.
     pub(crate) fn facts(&self, arm: Arm, how: Option<&How>) -> told::Decision {
-        let expected = self.expected(arm).map_or(self.facts.expected, relay::parts);
+        let expected = self.expected(arm).map_or(self.facts.expected, coding::parts);
         told::Decision { expected, base: how.and_then(How::base), ..self.facts.clone() }
     }
 }
@@ -349,7 +349,7 @@ impl Chooser {
         let label = |arm: usize| arms.get(arm).map_or_else(String::new, |arm| label(*arm));
         let candidates = decision.candidates.iter().map(|candidate| told::Candidate {
             encoding: label(candidate.arm.0),
-            expected: relay::parts(candidate),
+            expected: coding::parts(candidate),
         });
         let refused = fits.iter().enumerate().skip(1).filter_map(|(arm, fit)| {
             let why = (*fit.as_ref().err()?).to_owned();
@@ -363,10 +363,10 @@ impl Chooser {
             peer: None,
             class: format!("{:016x}", subject.class),
             content_type: media.map(|media| media.trim().to_owned()),
-            body_bytes: relay::whole(subject.bytes),
-            head_share: relay::rounded(subject.head_share),
-            objective: relay::wanted(decision.objective),
-            expected: relay::parts(&decision.chosen),
+            body_bytes: coding::whole(subject.bytes),
+            head_share: coding::rounded(subject.head_share),
+            objective: coding::wanted(decision.objective),
+            expected: coding::parts(&decision.chosen),
             candidates: candidates.collect(),
             forbidden: refused.collect(),
             link: facts.link,

@@ -151,7 +151,7 @@ impl Plain {
     }
 
     /// Takes these services too, whose numbers follow those of the ones before.
-    pub(crate) fn add_services(&self, services: &[relay::Service]) {
+    pub(crate) fn add_services(&self, services: &[coding::Service]) {
         self.work.chooser.add_services(services);
     }
 
@@ -185,7 +185,7 @@ impl Plain {
         if let Some(transport) = transport {
             estimate.transport(transport);
         }
-        let link = relay::figures(estimate);
+        let link = coding::figures(estimate);
         let mut path = estimate.path();
         if let Some(seen) = told.link
             && estimate.loss().weight <= 0.0
@@ -213,7 +213,7 @@ impl Plain {
         about: &About<'_>,
     ) -> Option<Sending> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let exchange = relay::ExchangeId { instance: self.instance, number }.to_string();
+        let exchange = coding::ExchangeId { instance: self.instance, number }.to_string();
         let encoding = how.map_or_else(|| Options::IDENTITY.label(), How::label);
         let arm = if how.is_some() { choice.arm } else { Arm::IDENTITY };
         about.access.iter().for_each(|access| access.coded(&exchange, &encoding));

@@ -214,9 +214,9 @@ impl Sending {
         told::Outcome {
             encoding: self.encoding.clone(),
             body_bytes: if self.is_coded { coded } else { left.bytes },
-            expected: relay::told_parts(&expected),
-            actual: relay::told_parts(&actual),
-            split: relay::told_split(&split),
+            expected: coding::told_parts(&expected),
+            actual: coding::told_parts(&actual),
+            split: coding::told_split(&split),
             turns: Vec::new(),
         }
     }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use coding::name_of_model;
 use http::header::HeaderMap;
 use proto::profile::{FIELD, Link, Model, Packet, Profile, decode_field};
-use relay::name_of_model;
 
 /// Models kept; beyond it the one longest unused goes, and its client is asked for it again. With
 /// the most encodings they take less than half a mebibyte.

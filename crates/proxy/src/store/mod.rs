@@ -6,7 +6,7 @@
 //! power the last moments may go, never the file. One that is damaged, foreign or from the future
 //! is set aside and a new one begun. Only its owner can read it: what dictionaries are made of is
 //! somebody's, though nothing secret is in them. Who that is stands in it as a hash with a key
-//! ([`relay::Secret`]), since an address or a password could be guessed from any other.
+//! ([`coding::Secret`]), since an address or a password could be guessed from any other.
 
 mod dictionaries;
 mod file;
@@ -161,7 +161,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::System`] where it can be neither read nor written.
-    pub fn secret(&self) -> Result<relay::Secret, Error> {
+    pub fn secret(&self) -> Result<coding::Secret, Error> {
         secret::load(&self.directory)
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use relay::Secret;
+use coding::Secret;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::{Error, strict};

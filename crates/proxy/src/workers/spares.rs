@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use codec::Options;
-use relay::{Work, WorkDirection};
+use coding::{Work, WorkDirection};
 
 /// Contexts kept, and what they take in all, in bytes; beyond either the one kept first goes.
 const MAX_SPARES: usize = 8;
@@ -93,7 +93,7 @@ impl Spares {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use relay::ExchangeId;
+    use coding::ExchangeId;
 
     use super::*;
 

@@ -9,10 +9,11 @@
 
 use std::time::Duration;
 
+use coding::ExchangeId;
 use proto::stream::MAX_EARLY_EXCHANGES;
 
 use crate::Relay;
-use crate::api::{CarrierId, ExchangeId};
+use crate::api::CarrierId;
 use crate::config::MAX_RESENDS;
 use crate::exchange::{Exchange, Stage};
 use crate::timers::Key;

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use coding::ExchangeId;
 use proto::bhttp;
 use proto::stream::{ClientEnded, Frame, Hints, Role};
 
 use crate::Relay;
-use crate::api::{CarrierId, ExchangeId, Output};
+use crate::api::{CarrierId, Output};
 use crate::exchange::Exchange;
 
 impl Relay {

@@ -1,5 +1,5 @@
 //! HTTP as the relay carries it: what of a head decides how its exchange may be treated, in the
-//! terms of [`crate::coding`] and of the relay.
+//! terms of [`coding`] and of the relay.
 
 mod exact;
 mod hints;
@@ -7,9 +7,9 @@ pub(crate) mod privacy;
 pub(crate) mod requester;
 
 use bytes::Bytes;
+use coding::api::{About, Message};
 use proto::bhttp;
 
-use crate::coding::api::{About, Message};
 use privacy::{Client, Guard};
 use requester::asker;
 

@@ -185,7 +185,7 @@ fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64, first: usize) {
     let (fair, faded) = body.split_at(1 << 20);
     let (first, fair) = fair.split_at(first);
     pair.hands_over(exchange, first);
-    pair.pass(coding::bounds::BLOCK_PAUSE);
+    pair.pass(coding::BLOCK_PAUSE);
     pair.hands_over(exchange, fair);
     pair.before = pair.encoded;
     let (delivered_bytes_per_s, window_segments) = (30_000, 100);
@@ -194,7 +194,7 @@ fn faded(pair: &mut Pair, body: &[u8], bytes_per_s: u64, first: usize) {
         Some(Transport { rtt, min_rtt, delivered_bytes_per_s, window_segments, ..fast });
     for piece in faded.chunks(100_000) {
         pair.hands_over(exchange, piece);
-        pair.pass(coding::bounds::BLOCK_PAUSE);
+        pair.pass(coding::BLOCK_PAUSE);
     }
     pair.ends(exchange);
     pair.check(body);
@@ -274,7 +274,7 @@ fn what_is_made_so_far_arrives_before_more_is_made() {
             for made in (4_000..=body.len()).step_by(4_000) {
                 pair.hands_over(exchange, &body[made - 4_000..made]);
                 // The pause after which a block closes, and no longer.
-                pair.pass(coding::bounds::BLOCK_PAUSE);
+                pair.pass(coding::BLOCK_PAUSE);
                 assert_eq!(pair.got.len(), made, "{name}");
                 assert!(!pair.ended);
                 pair.pass(ms(3000));

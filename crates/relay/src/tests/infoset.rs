@@ -489,53 +489,6 @@ fn a_schema_outlives_who_got_it() {
     assert_eq!(relay.restore_dictionary(*name, &bytes[..12]), Err("it ends early"));
 }
 
-#[test]
-fn a_schema_that_the_peer_gave_up_comes_again_but_not_for_ever() {
-    let (mine, none) = (vocabulary("string"), without_schema());
-    let mut pair = Pair::new(&[Options::EXI_SCHEMA], [&mine, &none]);
-    let mut read = Vec::new();
-    for _ in 0..8 {
-        pair.ends[GATEWAY].relay.coding.core.schemas = coding::kept::schemas::Schemas::default();
-        pair.asks(&tracks());
-        pair.rests(20);
-        pair.asks(&tracks());
-        read.push(pair.encodings() == ["exi-schema"; 2]);
-    }
-    assert_eq!(read, [true, true, true, true, false, false, false, false]);
-}
-
-#[test]
-fn a_schema_of_one_peer_is_there_for_the_next() {
-    let (mine, none) = (vocabulary("string"), without_schema());
-    let config = config(Role::Gateway, &[], &none);
-    let (mut relay, mut peer) = connected(config, 9);
-    let (name, parcel) = (mine.name().unwrap(), mine.parcel().unwrap());
-    relay.coding.core.schemas.hold(77, Arc::new(Vocabulary::of_parcel(name, parcel.to_vec())));
-    let offer = Keeping::Schema { id: name, bytes: parcel.len() as u64 };
-    let outputs = peer.sends(&mut relay, ms(1), CARRIER, &[offer.frame()]);
-    let works = outputs.iter().filter_map(|output| match output {
-        Output::Work(work) => Some(work.clone()),
-        _ => None,
-    });
-    for work in works.collect::<Vec<_>>() {
-        let Work { exchange, direction, block, .. } = work;
-        let (result, cpu) = (work.alone(), ms(1));
-        relay.handle_input(ms(2), Input::Done { exchange, direction, block, result, cpu });
-    }
-    let outputs = drain(&mut relay);
-    assert!(peer.takes(&outputs).contains(&Keeping::Held { id: name }.frame()));
-    // What the first one sends after that does not take it from the other.
-    assert!(outputs.iter().any(|output| matches!(output, Output::Store { .. })));
-    for number in 0..9 {
-        relay
-            .coding
-            .core
-            .schemas
-            .hold(77, Arc::new(Vocabulary::of_parcel([number; 8], Vec::new())));
-    }
-    assert!(coding::peer::find_schema(&relay.coding.core, name).is_some());
-}
-
 /// What a later version compiles may be another.
 #[test]
 fn a_kept_schema_that_is_another_by_now_comes_anew() {

@@ -50,8 +50,7 @@ fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link(
     let then = ask(&mut pair, "a", 30);
     assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
     assert_eq!(pair.gateway.chosen().last(), Some(&DICTIONARY));
-    let held: Vec<_> =
-        pair.gateway.relay.coding.core.dictionaries.all().map(|kept| kept.id()).collect();
+    let held: Vec<_> = pair.gateway.relay.coding.dictionaries().map(Kept::id).collect();
     let Some(Base::Dictionary { sha256, version: 1 }) = base(&pair.gateway) else { panic!() };
     assert!(held.iter().any(|id| id.to_string() == sha256), "{sha256} {held:?}");
     assert!(then[0] * 2 < first[0] && then[1] * 2 < first[1], "{then:?} {first:?}");
@@ -62,7 +61,7 @@ fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link(
     assert_ne!(pair.gateway.chosen()[chosen.1], DICTIONARY);
     // Nothing secret is in it.
     for end in [&pair.edge, &pair.gateway] {
-        let all: Vec<_> = end.relay.coding.core.dictionaries.all().collect();
+        let all: Vec<_> = end.relay.coding.dictionaries().collect();
         assert_eq!(all.len(), 2, "its own and the other's");
         for kept in all {
             let text = String::from_utf8_lossy(kept.content());
@@ -73,53 +72,12 @@ fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link(
 }
 
 #[test]
-fn a_dictionary_outlives_its_carrier_and_is_sent_again_where_it_is_gone() {
-    let mut pair = with_dictionaries();
-    (0..20).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
-    let crossed = pair.rests(30);
-    for role in [Role::Gateway, Role::Edge] {
-        let carrier = pair.carrier;
-        pair.tell(role, Input::CarrierDown { carrier, reason: "cut".into() });
-    }
-    let offered = pair.rests(10);
-    assert!(offered[0] * 2 < crossed[0] && offered[1] * 2 < crossed[1], "{offered:?} {crossed:?}");
-    ask(&mut pair, "a", 40);
-    assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
-    // The receivers have lost it: the message gets through, and the dictionary comes again.
-    for end in [&mut pair.edge, &mut pair.gateway] {
-        end.relay.coding.core.dictionaries.lose_held();
-    }
-    ask(&mut pair, "a", 41);
-    assert_eq!((pair.edge.ignored(), pair.gateway.ignored()), (1, 1));
-    ask(&mut pair, "a", 42);
-    assert_ne!(pair.edge.chosen().last(), Some(&DICTIONARY));
-    pair.rests(30);
-    ask(&mut pair, "a", 43);
-    assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
-    assert_eq!(pair.gateway.chosen().last(), Some(&DICTIONARY));
-}
-
-#[test]
-fn a_message_too_long_for_a_sample_gets_through_without_its_dictionary() {
-    let mut pair = with_dictionaries();
-    (0..20).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
-    pair.rests(30);
-    pair.gateway.relay.coding.core.dictionaries.lose_held();
-    let words: String = (0..600).map(|at| format!("<n>{at} of many</n>")).collect();
-    let long = track(50, &[HUSHED, &words].concat());
-    assert!(long.len() > coding::kept::dictionaries::MAX_SAMPLE_BYTES);
-    pair.asks("a", &[("authorization", "HUSH")], &long, &track(51, HUSHED));
-    assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
-    assert_eq!((pair.edge.ignored(), pair.gateway.ignored()), (0, 1));
-}
-
-#[test]
 fn a_dictionary_that_no_longer_pays_is_replaced() {
     let mut pair = with_dictionaries();
     (0..20).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
     pair.rests(30);
     let names = |pair: &Pair| {
-        let all = pair.edge.relay.coding.core.dictionaries.all().map(|kept| kept.id().short());
+        let all = pair.edge.relay.coding.dictionaries().map(|kept| kept.id().short());
         all.collect::<Vec<_>>()
     };
     let before = names(&pair);
@@ -164,40 +122,6 @@ pub(super) fn says(pair: &mut Pair, to: Role, keeping: &Keeping) {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_an_offer_holds_up_no_other_for_ever() {
-    let mut pair = with_dictionaries();
-    let get = |pair: &mut Pair, client, seed| pair.asks(client, &[], &[], &track(seed, HUSHED));
-    for (client, first) in [("a", 0), ("b", 100)] {
-        (first..first + 20).for_each(|seed| assert_ne!(get(&mut pair, client, seed), [0, 0]));
-    }
-    pair.rests(60);
-    // It is all to be agreed on anew, but of what the gateway transmits the edge hears nothing.
-    pair.held = Some(Vec::new());
-    let (now, carrier) = (pair.now, pair.carrier);
-    let gateway = &mut pair.gateway.relay;
-    gateway.coding.with_peer(now, path_of(carrier), |peer| {
-        peer.path.offers = coding::path::offers::Offers::default();
-        peer.greet_offers();
-    });
-    let offers = |pair: &mut Pair, seconds| {
-        let before = pair.held.as_ref().unwrap().len();
-        pair.rests(seconds);
-        pair.held.as_ref().unwrap().len() - before
-    };
-    assert_eq!(offers(&mut pair, 100), 1, "one at a time");
-    assert_eq!(offers(&mut pair, 100), 1, "then the other");
-    assert_eq!(offers(&mut pair, 1000), 0, "and none twice");
-    // A late word counts all the same.
-    for (role, input) in pair.held.take().unwrap() {
-        pair.tell(role, input);
-    }
-    for client in ["a", "b"] {
-        assert_ne!(get(&mut pair, client, 30), [0, 0]);
-        assert_eq!(pair.gateway.chosen().last(), Some(&DICTIONARY), "{client}");
-    }
-}
-
-#[test]
 fn what_a_hostile_peer_says_of_dictionaries_harms_nobody() {
     let mut pair = with_dictionaries();
     ask(&mut pair, "a", 0);
@@ -220,6 +144,6 @@ fn what_a_hostile_peer_says_of_dictionaries_harms_nobody() {
         }
     }
     assert!(pair.edge.ignored() > 0);
-    assert_eq!(pair.edge.relay.coding.core.dictionaries.all().count(), 0);
+    assert_eq!(pair.edge.relay.coding.dictionaries().count(), 0);
     (1..40).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::dictionaries::{DICTIONARY, HUSHED, ask, base, says, with_config};
 use super::*;
-use crate::coding::kept::lasting::Secret;
+use coding::Secret;
 
 /// A pair with names that last.
 fn lasting() -> Pair {
@@ -119,9 +119,8 @@ fn what_a_hostile_peer_says_of_names_harms_nobody() {
     }
     says(&mut pair, Role::Edge, &Keeping::Name { principal: 0, name: 9 });
     assert_eq!(pair.gateway.ignored(), before + 3, "an edge is who it was");
-    let names =
-        |pair: &Pair| pair.gateway.relay.coding.paths[&path_of(pair.carrier)].names.of.len();
-    assert!(names(&pair) <= coding::bounds::MAX_PRINCIPALS, "{}", names(&pair));
+    let names = pair.gateway.relay.coding.principals(path_of(pair.carrier));
+    assert!((1..=MAX_PRINCIPALS).contains(&names), "{names}");
     for seed in 40..44 {
         assert_ne!(ask(&mut pair, "a", seed), [0, 0]);
     }
@@ -138,10 +137,6 @@ fn nothing_secret_is_kept_and_nobody_can_be_guessed() {
             assert!(!text.contains("HUSH") && !text.contains("alice"), "{text}");
         }
     }
-    // Who asks is told by another name with another secret.
-    let id = codec::dictionary::Id::of(b"a");
-    let [five, six] = [5, 6].map(|byte| Secret::new([byte; 32]).of_principal(id));
-    assert!(five != six && format!("{:?}", Secret::new([5; 32])) == "Secret(..)");
 }
 
 #[test]
@@ -162,34 +157,8 @@ fn what_is_no_dictionary_of_this_sides_is_refused() {
         assert!(relay.restore_dictionary(*name, &long).is_err());
         assert!(relay.restore_dictionary([1; 32], bytes).is_err());
         relay.restore_dictionary(*name, bytes).unwrap();
-        assert_eq!(relay.coding.core.dictionaries.all().count(), 1);
+        assert_eq!(relay.coding.dictionaries().count(), 1);
     }
-}
-
-#[test]
-fn what_goes_for_another_is_kept_no_longer() {
-    let mut relay = Relay::new(Config::new(Role::Gateway, 7));
-    let mut kept = BTreeSet::new();
-    let held = |number: u64| Kept::new(number.to_be_bytes().repeat(9));
-    let mut takes = |relay: &mut Relay, scope, number| {
-        let (name, bytes) = coding::kept::lasting::held(scope, &held(number));
-        relay.coding.core.store(name, bytes);
-        relay.coding.core.dictionaries.hold(scope, Arc::new(held(number)));
-        relay.code(ms(0), Code::Wake);
-        for output in std::iter::from_fn(|| relay.poll_output()) {
-            match output {
-                Output::Store { name, .. } => assert!(kept.insert(name)),
-                Output::Forget { name } => assert!(kept.remove(&name)),
-                _ => {}
-            }
-        }
-        assert_eq!(kept.len(), relay.coding.core.dictionaries.all().count());
-        kept.clone()
-    };
-    let of_one = takes(&mut relay, 1, 0);
-    (0..300).for_each(|number| drop(takes(&mut relay, 2, number)));
-    // One peer's many are not kept in place of another's.
-    assert!(takes(&mut relay, 2, 300).is_superset(&of_one));
 }
 
 proptest! {

@@ -185,23 +185,18 @@ fn what_another_site_asks_for_has_no_base_is_none_and_is_not_coded() {
             pair.asks("a", &own, &track(seed, ""), &track(seed, ""));
         }
         assert_eq!(pair.gateway.chosen().last(), Some(&"delta"));
-        let kept = pair.gateway.relay.coding.paths[&path_of(pair.carrier)].sent.all().count();
+        let kept = pair.bases(Role::Gateway).count();
         for seed in 20..24 {
             let sent = pair.asks("a", &with(stranger), &track(seed, ""), &track(seed, ""));
             assert!(sent[1] > track(seed, "").len(), "{stranger:?}");
             assert_eq!(pair.gateway.chosen().last(), Some(&"identity"), "{stranger:?}");
             assert_eq!(pair.edge.chosen().last(), Some(&"identity"), "{stranger:?}");
         }
-        for end in [&pair.edge, &pair.gateway] {
-            let carrier = &end.relay.coding.paths[&path_of(pair.carrier)];
-            let all = carrier.sent.all().chain(carrier.kept.all());
-            let texts: Vec<_> = all.map(|kept| kept.content().to_vec()).collect();
+        for role in [Role::Edge, Role::Gateway] {
+            let texts: Vec<_> = pair.bases(role).map(|kept| kept.content().to_vec()).collect();
             assert!(!texts.contains(&track(20, "")), "{stranger:?}");
         }
-        assert_eq!(
-            pair.gateway.relay.coding.paths[&path_of(pair.carrier)].sent.all().count(),
-            kept
-        );
+        assert_eq!(pair.bases(Role::Gateway).count(), kept);
     }
 }
 
@@ -235,10 +230,9 @@ fn what_nobody_may_keep_is_neither_base_nor_sample() {
             pair.asks("a", &[], &track(seed, ""), &track(seed, ""));
             pair.rests(1);
         }
-        for end in [&pair.edge, &pair.gateway] {
-            let carrier = &end.relay.coding.paths[&path_of(pair.carrier)];
-            assert_eq!(carrier.sent.all().count() + carrier.kept.all().count(), 0, "{control}");
-            assert_eq!(end.relay.coding.core.dictionaries.all().count(), 0, "{control}");
+        for (role, end) in [(Role::Edge, &pair.edge), (Role::Gateway, &pair.gateway)] {
+            assert_eq!(pair.bases(role).count(), 0, "{control}");
+            assert_eq!(end.relay.coding.dictionaries().count(), 0, "{control}");
             assert!(end.disk.is_empty(), "{control}");
             assert!(!end.chosen().contains(&"delta"), "{control}: {:?}", end.chosen());
         }
@@ -257,9 +251,8 @@ fn a_request_says_for_both_halves_that_nobody_may_keep_them() {
     for seed in 0..6 {
         pair.asks("a", &[("cache-control", "no-store")], &track(seed, ""), &track(seed, ""));
     }
-    for end in [&pair.edge, &pair.gateway] {
-        let carrier = &end.relay.coding.paths[&path_of(pair.carrier)];
-        assert_eq!(carrier.sent.all().count() + carrier.kept.all().count(), 0);
+    for (role, end) in [(Role::Edge, &pair.edge), (Role::Gateway, &pair.gateway)] {
+        assert_eq!(pair.bases(role).count(), 0);
         assert!(!end.chosen().contains(&"delta"));
     }
 }

@@ -39,13 +39,7 @@ fn contexts_begin_anew_only_so_often() {
         );
         peer.takes(&drain(&mut relay));
     }
-    assert_eq!(
-        (began, refused),
-        (
-            coding::exchange::receiving::MAX_CONTEXTS,
-            Some(coding::exchange::receiving::MAX_CONTEXTS)
-        )
-    );
+    assert_eq!((began, refused), (coding::MAX_CONTEXTS, Some(coding::MAX_CONTEXTS)));
     assert_eq!((relay.load().codec_bytes, relay.is_idle()), (0, true));
 }
 

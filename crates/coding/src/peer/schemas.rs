@@ -1,0 +1,124 @@
+//! Schemas on their way to the peer and from it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use codec::Options;
+use codec::infoset::Vocabulary;
+use proto::stream::Keeping;
+
+use super::Peer;
+use crate::api::Output;
+use crate::core::Core;
+use crate::kept::lasting::{self, name_of_schema};
+use crate::path::offers::Coming;
+use crate::work::{Work, WorkDirection};
+
+/// In events.
+const WHAT: &str = "schema";
+
+/// The schema of this name, of a service here or of a peer's.
+pub(crate) fn find(core: &Core, name: [u8; 8]) -> Option<&Arc<Vocabulary>> {
+    let mut own = core.config.services.iter().filter_map(|service| service.infoset.as_ref());
+    own.find(|one| one.name() == Some(name)).or_else(|| core.schemas.find(name))
+}
+
+impl Peer<'_> {
+    /// The peer could not read a message of a service: it may want its schema.
+    pub(super) fn offer_schema(&mut self, service: usize) {
+        let service = self.core.config.services.get(service);
+        let vocabulary = service.and_then(|service| service.infoset.as_ref());
+        let Some(vocabulary) = vocabulary.filter(|one| one.parcel().is_some()) else { return };
+        let Some(name) = vocabulary.name() else { return };
+        self.path.offers.lacks(name, vocabulary);
+        self.greet_offers();
+    }
+
+    /// The peer holds a schema: what could not be read before can be now.
+    pub(super) fn schema_held(&mut self, name: [u8; 8]) {
+        if !self.path.offers.is_schema(name) {
+            return;
+        }
+        for (at, service) in self.core.config.services.iter().enumerate() {
+            if service.infoset.as_ref().is_some_and(|one| one.name() == Some(name)) {
+                self.path.texts.read_again(at, Options::EXI_SCHEMA);
+            }
+        }
+    }
+
+    /// The peer has a schema, and encoded a message with it.
+    pub(super) fn schema_offered(&mut self, name: [u8; 8], bytes: u64) {
+        if !self.core.config.services.iter().any(|service| service.infoset.is_some()) {
+            return self.ignore(WHAT, "no service here is set to fidelity 'infoset'");
+        }
+        let held = find(self.core, name).or_else(|| self.core.schemas.any(name)).cloned();
+        match held {
+            Some(vocabulary) if vocabulary.is_prepared() => self.have_schema(&vocabulary),
+            // Of an earlier start.
+            Some(vocabulary) => self.compile(vocabulary),
+            None if self.path.offers.refuses_schemas => {
+                self.ignore(WHAT, "one of the peer's was none before");
+            }
+            None => {
+                self.path.offers.coming = Some(Coming::new(name, true, bytes));
+                self.send(Keeping::Want { id: name }.frame());
+            }
+        }
+    }
+
+    /// A schema that the peer has is held here: that of a service, or one that some peer sent,
+    /// which is held for this one too from now on.
+    fn have_schema(&mut self, vocabulary: &Arc<Vocabulary>) {
+        let Some(name) = vocabulary.name() else { return };
+        let peer = self.path.peer_id;
+        if self.core.schemas.used(peer, name) {
+            self.core.outputs.push_back(Output::Used { name: name_of_schema(peer, name) });
+        } else if self.core.schemas.any(name).is_some() {
+            self.keep_schema(vocabulary);
+        }
+        self.send(Keeping::Held { id: name }.frame());
+    }
+
+    fn keep_schema(&mut self, vocabulary: &Arc<Vocabulary>) {
+        let peer = self.path.peer_id;
+        if let Some((name, bytes)) = lasting::schema(peer, vocabulary) {
+            self.core.store(name, bytes);
+        }
+        let gone = self.core.schemas.hold(peer, Arc::clone(vocabulary));
+        let Some((owner, gone)) = gone else { return };
+        let name = gone.name().map(|name| name_of_schema(owner, name));
+        self.core.dictionaries.gone.extend(name);
+        if owner != peer {
+            let consequence = "the one longest unused is forgotten";
+            self.core.limit_reached("schemas of peers", consequence);
+        }
+    }
+
+    /// Has a schema of the peer's made ready.
+    pub(super) fn compile(&mut self, vocabulary: Arc<Vocabulary>) {
+        if self.path.offers.compiling.is_some() {
+            return self.ignore(WHAT, "another of the peer's is being made ready");
+        }
+        self.path.offers.compiling = Some(Arc::clone(&vocabulary));
+        let work = self.alone(WorkDirection::Compile, Bytes::new());
+        self.core.work(Work { vocabulary: Some(vocabulary), ..work });
+    }
+
+    /// A schema of the peer's is ready, or was none.
+    pub(crate) fn compiled(&mut self, result: Result<Bytes, codec::Error>) {
+        let Some(vocabulary) = self.path.offers.compiling.take() else { return };
+        let Some(name) = vocabulary.name() else { return };
+        if let Err(error) = result {
+            // Where it was kept, it comes anew on the next path.
+            self.path.offers.refuses_schemas = true;
+            let owners = self.core.schemas.give_up(name);
+            let keys = owners.into_iter().map(|owner| name_of_schema(owner, name));
+            self.core.dictionaries.gone.extend(keys);
+            return self.ignore(WHAT, &error.to_string());
+        }
+        if self.core.schemas.any(name).is_none() {
+            self.keep_schema(&vocabulary);
+        }
+        self.have_schema(&vocabulary);
+    }
+}
