@@ -45,7 +45,7 @@ pub(crate) enum Arrived {
 /// Who asks, and whether he may be served otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
-    /// As [`Input::Client`] has it.
+    /// As [`relay::Known`] has it.
     pub(crate) client: relay::Client,
     /// The request may go directly where the gateway cannot be reached.
     pub(crate) other_way: bool,

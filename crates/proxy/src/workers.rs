@@ -5,7 +5,8 @@
 //! is the relay's to bound: at most two blocks per exchange and direction are out at once. Blocks
 //! that only teach, and dictionaries that are made, have a thread of their own, to which the system
 //! gives what others leave. Contexts whose coding has ended are kept for the next exchange, within
-//! [`SPARE_BYTES`]: the memory of a fresh one is the system's, and costs more than a short message.
+//! [`spares::SPARE_BYTES`]: the memory of a fresh one is the system's, and costs more than a short
+//! message.
 
 mod processor;
 mod spares;

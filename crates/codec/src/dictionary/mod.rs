@@ -1,6 +1,6 @@
 //! Coding of small messages with what both sides have already.
 //!
-//! A [`Dictionary`] is text that messages of one service have in common: trained ([`train`]), an
+//! A [`Dictionary`] is text that messages of one service have in common: trained ([`train()`]), an
 //! [`excerpt`] or gathered ([`gather`]) from samples, or simply the message before. It is known by
 //! its SHA-256. A [`Coder`] codes messages with it by one [`Method`]; what it makes names the
 //! dictionary, and whoever has another one gets an error, never garbage:

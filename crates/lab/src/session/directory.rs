@@ -25,7 +25,7 @@ pub(super) struct Directory {
     has_names: bool,
 }
 
-/// A lab's lock; what it stands for is removed with [`Lock::remove`].
+/// A lab's lock; what it stands for is removed with [`Directory::remove`].
 pub(super) struct Lock {
     file: Flock<File>,
     name: String,
