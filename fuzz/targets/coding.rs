@@ -12,7 +12,8 @@ use codec::{Decoder, Encoder, Options};
 use coding::api::{Abilities, About, Departed, Input, Message, Output, Piece, Wire};
 use coding::{Coding, Config, Encoding, ExchangeId, PathId, Secret, Service, Work, WorkDirection};
 use libfuzzer_sys::fuzz_target;
-use proto::stream::{Keeping, MAX_BLOCK_BYTES, Processor, Receipt};
+use proto::control::{Keeping, Processor, Receipt};
+use proto::exchange::MAX_BLOCK_BYTES;
 use record::decision::Direction;
 
 /// Steps of one life; more would only take time.

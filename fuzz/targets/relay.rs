@@ -16,11 +16,10 @@ use decide::arm::Speed;
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
 use proto::bhttp::{Request, Response};
+use proto::control::{Allowed, Keeping, LastWord, Processor, Receipt};
+use proto::exchange::{Abort, Data, Head as HeadPart, OutcomeState, Part};
 use proto::profile::{Decoding, Model, Profile};
-use proto::stream::{
-    Abort, Allowed, Data, Frame, Head as FrameHead, Hello, Keeping, LastWord, OutcomeState,
-    Processor, Receipt,
-};
+use proto::stream::{Frame, Hello};
 use relay::{CarrierId, Cause, CauseKind, Config, Head, Input, Known, Output, Relay, Role};
 
 /// Steps of one life; more would only take time.
@@ -56,8 +55,10 @@ fuzz_target!(|data: &[u8]| {
 /// What may be sent before the peer's HELLO: mostly this side's own.
 fn may_go_early(frame: &Frame) -> bool {
     match frame {
-        Frame::Head(head) => head.end && head.codec == 0,
-        Frame::Hello(_) | Frame::Abort(_) | Frame::Control(Keeping::KIND, _) => true,
+        Frame::Part(Part::Head(head)) => head.end && head.codec == 0,
+        Frame::Hello(_)
+        | Frame::Part(Part::Abort(_))
+        | Frame::Part(Part::Control(Keeping::KIND, _)) => true,
         _ => false,
     }
 }
@@ -273,45 +274,63 @@ impl<'a> Life<'a> {
                 }
                 let codec = CODECS[usize::from(self.byte().unwrap_or(0)) % CODECS.len()];
                 let window_log = if codec == 0 { 0 } else { 15 };
-                Frame::Head(FrameHead { exchange, codec, window_log, end, head: head.into() })
+                Frame::Part(Part::Head(HeadPart {
+                    exchange,
+                    codec,
+                    window_log,
+                    end,
+                    head: head.into(),
+                }))
             }
             2..=4 => {
                 let block_end = (kind % 12 != 2).then(|| self.number() * 16);
                 let coding = self.number();
                 let (uncoded, anew) = (coding.is_multiple_of(2), coding % 8 == 7);
                 let end = end && block_end.is_some();
-                Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes: self.bytes() })
+                Frame::Part(Part::Data(Data {
+                    exchange,
+                    block_end,
+                    uncoded,
+                    anew,
+                    end,
+                    padding: None,
+                    bytes: self.bytes(),
+                }))
             }
-            5 => Frame::Credit(exchange, self.number() << 8),
-            6 => Frame::Abort(Abort { exchange, code: self.number(), reason: "hostile".into() }),
-            7 => Frame::Query(exchange),
-            8 => Frame::Outcome(exchange, outcome(self.number())),
-            9 => Frame::Trailers(exchange, Vec::new()),
-            10 => Frame::Interim(exchange, 100),
+            5 => Frame::Part(Part::Credit(exchange, self.number() << 8)),
+            6 => Frame::Part(Part::Abort(Abort {
+                exchange,
+                code: self.number(),
+                reason: "hostile".into(),
+            })),
+            7 => Frame::Part(Part::Query(exchange)),
+            8 => Frame::Part(Part::Outcome(exchange, outcome(self.number()))),
+            9 => Frame::Part(Part::Trailers(exchange, Vec::new())),
+            10 => Frame::Part(Part::Interim(exchange, 100)),
             _ => match self.number() % 9 {
-                0 => Frame::GoAway,
-                1 => Frame::Control(self.number(), self.bytes()),
+                0 => Frame::Part(Part::GoAway),
+                1 => Frame::Part(Part::Control(self.number(), self.bytes())),
                 2 => {
                     let micros = |number: u64| Duration::from_micros(number << 6);
                     let (bytes, held_up) = (self.number(), end);
                     let spread = micros(self.number());
                     let (decode, tail) = (micros(self.number()), micros(self.number()));
-                    Receipt { exchange, bytes, spread, decode, tail, held_up }.frame()
+                    Receipt { exchange, bytes, spread, decode, tail, held_up }.part().into()
                 }
-                3 => LastWord { requests: self.number() % 8 }.frame(),
+                3 => LastWord { requests: self.number() % 8 }.part().into(),
                 7 => {
                     let pattern = "x".repeat(exchange as usize % 64);
-                    Allowed::of(vec![pattern; usize::from(end)]).frame()
+                    Allowed::of(vec![pattern; usize::from(end)]).part().into()
                 }
-                4 => self.keeping(exchange).frame(),
-                5 => Processor::wanted(),
+                4 => self.keeping(exchange).part().into(),
+                5 => Processor::wanted().into(),
                 6 => {
                     let encodings = self.encodings();
                     let model = Model { encodings };
                     let mut bytes = Vec::new();
                     model.encode(&mut bytes);
                     let hash = Id::of(&bytes).short();
-                    Processor::told(&Profile { hash, model: Some(model), link: None })
+                    Processor::told(&Profile { hash, model: Some(model), link: None }).into()
                 }
                 _ => Frame::Ping(self.number()),
             },
@@ -501,7 +520,7 @@ impl<'a> Life<'a> {
         self.sent.extend_from_slice(bytes);
         while let Some(frame) = Frame::take(&mut self.sent).expect("what a relay sends") {
             assert!(self.hello.is_none() || may_go_early(&frame), "{frame:?} before HELLO");
-            let anew = matches!(frame, Frame::Data(data) if data.anew);
+            let anew = matches!(frame, Frame::Part(Part::Data(data)) if data.anew);
             assert!(self.takes_anew || !anew, "a context that begins anew");
         }
     }

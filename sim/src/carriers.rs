@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use proto::exchange::Part;
 use proto::stream::Frame;
 use relay::{CarrierId, DialFailure, Input, Role};
 
@@ -37,7 +38,7 @@ pub(crate) struct Link {
 fn requests(bytes: &[u8]) -> u64 {
     let mut bytes = BytesMut::from(bytes);
     let frames = std::iter::from_fn(|| Frame::take(&mut bytes).expect("frames of ours"));
-    frames.map(|frame| u64::from(matches!(frame, Frame::Head(_)))).sum()
+    frames.map(|frame| u64::from(matches!(frame, Frame::Part(Part::Head(_))))).sum()
 }
 
 fn name(link: usize) -> CarrierId {

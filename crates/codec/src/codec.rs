@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto::stream::MAX_BLOCK_BYTES;
+use proto::exchange::MAX_BLOCK_BYTES;
 
 use crate::brotli::Brotli;
 use crate::deflate::Deflate;

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use memchr::memmem;
-use proto::stream::MAX_BLOCK_BYTES;
+use proto::exchange::MAX_BLOCK_BYTES;
 
 use crate::codec::MIN_WINDOW_LOG;
 use crate::exi::schema::{Document, Resolve};

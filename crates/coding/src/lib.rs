@@ -1,5 +1,5 @@
-//! In which form messages cross: a machine that knows no HTTP and no carrier. Of the frames of
-//! `proto::stream` it knows the contents of control frames, and how long a block may be.
+//! In which form messages cross: a machine that knows no HTTP and no carrier. Of what
+//! crosses it knows the contents of control parts, and how long a block may be.
 //!
 //! An exchange has two messages: this side sends one and the peer the other. Of each the machine is
 //! told what is known ([`About`](api::About), [`Message`](api::Message)) and handed the body; it
@@ -61,7 +61,7 @@ use bytes::Bytes;
 use codec::dictionary::Kept;
 use decide::estimate::Estimate;
 use decide::policy::Observation;
-use proto::stream::{Keeping, Processor, Receipt};
+use proto::control::{Keeping, Processor, Receipt};
 
 use api::{Abilities, Input, Output};
 use core::{Core, Key};

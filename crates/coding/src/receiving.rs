@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use codec::Options;
 use codec::infoset;
-use proto::stream::{Keeping, Receipt};
+use proto::control::{Keeping, Receipt};
 use record::event::Fact;
 
 use super::api::{Fault, FaultKind, Output, Piece};
@@ -301,7 +301,7 @@ impl Receiver<'_> {
         let exchange = self.one.id;
         self.core.timers.set(Key::Decoder(exchange), Some(patience));
         if let Some(mut peer) = self.peer() {
-            peer.send(Keeping::Missing { exchange: exchange.number }.frame());
+            peer.send(Keeping::Missing { exchange: exchange.number }.part());
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use decide::estimate::Transport;
-use proto::stream::Receipt;
+use proto::control::Receipt;
 
 /// Messages of fewer bytes on the wire, all uncoded, fit in a packet: each teaches too little to be
 /// worth a receipt.

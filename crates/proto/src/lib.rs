@@ -4,8 +4,11 @@
 //!
 //! - [`varint`]: the variable-length integers of RFC 9000 §16 that the formats below share.
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
+//! - [`carrier`]: what a relay and a carrier's machine say to each other.
 //! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
+//! - [`control`]: what relays tell each other beside their exchanges.
 //! - [`dictionary`]: fields of HTTP by which dictionaries are named (RFC 9842).
+//! - [`exchange`]: the parts of exchanges, as any carrier takes them.
 //! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).
 //! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
@@ -13,9 +16,12 @@
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
 
 pub mod bhttp;
+pub mod carrier;
 pub mod cbor;
+pub mod control;
 pub mod dictionary;
 mod error;
+pub mod exchange;
 pub mod http1;
 pub mod profile;
 pub mod stream;

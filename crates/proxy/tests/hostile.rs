@@ -7,7 +7,8 @@ mod common;
 use bytes::{Bytes, BytesMut};
 use common::{Answer, Side, dechunk, edge, raw};
 use proto::bhttp;
-use proto::stream::{Data, Frame, Head, Hello, MAX_VERSION, MIN_VERSION};
+use proto::exchange::{Data, Head, Part};
+use proto::stream::{Frame, Hello, MAX_VERSION, MIN_VERSION};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -44,7 +45,7 @@ async fn carry(mut stream: TcpStream, answer: fn(u64) -> Vec<u8>) {
     let mut received = BytesMut::new();
     loop {
         while let Ok(Some(frame)) = Frame::take(&mut received) {
-            if let Frame::Head(head) = frame {
+            if let Frame::Part(Part::Head(head)) = frame {
                 let _ = stream.write_all(&answer(head.exchange)).await;
             }
         }
@@ -62,19 +63,20 @@ fn head(exchange: u64, codec: u64, end: bool, fields: &[(&'static str, &'static 
     let mut head = Vec::new();
     response.encode(&mut head);
     let window_log = if codec == 0 { 0 } else { 20 };
-    Frame::Head(Head { exchange, codec, window_log, end, head: head.into() })
+    Frame::Part(Part::Head(Head { exchange, codec, window_log, end, head: head.into() }))
 }
 
 fn data(exchange: u64, decoded_len: u64, bytes: &[u8], end: bool) -> Frame {
     let bytes = Bytes::copy_from_slice(bytes);
-    Frame::Data(Data {
+    Frame::Part(Part::Data(Data {
         exchange,
         block_end: Some(decoded_len),
         uncoded: false,
         anew: false,
         end,
+        padding: None,
         bytes,
-    })
+    }))
 }
 
 fn encoded(frames: &[Frame]) -> Vec<u8> {

@@ -12,7 +12,8 @@ use bytes::{Bytes, BytesMut};
 use common::origin::Origin;
 use common::{PATIENCE, Side, edge, gateway, get};
 use proto::bhttp;
-use proto::stream::{Abort, Data, Frame, Head, Hello, MAX_VERSION, MIN_VERSION};
+use proto::exchange::{Abort, Data, Head, Part};
+use proto::stream::{Frame, Hello, MAX_VERSION, MIN_VERSION};
 use relay::CauseKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -84,20 +85,28 @@ impl Hostile {
         request.encode(&mut head);
         let end = body.is_none();
         let head = Head { exchange, codec: 0, window_log: 0, end, head: head.into() };
-        let mut frames = vec![Frame::Head(head)];
+        let mut frames = vec![Frame::Part(Part::Head(head))];
         if let Some(body) = body {
             let bytes = Bytes::copy_from_slice(body);
             let block_end = Some(body.len() as u64);
             let (uncoded, anew, end) = (true, false, true);
-            frames.push(Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes }));
+            frames.push(Frame::Part(Part::Data(Data {
+                exchange,
+                block_end,
+                uncoded,
+                anew,
+                end,
+                padding: None,
+                bytes,
+            })));
         }
         self.send(&encoded(&frames)).await;
         loop {
             match self.frame().await.expect("the carrier is closed") {
-                Frame::Head(head) if head.exchange == exchange => {
+                Frame::Part(Part::Head(head)) if head.exchange == exchange => {
                     return Ok(bhttp::Response::decode(&head.head).unwrap().status);
                 }
-                Frame::Abort(abort) if abort.exchange == exchange => return Err(abort),
+                Frame::Part(Part::Abort(abort)) if abort.exchange == exchange => return Err(abort),
                 _ => {}
             }
         }
@@ -373,21 +382,35 @@ async fn a_carrier_that_breaks_the_protocol_ends_alone() {
     let head = |exchange| {
         let mut head = Vec::new();
         request("POST", &origin.address.to_string(), b"/sum", &[]).encode(&mut head);
-        Frame::Head(Head { exchange, codec: 0, window_log: 0, end: false, head: head.into() })
+        Frame::Part(Part::Head(Head {
+            exchange,
+            codec: 0,
+            window_log: 0,
+            end: false,
+            head: head.into(),
+        }))
     };
     let data = |exchange, len: usize, end| {
         let bytes = Bytes::from(vec![b'x'; len]);
         let (uncoded, anew, block_end) = (true, false, Some(len as u64));
-        Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes })
+        Frame::Part(Part::Data(Data {
+            exchange,
+            block_end,
+            uncoded,
+            anew,
+            end,
+            padding: None,
+            bytes,
+        }))
     };
     let greatest = (1 << 62) - 1;
     let streams: Vec<(&str, Vec<u8>)> = vec![
         ("a second HELLO", encoded(&[hello(7)])),
-        ("an answer of an edge", encoded(&[Frame::Interim(1, 103)])),
+        ("an answer of an edge", encoded(&[Frame::Part(Part::Interim(1, 103))])),
         ("two heads", encoded(&[head(1), head(1)])),
         ("data behind the end", encoded(&[head(1), data(1, 1, true), data(1, 1, true)])),
         ("data that ends nothing", encoded(&[head(1), data(1, 0, false)])),
-        ("credit beyond measure", encoded(&[head(1), Frame::Credit(1, greatest)])),
+        ("credit beyond measure", encoded(&[head(1), Frame::Part(Part::Credit(1, greatest))])),
         ("a frame of no type", vec![0x3f, 0]),
         ("a frame without end", vec![0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]),
         ("a block too long", vec![0x22, 9, 1, 0xc0, 0, 0, 1, 0, 0, 0, 0]),
@@ -407,8 +430,13 @@ async fn a_carrier_that_breaks_the_protocol_ends_alone() {
     let mut hostile = Hostile::to(gateway.address).await;
     let later = [vec![0x40, 0x55, 3, 1, 2, 3], vec![0xc0, 0, 0, 0, 0, 0, 1, 0, 0]].concat();
     hostile.send(&later).await;
-    let control = Frame::Control(greatest, Bytes::from_static(b"of a later version"));
-    let about_nothing = [control, Frame::Credit(77, 1), Frame::Query(0), Frame::Query(greatest)];
+    let control = Frame::Part(Part::Control(greatest, Bytes::from_static(b"of a later version")));
+    let about_nothing = [
+        control,
+        Frame::Part(Part::Credit(77, 1)),
+        Frame::Part(Part::Query(0)),
+        Frame::Part(Part::Query(greatest)),
+    ];
     hostile.send(&encoded(&about_nothing)).await;
     let ask = request("GET", &origin.address.to_string(), b"/hello", &[]);
     for number in [2, greatest - 1] {

@@ -10,7 +10,8 @@ use bytes::BytesMut;
 use common::gateway;
 use common::origin::Origin;
 use proto::bhttp;
-use proto::stream::{Frame, Head, Hello, MAX_VERSION, MIN_VERSION};
+use proto::exchange::{Head, Part};
+use proto::stream::{Frame, Hello, MAX_VERSION, MIN_VERSION};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
@@ -39,7 +40,9 @@ fn asks(origin: &Origin, path: &str) -> Vec<u8> {
     };
     let head = Head { exchange: 1, codec: 0, window_log: 0, end: true, head: head.into() };
     let mut out = Vec::new();
-    [Frame::Hello(hello), Frame::Head(head)].iter().for_each(|frame| frame.encode(&mut out));
+    [Frame::Hello(hello), Frame::Part(Part::Head(head))]
+        .iter()
+        .for_each(|frame| frame.encode(&mut out));
     out
 }
 
@@ -66,10 +69,10 @@ async fn a_gateway_that_ends_waits_for_its_last_bytes_while_they_get_on() {
         received.extend_from_slice(&piece[..len]);
         while let Some(frame) = Frame::take(&mut received).unwrap() {
             match frame {
-                Frame::Head(_) => {
+                Frame::Part(Part::Head(_)) => {
                     stopping = gateway.take().map(|gateway| tokio::spawn(gateway.stop()));
                 }
-                Frame::Data(data) => body += data.bytes.len(),
+                Frame::Part(Part::Data(data)) => body += data.bytes.len(),
                 _ => {}
             }
         }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::stream::{Allowed, Role};
+use proto::control::Allowed;
+use proto::exchange::Role;
 
 use crate::Relay;
 use crate::api::{CarrierId, Output};
@@ -21,14 +22,14 @@ impl Relay {
         }
         self.config.allowed = allowed;
         for id in self.carriers.keys().copied().collect::<Vec<_>>() {
-            self.send(now, id, self.config.allowed.frame());
+            self.send(now, id, self.config.allowed.part());
         }
     }
 
     /// Gateway: an edge has said HELLO.
     pub(crate) fn tell_allowed(&mut self, now: Duration, id: CarrierId) {
         if !self.config.allowed.patterns.is_empty() {
-            self.send(now, id, self.config.allowed.frame());
+            self.send(now, id, self.config.allowed.part());
         }
     }
 

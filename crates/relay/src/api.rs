@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use coding::{ExchangeId, Speeds, Work, WorkDirection};
 use proto::bhttp;
-use proto::stream::Allowed;
+use proto::control::Allowed;
 use record::event::Event;
 
 use crate::http::privacy::Client;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use coding::ExchangeId;
 use coding::api as code;
 use proto::bhttp;
-use proto::stream::{Data, Frame, Role};
+use proto::exchange::{Data, Part, Role};
 use record::event::Fact;
 
 use crate::Relay;
@@ -46,8 +46,8 @@ impl Relay {
                 self.offer(id);
             }
             code::Output::Block { exchange: id, bytes, decoded_len, coded, anew, end } => {
-                let (block_end, uncoded) = (Some(decoded_len as u64), !coded);
-                let block = Data { exchange: 0, block_end, uncoded, anew, end, bytes };
+                let (block_end, uncoded, padding) = (Some(decoded_len as u64), !coded, None);
+                let block = Data { exchange: 0, block_end, uncoded, anew, end, padding, bytes };
                 let Some(exchange) = self.exchanges.get_mut(&id) else { return };
                 exchange.outgoing.push_block(block);
                 self.offer(id);
@@ -81,7 +81,7 @@ impl Relay {
                 self.refuse(now, exchange, &Cause { kind, reason: fault.reason });
             }
             code::Output::Control { path, kind, content } => {
-                self.send(now, carrier_of(path), Frame::Control(kind, content));
+                self.send(now, carrier_of(path), Part::Control(kind, content));
             }
             code::Output::Measure { path, anyway } => {
                 self.measure(now, carrier_of(path), anyway);
@@ -198,7 +198,7 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let credit = exchange.incoming.credit_due(target);
         if let Some((carrier, bytes)) = exchange.carrier().zip(credit) {
-            self.send(now, carrier, Frame::Credit(id.number, bytes));
+            self.send(now, carrier, Part::Credit(id.number, bytes));
         }
     }
 
@@ -263,7 +263,7 @@ impl Relay {
     }
 }
 
-/// The peer reads trailers with the frame: what it cannot read would cost everybody the carrier.
+/// The peer reads trailers with the part: what it cannot read would cost everybody the carrier.
 fn check_trailers(trailers: &bhttp::Fields) -> Result<(), proto::Error> {
     if trailers.is_empty() {
         return Ok(());

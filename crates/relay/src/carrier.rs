@@ -8,7 +8,10 @@ use bytes::Bytes;
 use coding::PathId;
 use coding::api::Wire;
 use decide::estimate::{Estimate, Transport};
-use proto::stream::{self, Allowed, Frame, Machine};
+use proto::carrier::{self, Setup};
+use proto::control::Allowed;
+use proto::exchange::Part;
+use proto::stream::Machine;
 
 use crate::api::CarrierId;
 use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
@@ -25,17 +28,20 @@ pub(crate) fn carrier_of(path: PathId) -> CarrierId {
     CarrierId(path.0)
 }
 
-/// Frames of an answer that is sent again after its carrier broke.
-pub(crate) type Replay = VecDeque<Frame>;
+/// What a probe takes on a carrier, about.
+const PROBE_BYTES: usize = 6;
 
-/// The next frame of a replay within the peer's `credit` and `most` bytes of piece.
-pub(crate) fn next_frame(replay: &mut Replay, credit: u64, most: usize) -> Option<Frame> {
-    let Some(Frame::Data(data)) = replay.front_mut() else { return replay.pop_front() };
+/// Parts of an answer that is sent again after its carrier broke.
+pub(crate) type Replay = VecDeque<Part>;
+
+/// The next part of a replay within the peer's `credit` and `most` bytes of piece.
+pub(crate) fn next_part(replay: &mut Replay, credit: u64, most: usize) -> Option<Part> {
+    let Some(Part::Data(data)) = replay.front_mut() else { return replay.pop_front() };
     let piece = data.split_piece(credit, most)?;
     if data.bytes.is_empty() {
         replay.pop_front();
     }
-    Some(Frame::Data(piece))
+    Some(Part::Data(piece))
 }
 
 /// See the module.
@@ -46,9 +52,9 @@ pub(crate) struct Carrier {
     pub(crate) machine: Machine,
     /// Bytes given to the shell and not yet taken by the kernel.
     pub(crate) in_flight: usize,
-    /// Bytes of frames given to the machine since it was last drained.
+    /// Bytes of parts given to the machine since it was last drained.
     pub(crate) queued: usize,
-    /// Exchanges with a frame to send.
+    /// Exchanges with a part to send.
     pub(crate) turns: Turns,
     /// Exchanges that use this carrier.
     pub(crate) exchanges: BTreeSet<u64>,
@@ -83,7 +89,7 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     pub(crate) fn new(config: &Config, peer: String, codecs: Vec<u64>) -> Self {
-        let machine = Machine::new(stream::Config {
+        let machine = Machine::new(Setup {
             role: config.role,
             instance: config.instance,
             initial_credit: INITIAL_CREDIT_BYTES,
@@ -117,12 +123,12 @@ impl Carrier {
 
     /// Whether the peer takes blocks that begin a context anew.
     pub(crate) fn takes_anew(&self) -> bool {
-        self.machine.peer().is_some_and(|hello| hello.anew)
+        self.machine.peer().is_some_and(|peer| peer.anew)
     }
 
     /// Whether the peer knows of carriers beside each other.
     pub(crate) fn stands_beside(&self) -> bool {
-        self.machine.peer().is_some_and(|hello| hello.beside)
+        self.machine.peer().is_some_and(|peer| peer.beside)
     }
 
     /// What it has carried and what waits, as the coding is told.
@@ -142,14 +148,14 @@ impl Carrier {
 
     /// Instance of the peer, once it said HELLO.
     pub(crate) fn peer_instance(&self) -> Option<u64> {
-        self.machine.peer().map(|hello| hello.instance)
+        self.machine.peer().map(|peer| peer.instance)
     }
 
     /// Whether the peer can take a new exchange, with those that were promised a place.
     pub(crate) fn has_room(&self) -> bool {
-        let Some(hello) = self.machine.peer() else { return false };
+        let Some(peer) = self.machine.peer() else { return false };
         let taken = self.machine.open_exchanges().max(self.exchanges.len());
-        !self.going_away && (taken as u64) < hello.max_exchanges
+        !self.going_away && (taken as u64) < peer.max_exchanges
     }
 
     /// Nothing is left of an exchange that could be sent.
@@ -164,11 +170,11 @@ impl Carrier {
         TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued)
     }
 
-    /// Gives the machine a frame; returns its encoded size, about.
-    pub(crate) fn send(&mut self, now: Duration, frame: Frame) -> usize {
-        let bytes = encoded_len(&frame);
+    /// Gives the machine a part; returns its encoded size, about.
+    pub(crate) fn send(&mut self, now: Duration, part: Part) -> usize {
+        let bytes = self.machine.wire_len(&part);
         self.queued += bytes;
-        self.machine.handle_input(now, stream::Input::Send(frame));
+        self.machine.handle_input(now, carrier::Input::Send(part));
         bytes
     }
 
@@ -186,23 +192,16 @@ impl Carrier {
         self.pulse.delivered(now, self.transmitted.saturating_sub(left));
     }
 
+    /// Asks the peer for a sign of life.
+    pub(crate) fn probe(&mut self, now: Duration, number: u64) {
+        if self.machine.peer().is_some() {
+            self.queued += PROBE_BYTES;
+            self.machine.handle_input(now, carrier::Input::Probe(number));
+        }
+    }
+
     pub(crate) fn receive(&mut self, now: Duration, bytes: Bytes) {
         self.received += bytes.len() as u64;
-        self.machine.handle_input(now, stream::Input::Received(bytes));
+        self.machine.handle_input(now, carrier::Input::Bytes(bytes));
     }
-}
-
-/// Encoded size of a frame in bytes, within a few.
-pub(crate) fn encoded_len(frame: &Frame) -> usize {
-    const PREFIX: usize = 6;
-    PREFIX
-        + match frame {
-            Frame::Head(head) => head.head.len(),
-            Frame::Data(data) => data.bytes.len(),
-            Frame::Padding(bytes) => bytes.saturating_sub(PREFIX),
-            Frame::Trailers(_, fields) => {
-                fields.iter().map(|(name, value)| name.len() + value.len() + 2).sum()
-            }
-            _ => 0,
-        }
 }

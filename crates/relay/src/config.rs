@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use coding::{Encoding, Secret, Service};
 use decide::estimate::Estimate;
-use proto::stream::{Allowed, Role};
+use proto::control::Allowed;
+use proto::exchange::Role;
 use record::decision::Direction;
 
 /// Body bytes the local side may hand over ahead of the carrier, per exchange: two blocks.
@@ -15,7 +16,7 @@ pub const INITIAL_CREDIT_BYTES: u64 = 128 * 1024;
 pub(crate) const MAX_CREDIT_BYTES: u64 = 2 << 20;
 /// Bytes given to a carrier and not yet taken by the kernel: little, so that what is urgent passes.
 pub(crate) const TRANSMIT_WINDOW_BYTES: usize = 16 * 1024;
-/// A carrier whose peer does not read, while control frames pile up, is closed at this.
+/// A carrier whose peer does not read, while control parts pile up, is closed at this.
 pub(crate) const MAX_BACKLOG_BYTES: usize = 1 << 20;
 /// Largest piece of a block while others wait too; alone, a piece fills the transmit window.
 pub(crate) const PIECE_BYTES: usize = 2 * 1024;

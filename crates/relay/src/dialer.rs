@@ -19,7 +19,8 @@ mod early;
 use std::time::Duration;
 
 use coding::ExchangeId;
-use proto::stream::{Frame, Hello};
+use proto::carrier::Peer;
+use proto::exchange::Part;
 use record::event::Fact;
 
 use crate::Relay;
@@ -70,7 +71,7 @@ pub(crate) struct Dialer {
     last_failure: Option<(DialFailure, String)>,
     round_trip: Option<Duration>,
     /// What the gateway of this name said last, until something is sent because of it.
-    pub(crate) known: Option<(String, Hello)>,
+    pub(crate) known: Option<(String, Peer)>,
 }
 
 /// A gateway that is known to be unreachable.
@@ -157,7 +158,7 @@ impl Relay {
             if let Stage::Ambiguous { gateway, .. } = exchange.stage {
                 exchange.incoming.opened();
                 self.set_stage(now, id_waiting, Stage::Ambiguous { gateway, asked: Some(id) });
-                self.send(now, id, Frame::Query(id_waiting.number));
+                self.send(now, id, Part::Query(id_waiting.number));
                 continue;
             }
             self.timers.set(Key::Exchange(id_waiting), None);
@@ -477,27 +478,27 @@ impl Relay {
         self.timers.set(Key::Exchange(id), patience);
         self.leave(now, id, carrier);
         self.set_stage(now, id, Stage::Open(before));
-        held_back.into_iter().for_each(|frame| self.received(now, before, frame));
+        held_back.into_iter().for_each(|part| self.received(now, before, part));
         true
     }
 
     /// What comes of an answer over the carrier before, while it is being asked about, may be all
     /// that does: it waits for the gateway's word.
-    pub(crate) fn hold_back(&mut self, carrier: CarrierId, frame: Frame) -> Option<Frame> {
-        let number = match &frame {
-            Frame::Head(head) => head.exchange,
-            Frame::Data(data) => data.exchange,
-            Frame::Abort(abort) => abort.exchange,
-            Frame::Interim(number, _) | Frame::Trailers(number, _) => *number,
-            _ => return Some(frame),
+    pub(crate) fn hold_back(&mut self, carrier: CarrierId, part: Part) -> Option<Part> {
+        let number = match &part {
+            Part::Head(head) => head.exchange,
+            Part::Data(data) => data.exchange,
+            Part::Abort(abort) => abort.exchange,
+            Part::Interim(number, _) | Part::Trailers(number, _) => *number,
+            _ => return Some(part),
         };
         let id = ExchangeId { instance: self.config.instance, number };
         match self.exchanges.get_mut(&id).filter(|one| one.moved_from == Some(carrier)) {
             Some(exchange) => {
-                exchange.held_back.push(frame);
+                exchange.held_back.push(part);
                 None
             }
-            None => Some(frame),
+            None => Some(part),
         }
     }
 
@@ -583,7 +584,7 @@ impl Relay {
         if self.shutting_down {
             return Err("it is shutting down".to_owned());
         }
-        if self.config.role == proto::stream::Role::Gateway || self.usable().is_some() {
+        if self.config.role == proto::exchange::Role::Gateway || self.usable().is_some() {
             return Ok(());
         }
         Err(match (&self.dialer.down, &self.dialer.last_failure) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use coding::ExchangeId;
 use coding::api::{About, Input as Code, Message};
 use proto::bhttp;
-use proto::stream::{Head as HeadFrame, OutcomeState};
+use proto::exchange::{Head as HeadPart, OutcomeState};
 use record::event::Fact;
 
 use crate::Relay;
@@ -226,7 +226,7 @@ impl Relay {
         self.fail_local(now, id, Cause { kind, reason });
     }
 
-    pub(crate) fn response_head(&mut self, now: Duration, id: ExchangeId, head: &HeadFrame) {
+    pub(crate) fn response_head(&mut self, now: Duration, id: ExchangeId, head: &HeadPart) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.meter.received_wire_bytes += head.head.len() as u64 + 6;
         let response = match bhttp::Response::decode(&head.head) {
@@ -266,7 +266,7 @@ impl Relay {
 }
 
 /// The codec of the body that a head announces; one that is not ours is the peer's fault.
-pub(crate) fn codec_of(head: &HeadFrame) -> Result<codec::Options, Cause> {
+pub(crate) fn codec_of(head: &HeadPart) -> Result<codec::Options, Cause> {
     let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
     let corrupt =
         |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use proto::bhttp;
-use proto::stream::Frame;
+use proto::exchange::Part;
 use record::event::Carried;
 
 use crate::api::{CarrierId, Cause, CauseKind};
@@ -95,7 +95,7 @@ pub(crate) struct Exchange {
     /// Edge: the carrier that it was on before it was asked about; it may have to go on there.
     pub(crate) moved_from: Option<CarrierId>,
     /// What came of its answer there meanwhile; the credit of the flow there bounds it.
-    pub(crate) held_back: Vec<Frame>,
+    pub(crate) held_back: Vec<Part>,
     /// Edge: it may go another way where its gateway cannot be reached.
     pub(crate) other_way: bool,
     /// Edge: it was sent again though a gateway that is gone may have forwarded it.
@@ -164,12 +164,14 @@ impl Exchange {
         }
     }
 
-    /// What goes behind a frame of this side's message, so that its length tells less. Bodies that
-    /// go as they would without the pair need none.
-    pub(crate) fn padding(&mut self, key: u64, frame: &Frame) -> Option<Frame> {
-        let Frame::Data(piece) = frame else { return None };
+    /// A part of this side's message leaves: its length is to tell less. Bodies that go as they
+    /// would without the pair need no padding.
+    pub(crate) fn pad(&mut self, key: u64, part: &mut Part) {
+        let Part::Data(piece) = part else { return };
         let told = self.guard.foreign || self.coded || self.traits.tunnel;
-        (self.guard.padded && !told).then(|| self.leaving.note(key, piece)).flatten()
+        if self.guard.padded && !told {
+            piece.padding = self.leaving.note(key, piece);
+        }
     }
 
     /// Where the exchange has a flow: that of the exchange or that of the question about it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use coding::ExchangeId;
 use coding::api::{Input as Code, Message};
 use proto::bhttp;
-use proto::stream::{Abort, Frame, Head as HeadFrame, OutcomeState};
+use proto::exchange::{Abort, Head as HeadPart, OutcomeState, Part};
 use record::event::Fact;
 
 use crate::Relay;
@@ -26,7 +26,7 @@ impl Relay {
         now: Duration,
         carrier: CarrierId,
         id: ExchangeId,
-        head: &HeadFrame,
+        head: &HeadPart,
     ) {
         if let Some(carrier) = self.carriers.get_mut(&carrier).filter(|_| !self.shutting_down) {
             carrier.requests += 1;
@@ -100,7 +100,7 @@ impl Relay {
         let cause = Cause { kind, reason };
         self.refused(now, id, &cause);
         let (code, reason) = (cause.kind.to_wire(), cause.reason);
-        self.send(now, carrier, Frame::Abort(Abort { exchange: id.number, code, reason }));
+        self.send(now, carrier, Part::Abort(Abort { exchange: id.number, code, reason }));
     }
 
     pub(crate) fn local_response(
@@ -199,17 +199,18 @@ impl Relay {
             None if self.outcomes.may_be_forgotten(id) => OutcomeState::Forgotten,
             None => OutcomeState::NotSeen,
             Some(Outcome::Aborted) => OutcomeState::Aborted,
-            Some(Outcome::Answered { status, log, idempotent }) => match log.frames_for(takes_anew)
-            {
-                // All of it was given to the carrier before, which may only have stalled.
-                None if beside && !idempotent && !others.is_empty() => OutcomeState::Unfinished,
-                None => OutcomeState::Lost(*status),
-                Some(frames) => {
-                    let frames = frames.iter().cloned().collect();
-                    self.replay(carrier, id, frames);
-                    OutcomeState::Answer
+            Some(Outcome::Answered { status, log, idempotent }) => {
+                match log.parts_for(takes_anew) {
+                    // All of it was given to the carrier before, which may only have stalled.
+                    None if beside && !idempotent && !others.is_empty() => OutcomeState::Unfinished,
+                    None => OutcomeState::Lost(*status),
+                    Some(parts) => {
+                        let parts = parts.iter().cloned().collect();
+                        self.replay(carrier, id, parts);
+                        OutcomeState::Answer
+                    }
                 }
-            },
+            }
             Some(Outcome::Running) => return self.query_running(now, carrier, id),
         };
         self.send_outcome(now, carrier, id, state);
@@ -222,7 +223,7 @@ impl Relay {
         let before = exchange.on_carrier();
         let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
         let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
-        let is_told = is_bound || exchange.log.frames_for(takes_anew).is_some();
+        let is_told = is_bound || exchange.log.parts_for(takes_anew).is_some();
         // Where repeating it does no harm, that is sooner than what hangs.
         let stays = !has_all || (!is_told && !exchange.traits.idempotent);
         if stays && beside && before.is_some_and(goes_on) {
@@ -240,8 +241,8 @@ impl Relay {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let begins_anew = exchange.outgoing.begins_anew() || self.coding.begins_anew(id);
         let may_go_on = takes_anew || !begins_anew;
-        let frames = exchange.log.frames_for(takes_anew).filter(|_| may_go_on);
-        let Some(frames) = frames.map(|frames| frames.iter().cloned().collect()) else {
+        let parts = exchange.log.parts_for(takes_anew).filter(|_| may_go_on);
+        let Some(parts) = parts.map(|parts| parts.iter().cloned().collect()) else {
             let status = exchange.status;
             let reason = "too much of the answer is lost to send it again".to_owned();
             self.note_abort(id);
@@ -256,7 +257,7 @@ impl Relay {
             carrier.exchanges.insert(id.number);
         }
         self.send_outcome(now, carrier, id, OutcomeState::Answer);
-        self.replay(carrier, id, frames);
+        self.replay(carrier, id, parts);
         self.set_stage(now, id, Stage::Open(carrier));
     }
 
@@ -275,7 +276,7 @@ impl Relay {
                 carrier.released.pop_first();
             }
         }
-        self.send(now, carrier, Frame::Outcome(id.number, state));
+        self.send(now, carrier, Part::Outcome(id.number, state));
     }
 
     fn replay(&mut self, carrier: CarrierId, id: ExchangeId, replay: Replay) {

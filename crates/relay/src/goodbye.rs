@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use coding::api::Input as Code;
-use proto::stream::{Frame, LastWord, Role};
+use proto::control::LastWord;
+use proto::exchange::{Part, Role};
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind};
@@ -17,11 +18,11 @@ impl Relay {
     /// sent before, since over a slow link it may be gone before it could refuse the rest.
     pub(crate) fn say_goodbye(&mut self, now: Duration, id: CarrierId) {
         self.code(now, Code::Flush { path: path_of(id) });
-        self.send(now, id, Frame::GoAway);
+        self.send(now, id, Part::GoAway);
         if self.config.role == Role::Gateway
             && let Some(requests) = self.carriers.get(&id).map(|carrier| carrier.requests)
         {
-            self.send(now, id, LastWord { requests }.frame());
+            self.send(now, id, LastWord { requests }.part());
         }
     }
 

@@ -140,7 +140,7 @@ impl Incoming {
         self.consumed += bytes;
     }
 
-    /// Enough was consumed for new credit to be worth a frame.
+    /// Enough was consumed for new credit to be worth a part.
     pub(crate) fn wants_credit(&self) -> bool {
         self.ended.is_none() && self.consumed >= self.window / 4
     }

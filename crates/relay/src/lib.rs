@@ -39,14 +39,15 @@ pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use http::is_endless;
 pub use http::privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
 pub use http::requester::asker;
-pub use proto::stream::{Allowed, Role};
+pub use proto::control::Allowed;
+pub use proto::exchange::Role;
 
 use carrier::{Carrier, path_of};
 use coding::api::Input as Code;
 use coding::{Coding, ExchangeId, Link, Service};
 use exchange::{Exchange, Stage};
 use outcomes::Outcomes;
-use proto::stream::{Abort, Frame};
+use proto::exchange::{Abort, Part};
 use proto::timers::Timers;
 use record::decision::{Decision, Outcome};
 use record::event::{Carried, Event, Fact};
@@ -429,21 +430,18 @@ impl Relay {
         self.carriers.get(&carrier).map(|carrier| &carrier.peer[..])
     }
 
-    /// Gives a frame to a carrier's machine; it leaves at the next drain.
-    fn send(&mut self, now: Duration, carrier: CarrierId, frame: Frame) -> usize {
+    /// Gives a part to a carrier's machine; it leaves at the next drain.
+    fn send(&mut self, now: Duration, carrier: CarrierId, part: Part) -> usize {
         let Some(carrier_state) = self.carriers.get_mut(&carrier) else { return 0 };
-        if !carrier_state.machine.may_send(&frame) {
+        if !carrier_state.machine.may_send(&part) {
             return 0;
         }
         self.dirty.insert(carrier);
         self.stale.insert(carrier);
         // Whether the peer hears anything shows first with its HELLO.
         let may_be_answered = carrier_state.machine.peer().is_some()
-            && matches!(
-                frame,
-                Frame::Head(_) | Frame::Data(_) | Frame::Trailers(..) | Frame::Query(_)
-            );
-        let bytes = carrier_state.send(now, frame);
+            && matches!(part, Part::Head(_) | Part::Data(_) | Part::Trailers(..) | Part::Query(_));
+        let bytes = carrier_state.send(now, part);
         if may_be_answered {
             self.spoke(now, carrier);
         }
@@ -465,7 +463,7 @@ impl Relay {
         let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::on_carrier) else { return };
         let abort =
             Abort { exchange: id.number, code: cause.kind.to_wire(), reason: cause.reason.clone() };
-        self.send(now, carrier, Frame::Abort(abort));
+        self.send(now, carrier, Part::Abort(abort));
     }
 
     /// Tells that an exchange that is held ended before its time. Who is served without an end, by

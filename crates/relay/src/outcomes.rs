@@ -5,52 +5,52 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use coding::ExchangeId;
-use proto::stream::{Data, Frame};
+use proto::exchange::{Data, Part};
 
 use crate::config::{MAX_OUTCOMES, RETAINED_EXCHANGE_BYTES};
 
-/// The frames of an answer as they were sent, for as long as they are few enough to keep.
+/// The parts of an answer as they were sent, for as long as they are few enough to keep.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    frames: Vec<Frame>,
+    parts: Vec<Part>,
     bytes: usize,
     overflowed: bool,
 }
 
 impl Log {
-    /// Keeps a frame of `bytes` encoded bytes, or gives up when the answer grows too large.
-    pub(crate) fn push(&mut self, frame: &Frame, bytes: usize) {
-        self.bytes += bytes + size_of::<Frame>();
+    /// Keeps a part of `bytes` encoded bytes, or gives up when the answer grows too large.
+    pub(crate) fn push(&mut self, part: &Part, bytes: usize) {
+        self.bytes += bytes + size_of::<Part>();
         if self.bytes > RETAINED_EXCHANGE_BYTES {
             self.give_up();
         }
         if !self.overflowed {
-            self.frames.push(match frame {
+            self.parts.push(match part {
                 // A copy of its own size: the piece shares the buffer that its block came in.
-                Frame::Data(data) => {
+                Part::Data(data) => {
                     let bytes = Bytes::copy_from_slice(&data.bytes);
-                    Frame::Data(Data { bytes, ..data.clone() })
+                    Part::Data(Data { bytes, ..data.clone() })
                 }
                 other => other.clone(),
             });
         }
     }
 
-    /// Keeps no frames.
+    /// Keeps no parts.
     pub(crate) fn give_up(&mut self) {
         self.overflowed = true;
-        self.frames = Vec::new();
+        self.parts = Vec::new();
     }
 
-    /// The frames so far, unless some were given up.
-    pub(crate) fn frames(&self) -> Option<&[Frame]> {
-        (!self.overflowed).then_some(&self.frames)
+    /// The parts so far, unless some were given up.
+    pub(crate) fn parts(&self) -> Option<&[Part]> {
+        (!self.overflowed).then_some(&self.parts)
     }
 
     /// The same for a peer, which may not take blocks that begin a context anew.
-    pub(crate) fn frames_for(&self, takes_anew: bool) -> Option<&[Frame]> {
-        let is_anew = |frame: &Frame| matches!(frame, Frame::Data(data) if data.anew);
-        self.frames().filter(|frames| takes_anew || !frames.iter().any(is_anew))
+    pub(crate) fn parts_for(&self, takes_anew: bool) -> Option<&[Part]> {
+        let is_anew = |part: &Part| matches!(part, Part::Data(data) if data.anew);
+        self.parts().filter(|parts| takes_anew || !parts.iter().any(is_anew))
     }
 
     fn held_bytes(&self) -> usize {

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use proto::bhttp;
-use proto::stream::{Data, Frame, Head, Role};
+use proto::exchange::{Data, Head, Part, Role};
 
-use crate::carrier::encoded_len;
 use crate::config::{LOCAL_WINDOW_BYTES, MAX_REQUEST_BYTES};
 use crate::http::with_length;
 use crate::outcomes::Log;
@@ -125,15 +124,16 @@ impl Outgoing {
         self.settle(codec::Options::IDENTITY);
         self.blocks.clear();
         let block_end = Some(body.len() as u64);
-        let (uncoded, anew, end) = (true, false, true);
-        self.push_block(Data { exchange: 0, block_end, uncoded, anew, end, bytes: body });
+        let (uncoded, anew, end, padding) = (true, false, true, None);
+        let bytes = body;
+        self.push_block(Data { exchange: 0, block_end, uncoded, anew, end, padding, bytes });
     }
 
     /// What [`Outgoing::anew`] made ready, as it would be sent.
     pub(crate) fn as_log(&mut self, number: u64) -> Log {
         let mut log = Log::default();
-        while let Some(frame) = self.next_frame(number, u64::MAX, usize::MAX) {
-            log.push(&frame, encoded_len(&frame));
+        while let Some(part) = self.next_part(number, u64::MAX, usize::MAX) {
+            log.push(&part, part.content_len());
         }
         log
     }
@@ -158,24 +158,24 @@ impl Outgoing {
         self.trailers_due = true;
     }
 
-    /// Whether a frame waits, leaving the peer's credit aside.
+    /// Whether a part waits, leaving the peer's credit aside.
     pub(crate) fn is_ready(&self) -> bool {
         let more = !self.head_sent || !self.blocks.is_empty() || self.trailers_due;
         self.options.is_some() && !self.finished && more
     }
 
-    /// The next frame within the peer's `credit` and `most` bytes of piece.
-    pub(crate) fn next_frame(&mut self, number: u64, credit: u64, most: usize) -> Option<Frame> {
+    /// The next part within the peer's `credit` and `most` bytes of piece.
+    pub(crate) fn next_part(&mut self, number: u64, credit: u64, most: usize) -> Option<Part> {
         if !self.is_ready() {
             return None;
         }
         if !self.head_sent {
-            return Some(self.head_frame(number));
+            return Some(self.head_part(number));
         }
         let Some(block) = self.blocks.front_mut() else {
             self.trailers_due = false;
             self.finished = true;
-            return Some(Frame::Trailers(number, self.ended.clone().unwrap_or_default()));
+            return Some(Part::Trailers(number, self.ended.clone().unwrap_or_default()));
         };
         let piece = block.split_piece(credit, most)?;
         if let Some(decoded_len) = piece.block_end {
@@ -183,10 +183,10 @@ impl Outgoing {
             self.held = self.held.saturating_sub(decoded_len);
         }
         self.finished |= piece.end;
-        Some(Frame::Data(Data { exchange: number, ..piece }))
+        Some(Part::Data(Data { exchange: number, ..piece }))
     }
 
-    fn head_frame(&mut self, number: u64) -> Frame {
+    fn head_part(&mut self, number: u64) -> Part {
         self.head_sent = true;
         // A body that turned out empty ends with the head.
         let only = self.blocks.len() == 1
@@ -196,7 +196,7 @@ impl Outgoing {
             self.finished = true;
         }
         let options = self.options.unwrap_or(codec::Options::IDENTITY);
-        Frame::Head(Head {
+        Part::Head(Head {
             exchange: number,
             codec: options.codec,
             window_log: options.window_log,

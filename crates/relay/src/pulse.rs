@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use proto::stream::{Frame, Role};
+use proto::exchange::Role;
 
 use crate::Relay;
 use crate::api::CarrierId;
@@ -187,11 +187,12 @@ impl Relay {
 
     fn ping(&mut self, now: Duration, id: CarrierId) {
         let Some(number) = self.carriers.get(&id).map(|carrier| carrier.pulse.next) else { return };
-        self.send(now, id, Frame::Ping(number));
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.probe(now, number);
         carrier.pulse.next += 1;
         carrier.pulse.asked = Some(Asked { number, at: now, mark: None, out_at: None });
         self.timers.set(Key::Pulse(id), Some(now + MAX_TICK));
+        self.touch(id);
     }
 
     /// Something that may have an answer is said to the peer.

@@ -1,20 +1,19 @@
-//! In what order frames leave: control first, answers sent again next, then a piece of each
-//! exchange in turn. And what frames that come mean.
+//! In what order parts leave: control first, answers sent again next, then a piece of each
+//! exchange in turn. And what parts that come mean.
 
 use std::time::Duration;
 
 use coding::ExchangeId;
 use coding::api::{Abilities, Departed, Input as Code, Piece};
 use proto::bhttp;
-use proto::stream::{
-    self, Allowed, ClientEnded, Data, Frame, Hello, Hints, Keeping, LastWord, Processor, Receipt,
-    Role,
-};
+use proto::carrier::{Output as FromMachine, Peer};
+use proto::control::{Allowed, ClientEnded, Hints, Keeping, LastWord, Processor, Receipt};
+use proto::exchange::{Data, Part, Role};
 use record::event::Fact;
 
 use crate::Relay;
 use crate::api::{CarrierId, Cause, CauseKind, DialFailure, Output};
-use crate::carrier::{self, encoded_len, path_of};
+use crate::carrier::{self, path_of};
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::exchange::{Exchange, Stage};
 use crate::timers::Key;
@@ -35,7 +34,7 @@ impl Relay {
         }
     }
 
-    /// Gives the machine frames while the carrier has room.
+    /// Gives the machine parts while the carrier has room.
     fn fill(&mut self, now: Duration, id: CarrierId) {
         let Some(instance) = self.edge_instance(id) else { return };
         while let Some(carrier) = self.carriers.get_mut(&id) {
@@ -54,24 +53,24 @@ impl Relay {
         }
     }
 
-    /// Sends one frame of an answer again; the exchange goes on behind the last.
+    /// Sends one part of an answer again; the exchange goes on behind the last.
     fn send_replay(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, most: usize) {
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
         let credit = state.machine.credit(id.number);
         let Some(replay) = state.replays.get_mut(&id.number) else { return };
-        let frame = carrier::next_frame(replay, credit, most);
+        let part = carrier::next_part(replay, credit, most);
         if replay.is_empty() {
             state.replays.remove(&id.number);
             self.offer(id);
-        } else if frame.is_some() {
+        } else if part.is_some() {
             state.turns.offer(id.number, u64::MAX);
         }
-        if let Some(frame) = frame {
-            self.send(now, carrier, frame);
+        if let Some(part) = part {
+            self.send(now, carrier, part);
         }
     }
 
-    /// Sends one frame of an exchange and puts it back in the queue if it has more.
+    /// Sends one part of an exchange and puts it back in the queue if it has more.
     fn send_next(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, most: usize) {
         let Some(machine) = self.carriers.get(&carrier).map(|carrier| &carrier.machine) else {
             return;
@@ -81,26 +80,23 @@ impl Relay {
         if exchange.stage != Stage::Open(carrier) {
             return;
         }
-        let Some(frame) = exchange.outgoing.next_frame(id.number, credit, most) else {
+        let Some(mut part) = exchange.outgoing.next_part(id.number, credit, most) else {
             return self.code(now, Code::Starved { exchange: id });
         };
-        let bytes = encoded_len(&frame);
+        exchange.pad(self.config.instance, &mut part);
+        let bytes = machine.wire_len(&part);
         exchange.meter.sent_wire_bytes += bytes as u64;
         exchange.moved = now;
         let departed = Departed {
-            body: matches!(frame, Frame::Data(_)),
-            block: matches!(&frame, Frame::Data(data) if data.block_end.is_some()),
+            body: matches!(part, Part::Data(_)),
+            block: matches!(&part, Part::Data(data) if data.block_end.is_some()),
             more: exchange.outgoing.is_ready(),
             end: exchange.outgoing.finished,
         };
-        let padding = exchange.padding(self.config.instance, &frame);
-        let padding_bytes = padding.as_ref().map_or(0, encoded_len);
-        exchange.meter.sent_wire_bytes += padding_bytes as u64;
         if self.config.role == Role::Gateway && !exchange.outgoing.is_bound() {
-            exchange.log.push(&frame, bytes);
-            padding.iter().for_each(|padding| exchange.log.push(padding, padding_bytes));
+            exchange.log.push(&part, bytes);
         }
-        let has_head = matches!(frame, Frame::Head(_));
+        let has_head = matches!(part, Part::Head(_));
         if has_head && self.config.role == Role::Edge {
             // From here on the request may have been forwarded.
             if is_greeted {
@@ -111,10 +107,7 @@ impl Relay {
                 exchange.sent_as = Some((carrier, state.requests));
             }
         }
-        self.send(now, carrier, frame);
-        if let Some(padding) = padding {
-            self.send(now, carrier, padding);
-        }
+        self.send(now, carrier, part);
         if has_head {
             self.credit_ahead(now, carrier, id);
             self.code(now, Code::Led { exchange: id });
@@ -139,11 +132,11 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.incoming.opened();
         if let Some(bytes) = exchange.incoming.credit_due(target) {
-            self.send(now, carrier, Frame::Credit(id.number, bytes));
+            self.send(now, carrier, Part::Credit(id.number, bytes));
         }
     }
 
-    /// Queues an exchange at its carrier if it has a frame to send and is not queued.
+    /// Queues an exchange at its carrier if it has a part to send and is not queued.
     pub(crate) fn offer(&mut self, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let Some(carrier_id) = exchange.carrier() else { return };
@@ -167,7 +160,7 @@ impl Relay {
         }
     }
 
-    /// Takes what the machine has: frames to act on, bytes to transmit, a fault.
+    /// Takes what the machine has: parts to act on, bytes to transmit, a fault.
     fn drain(&mut self, now: Duration, id: CarrierId) {
         while let Some(carrier) = self.carriers.get_mut(&id) {
             if carrier.queued > 0 && self.coding.has_waiting(path_of(id)) {
@@ -175,8 +168,10 @@ impl Relay {
                 continue;
             }
             match carrier.machine.poll_output() {
-                Some(stream::Output::Received(frame)) => self.received(now, id, frame),
-                Some(stream::Output::Transmit(bytes)) => {
+                Some(FromMachine::Greeted) => self.greeted(now, id),
+                Some(FromMachine::Received(part)) => self.received(now, id, part),
+                Some(FromMachine::Answered(number)) => self.pong(now, id, number),
+                Some(FromMachine::Bytes(bytes)) => {
                     carrier.queued = 0;
                     carrier.in_flight += bytes.len();
                     carrier.transmitted += bytes.len() as u64;
@@ -192,13 +187,13 @@ impl Relay {
                         self.close_carrier(now, id, "the peer does not read");
                     }
                 }
-                Some(stream::Output::Fault(error)) => {
+                Some(FromMachine::Fault(error)) => {
                     let reason = format!("protocol fault: {error}");
                     self.dial_failed(now, id, DialFailure::Refused, &reason);
                     self.close_carrier(now, id, &reason);
                 }
                 None => {
-                    // Frames of exchanges that are over were not sent.
+                    // Parts of exchanges that are over were not sent.
                     carrier.queued = 0;
                     self.stale.insert(id);
                     return;
@@ -207,33 +202,29 @@ impl Relay {
         }
     }
 
-    pub(crate) fn received(&mut self, now: Duration, carrier: CarrierId, frame: Frame) {
-        if let Frame::Hello(hello) = &frame {
-            self.hello(now, carrier, hello);
-            return;
-        }
+    pub(crate) fn received(&mut self, now: Duration, carrier: CarrierId, part: Part) {
         let Some(instance) = self.edge_instance(carrier) else { return };
-        let Some(frame) = self.hold_back(carrier, frame) else { return };
+        let Some(part) = self.hold_back(carrier, part) else { return };
         let id = |number| ExchangeId { instance, number };
         let here = |number| {
             self.exchanges.get(&id(number)).and_then(Exchange::on_carrier) == Some(carrier)
         };
-        match frame {
-            Frame::Head(head) => match self.config.role {
+        match part {
+            Part::Head(head) => match self.config.role {
                 Role::Edge if here(head.exchange) => {
                     self.response_head(now, id(head.exchange), &head);
                 }
                 Role::Edge => {}
                 Role::Gateway => self.request_head(now, carrier, id(head.exchange), &head),
             },
-            Frame::Data(data) if here(data.exchange) => {
+            Part::Data(data) if here(data.exchange) => {
                 self.peer_data(now, carrier, id(data.exchange), data);
             }
-            Frame::Trailers(number, trailers) if here(number) => {
+            Part::Trailers(number, trailers) if here(number) => {
                 self.peer_end(now, id(number), trailers);
             }
-            Frame::Credit(number, _) => self.credited(now, carrier, id(number)),
-            Frame::Abort(abort) => {
+            Part::Credit(number, _) => self.credited(now, carrier, id(number)),
+            Part::Abort(abort) => {
                 let exchange = id(abort.exchange);
                 if here(abort.exchange) {
                     let kind = CauseKind::from_wire(abort.code);
@@ -243,73 +234,73 @@ impl Relay {
                     self.leave(now, exchange, carrier);
                 }
             }
-            Frame::Interim(number, status) if here(number) => self.peer_interim(id(number), status),
-            Frame::Query(number) => self.query(now, carrier, id(number)),
-            Frame::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
-            Frame::Pong(number) => self.pong(now, carrier, number),
-            Frame::GoAway => self.carrier_going_away(now, carrier),
-            Frame::Control(kind @ (Receipt::KIND | Keeping::KIND | Processor::KIND), content) => {
+            Part::Interim(number, status) if here(number) => self.peer_interim(id(number), status),
+            Part::Query(number) => self.query(now, carrier, id(number)),
+            Part::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
+            Part::GoAway => self.carrier_going_away(now, carrier),
+            Part::Control(kind @ (Receipt::KIND | Keeping::KIND | Processor::KIND), content) => {
                 self.code(now, Code::Control { path: path_of(carrier), kind, content });
                 self.note_estimate(carrier);
             }
-            Frame::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
-            Frame::Control(Hints::KIND, content) => self.hints(now, carrier, &content),
-            Frame::Control(Allowed::KIND, content) => self.heed_allowed(now, carrier, &content),
-            Frame::Control(ClientEnded::KIND, content) => {
+            Part::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
+            Part::Control(Hints::KIND, content) => self.hints(now, carrier, &content),
+            Part::Control(Allowed::KIND, content) => self.heed_allowed(now, carrier, &content),
+            Part::Control(ClientEnded::KIND, content) => {
                 self.peer_client_ended(now, carrier, &content);
             }
-            Frame::Control(..) => {
+            Part::Control(..) => {
                 self.ignore(now, carrier, "control", "it is of a kind of a later version");
             }
-            // Frames of exchanges that are over.
+            // Parts of exchanges that are over.
             _ => {}
         }
     }
 
-    fn hello(&mut self, now: Duration, id: CarrierId, hello: &Hello) {
+    /// The peer has said what it is.
+    fn greeted(&mut self, now: Duration, id: CarrierId) {
         self.timers.set(Key::Carrier(id), None);
         let Some(carrier) = self.carriers.get(&id) else { return };
-        let peer = carrier.peer.clone();
+        let Some(described) = carrier.machine.peer().cloned() else { return };
+        let (peer, instance) = (carrier.peer.clone(), described.instance);
         // A name that is an address says little: who has the instance may come from another, if
         // nobody is there who had it before.
-        let may_move =
-            self.config.without_keys && self.others_of(id, hello.instance).next().is_none();
+        let may_move = self.config.without_keys && self.others_of(id, instance).next().is_none();
         let welcome =
-            self.config.role == Role::Edge || self.outcomes.greet(hello.instance, &peer, may_move);
+            self.config.role == Role::Edge || self.outcomes.greet(instance, &peer, may_move);
         if !welcome {
             // Else one peer could ask for the answers of another's exchanges.
             self.close_carrier(now, id, "the instance belongs to another peer");
             return;
         }
-        let version = hello.version_max.min(stream::MAX_VERSION);
+        let version = described.version;
         self.event(now, Fact::CarrierUp { peer, version });
         self.measure(now, id, false);
         self.begin_pulse(now, id);
         if self.shutting_down {
             self.say_goodbye(now, id);
         }
-        self.path_up(now, id, hello, false);
+        self.path_up(now, id, &described, false);
         match self.config.role {
-            Role::Edge => self.edge_connected(now, id, hello.instance),
+            Role::Edge => self.edge_connected(now, id, instance),
             Role::Gateway => {
                 self.tell_allowed(now, id);
-                self.supersede(now, id, hello.instance);
+                self.supersede(now, id, instance);
                 self.share_carriers(now, id);
             }
         }
     }
 
-    /// The coding hears of a peer, by its HELLO; `early`: by the one that it said last.
-    pub(crate) fn path_up(&mut self, now: Duration, id: CarrierId, hello: &Hello, early: bool) {
+    /// The coding hears of a peer, by what it said on the carrier; `early`: by what it said last.
+    pub(crate) fn path_up(&mut self, now: Duration, id: CarrierId, peer: &Peer, early: bool) {
         let Some(carrier) = self.carriers.get(&id) else { return };
         let abilities = Abilities {
-            codecs: hello.codecs.clone(),
-            max_window_log: hello.max_window_log,
-            renews: hello.anew,
-            initial_credit: hello.initial_credit,
+            codecs: peer.codecs.clone(),
+            max_window_log: peer.max_window_log,
+            renews: peer.anew,
+            initial_credit: peer.initial_credit,
             early,
         };
-        let (path, peer, instance) = (path_of(id), carrier.peer.clone(), hello.instance);
+        let (path, instance, peer) = (path_of(id), peer.instance, carrier.peer.clone());
         self.stale.insert(id);
         self.code(now, Code::Up { path, peer, instance, abilities });
         self.note_estimate(id);

@@ -207,7 +207,7 @@ impl Relay {
             self.give_up_for_another(now, goes, setting);
             fits = self.shares.check(place, most);
         }
-        let who = if self.config.role == proto::stream::Role::Edge { "client" } else { "edge" };
+        let who = if self.config.role == proto::exchange::Role::Edge { "client" } else { "edge" };
         let reason = match fits {
             Ok(()) => return Ok(()),
             Err(Full::ForAll) => {

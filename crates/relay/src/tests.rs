@@ -3,7 +3,9 @@
 use bytes::{Bytes, BytesMut};
 use coding::{Encoding, MAX_PRINCIPALS, Secret, Speeds, Work, WorkDirection};
 use proto::bhttp;
-use proto::stream::{self, Data, Frame, Machine, OutcomeState};
+use proto::carrier;
+use proto::exchange::{Data, Head as HeadPart, OutcomeState, Part};
+use proto::stream::{self, Frame, Machine};
 
 use super::*;
 
@@ -42,7 +44,7 @@ impl Peer {
     }
 
     fn with(role: Role, instance: u64, max_exchanges: u64, initial_credit: u64) -> Self {
-        Self(Machine::new(stream::Config {
+        Self(Machine::new(carrier::Setup {
             role,
             instance,
             initial_credit,
@@ -53,18 +55,20 @@ impl Peer {
     }
 
     /// Takes what the relay transmitted; the frames in it.
-    fn takes(&mut self, outputs: &[Output]) -> Vec<Frame> {
+    fn takes(&mut self, outputs: &[Output]) -> Vec<Part> {
         let mut frames = Vec::new();
         for output in outputs {
             if let Output::Transmit { bytes, .. } = output {
-                self.0.handle_input(Duration::ZERO, stream::Input::Received(bytes.clone()));
+                self.0.handle_input(Duration::ZERO, carrier::Input::Bytes(bytes.clone()));
             }
         }
         while let Some(output) = self.0.poll_output() {
             match output {
-                stream::Output::Received(Frame::Hello(_)) | stream::Output::Transmit(_) => {}
-                stream::Output::Received(frame) => frames.push(frame),
-                stream::Output::Fault(error) => panic!("{error}"),
+                carrier::Output::Greeted
+                | carrier::Output::Answered(_)
+                | carrier::Output::Bytes(_) => {}
+                carrier::Output::Received(frame) => frames.push(frame),
+                carrier::Output::Fault(error) => panic!("{error}"),
             }
         }
         frames
@@ -76,14 +80,14 @@ impl Peer {
         relay: &mut Relay,
         now: Duration,
         carrier: CarrierId,
-        frames: &[Frame],
+        frames: &[Part],
     ) -> Vec<Output> {
         for frame in frames {
-            self.0.handle_input(now, stream::Input::Send(frame.clone()));
+            self.0.handle_input(now, carrier::Input::Send(frame.clone()));
         }
         while let Some(output) = self.0.poll_output() {
             match output {
-                stream::Output::Transmit(bytes) => {
+                carrier::Output::Bytes(bytes) => {
                     relay.handle_input(now, Input::Received { carrier, bytes });
                 }
                 other => panic!("{other:?}"),
@@ -122,10 +126,10 @@ fn connect_to(
 ) -> (Peer, Vec<Output>) {
     relay.handle_input(now, Input::CarrierUp { carrier, peer: "peer".into() });
     let hello = drain(relay);
-    let Some(stream::Output::Transmit(bytes)) = peer.0.poll_output() else { panic!("no HELLO") };
+    let Some(carrier::Output::Bytes(bytes)) = peer.0.poll_output() else { panic!("no HELLO") };
     for output in hello {
         if let Output::Transmit { bytes, .. } = output {
-            peer.0.handle_input(now, stream::Input::Received(bytes));
+            peer.0.handle_input(now, carrier::Input::Bytes(bytes));
         }
     }
     // Its HELLO; what came behind that, the peer reads with what comes next.
@@ -173,10 +177,10 @@ fn known(exchange: ExchangeId, head: Head, end: bool, known: Known) -> Input {
     }
 }
 
-fn response_frame(exchange: u64, end: bool) -> Frame {
+fn response_frame(exchange: u64, end: bool) -> Part {
     let mut head = Vec::new();
     bhttp::Response { status: 200, fields: Vec::new() }.encode(&mut head);
-    Frame::Head(stream::Head { exchange, codec: 0, window_log: 0, end, head: head.into() })
+    Part::Head(HeadPart { exchange, codec: 0, window_log: 0, end, head: head.into() })
 }
 
 fn asks(relay: &mut Relay, now: Duration, method: &str, end: bool) -> (ExchangeId, Vec<Output>) {
@@ -206,7 +210,7 @@ fn a_request_without_body_leaves_at_once_in_one_frame() {
     let (mut relay, mut peer) = edge();
     let (_, outputs) = asks(&mut relay, ms(5), "GET", true);
     let frames = peer.takes(&outputs);
-    assert!(matches!(&frames[..], [Frame::Head(head)] if head.end && head.codec == 0));
+    assert!(matches!(&frames[..], [Part::Head(head)] if head.end && head.codec == 0));
 }
 
 #[test]
@@ -218,7 +222,7 @@ fn a_head_waits_for_its_body_but_not_for_long() {
     relay.handle_input(ms(3), Input::Data { exchange, bytes: Bytes::from_static(b"small") });
     relay.handle_input(ms(3), Input::End { exchange, trailers: Vec::new() });
     let frames = peer.takes(&drain(&mut relay));
-    assert!(matches!(&frames[..], [Frame::Head(_), Frame::Data(Data { end: true, .. })]));
+    assert!(matches!(&frames[..], [Part::Head(_), Part::Data(Data { end: true, .. })]));
 
     let (_, outputs) = asks(&mut relay, ms(100), "POST", false);
     assert!(peer.takes(&outputs).is_empty());
@@ -226,7 +230,7 @@ fn a_head_waits_for_its_body_but_not_for_long() {
     assert!(peer.takes(&drain(&mut relay)).is_empty());
     relay.handle_input(ms(120), Input::Wake);
     let frames = peer.takes(&drain(&mut relay));
-    assert!(matches!(&frames[..], [Frame::Head(head)] if !head.end), "{frames:?}");
+    assert!(matches!(&frames[..], [Part::Head(head)] if !head.end), "{frames:?}");
 }
 
 #[test]
@@ -254,7 +258,7 @@ fn a_body_that_expects_100_is_not_asked_for_before_it() {
     let outputs = drain(&mut relay);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Credit { .. })));
     assert_eq!(peer.takes(&outputs).len(), 1, "the head goes at once");
-    let outputs = peer.sends(&mut relay, ms(9), CARRIER, &[Frame::Interim(1, 100)]);
+    let outputs = peer.sends(&mut relay, ms(9), CARRIER, &[Part::Interim(1, 100)]);
     assert!(outputs.iter().any(|output| matches!(output, Output::Interim { status: 100, .. })));
     assert!(outputs.iter().any(|output| matches!(output, Output::Credit { .. })));
 }
@@ -272,9 +276,10 @@ fn long_answer(relay: &mut Relay, peer: &mut Peer, id: ExchangeId, bytes: usize)
             uncoded: false,
             anew: false,
             end: at + 1 == bytes / piece.len(),
+            padding: None,
             bytes: piece.clone().into(),
         };
-        let outputs = peer.sends(relay, ms(2), CARRIER, &[Frame::Data(data)]);
+        let outputs = peer.sends(relay, ms(2), CARRIER, &[Part::Data(data)]);
         peer.takes(&outputs);
     }
     relay.handle_input(ms(3), Input::Wake);
@@ -283,9 +288,9 @@ fn long_answer(relay: &mut Relay, peer: &mut Peer, id: ExchangeId, bytes: usize)
 
 #[test]
 fn after_long_answers_the_next_need_not_wait_for_credit() {
-    let credit = |frames: &[Frame]| match frames {
-        [Frame::Head(_), Frame::Credit(_, bytes), ..] => Some(*bytes),
-        [Frame::Head(_), ..] => None,
+    let credit = |frames: &[Part]| match frames {
+        [Part::Head(_), Part::Credit(_, bytes), ..] => Some(*bytes),
+        [Part::Head(_), ..] => None,
         other => panic!("{other:?}"),
     };
     let (mut relay, mut peer) = edge();
@@ -318,16 +323,17 @@ fn answers_are_long_that_came_in_few_bytes() {
     let (mut relay, mut peer) = edge();
     let (id, outputs) = asks(&mut relay, ms(0), "GET", true);
     peer.takes(&outputs);
-    let Frame::Head(head) = response_frame(id.number, false) else { unreachable!() };
-    let head = Frame::Head(stream::Head { codec: 2, window_log: 17, ..head });
+    let Part::Head(head) = response_frame(id.number, false) else { unreachable!() };
+    let head = Part::Head(HeadPart { codec: 2, window_log: 17, ..head });
     peer.sends(&mut relay, ms(1), CARRIER, &[head]);
     relay.handle_input(ms(1), Input::Credit { exchange: id, bytes: 1 << 30 });
     let plain = Bytes::from(vec![7; 64 << 10]);
     for at in 1..=8 {
         let (block_end, end) = (Some(plain.len() as u64), at == 8);
         let (uncoded, anew, bytes) = (false, false, Bytes::from_static(b"all in all sevens"));
-        let data = Data { exchange: id.number, block_end, uncoded, anew, end, bytes };
-        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Frame::Data(data)]);
+        let data =
+            Data { exchange: id.number, block_end, uncoded, anew, end, padding: None, bytes };
+        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Part::Data(data)]);
         let work = outputs.into_iter().find_map(|output| match output {
             Output::Work(work) => Some(work),
             _ => None,
@@ -338,7 +344,7 @@ fn answers_are_long_that_came_in_few_bytes() {
         peer.takes(&drain(&mut relay));
     }
     let (_, outputs) = asks(&mut relay, ms(4), "GET", true);
-    assert!(matches!(peer.takes(&outputs)[..], [Frame::Head(_), Frame::Credit(..), ..]));
+    assert!(matches!(peer.takes(&outputs)[..], [Part::Head(_), Part::Credit(..), ..]));
 }
 
 /// Credit is the flow's, and a flow over another carrier has none of what was given ahead.
@@ -349,15 +355,15 @@ fn credit_given_ahead_is_not_missed_where_the_answer_comes_over_another_carrier(
     peer.takes(&outputs);
     long_answer(&mut relay, &mut peer, first, 1 << 20);
     let (exchange, outputs) = asks(&mut relay, ms(5), "POST", true);
-    assert!(matches!(peer.takes(&outputs)[..], [Frame::Head(_), Frame::Credit(..), ..]));
+    assert!(matches!(peer.takes(&outputs)[..], [Part::Head(_), Part::Credit(..), ..]));
     relay.handle_input(ms(10), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
     relay.handle_input(ms(1000), Input::Wake);
     let [Output::Dial { carrier }] = drain(&mut relay)[..] else { panic!("no dial") };
     let gateway = Peer::new(Role::Gateway, 9);
     let (mut peer, outputs) = connect_to(&mut relay, ms(1100), carrier, gateway);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
     let number = exchange.number;
-    let frames = [Frame::Outcome(number, OutcomeState::Answer), response_frame(number, false)];
+    let frames = [Part::Outcome(number, OutcomeState::Answer), response_frame(number, false)];
     peer.sends(&mut relay, ms(2000), carrier, &frames);
     relay.handle_input(ms(2000), Input::Credit { exchange, bytes: 1 << 30 });
     let data = Data {
@@ -366,10 +372,11 @@ fn credit_given_ahead_is_not_missed_where_the_answer_comes_over_another_carrier(
         uncoded: false,
         anew: false,
         end: false,
+        padding: None,
         bytes: vec![7; 64 << 10].into(),
     };
-    let outputs = peer.sends(&mut relay, ms(2001), carrier, &[Frame::Data(data)]);
-    assert!(matches!(peer.takes(&outputs)[..], [Frame::Credit(_, bytes)] if bytes > 0));
+    let outputs = peer.sends(&mut relay, ms(2001), carrier, &[Part::Data(data)]);
+    assert!(matches!(peer.takes(&outputs)[..], [Part::Credit(_, bytes)] if bytes > 0));
 }
 
 #[test]
@@ -405,9 +412,9 @@ fn reconnected(method: &str, gateway: u64) -> (Relay, Peer, ExchangeId, Vec<Outp
 #[test]
 fn after_a_broken_carrier_the_gateway_is_asked_and_its_answer_passed_on() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
     let number = exchange.number;
-    let frames = [Frame::Outcome(number, OutcomeState::Answer), response_frame(number, true)];
+    let frames = [Part::Outcome(number, OutcomeState::Answer), response_frame(number, true)];
     let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &frames);
     assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
     assert!(relay.is_idle());
@@ -417,9 +424,9 @@ fn after_a_broken_carrier_the_gateway_is_asked_and_its_answer_passed_on() {
 fn a_request_that_never_came_is_sent_again_and_no_other() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
     peer.takes(&outputs);
-    let frames = [Frame::Outcome(exchange.number, OutcomeState::NotSeen)];
+    let frames = [Part::Outcome(exchange.number, OutcomeState::NotSeen)];
     let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &frames);
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(head)] if head.end));
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Head(head)] if head.end));
 
     let states = [
         (OutcomeState::Lost(200), CauseKind::AnswerLost),
@@ -429,7 +436,7 @@ fn a_request_that_never_came_is_sent_again_and_no_other() {
     for (state, cause) in states {
         let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
         peer.takes(&outputs);
-        let frames = [Frame::Outcome(exchange.number, state)];
+        let frames = [Part::Outcome(exchange.number, state)];
         let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &frames);
         assert_eq!(abort(&outputs).0, cause);
         assert!(peer.takes(&outputs).is_empty() && relay.is_idle());
@@ -439,7 +446,7 @@ fn a_request_that_never_came_is_sent_again_and_no_other() {
 #[test]
 fn a_restarted_gateway_gets_only_what_is_harmless_to_repeat() {
     let (_, mut peer, _, outputs) = reconnected("GET", 10);
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(_)]));
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Head(_)]));
     let (relay, mut peer, _, outputs) = reconnected("POST", 10);
     assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
     assert!(peer.takes(&outputs).is_empty() && relay.is_idle());
@@ -449,12 +456,12 @@ fn gateway() -> (Relay, Peer) {
     connected(Config::new(Role::Gateway, 9), 1)
 }
 
-fn request_frame(number: u64) -> Frame {
+fn request_frame(number: u64) -> Part {
     let Head::Request(request) = request("POST", &[]) else { unreachable!() };
     let mut head = Vec::new();
     request.encode(&mut head);
     let (exchange, head) = (number, head.into());
-    Frame::Head(stream::Head { exchange, codec: 0, window_log: 0, end: true, head })
+    Part::Head(HeadPart { exchange, codec: 0, window_log: 0, end: true, head })
 }
 
 fn answers(relay: &mut Relay, now: Duration, body: &'static [u8]) -> Vec<Output> {
@@ -477,7 +484,7 @@ fn a_request_is_forwarded_once_however_often_it_comes() {
     let outputs = peer.sends(&mut relay, ms(20), CARRIER, &[request_frame(5)]);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Head { .. })));
     let frames = peer.takes(&outputs);
-    assert!(matches!(&frames[..], [Frame::Abort(_)]), "{frames:?}");
+    assert!(matches!(&frames[..], [Part::Abort(_)]), "{frames:?}");
 }
 
 #[test]
@@ -493,10 +500,9 @@ fn an_answer_whose_carrier_broke_is_kept_and_sent_again() {
             answers(&mut relay, ms(15), b"done");
         }
         let mut peer = connect(&mut relay, ms(20), CarrierId(1), Role::Edge, 1);
-        let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Frame::Query(5)]);
+        let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5)]);
         let frames = peer.takes(&outputs);
-        let [Frame::Outcome(5, OutcomeState::Answer), Frame::Head(_), Frame::Data(data)] =
-            &frames[..]
+        let [Part::Outcome(5, OutcomeState::Answer), Part::Head(_), Part::Data(data)] = &frames[..]
         else {
             panic!("{frames:?}");
         };
@@ -513,7 +519,7 @@ fn nobody_gets_another_peers_answer() {
     let carrier = CarrierId(1);
     relay.handle_input(ms(1), Input::CarrierUp { carrier, peer: "somebody else".into() });
     drain(&mut relay);
-    let Some(stream::Output::Transmit(bytes)) = other.0.poll_output() else { panic!("no HELLO") };
+    let Some(carrier::Output::Bytes(bytes)) = other.0.poll_output() else { panic!("no HELLO") };
     relay.handle_input(ms(2), Input::Received { carrier, bytes });
     let outputs = drain(&mut relay);
     assert!(matches!(&outputs[..], [Output::Close { carrier: CarrierId(1), .. }]), "{outputs:?}");
@@ -528,7 +534,7 @@ fn what_cannot_be_decoded_ends_the_exchange_and_not_the_carrier() {
     bhttp::Response { status: 200, fields: Vec::new() }.encode(&mut head);
     let number = exchange.number;
     let head =
-        stream::Head { exchange: number, codec: 2, window_log: 20, end: false, head: head.into() };
+        HeadPart { exchange: number, codec: 2, window_log: 20, end: false, head: head.into() };
     let bytes = Bytes::from_static(b"not zstd");
     let data = Data {
         exchange: number,
@@ -536,9 +542,10 @@ fn what_cannot_be_decoded_ends_the_exchange_and_not_the_carrier() {
         uncoded: false,
         anew: false,
         end: true,
+        padding: None,
         bytes,
     };
-    let outputs = peer.sends(&mut relay, ms(5), CARRIER, &[Frame::Head(head), Frame::Data(data)]);
+    let outputs = peer.sends(&mut relay, ms(5), CARRIER, &[Part::Head(head), Part::Data(data)]);
     let Some(Output::Work(work)) = outputs.iter().find(|o| matches!(o, Output::Work(_))) else {
         panic!("{outputs:?}");
     };
@@ -585,7 +592,7 @@ fn after_a_shutdown_nothing_new_begins_and_the_open_ends() {
     let (exchange, outputs) = asks(&mut relay, ms(0), "GET", true);
     peer.takes(&outputs);
     relay.handle_input(ms(1), Input::Shutdown);
-    assert_eq!(peer.takes(&drain(&mut relay)), vec![Frame::GoAway]);
+    assert_eq!(peer.takes(&drain(&mut relay)), vec![Part::GoAway]);
     let (_, outputs) = asks(&mut relay, ms(2), "GET", true);
     assert_eq!(abort(&outputs), (CauseKind::ShuttingDown, true));
     assert!(!relay.is_idle());

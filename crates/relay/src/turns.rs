@@ -1,4 +1,4 @@
-//! Whose frame leaves next on a carrier.
+//! Whose part leaves next on a carrier.
 //!
 //! Halves that have sent little take every other turn, so that a short message passes the long
 //! ones and yet cannot starve them. Within each kind turns go round by number.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::stream::Keeping;
+use proto::control::Keeping;
 use proto::varint;
 
 use super::{NAME, corrupt};

@@ -14,7 +14,7 @@ const MAX_XMILL_WINDOW_LOG: u8 = 22;
 /// Most bytes of one block before coding.
 const BLOCK_BYTES: usize = 1 << 20;
 /// Of a block of the pair.
-const PAIR_BLOCK_BYTES: usize = proto::stream::MAX_BLOCK_BYTES;
+const PAIR_BLOCK_BYTES: usize = proto::exchange::MAX_BLOCK_BYTES;
 /// A block shorter than this is stored only if it is the last: beginning anew costs as much time as
 /// some ten thousand bytes.
 const STORED_BYTES: usize = 64 << 10;

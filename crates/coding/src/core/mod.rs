@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use decide::policy::{Observation, Policy};
+use proto::exchange::Part;
 use proto::profile::Profile;
-use proto::stream::Frame;
 use proto::timers::Timers;
 use record::event::Fact;
 
@@ -106,8 +106,8 @@ impl Core {
     }
 
     /// Sends a control message.
-    pub(crate) fn control(&mut self, path: PathId, frame: Frame) {
-        if let Frame::Control(kind, content) = frame {
+    pub(crate) fn control(&mut self, path: PathId, part: Part) {
+        if let Part::Control(kind, content) = part {
             self.outputs.push_back(Output::Control { path, kind, content });
         }
     }

@@ -1,7 +1,7 @@
 //! Why every byte of a message has to come back, where it has to.
 
 use codec::infoset::Marks;
-use proto::stream::MAX_BLOCK_BYTES;
+use proto::exchange::MAX_BLOCK_BYTES;
 
 const LONG: &str = "longer than a block, or not whole yet";
 const SIGNED: &str = "it may be signed or encrypted";

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use codec::Options;
 use codec::dictionary::Kept;
 use codec::infoset::Vocabulary;
-use proto::stream::{BLOCK_CREDIT_BYTES, MAX_BLOCK_BYTES};
+use proto::exchange::{BLOCK_CREDIT_BYTES, MAX_BLOCK_BYTES};
 
 use crate::api::{Fault, Piece};
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use codec::Options;
 use decide::Arm;
 use decide::head::share_left;
-use proto::stream::MAX_BLOCK_BYTES;
+use proto::exchange::MAX_BLOCK_BYTES;
 use record::decision as facts;
 
 /// Bytes of blocks that are judged together, at first. Each revision doubles it, so that what

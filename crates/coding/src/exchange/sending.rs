@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use codec::Options;
-use proto::stream::MAX_BLOCK_BYTES;
+use proto::exchange::MAX_BLOCK_BYTES;
 
 use crate::api::Message;
 use crate::bounds::BLOCK_PAUSE;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use codec::dictionary::Kept;
-use proto::stream::Keeping;
+use proto::control::Keeping;
 
 /// Messages of one class that are kept at a time: what repeats resembles the last, and each is
 /// bound until the receipts of those that were told by it are here.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use codec::dictionary::{DISTILLED_BYTES, Id, Kept};
 use codec::infoset::{PARCEL_BYTES, Vocabulary};
-use proto::stream::Keeping;
+use proto::control::Keeping;
 use proto::varint;
 
 use super::bases::Context;

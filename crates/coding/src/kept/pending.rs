@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use proto::stream::MAX_BLOCK_BYTES;
+use proto::exchange::MAX_BLOCK_BYTES;
 
 use super::bases::Context;
 use crate::bounds::MAX_KEEPS;

@@ -4,7 +4,7 @@ use decide::Arm;
 use decide::models::{Seen, Subject};
 use decide::outcome::{Parts, Split};
 use decide::policy::{Observation, Policy};
-use proto::stream::Receipt;
+use proto::control::Receipt;
 use record::decision as facts;
 
 use crate::exchange::choice::Choice;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use codec::infoset::Vocabulary;
-use proto::stream::Keeping;
+use proto::control::Keeping;
 
 use crate::kept::dictionaries::{Dictionaries, Made};
 use crate::told::whole;

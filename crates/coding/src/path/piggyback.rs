@@ -1,4 +1,4 @@
-//! Control messages that nobody waits for are piggybacked on the next frame that somebody does.
+//! Control messages that nobody waits for are piggybacked on the next part that somebody does.
 //!
 //! A packet of its own costs more than such a message has bytes. And where the path delivers in
 //! order and packets are lost, what follows would have to wait for one more of them. An answer
@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use proto::stream::{Frame, Keeping, Receipt};
+use proto::control::{Keeping, Receipt};
+use proto::exchange::Part;
 
 /// Control messages that wait at most: so many are worth a packet.
 const MAX_WAITING: usize = 32;
@@ -26,13 +27,13 @@ pub(crate) enum Waiting {
 
 impl Waiting {
     /// As it leaves now: a receipt tells how long it was held.
-    fn frame(self, now: Duration) -> Frame {
+    fn part(self, now: Duration) -> Part {
         match self {
             Self::Receipt(mut receipt, since) => {
                 receipt.tail += now.saturating_sub(since);
-                receipt.frame()
+                receipt.part()
             }
-            Self::Kept(keeping) => keeping.frame(),
+            Self::Kept(keeping) => keeping.part(),
         }
     }
 }
@@ -63,8 +64,8 @@ impl Piggyback {
     }
 
     /// Those that leave now.
-    pub(crate) fn take(&mut self, now: Duration) -> Vec<Frame> {
-        std::mem::take(&mut self.waiting).into_iter().map(|one| one.frame(now)).collect()
+    pub(crate) fn take(&mut self, now: Duration) -> Vec<Part> {
+        std::mem::take(&mut self.waiting).into_iter().map(|one| one.part(now)).collect()
     }
 
     /// The peer does not hear where a message of this exchange is kept.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use codec::Options;
 use codec::dictionary::Kept;
-use proto::stream::Keeping;
+use proto::control::Keeping;
 
 use super::Peer;
 use crate::bounds::MAX_BASE_BYTES;
@@ -79,7 +79,7 @@ impl Peer<'_> {
         if let By::Dictionary(id) = by {
             self.path.offers.lost(id);
         }
-        self.send(Keeping::Plain { exchange, bytes }.frame());
+        self.send(Keeping::Plain { exchange, bytes }.part());
         self.greet_offers();
     }
 
@@ -90,7 +90,7 @@ impl Peer<'_> {
             return;
         };
         let is_new = self.path.texts.unread.insert((service, options.codec, options.level));
-        self.send(Keeping::Plain { exchange, bytes }.frame());
+        self.send(Keeping::Plain { exchange, bytes }.part());
         if is_new {
             let services = &self.core.config.services;
             let name = services.get(service).map_or("", |service| &service.name);

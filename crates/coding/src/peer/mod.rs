@@ -9,7 +9,7 @@ mod schemas;
 
 use std::time::Duration;
 
-use proto::stream::Frame;
+use proto::exchange::Part;
 use record::event::Fact;
 
 pub(crate) use processor::arms_of;
@@ -29,8 +29,8 @@ pub(crate) struct Peer<'a> {
 
 impl Peer<'_> {
     /// Sends a control message.
-    pub(crate) fn send(&mut self, frame: Frame) {
-        self.core.control(self.path.id, frame);
+    pub(crate) fn send(&mut self, part: Part) {
+        self.core.control(self.path.id, part);
     }
 
     /// What the peer said is not used.
@@ -42,7 +42,7 @@ impl Peer<'_> {
         self.core.event(fact);
     }
 
-    /// Sends a control message with the next frame, or alone after a round trip: nothing that comes
+    /// Sends a control message with the next part, or alone after a round trip: nothing that comes
     /// before that could have known of it.
     pub(crate) fn piggyback(&mut self, one: Waiting) {
         let key = Key::Piggyback(self.path.id);
@@ -63,8 +63,8 @@ impl Peer<'_> {
     /// Sends what waits to be piggybacked.
     pub(crate) fn send_waiting(&mut self) {
         self.core.timers.set(Key::Piggyback(self.path.id), None);
-        for frame in self.path.piggyback.take(self.now) {
-            self.send(frame);
+        for part in self.path.piggyback.take(self.now) {
+            self.send(part);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Names of edges and principals, by which they are known when they come again.
 
 use codec::dictionary::Id;
-use proto::stream::Keeping;
+use proto::control::Keeping;
 
 use super::Peer;
 use crate::kept::lasting::{NAMED, Principal, lasts, of_instance, remember};
@@ -16,7 +16,7 @@ impl Peer<'_> {
             && let Some(name) = self.path.scope
             && !std::mem::replace(&mut self.path.names.is_introduced, true)
         {
-            self.send(Keeping::Name { principal: 0, name }.frame());
+            self.send(Keeping::Name { principal: 0, name }.part());
         }
         if !self.path.abilities.early {
             self.greet_offers();
@@ -28,7 +28,7 @@ impl Peer<'_> {
         let Principal { number: principal, known_as: name } = who;
         let goes = name & NAMED != 0 && self.path.knows_dictionaries();
         if goes && remember(&mut self.path.names.of, principal, name) != Some(name) {
-            self.send(Keeping::Name { principal, name }.frame());
+            self.send(Keeping::Name { principal, name }.part());
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use codec::dictionary::Kept;
 use codec::infoset::Vocabulary;
-use proto::stream::Keeping;
+use proto::control::Keeping;
 
 use super::Peer;
 use crate::api::Output;
@@ -44,7 +44,7 @@ impl Peer<'_> {
         if self.path.wire.idle
             && let Some(next) = self.path.offers.next(self.now, &self.core.dictionaries, scope)
         {
-            self.send(next.frame());
+            self.send(next.part());
         }
         self.greet_offers();
     }
@@ -56,10 +56,10 @@ impl Peer<'_> {
             Keeping::Offer { id: name, bytes } => {
                 let Some(short) = name.first_chunk().copied() else { return };
                 if self.core.dictionaries.find(scope, short).is_some() {
-                    return self.send(Keeping::Held { id: short }.frame());
+                    return self.send(Keeping::Held { id: short }.part());
                 }
                 self.path.offers.coming = Some(Coming::new(short, false, bytes));
-                self.send(Keeping::Want { id: short }.frame());
+                self.send(Keeping::Want { id: short }.part());
             }
             Keeping::Want { id: name } => {
                 if let Some(stage @ (Stage::Offered(_) | Stage::Silent)) =
@@ -142,6 +142,6 @@ impl Peer<'_> {
                 self.core.limit_reached("dictionaries of peers", "the oldest is forgotten");
             }
         }
-        self.send(Keeping::Held { id: short }.frame());
+        self.send(Keeping::Held { id: short }.part());
     }
 }

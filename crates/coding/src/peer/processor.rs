@@ -6,8 +6,8 @@ use codec::Options;
 use decide::Arm;
 use decide::arm::Speed;
 use decide::policy::Observation;
+use proto::control::Processor;
 use proto::profile::{Decoding, Model, Packet};
-use proto::stream::Processor;
 
 use super::Peer;
 use crate::core::Core;
@@ -54,9 +54,9 @@ impl Peer<'_> {
     pub(crate) fn tell_processor(&mut self) {
         let wanted = self.path.wants_processor;
         let profile = self.core.own_profile.as_ref().filter(|_| wanted);
-        let Some(frame) = profile.map(Processor::told) else { return };
+        let Some(part) = profile.map(Processor::told) else { return };
         self.path.wants_processor = false;
-        self.send(frame);
+        self.send(part);
     }
 
     /// The policy hears of a peer's, where there is one of this side's beside it.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use decide::Arm;
 use decide::estimate::{self, Transport};
 use decide::policy::Observation;
-use proto::stream::Receipt;
+use proto::control::Receipt;
 use record::event::Fact;
 
 use super::Peer;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use codec::Options;
 use codec::infoset::Vocabulary;
-use proto::stream::Keeping;
+use proto::control::Keeping;
 
 use super::Peer;
 use crate::api::Output;
@@ -61,7 +61,7 @@ impl Peer<'_> {
             }
             None => {
                 self.path.offers.coming = Some(Coming::new(name, true, bytes));
-                self.send(Keeping::Want { id: name }.frame());
+                self.send(Keeping::Want { id: name }.part());
             }
         }
     }
@@ -76,7 +76,7 @@ impl Peer<'_> {
         } else if self.core.schemas.any(name).is_some() {
             self.keep_schema(vocabulary);
         }
-        self.send(Keeping::Held { id: name }.frame());
+        self.send(Keeping::Held { id: name }.part());
     }
 
     fn keep_schema(&mut self, vocabulary: &Arc<Vocabulary>) {

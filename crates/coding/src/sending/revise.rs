@@ -9,7 +9,7 @@ use decide::models::Subject;
 use decide::network::Path;
 use decide::policy::{Candidate, Decision, Going, Objective, Request};
 use decide::triage::INCOMPRESSIBLE_SHARE;
-use proto::stream::MAX_BLOCK_BYTES;
+use proto::exchange::MAX_BLOCK_BYTES;
 
 use super::Sender;
 use super::fits::Fit;

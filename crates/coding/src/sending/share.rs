@@ -8,7 +8,8 @@
 use codec::dictionary::Id;
 use codec::{Options, secrets};
 use decide::triage::SHORTEST_BYTES;
-use proto::stream::{Keeping, MAX_BLOCK_BYTES};
+use proto::control::Keeping;
+use proto::exchange::MAX_BLOCK_BYTES;
 
 use super::Sender;
 use crate::api::Output;
@@ -120,10 +121,10 @@ impl Sender<'_> {
         }
         if let Some(who) = principal {
             peer.introduce_principal(who);
-            peer.send(Keeping::Principal { exchange, principal: who.number }.frame());
+            peer.send(Keeping::Principal { exchange, principal: who.number }.part());
         }
         if let Some(slot) = slot {
-            peer.send(Keeping::Keep { exchange, slot }.frame());
+            peer.send(Keeping::Keep { exchange, slot }.part());
         }
     }
 

@@ -66,8 +66,8 @@ fn a_schema_of_one_peer_is_there_for_the_next() {
     let (name, parcel) = (mine.name().unwrap(), mine.parcel().unwrap());
     coding.core.schemas.hold(77, Arc::new(Vocabulary::of_parcel(name, parcel.to_vec())));
     let offer = Keeping::Schema { id: name, bytes: parcel.len() as u64 };
-    let content = |keeping: &Keeping| match keeping.frame() {
-        proto::stream::Frame::Control(_, content) => content,
+    let content = |keeping: &Keeping| match keeping.part() {
+        proto::exchange::Part::Control(_, content) => content,
         other => panic!("{other:?}"),
     };
     let input = Input::Control { path: PATH, kind: Keeping::KIND, content: content(&offer) };

@@ -7,7 +7,8 @@ use decide::Arm;
 use decide::network;
 use decide::policy::{Decision, Going, Observation, Policy, Request};
 use decide::state;
-use proto::stream::{Frame, Receipt};
+use proto::control::Receipt;
+use proto::exchange::Part;
 use record::decision::Outcome;
 use record::event::Fact;
 
@@ -120,7 +121,7 @@ fn tries(gives: &[(&str, Gives)], wished: &str, bytes: usize) -> (Vec<String>, O
             answered = true;
             now += ms(100);
             let receipt = Receipt { exchange: exchange.number, ..Receipt::default() };
-            let Frame::Control(kind, content) = receipt.frame() else { unreachable!() };
+            let Part::Control(kind, content) = receipt.part() else { unreachable!() };
             todo.push_back(Input::Control { path: PATH, kind, content });
         }
     }

@@ -26,7 +26,7 @@
 //!   sequence; parameters are ignored;
 //! - field of an answer [`WANTED_FIELD`]: a boolean; true asks for the whole packet, for the model
 //!   of the hash is not known;
-//! - between the pair: CONTROL of kind 4 ([`crate::stream::Processor`]), for a peer that asks;
+//! - between the pair: CONTROL of kind 4 ([`crate::control::Processor`]), for a peer that asks;
 //! - header block of SOAP 1.1 and 1.2 ([`soap`]), never to be understood by force;
 //! - CoAP: the bytes fit an opaque option as they are. A number is not claimed yet; it would be
 //!   elective, safe to forward and no part of a cache key (RFC 7252 §5.4.6), such as 65052 of those

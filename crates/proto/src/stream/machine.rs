@@ -1,4 +1,4 @@
-//! One end of a stream carrier: frames in and out, each exchange's two halves and their credit.
+//! One end of a stream carrier: parts in and out, each exchange's two halves and their credit.
 //!
 //! The machine keeps the peer to the protocol (order of frames, credit, number of exchanges) and
 //! the caller too. What to send when, and on which exchange, is the relay's.
@@ -8,63 +8,16 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::Keeping;
-use super::packet::{Data, Frame, Hello, MAX_VERSION, MIN_VERSION, OutcomeState};
+use super::packet::{Frame, Hello, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION, data_len};
 use crate::Error;
+use crate::carrier::{Input, MAX_EARLY_EXCHANGES, Output, Peer, Setup};
+use crate::control::Keeping;
+use crate::exchange::{Data, OutcomeState, Part, Role};
 
 /// Greatest credit that may be outstanding on an exchange, in bytes; more is a peer's fault.
 const MAX_CREDIT: u64 = 1 << 40;
-/// Most exchanges that an edge has open before the gateway's HELLO: what waits for a carrier is
-/// mostly less, and all of it may have to be asked about.
-pub const MAX_EARLY_EXCHANGES: u64 = 16;
-
-/// Which end of the carrier this is: the edge opens exchanges, the gateway answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Sends requests.
-    Edge,
-    /// Sends responses.
-    Gateway,
-}
-
-/// What this side announces in its HELLO.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Which end.
-    pub role: Role,
-    /// See [`Hello::instance`].
-    pub instance: u64,
-    /// See [`Hello::initial_credit`].
-    pub initial_credit: u64,
-    /// See [`Hello::max_exchanges`].
-    pub max_exchanges: u64,
-    /// See [`Hello::codecs`].
-    pub codecs: Vec<u64>,
-    /// See [`Hello::max_window_log`].
-    pub max_window_log: u8,
-}
-
-/// What happens to the machine.
-#[derive(Debug)]
-pub enum Input {
-    /// Bytes came from the pipe. They are held until [`Machine::poll_output`] has read them.
-    Received(Bytes),
-    /// The relay sends a frame. DATA beyond the peer's credit is a caller's fault.
-    Send(Frame),
-}
-
-/// What the machine wants done.
-#[derive(Debug, PartialEq)]
-pub enum Output {
-    /// A frame came that the relay has to act on. Frames of exchanges that are over are left out.
-    Received(Frame),
-    /// Bytes for the pipe.
-    Transmit(Bytes),
-    /// The peer broke the protocol, or our side misused the machine: close the carrier.
-    /// Nothing comes out after this.
-    Fault(Error),
-}
-
+/// What a frame has around its content, about.
+const FRAME_BYTES: usize = 6;
 /// One direction of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Half {
@@ -81,13 +34,15 @@ struct Flow {
     receiving: Half,
     send_credit: u64,
     receive_credit: u64,
+    /// Bytes on the pipe of the block that is being sent.
+    block_bytes: usize,
 }
 
 /// One end of a stream carrier.
 #[derive(Debug)]
 pub struct Machine {
-    config: Config,
-    peer: Option<Hello>,
+    setup: Setup,
+    peer: Option<Peer>,
     flows: BTreeMap<u64, Flow>,
     received: BytesMut,
     transmit: Vec<u8>,
@@ -98,22 +53,22 @@ pub struct Machine {
 impl Machine {
     /// A fresh end of a fresh pipe; its HELLO is the first thing it transmits.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(setup: Setup) -> Self {
         let hello = Frame::Hello(Hello {
             version_min: MIN_VERSION,
             version_max: MAX_VERSION,
-            instance: config.instance,
-            initial_credit: config.initial_credit,
-            max_exchanges: config.max_exchanges,
-            codecs: config.codecs.clone(),
-            max_window_log: config.max_window_log,
+            instance: setup.instance,
+            initial_credit: setup.initial_credit,
+            max_exchanges: setup.max_exchanges,
+            codecs: setup.codecs.clone(),
+            max_window_log: setup.max_window_log,
             anew: true,
             beside: true,
         });
         let mut transmit = Vec::new();
         hello.encode(&mut transmit);
         Self {
-            config,
+            setup,
             peer: None,
             flows: BTreeMap::new(),
             received: BytesMut::new(),
@@ -129,12 +84,16 @@ impl Machine {
             return;
         }
         match input {
-            Input::Received(bytes) => self.received.extend_from_slice(&bytes),
-            Input::Send(frame) => {
-                if let Err(error) = self.send(&frame) {
+            Input::Bytes(bytes) => self.received.extend_from_slice(&bytes),
+            Input::Send(part) => {
+                if let Err(error) = self.send(part) {
                     self.fail(error);
                 }
             }
+            Input::Probe(number) if self.peer.is_some() => {
+                Frame::Ping(number).encode(&mut self.transmit);
+            }
+            Input::Probe(_) => self.fail(Error::Caller { what: "a probe before the peer's HELLO" }),
         }
     }
 
@@ -142,8 +101,8 @@ impl Machine {
     /// they are asked for, so that what the caller sends in between (an ABORT) counts at once.
     pub fn poll_output(&mut self) -> Option<Output> {
         if !self.faulted {
-            match self.next_frame() {
-                Ok(Some(frame)) => return Some(Output::Received(frame)),
+            match self.next_received() {
+                Ok(Some(output)) => return Some(output),
                 Ok(None) => {}
                 Err(error) => self.fail(error),
             }
@@ -154,7 +113,7 @@ impl Machine {
         if self.transmit.is_empty() || self.faulted {
             return None;
         }
-        Some(Output::Transmit(Bytes::from(std::mem::take(&mut self.transmit))))
+        Some(Output::Bytes(Bytes::from(std::mem::take(&mut self.transmit))))
     }
 
     fn fail(&mut self, error: Error) {
@@ -164,7 +123,7 @@ impl Machine {
 
     /// What the peer said of itself, once it has.
     #[must_use]
-    pub fn peer(&self) -> Option<&Hello> {
+    pub fn peer(&self) -> Option<&Peer> {
         self.peer.as_ref()
     }
 
@@ -180,48 +139,72 @@ impl Machine {
         self.flows.len()
     }
 
-    /// Whether a frame may be sent already. Before the peer's HELLO only an edge sends any: heads
-    /// of whole requests that name no codec, on whose behalf those are, and that they are given up.
+    /// Whether a part may be sent already. Before the peer's HELLO only an edge sends any: heads of
+    /// whole requests that name no codec, on whose behalf those are, and that they are given up.
     #[must_use]
-    pub fn may_send(&self, frame: &Frame) -> bool {
-        if self.peer.is_some() || self.config.role == Role::Gateway {
+    pub fn may_send(&self, part: &Part) -> bool {
+        if self.peer.is_some() || self.setup.role == Role::Gateway {
             return self.peer.is_some();
         }
-        match frame {
-            Frame::Head(head) => head.end && head.codec == 0,
-            Frame::Abort(_) | Frame::Control(Keeping::KIND, _) => true,
+        match part {
+            Part::Head(head) => head.end && head.codec == 0,
+            Part::Abort(_) | Part::Control(Keeping::KIND, _) => true,
             _ => false,
         }
     }
 
-    /// The next frame that says something.
-    fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
+    /// Bytes that a part would take now, within a few.
+    #[must_use]
+    pub fn wire_len(&self, part: &Part) -> usize {
+        let padding = match part {
+            Part::Data(data) => self.padding(data).unwrap_or(0),
+            _ => 0,
+        };
+        FRAME_BYTES + part.content_len() + padding
+    }
+
+    /// Bytes of padding that follow a piece.
+    fn padding(&self, data: &Data) -> Option<usize> {
+        let flow = self.flows.get(&data.exchange)?;
+        let bytes = flow.block_bytes + data_len(data);
+        data.padding.map(|padding| padding.behind(bytes, MIN_PADDING_BYTES))
+    }
+
+    /// What the next frame says that says something.
+    fn next_received(&mut self) -> Result<Option<Output>, Error> {
         while let Some(frame) = Frame::take(&mut self.received)? {
-            if self.accept(&frame)? {
-                return Ok(Some(frame));
+            if let Some(output) = self.accept(frame)? {
+                return Ok(Some(output));
             }
         }
         Ok(None)
     }
 
-    /// Checks a frame of the peer and keeps the books; `false` for one that says nothing new.
-    fn accept(&mut self, frame: &Frame) -> Result<bool, Error> {
+    /// Checks a frame of the peer and keeps the books; `None` for one that says nothing new.
+    fn accept(&mut self, frame: Frame) -> Result<Option<Output>, Error> {
         if let Frame::Hello(hello) = frame {
-            return self.accept_hello(hello).map(|()| true);
+            return self.accept_hello(hello).map(|()| Some(Output::Greeted));
         }
         if self.peer.is_none() {
             return Err(Error::Peer { what: "the first frame must be HELLO", value: 0 });
         }
-        match frame {
-            Frame::Hello(_) | Frame::Pong(_) | Frame::GoAway | Frame::Control(..) => Ok(true),
-            Frame::Padding(_) => Ok(false),
+        Ok(match frame {
+            Frame::Hello(_) | Frame::Padding(_) => None,
             Frame::Ping(number) => {
-                Frame::Pong(*number).encode(&mut self.transmit);
-                Ok(false)
+                Frame::Pong(number).encode(&mut self.transmit);
+                None
             }
-            Frame::Head(head) => self.accept_head(head.exchange, head.end),
-            Frame::Query(exchange) => self.accept_query(*exchange),
-            Frame::Data(data) => {
+            Frame::Pong(number) => Some(Output::Answered(number)),
+            Frame::Part(part) => self.accept_part(&part)?.then_some(Output::Received(part)),
+        })
+    }
+
+    fn accept_part(&mut self, part: &Part) -> Result<bool, Error> {
+        match part {
+            Part::GoAway | Part::Control(..) => Ok(true),
+            Part::Head(head) => self.accept_head(head.exchange, head.end),
+            Part::Query(exchange) => self.accept_query(*exchange),
+            Part::Data(data) => {
                 // Free of credit, so a peer could send them for ever.
                 if data.bytes.is_empty() && !data.end {
                     let value = data.exchange;
@@ -229,15 +212,15 @@ impl Machine {
                 }
                 self.accept_data(data.exchange, data.credit(), data.end)
             }
-            Frame::Trailers(exchange, _) => self.accept_data(*exchange, 0, true),
-            Frame::Credit(exchange, bytes) => self.accept_credit(*exchange, *bytes),
-            Frame::Abort(abort) => Ok(self.flows.remove(&abort.exchange).is_some()),
-            Frame::Interim(exchange, _) => self.accept_interim(*exchange),
-            Frame::Outcome(exchange, state) => self.accept_outcome(*exchange, *state),
+            Part::Trailers(exchange, _) => self.accept_data(*exchange, 0, true),
+            Part::Credit(exchange, bytes) => self.accept_credit(*exchange, *bytes),
+            Part::Abort(abort) => Ok(self.flows.remove(&abort.exchange).is_some()),
+            Part::Interim(exchange, _) => self.accept_interim(*exchange),
+            Part::Outcome(exchange, state) => self.accept_outcome(*exchange, *state),
         }
     }
 
-    fn accept_hello(&mut self, hello: &Hello) -> Result<(), Error> {
+    fn accept_hello(&mut self, hello: Hello) -> Result<(), Error> {
         if self.peer.is_some() {
             return Err(Error::Peer { what: "a second HELLO", value: 0 });
         }
@@ -245,14 +228,22 @@ impl Machine {
             let value = hello.version_max;
             return Err(Error::Limit { what: "the peer's version", value, limit: MAX_VERSION });
         }
-        let initial_credit = hello.initial_credit.min(MAX_CREDIT);
-        self.peer = Some(Hello { initial_credit, ..hello.clone() });
+        self.peer = Some(Peer {
+            version: hello.version_max.min(MAX_VERSION),
+            instance: hello.instance,
+            initial_credit: hello.initial_credit.min(MAX_CREDIT),
+            max_exchanges: hello.max_exchanges,
+            codecs: hello.codecs,
+            max_window_log: hello.max_window_log,
+            anew: hello.anew,
+            beside: hello.beside,
+        });
         Ok(())
     }
 
     fn accept_head(&mut self, exchange: u64, end: bool) -> Result<bool, Error> {
         let next = if end { Half::Ended } else { Half::Headed };
-        match (self.config.role, self.flows.get_mut(&exchange)) {
+        match (self.setup.role, self.flows.get_mut(&exchange)) {
             (Role::Gateway, None) => {
                 self.open(exchange, Half::Idle, next)?;
                 Ok(true)
@@ -269,7 +260,7 @@ impl Machine {
     }
 
     fn accept_interim(&self, exchange: u64) -> Result<bool, Error> {
-        match (self.config.role, self.flows.get(&exchange)) {
+        match (self.setup.role, self.flows.get(&exchange)) {
             (Role::Edge, None) => Ok(false),
             (Role::Edge, Some(flow)) if flow.receiving == Half::Idle => Ok(true),
             _ => Err(Error::Peer { what: "an INTERIM out of turn on exchange", value: exchange }),
@@ -277,7 +268,7 @@ impl Machine {
     }
 
     fn accept_query(&mut self, exchange: u64) -> Result<bool, Error> {
-        if self.config.role == Role::Edge || self.flows.contains_key(&exchange) {
+        if self.setup.role == Role::Edge || self.flows.contains_key(&exchange) {
             return Err(Error::Peer { what: "a QUERY for an open exchange", value: exchange });
         }
         self.open(exchange, Half::Idle, Half::Ended)?;
@@ -285,7 +276,7 @@ impl Machine {
     }
 
     fn accept_outcome(&mut self, exchange: u64, state: OutcomeState) -> Result<bool, Error> {
-        match (self.config.role, self.flows.get_mut(&exchange)) {
+        match (self.setup.role, self.flows.get_mut(&exchange)) {
             (Role::Edge, None) => Ok(false),
             (Role::Edge, Some(flow)) if flow.receiving == Half::Asked => {
                 flow.receiving = Half::Idle;
@@ -326,18 +317,20 @@ impl Machine {
     }
 
     fn open(&mut self, exchange: u64, sending: Half, receiving: Half) -> Result<(), Error> {
-        let limit = match (self.config.role, &self.peer) {
+        let limit = match (self.setup.role, &self.peer) {
             (Role::Edge, Some(peer)) => peer.max_exchanges,
             (Role::Edge, None) => MAX_EARLY_EXCHANGES,
-            (Role::Gateway, _) => self.config.max_exchanges,
+            (Role::Gateway, _) => self.setup.max_exchanges,
         };
         if self.flows.len() as u64 >= limit {
             let value = self.flows.len() as u64 + 1;
             return Err(Error::Limit { what: "the number of open exchanges", value, limit });
         }
         let send_credit = self.peer.as_ref().map_or(0, |peer| peer.initial_credit);
-        let receive_credit = self.config.initial_credit;
-        self.flows.insert(exchange, Flow { sending, receiving, send_credit, receive_credit });
+        let receive_credit = self.setup.initial_credit;
+        let block_bytes = 0;
+        let flow = Flow { sending, receiving, send_credit, receive_credit, block_bytes };
+        self.flows.insert(exchange, flow);
         Ok(())
     }
 
@@ -350,17 +343,21 @@ impl Machine {
         }
     }
 
-    /// Checks a frame of the relay, keeps the books and encodes it.
-    fn send(&mut self, frame: &Frame) -> Result<(), Error> {
-        if !self.may_send(frame) {
-            return Err(Error::Caller { what: "a frame before the peer's HELLO" });
+    /// Checks a part of the relay's, keeps the books and encodes it.
+    fn send(&mut self, part: Part) -> Result<(), Error> {
+        if !self.may_send(&part) {
+            return Err(Error::Caller { what: "a part before the peer's HELLO" });
         }
-        match frame {
-            Frame::Head(head) => self.send_head(head.exchange, head.end)?,
-            Frame::Query(exchange) => self.open(*exchange, Half::Ended, Half::Asked)?,
-            Frame::Data(data) => self.send_data(data)?,
-            Frame::Trailers(exchange, _) => self.send_piece(*exchange, 0, true)?,
-            Frame::Credit(exchange, bytes) => {
+        let mut padding = None;
+        match &part {
+            Part::Head(head) => self.send_head(head.exchange, head.end)?,
+            Part::Query(exchange) => self.open(*exchange, Half::Ended, Half::Asked)?,
+            Part::Data(data) => {
+                padding = self.padding(data);
+                self.send_data(data)?;
+            }
+            Part::Trailers(exchange, _) => self.send_piece(*exchange, 0, true)?,
+            Part::Credit(exchange, bytes) => {
                 // The half may have ended while the relay was still consuming it.
                 let Some(flow) = self.flows.get_mut(exchange) else { return Ok(()) };
                 if flow.receiving == Half::Ended {
@@ -368,20 +365,23 @@ impl Machine {
                 }
                 flow.receive_credit = flow.receive_credit.saturating_add(*bytes);
             }
-            Frame::Abort(abort) if self.flows.remove(&abort.exchange).is_none() => return Ok(()),
-            Frame::Interim(exchange, _) if !self.may_send_interim(*exchange) => return Ok(()),
-            Frame::Outcome(exchange, state) if *state != OutcomeState::Answer => {
+            Part::Abort(abort) if self.flows.remove(&abort.exchange).is_none() => return Ok(()),
+            Part::Interim(exchange, _) if !self.may_send_interim(*exchange) => return Ok(()),
+            Part::Outcome(exchange, state) if *state != OutcomeState::Answer => {
                 self.flows.remove(exchange);
             }
             _ => {}
         }
-        frame.encode(&mut self.transmit);
+        Frame::Part(part).encode(&mut self.transmit);
+        if let Some(bytes) = padding {
+            Frame::Padding(bytes).encode(&mut self.transmit);
+        }
         Ok(())
     }
 
     fn send_head(&mut self, exchange: u64, end: bool) -> Result<(), Error> {
         let next = if end { Half::Ended } else { Half::Headed };
-        match (self.config.role, self.flows.get_mut(&exchange)) {
+        match (self.setup.role, self.flows.get_mut(&exchange)) {
             (Role::Edge, None) => self.open(exchange, next, Half::Idle),
             (Role::Gateway, Some(flow)) if flow.sending == Half::Idle => {
                 flow.sending = next;
@@ -400,6 +400,10 @@ impl Machine {
     fn send_data(&mut self, data: &Data) -> Result<(), Error> {
         if data.bytes.is_empty() && !data.end {
             return Err(Error::Caller { what: "an empty DATA that ends nothing" });
+        }
+        if let Some(flow) = self.flows.get_mut(&data.exchange) {
+            let so_far = flow.block_bytes + data_len(data);
+            flow.block_bytes = if data.block_end.is_some() { 0 } else { so_far };
         }
         self.send_piece(data.exchange, data.credit(), data.end)
     }

@@ -49,14 +49,11 @@
 //! comes before the response's HEAD, and OUTCOME before anything else on a flow that a QUERY
 //! opened.
 //!
-//! CONTROL of kind 1 is a [`Receipt`]: a half was received and decoded, and how long that took.
-//! Kind 2 is a gateway's [`LastWord`]: behind GOAWAY, how many of the carrier's requests it took.
-//! Kind 3 is a [`Keeping`]: it is about messages that both ends hold, for which see there.
-//! Kind 4 is a [`Processor`]: how fast a side decodes, told to a peer that asks.
-//! Kind 16 are [`Hints`], the fields of the INTERIM that follows, kind 17 is a [`ClientEnded`], and
-//! kind 18 tells an edge what is [`Allowed`]: see there.
-//! Kinds that a receiver does not know are ignored, and nothing waits for a receipt. Without a last
-//! word each request that came too late is refused by its own ABORT, if that gets there in time.
+//! Contents of CONTROL are those of [`crate::control`], by kind: 1 is a receipt, 2 a gateway's last
+//! word, 3 about what both ends hold, 4 how fast a side decodes, 16 the fields of the INTERIM that
+//! follows, 17 the end of a client's connection, and 18 what an edge may reach. Kinds that a
+//! receiver does not know are ignored, and nothing waits for a receipt. Without a last word each
+//! request that came too late is refused by its own ABORT, if that gets there in time.
 //!
 //! A codec that holds a message back until its end does not fit: each block comes out of its codec
 //! whole, with its decoded length, in one context for all blocks of the half. xmill codes so too, a
@@ -68,25 +65,12 @@
 //! name of its base (8 bytes). A receiver that does not hold it says MISSING and gets the body as
 //! it is.
 
-mod allowed;
-mod hints;
-mod keeping;
-mod last_word;
 mod machine;
 mod packet;
-mod processor;
-mod receipt;
 #[cfg(test)]
 mod tests;
 
-pub use allowed::Allowed;
-pub use hints::{ClientEnded, Hints};
-pub use keeping::Keeping;
-pub use last_word::LastWord;
-pub use machine::{Config, Input, MAX_EARLY_EXCHANGES, Machine, Output, Role};
+pub use machine::Machine;
 pub use packet::{
-    Abort, BLOCK_CREDIT_BYTES, Data, Frame, Head, Hello, MAX_BLOCK_BYTES, MAX_PADDING_BYTES,
-    MAX_PAYLOAD_BYTES, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION, OutcomeState,
+    Frame, Hello, MAX_PADDING_BYTES, MAX_PAYLOAD_BYTES, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION,
 };
-pub use processor::Processor;
-pub use receipt::Receipt;

@@ -2,17 +2,13 @@
 
 use bytes::{Bytes, BytesMut};
 
+use crate::exchange::{Abort, Data, Head, MAX_BLOCK_BYTES, OutcomeState, Part};
 use crate::{Error, bhttp, varint};
 
 /// Versions this code speaks.
 pub const MIN_VERSION: u64 = 1;
 /// See [`MIN_VERSION`].
 pub const MAX_VERSION: u64 = 1;
-/// Greatest decoded block, in bytes; an encoded one may be larger by 1 KiB.
-pub const MAX_BLOCK_BYTES: usize = 64 * 1024;
-/// Credit that the end of a block takes beside its bytes: about what a receiver spends on keeping
-/// it. Without it a window of one-byte blocks would take a hundred times its size.
-pub const BLOCK_CREDIT_BYTES: u64 = 128;
 /// Greatest payload of a frame, in bytes: a head of [`bhttp::MAX_HEAD_BYTES`] with its prefix.
 pub const MAX_PAYLOAD_BYTES: usize = bhttp::MAX_HEAD_BYTES + 4096;
 
@@ -72,107 +68,10 @@ pub struct Hello {
     pub codecs: Vec<u64>,
     /// Greatest window this side will decode with, as a power of two.
     pub max_window_log: u8,
-    /// Blocks may begin a context anew ([`Data::anew`]).
+    /// Blocks may begin a context anew ([`crate::exchange::Data::anew`]).
     pub anew: bool,
     /// Carriers of one edge may stand beside each other.
     pub beside: bool,
-}
-
-/// The head of a request or a response.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// Number of the exchange, unique for the edge's instance.
-    pub exchange: u64,
-    /// Number of the codec of the blocks that follow; 0 is identity.
-    pub codec: u64,
-    /// Window of the codec as a power of two; 0 for identity.
-    pub window_log: u8,
-    /// No body follows.
-    pub end: bool,
-    /// [`bhttp`] request or response.
-    pub head: Bytes,
-}
-
-/// A piece of a block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Data {
-    /// Number of the exchange.
-    pub exchange: u64,
-    /// With the last piece of a block: the block's decoded length in bytes.
-    pub block_end: Option<u64>,
-    /// The block was not put through the exchange's codec.
-    pub uncoded: bool,
-    /// The codec begins anew with the block: it knows nothing of those before. Only for peers that
-    /// take such ([`Hello::anew`]).
-    pub anew: bool,
-    /// Last piece of the half; only with `block_end`.
-    pub end: bool,
-    /// The piece.
-    pub bytes: Bytes,
-}
-
-impl Data {
-    /// What the piece takes of its receiver's credit: its bytes, and [`BLOCK_CREDIT_BYTES`] more
-    /// if it ends a block, since each whole block has to be kept apart. An empty end is free.
-    #[must_use]
-    pub fn credit(&self) -> u64 {
-        let block = self.block_end.is_some() && !self.bytes.is_empty();
-        self.bytes.len() as u64 + if block { BLOCK_CREDIT_BYTES } else { 0 }
-    }
-
-    /// Bytes of the frame.
-    #[must_use]
-    pub fn wire_len(&self) -> usize {
-        let mut payload = Vec::new();
-        let kind = encode_data(self, &mut payload);
-        let len = payload.len() + self.bytes.len();
-        varint::encoded_len(kind) + varint::encoded_len(len as u64) + len
-    }
-
-    /// Splits off the greatest piece within `credit` and `most` bytes; `None` where the credit is
-    /// too little. The last piece leaves no bytes behind and ends what the whole was to end.
-    pub fn split_piece(&mut self, credit: u64, most: usize) -> Option<Self> {
-        if self.bytes.len() <= most && self.credit() <= credit {
-            let bytes = std::mem::take(&mut self.bytes);
-            return Some(Self { bytes, ..*self });
-        }
-        // A byte stays for the piece that ends the block.
-        let spare = usize::from(self.block_end.is_some());
-        let credit = usize::try_from(credit).unwrap_or(usize::MAX);
-        let len = self.bytes.len().saturating_sub(spare).min(most).min(credit);
-        let bytes = self.bytes.split_to(len);
-        (len > 0).then_some(Self { block_end: None, end: false, bytes, ..*self })
-    }
-}
-
-/// An exchange ended before its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Abort {
-    /// Number of the exchange.
-    pub exchange: u64,
-    /// Machine-readable cause; the relay names them.
-    pub code: u64,
-    /// One line for a person.
-    pub reason: String,
-}
-
-/// What became of an exchange that the edge asks about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutcomeState {
-    /// It never came: nothing was forwarded.
-    NotSeen,
-    /// It was forwarded; its answer follows on this flow from the start.
-    Answer,
-    /// It was forwarded and answered with the status, but the answer is no longer held.
-    Lost(u16),
-    /// It was begun and given up before the request was whole.
-    Aborted,
-    /// Too long ago to tell.
-    Forgotten,
-    /// Its request is not whole yet, or its answer cannot be sent again: it goes on over the
-    /// carrier that it came on. Only for an edge whose carriers stand [beside](Hello::beside) each
-    /// other.
-    Unfinished,
 }
 
 /// One frame.
@@ -184,26 +83,8 @@ pub enum Frame {
     Ping(u64),
     /// Answer to PING.
     Pong(u64),
-    /// No new exchanges.
-    GoAway,
-    /// Between the relays: kind and content.
-    Control(u64, Bytes),
-    /// Exchange and further bytes.
-    Credit(u64, u64),
-    /// End before time.
-    Abort(Abort),
-    /// Exchange and informational status.
-    Interim(u64, u16),
-    /// Exchange asked about.
-    Query(u64),
-    /// Exchange and what became of it.
-    Outcome(u64, OutcomeState),
-    /// Exchange and trailer fields; ends the half.
-    Trailers(u64, bhttp::Fields),
-    /// Head of a half.
-    Head(Head),
-    /// Piece of a half's body.
-    Data(Data),
+    /// What a relay has for the other.
+    Part(Part),
     /// So many bytes in all that say nothing, within [`MIN_PADDING_BYTES`] and
     /// [`MAX_PADDING_BYTES`]. It is never received: whoever reads it skips it.
     Padding(usize),
@@ -224,37 +105,7 @@ impl Frame {
             }
             Self::Ping(number) => numbers(&[*number], PING, &mut payload),
             Self::Pong(number) => numbers(&[*number], PONG, &mut payload),
-            Self::GoAway => GOAWAY,
-            Self::Control(kind, bytes) => {
-                tail = bytes;
-                numbers(&[*kind], CONTROL, &mut payload)
-            }
-            Self::Credit(exchange, bytes) => numbers(&[*exchange, *bytes], CREDIT, &mut payload),
-            Self::Abort(abort) => {
-                tail = floor_str(&abort.reason, MAX_REASON_BYTES).as_bytes();
-                numbers(&[abort.exchange, abort.code], ABORT, &mut payload)
-            }
-            Self::Interim(exchange, status) => {
-                numbers(&[*exchange, u64::from(*status)], INTERIM, &mut payload)
-            }
-            Self::Query(exchange) => numbers(&[*exchange], QUERY, &mut payload),
-            Self::Outcome(exchange, state) => {
-                let (state, status) = state.to_wire();
-                numbers(&[*exchange, state, status], OUTCOME, &mut payload)
-            }
-            Self::Trailers(exchange, fields) => {
-                varint::encode(*exchange, &mut payload);
-                bhttp::encode_fields(fields, &mut payload);
-                TRAILERS
-            }
-            Self::Head(head) => {
-                tail = &head.head;
-                encode_head(head, &mut payload)
-            }
-            Self::Data(data) => {
-                tail = &data.bytes;
-                encode_data(data, &mut payload)
-            }
+            Self::Part(part) => encode_part(part, &mut payload, &mut tail),
             Self::Padding(_) => return,
         };
         varint::encode(kind, out);
@@ -289,29 +140,77 @@ impl Frame {
     }
 }
 
-impl OutcomeState {
-    fn to_wire(self) -> (u64, u64) {
-        match self {
-            Self::NotSeen => (0, 0),
-            Self::Answer => (1, 0),
-            Self::Lost(status) => (2, u64::from(status)),
-            Self::Aborted => (3, 0),
-            Self::Forgotten => (4, 0),
-            Self::Unfinished => (5, 0),
+impl From<Part> for Frame {
+    fn from(part: Part) -> Self {
+        Self::Part(part)
+    }
+}
+
+/// Bytes of the frame of a piece.
+pub(super) fn data_len(data: &Data) -> usize {
+    let mut payload = Vec::new();
+    let kind = encode_data(data, &mut payload);
+    let len = payload.len() + data.bytes.len();
+    varint::encoded_len(kind) + varint::encoded_len(len as u64) + len
+}
+
+fn encode_part<'a>(part: &'a Part, payload: &mut Vec<u8>, tail: &mut &'a [u8]) -> u64 {
+    match part {
+        Part::GoAway => GOAWAY,
+        Part::Control(kind, bytes) => {
+            *tail = bytes;
+            numbers(&[*kind], CONTROL, payload)
+        }
+        Part::Credit(exchange, bytes) => numbers(&[*exchange, *bytes], CREDIT, payload),
+        Part::Abort(abort) => {
+            *tail = floor_str(&abort.reason, MAX_REASON_BYTES).as_bytes();
+            numbers(&[abort.exchange, abort.code], ABORT, payload)
+        }
+        Part::Interim(exchange, status) => {
+            numbers(&[*exchange, u64::from(*status)], INTERIM, payload)
+        }
+        Part::Query(exchange) => numbers(&[*exchange], QUERY, payload),
+        Part::Outcome(exchange, state) => {
+            let (state, status) = outcome_to_wire(*state);
+            numbers(&[*exchange, state, status], OUTCOME, payload)
+        }
+        Part::Trailers(exchange, fields) => {
+            varint::encode(*exchange, payload);
+            bhttp::encode_fields(fields, payload);
+            TRAILERS
+        }
+        Part::Head(head) => {
+            *tail = &head.head;
+            encode_head(head, payload)
+        }
+        Part::Data(data) => {
+            *tail = &data.bytes;
+            encode_data(data, payload)
         }
     }
+}
 
-    fn from_wire(state: u64, status: u64) -> Result<Self, Error> {
-        Ok(match state {
-            0 => Self::NotSeen,
-            1 => Self::Answer,
-            2 => Self::Lost(checked_status(status, 200, 599)?),
-            3 => Self::Aborted,
-            4 => Self::Forgotten,
-            5 => Self::Unfinished,
-            value => return Err(Error::Peer { what: "unknown state of an OUTCOME", value }),
-        })
+fn outcome_to_wire(state: OutcomeState) -> (u64, u64) {
+    match state {
+        OutcomeState::NotSeen => (0, 0),
+        OutcomeState::Answer => (1, 0),
+        OutcomeState::Lost(status) => (2, u64::from(status)),
+        OutcomeState::Aborted => (3, 0),
+        OutcomeState::Forgotten => (4, 0),
+        OutcomeState::Unfinished => (5, 0),
     }
+}
+
+fn outcome_from_wire(state: u64, status: u64) -> Result<OutcomeState, Error> {
+    Ok(match state {
+        0 => OutcomeState::NotSeen,
+        1 => OutcomeState::Answer,
+        2 => OutcomeState::Lost(checked_status(status, 200, 599)?),
+        3 => OutcomeState::Aborted,
+        4 => OutcomeState::Forgotten,
+        5 => OutcomeState::Unfinished,
+        value => return Err(Error::Peer { what: "unknown state of an OUTCOME", value }),
+    })
 }
 
 fn numbers(values: &[u64], kind: u64, payload: &mut Vec<u8>) -> u64 {
@@ -378,43 +277,51 @@ fn decode(kind: u64, payload: Bytes) -> Result<Frame, Error> {
         HELLO => return decode_hello(rest).map(Frame::Hello),
         PING => Frame::Ping(number(&mut rest)?),
         PONG => Frame::Pong(number(&mut rest)?),
-        GOAWAY => Frame::GoAway,
-        CONTROL => {
-            let kind = number(&mut rest)?;
-            return Ok(Frame::Control(kind, payload.slice_ref(rest)));
-        }
-        CREDIT => Frame::Credit(number(&mut rest)?, number(&mut rest)?),
-        ABORT => {
-            let (exchange, code) = (number(&mut rest)?, number(&mut rest)?);
-            let reason = String::from_utf8_lossy(&rest[..rest.len().min(MAX_REASON_BYTES)]);
-            let reason: String = reason.chars().filter(|c| is_of_a_line(*c)).collect();
-            // What was not UTF-8 has grown.
-            let reason = floor_str(&reason, MAX_REASON_BYTES).to_owned();
-            return Ok(Frame::Abort(Abort { exchange, code, reason }));
-        }
-        INTERIM => {
-            let exchange = number(&mut rest)?;
-            Frame::Interim(exchange, checked_status(number(&mut rest)?, 100, 199)?)
-        }
-        QUERY => Frame::Query(number(&mut rest)?),
-        OUTCOME => {
-            let exchange = number(&mut rest)?;
-            let state = OutcomeState::from_wire(number(&mut rest)?, number(&mut rest)?)?;
-            Frame::Outcome(exchange, state)
-        }
-        TRAILERS => {
-            let exchange = number(&mut rest)?;
-            return Ok(Frame::Trailers(exchange, bhttp::decode_fields(rest)?));
-        }
-        _ if kind & !END_BIT == HEAD => return decode_head(kind, &payload),
-        _ if kind & !15 == DATA => return decode_data(kind, &payload),
-        value => return Err(Error::Peer { what: "unknown frame type", value }),
+        _ => Frame::Part(decode_part(kind, &payload, &mut rest)?),
     };
     if rest.is_empty() {
         Ok(frame)
     } else {
         Err(Error::Peer { what: "bytes behind the end of a frame of type", value: kind })
     }
+}
+
+/// Reads off the front of `rest`, which is the whole of `payload`.
+fn decode_part(kind: u64, payload: &Bytes, rest: &mut &[u8]) -> Result<Part, Error> {
+    let number = |rest: &mut &[u8]| varint::decode(rest, "a frame");
+    Ok(match kind {
+        GOAWAY => Part::GoAway,
+        CONTROL => {
+            let kind = number(rest)?;
+            Part::Control(kind, payload.slice_ref(std::mem::take(rest)))
+        }
+        CREDIT => Part::Credit(number(rest)?, number(rest)?),
+        ABORT => {
+            let (exchange, code) = (number(rest)?, number(rest)?);
+            let reason = std::mem::take(rest);
+            let reason = String::from_utf8_lossy(&reason[..reason.len().min(MAX_REASON_BYTES)]);
+            let reason: String = reason.chars().filter(|c| is_of_a_line(*c)).collect();
+            // What was not UTF-8 has grown.
+            let reason = floor_str(&reason, MAX_REASON_BYTES).to_owned();
+            Part::Abort(Abort { exchange, code, reason })
+        }
+        INTERIM => {
+            let exchange = number(rest)?;
+            Part::Interim(exchange, checked_status(number(rest)?, 100, 199)?)
+        }
+        QUERY => Part::Query(number(rest)?),
+        OUTCOME => {
+            let exchange = number(rest)?;
+            Part::Outcome(exchange, outcome_from_wire(number(rest)?, number(rest)?)?)
+        }
+        TRAILERS => {
+            let exchange = number(rest)?;
+            Part::Trailers(exchange, bhttp::decode_fields(std::mem::take(rest))?)
+        }
+        _ if kind & !END_BIT == HEAD => Part::Head(decode_head(kind, payload, rest)?),
+        _ if kind & !15 == DATA => Part::Data(decode_data(kind, payload, rest)?),
+        value => return Err(Error::Peer { what: "unknown frame type", value }),
+    })
 }
 
 fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
@@ -460,22 +367,22 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
     Ok(hello)
 }
 
-fn decode_head(kind: u64, payload: &Bytes) -> Result<Frame, Error> {
-    let (mut rest, what) = (&payload[..], "a HEAD");
-    let exchange = varint::decode(&mut rest, what)?;
-    let codec = varint::decode(&mut rest, what)?;
+fn decode_head(kind: u64, payload: &Bytes, rest: &mut &[u8]) -> Result<Head, Error> {
+    let what = "a HEAD";
+    let exchange = varint::decode(rest, what)?;
+    let codec = varint::decode(rest, what)?;
     let mut window_log = 0;
     if codec != 0 {
-        (window_log, rest) =
+        (window_log, *rest) =
             rest.split_first().map(|(log, rest)| (*log, rest)).ok_or(Error::Truncated { what })?;
     }
-    let end = kind & END_BIT != 0;
-    Ok(Frame::Head(Head { exchange, codec, window_log, end, head: payload.slice_ref(rest) }))
+    let (end, head) = (kind & END_BIT != 0, payload.slice_ref(std::mem::take(rest)));
+    Ok(Head { exchange, codec, window_log, end, head })
 }
 
-fn decode_data(kind: u64, payload: &Bytes) -> Result<Frame, Error> {
-    let (mut rest, what) = (&payload[..], "a DATA");
-    let exchange = varint::decode(&mut rest, what)?;
+fn decode_data(kind: u64, payload: &Bytes, rest: &mut &[u8]) -> Result<Data, Error> {
+    let what = "a DATA";
+    let exchange = varint::decode(rest, what)?;
     let (end, uncoded) = (kind & END_BIT != 0, kind & UNCODED_BIT != 0);
     let anew = kind & ANEW_BIT != 0;
     if anew && uncoded {
@@ -483,7 +390,7 @@ fn decode_data(kind: u64, payload: &Bytes) -> Result<Frame, Error> {
     }
     let mut block_end = None;
     if kind & BLOCK_END_BIT != 0 {
-        let value = varint::decode(&mut rest, what)?;
+        let value = varint::decode(rest, what)?;
         let limit = MAX_BLOCK_BYTES as u64;
         if value > limit {
             return Err(Error::Limit { what: "the decoded length of a block", value, limit });
@@ -492,8 +399,8 @@ fn decode_data(kind: u64, payload: &Bytes) -> Result<Frame, Error> {
     } else if end {
         return Err(Error::Peer { what: "a DATA that ends a half must end a block", value: kind });
     }
-    let bytes = payload.slice_ref(rest);
-    Ok(Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes }))
+    let bytes = payload.slice_ref(std::mem::take(rest));
+    Ok(Data { exchange, block_end, uncoded, anew, end, padding: None, bytes })
 }
 
 fn checked_status(value: u64, least: u16, most: u16) -> Result<u16, Error> {

@@ -4,12 +4,15 @@ use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 
 use super::*;
+use crate::carrier::{Input, MAX_EARLY_EXCHANGES, Output, Setup};
+use crate::control::Keeping;
+use crate::exchange::{Abort, Data, Head, OutcomeState, Padding, Part, Role};
 use crate::{Error, varint};
 
 const NOW: Duration = Duration::ZERO;
 
 fn machine(role: Role) -> Machine {
-    Machine::new(Config {
+    Machine::new(Setup {
         role,
         instance: 7,
         initial_credit: 1000,
@@ -37,9 +40,9 @@ fn exchange(edge: &mut Machine, gateway: &mut Machine) -> (Vec<Output>, Vec<Outp
 fn carry(from: &mut Machine, to: &mut Machine, told: &mut Vec<Output>) -> bool {
     let mut moved = false;
     for output in drain(from) {
-        if let Output::Transmit(bytes) = output {
+        if let Output::Bytes(bytes) = output {
             moved = true;
-            to.handle_input(NOW, Input::Received(bytes));
+            to.handle_input(NOW, Input::Bytes(bytes));
         } else {
             told.push(output);
         }
@@ -53,18 +56,19 @@ fn connected() -> (Machine, Machine) {
     (edge, gateway)
 }
 
-fn head(number: u64, end: bool) -> Frame {
-    Frame::Head(Head { exchange: number, codec: 0, window_log: 0, end, head: Bytes::new() })
+fn head(number: u64, end: bool) -> Part {
+    Part::Head(Head { exchange: number, codec: 0, window_log: 0, end, head: Bytes::new() })
 }
 
-fn data(number: u64, len: usize, end: bool) -> Frame {
+fn data(number: u64, len: usize, end: bool) -> Part {
     let bytes = Bytes::from(vec![b'x'; len]);
-    Frame::Data(Data {
+    Part::Data(Data {
         exchange: number,
         block_end: Some(len as u64),
         uncoded: false,
         anew: false,
         end,
+        padding: None,
         bytes,
     })
 }
@@ -84,7 +88,7 @@ fn an_exchange_there_and_back_leaves_nothing_open() {
     }
     let (_, told) = exchange(&mut edge, &mut gateway);
     assert_eq!(told, vec![Output::Received(head(1, false)), Output::Received(data(1, 10, true))]);
-    for frame in [Frame::Interim(1, 102), head(1, false), data(1, 5, false), data(1, 0, true)] {
+    for frame in [Part::Interim(1, 102), head(1, false), data(1, 5, false), data(1, 0, true)] {
         gateway.handle_input(NOW, Input::Send(frame));
     }
     let (told, _) = exchange(&mut edge, &mut gateway);
@@ -99,7 +103,7 @@ fn neither_side_sends_beyond_its_credit() {
     edge.handle_input(NOW, Input::Send(data(1, 1000 - 128, false)));
     exchange(&mut edge, &mut gateway);
     assert_eq!(edge.credit(1), 0);
-    gateway.handle_input(NOW, Input::Send(Frame::Credit(1, 300)));
+    gateway.handle_input(NOW, Input::Send(Part::Credit(1, 300)));
     exchange(&mut edge, &mut gateway);
     assert_eq!(edge.credit(1), 300);
     edge.handle_input(NOW, Input::Send(data(1, 300 - 127, false)));
@@ -112,12 +116,12 @@ fn a_peer_that_passes_its_credit_is_refused() {
     edge.handle_input(NOW, Input::Send(head(1, false)));
     exchange(&mut edge, &mut gateway);
     let mut bytes = Vec::new();
-    data(1, 1001 - 128, false).encode(&mut bytes);
-    gateway.handle_input(NOW, Input::Received(bytes.into()));
+    Frame::from(data(1, 1001 - 128, false)).encode(&mut bytes);
+    gateway.handle_input(NOW, Input::Bytes(bytes.into()));
     let what = "the credit that DATA uses";
     let expected = Error::Limit { what, value: 1001, limit: 1000 };
     assert_eq!(fault(&drain(&mut gateway)), &expected);
-    gateway.handle_input(NOW, Input::Received(Bytes::from_static(&[1, 1, 1])));
+    gateway.handle_input(NOW, Input::Bytes(Bytes::from_static(&[1, 1, 1])));
     assert!(drain(&mut gateway).is_empty(), "nothing comes out after a fault");
 }
 
@@ -129,8 +133,8 @@ fn too_many_exchanges_are_refused() {
     }
     exchange(&mut edge, &mut gateway);
     let mut bytes = Vec::new();
-    head(3, false).encode(&mut bytes);
-    gateway.handle_input(NOW, Input::Received(bytes.into()));
+    Frame::from(head(3, false)).encode(&mut bytes);
+    gateway.handle_input(NOW, Input::Bytes(bytes.into()));
     assert!(matches!(fault(&drain(&mut gateway)), Error::Limit { value: 3, limit: 2, .. }));
 }
 
@@ -139,7 +143,7 @@ fn frames_of_an_exchange_given_up_are_ignored() {
     let (mut edge, mut gateway) = connected();
     edge.handle_input(NOW, Input::Send(head(1, true)));
     exchange(&mut edge, &mut gateway);
-    let abort = Frame::Abort(Abort { exchange: 1, code: 2, reason: "client left".into() });
+    let abort = Part::Abort(Abort { exchange: 1, code: 2, reason: "client left".into() });
     edge.handle_input(NOW, Input::Send(abort.clone()));
     gateway.handle_input(NOW, Input::Send(head(1, false)));
     gateway.handle_input(NOW, Input::Send(data(1, 10, true)));
@@ -153,28 +157,28 @@ fn frames_of_an_exchange_given_up_are_ignored() {
 #[test]
 fn a_query_opens_a_flow_for_the_answer_only() {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(Frame::Query(9)));
-    edge.handle_input(NOW, Input::Send(Frame::Query(8)));
+    edge.handle_input(NOW, Input::Send(Part::Query(9)));
+    edge.handle_input(NOW, Input::Send(Part::Query(8)));
     let (_, told) = exchange(&mut edge, &mut gateway);
     assert_eq!(told.len(), 2);
-    gateway.handle_input(NOW, Input::Send(Frame::Outcome(9, OutcomeState::Answer)));
+    gateway.handle_input(NOW, Input::Send(Part::Outcome(9, OutcomeState::Answer)));
     gateway.handle_input(NOW, Input::Send(head(9, true)));
-    gateway.handle_input(NOW, Input::Send(Frame::Outcome(8, OutcomeState::Lost(200))));
+    gateway.handle_input(NOW, Input::Send(Part::Outcome(8, OutcomeState::Lost(200))));
     let (told, _) = exchange(&mut edge, &mut gateway);
     assert_eq!(told.len(), 3);
     assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
 }
 
 /// What a peer sends as it likes, and what the machine makes of it.
-fn told(to: Role, frames: &[Frame]) -> Vec<Output> {
+fn told(to: Role, parts: &[Part]) -> Vec<Output> {
     let (mut edge, mut gateway) = connected();
     edge.handle_input(NOW, Input::Send(head(1, false)));
-    edge.handle_input(NOW, Input::Send(Frame::Query(2)));
+    edge.handle_input(NOW, Input::Send(Part::Query(2)));
     exchange(&mut edge, &mut gateway);
     let mut bytes = Vec::new();
-    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    parts.iter().cloned().for_each(|part| Frame::from(part).encode(&mut bytes));
     let machine = if to == Role::Edge { &mut edge } else { &mut gateway };
-    machine.handle_input(NOW, Input::Received(bytes.into()));
+    machine.handle_input(NOW, Input::Bytes(bytes.into()));
     drain(machine)
 }
 
@@ -190,24 +194,24 @@ fn what_costs_nothing_cannot_be_sent_for_ever() {
 
 #[test]
 fn frames_out_of_turn_are_faults() {
-    let answer = Frame::Outcome(2, OutcomeState::Answer);
-    let cases: [(Role, &[Frame]); 11] = [
+    let answer = Part::Outcome(2, OutcomeState::Answer);
+    let cases: [(Role, &[Part]); 11] = [
         (Role::Gateway, &[head(1, false)]),
         (Role::Gateway, &[data(1, 1, true), data(1, 1, true)]),
         (Role::Edge, &[data(1, 1, false)]),
-        (Role::Gateway, &[Frame::Query(1)]),
+        (Role::Gateway, &[Part::Query(1)]),
         (Role::Edge, &[head(2, true)]),
         (Role::Edge, &[answer.clone(), answer.clone()]),
-        (Role::Edge, &[Frame::Outcome(1, OutcomeState::NotSeen)]),
-        (Role::Edge, &[Frame::Interim(2, 103)]),
-        (Role::Edge, &[head(1, false), Frame::Interim(1, 103)]),
-        (Role::Gateway, &[Frame::Interim(1, 103)]),
-        (Role::Gateway, &[Frame::Outcome(1, OutcomeState::NotSeen)]),
+        (Role::Edge, &[Part::Outcome(1, OutcomeState::NotSeen)]),
+        (Role::Edge, &[Part::Interim(2, 103)]),
+        (Role::Edge, &[head(1, false), Part::Interim(1, 103)]),
+        (Role::Gateway, &[Part::Interim(1, 103)]),
+        (Role::Gateway, &[Part::Outcome(1, OutcomeState::NotSeen)]),
     ];
     for (to, frames) in cases {
         assert!(matches!(fault(&told(to, frames)), Error::Peer { .. }), "{frames:?}");
     }
-    let outputs = told(Role::Edge, &[answer, Frame::Interim(2, 103), head(2, true)]);
+    let outputs = told(Role::Edge, &[answer, Part::Interim(2, 103), head(2, true)]);
     assert_eq!(outputs.len(), 3, "in turn they are taken: {outputs:?}");
 }
 
@@ -216,12 +220,12 @@ fn what_is_given_up_between_two_frames_is_over_for_the_second() {
     let (mut edge, mut gateway) = connected();
     edge.handle_input(NOW, Input::Send(head(1, false)));
     edge.handle_input(NOW, Input::Send(data(1, 10, true)));
-    let Some(Output::Transmit(bytes)) = edge.poll_output() else { panic!("nothing sent") };
-    gateway.handle_input(NOW, Input::Received(bytes));
+    let Some(Output::Bytes(bytes)) = edge.poll_output() else { panic!("nothing sent") };
+    gateway.handle_input(NOW, Input::Bytes(bytes));
     assert_eq!(gateway.poll_output(), Some(Output::Received(head(1, false))));
-    let abort = Frame::Abort(Abort { exchange: 1, code: 0, reason: String::new() });
+    let abort = Part::Abort(Abort { exchange: 1, code: 0, reason: String::new() });
     gateway.handle_input(NOW, Input::Send(abort));
-    assert!(matches!(drain(&mut gateway)[..], [Output::Transmit(_)]));
+    assert!(matches!(drain(&mut gateway)[..], [Output::Bytes(_)]));
 }
 
 #[test]
@@ -229,7 +233,7 @@ fn an_informational_response_behind_the_final_one_is_not_sent() {
     let (mut edge, mut gateway) = connected();
     edge.handle_input(NOW, Input::Send(head(1, true)));
     exchange(&mut edge, &mut gateway);
-    for frame in [Frame::Interim(1, 102), head(1, false), Frame::Interim(1, 103)] {
+    for frame in [Part::Interim(1, 102), head(1, false), Part::Interim(1, 103)] {
         gateway.handle_input(NOW, Input::Send(frame));
     }
     let (told, _) = exchange(&mut edge, &mut gateway);
@@ -239,7 +243,7 @@ fn an_informational_response_behind_the_final_one_is_not_sent() {
 #[test]
 fn pieces_keep_to_credit_and_end_the_block_with_the_last() {
     for (credit, most) in [(1, 9), (128, 9), (129, 1), (500, 4), (500, 64), (3, 2)] {
-        let Frame::Data(mut rest) = data(1, 10, true) else { panic!("not data") };
+        let Part::Data(mut rest) = data(1, 10, true) else { panic!("not data") };
         let mut sum = 0;
         while let Some(piece) = rest.split_piece(credit, most) {
             assert!(piece.credit() <= credit && piece.bytes.len() <= most);
@@ -273,27 +277,27 @@ fn a_newer_peer_is_understood_and_a_too_new_one_refused() {
         Bytes::from(bytes)
     };
     let mut edge = machine(Role::Edge);
-    edge.handle_input(NOW, Input::Received(hello(1)));
-    let told: Vec<_> =
-        drain(&mut edge).into_iter().filter(|o| matches!(o, Output::Received(_))).collect();
-    assert!(matches!(&told[..], [Output::Received(Frame::Hello(_))]), "{told:?}");
+    edge.handle_input(NOW, Input::Bytes(hello(1)));
+    let told = drain(&mut edge);
+    assert!(matches!(&told[..], [Output::Greeted, Output::Bytes(_)]), "{told:?}");
+    assert_eq!(edge.peer().map(|peer| (peer.version, peer.max_exchanges)), Some((1, 10)));
     edge.handle_input(NOW, Input::Send(head(1, false)));
     assert_eq!(edge.credit(1), 50);
     let mut edge = machine(Role::Edge);
-    edge.handle_input(NOW, Input::Received(hello(2)));
+    edge.handle_input(NOW, Input::Bytes(hello(2)));
     assert!(matches!(fault(&drain(&mut edge)), Error::Limit { value: 9, limit: 1, .. }));
 }
 
 #[test]
 fn the_first_frame_must_be_hello_and_only_the_first() {
     let mut gateway = machine(Role::Gateway);
-    gateway.handle_input(NOW, Input::Received(Bytes::from_static(&[1, 1, 5])));
+    gateway.handle_input(NOW, Input::Bytes(Bytes::from_static(&[1, 1, 5])));
     assert!(matches!(fault(&drain(&mut gateway)), Error::Peer { .. }));
     let mut edge = machine(Role::Edge);
-    let Some(Output::Transmit(hello)) = edge.poll_output() else { panic!("no HELLO") };
+    let Some(Output::Bytes(hello)) = edge.poll_output() else { panic!("no HELLO") };
     let mut gateway = machine(Role::Gateway);
     for _ in 0..2 {
-        gateway.handle_input(NOW, Input::Received(hello.clone()));
+        gateway.handle_input(NOW, Input::Bytes(hello.clone()));
     }
     let expected = Error::Peer { what: "a second HELLO", value: 0 };
     assert_eq!(fault(&drain(&mut gateway)), &expected);
@@ -301,20 +305,19 @@ fn the_first_frame_must_be_hello_and_only_the_first() {
 
 #[test]
 fn before_hello_an_edge_sends_nothing_but_whole_requests_and_takes_them_back() {
-    let abort = |exchange| Frame::Abort(Abort { exchange, code: 0, reason: String::new() });
+    let abort = |exchange| Part::Abort(Abort { exchange, code: 0, reason: String::new() });
     let coded = Head { exchange: 1, codec: 1, window_log: 20, end: true, head: Bytes::new() };
-    let keeping = Keeping::Principal { exchange: 1, principal: 1 }.frame();
+    let keeping = Keeping::Principal { exchange: 1, principal: 1 }.part();
     let early = [head(1, true), keeping.clone(), abort(1)];
     let late = [
         head(1, false),
-        Frame::Head(coded),
+        Part::Head(coded),
         data(1, 1, true),
-        Frame::Trailers(1, Vec::new()),
-        Frame::Query(1),
-        Frame::Credit(1, 1),
-        Frame::Ping(1),
-        Frame::GoAway,
-        Frame::Control(Keeping::KIND + 1, Bytes::new()),
+        Part::Trailers(1, Vec::new()),
+        Part::Query(1),
+        Part::Credit(1, 1),
+        Part::GoAway,
+        Part::Control(Keeping::KIND + 1, Bytes::new()),
     ];
     for (frames, may) in [(&early[..], true), (&late[..], false)] {
         for frame in frames {
@@ -331,7 +334,7 @@ fn before_hello_an_edge_sends_nothing_but_whole_requests_and_takes_them_back() {
         edge.handle_input(NOW, Input::Send(frame));
     }
     let (at_edge, at_gateway) = exchange(&mut edge, &mut gateway);
-    assert!(matches!(&at_edge[..], [Output::Received(Frame::Hello(_))]), "{at_edge:?}");
+    assert!(matches!(&at_edge[..], [Output::Greeted]), "{at_edge:?}");
     let behind: Vec<_> = [head(1, true), keeping, head(2, true), abort(2)]
         .into_iter()
         .map(Output::Received)
@@ -349,7 +352,7 @@ fn before_hello_the_number_of_exchanges_has_a_bound_and_behind_it_that_of_hello(
     (1..=MAX_EARLY_EXCHANGES).for_each(|number| {
         edge.handle_input(NOW, Input::Send(head(number, true)));
     });
-    assert!(matches!(&drain(&mut edge)[..], [Output::Transmit(_)]));
+    assert!(matches!(&drain(&mut edge)[..], [Output::Bytes(_)]));
     let mut more = machine(Role::Edge);
     (0..=MAX_EARLY_EXCHANGES).for_each(|number| {
         more.handle_input(NOW, Input::Send(head(number, true)));
@@ -357,8 +360,8 @@ fn before_hello_the_number_of_exchanges_has_a_bound_and_behind_it_that_of_hello(
     assert!(matches!(fault(&drain(&mut more)), Error::Limit { value: 17, limit: 16, .. }));
     // It takes two: those that are open stay, and no more begin.
     let mut gateway = machine(Role::Gateway);
-    let Some(Output::Transmit(hello)) = gateway.poll_output() else { panic!("no HELLO") };
-    edge.handle_input(NOW, Input::Received(hello));
+    let Some(Output::Bytes(hello)) = gateway.poll_output() else { panic!("no HELLO") };
+    edge.handle_input(NOW, Input::Bytes(hello));
     assert_eq!(drain(&mut edge).len(), 1);
     assert_eq!(edge.open_exchanges(), 16);
     edge.handle_input(NOW, Input::Send(head(17, true)));
@@ -382,7 +385,10 @@ fn a_reason_that_is_not_text_stays_within_its_bound() {
     let mut again = Vec::new();
     frame.encode(&mut again);
     assert_eq!(Frame::take(&mut BytesMut::from(&again[..])), Ok(Some(frame.clone())));
-    assert!(matches!(frame, Frame::Abort(abort) if abort.reason.len() == 198), "66 times U+FFFD");
+    assert!(
+        matches!(frame, Frame::Part(Part::Abort(abort)) if abort.reason.len() == 198),
+        "66 times U+FFFD"
+    );
 }
 
 /// A reason is for logs and people: it begins no line of its own and turns no text around.
@@ -393,7 +399,55 @@ fn a_reason_stays_in_its_line() {
     let mut bytes = vec![0x09];
     varint::encode_bytes(&[&[1, 2][..], nasty.as_bytes()].concat(), &mut bytes);
     let frame = Frame::take(&mut BytesMut::from(&bytes[..])).unwrap().unwrap();
-    assert!(matches!(&frame, Frame::Abort(abort) if abort.reason == "ab[31mc\u{e9}"), "{frame:?}");
+    assert!(
+        matches!(&frame, Frame::Part(Part::Abort(abort)) if abort.reason == "ab[31mc\u{e9}"),
+        "{frame:?}"
+    );
+}
+
+#[test]
+fn a_probe_is_answered_with_its_number() {
+    let (mut edge, mut gateway) = connected();
+    edge.handle_input(NOW, Input::Probe(5));
+    let (at_edge, at_gateway) = exchange(&mut edge, &mut gateway);
+    assert_eq!((at_edge, at_gateway), (vec![Output::Answered(5)], vec![]));
+    let mut early = machine(Role::Edge);
+    early.handle_input(NOW, Input::Probe(5));
+    assert!(drain(&mut early).iter().any(|one| matches!(one, Output::Fault(_))));
+}
+
+/// Whatever the pieces, and what else is sent between them.
+#[test]
+fn a_block_whose_length_must_not_tell_is_padded_to_a_step() {
+    let sent = |len: usize, cut: usize, padding: Option<Padding>| {
+        let (mut edge, mut gateway) = connected();
+        edge.handle_input(NOW, Input::Send(head(1, false)));
+        exchange(&mut edge, &mut gateway);
+        let Part::Data(whole) = data(1, len, true) else { unreachable!() };
+        let mut rest = Data { padding, ..whole };
+        let first = rest.split_piece(u64::MAX, cut);
+        let (mut expected, mut sum) = (0, 0);
+        for piece in first.into_iter().chain((!rest.bytes.is_empty()).then_some(rest)) {
+            let part = Part::Data(piece);
+            expected += edge.wire_len(&part);
+            edge.handle_input(NOW, Input::Send(part));
+            for output in drain(&mut edge) {
+                let Output::Bytes(bytes) = output else { panic!("{output:?}") };
+                sum += bytes.len();
+                gateway.handle_input(NOW, Input::Bytes(bytes));
+            }
+        }
+        assert!(expected.abs_diff(sum) < 8, "{expected} for {sum}");
+        assert!(matches!(drain(&mut gateway)[..], [Output::Received(_), ..]), "no fault");
+        sum
+    };
+    for len in 1..200 {
+        for cut in [1, len / 2 + 1, len] {
+            let padded = sent(len, cut, Some(Padding::new([7, 3])));
+            assert_eq!(padded % Padding::STEP_BYTES, 0, "{len} cut at {cut}");
+            assert!(padded >= sent(len, cut, None) + 14, "{len} cut at {cut}");
+        }
+    }
 }
 
 #[test]
@@ -402,39 +456,45 @@ fn padding_takes_any_length_and_says_nothing() {
         let mut encoded = Vec::new();
         Frame::Padding(bytes).encode(&mut encoded);
         assert_eq!(encoded.len(), bytes);
-        Frame::GoAway.encode(&mut encoded);
+        Frame::from(Part::GoAway).encode(&mut encoded);
         let mut buffer = BytesMut::from(&encoded[..]);
-        assert_eq!(Frame::take(&mut buffer), Ok(Some(Frame::GoAway)));
+        assert_eq!(Frame::take(&mut buffer), Ok(Some(Part::GoAway.into())));
         assert!(buffer.is_empty());
     }
 }
 
-fn any_frame() -> impl Strategy<Value = Frame> {
+fn any_part() -> impl Strategy<Value = Part> {
     let number = 0..varint::MAX;
     let bytes = proptest::collection::vec(any::<u8>(), 0..50).prop_map(Bytes::from);
     prop_oneof![
-        number.clone().prop_map(Frame::Ping),
-        number.clone().prop_map(Frame::Pong),
-        Just(Frame::GoAway),
-        (number.clone(), bytes.clone()).prop_map(|(kind, bytes)| Frame::Control(kind, bytes)),
-        (number.clone(), number.clone()).prop_map(|(a, b)| Frame::Credit(a, b)),
-        (number.clone(), 100_u16..200).prop_map(|(a, b)| Frame::Interim(a, b)),
-        number.clone().prop_map(Frame::Query),
-        (number.clone(), 200_u16..600).prop_map(|(a, b)| Frame::Outcome(a, OutcomeState::Lost(b))),
-        (number.clone(), number.clone(), "[ -~]{0,50}").prop_map(|(exchange, code, reason)| {
-            Frame::Abort(Abort { exchange, code, reason })
-        }),
+        Just(Part::GoAway),
+        (number.clone(), bytes.clone()).prop_map(|(kind, bytes)| Part::Control(kind, bytes)),
+        (number.clone(), number.clone()).prop_map(|(a, b)| Part::Credit(a, b)),
+        (number.clone(), 100_u16..200).prop_map(|(a, b)| Part::Interim(a, b)),
+        number.clone().prop_map(Part::Query),
+        (number.clone(), 200_u16..600).prop_map(|(a, b)| Part::Outcome(a, OutcomeState::Lost(b))),
+        (number.clone(), number.clone(), "[ -~]{0,50}")
+            .prop_map(|(exchange, code, reason)| { Part::Abort(Abort { exchange, code, reason }) }),
         (number.clone(), 0..9_u64, any::<bool>(), bytes.clone()).prop_map(|(n, codec, end, b)| {
             let window_log = if codec == 0 { 0 } else { 20 };
-            Frame::Head(Head { exchange: n, codec, window_log, end, head: b })
+            Part::Head(Head { exchange: n, codec, window_log, end, head: b })
         }),
         (number, proptest::option::of(0..65_536_u64), any::<[bool; 3]>(), bytes).prop_map(
             |(exchange, block_end, [uncoded, anew, end], bytes)| {
                 let anew = anew && !uncoded;
                 let end = end && block_end.is_some();
-                Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes })
+                Part::Data(Data { exchange, block_end, uncoded, anew, end, padding: None, bytes })
             }
         ),
+    ]
+}
+
+fn any_frame() -> impl Strategy<Value = Frame> {
+    let number = 0..varint::MAX;
+    prop_oneof![
+        1 => number.clone().prop_map(Frame::Ping),
+        1 => number.prop_map(Frame::Pong),
+        8 => any_part().prop_map(Frame::Part),
     ]
 }
 
@@ -464,8 +524,8 @@ proptest! {
             version_min: 1, version_max: 1, instance: 1, initial_credit: 9,
             max_exchanges: 9, codecs: vec![], max_window_log: 9, anew: true, beside: true,
         }).encode(&mut hello);
-        machine.handle_input(NOW, Input::Received(hello.into()));
-        machine.handle_input(NOW, Input::Received(bytes.into()));
+        machine.handle_input(NOW, Input::Bytes(hello.into()));
+        machine.handle_input(NOW, Input::Bytes(bytes.into()));
         drain(&mut machine);
     }
 }

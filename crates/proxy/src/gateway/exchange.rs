@@ -13,8 +13,8 @@ use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
 use proto::bhttp;
+use proto::exchange::MAX_BLOCK_BYTES;
 use proto::http1::{CONNECTION_FIELD, ResponseHead, STYLE_FIELD, Style, escape_target};
-use proto::stream::MAX_BLOCK_BYTES;
 use relay::{Cause, CauseKind, Head};
 
 use crate::clock::{Clocks, Side, Stalled, Timed};

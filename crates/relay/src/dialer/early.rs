@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use coding::ExchangeId;
-use proto::stream::MAX_EARLY_EXCHANGES;
+use proto::carrier::MAX_EARLY_EXCHANGES;
 
 use crate::Relay;
 use crate::api::CarrierId;
@@ -24,11 +24,11 @@ impl Relay {
     pub(crate) fn attach_early(&mut self, now: Duration, id: CarrierId) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         let is_known = |(peer, _): &&(String, _)| *peer == carrier.peer;
-        let Some((_, hello)) = self.dialer.known.as_ref().filter(is_known) else { return };
+        let Some((_, gateway)) = self.dialer.known.as_ref().filter(is_known) else { return };
         if self.config.without_keys {
             return;
         }
-        let most = usize::try_from(hello.max_exchanges.min(MAX_EARLY_EXCHANGES)).unwrap_or(0);
+        let most = usize::try_from(gateway.max_exchanges.min(MAX_EARLY_EXCHANGES)).unwrap_or(0);
         let waits = self.waiting.iter().filter_map(|id| self.exchanges.get(id));
         let may = waits.filter(|exchange| exchange.may_go_early());
         let early: Vec<ExchangeId> = may.take(most).map(|exchange| exchange.id).collect();
@@ -36,8 +36,8 @@ impl Relay {
             return;
         }
         carrier.exchanges.extend(early.iter().map(|exchange| exchange.number));
-        if let Some((_, hello)) = self.dialer.known.take() {
-            self.path_up(now, id, &hello, true);
+        if let Some((_, gateway)) = self.dialer.known.take() {
+            self.path_up(now, id, &gateway, true);
         }
         for exchange in early {
             self.set_stage(now, exchange, Stage::Open(id));
@@ -65,8 +65,8 @@ impl Relay {
             }
         }
         if let Some(carrier) = self.carriers.get_mut(&id) {
-            let hello = carrier.machine.peer().cloned();
-            self.dialer.known = hello.map(|hello| (carrier.peer.clone(), hello));
+            let gateway = carrier.machine.peer().cloned();
+            self.dialer.known = gateway.map(|gateway| (carrier.peer.clone(), gateway));
         }
     }
 

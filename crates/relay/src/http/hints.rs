@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use proto::bhttp;
-use proto::stream::{ClientEnded, Frame, Hints, Role};
+use proto::control::{ClientEnded, Hints};
+use proto::exchange::{Part, Role};
 
 use crate::Relay;
 use crate::api::{CarrierId, Output};
@@ -24,10 +25,10 @@ impl Relay {
         }
         let Some(carrier) = self.exchanges.get(&id).and_then(Exchange::carrier) else { return };
         let hints = Hints { exchange: id.number, fields };
-        if let Some(frame) = hints.frame().filter(|_| !hints.fields.is_empty()) {
-            self.send(now, carrier, frame);
+        if let Some(part) = hints.part().filter(|_| !hints.fields.is_empty()) {
+            self.send(now, carrier, part);
         }
-        self.send(now, carrier, Frame::Interim(id.number, status));
+        self.send(now, carrier, Part::Interim(id.number, status));
     }
 
     /// The fields of an interim response came.
@@ -66,7 +67,7 @@ impl Relay {
     /// it keeps ends by its own clock.
     pub(crate) fn client_ended(&mut self, now: Duration, connection: u64) {
         for carrier in self.carriers.keys().copied().collect::<Vec<_>>() {
-            self.send(now, carrier, ClientEnded { connection }.frame());
+            self.send(now, carrier, ClientEnded { connection }.part());
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use codec::dictionary::Kept;
 use decide::policy::Objective;
-use proto::stream::Keeping;
+use proto::control::Keeping;
 use record::event::Fact;
 
 use super::*;
@@ -586,7 +586,7 @@ fn an_old_peer_hears_nothing_of_bases() {
     for seed in 0..5 {
         side.client = Some("a".into());
         let (_, frames) = side.posts(&track(seed, ""), None);
-        assert!(!frames.iter().any(|frame| matches!(frame, Frame::Control(..))), "{frames:?}");
+        assert!(!frames.iter().any(|frame| matches!(frame, Part::Control(..))), "{frames:?}");
     }
     assert!(side.works.iter().all(|(direction, ..)| *direction != WorkDirection::Keep));
 }
@@ -608,7 +608,7 @@ fn what_a_hostile_peer_says_of_bases_harms_nobody() {
     for exchange in [1, 2, 3, 1 << 40] {
         for keeping in all(exchange) {
             let mut bytes = Vec::new();
-            keeping.frame().encode(&mut bytes);
+            Frame::from(keeping.part()).encode(&mut bytes);
             for role in [Role::Edge, Role::Gateway] {
                 let (carrier, bytes) = (pair.carrier, bytes.clone().into());
                 pair.tell(role, Input::Received { carrier, bytes });

@@ -4,7 +4,7 @@ mod windows;
 
 use decide::estimate::Transport;
 use decide::policy::Objective;
-use proto::stream::Receipt;
+use proto::control::Receipt;
 use record::decision::{Decision, Outcome};
 use record::event::Fact;
 
@@ -52,7 +52,7 @@ impl Side {
     }
 
     /// Tells the relay, does its work, and hands over what it transmits.
-    pub(super) fn tell(&mut self, input: Input) -> Vec<Frame> {
+    pub(super) fn tell(&mut self, input: Input) -> Vec<Part> {
         self.relay.handle_input(self.now, input);
         let mut frames = Vec::new();
         loop {
@@ -67,7 +67,7 @@ impl Side {
                 _ => false,
             };
             self.led |= outputs.iter().any(encodes)
-                && left.iter().any(|frame| matches!(frame, Frame::Head(_)));
+                && left.iter().any(|frame| matches!(frame, Part::Head(_)));
             frames.extend(left);
             for output in outputs {
                 match output {
@@ -107,7 +107,7 @@ impl Side {
     }
 
     /// Sends a body; the number of its exchange and the frames that left.
-    pub(super) fn posts(&mut self, body: &[u8], service: Option<usize>) -> (u64, Vec<Frame>) {
+    pub(super) fn posts(&mut self, body: &[u8], service: Option<usize>) -> (u64, Vec<Part>) {
         self.now += ms(50);
         let exchange = self.relay.next_exchange();
         let head = request("POST", &[("content-type", "text/xml"), ("x-note", self.note)]);
@@ -129,22 +129,22 @@ impl Side {
     }
 
     /// The peer sends frames of an exchange, in their order; what leaves for it.
-    fn peer_sends(&mut self, frames: &[Frame]) -> Vec<Frame> {
+    fn peer_sends(&mut self, frames: &[Part]) -> Vec<Part> {
         for frame in frames {
-            self.peer.0.handle_input(self.now, stream::Input::Send(frame.clone()));
+            self.peer.0.handle_input(self.now, carrier::Input::Send(frame.clone()));
         }
         let mut left = Vec::new();
         while let Some(output) = self.peer.0.poll_output() {
-            let stream::Output::Transmit(bytes) = output else { panic!("{output:?}") };
+            let carrier::Output::Bytes(bytes) = output else { panic!("{output:?}") };
             left.extend(self.tell(Input::Received { carrier: CARRIER, bytes }));
         }
         left
     }
 
     /// The peer sends a frame.
-    fn hears(&mut self, frame: Frame) {
+    fn hears(&mut self, frame: Part) {
         let mut bytes = Vec::new();
-        frame.encode(&mut bytes);
+        Frame::from(frame).encode(&mut bytes);
         self.tell(Input::Received { carrier: CARRIER, bytes: bytes.into() });
     }
 
@@ -179,9 +179,9 @@ fn auto() -> Config {
     Config::new(Role::Edge, 1)
 }
 
-fn body_bytes(frames: &[Frame]) -> usize {
+fn body_bytes(frames: &[Part]) -> usize {
     let sizes = frames.iter().map(|frame| match frame {
-        Frame::Data(data) => data.bytes.len(),
+        Part::Data(data) => data.bytes.len(),
         _ => 0,
     });
     sizes.sum()
@@ -194,7 +194,7 @@ fn a_receipt_makes_an_outcome_whose_errors_add_up() {
     assert!(body_bytes(&frames) < xml(500).len() / 3);
     side.now += ms(180);
     let decode = Duration::from_micros(300);
-    side.hears(Receipt { exchange, decode, tail: decode, ..Receipt::default() }.frame());
+    side.hears(Receipt { exchange, decode, tail: decode, ..Receipt::default() }.part());
     let [outcome] = side.outcomes()[..] else { panic!("{:?}", side.facts) };
     assert_eq!(outcome.actual.bytes, body_bytes(&frames) as u64);
     assert_eq!(outcome.body_bytes, xml(500).len() as u64);
@@ -206,7 +206,7 @@ fn a_receipt_makes_an_outcome_whose_errors_add_up() {
     // Parts are rounded, the split is not.
     assert!((error - sum).abs() < 1e-4 * outcome.expected.total_s(), "{error} {sum}");
     // A second one tells nothing.
-    side.hears(Receipt { exchange, ..Receipt::default() }.frame());
+    side.hears(Receipt { exchange, ..Receipt::default() }.part());
     assert_eq!((side.outcomes().len(), side.ignored()), (1, 0));
 }
 
@@ -237,7 +237,7 @@ fn what_arrives_sooner_than_a_round_trip_was_not_held_back() {
     let bytes = body_bytes(&frames) as u64;
     assert!(side.relay.links()[0].figures.rtt_s.value > 0.02);
     side.now += ms(10);
-    side.hears(Receipt { exchange, bytes, spread: ms(2), ..Receipt::default() }.frame());
+    side.hears(Receipt { exchange, bytes, spread: ms(2), ..Receipt::default() }.part());
     assert_eq!((side.ignored(), rate(&side).weight), (0, 0.0));
     // Its receipt took no longer than it did itself.
     let actual = side.outcomes()[0].actual;
@@ -277,7 +277,7 @@ fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
         let bytes = body_bytes(&frames) as u64 * 9 / 10;
         side.now += ms(300);
         let spread = Duration::from_micros(50);
-        side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.frame());
+        side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.part());
         side.tell(counters(again));
         let rate = side.relay.links()[0].figures.rate_bps;
         assert_eq!((side.ignored(), rate.weight > 0.0), (0, again == 0), "{rate:?}");
@@ -292,7 +292,7 @@ fn what_was_sent_again_is_no_time_of_a_packet() {
         side.tell(counters(0));
         let (exchange, _) = side.posts(&xml(60), None);
         side.now += ms(300);
-        side.hears(Receipt { exchange, ..Receipt::default() }.frame());
+        side.hears(Receipt { exchange, ..Receipt::default() }.part());
         side.tell(counters(again));
         let rate = side.relay.links()[0].figures.rate_bps;
         assert_eq!((side.ignored(), rate.weight > 0.0), (0, again == 0), "{rate:?}");
@@ -311,8 +311,10 @@ fn of_receipts_that_come_together_none_is_lost() {
     let sent = body_bytes(&frames) as u64 * 9 / 10;
     let (bytes, spread) = (sent, ms(30));
     let mut together = Vec::new();
-    Receipt { exchange: long, bytes, spread, ..Receipt::default() }.frame().encode(&mut together);
-    Receipt { exchange: short, ..Receipt::default() }.frame().encode(&mut together);
+    let longer = Receipt { exchange: long, bytes, spread, ..Receipt::default() };
+    Frame::from(longer.part()).encode(&mut together);
+    let shorter = Receipt { exchange: short, ..Receipt::default() };
+    Frame::from(shorter.part()).encode(&mut together);
     let bytes = together.into();
     side.relay.handle_input(side.now, Input::Received { carrier: CARRIER, bytes });
     let (_, outputs) = told(&mut side.relay);
@@ -333,7 +335,7 @@ fn a_half_says_once_that_the_link_is_slower() {
         let (exchange, frames) = side.posts(&xml(6000), None);
         let bytes = body_bytes(&frames) as u64 * 9 / 10;
         side.now += ms(100 + took);
-        side.hears(Receipt { exchange, bytes, spread: ms(took), ..Receipt::default() }.frame());
+        side.hears(Receipt { exchange, bytes, spread: ms(took), ..Receipt::default() }.part());
         side.tell(wide(0));
         side.relay.links()[0].figures.rate_bps.value
     };
@@ -352,7 +354,7 @@ fn a_burst_of_losses_is_told_from_chance_for_long_halves_too() {
     let (exchange, frames) = side.posts(&xml(12_000), None);
     assert!(body_bytes(&frames) > 5 * 1448, "more than the window");
     side.now += ms(120);
-    side.hears(Receipt { exchange, ..Receipt::default() }.frame());
+    side.hears(Receipt { exchange, ..Receipt::default() }.part());
     side.tell(counters(100));
     let loss = side.relay.links()[0].figures.loss.value;
     assert!(loss < 0.1, "{loss}");
@@ -408,7 +410,7 @@ fn what_waited_for_its_encoder_is_no_rate_of_the_link() {
     assert!(blocks > 3, "{blocks}");
     side.now += ms(2000);
     let (bytes, spread) = (body_bytes(&frames) as u64 * 3 / 4, ms(14 * (blocks - 1)));
-    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.frame());
+    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.part());
     assert_eq!(side.ignored(), 0);
     side.busy = ms(0);
     side.posts(&xml(6000), None);
@@ -430,7 +432,7 @@ fn absurd_receipts_are_ignored_with_an_event_and_teach_nothing() {
         let mut side = Side::new(auto());
         let (exchange, _) = side.posts(&xml(500), None);
         side.now += ms(80);
-        side.hears(Receipt { exchange, ..receipt }.frame());
+        side.hears(Receipt { exchange, ..receipt }.part());
         assert_eq!((side.outcomes().len(), side.ignored()), (0, 1), "{receipt:?}");
         let (_, frames) = side.posts(&xml(500), None);
         assert!(body_bytes(&frames) > 0, "the next message gets through");
@@ -443,15 +445,15 @@ fn what_is_no_receipt_harms_nobody_and_does_not_flood_the_log() {
     side.posts(&xml(500), None);
     for at in 0..1000_u32 {
         let junk: Vec<u8> = (0..at % 40).map(|byte| (byte * 37 + at).to_le_bytes()[0]).collect();
-        side.hears(Frame::Control(Receipt::KIND, junk.into()));
+        side.hears(Part::Control(Receipt::KIND, junk.into()));
         // Of exchanges that never were.
         let receipt = Receipt { exchange: 1 << 40, ..Receipt::default() };
-        side.hears(receipt.frame());
-        side.hears(Frame::Control(77, Bytes::from_static(b"of a later version")));
+        side.hears(receipt.part());
+        side.hears(Part::Control(77, Bytes::from_static(b"of a later version")));
     }
     assert!((1..=16).contains(&side.ignored()), "{}", side.ignored());
     assert!(side.outcomes().is_empty());
-    assert!(side.posts(&xml(500), None).1.iter().any(|f| matches!(f, Frame::Data(_))));
+    assert!(side.posts(&xml(500), None).1.iter().any(|f| matches!(f, Part::Data(_))));
 }
 
 #[test]
@@ -473,8 +475,7 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
     let Head::Request(head) = request("POST", &[]) else { unreachable!() };
     let mut encoded = Vec::new();
     head.encode(&mut encoded);
-    let head =
-        stream::Head { exchange: 5, codec: 2, window_log: 17, end: false, head: encoded.into() };
+    let head = HeadPart { exchange: 5, codec: 2, window_log: 17, end: false, head: encoded.into() };
     let mut coded = Vec::new();
     let options = codec::Options { window_log: 17, ..codec::Options::of("zstd").unwrap() };
     options.encoder().unwrap().encode(&xml(100), true, &mut coded).unwrap();
@@ -485,24 +486,24 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
         uncoded: false,
         anew: false,
         end: true,
+        padding: None,
         bytes: coded.into(),
     };
-    let outputs = peer.sends(&mut relay, ms(10), CARRIER, &[Frame::Head(head), Frame::Data(data)]);
+    let outputs = peer.sends(&mut relay, ms(10), CARRIER, &[Part::Head(head), Part::Data(data)]);
     let work = outputs.iter().find_map(|output| match output {
         Output::Work(work) => Some(work.clone()),
         _ => None,
     });
     let work = work.expect("a block to decode");
     assert!(work.first && work.last);
-    assert!(!peer.takes(&outputs).iter().any(|frame| matches!(frame, Frame::Control(..))));
+    assert!(!peer.takes(&outputs).iter().any(|frame| matches!(frame, Part::Control(..))));
     let Work { exchange, direction, block, .. } = work;
     let (result, cpu) = (Ok(xml(100).into()), ms(2));
     relay.handle_input(ms(13), Input::Done { exchange, direction, block, result, cpu });
     relay.handle_input(ms(14), Input::Credit { exchange, bytes: 1 << 20 });
     assert!(peer.takes(&drain(&mut relay)).is_empty(), "it leaves with the answer");
     let frames = peer.takes(&answers(&mut relay, ms(30), b"done"));
-    let [Frame::Head(_), Frame::Data(_), Frame::Control(Receipt::KIND, content)] = &frames[..]
-    else {
+    let [Part::Head(_), Part::Data(_), Part::Control(Receipt::KIND, content)] = &frames[..] else {
         panic!("{frames:?}")
     };
     let receipt = Receipt::decode(content).unwrap();
@@ -525,12 +526,13 @@ fn of_halves_that_fit_in_a_packet_the_first_are_told_and_then_ever_fewer() {
         let exchange = id.number;
         let (block_end, bytes) = (Some(400), Bytes::from_static(&[b'a'; 400]));
         let (uncoded, anew, end) = (false, false, true);
-        let data = Frame::Data(Data { exchange, block_end, uncoded, anew, end, bytes });
+        let data =
+            Part::Data(Data { exchange, block_end, uncoded, anew, end, padding: None, bytes });
         side.peer_sends(&[response_frame(exchange, false), data]);
         // Nobody asks again: what is to be said leaves alone.
         side.now += ms(9000);
         for frame in side.tell(Input::Wake) {
-            let Frame::Control(Receipt::KIND, content) = frame else { panic!("{frame:?}") };
+            let Part::Control(Receipt::KIND, content) = frame else { panic!("{frame:?}") };
             assert_eq!(Receipt::decode(&content).unwrap().exchange, exchange);
             told.push(nth);
         }
@@ -588,7 +590,7 @@ fn the_operators_cap_bounds_what_is_believed() {
     for _ in 0..40 {
         let (exchange, _) = side.posts(&xml(500), None);
         side.now += ms(5);
-        side.hears(Receipt { exchange, ..Receipt::default() }.frame());
+        side.hears(Receipt { exchange, ..Receipt::default() }.part());
     }
     let decision = side.chosen().1.expect("weighed");
     assert_eq!(decision.peer.as_deref(), Some("peer"));
@@ -662,7 +664,7 @@ fn what_was_seen_of_a_first_block_is_expected_of_as_long_a_body_as_what_was_sent
         let (exchange, _) = side.posts(&body, None);
         side.now += ms(400);
         let receipt = Receipt { exchange, tail: ms(1), decode: ms(4), ..Receipt::default() };
-        side.hears(receipt.frame());
+        side.hears(receipt.part());
     }
     let looked = |label: &str| {
         let shadow = |fact: &Fact| match fact {
@@ -695,7 +697,7 @@ fn where_encoders_are_waited_for_nothing_is_coded_for_a_while() {
     (side.busy, side.facts) = (ms(5000), Vec::new());
     let (exchange, _) = side.posts(&xml(500), None);
     side.now += ms(80);
-    side.hears(Receipt { exchange, tail: ms(1), decode: ms(1), ..Receipt::default() }.frame());
+    side.hears(Receipt { exchange, tail: ms(1), decode: ms(1), ..Receipt::default() }.part());
     let [outcome] = side.outcomes()[..] else { panic!("{:?}", side.facts) };
     assert_eq!((outcome.actual.wait_s, outcome.expected.wait_s), (5.0, 0.0));
     let sum = outcome.split.encode_s + outcome.split.network_s + outcome.split.decode_s;
@@ -734,7 +736,7 @@ fn what_one_peer_takes_to_decode_is_not_expected_of_another() {
     for _ in 0..5 {
         let (exchange, _) = side.posts(&xml(500), None);
         side.now += ms(100);
-        side.hears(Receipt { exchange, decode: took, tail: took, ..Receipt::default() }.frame());
+        side.hears(Receipt { exchange, decode: took, tail: took, ..Receipt::default() }.part());
     }
     let outcome = side.outcomes().last().copied().cloned().expect("told");
     let decision = side.chosen().1.expect("weighed").clone();

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use proto::stream::{Keeping, MAX_EARLY_EXCHANGES};
+use proto::carrier::MAX_EARLY_EXCHANGES;
+use proto::control::Keeping;
 
 use super::goodbye::last_word;
 use super::*;
@@ -39,7 +40,7 @@ fn up(relay: &mut Relay, now: Duration, carrier: CarrierId, peer: &str) -> Vec<O
 }
 
 /// The edge dials anew; its carrier, and what went over it ahead of the gateway's HELLO.
-fn goes_early(relay: &mut Relay, now: Duration) -> (CarrierId, Vec<Frame>) {
+fn goes_early(relay: &mut Relay, now: Duration) -> (CarrierId, Vec<Part>) {
     let carrier = dials(relay, now);
     let outputs = up(relay, now, carrier, "peer");
     (carrier, Peer::new(Role::Gateway, 9).takes(&outputs))
@@ -48,10 +49,10 @@ fn goes_early(relay: &mut Relay, now: Duration) -> (CarrierId, Vec<Frame>) {
 /// The gateway says HELLO on a carrier that is up; it, and what the edge sends then.
 fn says_hello(relay: &mut Relay, now: Duration, carrier: CarrierId, gateway: Peer) -> Peer {
     let mut gateway = gateway;
-    let Some(stream::Output::Transmit(bytes)) = gateway.0.poll_output() else { panic!("HELLO") };
+    let Some(carrier::Output::Bytes(bytes)) = gateway.0.poll_output() else { panic!("HELLO") };
     let mut hello = Vec::new();
     Frame::Hello(hello_of_edge()).encode(&mut hello);
-    gateway.0.handle_input(now, stream::Input::Received(hello.into()));
+    gateway.0.handle_input(now, carrier::Input::Bytes(hello.into()));
     gateway.0.poll_output();
     relay.handle_input(now, Input::Received { carrier, bytes });
     gateway
@@ -72,23 +73,28 @@ fn hello_of_edge() -> stream::Hello {
 }
 
 /// Numbers of the exchanges whose heads these are.
-fn heads(frames: &[Frame]) -> Vec<u64> {
-    let head = |frame: &Frame| match frame {
-        Frame::Head(head) => Some(head.exchange),
+fn heads(frames: &[Part]) -> Vec<u64> {
+    let head = |frame: &Part| match frame {
+        Part::Head(head) => Some(head.exchange),
         _ => None,
     };
     frames.iter().filter_map(head).collect()
 }
 
 /// What a gateway that was given early requests by hand is sent.
-fn frames_of(outputs: &[Output]) -> Vec<Frame> {
+fn frames_of(outputs: &[Output]) -> Vec<Part> {
     let mut bytes = BytesMut::new();
     for output in outputs {
         if let Output::Transmit { bytes: more, .. } = output {
             bytes.extend_from_slice(more);
         }
     }
-    std::iter::from_fn(|| Frame::take(&mut bytes).unwrap()).collect()
+    let frames = std::iter::from_fn(|| Frame::take(&mut bytes).unwrap());
+    let parts = frames.filter_map(|frame| match frame {
+        Frame::Part(part) => Some(part),
+        _ => None,
+    });
+    parts.collect()
 }
 
 #[test]
@@ -96,16 +102,13 @@ fn a_request_follows_hello_at_once_where_the_gateway_is_known() {
     let mut relay = edge_of_known();
     let (exchange, _) = asks(&mut relay, ms(20), "GET", true);
     let (carrier, frames) = goes_early(&mut relay, ms(1000));
-    assert!(
-        matches!(&frames[..], [Frame::Head(head)] if head.end && head.codec == 0),
-        "{frames:?}"
-    );
+    assert!(matches!(&frames[..], [Part::Head(head)] if head.end && head.codec == 0), "{frames:?}");
     let mut gateway = says_hello(&mut relay, ms(1600), carrier, Peer::new(Role::Gateway, 9));
     assert!(heads(&frames_of(&drain(&mut relay))).is_empty(), "it went once");
     // The gateway's machine has the flow as soon as it reads the head.
     let mut bytes = Vec::new();
-    frames.iter().for_each(|frame| frame.encode(&mut bytes));
-    gateway.0.handle_input(ms(1600), stream::Input::Received(bytes.into()));
+    frames.iter().cloned().for_each(|part| Frame::from(part).encode(&mut bytes));
+    gateway.0.handle_input(ms(1600), carrier::Input::Bytes(bytes.into()));
     assert_eq!(gateway.takes(&[]).len(), 1);
     let answer = response_frame(exchange.number, true);
     let outputs = gateway.sends(&mut relay, ms(1600), carrier, &[answer]);
@@ -251,8 +254,8 @@ fn whichever_gateway_is_next_is_asked_about_what_went_early() {
         let outputs = drain(&mut relay);
         let number = exchange.number;
         let asked = gateway.takes(&outputs[..]);
-        assert!(asked.contains(&Frame::Query(number)) && heads(&asked).is_empty(), "{asked:?}");
-        let unseen = Frame::Outcome(number, OutcomeState::NotSeen);
+        assert!(asked.contains(&Part::Query(number)) && heads(&asked).is_empty(), "{asked:?}");
+        let unseen = Part::Outcome(number, OutcomeState::NotSeen);
         let outputs = gateway.sends(&mut relay, ms(4200), carrier, &[unseen]);
         assert_eq!(heads(&gateway.takes(&outputs)), [number]);
     }
@@ -265,7 +268,7 @@ fn an_answer_to_what_went_early_is_taken_up_again() {
     let mut gateway = says_hello(&mut relay, ms(3600), carrier, Peer::new(Role::Gateway, 10));
     gateway.takes(&drain(&mut relay));
     let number = exchange.number;
-    let frames = [Frame::Outcome(number, OutcomeState::Answer), response_frame(number, true)];
+    let frames = [Part::Outcome(number, OutcomeState::Answer), response_frame(number, true)];
     let outputs = gateway.sends(&mut relay, ms(4200), carrier, &frames);
     assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
     assert!(relay.is_idle());
@@ -279,13 +282,13 @@ fn what_comes_late_over_its_first_carrier_is_asked_about_again() {
     let mut gateway = says_hello(&mut relay, ms(3600), carrier, Peer::new(Role::Gateway, 10));
     gateway.takes(&drain(&mut relay));
     let number = exchange.number;
-    let unseen = Frame::Outcome(number, OutcomeState::NotSeen);
+    let unseen = Part::Outcome(number, OutcomeState::NotSeen);
     let outputs = gateway.sends(&mut relay, ms(4200), carrier, std::slice::from_ref(&unseen));
     assert_eq!(heads(&gateway.takes(&outputs)).len(), 1);
     let (code, reason) = (CauseKind::OutcomeUnknown.to_wire(), "was here".to_owned());
-    let refusal = Frame::Abort(Abort { exchange: number, code, reason });
+    let refusal = Part::Abort(Abort { exchange: number, code, reason });
     let mut outputs = gateway.sends(&mut relay, ms(4300), carrier, std::slice::from_ref(&refusal));
-    assert_eq!(gateway.takes(&outputs), [Frame::Query(number)]);
+    assert_eq!(gateway.takes(&outputs), [Part::Query(number)]);
     // Not for ever, if it says now this and now that.
     let words = [unseen, refusal].into_iter().cycle().take(usize::from(config::MAX_RESENDS));
     for word in words {
@@ -312,11 +315,11 @@ fn what_went_early_and_failed_is_not_said_to_be_safe_to_repeat() {
     let mut gateway = says_hello(&mut relay, ms(3600), carrier, Peer::new(Role::Gateway, 10));
     gateway.takes(&drain(&mut relay));
     let number = exchange.number;
-    let unseen = Frame::Outcome(number, OutcomeState::NotSeen);
+    let unseen = Part::Outcome(number, OutcomeState::NotSeen);
     let outputs = gateway.sends(&mut relay, ms(4200), carrier, &[unseen]);
     gateway.takes(&outputs);
     let (code, reason) = (CauseKind::Limit.to_wire(), "full".to_owned());
-    let refusal = Frame::Abort(Abort { exchange: number, code, reason });
+    let refusal = Part::Abort(Abort { exchange: number, code, reason });
     let outputs = gateway.sends(&mut relay, ms(4300), carrier, &[refusal]);
     assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
 }
@@ -341,7 +344,7 @@ fn patience_and_a_client_that_leaves_take_back_what_went_early() {
     relay.handle_input(ms(3020), Input::Wake);
     let outputs = drain(&mut relay);
     assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
-    assert!(matches!(&frames_of(&outputs)[..], [Frame::Abort(_)]), "{outputs:?}");
+    assert!(matches!(&frames_of(&outputs)[..], [Part::Abort(_)]), "{outputs:?}");
     assert!(relay.is_idle());
 
     let mut relay = edge_of_known();
@@ -349,11 +352,11 @@ fn patience_and_a_client_that_leaves_take_back_what_went_early() {
     let (carrier, _) = goes_early(&mut relay, ms(1000));
     let cause = Cause { kind: CauseKind::ClientGone, reason: "left".into() };
     relay.handle_input(ms(1100), Input::Abort { exchange, cause });
-    assert!(matches!(&frames_of(&drain(&mut relay))[..], [Frame::Abort(_)]));
+    assert!(matches!(&frames_of(&drain(&mut relay))[..], [Part::Abort(_)]));
     // A late answer is nobody's.
     says_hello(&mut relay, ms(1600), carrier, Peer::new(Role::Gateway, 9));
     let mut answer = Vec::new();
-    response_frame(exchange.number, true).encode(&mut answer);
+    Frame::from(response_frame(exchange.number, true)).encode(&mut answer);
     relay.handle_input(ms(1700), Input::Received { carrier, bytes: answer.into() });
     let outputs = drain(&mut relay);
     assert!(!outputs.iter().any(|o| matches!(o, Output::Head { .. } | Output::Close { .. })));
@@ -400,7 +403,7 @@ fn on_whose_behalf_it_is_goes_with_it() {
     let mut relay = Relay::new(Config { secret, ..Config::new(Role::Edge, 1) });
     dials(&mut relay, ms(0));
     let gateway = || {
-        Peer(Machine::new(stream::Config {
+        Peer(Machine::new(carrier::Setup {
             role: Role::Gateway,
             instance: 9,
             initial_credit: 100_000,
@@ -417,9 +420,9 @@ fn on_whose_behalf_it_is_goes_with_it() {
     relay.handle_input(ms(20), super::known(exchange, head, true, client));
     drain(&mut relay);
     let (carrier, frames) = goes_early(&mut relay, ms(1000));
-    let said = |frames: &[Frame]| {
+    let said = |frames: &[Part]| {
         let keeping = frames.iter().filter_map(|frame| match frame {
-            Frame::Control(Keeping::KIND, content) => Keeping::decode(content).ok(),
+            Part::Control(Keeping::KIND, content) => Keeping::decode(content).ok(),
             _ => None,
         });
         let count = |is: fn(&Keeping) -> bool| keeping.clone().filter(is).count();
@@ -438,9 +441,9 @@ fn on_whose_behalf_it_is_goes_with_it() {
 fn a_gateway_serves_what_is_right_behind_hello_and_only_whom_it_knows() {
     let together = |instance: u64| {
         let mut edge = Peer::new(Role::Edge, instance);
-        let Some(stream::Output::Transmit(hello)) = edge.0.poll_output() else { panic!("HELLO") };
+        let Some(carrier::Output::Bytes(hello)) = edge.0.poll_output() else { panic!("HELLO") };
         let mut bytes = hello.to_vec();
-        request_frame(1).encode(&mut bytes);
+        Frame::from(request_frame(1)).encode(&mut bytes);
         Bytes::from(bytes)
     };
     let is_served = |outputs: &[Output]| outputs.iter().any(|o| matches!(o, Output::Head { .. }));

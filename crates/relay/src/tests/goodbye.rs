@@ -1,16 +1,16 @@
 //! A gateway that shuts down, and which requests it has not taken.
 
-use proto::stream::LastWord;
+use proto::control::LastWord;
 
 use super::*;
 
-pub(super) fn last_word(requests: u64) -> [Frame; 2] {
-    [Frame::GoAway, LastWord { requests }.frame()]
+pub(super) fn last_word(requests: u64) -> [Part; 2] {
+    [Part::GoAway, LastWord { requests }.part()]
 }
 
-fn ignored(relay: &mut Relay, carrier: CarrierId, frames: &[Frame]) -> Vec<String> {
+fn ignored(relay: &mut Relay, carrier: CarrierId, frames: &[Part]) -> Vec<String> {
     let mut bytes = Vec::new();
-    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    frames.iter().cloned().for_each(|part| Frame::from(part).encode(&mut bytes));
     relay.handle_input(ms(9), Input::Received { carrier, bytes: bytes.into() });
     let outputs = std::iter::from_fn(|| relay.poll_output());
     let told = outputs.filter_map(|output| match output {
@@ -49,7 +49,7 @@ fn a_gateway_that_shuts_down_tells_how_many_requests_it_took() {
     relay.handle_input(ms(1), Input::Shutdown);
     assert_eq!(peer.takes(&drain(&mut relay)), last_word(2));
     let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[request_frame(6)]);
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(abort)]
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(abort)]
         if abort.code == CauseKind::NotForwarded.to_wire()));
     relay.handle_input(ms(3), Input::Shutdown);
     assert_eq!(peer.takes(&drain(&mut relay)), last_word(2), "what came later was not taken");
@@ -61,7 +61,7 @@ fn what_a_gateway_did_not_take_goes_to_the_next_and_is_not_unknown() {
     assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })), "{outputs:?}");
     let (mut next, outputs) =
         connect_to(&mut relay, ms(1001), carrier, Peer::new(Role::Gateway, 10));
-    assert!(matches!(&next.takes(&outputs)[..], [Frame::Head(head)] if head.exchange == 2));
+    assert!(matches!(&next.takes(&outputs)[..], [Part::Head(head)] if head.exchange == 2));
     // Of the one that it took nobody can tell if its answer does not come.
     relay.handle_input(ms(2000), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
     let outputs = drain(&mut relay);
@@ -84,7 +84,7 @@ fn a_request_of_which_nothing_has_left_moves_with_its_body() {
     let (exchange, outputs) = asks(&mut relay, ms(0), "POST", false);
     relay.handle_input(ms(1), Input::Data { exchange, bytes: "half ".into() });
     assert!(old.takes(&outputs).is_empty() && old.takes(&drain(&mut relay)).is_empty());
-    let outputs = old.sends(&mut relay, ms(2), CARRIER, &[Frame::GoAway]);
+    let outputs = old.sends(&mut relay, ms(2), CARRIER, &[Part::GoAway]);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })));
     relay.handle_input(ms(3), Input::Data { exchange, bytes: "done".into() });
     relay.handle_input(ms(3), Input::End { exchange, trailers: Vec::new() });
@@ -95,7 +95,7 @@ fn a_request_of_which_nothing_has_left_moves_with_its_body() {
     let (mut next, outputs) =
         connect_to(&mut relay, ms(1001), *carrier, Peer::new(Role::Gateway, 10));
     let frames = next.takes(&outputs);
-    let [Frame::Head(_), Frame::Data(data)] = &frames[..] else { panic!("{frames:?}") };
+    let [Part::Head(_), Part::Data(data)] = &frames[..] else { panic!("{frames:?}") };
     assert_eq!((&data.bytes[..], data.end), (&b"half done"[..], true));
 }
 
@@ -103,9 +103,9 @@ fn a_request_of_which_nothing_has_left_moves_with_its_body() {
 #[test]
 fn a_request_that_was_asked_about_stays_where_it_was_found() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
     let [goaway, none] = last_word(0);
-    let found = Frame::Outcome(exchange.number, OutcomeState::Answer);
+    let found = Part::Outcome(exchange.number, OutcomeState::Answer);
     let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &[found, goaway, none]);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Dial { .. })), "{outputs:?}");
     let answer = [response_frame(exchange.number, true)];
@@ -120,7 +120,7 @@ fn a_last_word_that_cannot_be_true_is_ignored() {
     old.takes(&outputs);
     let [goaway, none] = last_word(0);
     assert_eq!(ignored(&mut relay, CARRIER, &[none]).len(), 1, "before GOAWAY");
-    let junk = Frame::Control(LastWord::KIND, Bytes::from_static(b"\x01more"));
+    let junk = Part::Control(LastWord::KIND, Bytes::from_static(b"\x01more"));
     let [_, two] = last_word(2);
     assert_eq!(ignored(&mut relay, CARRIER, &[goaway, two, junk]).len(), 2);
     let answer = response_frame(first.number, false);
@@ -138,9 +138,9 @@ fn a_last_word_that_cannot_be_true_is_ignored() {
 #[test]
 fn a_repetition_that_is_refused_is_not_said_to_be_safe() {
     let (mut relay, mut next, exchange, outputs) = reconnected("GET", 10);
-    assert!(matches!(&next.takes(&outputs)[..], [Frame::Head(_)]));
+    assert!(matches!(&next.takes(&outputs)[..], [Part::Head(_)]));
     let code = CauseKind::Limit.to_wire();
-    let refusal = Frame::Abort(Abort { exchange: exchange.number, code, reason: "full".into() });
+    let refusal = Part::Abort(Abort { exchange: exchange.number, code, reason: "full".into() });
     let outputs = next.sends(&mut relay, ms(1100), CarrierId(1), &[refusal]);
     assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
 }

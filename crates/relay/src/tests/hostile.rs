@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn raw(frames: &[Frame]) -> Bytes {
+fn raw(frames: &[Part]) -> Bytes {
     let mut bytes = Vec::new();
-    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    frames.iter().cloned().for_each(|part| Frame::from(part).encode(&mut bytes));
     bytes.into()
 }
 
 /// What a relay wants after frames that came in one portion, whatever the peer's machine thinks.
-fn receives(relay: &mut Relay, now: Duration, carrier: CarrierId, frames: &[Frame]) -> Vec<Output> {
+fn receives(relay: &mut Relay, now: Duration, carrier: CarrierId, frames: &[Part]) -> Vec<Output> {
     relay.handle_input(now, Input::Received { carrier, bytes: raw(frames) });
     drain(relay)
 }
@@ -18,20 +18,28 @@ fn is_closed(outputs: &[Output]) -> bool {
     outputs.iter().any(|output| matches!(output, Output::Close { .. }))
 }
 
-fn head_frame(number: u64, codec: u64, end: bool) -> Frame {
-    let Frame::Head(head) = request_frame(number) else { unreachable!() };
+fn head_frame(number: u64, codec: u64, end: bool) -> Part {
+    let Part::Head(head) = request_frame(number) else { unreachable!() };
     let window_log = if codec == 0 { 0 } else { 20 };
-    Frame::Head(stream::Head { codec, window_log, end, ..head })
+    Part::Head(HeadPart { codec, window_log, end, ..head })
 }
 
 fn block(number: u64, bytes: &'static [u8]) -> Data {
     let block_end = Some(bytes.len() as u64);
     let bytes = Bytes::from_static(bytes);
-    Data { exchange: number, block_end, uncoded: true, anew: false, end: false, bytes }
+    Data {
+        exchange: number,
+        block_end,
+        uncoded: true,
+        anew: false,
+        end: false,
+        padding: None,
+        bytes,
+    }
 }
 
-fn abort_frame(exchange: u64, kind: CauseKind) -> Frame {
-    Frame::Abort(Abort { exchange, code: kind.to_wire(), reason: "hostile".into() })
+fn abort_frame(exchange: u64, kind: CauseKind) -> Part {
+    Part::Abort(Abort { exchange, code: kind.to_wire(), reason: "hostile".into() })
 }
 
 /// What is consumed of the credit comes back, all of it, however small the blocks.
@@ -44,7 +52,7 @@ fn a_stream_of_tiny_blocks_does_not_run_out_of_credit() {
     drain(&mut relay);
     for at in 0..20_000 {
         assert!(peer.0.credit(5) > 128, "no credit left after {at} blocks");
-        let frames = [Frame::Data(block(5, b"1"))];
+        let frames = [Part::Data(block(5, b"1"))];
         let outputs = peer.sends(&mut relay, ms(2), CARRIER, &frames);
         peer.takes(&outputs);
         assert!(peer.0.credit(5) <= config::MAX_CREDIT_BYTES, "credit grows without end");
@@ -80,7 +88,7 @@ fn bytes_behind_a_refused_head_reach_no_other_exchange() {
     let (_, _) = connect_to(&mut relay, ms(20), CarrierId(1), Peer::new(Role::Edge, 1));
     let exchange = ExchangeId { instance: 1, number: 5 };
     relay.handle_input(ms(21), Input::Credit { exchange, bytes: 1000 });
-    let frames = [head_frame(5, 0, false), Frame::Data(block(5, b"more"))];
+    let frames = [head_frame(5, 0, false), Part::Data(block(5, b"more"))];
     let outputs = receives(&mut relay, ms(22), CarrierId(1), &frames);
     assert!(!outputs.iter().any(|o| matches!(o, Output::Data { .. })), "{outputs:?}");
     assert!(!is_closed(&outputs));
@@ -89,9 +97,9 @@ fn bytes_behind_a_refused_head_reach_no_other_exchange() {
 #[test]
 fn who_leaves_amid_an_answer_sent_again_harms_nobody_else() {
     let (mut relay, mut peer) = answered_and_back(Peer::new(Role::Edge, 1));
-    let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Frame::Query(5)]);
+    let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5)]);
     let first = peer.takes(&outputs);
-    assert!(matches!(first[0], Frame::Outcome(5, OutcomeState::Answer)), "{first:?}");
+    assert!(matches!(first[0], Part::Outcome(5, OutcomeState::Answer)), "{first:?}");
     let abort = abort_frame(5, CauseKind::ClientGone);
     let mut outputs = peer.sends(&mut relay, ms(40), CarrierId(1), &[abort]);
     relay.handle_input(ms(50), Input::Sent { carrier: CarrierId(1), bytes: 20_000 });
@@ -106,7 +114,7 @@ fn who_leaves_amid_an_answer_sent_again_harms_nobody_else() {
 fn an_answer_sent_again_keeps_to_the_peers_credit() {
     let edge = Peer::with(Role::Edge, 1, 8, 1000);
     let (mut relay, mut peer) = answered_and_back(edge);
-    let mut outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Frame::Query(5)]);
+    let mut outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5)]);
     let (mut got, mut ended) = (0, false);
     for _ in 0..1000 {
         let sent = outputs.iter().map(|output| match output {
@@ -115,7 +123,7 @@ fn an_answer_sent_again_keeps_to_the_peers_credit() {
         });
         let bytes = sent.sum();
         for frame in peer.takes(&outputs) {
-            if let Frame::Data(data) = frame {
+            if let Part::Data(data) = frame {
                 got += data.bytes.len();
                 ended |= data.end;
             }
@@ -125,7 +133,7 @@ fn an_answer_sent_again_keeps_to_the_peers_credit() {
         }
         relay.handle_input(ms(40), Input::Sent { carrier: CarrierId(1), bytes });
         outputs = drain(&mut relay);
-        outputs.extend(peer.sends(&mut relay, ms(40), CarrierId(1), &[Frame::Credit(5, 700)]));
+        outputs.extend(peer.sends(&mut relay, ms(40), CarrierId(1), &[Part::Credit(5, 700)]));
         assert!(!is_closed(&outputs), "{outputs:?}");
     }
     assert_eq!((got, ended), (60_000, true));
@@ -138,8 +146,8 @@ fn an_edge_cannot_declare_an_exchange_answered() {
     let outputs = peer.sends(&mut relay, ms(0), CARRIER, &frames);
     assert_eq!(abort(&outputs).0, CauseKind::AnsweredEarly, "the origin's side has to hear");
     let (mut peer, _) = connect_to(&mut relay, ms(9), CarrierId(1), Peer::new(Role::Edge, 1));
-    let outputs = peer.sends(&mut relay, ms(10), CarrierId(1), &[Frame::Query(5)]);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::Aborted)]);
+    let outputs = peer.sends(&mut relay, ms(10), CarrierId(1), &[Part::Query(5)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Aborted)]);
 }
 
 #[test]
@@ -184,7 +192,7 @@ fn heads_and_trailers_that_cannot_cross_cost_only_their_exchange() {
     let head = Head::Response(bhttp::Response { status: 200, fields: fields(2, 40_000) });
     relay.handle_input(ms(1), local(exchange, head, false));
     let outputs = drain(&mut relay);
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]));
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(_)]));
     assert_eq!(abort(&outputs).0, CauseKind::OriginFailed);
 }
 
@@ -193,7 +201,7 @@ fn a_codec_that_was_not_offered_opens_nothing() {
     let (mut relay, mut peer) = gateway();
     let outputs = peer.sends(&mut relay, ms(0), CARRIER, &[head_frame(5, 77, false)]);
     assert!(!outputs.iter().any(|o| matches!(o, Output::Abort { .. } | Output::Head { .. })));
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]));
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(_)]));
     assert!(relay.is_idle());
 }
 
@@ -203,12 +211,12 @@ fn a_window_over_the_limit_opens_nothing_whatever_the_codec() {
     for codec in [codec::Options::of("zstd").unwrap(), codec::Options::DELTA, codec::Options::EXI] {
         for window_log in [codec::MAX_WINDOW_LOG + 1, 63, 64, 255] {
             let (mut relay, mut peer) = gateway();
-            let Frame::Head(head) = head_frame(5, codec.codec, false) else { unreachable!() };
-            let head = Frame::Head(stream::Head { window_log, ..head });
+            let Part::Head(head) = head_frame(5, codec.codec, false) else { unreachable!() };
+            let head = Part::Head(HeadPart { window_log, ..head });
             let block = block(5, b"123456789");
-            let data = Frame::Data(Data { uncoded: false, end: true, ..block });
+            let data = Part::Data(Data { uncoded: false, end: true, ..block });
             let outputs = peer.sends(&mut relay, ms(0), CARRIER, &[head, data]);
-            assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]), "{codec:?}");
+            assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(_)]), "{codec:?}");
             assert_eq!((relay.is_idle(), relay.load().codec_bytes), (true, 0), "{window_log}");
         }
     }
@@ -223,9 +231,9 @@ fn without_decoders() -> Relay {
 }
 
 /// A request whose body begins with a block to decode.
-fn coded(number: u64) -> [Frame; 2] {
+fn coded(number: u64) -> [Part; 2] {
     let data = Data { uncoded: false, ..block(number, b"coded") };
-    [head_frame(number, 2, false), Frame::Data(data)]
+    [head_frame(number, 2, false), Part::Data(data)]
 }
 
 #[test]
@@ -251,7 +259,7 @@ fn what_needs_no_decoder_is_delivered_while_others_have_the_memory() {
         let before = relay.load().codec_bytes;
         let exchange = ExchangeId { instance: 1, number: 2 };
         let [head, coded] = coded(2);
-        let plain = |bytes| Frame::Data(Data { uncoded: true, ..block(2, bytes) });
+        let plain = |bytes| Part::Data(Data { uncoded: true, ..block(2, bytes) });
         let frames = [head, plain(b"plain"), plain(b"more"), coded];
         let mut outputs = receives(&mut relay, ms(1), CARRIER, &frames);
         let mut got = Vec::new();
@@ -309,8 +317,13 @@ fn exchanges_that_come_and_go_leave_nothing_at_a_carrier_that_does_not_read() {
 #[test]
 fn a_peer_that_asks_and_does_not_read_is_closed() {
     let (mut relay, _) = gateway();
-    let pings: Vec<_> = (0..10_000).map(|number| Frame::Ping(number << 40)).collect();
-    let closed = (0..100).find(|_| is_closed(&receives(&mut relay, ms(1), CARRIER, &pings)));
+    let mut bytes = Vec::new();
+    (0..10_000).for_each(|number| Frame::Ping(number << 40).encode(&mut bytes));
+    let bytes = Bytes::from(bytes);
+    let closed = (0..100).find(|_| {
+        relay.handle_input(ms(1), Input::Received { carrier: CARRIER, bytes: bytes.clone() });
+        is_closed(&drain(&mut relay))
+    });
     let at = closed.expect("never closed");
     assert!((9..12).contains(&at), "closed at portion {at} of about 100 KB");
 }
@@ -320,8 +333,8 @@ fn a_byte_that_is_kept_does_not_hold_the_buffer_it_came_in() {
     let buffer = Bytes::from(vec![1; 65_536]);
     let data = Data { bytes: buffer.slice(..1), ..block(1, b"1") };
     let mut log = outcomes::Log::default();
-    log.push(&Frame::Data(data), 7);
-    assert_eq!(log.frames().unwrap().len(), 1);
+    log.push(&Part::Data(data), 7);
+    assert_eq!(log.parts().unwrap().len(), 1);
     assert!(buffer.is_unique());
 }
 
@@ -329,10 +342,10 @@ fn a_byte_that_is_kept_does_not_hold_the_buffer_it_came_in() {
 fn a_log_of_tiny_frames_ends_at_its_bound() {
     let mut log = outcomes::Log::default();
     let frames = (0..).take_while(|_| {
-        log.push(&Frame::Data(block(1, b"1")), 8);
-        log.frames().is_some()
+        log.push(&Part::Data(block(1, b"1")), 8);
+        log.parts().is_some()
     });
-    let most = config::RETAINED_EXCHANGE_BYTES / size_of::<Frame>();
+    let most = config::RETAINED_EXCHANGE_BYTES / size_of::<Part>();
     assert!((100..most).contains(&frames.count()));
 }
 
@@ -346,7 +359,7 @@ fn windows_grow_within_the_memory_for_bodies() {
         let exchange = ExchangeId { instance: 1, number };
         relay.handle_input(ms(number), Input::Credit { exchange, bytes: 60_000 });
         drain(&mut relay);
-        receives(&mut relay, ms(number), CARRIER, &[Frame::Data(block(number, &BLOCK))]);
+        receives(&mut relay, ms(number), CARRIER, &[Part::Data(block(number, &BLOCK))]);
     }
     let windows: u64 = relay.exchanges.values().map(|e| e.incoming.window()).sum();
     let first = 30 * INITIAL_CREDIT_BYTES;
@@ -363,7 +376,7 @@ fn an_instance_is_its_peers_also_while_that_is_away() {
     let carrier = CarrierId(1);
     relay.handle_input(ms(2), Input::CarrierUp { carrier, peer: "somebody else".into() });
     let mut other = Peer::new(Role::Edge, 1);
-    let Some(stream::Output::Transmit(bytes)) = other.0.poll_output() else { panic!("no HELLO") };
+    let Some(carrier::Output::Bytes(bytes)) = other.0.poll_output() else { panic!("no HELLO") };
     relay.handle_input(ms(3), Input::Received { carrier, bytes });
     assert!(is_closed(&drain(&mut relay)));
 }
@@ -379,7 +392,7 @@ fn without_keys_an_instance_may_come_from_another_address_once_it_is_gone() {
         let (carrier, peer) = (CarrierId(number), "another address".into());
         relay.handle_input(ms(number), Input::CarrierUp { carrier, peer });
         let mut other = Peer::new(Role::Edge, 1);
-        let Some(stream::Output::Transmit(bytes)) = other.0.poll_output() else { panic!() };
+        let Some(carrier::Output::Bytes(bytes)) = other.0.poll_output() else { panic!() };
         other.takes(&drain(relay));
         relay.handle_input(ms(number), Input::Received { carrier, bytes });
         let outputs = drain(relay);
@@ -396,9 +409,9 @@ fn without_keys_an_instance_may_come_from_another_address_once_it_is_gone() {
     let (mut other, closed) = comes(&mut relay, 3);
     assert_eq!(closed, None);
     answers(&mut relay, ms(4), b"done");
-    let outputs = other.sends(&mut relay, ms(5), CarrierId(3), &[Frame::Query(5)]);
+    let outputs = other.sends(&mut relay, ms(5), CarrierId(3), &[Part::Query(5)]);
     let frames = other.takes(&outputs);
-    assert!(matches!(frames[0], Frame::Outcome(5, OutcomeState::Answer)), "{frames:?}");
+    assert!(matches!(frames[0], Part::Outcome(5, OutcomeState::Answer)), "{frames:?}");
 }
 
 mod memory {
@@ -412,7 +425,7 @@ mod memory {
 
     fn answered(len: usize) -> Outcome {
         let mut log = Log::default();
-        log.push(&Frame::Ping(1), len);
+        log.push(&Part::GoAway, len);
         Outcome::Answered { status: 200, log, idempotent: false }
     }
 
@@ -459,7 +472,7 @@ mod memory {
             outcomes.end(id(1, number), answered(1000));
         }
         let kept = |number| match outcomes.get(id(1, number)) {
-            Some(Outcome::Answered { log, status: 200, .. }) => log.frames().is_some(),
+            Some(Outcome::Answered { log, status: 200, .. }) => log.parts().is_some(),
             other => panic!("{other:?}"),
         };
         let least = (1..=100).find(|number| kept(*number)).unwrap();

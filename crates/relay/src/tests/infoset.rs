@@ -8,7 +8,7 @@ use codec::exi::schema::Document;
 use codec::infoset::{Vocabulary, made};
 use codec::{Limits, Options};
 use decide::estimate::Transport;
-use proto::stream::Keeping;
+use proto::control::Keeping;
 use record::event::Fact;
 
 use super::*;
@@ -537,7 +537,7 @@ fn an_absurd_schema_is_ignored() {
             config.services.clear();
         }
         let (mut relay, mut peer) = connected(config, 9);
-        let frames: Vec<_> = said.iter().map(Keeping::frame).collect();
+        let frames: Vec<_> = said.iter().map(Keeping::part).collect();
         let mut reasons = Vec::new();
         let mut take = |relay: &mut Relay| {
             let outputs: Vec<_> = std::iter::from_fn(|| relay.poll_output()).collect();
@@ -549,9 +549,9 @@ fn an_absurd_schema_is_ignored() {
             outputs
         };
         for frame in frames {
-            peer.0.handle_input(ms(5), stream::Input::Send(frame));
+            peer.0.handle_input(ms(5), carrier::Input::Send(frame));
             while let Some(output) = peer.0.poll_output() {
-                if let stream::Output::Transmit(bytes) = output {
+                if let carrier::Output::Bytes(bytes) = output {
                     relay.handle_input(ms(5), Input::Received { carrier: CARRIER, bytes });
                 }
             }
@@ -567,7 +567,7 @@ fn an_absurd_schema_is_ignored() {
             }
             let told = peer.takes(&outputs);
             let held = told.iter().any(|frame| match frame {
-                Frame::Control(Keeping::KIND, content) => {
+                Part::Control(Keeping::KIND, content) => {
                     matches!(Keeping::decode(content), Ok(Keeping::Held { .. }))
                 }
                 _ => false,
@@ -605,7 +605,7 @@ fn a_hostile_infoset_ends_its_exchange_alone() {
             let (exchange, outputs) = asks(&mut relay, ms(0), "GET", true);
             peer.takes(&outputs);
             let number = exchange.number;
-            let Frame::Head(mut head) = response_frame(number, false) else { unreachable!() };
+            let Part::Head(mut head) = response_frame(number, false) else { unreachable!() };
             (head.codec, head.window_log) = (Options::EXI.codec, 15);
             let bytes = Bytes::copy_from_slice(coded);
             let data = Data {
@@ -614,9 +614,10 @@ fn a_hostile_infoset_ends_its_exchange_alone() {
                 uncoded: false,
                 anew: false,
                 end: true,
+                padding: None,
                 bytes,
             };
-            let frames = [Frame::Head(head), Frame::Data(data)];
+            let frames = [Part::Head(head), Part::Data(data)];
             let mut outputs = peer.sends(&mut relay, ms(5), CARRIER, &frames);
             let work = outputs.iter().find_map(|output| match output {
                 Output::Work(work) => Some(work.clone()),
@@ -636,7 +637,7 @@ fn a_hostile_infoset_ends_its_exchange_alone() {
                 outputs = drain(&mut relay);
             }
             let asked = peer.takes(&outputs);
-            assert!(asked.contains(&Keeping::Missing { exchange: number }.frame()), "{asked:?}");
+            assert!(asked.contains(&Keeping::Missing { exchange: number }.part()), "{asked:?}");
             relay.handle_input(ms(31_000), Input::Wake);
             let outputs = drain(&mut relay);
             assert_eq!(abort(&outputs).0, CauseKind::Corrupt);

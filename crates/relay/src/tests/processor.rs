@@ -2,8 +2,8 @@
 
 use codec::dictionary::Id;
 use decide::arm::Speed;
+use proto::control::Processor;
 use proto::profile::{Decoding, Model, Packet, Profile};
-use proto::stream::Processor;
 use record::event::Fact;
 
 use super::*;
@@ -26,9 +26,9 @@ fn profile(model: Model) -> Profile {
     Profile { hash: Id::of(&bytes).short(), model: Some(model), link: None }
 }
 
-fn of_processor(frames: &[Frame]) -> Vec<Processor> {
-    let content = |frame: &Frame| match frame {
-        Frame::Control(Processor::KIND, content) => Some(Processor::decode(content).unwrap()),
+fn of_processor(frames: &[Part]) -> Vec<Processor> {
+    let content = |frame: &Part| match frame {
+        Part::Control(Processor::KIND, content) => Some(Processor::decode(content).unwrap()),
         _ => None,
     };
     frames.iter().filter_map(content).collect()
@@ -92,7 +92,7 @@ fn a_forged_or_absurd_profile_is_ignored_with_an_event() {
     let mut later = Vec::new();
     profile(model(1e-6)).encode(&mut later);
     later[0] = 2;
-    let of = |bytes: Vec<u8>| Frame::Control(Processor::KIND, bytes.into());
+    let of = |bytes: Vec<u8>| Part::Control(Processor::KIND, bytes.into());
     for (frame, why) in [
         (Processor::told(&forged), "its hash is another model's"),
         (Processor::told(&without), "it has no model"),
@@ -105,8 +105,8 @@ fn a_forged_or_absurd_profile_is_ignored_with_an_event() {
         relay.handle_input(ms(1), Input::Speeds(speeds(1.0)));
         drain(&mut relay);
         let fresh = relay.learned();
-        peer.0.handle_input(ms(2), stream::Input::Send(frame));
-        while let Some(stream::Output::Transmit(bytes)) = peer.0.poll_output() {
+        peer.0.handle_input(ms(2), carrier::Input::Send(frame));
+        while let Some(carrier::Output::Bytes(bytes)) = peer.0.poll_output() {
             relay.handle_input(ms(2), Input::Received { carrier: CARRIER, bytes });
         }
         let told: Vec<_> = std::iter::from_fn(|| relay.poll_output()).collect();

@@ -8,11 +8,11 @@ use super::*;
 fn pongs(relay: &mut Relay, peer: &mut Peer, now: Duration, outputs: &[Output]) -> Vec<Output> {
     for output in outputs {
         if let Output::Transmit { bytes, .. } = output {
-            peer.0.handle_input(now, stream::Input::Received(bytes.clone()));
+            peer.0.handle_input(now, carrier::Input::Bytes(bytes.clone()));
         }
     }
     while let Some(output) = peer.0.poll_output() {
-        if let stream::Output::Transmit(bytes) = output {
+        if let carrier::Output::Bytes(bytes) = output {
             relay.handle_input(now, Input::Received { carrier: CARRIER, bytes });
         }
     }
@@ -87,9 +87,9 @@ fn a_gateway_that_hangs_is_found_while_something_waits_and_another_carrier_asks_
     let (mut fresh, outputs) =
         connect_to(&mut relay, ms(at + 200), carrier, Peer::new(Role::Gateway, 9));
     let frames = fresh.takes(&outputs);
-    let asked = frames.contains(&Frame::Query(exchange.number));
+    let asked = frames.contains(&Part::Query(exchange.number));
     let sent = frames.iter().any(|frame| {
-        matches!(frame, Frame::Head(head)
+        matches!(frame, Part::Head(head)
         if head.exchange == second.number)
     });
     assert!(asked && sent && relay.standing().is_ok(), "{frames:?}");
@@ -276,13 +276,13 @@ fn a_short_body_that_went_into_an_outage_is_sent_again_and_a_long_one_stays_wher
         let (carrier, at) = until_dialled(&mut relay, 1050, 60_000).unwrap();
         let gateway = Peer::new(Role::Gateway, 9);
         let (mut fresh, outputs) = connect_to(&mut relay, ms(at), carrier, gateway);
-        let asked = fresh.takes(&outputs).contains(&Frame::Query(exchange.number));
+        let asked = fresh.takes(&outputs).contains(&Part::Query(exchange.number));
         assert_eq!(asked, again);
         if again {
-            let unseen = Frame::Outcome(exchange.number, OutcomeState::NotSeen);
+            let unseen = Part::Outcome(exchange.number, OutcomeState::NotSeen);
             let outputs = fresh.sends(&mut relay, ms(at + 10), carrier, &[unseen]);
             let frames = fresh.takes(&outputs);
-            let [Frame::Head(_), Frame::Data(data), ..] = &frames[..] else { panic!("{frames:?}") };
+            let [Part::Head(_), Part::Data(data), ..] = &frames[..] else { panic!("{frames:?}") };
             assert!(data.end && data.bytes == body);
         }
     }
@@ -296,8 +296,8 @@ fn beside_another_carrier_a_request_that_was_asked_about_is_not_taken_late() {
     let fresh = CarrierId(1);
     let (mut peer, _) = connect_to(&mut relay, ms(1), fresh, Peer::new(Role::Edge, 1));
     assert_eq!(relay.load().carriers, 2, "the older carrier stays");
-    let outputs = peer.sends(&mut relay, ms(2), fresh, &[Frame::Query(5)]);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::NotSeen)]);
+    let outputs = peer.sends(&mut relay, ms(2), fresh, &[Part::Query(5)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Outcome(5, OutcomeState::NotSeen)]);
     let late = request_frame(5);
     let outputs = old.sends(&mut relay, ms(3), CARRIER, std::slice::from_ref(&late));
     assert!(!outputs.iter().any(|output| matches!(output, Output::Head { .. })), "{outputs:?}");
@@ -318,9 +318,9 @@ fn the_last_word_on_a_carrier_says_nothing_of_what_was_sent_on_another() {
     acknowledged(&mut relay, ms(1100));
     let (carrier, at) = until_dialled(&mut relay, 1150, 60_000).unwrap();
     let (mut fresh, outputs) = connect_to(&mut relay, ms(at), carrier, Peer::new(Role::Gateway, 9));
-    assert!(fresh.takes(&outputs).contains(&Frame::Query(exchange.number)));
+    assert!(fresh.takes(&outputs).contains(&Part::Query(exchange.number)));
     relay.handle_input(ms(at + 1), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
-    let here = Frame::Outcome(exchange.number, OutcomeState::Answer);
+    let here = Part::Outcome(exchange.number, OutcomeState::Answer);
     fresh.sends(&mut relay, ms(at + 2), carrier, &[here]);
     let outputs = fresh.sends(&mut relay, ms(at + 3), carrier, &goodbye::last_word(0));
     let is_wrong = |output: &Output| matches!(output, Output::Abort { .. } | Output::Dial { .. });

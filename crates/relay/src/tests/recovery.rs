@@ -49,8 +49,8 @@ fn a_body_that_was_still_to_come_is_not_sent_as_an_empty_one() {
     breaks(&mut relay, ms(10), CARRIER);
     let gateway = Peer::new(Role::Gateway, 9);
     let (carrier, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
-    let unseen = Frame::Outcome(exchange.number, OutcomeState::NotSeen);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
+    let unseen = Part::Outcome(exchange.number, OutcomeState::NotSeen);
     let outputs = peer.sends(&mut relay, ms(1100), carrier, &[unseen]);
     assert!(peer.takes(&outputs).is_empty());
     assert_eq!(abort(&outputs), (CauseKind::NotForwarded, false));
@@ -68,7 +68,7 @@ fn a_request_whose_head_never_left_waits_for_the_next_carrier_with_its_body() {
     let gateway = Peer::new(Role::Gateway, 10);
     let (_, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
     let frames = peer.takes(&outputs);
-    let [Frame::Head(_), Frame::Data(data)] = &frames[..] else { panic!("{frames:?}") };
+    let [Part::Head(_), Part::Data(data)] = &frames[..] else { panic!("{frames:?}") };
     assert_eq!((&data.bytes[..], data.end), (&b"half done"[..], true));
 }
 
@@ -95,13 +95,13 @@ fn a_place_that_comes_free_is_taken_however_it_came_free() {
     let cause = Cause { kind: CauseKind::ClientGone, reason: "left".into() };
     relay.handle_input(ms(3), Input::Abort { exchange: first, cause });
     let frames = peer.takes(&drain(&mut relay));
-    assert!(matches!(&frames[..], [Frame::Abort(_), Frame::Head(_)]), "{frames:?}");
+    assert!(matches!(&frames[..], [Part::Abort(_), Part::Head(_)]), "{frames:?}");
     let (_, outputs) = asks(&mut relay, ms(4), "GET", true);
     assert!(peer.takes(&outputs).is_empty());
     let number = second.number;
-    let refusal = Frame::Abort(Abort { exchange: number, code: 2, reason: "reset".into() });
+    let refusal = Part::Abort(Abort { exchange: number, code: 2, reason: "reset".into() });
     let outputs = peer.sends(&mut relay, ms(5), carrier, &[refusal]);
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(_)]));
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Head(_)]));
 }
 
 #[test]
@@ -114,32 +114,32 @@ fn a_question_waits_for_its_place_too() {
     breaks(&mut relay, ms(10), CARRIER);
     let gateway = Peer::with(Role::Gateway, 9, 1, 100_000);
     let (carrier, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Query(1)]);
-    let lost = Frame::Outcome(1, OutcomeState::Lost(200));
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(1)]);
+    let lost = Part::Outcome(1, OutcomeState::Lost(200));
     let outputs = peer.sends(&mut relay, ms(1100), carrier, &[lost]);
     assert_eq!(abort(&outputs).0, CauseKind::AnswerLost);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Query(2)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(2)]);
 }
 
 #[test]
 fn a_client_that_leaves_withdraws_its_question() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
     let cause = Cause { kind: CauseKind::ClientGone, reason: "left".into() };
     relay.handle_input(ms(2000), Input::Abort { exchange, cause });
     let frames = peer.takes(&drain(&mut relay));
-    assert!(matches!(&frames[..], [Frame::Abort(_)]), "{frames:?}");
+    assert!(matches!(&frames[..], [Part::Abort(_)]), "{frames:?}");
     assert!(relay.carriers.values().all(|carrier| carrier.exchanges.is_empty()));
 }
 
 #[test]
 fn patience_withdraws_a_question_and_gives_back_its_place() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
-    assert_eq!(peer.takes(&outputs), vec![Frame::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
     relay.handle_input(ms(30_010), Input::Wake);
     let outputs = drain(&mut relay);
     assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(_)]));
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(_)]));
     assert!(relay.carriers.values().all(|carrier| carrier.exchanges.is_empty()));
 }
 
@@ -148,13 +148,13 @@ fn beside_a_gateway_that_goes_away_the_next_is_dialled() {
     let (mut relay, mut old) = edge();
     let (first, outputs) = asks(&mut relay, ms(0), "GET", true);
     old.takes(&outputs);
-    old.sends(&mut relay, ms(5), CARRIER, &[Frame::GoAway]);
+    old.sends(&mut relay, ms(5), CARRIER, &[Part::GoAway]);
     let (second, outputs) = asks(&mut relay, ms(6), "GET", true);
     assert!(old.takes(&outputs).is_empty());
     let [Output::Dial { carrier }] = outputs[..] else { panic!("{outputs:?}") };
     let next = Peer::new(Role::Gateway, 10);
     let (mut next, outputs) = connect_to(&mut relay, ms(9), carrier, next);
-    assert!(matches!(&next.takes(&outputs)[..], [Frame::Head(head)]
+    assert!(matches!(&next.takes(&outputs)[..], [Part::Head(head)]
         if head.exchange == second.number));
     // The old one finishes what it has, then it is let go.
     let answer = response_frame(first.number, true);
@@ -172,7 +172,7 @@ fn beside_the_next_gateway_nobody_waits_for_the_one_that_went() {
         let (mut relay, mut old) = edge();
         let (_, outputs) = asks(&mut relay, ms(0), method, true);
         old.takes(&outputs);
-        old.sends(&mut relay, ms(5), CARRIER, &[Frame::GoAway]);
+        old.sends(&mut relay, ms(5), CARRIER, &[Part::GoAway]);
         let gateway = Peer::new(Role::Gateway, 10);
         let (_, mut next, _) = redials(&mut relay, ms(1000), gateway);
         let outputs = breaks(&mut relay, ms(2000), CARRIER);
@@ -203,12 +203,12 @@ fn what_was_refused_unforwarded_goes_elsewhere_but_not_for_ever() {
     peer.takes(&outputs);
     let refusal = |kind: CauseKind| {
         let reason = "no".to_owned();
-        Frame::Abort(Abort { exchange: exchange.number, code: kind.to_wire(), reason })
+        Part::Abort(Abort { exchange: exchange.number, code: kind.to_wire(), reason })
     };
     for _ in 0..config::MAX_RESENDS {
         let frames = [refusal(CauseKind::NotForwarded)];
         let outputs = peer.sends(&mut relay, ms(1), CARRIER, &frames);
-        assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(_)]));
+        assert!(matches!(&peer.takes(&outputs)[..], [Part::Head(_)]));
     }
     let outputs = peer.sends(&mut relay, ms(1), CARRIER, &[refusal(CauseKind::NotForwarded)]);
     assert_eq!(abort(&outputs).0, CauseKind::GatewayUnreachable);
@@ -228,7 +228,7 @@ fn a_gateway_that_shuts_down_refuses_what_was_under_way_before_it_ends() {
     assert_eq!(peer.takes(&drain(&mut relay)), goodbye::last_word(0));
     assert!(!relay.is_idle(), "the edge does not know yet");
     let outputs = peer.sends(&mut relay, ms(500), CARRIER, &[request_frame(5)]);
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Abort(abort)]
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(abort)]
         if abort.code == CauseKind::NotForwarded.to_wire()));
     relay.handle_input(ms(29_999), Input::Wake);
     assert!(still(&drain(&mut relay)) && !relay.is_idle());
@@ -251,14 +251,14 @@ fn while_shutting_down_the_outcome_is_still_asked_for() {
     breaks(&mut relay, ms(2), CARRIER);
     let gateway = Peer::new(Role::Gateway, 9);
     let (_, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
-    assert!(peer.takes(&outputs).contains(&Frame::Query(exchange.number)));
+    assert!(peer.takes(&outputs).contains(&Part::Query(exchange.number)));
 }
 
-fn heads(method: &str, fields: &[(&str, &str)], end: bool) -> Frame {
+fn heads(method: &str, fields: &[(&str, &str)], end: bool) -> Part {
     let Head::Request(request) = request(method, fields) else { unreachable!() };
     let mut head = Vec::new();
     request.encode(&mut head);
-    Frame::Head(stream::Head { exchange: 5, codec: 0, window_log: 0, end, head: head.into() })
+    Part::Head(HeadPart { exchange: 5, codec: 0, window_log: 0, end, head: head.into() })
 }
 
 #[test]
@@ -278,12 +278,19 @@ fn the_halves_of_a_tunnel_end_apart() {
     peer.sends(&mut relay, ms(0), CARRIER, &[heads("CONNECT", &[], false)]);
     let answer = answers(&mut relay, ms(3), b"bye");
     let frames = peer.takes(&answer);
-    assert!(matches!(&frames[..], [Frame::Head(_), Frame::Data(data), ..] if data.bytes == "bye"));
-    assert!(!frames.iter().any(|frame| matches!(frame, Frame::Abort(_))), "{frames:?}");
+    assert!(matches!(&frames[..], [Part::Head(_), Part::Data(data), ..] if data.bytes == "bye"));
+    assert!(!frames.iter().any(|frame| matches!(frame, Part::Abort(_))), "{frames:?}");
     let bytes = Bytes::from_static(b"still here");
     let block_end = Some(bytes.len() as u64);
-    let data =
-        Frame::Data(Data { exchange: 5, block_end, uncoded: true, anew: false, end: true, bytes });
+    let data = Part::Data(Data {
+        exchange: 5,
+        block_end,
+        uncoded: true,
+        anew: false,
+        end: true,
+        padding: None,
+        bytes,
+    });
     let exchange = ExchangeId { instance: 1, number: 5 };
     relay.handle_input(ms(4), Input::Credit { exchange, bytes: 100 });
     let outputs = peer.sends(&mut relay, ms(5), CARRIER, &[data]);
@@ -296,8 +303,15 @@ fn a_tunnel_that_came_whole_is_passed_on_though_its_carrier_ends() {
     let (mut relay, mut peer) = gateway();
     let bytes = Bytes::from_static(b"the last words");
     let block_end = Some(bytes.len() as u64);
-    let data =
-        Frame::Data(Data { exchange: 5, block_end, uncoded: true, anew: false, end: true, bytes });
+    let data = Part::Data(Data {
+        exchange: 5,
+        block_end,
+        uncoded: true,
+        anew: false,
+        end: true,
+        padding: None,
+        bytes,
+    });
     peer.sends(&mut relay, ms(0), CARRIER, &[heads("CONNECT", &[], false), data]);
     answers(&mut relay, ms(3), b"bye");
     assert!(breaks(&mut relay, ms(4), CARRIER).is_empty());
@@ -313,9 +327,16 @@ fn who_reads_the_rest_of_a_tunnel_slowly_gets_all_of_it() {
     let to_be_read = || {
         let (mut relay, mut peer) = gateway();
         let bytes = Bytes::from(vec![7; 40]);
-        let data =
-            Data { exchange: 5, block_end: Some(40), uncoded: true, anew: false, end: true, bytes };
-        let frames = [heads("CONNECT", &[], false), Frame::Data(data)];
+        let data = Data {
+            exchange: 5,
+            block_end: Some(40),
+            uncoded: true,
+            anew: false,
+            end: true,
+            padding: None,
+            bytes,
+        };
+        let frames = [heads("CONNECT", &[], false), Part::Data(data)];
         peer.sends(&mut relay, ms(0), CARRIER, &frames);
         answers(&mut relay, ms(3), b"bye");
         breaks(&mut relay, ms(4), CARRIER);
@@ -353,19 +374,19 @@ fn the_answer_to_a_request_that_expected_100_is_as_any() {
 #[test]
 fn a_request_asked_about_before_it_was_whole_goes_on_where_it_came_or_is_given_up() {
     let (mut relay, mut peer) = gateway();
-    let Frame::Head(head) = request_frame(5) else { unreachable!() };
-    let head = Frame::Head(stream::Head { end: false, ..head });
+    let Part::Head(head) = request_frame(5) else { unreachable!() };
+    let head = Part::Head(HeadPart { end: false, ..head });
     peer.sends(&mut relay, ms(0), CARRIER, &[head]);
     let edge = Peer::new(Role::Edge, 1);
     let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
     second.takes(&outputs);
-    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Frame::Query(5)]);
-    assert_eq!(second.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::Unfinished)]);
+    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5)]);
+    assert_eq!(second.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Unfinished)]);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })));
     let outputs = breaks(&mut relay, ms(3), CARRIER);
     assert_eq!(abort(&outputs).0, CauseKind::CarrierLost);
-    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Frame::Query(5)]);
-    assert_eq!(second.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::Aborted)]);
+    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5)]);
+    assert_eq!(second.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Aborted)]);
 }
 
 /// An edge that breaks the rules may say that it repeats what must not be repeated.
@@ -383,19 +404,19 @@ fn what_may_be_sent_again_after_it_was_given_up_is_never_a_post() {
         let edge = Peer::new(Role::Edge, 1);
         let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
         second.takes(&outputs);
-        let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Frame::Query(5)]);
-        assert_eq!(second.takes(&outputs), vec![Frame::Outcome(5, OutcomeState::Aborted)]);
+        let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5)]);
+        assert_eq!(second.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Aborted)]);
         if let Some(method) = between {
             // The only place is another's: it is refused, and nothing is forgotten by that.
-            let Frame::Head(other) = heads("GET", &[], true) else { unreachable!() };
-            let other = Frame::Head(stream::Head { exchange: 6, ..other });
+            let Part::Head(other) = heads("GET", &[], true) else { unreachable!() };
+            let other = Part::Head(HeadPart { exchange: 6, ..other });
             second.sends(&mut relay, ms(4), CarrierId(1), &[other]);
             let again = heads(method, &[], true);
             let outputs = second.sends(&mut relay, ms(5), CarrierId(1), &[again]);
             assert_eq!(forwarded(&outputs), 0);
             second.takes(&outputs);
             let gone = Abort { exchange: 6, code: 0, reason: String::new() };
-            second.sends(&mut relay, ms(6), CarrierId(1), &[Frame::Abort(gone)]);
+            second.sends(&mut relay, ms(6), CarrierId(1), &[Part::Abort(gone)]);
         }
         let again = heads("POST", &[], true);
         let outputs = second.sends(&mut relay, ms(7), CarrierId(1), &[again]);
@@ -425,7 +446,7 @@ fn what_goes_uncoded_does_not_wait_for_more() {
     assert_eq!(peer.takes(&outputs).len(), 1, "the head of a tunnel goes at once");
     relay.handle_input(ms(5), Input::Data { exchange, bytes: Bytes::from_static(b"hello") });
     let frames = peer.takes(&drain(&mut relay));
-    assert!(matches!(&frames[..], [Frame::Data(data)] if data.bytes == "hello"), "{frames:?}");
+    assert!(matches!(&frames[..], [Part::Data(data)] if data.bytes == "hello"), "{frames:?}");
 }
 
 #[test]
@@ -469,7 +490,7 @@ fn an_encoder_that_does_not_pay_gives_back_its_memory() {
     assert!(outputs.iter().any(|output| matches!(output, Output::Release { .. })));
     assert_eq!(relay.load().codec_bytes, 0);
     // The head may name a codec for what may come.
-    assert!(matches!(&peer.takes(&outputs)[..], [Frame::Head(_), Frame::Data(data), ..]
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Head(_), Part::Data(data), ..]
         if data.uncoded));
 }
 
@@ -507,7 +528,7 @@ fn a_short_message_passes_the_long_ones() {
     let frames = next(&mut relay, &mut peer);
     let before = frames
         .iter()
-        .position(|frame| matches!(frame, Frame::Head(head) if head.exchange == small.number));
+        .position(|frame| matches!(frame, Part::Head(head) if head.exchange == small.number));
     assert!(before.is_some_and(|pieces| pieces <= 1), "{before:?} pieces went first");
 }
 
@@ -523,7 +544,10 @@ fn an_answer_that_began_anew_is_not_sent_to_who_cannot_read_it() {
         let bytes = Bytes::from_static(b"coded");
         let (block_end, uncoded, anew, end) = (Some(9), false, true, over);
         log.push(&response_frame(5, false), 50);
-        log.push(&Frame::Data(Data { exchange: 5, block_end, uncoded, anew, end, bytes }), 10);
+        log.push(
+            &Part::Data(Data { exchange: 5, block_end, uncoded, anew, end, padding: None, bytes }),
+            10,
+        );
         relay.handle_input(ms(1), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
         if over {
             relay.note_answer(exchange, 200, log);
@@ -534,16 +558,16 @@ fn an_answer_that_began_anew_is_not_sent_to_who_cannot_read_it() {
         }
         drain(&mut relay);
         let mut peer = Peer::new(Role::Edge, 1);
-        let Some(stream::Output::Transmit(hello)) = peer.0.poll_output() else { panic!() };
+        let Some(carrier::Output::Bytes(hello)) = peer.0.poll_output() else { panic!() };
         relay.handle_input(ms(2), Input::CarrierUp { carrier: CarrierId(1), peer: "peer".into() });
         peer.takes(&drain(&mut relay));
         let hello = if knows { hello } else { without_anew(hello) };
         relay.handle_input(ms(3), Input::Received { carrier: CarrierId(1), bytes: hello });
         peer.takes(&drain(&mut relay));
-        let outputs = peer.sends(&mut relay, ms(4), CarrierId(1), &[Frame::Query(5)]);
+        let outputs = peer.sends(&mut relay, ms(4), CarrierId(1), &[Part::Query(5)]);
         let frames = peer.takes(&outputs);
         let state = match &frames[..] {
-            [Frame::Outcome(5, state), rest @ ..] => {
+            [Part::Outcome(5, state), rest @ ..] => {
                 assert_eq!(rest.len(), if knows { 2 } else { 0 }, "{frames:?}");
                 state
             }

@@ -12,7 +12,7 @@ fn edge_connects(
     let carrier = CarrierId(carrier);
     relay.handle_input(ms(0), Input::CarrierUp { carrier, peer: peer.into() });
     let mut edge = Peer::new(Role::Edge, instance);
-    let Some(stream::Output::Transmit(bytes)) = edge.0.poll_output() else { panic!("no HELLO") };
+    let Some(carrier::Output::Bytes(bytes)) = edge.0.poll_output() else { panic!("no HELLO") };
     edge.takes(&drain(relay));
     relay.handle_input(ms(0), Input::Received { carrier, bytes });
     (edge, drain(relay))
@@ -167,9 +167,10 @@ fn what_a_client_does_not_read_yields_to_what_it_asks_next() {
             uncoded: true,
             anew: false,
             end: false,
+            padding: None,
             bytes: Bytes::from_static(b"bytes"),
         };
-        peer.sends(&mut relay, ms(1), CARRIER, &[Frame::Data(block)]);
+        peer.sends(&mut relay, ms(1), CARRIER, &[Part::Data(block)]);
     }
     assert!(refusal(&client_asks(&mut relay, ms(9_000), "192.0.2.1", "GET").1).is_some());
     let (id, outputs) = client_asks(&mut relay, ms(10_500), "192.0.2.1", "GET");
@@ -188,14 +189,14 @@ fn an_event_stream_takes_a_place_among_tunnels() {
         let fields =
             vec![("content-type".into(), Bytes::from_static(b"Text/Event-Stream; charset=utf-8"))];
         bhttp::Response { status: 200, fields }.encode(&mut head);
-        let head = stream::Head {
+        let head = HeadPart {
             exchange: id.number,
             codec: 0,
             window_log: 0,
             end: false,
             head: head.into(),
         };
-        peer.sends(&mut relay, ms(at), CARRIER, &[Frame::Head(head)]);
+        peer.sends(&mut relay, ms(at), CARRIER, &[Part::Head(head)]);
     }
     assert_eq!((relay.shares.passing(), relay.load().exchanges), (0, 7));
     // All of them end, with a reason, when no event has come for as long as may be.
@@ -218,7 +219,7 @@ fn nothing_stays_that_stands_still() {
     relay.handle_input(ms(10_000), Input::Wake);
     let outputs = drain(&mut relay);
     assert_eq!(relay.load().exchanges, 1);
-    assert!(matches!(&edge.takes(&outputs)[..], [Frame::Abort(abort)] if abort.exchange == 1));
+    assert!(matches!(&edge.takes(&outputs)[..], [Part::Abort(abort)] if abort.exchange == 1));
 }
 
 #[test]
@@ -226,9 +227,9 @@ fn answers_whose_edge_is_gone_make_room_for_edges_that_are_there() {
     let config = Config { max_exchanges: 16, ..Config::new(Role::Gateway, 9) };
     let mut relay = Relay::new(config);
     let (mut gone, _) = edge_connects(&mut relay, 0, "gone", 1);
-    let asked: Vec<Frame> = (1..=16).map(request_frame).collect();
+    let asked: Vec<Part> = (1..=16).map(request_frame).collect();
     let outputs = gone.sends(&mut relay, ms(0), CarrierId(0), &asked);
-    let refused = |frame: &&Frame| matches!(frame, Frame::Abort(_));
+    let refused = |frame: &&Part| matches!(frame, Part::Abort(_));
     assert_eq!(gone.takes(&outputs).iter().filter(refused).count(), 1, "it may have 15 of 16");
     let (mut edge, _) = edge_connects(&mut relay, 1, "edge", 2);
     let outputs = edge.sends(&mut relay, ms(1), CarrierId(1), &[request_frame(1)]);
@@ -249,12 +250,12 @@ fn answers_whose_edge_is_gone_make_room_for_edges_that_are_there() {
     );
     // Whoever comes back for it hears that it is lost, and of the others gets the answers.
     let (mut back, _) = edge_connects(&mut relay, 2, "gone", 1);
-    let outputs = back.sends(&mut relay, ms(5), CarrierId(2), &[Frame::Query(1), Frame::Query(3)]);
+    let outputs = back.sends(&mut relay, ms(5), CarrierId(2), &[Part::Query(1), Part::Query(3)]);
     let frames = back.takes(&outputs);
     assert!(
         matches!(
             frames[..],
-            [Frame::Outcome(1, OutcomeState::Aborted), Frame::Outcome(3, OutcomeState::Answer)]
+            [Part::Outcome(1, OutcomeState::Aborted), Part::Outcome(3, OutcomeState::Answer)]
         ),
         "{frames:?}"
     );

@@ -2,16 +2,17 @@
 //! through ([`Pair::asks`] compares what came with what was sent).
 
 use decide::estimate::Transport;
-use proto::stream::{Hello, LastWord, Processor, Receipt};
+use proto::control::{LastWord, Processor, Receipt};
+use proto::stream::Hello;
 
 use super::*;
 
 const BOTH: [Role; 2] = [Role::Edge, Role::Gateway];
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn hears(pair: &mut Pair, role: Role, frame: &Frame) {
+fn hears(pair: &mut Pair, role: Role, frame: &Part) {
     let mut bytes = Vec::new();
-    frame.encode(&mut bytes);
+    Frame::from(frame.clone()).encode(&mut bytes);
     let carrier = pair.carrier;
     pair.tell(role, Input::Received { carrier, bytes: bytes.into() });
 }
@@ -40,7 +41,7 @@ fn what_later_versions_say_is_ignored_with_an_event() {
         let mut pair = Pair::new();
         ask(&mut pair, at);
         for role in BOTH {
-            hears(&mut pair, role, &Frame::Control(kind, Bytes::copy_from_slice(content)));
+            hears(&mut pair, role, &Part::Control(kind, Bytes::copy_from_slice(content)));
             assert_eq!(ignored(&mut pair, role, what), 1, "{what}");
         }
         ask(&mut pair, at + 1);
@@ -70,7 +71,7 @@ fn a_peer_that_speaks_later_versions_too_is_understood_and_one_that_speaks_no_ot
         relay.handle_input(ms(1), Input::Received { carrier, bytes: bytes.into() });
         let mut outputs: Vec<_> = std::iter::from_fn(|| relay.poll_output()).collect();
         let mut bytes = Vec::new();
-        response_frame(exchange.number, true).encode(&mut bytes);
+        Frame::from(response_frame(exchange.number, true)).encode(&mut bytes);
         relay.handle_input(ms(2), Input::Received { carrier, bytes: bytes.into() });
         outputs.extend(std::iter::from_fn(|| relay.poll_output()));
         let answered = outputs.iter().any(|output| matches!(output, Output::Head { .. }));
@@ -104,7 +105,7 @@ fn who_lies_about_decoding_or_whose_clock_leaps_is_ignored_with_an_event() {
             ask(&mut pair, seed);
             // It comes before what is true.
             let exchange = pair.edge.relay.next_number - 1;
-            hears(&mut pair, Role::Gateway, &Receipt { exchange, ..lie }.frame());
+            hears(&mut pair, Role::Gateway, &Receipt { exchange, ..lie }.part());
         }
         assert_eq!(ignored(&mut pair, Role::Gateway, "receipt"), 8, "{lie:?}");
     }
@@ -117,7 +118,7 @@ fn who_lies_about_decoding_or_whose_clock_leaps_is_ignored_with_an_event() {
         hears(
             &mut pair,
             Role::Gateway,
-            &Receipt { exchange, decode: ms(900), ..Receipt::default() }.frame(),
+            &Receipt { exchange, decode: ms(900), ..Receipt::default() }.part(),
         );
     }
     assert_eq!(ignored(&mut pair, Role::Gateway, "receipt"), 0);

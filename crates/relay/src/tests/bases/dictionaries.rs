@@ -116,7 +116,7 @@ fn a_dictionary_that_no_longer_pays_is_replaced() {
 /// A peer's word of a dictionary, as its frame comes.
 pub(super) fn says(pair: &mut Pair, to: Role, keeping: &Keeping) {
     let mut bytes = Vec::new();
-    keeping.frame().encode(&mut bytes);
+    Frame::from(keeping.part()).encode(&mut bytes);
     let carrier = pair.carrier;
     pair.tell(to, Input::Received { carrier, bytes: bytes.into() });
 }

@@ -12,15 +12,22 @@ fn contexts_begin_anew_only_so_often() {
         bytes
     };
     let (mut relay, mut peer) = gateway();
-    let Frame::Head(head) = request_frame(5) else { unreachable!() };
-    let head = Frame::Head(stream::Head { codec: 2, window_log: 17, end: false, ..head });
+    let Part::Head(head) = request_frame(5) else { unreachable!() };
+    let head = Part::Head(HeadPart { codec: 2, window_log: 17, end: false, ..head });
     peer.sends(&mut relay, ms(0), CARRIER, &[head]);
     let (mut began, mut refused) = (0, None);
     for at in 0..1000 {
         let (block_end, end) = (Some(5), false);
-        let data =
-            Data { exchange: 5, block_end, uncoded: false, anew: true, end, bytes: block().into() };
-        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Frame::Data(data)]);
+        let data = Data {
+            exchange: 5,
+            block_end,
+            uncoded: false,
+            anew: true,
+            end,
+            padding: None,
+            bytes: block().into(),
+        };
+        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Part::Data(data)]);
         for output in &outputs {
             assert!(!matches!(output, Output::Close { .. }), "only the exchange");
             let Output::Work(work) = output else { continue };
@@ -47,8 +54,8 @@ fn contexts_begin_anew_only_so_often() {
 #[test]
 fn blocks_coded_and_not_by_turns_take_one_context() {
     let (mut relay, mut peer) = gateway();
-    let Frame::Head(head) = request_frame(5) else { unreachable!() };
-    let head = Frame::Head(stream::Head { codec: 2, window_log: 17, end: false, ..head });
+    let Part::Head(head) = request_frame(5) else { unreachable!() };
+    let head = Part::Head(HeadPart { codec: 2, window_log: 17, end: false, ..head });
     peer.sends(&mut relay, ms(0), CARRIER, &[head]);
     let exchange = ExchangeId { instance: 1, number: 5 };
     relay.handle_input(ms(1), Input::Credit { exchange, bytes: 1 << 40 });
@@ -63,8 +70,8 @@ fn blocks_coded_and_not_by_turns_take_one_context() {
             encoder.encode(b"12345", false, &mut bytes).unwrap();
         }
         let (block_end, end, bytes) = (Some(5), false, bytes.into());
-        let data = Data { exchange: 5, block_end, uncoded, anew: false, end, bytes };
-        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Frame::Data(data)]);
+        let data = Data { exchange: 5, block_end, uncoded, anew: false, end, padding: None, bytes };
+        let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Part::Data(data)]);
         let mut todo = VecDeque::from(outputs);
         while let Some(output) = todo.pop_front() {
             match &output {

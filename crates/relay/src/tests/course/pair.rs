@@ -173,7 +173,7 @@ impl Pair {
             self.carried += bytes.len();
             self.unread.extend_from_slice(&bytes);
             while let Ok(Some(frame)) = Frame::take(&mut self.unread) {
-                let anew = matches!(&frame, Frame::Data(data) if data.anew);
+                let anew = matches!(&frame, Frame::Part(Part::Data(data)) if data.anew);
                 assert!(self.knows_anew || !anew, "who does not know it would close the carrier");
             }
         } else if !self.knows_anew {

@@ -28,7 +28,7 @@ fn a_half_that_fills_its_window_tells_no_rate() {
     assert!(body_bytes(&frames) as u64 <= u64::from(window_segments) * 1448);
     side.now += ms(160);
     let (bytes, spread) = (sent / 2, ms(100));
-    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.frame());
+    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.part());
     side.tell(Input::Transport { carrier: CARRIER, transport });
     assert_eq!(side.ignored(), 0);
     assert!(rate(&side) > known / 2.0, "{} of {known}", rate(&side));
@@ -60,7 +60,7 @@ fn packets_that_left_short_fill_the_window_too() {
         let bytes = sent as u64;
         side.hears(
             Receipt { exchange, bytes: bytes * 9 / 10, spread: ms(100), ..Receipt::default() }
-                .frame(),
+                .part(),
         );
         let segments_out = 200 + packets + 1 + short;
         let transport = Transport { segments_out, bytes_out: 1448 * 200 + bytes, ..transport };
@@ -84,12 +84,12 @@ fn what_waited_for_credit_is_no_rate_of_the_link() {
     let (exchange, frames) = side.posts(&body, None);
     let before = body_bytes(&frames) as u64;
     side.now += ms(500);
-    let rest = side.peer_sends(&[Frame::Credit(exchange, 1 << 20)]);
+    let rest = side.peer_sends(&[Part::Credit(exchange, 1 << 20)]);
     let behind = body_bytes(&rest) as u64;
     assert!(before > 90_000 && behind > 10_000, "{before} {behind}");
     side.now += ms(80);
     let (bytes, spread) = (before / 2 + behind, ms(520));
-    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.frame());
+    side.hears(Receipt { exchange, bytes, spread, ..Receipt::default() }.part());
     assert_eq!((side.ignored(), side.outcomes().len()), (0, 1));
     let rate = side.relay.links()[0].figures.rate_bps;
     assert!(rate.weight == 0.0, "{rate:?}");

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 
-use super::Frame;
+use crate::exchange::Part;
 use crate::{Error, varint};
 
 /// Longest content, in bytes: it goes with each carrier, and at 2.4 kbit/s takes some seconds.
@@ -21,7 +21,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Kind of the CONTROL frame.
+    /// Kind of the control part.
     pub const KIND: u64 = 18;
 
     /// What is told of a list: all of it, or nothing where it is too long.
@@ -32,18 +32,18 @@ impl Allowed {
         Self { patterns: if is_told { patterns } else { Vec::new() } }
     }
 
-    /// The frame.
+    /// As it is sent.
     #[must_use]
-    pub fn frame(&self) -> Frame {
+    pub fn part(&self) -> Part {
         let mut content = Vec::new();
         for pattern in &self.patterns {
             varint::encode(pattern.len() as u64, &mut content);
             content.extend_from_slice(pattern.as_bytes());
         }
-        Frame::Control(Self::KIND, Bytes::from(content))
+        Part::Control(Self::KIND, Bytes::from(content))
     }
 
-    /// Reads the content of a CONTROL frame of this kind. Errors: more than is ever sent, a pattern
+    /// Reads the content of a control part of this kind. Errors: more than is ever sent, a pattern
     /// that is empty, cut short or no text.
     pub fn decode(mut content: &[u8]) -> Result<Self, Error> {
         if content.len() > MAX_BYTES {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn content(allowed: &Allowed) -> Bytes {
-        let Frame::Control(Allowed::KIND, content) = allowed.frame() else { unreachable!() };
+        let Part::Control(Allowed::KIND, content) = allowed.part() else { unreachable!() };
         content
     }
 

@@ -1,12 +1,12 @@
 //! What a gateway that takes no new requests has taken: CONTROL of kind 2.
 //!
-//! It follows GOAWAY. The content is one integer as in the frames: how many HEADs the carrier had
+//! It follows GOAWAY. The content is one integer as in RFC 9000 §16: how many HEADs the carrier had
 //! brought before; those behind them are not forwarded, and may be sent elsewhere (as RFC 9113 §6.8
 //! has it, but counted: numbers of exchanges need not come in order).
 
 use bytes::Bytes;
 
-use super::Frame;
+use crate::exchange::Part;
 use crate::{Error, varint};
 
 /// See the module.
@@ -17,18 +17,18 @@ pub struct LastWord {
 }
 
 impl LastWord {
-    /// Kind of the CONTROL frame.
+    /// Kind of the control part.
     pub const KIND: u64 = 2;
 
-    /// The frame.
+    /// As it is sent.
     #[must_use]
-    pub fn frame(&self) -> Frame {
+    pub fn part(&self) -> Part {
         let mut content = Vec::new();
         varint::encode(self.requests, &mut content);
-        Frame::Control(Self::KIND, Bytes::from(content))
+        Part::Control(Self::KIND, Bytes::from(content))
     }
 
-    /// Reads the content of a CONTROL frame of this kind. Errors: bytes missing or left over.
+    /// Reads the content of a control part of this kind. Errors: bytes missing or left over.
     pub fn decode(mut content: &[u8]) -> Result<Self, Error> {
         let requests = varint::decode(&mut content, "a last word")?;
         if content.is_empty() {
@@ -51,7 +51,7 @@ mod tests {
             requests in 0..1_u64 << 62, junk: Vec<u8>,
         ) {
             let word = LastWord { requests };
-            let Frame::Control(LastWord::KIND, content) = word.frame() else { unreachable!() };
+            let Part::Control(LastWord::KIND, content) = word.part() else { unreachable!() };
             prop_assert_eq!(LastWord::decode(&content).unwrap(), word);
             prop_assert!(LastWord::decode(&content[1..]).ok() != Some(word));
             prop_assert!(LastWord::decode(&[&content[..], &[0]].concat()).is_err());

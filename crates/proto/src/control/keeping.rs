@@ -1,7 +1,7 @@
 //! How both ends of a carrier come to hold the same messages, so that the next one can be told by
 //! its difference: CONTROL of kind 3.
 //!
-//! The content is one byte, which of them it is, and integers as in the frames:
+//! The content is one byte, which of them it is, and integers as in RFC 9000 §16:
 //!
 //! | byte | | behind it |
 //! | --- | --- | --- |
@@ -33,7 +33,7 @@
 
 use bytes::Bytes;
 
-use super::{Frame, MAX_BLOCK_BYTES};
+use crate::exchange::{MAX_BLOCK_BYTES, Part};
 use crate::{Error, varint};
 
 const WHAT: &str = "a frame about bases";
@@ -116,7 +116,7 @@ pub enum Keeping {
 }
 
 impl Keeping {
-    /// Kind of the CONTROL frame.
+    /// Kind of the control part.
     pub const KIND: u64 = 3;
     /// Slots of each direction of a carrier.
     pub const SLOTS: u64 = 64;
@@ -125,9 +125,9 @@ impl Keeping {
     /// Most bytes of a schema's.
     pub const SCHEMA_BYTES: u64 = 128 << 10;
 
-    /// The frame.
+    /// As it is sent.
     #[must_use]
-    pub fn frame(&self) -> Frame {
+    pub fn part(&self) -> Part {
         let mut content = Vec::new();
         let mut put = |which: u8, numbers: &[u64], rest: &[u8]| {
             content.push(which);
@@ -156,10 +156,10 @@ impl Keeping {
                 varint::encode(*bytes, &mut content);
             }
         }
-        Frame::Control(Self::KIND, content.into())
+        Part::Control(Self::KIND, content.into())
     }
 
-    /// Reads the content of a CONTROL frame of this kind. Errors: what a later version says, a slot
+    /// Reads the content of a control part of this kind. Errors: what a later version says, a slot
     /// or a body out of bounds, bytes missing or left over.
     pub fn decode(content: &Bytes) -> Result<Self, Error> {
         let (&which, mut rest) = content.split_first().ok_or(Error::Truncated { what: WHAT })?;
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     fn content(keeping: &Keeping) -> Bytes {
-        let Frame::Control(Keeping::KIND, content) = keeping.frame() else {
+        let Part::Control(Keeping::KIND, content) = keeping.part() else {
             panic!("another frame");
         };
         content

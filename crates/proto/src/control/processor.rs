@@ -1,12 +1,12 @@
 //! How fast a side decodes, for whom it has not decoded anything yet: CONTROL of kind 4.
 //!
 //! The content is a profile ([`crate::profile`]) with a model and without a link, which each side
-//! measures itself; without content the frame asks for one. Nobody need answer.
+//! measures itself; without content it asks for one. Nobody need answer.
 
 use bytes::Bytes;
 
-use super::Frame;
 use crate::Error;
+use crate::exchange::Part;
 use crate::profile::{Packet, Profile};
 
 /// See the module.
@@ -19,24 +19,24 @@ pub enum Processor {
 }
 
 impl Processor {
-    /// Kind of the CONTROL frame.
+    /// Kind of the control part.
     pub const KIND: u64 = 4;
 
-    /// The frame that asks.
+    /// As it is asked for.
     #[must_use]
-    pub fn wanted() -> Frame {
-        Frame::Control(Self::KIND, Bytes::new())
+    pub fn wanted() -> Part {
+        Part::Control(Self::KIND, Bytes::new())
     }
 
-    /// The frame that tells.
+    /// As it is told.
     #[must_use]
-    pub fn told(profile: &Profile) -> Frame {
+    pub fn told(profile: &Profile) -> Part {
         let mut content = Vec::new();
         profile.encode(&mut content);
-        Frame::Control(Self::KIND, content.into())
+        Part::Control(Self::KIND, content.into())
     }
 
-    /// Reads the content of a CONTROL frame of this kind. Errors: those of [`Packet::decode`].
+    /// Reads the content of a control part of this kind. Errors: those of [`Packet::decode`].
     pub fn decode(content: &[u8]) -> Result<Self, Error> {
         match content {
             [] => Ok(Self::Wanted),
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn a_question_and_its_answer_come_back() {
-        let content = |frame| match frame {
-            Frame::Control(Processor::KIND, content) => content,
+        let content = |part| match part {
+            Part::Control(Processor::KIND, content) => content,
             other => panic!("{other:?}"),
         };
         let asked = content(Processor::wanted());

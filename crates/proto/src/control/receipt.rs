@@ -1,15 +1,16 @@
 //! What a receiver tells of a half that it has received and decoded: CONTROL of kind 1.
 //!
-//! The content is a version (one byte, here 1 or 3: bit 1 is a flag), then five integers as in the
-//! frames: exchange, bytes behind the first piece, and in microseconds their spread, the processor
-//! time of decoding, and the time from the last piece to the end of decoding. Other versions are
-//! for later and are to be ignored. No point in time is in it, so that clocks need not agree.
+//! The content is a version (one byte, here 1 or 3: bit 1 is a flag), then five integers as in
+//! RFC 9000 §16: exchange, bytes behind the first piece, and in microseconds their spread, the
+//! processor time of decoding, and the time from the last piece to the end of decoding. Other
+//! versions are for later and are to be ignored. No point in time is in it, so that clocks need not
+//! agree.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::Frame;
+use crate::exchange::Part;
 use crate::{Error, varint};
 
 /// The first byte without its flag.
@@ -37,14 +38,14 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Kind of the CONTROL frame.
+    /// Kind of the control part.
     pub const KIND: u64 = 1;
     /// Most bytes of content.
     pub const MAX_BYTES: usize = 25;
 
-    /// The frame.
+    /// As it is sent.
     #[must_use]
-    pub fn frame(&self) -> Frame {
+    pub fn part(&self) -> Part {
         let mut content = Vec::with_capacity(Self::MAX_BYTES);
         content.push(VERSION | if self.held_up { HELD_UP } else { 0 });
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -52,10 +53,10 @@ impl Receipt {
         for value in [self.bytes, micros(self.spread), micros(self.decode), micros(self.tail)] {
             varint::encode(value.min(MOST), &mut content);
         }
-        Frame::Control(Self::KIND, Bytes::from(content))
+        Part::Control(Self::KIND, Bytes::from(content))
     }
 
-    /// Reads the content of a CONTROL frame of this kind. Errors: another version, a number that is
+    /// Reads the content of a control part of this kind. Errors: another version, a number that is
     /// out of bounds, bytes missing or left over.
     pub fn decode(content: &[u8]) -> Result<Self, Error> {
         const WHAT: &str = "a receipt";
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     fn content(receipt: &Receipt) -> Bytes {
-        let Frame::Control(Receipt::KIND, content) = receipt.frame() else {
+        let Part::Control(Receipt::KIND, content) = receipt.part() else {
             panic!("another frame");
         };
         content

@@ -7,8 +7,8 @@
 
 use bytes::Bytes;
 
-use super::Frame;
 use crate::bhttp::{Fields, MAX_HEAD_BYTES, decode_fields, encode_fields};
+use crate::exchange::Part;
 use crate::{Error, varint};
 
 /// Fields of the interim response that follows.
@@ -21,19 +21,19 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Kind of the CONTROL frame.
+    /// Kind of the control part.
     pub const KIND: u64 = 16;
 
-    /// The frame; none where the fields are too many to cross.
+    /// As it is sent; none where the fields are too many to cross.
     #[must_use]
-    pub fn frame(&self) -> Option<Frame> {
+    pub fn part(&self) -> Option<Part> {
         let mut content = Vec::new();
         varint::encode(self.exchange, &mut content);
         encode_fields(&self.fields, &mut content);
-        (content.len() <= MAX_HEAD_BYTES).then(|| Frame::Control(Self::KIND, Bytes::from(content)))
+        (content.len() <= MAX_HEAD_BYTES).then(|| Part::Control(Self::KIND, Bytes::from(content)))
     }
 
-    /// Reads the content of a CONTROL frame of this kind. Errors: no number, or fields that binary
+    /// Reads the content of a control part of this kind. Errors: no number, or fields that binary
     /// HTTP does not have.
     pub fn decode(mut content: &[u8]) -> Result<Self, Error> {
         let exchange = varint::decode(&mut content, "the exchange of an interim response")?;
@@ -49,18 +49,18 @@ pub struct ClientEnded {
 }
 
 impl ClientEnded {
-    /// Kind of the CONTROL frame.
+    /// Kind of the control part.
     pub const KIND: u64 = 17;
 
-    /// The frame.
+    /// As it is sent.
     #[must_use]
-    pub fn frame(&self) -> Frame {
+    pub fn part(&self) -> Part {
         let mut content = Vec::new();
         varint::encode(self.connection, &mut content);
-        Frame::Control(Self::KIND, Bytes::from(content))
+        Part::Control(Self::KIND, Bytes::from(content))
     }
 
-    /// Reads the content of a CONTROL frame of this kind. Errors: bytes missing or left over.
+    /// Reads the content of a control part of this kind. Errors: bytes missing or left over.
     pub fn decode(mut content: &[u8]) -> Result<Self, Error> {
         let connection = varint::decode(&mut content, "a client's connection")?;
         if content.is_empty() {
@@ -82,10 +82,10 @@ mod tests {
         fn both_come_back(number in 0..1_u64 << 62, junk: Vec<u8>) {
             let line = (Bytes::from_static(b"link"), Bytes::from_static(b"</a>; rel=preload"));
             let hints = Hints { exchange: number, fields: vec![line] };
-            let Some(Frame::Control(Hints::KIND, content)) = hints.frame() else { unreachable!() };
+            let Some(Part::Control(Hints::KIND, content)) = hints.part() else { unreachable!() };
             prop_assert_eq!(Hints::decode(&content).unwrap(), hints);
             let ended = ClientEnded { connection: number };
-            let Frame::Control(ClientEnded::KIND, content) = ended.frame() else { unreachable!() };
+            let Part::Control(ClientEnded::KIND, content) = ended.part() else { unreachable!() };
             prop_assert_eq!(ClientEnded::decode(&content).unwrap(), ended);
             prop_assert!(ClientEnded::decode(&[&content[..], &[0]].concat()).is_err());
             let _ = (Hints::decode(&junk), ClientEnded::decode(&junk));

@@ -1,0 +1,28 @@
+//! What the relays of a pair tell each other beside their exchanges: contents of
+//! [`crate::exchange::Part::Control`], by kind.
+//!
+//! Any carrier with a control channel takes them. Kinds that a receiver does not know are ignored.
+//!
+//! | kind | content |
+//! | --- | --- |
+//! | 1 | [`Receipt`]: a message was received and decoded, and how long that took |
+//! | 2 | [`LastWord`]: how many of the carrier's requests a gateway that drains took |
+//! | 3 | [`Keeping`]: about messages that both ends hold |
+//! | 4 | [`Processor`]: how fast a side decodes, for a peer that asks |
+//! | 16 | [`Hints`]: the fields of the interim response that follows |
+//! | 17 | [`ClientEnded`]: a client's connection has ended |
+//! | 18 | [`Allowed`]: what an edge may reach |
+
+mod allowed;
+mod hints;
+mod keeping;
+mod last_word;
+mod processor;
+mod receipt;
+
+pub use allowed::Allowed;
+pub use hints::{ClientEnded, Hints};
+pub use keeping::Keeping;
+pub use last_word::LastWord;
+pub use processor::Processor;
+pub use receipt::Receipt;
