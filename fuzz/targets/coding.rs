@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use codec::Options;
 use codec::infoset::Vocabulary;
-use codec::{Decoder, Encoder, Options};
 use coding::api::{Abilities, About, Departed, Input, Message, Output, Piece, Wire};
-use coding::{Coding, Config, Encoding, ExchangeId, PathId, Secret, Service, Work, WorkDirection};
+use coding::job::{Contexts, Job};
+use coding::{Coding, Config, Encoding, ExchangeId, PathId, Secret, Service};
 use libfuzzer_sys::fuzz_target;
 use proto::control::{Keeping, Processor, Receipt};
 use proto::exchange::MAX_BLOCK_BYTES;
@@ -47,8 +48,7 @@ struct One {
     expected: bool,
     came: bool,
     decoded: bool,
-    encoder: Option<Box<dyn Encoder>>,
-    decoder: Option<Box<dyn Decoder>>,
+    contexts: Contexts,
 }
 
 struct Life<'a> {
@@ -296,41 +296,18 @@ impl<'a> Life<'a> {
                 self.open.remove(&exchange);
                 self.todo.push(Input::Forget { exchange });
             }
-            Output::Work(work) => {
-                let done = self.work(&work);
+            Output::Job(job) => {
+                let done = self.runs(&job);
                 self.todo.push(done);
             }
             _ => {}
         }
     }
 
-    fn work(&mut self, work: &Work) -> Input {
-        let mut out = Vec::new();
-        let mut none = One::default();
-        let one = self.open.get_mut(&work.exchange).unwrap_or(&mut none);
-        let result = match work.direction {
-            WorkDirection::Encode => {
-                if work.first || one.encoder.is_none() {
-                    one.encoder = work.encoder().ok();
-                }
-                let encoder = one.encoder.as_mut().expect("what is ordered can be made");
-                encoder.encode(&work.bytes, work.last, &mut out).map(|()| out.into())
-            }
-            WorkDirection::Decode => {
-                if work.first || one.decoder.is_none() {
-                    one.decoder = work.decoder().ok();
-                }
-                let decoder = one.decoder.as_mut().expect("what is ordered can be made");
-                let done = decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out);
-                done.map(|()| out.into())
-            }
-            WorkDirection::Shadow => work
-                .encoder()
-                .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
-                .map(|()| out.into()),
-            _ => work.alone(),
-        };
-        let Work { exchange, direction, block, .. } = *work;
-        Input::Done { exchange, direction, block, result, cpu: Duration::from_micros(50) }
+    fn runs(&mut self, job: &Job) -> Input {
+        let mut none = Contexts::default();
+        let one = job.context_of().and_then(|exchange| self.open.get_mut(&exchange));
+        let done = job.run(one.map_or(&mut none, |one| &mut one.contexts));
+        Input::Done(done.took(Duration::from_micros(50)))
     }
 }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use codec::Options;
 use codec::dictionary::Id;
 use codec::infoset::Vocabulary;
-use codec::{Decoder, Encoder, Options};
-use coding::{ExchangeId, Secret, Service, Speeds, Work, WorkDirection};
+use coding::job::{Contexts, Job};
+use coding::{ExchangeId, Secret, Service, Speeds};
 use decide::arm::Speed;
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
@@ -74,12 +75,6 @@ struct Local {
     allowed: u64,
     answered: bool,
     sent_end: bool,
-}
-
-#[derive(Default)]
-struct Contexts {
-    encoder: Option<Box<dyn Encoder>>,
-    decoder: Option<Box<dyn Decoder>>,
 }
 
 struct Life<'a> {
@@ -448,8 +443,8 @@ impl<'a> Life<'a> {
                 }
                 self.todo.push(Input::Sent { carrier, bytes: bytes.len() });
             }
-            Output::Work(work) => {
-                let done = self.work(&work);
+            Output::Job(job) => {
+                let done = self.runs(&job);
                 self.todo.push(done);
             }
             Output::Release { exchange } => {
@@ -525,46 +520,14 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn work(&mut self, work: &Work) -> Input {
-        let contexts = self.contexts.entry(work.exchange).or_default();
-        match work.direction {
-            WorkDirection::Encode if work.first => contexts.encoder = None,
-            WorkDirection::Decode if work.first => contexts.decoder = None,
-            _ => {}
-        }
-        let result = match work.direction {
-            WorkDirection::Shadow => encode(&mut Contexts::default(), work),
-            WorkDirection::Keep
-            | WorkDirection::Distil
-            | WorkDirection::Unpack
-            | WorkDirection::Compile => work.alone().map(Vec::from),
-            WorkDirection::Encode => encode(contexts, work),
-            WorkDirection::Decode => decode(contexts, work),
+    fn runs(&mut self, job: &Job) -> Input {
+        let mut none = Contexts::default();
+        let contexts = match job.context_of() {
+            Some(exchange) => self.contexts.entry(exchange).or_default(),
+            None => &mut none,
         };
-        Input::Done {
-            exchange: work.exchange,
-            direction: work.direction,
-            block: work.block,
-            result: result.map(Bytes::from),
-            cpu: Duration::ZERO,
-        }
+        Input::Done(job.run(contexts))
     }
-}
-
-fn encode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error> {
-    if contexts.encoder.is_none() {
-        contexts.encoder = Some(work.encoder()?);
-    }
-    let (mut out, encoder) = (Vec::new(), contexts.encoder.as_mut().expect("just made"));
-    encoder.encode(&work.bytes, work.last, &mut out).map(|()| out)
-}
-
-fn decode(contexts: &mut Contexts, work: &Work) -> Result<Vec<u8>, codec::Error> {
-    if contexts.decoder.is_none() {
-        contexts.decoder = Some(work.decoder()?);
-    }
-    let (mut out, decoder) = (Vec::new(), contexts.decoder.as_mut().expect("just made"));
-    decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out).map(|()| out)
 }
 
 fn request(idempotent: bool) -> Request {

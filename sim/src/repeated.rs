@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coding::{Encoding, ExchangeId, Secret, Service, Work, WorkDirection};
+use coding::job::{Contexts, Job, Prepare};
+use coding::{Encoding, ExchangeId, Secret, Service};
 use decide::policy::Objective;
 use link::{Channel, Direction, LinkConfig};
 use proto::bhttp;
@@ -68,8 +69,7 @@ struct End {
     relay: Relay,
     /// Dictionaries that its shell keeps.
     kept: BTreeMap<[u8; 32], Bytes>,
-    encoders: BTreeMap<ExchangeId, Box<dyn codec::Encoder>>,
-    decoders: BTreeMap<ExchangeId, Box<dyn codec::Decoder>>,
+    contexts: BTreeMap<ExchangeId, Contexts>,
     wake: Option<Duration>,
     /// Towards the other end.
     channel: Channel<Segment>,
@@ -81,9 +81,9 @@ struct End {
 impl End {
     fn new(config: Config, channel: Channel<Segment>) -> Self {
         let (relay, kept) = (Relay::new(config.clone()), BTreeMap::new());
-        let (encoders, decoders) = (BTreeMap::new(), BTreeMap::new());
+        let contexts = BTreeMap::new();
         let (wake, due, sent, body) = (None, None, 0, Vec::new());
-        Self { config, relay, kept, encoders, decoders, wake, channel, due, sent, body }
+        Self { config, relay, kept, contexts, wake, channel, due, sent, body }
     }
 
     /// Another process goes on, with what the one before had given its shell to keep or without.
@@ -98,8 +98,7 @@ impl End {
         for (name, bytes) in &self.kept {
             self.relay.restore_dictionary(*name, bytes).expect("what a relay of ours gave");
         }
-        self.encoders.clear();
-        self.decoders.clear();
+        self.contexts.clear();
         self.wake = None;
     }
 }
@@ -109,7 +108,7 @@ pub struct Pair {
     ends: [End; 2],
     now: Duration,
     carrier: CarrierId,
-    /// Work that is done at an instant.
+    /// Jobs that are done at an instant.
     agenda: BTreeMap<(Duration, u64), (usize, Input)>,
     count: u64,
     todo: VecDeque<(usize, Input)>,
@@ -316,10 +315,9 @@ impl Pair {
                 let sent = Input::Sent { carrier, bytes: bytes.len() };
                 self.todo.push_back((end, sent));
             }
-            Output::Work(work) => self.work(end, &work),
+            Output::Job(job) => self.runs(end, &job),
             Output::Release { exchange } => {
-                self.ends[end].encoders.remove(&exchange);
-                self.ends[end].decoders.remove(&exchange);
+                self.ends[end].contexts.remove(&exchange);
             }
             Output::Head { exchange, end: over, .. } => {
                 self.todo.push_back((end, Input::Credit { exchange, bytes: 1 << 30 }));
@@ -370,48 +368,23 @@ impl Pair {
         }
     }
 
-    fn work(&mut self, end: usize, work: &Work) {
-        let End { encoders, decoders, .. } = &mut self.ends[end];
-        let mut out = Vec::new();
-        let result = match work.direction {
-            WorkDirection::Keep
-            | WorkDirection::Distil
-            | WorkDirection::Unpack
-            | WorkDirection::Compile => work.alone(),
-            WorkDirection::Shadow => work
-                .encoder()
-                .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
-                .map(|()| out.into()),
-            WorkDirection::Encode => {
-                if work.first {
-                    encoders.insert(work.exchange, work.encoder().expect("options of ours"));
-                }
-                let encoder = encoders.get_mut(&work.exchange).expect("a context");
-                encoder.encode(&work.bytes, work.last, &mut out).map(|()| out.into())
-            }
-            WorkDirection::Decode => {
-                if work.first {
-                    decoders.insert(work.exchange, work.decoder().expect("checked by the relay"));
-                }
-                let decoder = decoders.get_mut(&work.exchange).expect("a context");
-                decoder
-                    .decode(&work.bytes, work.decoded_len, work.last, &mut out)
-                    .map(|()| out.into())
-            }
+    fn runs(&mut self, end: usize, job: &Job) {
+        let mut none = Contexts::default();
+        let contexts = match job.context_of() {
+            Some(exchange) => self.ends[end].contexts.entry(exchange).or_default(),
+            None => &mut none,
         };
-        let (fixed_s, per_byte_s) = match work.direction {
-            WorkDirection::Decode
-            | WorkDirection::Keep
-            | WorkDirection::Unpack
-            | WorkDirection::Compile => DECODE_S,
-            _ => ENCODE_S,
+        let done = job.run(contexts);
+        let (fixed_s, per_byte_s) = match job {
+            Job::Decode(_) => DECODE_S,
+            Job::Encode(_) | Job::Try(_) | Job::Prepare(Prepare::Dictionary { .. }) => ENCODE_S,
+            Job::Prepare(_) => DECODE_S,
         };
-        let cpu = Duration::from_secs_f64(fixed_s + per_byte_s * work.decoded_len as f64);
-        if work.direction == WorkDirection::Encode {
+        let cpu = Duration::from_secs_f64(fixed_s + per_byte_s * job.decoded_len() as f64);
+        if matches!(job, Job::Encode(_)) {
             self.took.encode_s += cpu.as_secs_f64();
         }
-        let Work { exchange, direction, block, .. } = *work;
-        let done = Input::Done { exchange, direction, block, result, cpu };
+        let done = Input::Done(done.took(cpu));
         self.count += 1;
         self.agenda.insert((self.now + cpu, self.count), (end, done));
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use coding::{Encoding, ExchangeId, Work, WorkDirection};
+use coding::job::{Contexts, Job};
+use coding::{Encoding, ExchangeId};
 use decide::estimate::Transport;
 use relay::{CarrierId, Config, Input, Output, Relay, Role};
 
@@ -83,23 +84,11 @@ pub(crate) enum What {
     GatewayShutsDown,
 }
 
-#[derive(Default)]
-pub(crate) struct Contexts {
-    encoders: BTreeMap<ExchangeId, Box<dyn codec::Encoder>>,
-    decoders: BTreeMap<ExchangeId, Box<dyn codec::Decoder>>,
-}
-
-impl Contexts {
-    pub(crate) fn len(&self) -> usize {
-        self.encoders.len() + self.decoders.len()
-    }
-}
-
 /// A relay with what its shell would keep.
 pub(crate) struct Node {
     pub(crate) relay: Relay,
     pub(crate) role: Role,
-    pub(crate) contexts: Contexts,
+    pub(crate) contexts: BTreeMap<ExchangeId, Contexts>,
     pub(crate) alive: bool,
     pub(crate) shutting_down: bool,
     /// It does nothing until then; what happens to it waits.
@@ -195,7 +184,7 @@ impl World {
             max_exchanges: if self.random.once_in(5) { 2 } else { 256 },
             ..Config::new(role, self.random.bits())
         };
-        let (contexts, wake) = (Contexts::default(), None);
+        let (contexts, wake) = (BTreeMap::new(), None);
         let relay = Relay::new(config);
         let (alive, shutting_down, hangs_until) = (true, false, Duration::ZERO);
         self.nodes.push(Node { relay, role, contexts, alive, shutting_down, hangs_until, wake });
@@ -307,11 +296,9 @@ impl World {
             }
             Output::Transmit { carrier, bytes } => self.transmit(node, carrier, bytes),
             Output::Close { carrier, .. } => self.closes(node, carrier),
-            Output::Work(work) => self.work(node, &work),
+            Output::Job(job) => self.runs(node, &job),
             Output::Release { exchange } => {
-                let contexts = &mut self.nodes[node].contexts;
-                contexts.encoders.remove(&exchange);
-                contexts.decoders.remove(&exchange);
+                self.nodes[node].contexts.remove(&exchange);
             }
             Output::WakeAt(at) => self.nodes[node].wake = Some(at),
             Output::Event(_)
@@ -356,42 +343,14 @@ impl World {
         self.at(self.now, What::Tell { node, input });
     }
 
-    fn work(&mut self, node: NodeId, work: &Work) {
-        let contexts = &mut self.nodes[node].contexts;
-        let mut out = Vec::new();
-        match work.direction {
-            WorkDirection::Encode if work.first => drop(contexts.encoders.remove(&work.exchange)),
-            WorkDirection::Decode if work.first => drop(contexts.decoders.remove(&work.exchange)),
-            _ => {}
-        }
-        let result = match work.direction {
-            WorkDirection::Shadow => {
-                let mut encoder = work.encoder().expect("options of ours");
-                encoder.encode(&work.bytes, work.last, &mut out)
-            }
-            WorkDirection::Keep
-            | WorkDirection::Distil
-            | WorkDirection::Unpack
-            | WorkDirection::Compile => work.alone().map(|kept| out.extend_from_slice(&kept)),
-            WorkDirection::Encode => contexts
-                .encoders
-                .entry(work.exchange)
-                .or_insert_with(|| work.encoder().expect("options of ours"))
-                .encode(&work.bytes, work.last, &mut out),
-            WorkDirection::Decode => contexts
-                .decoders
-                .entry(work.exchange)
-                .or_insert_with(|| work.decoder().expect("checked by the relay"))
-                .decode(&work.bytes, work.decoded_len, work.last, &mut out),
+    fn runs(&mut self, node: NodeId, job: &Job) {
+        let mut none = Contexts::default();
+        let contexts = match job.context_of() {
+            Some(exchange) => self.nodes[node].contexts.entry(exchange).or_default(),
+            None => &mut none,
         };
         let cpu = Duration::from_micros(self.random.below(3000));
-        let input = Input::Done {
-            exchange: work.exchange,
-            direction: work.direction,
-            block: work.block,
-            result: result.map(|()| out.into()),
-            cpu,
-        };
+        let input = Input::Done(job.run(contexts).took(cpu));
         self.at(self.now + cpu, What::Tell { node, input });
     }
 }

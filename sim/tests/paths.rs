@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use coding::{ExchangeId, Service, Work, WorkDirection};
+use coding::job::{Contexts, Job};
+use coding::{ExchangeId, Service};
 use decide::estimate::Transport;
 use link::{Channel, ChannelConfig, Direction};
 use longwire_sim::{Random, Segment};
@@ -45,7 +46,7 @@ struct World {
     /// Segments and bytes to each edge.
     sent: [(u32, u64); 2],
     due: [[Option<Duration>; 2]; 2],
-    contexts: BTreeMap<(usize, ExchangeId), Box<dyn codec::Decoder>>,
+    contexts: BTreeMap<(usize, ExchangeId), Contexts>,
     todo: VecDeque<(usize, Input)>,
     now: Duration,
     answer: Vec<u8>,
@@ -207,7 +208,7 @@ impl World {
                 let transport = self.transport(usize::from(carrier == CarrierId(SATCOM as u64)));
                 self.todo.push_back((node, Input::Transport { carrier, transport }));
             }
-            Output::Work(work) => self.work(node, &work),
+            Output::Job(job) => self.runs(node, &job),
             Output::Head { exchange, .. } if node == GATEWAY => self.answers(exchange),
             Output::Abort { cause, .. } => panic!("{cause:?}"),
             Output::End { .. } if node != GATEWAY => self.finished = true,
@@ -249,27 +250,13 @@ impl World {
         }
     }
 
-    /// A body is one block: no context is needed again.
-    fn work(&mut self, node: usize, work: &Work) {
-        let mut out = Vec::new();
-        let result = match work.direction {
-            WorkDirection::Decode => {
-                let key = (node, work.exchange);
-                if work.first {
-                    self.contexts.insert(key, work.decoder().unwrap());
-                }
-                let decoder = self.contexts.get_mut(&key).unwrap();
-                let result = decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out);
-                result.map(|()| out.into())
-            }
-            WorkDirection::Encode | WorkDirection::Shadow => {
-                let mut encoder = work.encoder().unwrap();
-                encoder.encode(&work.bytes, work.last, &mut out).map(|()| out.into())
-            }
-            _ => work.alone(),
+    fn runs(&mut self, node: usize, job: &Job) {
+        let mut none = Contexts::default();
+        let contexts = match job.context_of() {
+            Some(exchange) => self.contexts.entry((node, exchange)).or_default(),
+            None => &mut none,
         };
-        let Work { exchange, direction, block, .. } = *work;
-        let done = Input::Done { exchange, direction, block, result, cpu: CODEC };
+        let done = Input::Done(job.run(contexts).took(CODEC));
         self.todo.push_back((node, done));
     }
 

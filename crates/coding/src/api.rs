@@ -1,7 +1,5 @@
 //! What goes into [`super::Coding`] and what comes out.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use codec::Options;
 use codec::dictionary;
@@ -9,8 +7,8 @@ use decide::estimate::Transport;
 use record::event::Fact;
 
 use super::ids::{ExchangeId, PathId};
+use super::job::{Done, Job};
 use super::speeds::Speeds;
-use super::work::{Work, WorkDirection};
 
 /// What is known of an exchange when it is opened: of both its messages.
 #[derive(Clone, Debug, Default)]
@@ -275,18 +273,7 @@ pub enum Input {
         exchange: ExchangeId,
     },
     /// A job is done.
-    Done {
-        /// As in the work's order.
-        exchange: ExchangeId,
-        /// As in the work's order.
-        direction: WorkDirection,
-        /// As in the work's order.
-        block: u64,
-        /// What came of it.
-        result: Result<Bytes, codec::Error>,
-        /// Processor time of the thread that did it.
-        cpu: Duration,
-    },
+    Done(Done),
     /// A peer is connected.
     Up {
         /// The path.
@@ -424,7 +411,7 @@ pub enum Output {
         anyway: bool,
     },
     /// A job for a worker.
-    Work(Work),
+    Job(Job),
     /// Drop the codec contexts of an exchange.
     Release {
         /// The exchange.

@@ -11,7 +11,7 @@
 //!            ◄───────────────────── receiving ◄───────────────
 //!              Body, Received                Piece, Expect
 //!                         │  ▲
-//!                    Work ▼  │ Done      (a worker's thread)
+//!                     Job ▼  │ Done      (a worker's thread)
 //! ```
 //!
 //! `sending` chooses an encoding (the policy is a contextual bandit of [`decide`]), tries it on the
@@ -29,6 +29,7 @@ mod core;
 mod encoding;
 mod exchange;
 mod ids;
+pub mod job;
 mod kept;
 mod links;
 mod path;
@@ -40,7 +41,6 @@ mod speeds;
 mod tests;
 mod times;
 mod told;
-mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -55,10 +55,9 @@ pub use kept::lasting::Secret;
 pub use links::{Link, figures};
 pub use speeds::{Speeds, name_of_model};
 pub use told::{parts, rounded, told_parts, told_split, wanted, whole};
-pub use work::{Work, WorkDirection};
 
 use bytes::Bytes;
-use codec::dictionary::Kept;
+use codec::dictionary::{Distilled, Kept};
 use decide::estimate::Estimate;
 use decide::policy::Observation;
 use proto::control::{Keeping, Processor, Receipt};
@@ -66,6 +65,7 @@ use proto::control::{Keeping, Processor, Receipt};
 use api::{Abilities, Input, Output};
 use core::{Core, Key};
 use exchange::{Exchange, Stands};
+use job::{Done, Prepared};
 use kept::lasting::{Restored, of_instance, restored};
 use path::Path;
 use peer::{Peer, arms_of};
@@ -128,9 +128,7 @@ impl Coding {
             Input::Delivered { exchange, all } => {
                 self.receive(now, exchange, |one| one.delivered(all));
             }
-            Input::Done { exchange, direction, block, result, cpu } => {
-                self.done(now, (exchange, direction, block), result, cpu);
-            }
+            Input::Done(done) => self.done(now, done),
             Input::Up { path, peer, instance, abilities } => {
                 self.up(now, path, (peer, instance), abilities);
             }
@@ -327,46 +325,40 @@ impl Coding {
         }
     }
 
-    fn done(
-        &mut self,
-        now: Duration,
-        (exchange, direction, block): (ExchangeId, WorkDirection, u64),
-        result: Result<Bytes, codec::Error>,
-        cpu: Duration,
-    ) {
-        match direction {
-            WorkDirection::Encode => {
+    fn done(&mut self, now: Duration, done: Done) {
+        match done {
+            Done::Encoded { exchange, block, result, cpu } => {
                 self.send(now, exchange, |sender| sender.encoded(block, result, cpu));
             }
-            WorkDirection::Decode => {
+            Done::Decoded { exchange, block, result, cpu } => {
                 self.receive(now, exchange, |receiver| receiver.decoded(block, result, cpu));
             }
-            WorkDirection::Shadow => {
+            Done::Tried { exchange, result, cpu } => {
                 let Some(probe) = self.core.probes.open.remove(&exchange) else { return };
                 let one = self.exchanges.get_mut(&exchange);
                 sending::probed(&mut self.core, &probe, one, result, cpu);
             }
-            WorkDirection::Keep => self.kept(now, exchange.instance, block, result),
-            WorkDirection::Distil => self.trained(now, block, result),
-            WorkDirection::Unpack => {
-                self.with_peer(now, PathId(block), |peer| peer.unpacked(result));
+            Done::Prepared(prepared) => self.prepared(now, prepared),
+        }
+    }
+
+    fn prepared(&mut self, now: Duration, prepared: Prepared) {
+        match prepared {
+            Prepared::Base { number, result } => self.kept(now, number, result),
+            Prepared::Dictionary { number, result } => self.trained(now, number, result),
+            Prepared::Parcel { path, result } => {
+                self.with_peer(now, path, |peer| peer.unpacked(result));
             }
-            WorkDirection::Compile => {
-                self.with_peer(now, PathId(block), |peer| peer.compiled(result));
+            Prepared::Schema { path, result } => {
+                self.with_peer(now, path, |peer| peer.compiled(result));
             }
         }
     }
 
     /// A message was made into a base: it is a sample too, a request's once its answer is there.
-    fn kept(
-        &mut self,
-        now: Duration,
-        instance: u64,
-        number: u64,
-        result: Result<Bytes, codec::Error>,
-    ) {
+    fn kept(&mut self, now: Duration, number: u64, result: Result<Kept, codec::Error>) {
         let Some(keep) = self.core.keeps.take(number) else { return };
-        let (path, exchange) = (keep.path, ExchangeId { instance, number: keep.exchange });
+        let (path, exchange) = (keep.path, keep.exchange);
         let asks = self.core.config.asks();
         let one = self.exchanges.get_mut(&exchange);
         let waits = one.filter(|one| asks && !one.receiving.is_headed());
@@ -382,7 +374,12 @@ impl Coding {
     }
 
     /// A dictionary was made, or would not pay.
-    fn trained(&mut self, now: Duration, number: u64, result: Result<Bytes, codec::Error>) {
+    fn trained(
+        &mut self,
+        now: Duration,
+        number: u64,
+        result: Result<Option<Distilled>, codec::Error>,
+    ) {
         let trained = self.core.dictionaries.trained(now, number, result);
         let Some(trained) = trained else { return };
         if let Some(before) = trained.before {

@@ -13,12 +13,12 @@ use super::api::{Fault, FaultKind, Output, Piece};
 use super::core::{Core, Key};
 use super::exchange::Exchange;
 use super::exchange::receiving::Block;
+use super::job::{Decode, Job, Setup};
 use super::kept::lasting::{Principal, lasts};
 use super::kept::pending::{Keep, Whose};
 use super::path::Path;
 use super::path::piggyback::Waiting;
 use super::peer::{Peer, find_schema};
-use super::work::{Work, WorkDirection};
 
 /// Of the longest body that came of late, one part in so many is forgotten with each that comes.
 const LONGEST_FADES: u64 = 32;
@@ -121,18 +121,19 @@ impl Receiver<'_> {
         let Some((block, next)) = self.one.receiving.next_work() else { return };
         self.consumed(&next);
         self.one.has_contexts = true;
-        self.core.work(Work {
+        self.core.job(Job::Decode(Decode {
             exchange: self.one.id,
-            direction: WorkDirection::Decode,
             block,
-            options: self.one.receiving.options(),
+            setup: Setup {
+                options: self.one.receiving.options(),
+                base: self.one.receiving.base.clone(),
+                vocabulary: self.one.receiving.vocabulary.clone(),
+            },
             bytes: next.bytes,
             decoded_len: next.decoded_len,
             first: next.first,
             last: next.last,
-            base: self.one.receiving.base.clone(),
-            vocabulary: self.one.receiving.vocabulary.clone(),
-        });
+        }));
     }
 
     /// Reserves memory for the decoder, once a block needs one; `false`: wait. The first gets its
@@ -225,9 +226,9 @@ impl Receiver<'_> {
         let body = self.one.receiving.take_body();
         let (Some(body), Some(path)) = (body, &self.path) else { return false };
         let whose = Whose::Received(slot, Box::new(self.one.arrival));
-        let keep = Keep { path: path.id, exchange: self.one.id.number, whose, barred: false };
-        let Some(work) = self.core.keeps.order(self.one.id, body, keep) else { return false };
-        self.core.work(work);
+        let keep = Keep { path: path.id, exchange: self.one.id, whose, barred: false };
+        let Some(job) = self.core.keeps.order(body, keep) else { return false };
+        self.core.job(job);
         self.one.arrival.told();
         self.one.held.kept_in = Some(slot);
         true

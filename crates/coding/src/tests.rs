@@ -17,6 +17,7 @@ use record::event::Fact;
 
 use super::*;
 use api::{About, Departed, Message, Piece, Wire};
+use job::{Contexts, Job, Prepare};
 
 pub(crate) const EDGE: usize = 0;
 pub(crate) const GATEWAY: usize = 1;
@@ -51,38 +52,15 @@ fn abilities(coding: &Coding) -> Abilities {
     }
 }
 
-/// Runs a job as a thread of a pool would, with the encoder of the message that is sent.
-fn run(work: &Work, encoder: &mut Option<Box<dyn codec::Encoder>>) -> Input {
-    let mut out = Vec::new();
-    let result = match work.direction {
-        WorkDirection::Keep
-        | WorkDirection::Distil
-        | WorkDirection::Unpack
-        | WorkDirection::Compile => work.alone(),
-        WorkDirection::Shadow => work
-            .encoder()
-            .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
-            .map(|()| out.into()),
-        WorkDirection::Encode => {
-            if work.first {
-                *encoder = Some(work.encoder().unwrap());
-            }
-            let encoder = encoder.as_mut().unwrap();
-            encoder.encode(&work.bytes, work.last, &mut out).map(|()| out.into())
-        }
-        WorkDirection::Decode => work
-            .decoder()
-            .and_then(|mut one| one.decode(&work.bytes, work.decoded_len, work.last, &mut out))
-            .map(|()| out.into()),
-    };
-    let Work { exchange, direction, block, .. } = *work;
-    Input::Done { exchange, direction, block, result, cpu: Duration::from_micros(50) }
+/// Runs a job as a thread of a pool would.
+fn run(job: &Job, contexts: &mut Contexts) -> Input {
+    Input::Done(job.run(contexts).took(Duration::from_micros(50)))
 }
 
 /// One of two machines.
 struct End {
     coding: Coding,
-    encoder: Option<Box<dyn codec::Encoder>>,
+    contexts: Contexts,
     /// What this side's message goes in, before its head has gone.
     head: Option<Options>,
     facts: Vec<Fact>,
@@ -101,7 +79,7 @@ impl End {
     fn new(config: Config) -> Self {
         Self {
             coding: Coding::new(config),
-            encoder: None,
+            contexts: Contexts::default(),
             head: None,
             facts: Vec::new(),
             ignored: Vec::new(),
@@ -241,13 +219,13 @@ impl Pair {
                 let bytes = content.len();
                 self.crosses(at, bytes, Input::Control { path: PATH, kind, content });
             }
-            Output::Work(work) => {
-                if self.full && work.direction == WorkDirection::Keep {
+            Output::Job(job) => {
+                if self.full && matches!(job, Job::Prepare(Prepare::Base { .. })) {
                     let filler = Arc::new(Kept::new(vec![0; bounds::MAX_BASE_BYTES]));
                     self.ends[at].path().kept.keep(0, 0, filler);
                     self.ends[at].coding.with_peer(ms(0), PATH, |_| {});
                 }
-                let done = run(&work, &mut self.ends[at].encoder);
+                let done = run(&job, &mut self.ends[at].contexts);
                 self.next(at, done);
             }
             Output::Ignored { what, reason, .. } => {

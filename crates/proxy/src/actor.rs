@@ -360,7 +360,7 @@ impl<S: Surroundings> Actor<S> {
                 tracing::debug!(carrier = carrier.0, reason, "closing a carrier");
                 self.carriers.remove(&carrier);
             }
-            Output::Work(work) => self.workers.push(work),
+            Output::Job(job) => self.workers.push(job),
             Output::Release { exchange } => self.workers.release(exchange),
             Output::ClientEnded { instance, connection } => {
                 self.surroundings.client_ended(instance, connection);

@@ -15,23 +15,36 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use coding::{ExchangeId, Work, WorkDirection};
+use coding::ExchangeId;
+use coding::job::{Done, Job, Prepare};
 use relay::Input;
 
 use crate::actor::{Handle, Message};
 use crate::fault;
 pub(crate) use processor::Processor;
-use spares::{Coder, Context, Spares};
+use spares::{Context, Spares};
 
-type Key = (ExchangeId, WorkDirection);
+/// Blocks that go through one context, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Encode(ExchangeId),
+    Decode(ExchangeId),
+}
+
+/// What waits for its turn.
+enum Turn {
+    /// The next block of a lane.
+    Lane(Key),
+    /// A job that needs no context but its own.
+    Alone(Job),
+}
 
 /// One exchange and direction.
 #[derive(Default)]
 struct Lane {
     /// Absent while a thread has it, and before the first block.
     context: Option<Context>,
-    blocks: VecDeque<Work>,
+    blocks: VecDeque<Job>,
     busy: bool,
     /// While a thread has it: what comes now begins anew, behind what is under way.
     released: bool,
@@ -40,10 +53,10 @@ struct Lane {
 #[derive(Default)]
 struct State {
     lanes: BTreeMap<Key, Lane>,
-    /// Lanes with blocks and no thread, in turn.
-    ready: VecDeque<Key>,
-    /// The same of blocks that only teach.
-    ready_shadows: VecDeque<Key>,
+    /// Lanes with blocks and no thread, and other jobs, in turn.
+    ready: VecDeque<Turn>,
+    /// Jobs of no urgency.
+    ready_idle: VecDeque<Turn>,
     spares: Spares,
     stopping: bool,
 }
@@ -52,14 +65,16 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    shadows_changed: Condvar,
+    idle_changed: Condvar,
 }
 
 /// What a thread does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Duty {
+    /// What somebody waits for.
     Bodies,
-    Shadows,
+    /// What is of no urgency.
+    Idle,
 }
 
 impl Shared {
@@ -70,16 +85,16 @@ impl Shared {
     fn changed(&self, duty: Duty) -> &Condvar {
         match duty {
             Duty::Bodies => &self.changed,
-            Duty::Shadows => &self.shadows_changed,
+            Duty::Idle => &self.idle_changed,
         }
     }
 }
 
 impl State {
-    fn ready(&mut self, duty: Duty) -> &mut VecDeque<Key> {
+    fn ready(&mut self, duty: Duty) -> &mut VecDeque<Turn> {
         match duty {
             Duty::Bodies => &mut self.ready,
-            Duty::Shadows => &mut self.ready_shadows,
+            Duty::Idle => &mut self.ready_idle,
         }
     }
 
@@ -87,13 +102,12 @@ impl State {
     fn put_back(&mut self, key: Key, context: Option<Context>) -> Option<Context> {
         let Some(lane) = self.lanes.get_mut(&key) else { return context };
         lane.busy = false;
-        let kept = matches!(key.1, WorkDirection::Encode | WorkDirection::Decode);
-        let alone = std::mem::take(&mut lane.released) || !kept;
-        let (gone, stays) = if alone { (context, None) } else { (None, context) };
+        let is_released = std::mem::take(&mut lane.released);
+        let (gone, stays) = if is_released { (context, None) } else { (None, context) };
         lane.context = stays;
         if !lane.blocks.is_empty() {
-            self.ready(Duty::of(key.1)).push_back(key);
-        } else if alone {
+            self.ready.push_back(Turn::Lane(key));
+        } else if is_released {
             self.lanes.remove(&key);
         }
         gone
@@ -101,14 +115,44 @@ impl State {
 }
 
 impl Duty {
-    fn of(direction: WorkDirection) -> Self {
-        match direction {
-            WorkDirection::Encode
-            | WorkDirection::Decode
-            | WorkDirection::Keep
-            | WorkDirection::Unpack => Self::Bodies,
-            WorkDirection::Shadow | WorkDirection::Distil | WorkDirection::Compile => Self::Shadows,
+    fn of(job: &Job) -> Self {
+        match job {
+            Job::Encode(_)
+            | Job::Decode(_)
+            | Job::Prepare(Prepare::Base { .. } | Prepare::Parcel { .. }) => Self::Bodies,
+            Job::Try(_) | Job::Prepare(Prepare::Dictionary { .. } | Prepare::Schema { .. }) => {
+                Self::Idle
+            }
         }
+    }
+}
+
+impl Key {
+    /// The lane of a job, where it needs one.
+    fn of(job: &Job) -> Option<Self> {
+        match job {
+            Job::Encode(job) => Some(Self::Encode(job.exchange)),
+            Job::Decode(job) => Some(Self::Decode(job.exchange)),
+            Job::Try(_) | Job::Prepare(_) => None,
+        }
+    }
+}
+
+/// The job begins a context, or has one of its own.
+fn begins(job: &Job) -> bool {
+    match job {
+        Job::Encode(job) => job.first,
+        Job::Decode(job) => job.first,
+        Job::Try(_) | Job::Prepare(_) => true,
+    }
+}
+
+/// Nothing goes through the job's context behind it.
+fn ends(job: &Job) -> bool {
+    match job {
+        Job::Encode(job) => job.last,
+        Job::Decode(job) => job.last,
+        Job::Try(_) | Job::Prepare(_) => true,
     }
 }
 
@@ -122,7 +166,7 @@ impl Workers {
         let (shared, processor) = (Arc::new(Shared::default()), Processor::of_environment());
         for number in 0..=threads.max(1) {
             let (shared, handle) = (Arc::clone(&shared), handle.clone());
-            let duty = if number == 0 { Duty::Shadows } else { Duty::Bodies };
+            let duty = if number == 0 { Duty::Idle } else { Duty::Bodies };
             let name = format!("codec-{number}");
             // A system without a single thread to spare cannot run the runtime either.
             let body = move || work(&shared, duty, processor, &handle);
@@ -133,30 +177,35 @@ impl Workers {
         Self { shared }
     }
 
-    pub(crate) fn push(&self, work: Work) {
+    pub(crate) fn push(&self, job: Job) {
+        let duty = Duty::of(&job);
         let mut state = self.shared.lock();
-        let key = (work.exchange, work.direction);
-        let lane = state.lanes.entry(key).or_default();
-        lane.blocks.push_back(work);
-        if !lane.busy && lane.blocks.len() == 1 {
-            let duty = Duty::of(key.1);
-            state.ready(duty).push_back(key);
-            self.shared.changed(duty).notify_one();
-        }
+        let turn = match Key::of(&job) {
+            Some(key) => {
+                let lane = state.lanes.entry(key).or_default();
+                lane.blocks.push_back(job);
+                if lane.busy || lane.blocks.len() > 1 {
+                    return;
+                }
+                Turn::Lane(key)
+            }
+            None => Turn::Alone(job),
+        };
+        state.ready(duty).push_back(turn);
+        self.shared.changed(duty).notify_one();
     }
 
     pub(crate) fn release(&self, exchange: ExchangeId) {
         let mut gone = Vec::new();
         let mut state = self.shared.lock();
-        for direction in [WorkDirection::Encode, WorkDirection::Decode] {
-            let key = (exchange, direction);
+        for key in [Key::Encode(exchange), Key::Decode(exchange)] {
             let Some(lane) = state.lanes.get_mut(&key) else { continue };
             lane.blocks.clear();
             lane.released = lane.busy;
             if !lane.busy {
                 gone.extend(state.lanes.remove(&key));
             }
-            state.ready.retain(|ready| *ready != key);
+            state.ready.retain(|turn| !matches!(turn, Turn::Lane(of) if *of == key));
         }
         drop(state);
         drop(gone);
@@ -167,101 +216,92 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.shared.lock().stopping = true;
         self.shared.changed.notify_all();
-        self.shared.shadows_changed.notify_all();
+        self.shared.idle_changed.notify_all();
     }
 }
 
 /// What each thread does.
 fn work(shared: &Shared, duty: Duty, processor: Processor, handle: &Handle) {
     fault::mark_core_thread("codec");
-    if duty == Duty::Shadows {
+    if duty == Duty::Idle {
         yield_to_others();
     }
     let mut buffer = Vec::new();
-    while let Some((work, mut context)) = take(shared, duty) {
+    while let Some((job, mut context)) = take(shared, duty) {
         let before = thread_time();
-        let result =
-            fault::contain(|| run(&work, &mut context, &mut buffer)).unwrap_or_else(|| {
-                // What it left half done goes with it.
-                context = None;
-                Err(codec::Error::Corrupt {
-                    codec: "codec",
-                    what: "it has a fault of ours".to_owned(),
-                })
-            });
-        let ended = work.last && result.is_ok();
+        let done = fault::contain(|| run(&job, &mut context, &mut buffer)).unwrap_or_else(|| {
+            // What it left half done goes with it.
+            context = None;
+            let what = "it has a fault of ours".to_owned();
+            job.failed(codec::Error::Corrupt { codec: "codec", what })
+        });
+        let ended = ends(&job) && done.is_ok();
         let time = thread_time().saturating_sub(before);
         processor.wait(time);
-        let cpu = processor.time(time);
-        let Work { exchange, direction, block, .. } = work;
-        let done = Input::Done { exchange, direction, block, result, cpu };
-        handle.send_blocking(Message::Input(done));
+        let done = done.took(processor.time(time));
+        handle.send_blocking(Message::Input(Input::Done(done)));
         // Nobody waits for it any more, nor for what it takes to be of use to others.
         let spare = context.take_if(|_| ended).and_then(Context::renewed);
         // Only now may another thread take the next block, whose result must come behind this one.
-        put_back(shared, (exchange, direction), context, spare);
+        put_back(shared, Key::of(&job), context, spare);
     }
 }
 
-/// Waits for a block; `None` when the pool stops.
-fn take(shared: &Shared, duty: Duty) -> Option<(Work, Option<Context>)> {
+/// Waits for a job; `None` when the pool stops.
+fn take(shared: &Shared, duty: Duty) -> Option<(Job, Option<Context>)> {
     let mut state = shared.lock();
     loop {
         if state.stopping {
             return None;
         }
-        while let Some(key) = state.ready(duty).pop_front() {
-            let Some(lane) = state.lanes.get_mut(&key) else { continue };
-            let Some(work) = lane.blocks.pop_front() else { continue };
-            lane.busy = true;
-            let before = lane.context.take();
-            let (gone, context) = if work.first { (before, None) } else { (None, before) };
-            let context = context.or_else(|| state.spares.take(&work));
+        while let Some(turn) = state.ready(duty).pop_front() {
+            let (job, before) = match turn {
+                Turn::Alone(job) => (job, None),
+                Turn::Lane(key) => {
+                    let Some(lane) = state.lanes.get_mut(&key) else { continue };
+                    let Some(job) = lane.blocks.pop_front() else { continue };
+                    lane.busy = true;
+                    (job, lane.context.take())
+                }
+            };
+            let (gone, context) = if begins(&job) { (before, None) } else { (None, before) };
+            let context = context.or_else(|| state.spares.take(&job));
             drop(state);
             // Before a fresh one is made, so that there are never two.
             drop(gone);
-            return Some((work, context));
+            return Some((job, context));
         }
         state = shared.changed(duty).wait(state).unwrap_or_else(PoisonError::into_inner);
     }
 }
 
-fn put_back(shared: &Shared, key: Key, context: Option<Context>, spare: Option<Context>) {
-    let (duty, mut state) = (Duty::of(key.1), shared.lock());
-    let gone = (state.spares.keep(spare), state.put_back(key, context));
-    if state.ready(duty).back() == Some(&key) {
-        shared.changed(duty).notify_one();
+fn put_back(shared: &Shared, key: Option<Key>, context: Option<Context>, spare: Option<Context>) {
+    let mut state = shared.lock();
+    let unused = state.spares.keep(spare);
+    let gone = match key {
+        Some(key) => state.put_back(key, context),
+        None => context,
+    };
+    if let (Some(Turn::Lane(last)), Some(key)) = (state.ready.back(), key)
+        && *last == key
+    {
+        shared.changed(Duty::Bodies).notify_one();
     }
     drop(state);
     // Only now, for nobody has to wait while memory is given back.
-    drop(gone);
+    drop((gone, unused));
 }
 
-fn run(
-    work: &Work,
-    context: &mut Option<Context>,
-    buffer: &mut Vec<u8>,
-) -> Result<Bytes, codec::Error> {
-    buffer.clear();
-    if context.is_none() {
-        *context = match work.direction {
-            WorkDirection::Keep
-            | WorkDirection::Distil
-            | WorkDirection::Unpack
-            | WorkDirection::Compile => return work.alone(),
-            WorkDirection::Encode | WorkDirection::Shadow | WorkDirection::Decode => {
-                Some(Context::of(work)?)
-            }
-        };
-    }
-    match context.as_mut().map(|context| &mut context.coder) {
-        Some(Coder::Encoder(encoder)) => encoder.encode(&work.bytes, work.last, buffer)?,
-        Some(Coder::Decoder(decoder)) => {
-            decoder.decode(&work.bytes, work.decoded_len, work.last, buffer)?;
-        }
-        None => {}
-    }
-    Ok(Bytes::copy_from_slice(buffer))
+fn run(job: &Job, context: &mut Option<Context>, buffer: &mut Vec<u8>) -> Done {
+    let mut contexts = context.take().map(|context| context.contexts).unwrap_or_default();
+    let done = match job {
+        Job::Encode(job) => job.run(&mut contexts.encoder, buffer),
+        Job::Decode(job) => job.run(&mut contexts.decoder, buffer),
+        Job::Try(job) => job.run(&mut contexts.encoder, buffer),
+        Job::Prepare(job) => return job.run(),
+    };
+    *context = job.setup().map(|setup| Context { options: setup.options, contexts });
+    done
 }
 
 /// Asks the system to run the calling thread only where nobody else wants to.

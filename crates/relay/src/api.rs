@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use coding::{ExchangeId, Speeds, Work, WorkDirection};
+use coding::job::{Done, Job};
+use coding::{ExchangeId, Speeds};
 use proto::bhttp;
 use proto::control::Allowed;
 use record::event::Event;
@@ -258,19 +259,8 @@ pub enum Input {
         /// Bytes.
         bytes: usize,
     },
-    /// Work is done.
-    Done {
-        /// As in the work's order.
-        exchange: ExchangeId,
-        /// As in the work's order.
-        direction: WorkDirection,
-        /// As in the work's order.
-        block: u64,
-        /// The block's new form, or why it could not be had.
-        result: Result<Bytes, codec::Error>,
-        /// Processor time of the thread that did it.
-        cpu: Duration,
-    },
+    /// A job is done.
+    Done(Done),
     /// The instant of the last [`Output::WakeAt`] has come.
     Wake,
     /// Take no new exchanges, finish the open ones.
@@ -316,8 +306,8 @@ pub enum Output {
         /// One line for a person.
         reason: String,
     },
-    /// A block to encode or decode.
-    Work(Work),
+    /// A job for a thread of a pool.
+    Job(Job),
     /// Drop the codec contexts of an exchange.
     Release {
         /// The exchange.

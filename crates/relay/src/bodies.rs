@@ -89,7 +89,7 @@ impl Relay {
             code::Output::Ignored { path, what, reason } => {
                 self.ignore(now, carrier_of(path), what, &reason);
             }
-            code::Output::Work(work) => self.outputs.push_back(Output::Work(work)),
+            code::Output::Job(job) => self.outputs.push_back(Output::Job(job)),
             code::Output::Release { exchange } => {
                 self.outputs.push_back(Output::Release { exchange });
             }

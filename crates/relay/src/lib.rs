@@ -1,7 +1,7 @@
 //! The pair itself as a pure machine: request → decide → codec → proto → output.
 //!
 //! One [`Relay`] is an edge or a gateway. It does no work of its own: blocks to encode or decode go
-//! out as [`Output::Work`], bytes as [`Output::Transmit`], and time and chance come in.
+//! out as [`Output::Job`], bytes as [`Output::Transmit`], and time and chance come in.
 //!
 //! **Drain rule.** After every [`Relay::handle_input`] call [`Relay::poll_output`] until it gives
 //! `None`, and do what it says in that order. The last [`Output::WakeAt`] stands until replaced.
@@ -214,9 +214,10 @@ impl Relay {
                 }
                 self.touch(carrier);
             }
-            Input::Done { exchange, direction, block, result, cpu } => {
-                self.code(now, Code::Done { exchange, direction, block, result, cpu });
-                self.grant_local(exchange);
+            Input::Done(done) => {
+                let exchange = done.exchange();
+                self.code(now, Code::Done(done));
+                exchange.into_iter().for_each(|exchange| self.grant_local(exchange));
             }
             // Whoever woke us may have come early: the next instant is told again.
             Input::Wake => self.wake_at = None,

@@ -1,7 +1,8 @@
 //! Single behaviours, step by step; the interplay under trouble is in `sim/`.
 
 use bytes::{Bytes, BytesMut};
-use coding::{Encoding, MAX_PRINCIPALS, Secret, Speeds, Work, WorkDirection};
+use coding::job::{Contexts, Decode, Done, Job};
+use coding::{Encoding, MAX_PRINCIPALS, Secret, Speeds};
 use proto::bhttp;
 use proto::carrier;
 use proto::exchange::{Data, Head as HeadPart, OutcomeState, Part};
@@ -197,6 +198,21 @@ fn asks_with_another_way(relay: &mut Relay, now: Duration) -> (ExchangeId, Vec<O
     (exchange, drain(relay))
 }
 
+/// The first block that is to be decoded.
+fn to_decode(outputs: &[Output]) -> Option<Decode> {
+    outputs.iter().find_map(|output| match output {
+        Output::Job(Job::Decode(job)) => Some(job.clone()),
+        _ => None,
+    })
+}
+
+/// What would have come of a block.
+fn decoded(job: &Decode, plain: &[u8], cpu: Duration) -> Input {
+    let (exchange, block) = (job.exchange, job.block);
+    let result = Ok(Bytes::copy_from_slice(plain));
+    Input::Done(Done::Decoded { exchange, block, result, cpu })
+}
+
 fn abort(outputs: &[Output]) -> (CauseKind, bool) {
     let found = outputs.iter().find_map(|output| match output {
         Output::Abort { cause, untouched, .. } => Some((cause.kind, *untouched)),
@@ -240,13 +256,15 @@ fn an_event_stream_flows_in_blocks_of_20_ms() {
     relay.handle_input(ms(20), Input::Wake);
     peer.takes(&drain(&mut relay));
     relay.handle_input(ms(30), Input::Data { exchange, bytes: Bytes::from_static(b"event 1") });
-    assert!(!drain(&mut relay).iter().any(|output| matches!(output, Output::Work(_))));
+    assert!(!drain(&mut relay).iter().any(|output| matches!(output, Output::Job(_))));
     relay.handle_input(ms(50), Input::Wake);
-    let work = drain(&mut relay);
-    let Some(Output::Work(work)) = work.into_iter().find(|o| matches!(o, Output::Work(_))) else {
-        panic!("the block did not close");
-    };
-    assert_eq!((&work.bytes[..], work.last), (&b"event 1"[..], false));
+    let outputs = drain(&mut relay);
+    let job = outputs.iter().find_map(|output| match output {
+        Output::Job(Job::Encode(job)) => Some(job),
+        _ => None,
+    });
+    let job = job.expect("the block closes");
+    assert_eq!((&job.bytes[..], job.last), (&b"event 1"[..], false));
 }
 
 #[test]
@@ -334,13 +352,8 @@ fn answers_are_long_that_came_in_few_bytes() {
         let data =
             Data { exchange: id.number, block_end, uncoded, anew, end, padding: None, bytes };
         let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Part::Data(data)]);
-        let work = outputs.into_iter().find_map(|output| match output {
-            Output::Work(work) => Some(work),
-            _ => None,
-        });
-        let Work { exchange, direction, block, .. } = work.expect("a block to decode");
-        let (result, cpu) = (Ok(plain.clone()), ms(0));
-        relay.handle_input(ms(2), Input::Done { exchange, direction, block, result, cpu });
+        let done = decoded(&to_decode(&outputs).expect("a block to decode"), &plain, ms(0));
+        relay.handle_input(ms(2), done);
         peer.takes(&drain(&mut relay));
     }
     let (_, outputs) = asks(&mut relay, ms(4), "GET", true);
@@ -546,18 +559,11 @@ fn what_cannot_be_decoded_ends_the_exchange_and_not_the_carrier() {
         bytes,
     };
     let outputs = peer.sends(&mut relay, ms(5), CARRIER, &[Part::Head(head), Part::Data(data)]);
-    let Some(Output::Work(work)) = outputs.iter().find(|o| matches!(o, Output::Work(_))) else {
-        panic!("{outputs:?}");
-    };
-    let result = work
-        .options
-        .decoder()
-        .and_then(|mut decoder| decoder.decode(&work.bytes, 100, true, &mut Vec::new()))
-        .map(|()| Bytes::new());
-    assert!(result.is_err());
-    let (direction, block) = (work.direction, work.block);
-    let done = Input::Done { exchange, direction, block, result, cpu: ms(0) };
-    relay.handle_input(ms(6), done);
+    let job = to_decode(&outputs).expect("a block to decode");
+    assert_eq!(job.decoded_len, 100);
+    let done = job.run(&mut None, &mut Vec::new());
+    assert!(!done.is_ok());
+    relay.handle_input(ms(6), Input::Done(done));
     let outputs = drain(&mut relay);
     assert_eq!(abort(&outputs).0, CauseKind::Corrupt);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Close { .. })));

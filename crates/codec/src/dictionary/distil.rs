@@ -1,11 +1,9 @@
 //! A dictionary out of messages that went by, if it pays, and its way to the other side.
 
-use std::sync::Arc;
-
 use proto::varint;
 
 use super::store::{pack, unpack};
-use super::{Coder, Dictionary, Id, Kept, Method, NAME, corrupt, excerpt};
+use super::{Coder, Dictionary, Kept, Method, NAME, corrupt, excerpt};
 use crate::{Error, Limits, Settings};
 
 /// Longest dictionary: more helps small messages little.
@@ -15,29 +13,24 @@ const MIN_SAMPLES: usize = 8;
 /// What it may leave of what there is without it, in per cent: it has to cross the link first.
 const PAYS_PERCENT: usize = 80;
 
-/// Joins samples for [`distil`].
-#[must_use]
-pub fn join<'a>(samples: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut all = Vec::new();
-    samples.for_each(|sample| varint::encode_bytes(sample, &mut all));
-    all
+/// A dictionary that was made of samples.
+#[derive(Debug)]
+pub struct Distilled {
+    /// The dictionary.
+    pub kept: Kept,
+    /// What the other side gets of it, for [`unpack_parcel`].
+    pub parcel: Vec<u8>,
 }
 
-/// A dictionary of samples that were joined by [`join`], for [`distilled`]; nothing where it would
-/// not pay. One half of the samples is coded with what the other gives: that must leave a fifth
-/// less than `before`, the dictionary that there is, and than a codec without any.
+/// A dictionary of samples; none where it would not pay. One half of the samples is coded with what
+/// the other gives: that must leave a fifth less than `before`, the dictionary that there is, and
+/// than a codec without any.
 ///
 /// # Errors
-/// What was not joined so.
-pub fn distil(joined: &[u8], before: Option<&Arc<Kept>>) -> Result<Vec<u8>, Error> {
-    let mut rest = joined;
-    let mut samples = Vec::new();
-    while !rest.is_empty() {
-        let wrong = |error: proto::Error| corrupt(error.to_string());
-        samples.push(varint::decode_bytes(&mut rest, "a sample").map_err(wrong)?);
-    }
+/// Those of the codecs that are compared.
+pub fn distil(samples: &[&[u8]], before: Option<&Kept>) -> Result<Option<Distilled>, Error> {
     if samples.len() < MIN_SAMPLES {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let limits = Limits::default();
     let half = |odd: usize| samples.iter().skip(odd).step_by(2).copied();
@@ -54,50 +47,39 @@ pub fn distil(joined: &[u8], before: Option<&Arc<Kept>>) -> Result<Vec<u8>, Erro
         without += least;
     }
     if with * 100 > without * PAYS_PERCENT {
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    let whole = excerpt(&samples, DISTILLED_BYTES, &limits)?;
+    let whole = excerpt(samples, DISTILLED_BYTES, &limits)?;
     let packed = pack(whole.content())?;
     let mut parcel = Vec::new();
     varint::encode(whole.content().len() as u64, &mut parcel);
     parcel.extend_from_slice(&packed);
-    let mut out = whole.id().0.to_vec();
-    varint::encode_bytes(&parcel, &mut out);
-    out.extend_from_slice(whole.content());
-    Ok(out)
+    Ok(Some(Distilled { kept: Kept::new(whole.content()), parcel }))
 }
 
 fn coded_len(dictionary: &Dictionary, sample: &[u8], limits: &Limits) -> Result<usize, Error> {
     Ok(Coder::new(dictionary, Method::Zstd, None, limits)?.encode(sample)?.len())
 }
 
-/// Takes what [`distil`] made: the dictionary, and the parcel for the other side.
-#[must_use]
-pub fn distilled(bytes: &[u8]) -> Option<(Kept, Vec<u8>)> {
-    let (id, mut rest) = bytes.split_first_chunk()?;
-    let parcel = varint::decode_bytes(&mut rest, "a parcel").ok()?;
-    Some((Kept::named(Id(*id), rest), parcel.to_vec()))
-}
-
-/// The dictionary of a parcel, for [`Kept::prepared`].
+/// The dictionary of a parcel.
 ///
 /// # Errors
 /// What is none, or longer than [`DISTILLED_BYTES`].
-pub fn unpack_parcel(parcel: &[u8]) -> Result<Vec<u8>, Error> {
+pub fn unpack_parcel(parcel: &[u8]) -> Result<Kept, Error> {
     let mut rest = parcel;
     let len = varint::decode(&mut rest, "a length").map_err(|error| corrupt(error.to_string()))?;
     let len = usize::try_from(len).ok().filter(|len| *len <= DISTILLED_BYTES).ok_or_else(|| {
         let what = format!("a dictionary of {len} bytes, limit {DISTILLED_BYTES}");
         Error::Limit { codec: NAME, what }
     })?;
-    let content = unpack(rest, len)?;
-    Ok([&Id::of(&content).0[..], &content].concat())
+    unpack(rest, len).map(Kept::new)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::Id;
     use super::*;
 
     fn sample(at: u32) -> Vec<u8> {
@@ -117,14 +99,14 @@ mod tests {
     #[test]
     fn what_repeats_gives_a_dictionary_that_both_sides_call_alike() {
         let samples: Vec<_> = (0..16).map(sample).collect();
-        let joined = join(samples.iter().map(Vec::as_slice));
-        let (kept, parcel) = distilled(&distil(&joined, None).unwrap()).unwrap();
+        let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+        let Distilled { kept, parcel } = distil(&samples, None).unwrap().unwrap();
         assert!(kept.content().len() <= DISTILLED_BYTES);
-        let there = Kept::prepared(&unpack_parcel(&parcel).unwrap()).unwrap();
+        let there = unpack_parcel(&parcel).unwrap();
         assert_eq!((there.id(), there.content()), (kept.id(), kept.content()));
         assert_eq!(kept.id(), Id::of(kept.content()));
         // Another one that knows no more does not pay.
-        assert!(distil(&joined, Some(&Arc::new(kept))).unwrap().is_empty());
+        assert!(distil(&samples, Some(&kept)).unwrap().is_none());
     }
 
     #[test]
@@ -138,9 +120,11 @@ mod tests {
             bytes.collect::<Vec<_>>()
         };
         let samples: Vec<_> = (0..16).map(|_| noise()).collect();
-        assert!(distil(&join(samples.iter().map(Vec::as_slice)), None).unwrap().is_empty());
+        let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+        assert!(distil(&samples, None).unwrap().is_none());
         let few: Vec<_> = (0..4).map(sample).collect();
-        assert!(distil(&join(few.iter().map(Vec::as_slice)), None).unwrap().is_empty());
+        let few: Vec<_> = few.iter().map(Vec::as_slice).collect();
+        assert!(distil(&few, None).unwrap().is_none());
     }
 
     #[test]
@@ -159,8 +143,8 @@ mod tests {
         #[test]
         fn junk_is_refused(junk: Vec<u8>) {
             let _ = unpack_parcel(&junk);
-            let _ = distilled(&junk);
-            let _ = distil(&junk, None);
+            let samples: Vec<_> = junk.chunks(9).collect();
+            let _ = distil(&samples, None);
         }
     }
 }

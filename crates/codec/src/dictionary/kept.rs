@@ -24,23 +24,10 @@ impl Kept {
         Self { id: Id::of(&content), content, coders: Mutex::default() }
     }
 
-    /// What is kept of a message, as a base for others: it without its secrets, behind its name.
-    /// For [`Kept::prepared`]. Errors: those of [`secrets::cut`].
-    pub fn prepare(message: &[u8]) -> Result<Vec<u8>, Error> {
-        let content = secrets::cut(message)?;
-        Ok([&Id::of(&content).0[..], &content].concat())
-    }
-
-    /// Takes what [`Kept::prepare`] made; nothing where it is shorter than a name.
-    #[must_use]
-    pub fn prepared(bytes: &[u8]) -> Option<Self> {
-        let (id, content) = bytes.split_first_chunk()?;
-        Some(Self::named(Id(*id), content))
-    }
-
-    /// Bytes whose name was made before.
-    pub(super) fn named(id: Id, content: &[u8]) -> Self {
-        Self { id, content: content.into(), coders: Mutex::default() }
+    /// What is kept of a message, as a base for others: it without its secrets. Errors: those of
+    /// [`secrets::cut`].
+    pub fn of_message(message: &[u8]) -> Result<Self, Error> {
+        secrets::cut(message).map(Self::new)
     }
 
     /// What it is known by.

@@ -49,7 +49,7 @@ use sha2::{Digest, Sha256};
 use crate::{Error, Limits};
 
 pub use code::{Coder, Method, delta};
-pub use distil::{DISTILLED_BYTES, distil, distilled, join, unpack_parcel};
+pub use distil::{DISTILLED_BYTES, Distilled, distil, unpack_parcel};
 pub use kept::Kept;
 pub use store::{Entry, Store};
 pub(crate) use store::{pack, unpack};

@@ -19,11 +19,11 @@ use super::api::{Fault, Output};
 use super::config::Config;
 use super::exchange::Exchange;
 use super::ids::{ExchangeId, PathId};
+use super::job::Job;
 use super::kept::dictionaries::Dictionaries;
 use super::kept::pending::Keeps;
 use super::kept::requester::Principals;
 use super::kept::schemas::Schemas;
-use super::work::Work;
 use habits::Habits;
 use probes::Probes;
 use waits::Waits;
@@ -112,8 +112,8 @@ impl Core {
         }
     }
 
-    pub(crate) fn work(&mut self, work: Work) {
-        self.outputs.push_back(Output::Work(work));
+    pub(crate) fn job(&mut self, job: Job) {
+        self.outputs.push_back(Output::Job(job));
     }
 
     pub(crate) fn fault(&mut self, exchange: ExchangeId, fault: Fault) {

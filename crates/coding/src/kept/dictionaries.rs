@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use codec::dictionary::{Kept, distilled, join};
+use codec::dictionary::{Distilled, Kept};
 
 use super::bases::Context;
 use super::held::Held;
 use super::lasting::{name_of_held, name_of_made};
+use crate::job::Prepare;
 
 /// Contexts of which samples are collected; beyond it the one longest unused goes.
 const MAX_MAKERS: usize = 32;
@@ -182,14 +183,14 @@ impl Dictionaries {
         mine.filter_map(|(_, maker)| maker.made.as_ref())
     }
 
-    /// Takes a message of this side's as a sample; the number of the job that makes a dictionary of
-    /// the samples, and what it is made of, where one is due.
+    /// Takes a message of this side's as a sample; the job that makes a dictionary of the samples,
+    /// where one is due.
     pub(crate) fn sample(
         &mut self,
         scope: u64,
         context: &Context,
         kept: &Arc<Kept>,
-    ) -> Option<(u64, Bytes, Option<Arc<Kept>>)> {
+    ) -> Option<Prepare> {
         if kept.content().len() > MAX_SAMPLE_BYTES {
             return None;
         }
@@ -205,11 +206,11 @@ impl Dictionaries {
             return None;
         }
         (maker.fresh, maker.misses, maker.training) = (0, 0, true);
-        let bytes = Bytes::from(join(maker.samples.iter().map(|kept| kept.content())));
-        let base = maker.made.as_ref().map(|made| Arc::clone(&made.kept));
+        let samples = maker.samples.iter().cloned().collect();
+        let before = maker.made.as_ref().map(|made| Arc::clone(&made.kept));
         self.next += 1;
         self.training.insert(self.next, (scope, context.clone()));
-        Some((self.next, bytes, base))
+        Some(Prepare::Dictionary { number: self.next, samples, before })
     }
 
     /// A dictionary was made, or would not pay; where it was, whose it is, it, and the name of the
@@ -218,12 +219,12 @@ impl Dictionaries {
         &mut self,
         now: Duration,
         number: u64,
-        result: Result<Bytes, codec::Error>,
+        result: Result<Option<Distilled>, codec::Error>,
     ) -> Option<Trained> {
         let key = self.training.remove(&number)?;
         let maker = self.makers.get_mut(&key)?;
         maker.training = false;
-        let Some((kept, parcel)) = result.ok().and_then(|bytes| distilled(&bytes)) else {
+        let Some(Distilled { kept, parcel }) = result.ok().flatten() else {
             maker.wanted = (2 * maker.wanted).min(FRESH_SAMPLES.1);
             return None;
         };

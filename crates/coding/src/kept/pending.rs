@@ -8,8 +8,8 @@ use proto::exchange::MAX_BLOCK_BYTES;
 use super::bases::Context;
 use crate::bounds::MAX_KEEPS;
 use crate::ids::{ExchangeId, PathId};
+use crate::job::{Job, Prepare};
 use crate::times::Arrival;
-use crate::work::{Work, WorkDirection};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Keeps {
 #[derive(Debug)]
 pub(crate) struct Keep {
     pub(crate) path: PathId,
-    pub(crate) exchange: u64,
+    pub(crate) exchange: ExchangeId,
     pub(crate) whose: Whose,
     /// Nobody may keep it, as was heard meanwhile.
     pub(crate) barred: bool,
@@ -41,18 +41,18 @@ impl Keeps {
     /// What is being made of an exchange's messages is not kept.
     pub(crate) fn bar(&mut self, path: PathId, exchange: u64) {
         let open = self.open.values_mut();
-        let of_exchange = open.filter(|keep| (keep.path, keep.exchange) == (path, exchange));
+        let of_exchange = open.filter(|keep| (keep.path, keep.exchange.number) == (path, exchange));
         of_exchange.for_each(|keep| keep.barred = true);
     }
 
     /// The job that makes a message into a base; none where there are too many.
-    pub(crate) fn order(&mut self, exchange: ExchangeId, bytes: Bytes, keep: Keep) -> Option<Work> {
+    pub(crate) fn order(&mut self, bytes: Bytes, keep: Keep) -> Option<Job> {
         if self.open.len() >= MAX_KEEPS || bytes.len() > MAX_BLOCK_BYTES {
             return None;
         }
         self.next += 1;
         self.open.insert(self.next, keep);
-        Some(Work::of_one_block(exchange, WorkDirection::Keep, self.next, bytes, None))
+        Some(Job::Prepare(Prepare::Base { number: self.next, bytes }))
     }
 
     /// The job is done.

@@ -2,33 +2,31 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use codec::Options;
 use codec::dictionary::Kept;
 use proto::control::Keeping;
 
 use super::Peer;
 use crate::bounds::MAX_BASE_BYTES;
-use crate::ids::ExchangeId;
+use crate::job::Job;
 use crate::kept::bases::{By, Context};
 use crate::kept::pending::{Keep, Whose};
 use crate::path::piggyback::Waiting;
 use crate::path::texts::Text;
-use crate::work::{Work, WorkDirection};
 
 impl Peer<'_> {
     /// A message was made into a base, or cannot be one; the sample that it is, where it is one.
     pub(crate) fn kept(
         &mut self,
         keep: Keep,
-        result: Result<Bytes, codec::Error>,
+        result: Result<Kept, codec::Error>,
     ) -> Option<(Context, Arc<Kept>)> {
-        let Keep { exchange, whose, barred, .. } = keep;
-        let kept = result.ok().and_then(|bytes| Kept::prepared(&bytes)).map(Arc::new);
+        let (exchange, barred) = (keep.exchange.number, keep.barred);
+        let kept = result.ok().map(Arc::new);
         let kept = kept.filter(|kept| !kept.content().is_empty() && !barred);
         let bytes = kept.as_ref().map_or(0, |kept| kept.content().len());
         let has_room = self.core.base_bytes + bytes <= MAX_BASE_BYTES;
-        match whose {
+        match keep.whose {
             // The next may find room.
             Whose::Sent(_) if !has_room => self.path.sent.give_up(exchange),
             Whose::Sent(context) => {
@@ -57,11 +55,7 @@ impl Peer<'_> {
     pub(crate) fn sample(&mut self, context: &Context, kept: &Arc<Kept>) {
         let Some(scope) = self.path.scope else { return };
         let order = self.core.dictionaries.sample(scope, context, kept);
-        let Some((number, bytes, base)) = order else { return };
-        // Of no exchange: their numbers begin with 1.
-        let exchange = ExchangeId { instance: self.core.config.instance, number: 0 };
-        let work = Work::of_one_block(exchange, WorkDirection::Distil, number, bytes, base);
-        self.core.work(work);
+        order.into_iter().for_each(|order| self.core.job(Job::Prepare(order)));
     }
 
     /// The peer keeps a message of this side's.

@@ -10,10 +10,9 @@ use proto::control::Keeping;
 use super::Peer;
 use crate::api::Output;
 use crate::core::Key;
-use crate::ids::ExchangeId;
+use crate::job::{Job, Prepare};
 use crate::kept::lasting;
 use crate::path::offers::{BUDGET_SHARE, Coming, MAX_UNPACKING, PART_BYTES, PAUSE, Stage};
-use crate::work::{Work, WorkDirection};
 
 impl Peer<'_> {
     /// Dictionaries there are, and perhaps some for the peer: it is looked in a while.
@@ -102,17 +101,9 @@ impl Peer<'_> {
             self.compile(Arc::new(vocabulary));
         } else {
             offers.unpacking += 1;
-            let parcel = coming.parcel.freeze();
-            let work = self.alone(WorkDirection::Unpack, parcel);
-            self.core.work(work);
+            let (path, bytes) = (self.path.id, coming.parcel.freeze());
+            self.core.job(Job::Prepare(Prepare::Parcel { path, bytes }));
         }
-    }
-
-    /// A job of no exchange, for this path.
-    pub(super) fn alone(&self, direction: WorkDirection, bytes: Bytes) -> Work {
-        // Their numbers begin with 1.
-        let exchange = ExchangeId { instance: self.core.config.instance, number: 0 };
-        Work::of_one_block(exchange, direction, self.path.id.0, bytes, None)
     }
 
     /// A message was encoded with a dictionary, this side's or the peer's.
@@ -126,14 +117,13 @@ impl Peer<'_> {
     }
 
     /// A peer's dictionary is whole, or was none.
-    pub(crate) fn unpacked(&mut self, result: Result<Bytes, codec::Error>) {
+    pub(crate) fn unpacked(&mut self, result: Result<Kept, codec::Error>) {
         self.path.offers.unpacking = self.path.offers.unpacking.saturating_sub(1);
         let Some(scope) = self.path.scope else { return };
         let kept = match result {
-            Ok(bytes) => Kept::prepared(&bytes),
+            Ok(kept) => kept,
             Err(error) => return self.ignore("dictionary", &error.to_string()),
         };
-        let Some(kept) = kept else { return };
         let short = kept.id().short();
         if self.core.dictionaries.find(scope, short).is_none() {
             let (name, bytes) = lasting::held(scope, &kept);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use codec::Options;
 use codec::infoset::Vocabulary;
 use proto::control::Keeping;
@@ -10,9 +9,9 @@ use proto::control::Keeping;
 use super::Peer;
 use crate::api::Output;
 use crate::core::Core;
+use crate::job::{Job, Prepare};
 use crate::kept::lasting::{self, name_of_schema};
 use crate::path::offers::Coming;
-use crate::work::{Work, WorkDirection};
 
 /// In events.
 const WHAT: &str = "schema";
@@ -100,12 +99,12 @@ impl Peer<'_> {
             return self.ignore(WHAT, "another of the peer's is being made ready");
         }
         self.path.offers.compiling = Some(Arc::clone(&vocabulary));
-        let work = self.alone(WorkDirection::Compile, Bytes::new());
-        self.core.work(Work { vocabulary: Some(vocabulary), ..work });
+        let path = self.path.id;
+        self.core.job(Job::Prepare(Prepare::Schema { path, vocabulary }));
     }
 
     /// A schema of the peer's is ready, or was none.
-    pub(crate) fn compiled(&mut self, result: Result<Bytes, codec::Error>) {
+    pub(crate) fn compiled(&mut self, result: Result<(), codec::Error>) {
         let Some(vocabulary) = self.path.offers.compiling.take() else { return };
         let Some(name) = vocabulary.name() else { return };
         if let Err(error) = result {

@@ -20,9 +20,9 @@ use super::api::{Fault, FaultKind, Output};
 use super::core::{Core, Key};
 use super::exchange::sending::{Cut, InWork};
 use super::exchange::{Exchange, Stands};
+use super::job::{Encode, Job, Setup};
 use super::path::Path;
 use super::peer::Peer;
-use super::work::{Work, WorkDirection};
 use known::Known;
 use trial::Encoded;
 pub(crate) use trial::probed;
@@ -117,18 +117,14 @@ impl Sender<'_> {
         self.one.has_contexts = true;
         let vocabulary = vocabulary.filter(|_| choice.options.is_infoset());
         let base = self.one.held.base_of(choice.options);
-        self.core.work(Work {
+        self.core.job(Job::Encode(Encode {
             exchange: self.one.id,
-            direction: WorkDirection::Encode,
             block,
-            options: choice.options,
-            decoded_len: plain.len(),
+            setup: Setup { options: choice.options, base, vocabulary },
             bytes: plain,
             first: choice.begins(),
             last: end,
-            base,
-            vocabulary,
-        });
+        }));
     }
 
     /// A block was encoded.

@@ -161,11 +161,11 @@ impl Sender<'_> {
             None if context.is_none() => return,
             None => {}
         }
-        let (exchange, whose) = (self.one.id.number, Whose::Sent(context));
+        let (exchange, whose) = (self.one.id, Whose::Sent(context));
         let keep = Keep { path: path.id, exchange, whose, barred: false };
-        match self.core.keeps.order(self.one.id, body, keep) {
-            Some(work) => self.core.work(work),
-            None => path.sent.give_up(exchange),
+        match self.core.keeps.order(body, keep) {
+            Some(job) => self.core.job(job),
+            None => path.sent.give_up(exchange.number),
         }
     }
 }

@@ -17,8 +17,8 @@ use crate::core::probes::{MAX_PROBES, Probe};
 use crate::exchange::Exchange;
 use crate::exchange::choice::{Tried, going};
 use crate::exchange::revision::Revisions;
+use crate::job::{Job, Setup, Try};
 use crate::told::whole;
-use crate::work::{Work, WorkDirection};
 
 /// Most encodings tried on the first block of a message: each waits for the one before.
 const MAX_TRIES: usize = 3;
@@ -207,18 +207,8 @@ impl Sender<'_> {
         let base = self.one.held.base_of(options);
         let vocabulary = self.known().vocabulary().filter(|_| options.is_infoset()).cloned();
         self.core.probes.open.insert(id, Probe { subject, arm, bytes });
-        self.core.work(Work {
-            exchange: id,
-            direction: WorkDirection::Shadow,
-            block: 0,
-            options,
-            bytes: plain.clone(),
-            decoded_len: plain.len(),
-            first: true,
-            last: true,
-            base,
-            vocabulary,
-        });
+        let setup = Setup { options, base, vocabulary };
+        self.core.job(Job::Try(Try { exchange: id, setup, bytes: plain.clone() }));
     }
 }
 

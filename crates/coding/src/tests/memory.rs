@@ -8,12 +8,12 @@ use super::*;
 /// A side that sends requests, and does what its machine asks for.
 struct Side {
     coding: Coding,
-    encoder: Option<Box<dyn codec::Encoder>>,
+    contexts: Contexts,
     now: Duration,
     number: u64,
     /// Probes do not end.
     probes_wait: bool,
-    ordered: Vec<Work>,
+    ordered: Vec<Job>,
 }
 
 impl Side {
@@ -23,7 +23,8 @@ impl Side {
         let up = Input::Up { path: PATH, peer: "p".to_owned(), instance: 9, abilities };
         coding.handle_input(ms(0), up);
         let (now, ordered) = (ms(0), Vec::new());
-        let mut side = Self { coding, encoder: None, now, number: 0, probes_wait: false, ordered };
+        let contexts = Contexts::default();
+        let mut side = Self { coding, contexts, now, number: 0, probes_wait: false, ordered };
         side.tell(Input::Wake);
         side
     }
@@ -34,11 +35,11 @@ impl Side {
             self.coding.handle_input(self.now, input);
             while let Some(output) = self.coding.poll_output() {
                 match output {
-                    Output::Work(work) => {
-                        if !self.probes_wait || work.direction != WorkDirection::Shadow {
-                            todo.push_back(run(&work, &mut self.encoder));
+                    Output::Job(job) => {
+                        if !self.probes_wait || !matches!(job, Job::Try(_)) {
+                            todo.push_back(run(&job, &mut self.contexts));
                         }
-                        self.ordered.push(work);
+                        self.ordered.push(job);
                     }
                     Output::Settled { exchange, .. } => todo.push_back(Input::Led { exchange }),
                     Output::Block { exchange, end, .. } => {
@@ -124,7 +125,7 @@ fn what_was_only_tried_keeps_no_memory() {
     side.coding.sender(exchange).unwrap().reserve_encoder(10 << 20);
     assert_eq!(side.coding.codec_bytes(), 10 << 20);
     side.tell(Input::Wake);
-    let options = side.ordered[0].options;
+    let options = side.ordered[0].setup().unwrap().options;
     let takes = options.codec().unwrap().encoder_bytes(options);
     assert_eq!(side.coding.codec_bytes(), takes);
 }

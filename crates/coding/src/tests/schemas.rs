@@ -77,7 +77,7 @@ fn a_schema_of_one_peer_is_there_for_the_next() {
         coding.handle_input(ms(1), input);
         while let Some(output) = coding.poll_output() {
             match output {
-                Output::Work(work) => todo.push_back(run(&work, &mut None)),
+                Output::Job(job) => todo.push_back(run(&job, &mut Contexts::default())),
                 Output::Control { content, .. } => says.push(content),
                 Output::Store { .. } => stores += 1,
                 _ => {}

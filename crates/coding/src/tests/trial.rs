@@ -98,14 +98,14 @@ fn tries(gives: &[(&str, Gives)], wished: &str, bytes: usize) -> (Vec<String>, O
         coding.handle_input(now, input);
         while let Some(output) = coding.poll_output() {
             match output {
-                Output::Work(work) if work.direction == WorkDirection::Encode => {
-                    let label = work.options.label();
+                Output::Job(Job::Encode(job)) => {
+                    let label = job.setup.options.label();
                     let given = gives.iter().find(|(name, _)| *name == label);
                     let (len, waits, cpu) = given.map_or((1, ms(0), ms(0)), |(_, gives)| *gives);
                     now += waits + cpu;
-                    let Work { exchange, direction, block, .. } = work;
+                    let (exchange, block) = (job.exchange, job.block);
                     let result = Ok(vec![0; len].into());
-                    todo.push_back(Input::Done { exchange, direction, block, result, cpu });
+                    todo.push_back(Input::Done(Done::Encoded { exchange, block, result, cpu }));
                     asked.push(label);
                 }
                 Output::Settled { exchange, .. } => todo.push_back(Input::Led { exchange }),

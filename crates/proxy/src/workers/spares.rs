@@ -3,53 +3,45 @@
 use std::collections::VecDeque;
 
 use codec::Options;
-use coding::{Work, WorkDirection};
+use coding::job::{Contexts, Decode, Encode, Job, Try};
 
 /// Contexts kept, and what they take in all, in bytes; beyond either the one kept first goes.
 const MAX_SPARES: usize = 8;
 pub(super) const SPARE_BYTES: usize = 4 << 20;
 
-/// What blocks go through.
-pub(super) enum Coder {
-    Encoder(Box<dyn codec::Encoder>),
-    Decoder(Box<dyn codec::Decoder>),
-}
-
 /// A context, and what it was made for.
 pub(super) struct Context {
     pub(super) options: Options,
-    pub(super) coder: Coder,
+    /// One of them, or none where it could not be made.
+    pub(super) contexts: Contexts,
 }
 
 impl Context {
-    /// A fresh one for a block and those behind it.
-    pub(super) fn of(work: &Work) -> Result<Self, codec::Error> {
-        let coder = match work.direction {
-            WorkDirection::Decode => Coder::Decoder(work.decoder()?),
-            _ => Coder::Encoder(work.encoder()?),
-        };
-        Ok(Self { options: work.options, coder })
-    }
-
     /// As a fresh one, in the memory that it has; none where that cannot be.
     pub(super) fn renewed(mut self) -> Option<Self> {
-        let can = match &mut self.coder {
-            Coder::Encoder(encoder) => encoder.renew(),
-            Coder::Decoder(decoder) => decoder.renew(),
+        let can = match &mut self.contexts {
+            Contexts { encoder: Some(encoder), .. } => encoder.renew(),
+            Contexts { decoder: Some(decoder), .. } => decoder.renew(),
+            _ => false,
         };
         can.then_some(self)
     }
 
-    fn is_for(&self, work: &Work) -> bool {
-        let decodes = matches!(self.coder, Coder::Decoder(_));
-        self.options == work.options && decodes == (work.direction == WorkDirection::Decode)
+    fn is_for(&self, job: &Job) -> bool {
+        let (options, decodes) = match job {
+            Job::Encode(Encode { setup, first: true, .. }) => (setup.options, false),
+            Job::Decode(Decode { setup, first: true, .. }) => (setup.options, true),
+            Job::Try(Try { setup, .. }) => (setup.options, false),
+            _ => return false,
+        };
+        self.options == options && self.contexts.decoder.is_some() == decodes
     }
 
     fn bytes(&self) -> usize {
         let Ok(codec) = self.options.codec() else { return 0 };
-        match self.coder {
-            Coder::Encoder(_) => codec.encoder_bytes(self.options),
-            Coder::Decoder(_) => codec.decoder_bytes(self.options),
+        match self.contexts.decoder {
+            None => codec.encoder_bytes(self.options),
+            Some(_) => codec.decoder_bytes(self.options),
         }
     }
 }
@@ -82,8 +74,8 @@ impl Spares {
     }
 
     /// One for a block that begins a coding.
-    pub(super) fn take(&mut self, work: &Work) -> Option<Context> {
-        let at = self.all.iter().rposition(|spare| work.first && spare.is_for(work))?;
+    pub(super) fn take(&mut self, job: &Job) -> Option<Context> {
+        let at = self.all.iter().rposition(|spare| spare.is_for(job))?;
         let spare = self.all.remove(at)?;
         self.bytes -= spare.bytes();
         Some(spare)
@@ -94,43 +86,52 @@ impl Spares {
 mod tests {
     use bytes::Bytes;
     use coding::ExchangeId;
+    use coding::job::Setup;
 
     use super::*;
 
-    fn work(name: &str, direction: WorkDirection) -> Work {
-        Work {
-            exchange: ExchangeId { instance: 1, number: 1 },
-            direction,
-            block: 0,
-            options: Options::of(name).unwrap(),
-            bytes: Bytes::new(),
-            decoded_len: 0,
-            first: true,
-            last: true,
-            base: None,
-            vocabulary: None,
-        }
+    const EXCHANGE: ExchangeId = ExchangeId { instance: 1, number: 1 };
+
+    fn setup(name: &str) -> Setup {
+        Setup { options: Options::of(name).unwrap(), base: None, vocabulary: None }
     }
 
-    fn keep(spares: &mut Spares, work: &Work) {
-        drop(spares.keep(Context::of(work).unwrap().renewed()));
+    fn encode(name: &str, first: bool) -> Job {
+        let (exchange, setup, bytes) = (EXCHANGE, setup(name), Bytes::new());
+        Job::Encode(Encode { exchange, block: 0, setup, bytes, first, last: true })
+    }
+
+    fn decode(name: &str) -> Job {
+        let (exchange, setup, bytes) = (EXCHANGE, setup(name), Bytes::new());
+        let (decoded_len, first, last) = (0, true, true);
+        Job::Decode(Decode { exchange, block: 0, setup, bytes, decoded_len, first, last })
+    }
+
+    fn context(name: &str) -> Context {
+        let encoder = Some(setup(name).encoder().unwrap());
+        let contexts = Contexts { encoder, decoder: None };
+        Context { options: Options::of(name).unwrap(), contexts }
+    }
+
+    fn keep(spares: &mut Spares, name: &str) {
+        drop(spares.keep(context(name).renewed()));
     }
 
     #[test]
     fn a_context_goes_once_to_whoever_needs_just_that() {
-        use WorkDirection::{Decode, Encode, Shadow};
         let mut spares = Spares::default();
         for name in ["deflate", "zstd:1", "brotli"] {
-            keep(&mut spares, &work(name, Encode));
+            keep(&mut spares, name);
         }
-        let later = Work { first: false, ..work("deflate", Encode) };
-        for none in [work("deflate", Decode), work("zstd:3", Encode), work("brotli", Encode), later]
-        {
+        let later = encode("deflate", false);
+        for none in [decode("deflate"), encode("zstd:3", true), encode("brotli", true), later] {
             assert!(spares.take(&none).is_none(), "{none:?}");
         }
-        assert!(spares.take(&work("deflate", Shadow)).is_some());
-        assert!(spares.take(&work("deflate", Encode)).is_none());
-        assert!(spares.take(&work("zstd:1", Encode)).is_some());
+        let probe =
+            Job::Try(Try { exchange: EXCHANGE, setup: setup("deflate"), bytes: Bytes::new() });
+        assert!(spares.take(&probe).is_some());
+        assert!(spares.take(&encode("deflate", true)).is_none());
+        assert!(spares.take(&encode("zstd:1", true)).is_some());
         assert_eq!((spares.all.len(), spares.bytes), (0, 0));
     }
 
@@ -139,16 +140,15 @@ mod tests {
         let mut spares = Spares::default();
         for name in ["zstd:19", "deflate", "zstd:3", "zstd:9", "deflate:9"] {
             for _ in 0..2 * MAX_SPARES {
-                keep(&mut spares, &work(name, WorkDirection::Encode));
+                keep(&mut spares, name);
                 assert!(spares.bytes <= SPARE_BYTES && spares.all.len() <= MAX_SPARES);
                 let bytes: usize = spares.all.iter().map(Context::bytes).sum();
                 assert_eq!(spares.bytes, bytes);
             }
         }
         assert_eq!(spares.all.len(), MAX_SPARES);
-        let large = work("zstd:19", WorkDirection::Encode);
-        assert!(Context::of(&large).unwrap().bytes() > SPARE_BYTES);
-        keep(&mut spares, &large);
+        assert!(context("zstd:19").bytes() > SPARE_BYTES);
+        keep(&mut spares, "zstd:19");
         assert_eq!(spares.all.len(), MAX_SPARES);
     }
 }

@@ -1,5 +1,8 @@
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+use coding::job::{Contexts, Decode, Encode, Setup};
+
 use super::*;
 use crate::actor;
 
@@ -7,26 +10,26 @@ fn id(number: u64) -> ExchangeId {
     ExchangeId { instance: 1, number }
 }
 
-fn work(exchange: u64, block: u64, name: &str, bytes: &[u8], last: bool) -> Work {
-    Work {
-        first: block == 0,
+fn setup(name: &str) -> Setup {
+    Setup { options: codec::Options::of(name).unwrap(), base: None, vocabulary: None }
+}
+
+fn encode(exchange: u64, block: u64, name: &str, bytes: &[u8], last: bool) -> Job {
+    Job::Encode(Encode {
         exchange: id(exchange),
-        direction: WorkDirection::Encode,
         block,
-        options: codec::Options::of(name).unwrap(),
+        setup: setup(name),
         bytes: Bytes::copy_from_slice(bytes),
-        decoded_len: bytes.len(),
+        first: block == 0,
         last,
-        base: None,
-        vocabulary: None,
-    }
+    })
 }
 
 /// What the pool tells the actor, for each exchange in order.
 fn done(inbox: &mut actor::Inbox, count: usize) -> BTreeMap<u64, Vec<(u64, Bytes)>> {
     let mut results: BTreeMap<u64, Vec<(u64, Bytes)>> = BTreeMap::new();
     for _ in 0..count {
-        let Some(Message::Input(Input::Done { exchange, block, result, .. })) =
+        let Some(Message::Input(Input::Done(Done::Encoded { exchange, block, result, .. }))) =
             inbox.messages.blocking_recv()
         else {
             panic!("no result");
@@ -45,7 +48,7 @@ fn blocks_of_an_exchange_share_a_context_and_keep_their_order() {
     for block in 0..blocks {
         for exchange in 0..exchanges {
             let text = text(exchange, block);
-            workers.push(work(exchange, block, "zstd", text.as_bytes(), block + 1 == blocks));
+            workers.push(encode(exchange, block, "zstd", text.as_bytes(), block + 1 == blocks));
         }
     }
     let results = done(&mut inbox, usize::try_from(exchanges * blocks).unwrap());
@@ -64,16 +67,17 @@ fn blocks_of_an_exchange_share_a_context_and_keep_their_order() {
 fn what_comes_behind_a_release_waits_for_what_is_under_way_and_begins_anew() {
     // No thread of the pool: the test is each in turn.
     let workers = Workers { shared: Arc::default() };
-    workers.push(work(1, 0, "deflate", b"tried in vain", false));
+    workers.push(encode(1, 0, "deflate", b"tried in vain", false));
     let (first, none) = take(&workers.shared, Duty::Bodies).unwrap();
     assert!(none.is_none());
     workers.release(id(1));
-    workers.push(work(1, 0, "deflate", b"a turn later", false));
+    workers.push(encode(1, 0, "deflate", b"a turn later", false));
     assert!(workers.shared.lock().ready.is_empty());
-    let context = Context::of(&first).ok();
-    put_back(&workers.shared, (id(1), WorkDirection::Encode), context, None);
+    let mut context = None;
+    assert!(run(&first, &mut context, &mut Vec::new()).is_ok() && context.is_some());
+    put_back(&workers.shared, Key::of(&first), context, None);
     let (next, context) = take(&workers.shared, Duty::Bodies).unwrap();
-    assert_eq!(&next.bytes[..], b"a turn later");
+    assert!(matches!(next, Job::Encode(next) if next.bytes == "a turn later"));
     assert!(context.is_none());
 }
 
@@ -89,7 +93,7 @@ fn exchanges_have_the_same_context_one_after_another_and_nothing_of_each_other()
         };
         for exchange in 1..20 {
             let text = format!("message {exchange} of the same kind, and of much the same bytes");
-            workers.push(work(exchange, 0, name, text.as_bytes(), true));
+            workers.push(encode(exchange, 0, name, text.as_bytes(), true));
             let results = done(&mut inbox, 1);
             assert_eq!(results[&exchange][0].1, fresh(text.as_bytes()).unwrap());
             workers.release(id(exchange));
@@ -101,11 +105,11 @@ fn exchanges_have_the_same_context_one_after_another_and_nothing_of_each_other()
 fn a_released_exchange_leaves_nothing_behind() {
     let (handle, mut inbox) = actor::channel();
     let workers = Workers::start(1, &handle);
-    workers.push(work(1, 0, "deflate", b"hello", false));
+    workers.push(encode(1, 0, "deflate", b"hello", false));
     done(&mut inbox, 1);
     workers.release(id(1));
     // The pool's one thread is free again once another exchange is through.
-    workers.push(work(2, 0, "identity", b"x", true));
+    workers.push(encode(2, 0, "identity", b"x", true));
     done(&mut inbox, 1);
     workers.release(id(2));
     drop(inbox);
@@ -124,16 +128,15 @@ fn a_long_exchange_does_not_hold_up_a_short_one() {
     let workers = Workers::start(1, &handle);
     let long = vec![b'x'; 60_000];
     for block in 0..50 {
-        workers.push(work(1, block, "deflate:9", &long, false));
+        workers.push(encode(1, block, "deflate:9", &long, false));
     }
-    workers.push(work(2, 0, "deflate:9", b"short", true));
+    workers.push(encode(2, 0, "deflate:9", b"short", true));
     let mut before = 0;
     loop {
-        let Some(Message::Input(Input::Done { exchange, .. })) = inbox.messages.blocking_recv()
-        else {
+        let Some(Message::Input(Input::Done(done))) = inbox.messages.blocking_recv() else {
             panic!("no result");
         };
-        if exchange == id(2) {
+        if done.exchange() == Some(id(2)) {
             break;
         }
         before += 1;
@@ -145,9 +148,18 @@ fn a_long_exchange_does_not_hold_up_a_short_one() {
 fn a_block_that_cannot_be_decoded_is_an_error_of_its_own() {
     let (handle, mut inbox) = actor::channel();
     let workers = Workers::start(1, &handle);
-    workers
-        .push(Work { direction: WorkDirection::Decode, ..work(1, 0, "zstd", &[0xff; 50], true) });
-    let Some(Message::Input(Input::Done { result, .. })) = inbox.messages.blocking_recv() else {
+    workers.push(Job::Decode(Decode {
+        exchange: id(1),
+        block: 0,
+        setup: setup("zstd"),
+        bytes: Bytes::from_static(&[0xff; 50]),
+        decoded_len: 50,
+        first: true,
+        last: true,
+    }));
+    let Some(Message::Input(Input::Done(Done::Decoded { result, .. }))) =
+        inbox.messages.blocking_recv()
+    else {
         panic!("no result");
     };
     assert!(matches!(result, Err(codec::Error::Corrupt { .. })), "{result:?}");
@@ -177,13 +189,14 @@ fn contexts_are_given_up_while_others_go_on() {
     let workers = Workers { shared: Arc::default() };
     let shared = &workers.shared;
     let context = || {
-        let coder = Coder::Encoder(Box::new(Witness(Arc::clone(shared))));
-        Some(Context { options: codec::Options::of("zstd:1").unwrap(), coder })
+        let encoder: Box<dyn codec::Encoder> = Box::new(Witness(Arc::clone(shared)));
+        let contexts = Contexts { encoder: Some(encoder), decoder: None };
+        Some(Context { options: codec::Options::of("zstd:1").unwrap(), contexts })
     };
-    let key = (id(1), WorkDirection::Encode);
+    let key = Some(Key::Encode(id(1)));
     let under_way = |name: &str, first: bool| {
         let block = u64::from(!first);
-        workers.push(work(1, block, name, b"a block", false));
+        workers.push(encode(1, block, name, b"a block", false));
         let (_, before) = take(shared, Duty::Bodies).unwrap();
         before
     };
@@ -202,7 +215,7 @@ fn contexts_are_given_up_while_others_go_on() {
     for _ in 0..20 {
         put_back(shared, key, None, context());
     }
-    put_back(shared, (id(2), WorkDirection::Encode), context(), None);
+    put_back(shared, Some(Key::Encode(id(2))), context(), None);
     // What is left goes with the pool.
     let kept = std::mem::take(&mut shared.lock().spares);
     drop(kept);

@@ -18,7 +18,7 @@ use super::*;
 /// One of two relays, with what its shell would keep.
 struct End {
     relay: Relay,
-    encoder: Option<Box<dyn codec::Encoder>>,
+    contexts: Contexts,
     facts: Vec<Fact>,
     /// What the local side was given.
     body: Vec<u8>,
@@ -34,8 +34,8 @@ impl End {
         // What is counted here are bytes of messages, not signs of life.
         let config = Config { keepalive: Duration::from_secs(86_400), ..config };
         let (relay, facts, body) = (Relay::new(config), Vec::new(), Vec::new());
-        let (encoder, ended, failed, used) = (None, false, None, Vec::new());
-        Self { relay, encoder, facts, body, ended, failed, disk: BTreeMap::new(), used }
+        let (contexts, ended, failed, used) = (Contexts::default(), false, None, Vec::new());
+        Self { relay, contexts, facts, body, ended, failed, disk: BTreeMap::new(), used }
     }
 
     /// The encodings of this side's halves so far.
@@ -144,8 +144,9 @@ impl Pair {
                     None => self.todo.push_back(received),
                 }
             }
-            Output::Work(work) => {
-                let done = self.work(role, &work);
+            Output::Job(job) => {
+                let done = job.run(&mut self.end(role).contexts);
+                let done = Input::Done(done.took(Duration::from_micros(50)));
                 self.todo.push_back((role, done));
             }
             Output::Head { exchange, end, .. } => {
@@ -183,34 +184,6 @@ impl Pair {
         }
         self.todo.push_back((role, Input::Data { exchange, bytes }));
         self.todo.push_back((role, Input::End { exchange, trailers: Vec::new() }));
-    }
-
-    fn work(&mut self, role: Role, work: &Work) -> Input {
-        let mut out = Vec::new();
-        let end = self.end(role);
-        let result = match work.direction {
-            WorkDirection::Keep
-            | WorkDirection::Distil
-            | WorkDirection::Unpack
-            | WorkDirection::Compile => work.alone(),
-            WorkDirection::Shadow => work
-                .encoder()
-                .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
-                .map(|()| out.into()),
-            WorkDirection::Encode => {
-                if work.first {
-                    end.encoder = Some(work.encoder().unwrap());
-                }
-                let encoder = end.encoder.as_mut().unwrap();
-                encoder.encode(&work.bytes, work.last, &mut out).map(|()| out.into())
-            }
-            WorkDirection::Decode => work
-                .decoder()
-                .and_then(|mut one| one.decode(&work.bytes, work.decoded_len, work.last, &mut out))
-                .map(|()| out.into()),
-        };
-        let Work { exchange, direction, block, .. } = *work;
-        Input::Done { exchange, direction, block, result, cpu: Duration::from_micros(50) }
     }
 
     /// A client posts, the origin answers; bytes that the edge and the gateway transmitted for it.
@@ -588,7 +561,7 @@ fn an_old_peer_hears_nothing_of_bases() {
         let (_, frames) = side.posts(&track(seed, ""), None);
         assert!(!frames.iter().any(|frame| matches!(frame, Part::Control(..))), "{frames:?}");
     }
-    assert!(side.works.iter().all(|(direction, ..)| *direction != WorkDirection::Keep));
+    assert!(side.jobs.iter().all(|job| !matches!(job, Job::Prepare(_))));
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn what_begins_to_compress_is_coded_from_there_on() {
         assert!(turns.len() == 1 && turns[0].encoding != "identity", "{turns:?}");
         assert!((256 << 10..448 << 10).contains(&turns[0].at_bytes), "{turns:?}");
         assert!(pair.carried < body.len() / 3, "{} of {}", pair.carried, body.len());
-        assert_eq!(pair.contexts, 1);
+        assert_eq!(pair.began, 1);
     }
 }
 
@@ -87,7 +87,7 @@ fn what_changes_to_and_fro_turns_only_so_often() {
         assert!(pair.turns().len() <= MAX_TURNS, "{unit}: {:?}", pair.turns());
         // Half of it compresses, and of that much is found.
         assert!(pair.carried < body.len() * 9 / 10, "{unit}: {}", pair.carried);
-        assert!(pair.contexts <= 4, "what is tried at first, and one context");
+        assert!(pair.began <= 4, "what is tried at first, and one context");
     }
 }
 

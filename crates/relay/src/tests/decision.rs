@@ -2,6 +2,7 @@
 
 mod windows;
 
+use coding::job::Encode;
 use decide::estimate::Transport;
 use decide::policy::Objective;
 use proto::control::Receipt;
@@ -29,14 +30,12 @@ pub(super) struct Side {
     facts: Vec<Fact>,
     /// Who asks.
     pub(super) client: Option<Client>,
-    pub(super) works: Vec<(WorkDirection, codec::Options, bool)>,
+    pub(super) jobs: Vec<Job>,
     now: Duration,
-    /// What its work waits for a thread.
+    /// What its jobs wait for a thread.
     busy: Duration,
-    encoder: Option<Box<dyn codec::Encoder>>,
-    /// Looks do not end.
-    looks_on: bool,
-    /// A head left while the first block was in work.
+    contexts: Contexts,
+    /// A head left while the first block was being encoded.
     led: bool,
     /// A field of its requests.
     note: &'static str,
@@ -45,13 +44,13 @@ pub(super) struct Side {
 impl Side {
     pub(super) fn new(config: Config) -> Self {
         let (relay, peer) = connected(config, 9);
-        let (facts, works, now) = (Vec::new(), Vec::new(), ms(0));
-        let (busy, encoder, looks_on, led, note) = (ms(0), None, false, false, "");
+        let (facts, jobs, now) = (Vec::new(), Vec::new(), ms(0));
+        let (busy, contexts, led, note) = (ms(0), Contexts::default(), false, "");
         let client = None;
-        Self { relay, peer, facts, client, works, now, busy, encoder, looks_on, led, note }
+        Self { relay, peer, facts, client, jobs, now, busy, contexts, led, note }
     }
 
-    /// Tells the relay, does its work, and hands over what it transmits.
+    /// Tells the relay, does its jobs, and hands over what it transmits.
     pub(super) fn tell(&mut self, input: Input) -> Vec<Part> {
         self.relay.handle_input(self.now, input);
         let mut frames = Vec::new();
@@ -62,16 +61,13 @@ impl Side {
                 return frames;
             }
             let left = self.peer.takes(&outputs);
-            let encodes = |output: &Output| match output {
-                Output::Work(work) => work.direction == WorkDirection::Encode,
-                _ => false,
-            };
+            let encodes = |output: &Output| matches!(output, Output::Job(Job::Encode(_)));
             self.led |= outputs.iter().any(encodes)
                 && left.iter().any(|frame| matches!(frame, Part::Head(_)));
             frames.extend(left);
             for output in outputs {
                 match output {
-                    Output::Work(work) => self.work(&work),
+                    Output::Job(job) => self.runs(job),
                     Output::Transmit { carrier, bytes } => {
                         let bytes = bytes.len();
                         self.relay.handle_input(self.now, Input::Sent { carrier, bytes });
@@ -82,28 +78,31 @@ impl Side {
         }
     }
 
-    fn work(&mut self, work: &Work) {
-        self.works.push((work.direction, work.options, work.first));
-        let mut out = Vec::new();
-        let result = if work.direction == WorkDirection::Shadow {
-            if self.looks_on {
-                return;
+    fn runs(&mut self, job: Job) {
+        let cpu = Duration::from_micros(200);
+        let done = job.run(&mut self.contexts).took(cpu);
+        if let Job::Encode(Encode { setup, .. }) = &job {
+            let takes = setup.options.codec().unwrap().encoder_bytes(setup.options);
+            assert!(takes <= self.relay.load().codec_bytes, "{:?}", setup.options);
+            if !self.busy.is_zero() {
+                self.now += self.busy + cpu;
             }
-            work.encoder().and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
-        } else {
-            if work.first {
-                self.encoder = Some(work.encoder().unwrap());
-            }
-            let takes = work.options.codec().unwrap().encoder_bytes(work.options);
-            assert!(takes <= self.relay.load().codec_bytes, "{:?}", work.options);
-            self.encoder.as_mut().unwrap().encode(&work.bytes, work.last, &mut out)
-        };
-        let Work { exchange, direction, block, .. } = *work;
-        let (result, cpu) = (result.map(|()| out.into()), Duration::from_micros(200));
-        if !self.busy.is_zero() && direction == WorkDirection::Encode {
-            self.now += self.busy + cpu;
         }
-        self.relay.handle_input(self.now, Input::Done { exchange, direction, block, result, cpu });
+        self.jobs.push(job);
+        self.relay.handle_input(self.now, Input::Done(done));
+    }
+
+    /// The blocks that it encoded to send them.
+    fn encoded(&self) -> impl Iterator<Item = &Encode> {
+        self.jobs.iter().filter_map(|job| match job {
+            Job::Encode(job) => Some(job),
+            _ => None,
+        })
+    }
+
+    /// What bodies went through, and were tried in.
+    fn options(&self) -> impl Iterator<Item = codec::Options> {
+        self.jobs.iter().filter_map(|job| Some(job.setup()?.options))
     }
 
     /// Sends a body; the number of its exchange and the frames that left.
@@ -406,7 +405,7 @@ fn what_waited_for_its_encoder_is_no_rate_of_the_link() {
     let mut side = Side::new(auto());
     side.busy = ms(14);
     let (exchange, frames) = side.posts(&xml(6000), None);
-    let blocks = side.works.iter().filter(|work| work.0 == WorkDirection::Encode).count() as u64;
+    let blocks = side.encoded().count() as u64;
     assert!(blocks > 3, "{blocks}");
     side.now += ms(2000);
     let (bytes, spread) = (body_bytes(&frames) as u64 * 3 / 4, ms(14 * (blocks - 1)));
@@ -490,17 +489,11 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
         bytes: coded.into(),
     };
     let outputs = peer.sends(&mut relay, ms(10), CARRIER, &[Part::Head(head), Part::Data(data)]);
-    let work = outputs.iter().find_map(|output| match output {
-        Output::Work(work) => Some(work.clone()),
-        _ => None,
-    });
-    let work = work.expect("a block to decode");
-    assert!(work.first && work.last);
+    let job = to_decode(&outputs).expect("a block to decode");
+    assert!(job.first && job.last);
     assert!(!peer.takes(&outputs).iter().any(|frame| matches!(frame, Part::Control(..))));
-    let Work { exchange, direction, block, .. } = work;
-    let (result, cpu) = (Ok(xml(100).into()), ms(2));
-    relay.handle_input(ms(13), Input::Done { exchange, direction, block, result, cpu });
-    relay.handle_input(ms(14), Input::Credit { exchange, bytes: 1 << 20 });
+    relay.handle_input(ms(13), decoded(&job, &xml(100), ms(2)));
+    relay.handle_input(ms(14), Input::Credit { exchange: job.exchange, bytes: 1 << 20 });
     assert!(peer.takes(&drain(&mut relay)).is_empty(), "it leaves with the answer");
     let frames = peer.takes(&answers(&mut relay, ms(30), b"done"));
     let [Part::Head(_), Part::Data(_), Part::Control(Receipt::KIND, content)] = &frames[..] else {
@@ -550,20 +543,20 @@ fn what_an_operator_or_a_peer_forbids_is_never_taken() {
     for _ in 0..20 {
         side.posts(&xml(500), Some(0));
     }
-    assert!(!side.works.is_empty());
-    assert!(side.works.iter().all(|(_, options, _)| options.label() == "deflate:9"));
-    side.works.clear();
+    assert!(side.options().next().is_some());
+    assert!(side.options().all(|options| options.label() == "deflate:9"));
+    side.jobs.clear();
     side.posts(&xml(500), Some(1));
     let (encoding, decision) = side.chosen();
     let forbidden = &decision.expect("weighed").forbidden;
-    assert_eq!((encoding, side.works.len()), ("identity", 0));
+    assert_eq!((encoding, side.jobs.len()), ("identity", 0));
     assert!(forbidden.iter().all(|one| one.why.contains("service")), "{forbidden:?}");
     // The peer of these tests has no brotli and no xmill.
     let mut side = Side::new(auto());
     for _ in 0..30 {
         side.posts(&xml(500), None);
     }
-    assert!(side.works.iter().all(|(_, options, _)| options.codec <= 2));
+    assert!(side.options().all(|options| options.codec <= 2));
 }
 
 #[test]
@@ -614,13 +607,11 @@ fn a_first_encoding_that_disappoints_is_followed_by_another_in_a_context_of_its_
         // Begins like XML that compresses well.
         let mut body = xml(80);
         body.extend((0..50_000).map(|_| letter()));
-        side.works.clear();
+        side.jobs.clear();
         side.posts(&body, None);
-        let works = side.works.iter().filter(|work| work.0 == WorkDirection::Encode);
-        let works: Vec<_> = works.collect();
-        assert!(works.iter().all(|work| work.2), "each try begins a context");
-        assert!(works.len() <= 3);
-        tried = tried.max(works.len());
+        assert!(side.encoded().all(|job| job.first), "each try begins a context");
+        assert!(side.encoded().count() <= 3);
+        tried = tried.max(side.encoded().count());
     }
     assert!(tried >= 1);
 }
@@ -633,10 +624,10 @@ fn a_first_block_that_is_as_it_always_was_does_not_disappoint() {
     let body = vec![&xml(1200)[..]; 40].concat();
     (0..3).for_each(|_| drop(side.posts(&body, None)));
     for _ in 0..3 {
-        side.works.clear();
+        side.jobs.clear();
         side.posts(&body, None);
-        let tries = side.works.iter().filter(|work| work.0 == WorkDirection::Encode && work.2);
-        let tries: Vec<_> = tries.map(|work| work.1.label()).collect();
+        let tries = side.encoded().filter(|job| job.first);
+        let tries: Vec<_> = tries.map(|job| job.setup.options.label()).collect();
         assert_eq!(tries.len(), 1, "{tries:?}");
     }
 }
@@ -647,10 +638,9 @@ fn what_only_teaches_takes_a_bounded_share() {
     for _ in 0..200 {
         side.posts(&xml(300), None);
     }
-    let count = |direction| side.works.iter().filter(|work| work.0 == direction).count();
-    let shadows = count(WorkDirection::Shadow);
-    // Each takes 0.2 ms here, and nothing was earned: halves left at once.
-    assert!((1..=140).contains(&shadows), "{shadows}");
+    let probes = side.jobs.iter().filter(|job| matches!(job, Job::Try(_))).count();
+    // Each takes 0.2 ms here, and nothing was earned: messages left at once.
+    assert!((1..=140).contains(&probes), "{probes}");
 }
 
 /// XML that repeats itself for ever leaves a tenth of what its first block does, in all of them: of

@@ -268,7 +268,7 @@ fn what_needs_no_decoder_is_delivered_while_others_have_the_memory() {
             outputs.extend(drain(&mut relay));
         }
         for output in outputs {
-            assert!(!matches!(output, Output::Work(_)), "there is no memory for it");
+            assert!(!matches!(output, Output::Job(_)), "there is no memory for it");
             if let Output::Data { bytes, .. } = output {
                 got.extend_from_slice(&bytes);
             }
@@ -276,7 +276,7 @@ fn what_needs_no_decoder_is_delivered_while_others_have_the_memory() {
         assert_eq!((&got[..], relay.load().codec_bytes), (&b"plainmore"[..], before));
         let gone = abort_frame(1, CauseKind::ClientGone);
         let outputs = receives(&mut relay, ms(4), CARRIER, &[gone]);
-        assert!(outputs.iter().any(|output| matches!(output, Output::Work(_))));
+        assert!(outputs.iter().any(|output| matches!(output, Output::Job(_))));
     }
 }
 

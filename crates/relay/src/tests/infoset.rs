@@ -127,8 +127,8 @@ impl Pair {
                 self.todo.push_back((at, Input::Sent { carrier, bytes: bytes.len() }));
                 self.todo.push_back((1 - at, Input::Received { carrier, bytes }));
             }
-            Output::Work(work) => {
-                let done = self.work(&work);
+            Output::Job(job) => {
+                let done = self.runs(job);
                 self.todo.push_back((at, done));
             }
             Output::Head { exchange, head, .. } => {
@@ -176,29 +176,14 @@ impl Pair {
         }
     }
 
-    fn work(&mut self, work: &Work) -> Input {
-        let mut out = Vec::new();
-        let mut bytes = work.bytes.to_vec();
-        let result = match work.direction {
-            WorkDirection::Keep
-            | WorkDirection::Distil
-            | WorkDirection::Unpack
-            | WorkDirection::Compile => work.alone(),
-            WorkDirection::Shadow | WorkDirection::Encode => work
-                .encoder()
-                .and_then(|mut one| one.encode(&work.bytes, work.last, &mut out))
-                .map(|()| out.into()),
-            WorkDirection::Decode => {
-                if self.damages {
-                    bytes.truncate(bytes.len() / 2);
-                }
-                work.decoder()
-                    .and_then(|mut one| one.decode(&bytes, work.decoded_len, work.last, &mut out))
-                    .map(|()| out.into())
-            }
-        };
-        let Work { exchange, direction, block, .. } = *work;
-        Input::Done { exchange, direction, block, result, cpu: Duration::from_micros(50) }
+    /// A body is one block: no context is needed again.
+    fn runs(&self, mut job: Job) -> Input {
+        if let Job::Decode(Decode { bytes, .. }) = &mut job
+            && self.damages
+        {
+            bytes.truncate(bytes.len() / 2);
+        }
+        Input::Done(job.run(&mut Contexts::default()).took(Duration::from_micros(50)))
     }
 
     /// A client posts, the origin answers the same.
@@ -556,13 +541,11 @@ fn an_absurd_schema_is_ignored() {
                 }
             }
             let mut outputs = take(&mut relay);
-            while let Some(work) = outputs.iter().find_map(|output| match output {
-                Output::Work(work) => Some(work.clone()),
+            while let Some(job) = outputs.iter().find_map(|output| match output {
+                Output::Job(job) => Some(job.clone()),
                 _ => None,
             }) {
-                let Work { exchange, direction, block, .. } = work;
-                let (result, cpu) = (work.alone(), ms(1));
-                relay.handle_input(ms(6), Input::Done { exchange, direction, block, result, cpu });
+                relay.handle_input(ms(6), Input::Done(job.run(&mut Contexts::default())));
                 outputs = take(&mut relay);
             }
             let told = peer.takes(&outputs);
@@ -619,21 +602,12 @@ fn a_hostile_infoset_ends_its_exchange_alone() {
             };
             let frames = [Part::Head(head), Part::Data(data)];
             let mut outputs = peer.sends(&mut relay, ms(5), CARRIER, &frames);
-            let work = outputs.iter().find_map(|output| match output {
-                Output::Work(work) => Some(work.clone()),
-                _ => None,
-            });
-            assert_eq!(work.is_none(), asks_first || !allowed);
-            if let Some(work) = work {
-                let mut decoder = work.decoder().unwrap();
-                let result = decoder.decode(&work.bytes, work.decoded_len, true, &mut Vec::new());
-                let (direction, block) = (work.direction, work.block);
-                let result = result.map(|()| Bytes::new());
-                assert!(result.is_err());
-                relay.handle_input(
-                    ms(6),
-                    Input::Done { exchange, direction, block, result, cpu: ms(0) },
-                );
+            let job = to_decode(&outputs);
+            assert_eq!(job.is_none(), asks_first || !allowed);
+            if let Some(job) = job {
+                let done = job.run(&mut None, &mut Vec::new());
+                assert!(!done.is_ok());
+                relay.handle_input(ms(6), Input::Done(done));
                 outputs = drain(&mut relay);
             }
             let asked = peer.takes(&outputs);

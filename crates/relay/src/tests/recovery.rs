@@ -458,33 +458,34 @@ fn an_encoder_that_does_not_pay_gives_back_its_memory() {
         (0..70_000_u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
     relay.handle_input(ms(1), Input::Data { exchange, bytes: noise.into() });
     let outputs = drain(&mut relay);
-    let Some(Output::Work(work)) = outputs.iter().find(|o| matches!(o, Output::Work(_))) else {
-        panic!("{outputs:?}");
-    };
     assert!(relay.load().codec_bytes > 0);
-    let done = |work: &Work| {
-        let (direction, block, result) = (work.direction, work.block, Ok(work.bytes.clone()));
-        Input::Done { exchange, direction, block, result, cpu: ms(1) }
+    // Nothing gets shorter.
+    let done = |job: &Job| match job {
+        Job::Encode(job) => {
+            let (exchange, block, result) = (job.exchange, job.block, Ok(job.bytes.clone()));
+            Done::Encoded { exchange, block, result, cpu: ms(1) }
+        }
+        Job::Try(job) => {
+            let (exchange, result) = (job.exchange, Ok(job.bytes.clone()));
+            Done::Tried { exchange, result, cpu: ms(1) }
+        }
+        other => panic!("{other:?}"),
     };
-    assert_eq!(
-        work.direction,
-        WorkDirection::Encode,
-        "what is sent comes before what only teaches"
-    );
-    let mut works: Vec<Work> = Vec::new();
-    let mut others = Vec::new();
-    let mut sort = |outputs: Vec<Output>, works: &mut Vec<Work>| {
+    let (mut jobs, mut others) = (VecDeque::new(), Vec::new());
+    let mut sort = |outputs: Vec<Output>, jobs: &mut VecDeque<Job>| {
         for output in outputs {
             match output {
-                Output::Work(work) => works.push(work),
+                Output::Job(job) => jobs.push_back(job),
                 other => others.push(other),
             }
         }
     };
-    sort(outputs, &mut works);
-    while !works.is_empty() {
-        relay.handle_input(ms(2), done(&works.remove(0)));
-        sort(drain(&mut relay), &mut works);
+    sort(outputs, &mut jobs);
+    let first = jobs.front();
+    assert!(matches!(first, Some(Job::Encode(_))), "what is sent comes before probes: {first:?}");
+    while let Some(job) = jobs.pop_front() {
+        relay.handle_input(ms(2), Input::Done(done(&job)));
+        sort(drain(&mut relay), &mut jobs);
     }
     let outputs = others;
     assert!(outputs.iter().any(|output| matches!(output, Output::Release { .. })));

@@ -30,11 +30,9 @@ fn contexts_begin_anew_only_so_often() {
         let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Part::Data(data)]);
         for output in &outputs {
             assert!(!matches!(output, Output::Close { .. }), "only the exchange");
-            let Output::Work(work) = output else { continue };
-            began += usize::from(work.first);
-            let Work { exchange, direction, block, .. } = *work;
-            let (result, cpu) = (Ok(Bytes::from_static(b"12345")), ms(0));
-            relay.handle_input(ms(2), Input::Done { exchange, direction, block, result, cpu });
+            let Output::Job(Job::Decode(job)) = output else { continue };
+            began += usize::from(job.first);
+            relay.handle_input(ms(2), decoded(job, b"12345", ms(0)));
         }
         if outputs.iter().any(|output| matches!(output, Output::Abort { .. })) {
             refused = Some(at);
@@ -75,12 +73,9 @@ fn blocks_coded_and_not_by_turns_take_one_context() {
         let mut todo = VecDeque::from(outputs);
         while let Some(output) = todo.pop_front() {
             match &output {
-                Output::Work(work) => {
-                    began += usize::from(work.first);
-                    let Work { exchange, direction, block, .. } = *work;
-                    let (result, cpu) = (Ok(Bytes::from_static(b"12345")), ms(0));
-                    let done = Input::Done { exchange, direction, block, result, cpu };
-                    relay.handle_input(ms(2), done);
+                Output::Job(Job::Decode(job)) => {
+                    began += usize::from(job.first);
+                    relay.handle_input(ms(2), decoded(job, b"12345", ms(0)));
                     todo.extend(drain(&mut relay));
                 }
                 Output::Data { bytes, .. } => got += bytes.len(),

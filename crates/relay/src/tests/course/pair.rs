@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use codec::infoset::Vocabulary;
+use coding::job::Setup;
 use decide::policy::Objective;
 use record::decision::{Outcome, Turn};
 
@@ -11,8 +12,7 @@ use super::*;
 /// Two relays, their carrier without delay, and the codecs of their shells.
 pub(super) struct Pair {
     pub(super) relays: [Relay; 2],
-    encoders: BTreeMap<(usize, ExchangeId), Box<dyn codec::Encoder>>,
-    decoders: BTreeMap<(usize, ExchangeId), Box<dyn codec::Decoder>>,
+    contexts: BTreeMap<(usize, ExchangeId), Contexts>,
     todo: VecDeque<(usize, Input)>,
     wake: [Option<Duration>; 2],
     now: Duration,
@@ -31,7 +31,7 @@ pub(super) struct Pair {
     allowed: usize,
     /// Bytes of the body that went through an encoder, and contexts that were begun.
     pub(super) encoded: usize,
-    pub(super) contexts: usize,
+    pub(super) began: usize,
     /// Bytes of the sender on the carrier.
     pub(super) carried: usize,
     /// Those of them that are no whole frame yet.
@@ -68,8 +68,7 @@ impl Pair {
         };
         let mut pair = Self {
             relays: [config(Role::Edge, 1), config(Role::Gateway, 9)],
-            encoders: BTreeMap::new(),
-            decoders: BTreeMap::new(),
+            contexts: BTreeMap::new(),
             todo: VecDeque::new(),
             wake: [None; 2],
             now: Duration::ZERO,
@@ -82,7 +81,7 @@ impl Pair {
             before: 0,
             allowed: 0,
             encoded: 0,
-            contexts: 0,
+            began: 0,
             carried: 0,
             unread: BytesMut::new(),
             got: Vec::new(),
@@ -128,10 +127,9 @@ impl Pair {
                 }
             }
             Output::Transmit { carrier, bytes } => self.transmit(end, carrier, bytes),
-            Output::Work(work) => self.work(end, &work),
+            Output::Job(job) => self.runs(end, &job),
             Output::Release { exchange } => {
-                self.encoders.remove(&(end, exchange));
-                self.decoders.remove(&(end, exchange));
+                self.contexts.remove(&(end, exchange));
             }
             Output::Head { exchange, .. } if end != self.from => {
                 self.todo.push_back((end, Input::Credit { exchange, bytes: 1 << 40 }));
@@ -189,51 +187,36 @@ impl Pair {
         }
     }
 
-    fn work(&mut self, end: usize, work: &Work) {
-        let key = (end, work.exchange);
-        self.check_memory(end, work);
-        let mut out = Vec::new();
-        let result = match work.direction {
-            WorkDirection::Encode => {
-                if work.first {
-                    self.contexts += 1;
-                    self.encoders.insert(key, work.encoder().unwrap());
-                }
-                self.encoded += work.bytes.len();
-                let encoder = self.encoders.get_mut(&key).expect("a context");
-                encoder.encode(&work.bytes, work.last, &mut out)
-            }
-            WorkDirection::Decode => {
-                if work.first {
-                    self.decoders.insert(key, work.decoder().unwrap());
-                }
-                let decoder = self.decoders.get_mut(&key).expect("a context");
-                decoder.decode(&work.bytes, work.decoded_len, work.last, &mut out)
-            }
-            WorkDirection::Shadow => work
-                .encoder()
-                .and_then(|mut encoder| encoder.encode(&work.bytes, work.last, &mut out)),
-            _ => work.alone().map(|bytes| out.extend_from_slice(&bytes)),
+    fn runs(&mut self, end: usize, job: &Job) {
+        self.check_memory(end, job);
+        if let Job::Encode(job) = job {
+            self.began += usize::from(job.first);
+            self.encoded += job.bytes.len();
+        }
+        let mut none = Contexts::default();
+        let contexts = match job.context_of() {
+            Some(exchange) => self.contexts.entry((end, exchange)).or_default(),
+            None => &mut none,
         };
+        let done = job.run(contexts);
         // As is expected; but what a peer tells of decoding must have been possible.
-        let encode_s = decide::prior::of(&work.options.label())
-            .map_or(0.0, |prior| prior.encode.seconds(work.bytes.len() as f64));
-        let cpu = match work.direction {
-            WorkDirection::Decode => Duration::from_micros(1),
+        let label = job.setup().map_or_else(String::new, |setup| setup.options.label());
+        let encode_s = decide::prior::of(&label)
+            .map_or(0.0, |prior| prior.encode.seconds(job.decoded_len() as f64));
+        let cpu = match job {
+            Job::Decode(_) => Duration::from_micros(1),
             _ => Duration::from_secs_f64(self.slower * encode_s),
         };
-        let Work { exchange, direction, block, .. } = *work;
-        let result = result.map(|()| out.into());
-        self.todo.push_back((end, Input::Done { exchange, direction, block, result, cpu }));
+        self.todo.push_back((end, Input::Done(done.took(cpu))));
     }
 
     /// What a context takes was reserved.
-    fn check_memory(&self, end: usize, work: &Work) {
-        let Work { direction, options, .. } = *work;
+    fn check_memory(&self, end: usize, job: &Job) {
+        let Some(Setup { options, .. }) = job.setup() else { return };
         let codec = options.codec().unwrap();
-        let takes = match direction {
-            WorkDirection::Encode => codec.encoder_bytes(options),
-            WorkDirection::Decode => codec.decoder_bytes(options),
+        let takes = match job {
+            Job::Encode(_) => codec.encoder_bytes(*options),
+            Job::Decode(_) => codec.decoder_bytes(*options),
             _ => return,
         };
         let reserved = self.relays[end].load().codec_bytes;
@@ -304,7 +287,7 @@ impl Pair {
             assert!(relay.is_idle());
             assert_eq!(relay.load().codec_bytes, 0);
         }
-        assert!(self.encoders.is_empty() && self.decoders.is_empty());
+        assert!(self.contexts.is_empty());
     }
 
     pub(super) fn outcome(&self) -> &Outcome {
