@@ -501,6 +501,12 @@ impl<'a> Life<'a> {
                 self.gone.remove(&exchange);
                 self.open.entry(exchange).or_default()
             }
+            (Role::Gateway, Head::Opening(opening)) => {
+                let first = self.forwarded.insert(exchange);
+                assert!(first || opening.delivery.repeatable, "forwarded twice");
+                self.gone.remove(&exchange);
+                self.open.entry(exchange).or_default()
+            }
             (Role::Edge, Head::Response(_)) => {
                 self.open.get_mut(&exchange).expect("of an open exchange")
             }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use coding::job::{Done, Job};
 use coding::{ExchangeId, Speeds};
-use proto::bhttp;
 use proto::control::Allowed;
+use proto::{bhttp, message};
 use record::event::Event;
 
 use crate::http::privacy::Client;
@@ -16,13 +16,18 @@ use crate::http::privacy::Client;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CarrierId(pub u64);
 
-/// Head of a request (towards the origin) or of a response (towards the client).
+/// What comes before the body of what opens an exchange (towards the origin), or of what answers it
+/// (towards the client).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
     /// Enters at the edge, leaves at the gateway.
     Request(bhttp::Request),
     /// Enters at the gateway, leaves at the edge.
     Response(bhttp::Response),
+    /// What is no HTTP; enters at the edge, leaves at the gateway.
+    Opening(message::Opening),
+    /// What answers it; enters at the gateway, leaves at the edge.
+    Message(message::Message),
 }
 
 /// Why an exchange ended before its time.
@@ -149,6 +154,27 @@ pub enum Input {
         end: bool,
         /// What the shell knows besides.
         known: Box<Known>,
+    },
+    /// Edge: a client has a message that is no HTTP, which opens the exchange.
+    Opening {
+        /// The exchange, from [`crate::Relay::next_exchange`].
+        exchange: ExchangeId,
+        /// Its envelope, with how it is delivered.
+        opening: message::Opening,
+        /// No body follows.
+        end: bool,
+        /// What the shell knows besides.
+        known: Box<Known>,
+    },
+    /// Gateway: what answers such a message, which is of the same kind; or, where only the outcome
+    /// is awaited, that it was taken: without a body.
+    Answer {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Its envelope.
+        message: message::Message,
+        /// No body follows.
+        end: bool,
     },
     /// Gateway: the origin has a final response.
     Response {

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use coding::api::{About, Input as Code, Message};
-use proto::bhttp;
 use proto::exchange::{Head as HeadPart, OutcomeState};
+use proto::{bhttp, message};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, Head, Known, Output};
+use crate::api::{CarrierId, Cause, CauseKind, Known, Output};
 use crate::carrier::Carrier;
 use crate::config::MAX_RESENDS;
 use crate::exchange::{Exchange, Stage, is_or_may_be};
-use crate::http::privacy::Guard;
-use crate::http::{Traits, about, has_no_end, message, target, text};
+use crate::opening::{Answer, Opened};
 use crate::shares::Place;
 use crate::timers::Key;
 
 impl Relay {
+    /// A client has a request of HTTP.
     pub(crate) fn local_request(
         &mut self,
         now: Duration,
@@ -28,11 +28,26 @@ impl Relay {
         end: bool,
         known: Known,
     ) {
+        self.open(now, id, Opened::of_request(request, known.client.as_ref()), end, known);
+    }
+
+    /// A client has a message that is no HTTP.
+    pub(crate) fn local_opening(
+        &mut self,
+        now: Duration,
+        id: ExchangeId,
+        opening: &message::Opening,
+        end: bool,
+        known: Known,
+    ) {
+        self.open(now, id, Opened::of_message(opening, known.client.as_ref()), end, known);
+    }
+
+    fn open(&mut self, now: Duration, id: ExchangeId, opened: Opened, end: bool, known: Known) {
         let Known { client, service, other_way } = known;
-        let (method, target, exchange) = (text(&request.method), target(request), id.to_string());
+        let Opened { head, method, traits, guard, about, message } = opened;
+        let (target, exchange) = (about.target.clone(), id.to_string());
         self.event(now, Fact::Started { exchange, method, target });
-        let mut head = Vec::new();
-        request.encode(&mut head);
         let mut place = Place::default();
         let refusal = if head.len() > bhttp::MAX_HEAD_BYTES {
             // The gateway would close the carrier over it.
@@ -42,7 +57,7 @@ impl Relay {
         } else if self.shutting_down {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
         } else {
-            place = Place::of_client(client.as_ref(), Traits::of(request));
+            place = Place::of_client(client.as_ref(), traits);
             self.find_room(now, &place).err().map(|reason| (CauseKind::Limit, reason))
         };
         if let Some((kind, reason)) = refusal {
@@ -51,18 +66,16 @@ impl Relay {
             self.outputs.push_back(Output::Abort { exchange: id, cause, untouched: true });
             return;
         }
-        let traits = Traits::of(request);
         let mut exchange = Exchange::new(id, now, Stage::Waiting, traits);
-        let urgent = traits.tunnel || traits.expects_continue;
-        let message = Message { urgent, end, ..message(&request.fields, head.len()) };
+        let message = Message { end, ..message };
         exchange.coded = message.coded;
-        exchange.outgoing.set_head(head.into(), end);
+        exchange.outgoing.set_head(head, end);
         if !traits.tunnel {
             exchange.outgoing.keep();
         }
-        exchange.guard = Guard::of(request);
+        exchange.guard = guard;
         exchange.other_way = other_way;
-        let about = About { service, ..about(request, client.as_ref()) };
+        let about = About { service, ..about };
         self.exchanges.insert(id, exchange);
         self.waiting.insert(id);
         self.code(now, Code::Open { exchange: id, about });
@@ -229,19 +242,25 @@ impl Relay {
     pub(crate) fn response_head(&mut self, now: Duration, id: ExchangeId, head: &HeadPart) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.meter.received_wire_bytes += head.head.len() as u64 + 6;
-        let response = match bhttp::Response::decode(&head.head) {
-            Ok(response) => response,
+        let kind = exchange.traits.kind;
+        let read = Answer::read(kind, &head.head).map_err(|error| error.to_string());
+        let read = read.and_then(|(answer, reply)| match kind.refuses(answer.kind, head.end) {
+            Some(why) => Err(why.to_owned()),
+            None => Ok((answer, reply)),
+        });
+        let (answer, reply) = match read {
+            Ok(read) => read,
             Err(error) => {
                 let reason = format!("the gateway's head cannot be read: {error}");
                 self.refuse(now, id, &Cause { kind: CauseKind::Corrupt, reason });
                 return;
             }
         };
-        exchange.status = response.status;
-        exchange.endless = has_no_end(&response);
+        exchange.status = answer.status;
+        exchange.endless = answer.endless;
         exchange.moved = now;
         exchange.outgoing.drop_kept();
-        exchange.guard.note_answer(&response.fields);
+        exchange.guard.marked |= answer.private;
         let private = exchange.guard.marked;
         let options = match codec_of(head) {
             Ok(options) => options,
@@ -251,7 +270,6 @@ impl Relay {
         self.code(now, Code::Answered { exchange: id, private });
         self.note_answer_to_shares(now, id);
         // A final answer instead of 100: the body is not wanted (RFC 9110 §10.1.1).
-        let reply = Head::Response(response);
         self.outputs.push_back(Output::Head { exchange: id, head: reply, end: head.end });
         self.code(now, Code::Expect { exchange: id, options, end: head.end });
     }

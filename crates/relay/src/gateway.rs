@@ -5,18 +5,17 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use coding::api::{Input as Code, Message};
-use proto::bhttp;
 use proto::exchange::{Abort, Head as HeadPart, OutcomeState, Part};
+use proto::{bhttp, message};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, Head, Output};
+use crate::api::{CarrierId, Cause, CauseKind, Output};
 use crate::carrier::{Carrier, Replay};
 use crate::config::{MAX_CARRIERS_LEFT, MAX_OUTCOMES};
 use crate::edge::codec_of;
 use crate::exchange::{Exchange, Stage};
-use crate::http::privacy::Guard;
-use crate::http::{Traits, about, has_no_end, message, target, text};
+use crate::opening::{Answer, Opened};
 use crate::outcomes::{Log, Outcome};
 use crate::timers::Key;
 
@@ -31,14 +30,14 @@ impl Relay {
         if let Some(carrier) = self.carriers.get_mut(&carrier).filter(|_| !self.shutting_down) {
             carrier.requests += 1;
         }
-        let request = match bhttp::Request::decode(&head.head) {
-            Ok(request) => request,
+        let (opened, reply) = match Opened::read(&head.head) {
+            Ok(read) => read,
             Err(error) => {
                 let reason = format!("the request's head cannot be read: {error}");
                 return self.refuse_request(now, carrier, id, CauseKind::BadRequest, reason);
             }
         };
-        let traits = Traits::of(&request);
+        let traits = opened.traits;
         let is_open = self.exchanges.contains_key(&id);
         let state = self.carriers.get_mut(&carrier);
         let released = state.is_some_and(|carrier| carrier.released.remove(&id.number));
@@ -66,14 +65,14 @@ impl Relay {
                 return self.refuse_request(now, carrier, id, kind, reason);
             }
         };
-        let (method, target) = (text(&request.method), target(&request));
+        let (method, target) = (opened.method, opened.about.target.clone());
         self.event(now, Fact::Started { exchange: id.to_string(), method, target });
         let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits);
-        exchange.guard = Guard::of(&request);
+        exchange.guard = opened.guard;
         exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
         exchange.incoming.set_head(options, head.end);
         self.exchanges.insert(id, exchange);
-        self.code(now, Code::Open { exchange: id, about: about(&request, None) });
+        self.code(now, Code::Open { exchange: id, about: opened.about });
         self.take_place(now, id, place);
         if is_repeated {
             self.outcomes.revive(id);
@@ -82,8 +81,8 @@ impl Relay {
         if let Some(carrier) = self.carriers.get_mut(&carrier) {
             carrier.exchanges.insert(id.number);
         }
-        let (request, end) = (Head::Request(request), head.end);
-        self.outputs.push_back(Output::Head { exchange: id, head: request, end });
+        let end = head.end;
+        self.outputs.push_back(Output::Head { exchange: id, head: reply, end });
         self.set_stage(now, id, Stage::Open(carrier));
         self.code(now, Code::Expect { exchange: id, options, end });
     }
@@ -103,6 +102,7 @@ impl Relay {
         self.send(now, carrier, Part::Abort(Abort { exchange: id.number, code, reason }));
     }
 
+    /// The origin has a final response of HTTP.
     pub(crate) fn local_response(
         &mut self,
         now: Duration,
@@ -110,23 +110,40 @@ impl Relay {
         response: &bhttp::Response,
         end: bool,
     ) {
+        self.answer(now, id, Answer::of_response(response), end);
+    }
+
+    /// What is no HTTP is answered, or was taken.
+    pub(crate) fn local_answer(
+        &mut self,
+        now: Duration,
+        id: ExchangeId,
+        message: &message::Message,
+        end: bool,
+    ) {
+        self.answer(now, id, Answer::of_message(message), end);
+    }
+
+    fn answer(&mut self, now: Duration, id: ExchangeId, answer: Answer, end: bool) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let mut head = Vec::new();
-        response.encode(&mut head);
-        exchange.status = response.status;
-        exchange.endless = has_no_end(response);
-        if head.len() > bhttp::MAX_HEAD_BYTES {
-            // The edge would close the carrier over it.
-            let (len, most) = (head.len(), bhttp::MAX_HEAD_BYTES);
-            let reason = format!("the answer's head is {len} bytes, over the limit of {most}");
+        exchange.status = answer.status;
+        exchange.endless = answer.endless;
+        let (len, most) = (answer.head.len(), bhttp::MAX_HEAD_BYTES);
+        // The edge would close the carrier over a longer one.
+        let reason = match exchange.traits.kind.refuses(answer.kind, end) {
+            None if len <= most => None,
+            None => Some(format!("the answer's head is {len} bytes, over the limit of {most}")),
+            Some(why) => Some(why.to_owned()),
+        };
+        if let Some(reason) = reason {
             self.refuse(now, id, &Cause { kind: CauseKind::OriginFailed, reason });
             return;
         }
         let urgent = exchange.traits.tunnel;
-        let message = Message { urgent, end, ..message(&response.fields, head.len()) };
+        let message = Message { urgent, end, ..answer.message };
         exchange.coded = message.coded;
-        exchange.outgoing.set_head(head.into(), end);
-        exchange.guard.note_answer(&response.fields);
+        exchange.outgoing.set_head(answer.head, end);
+        exchange.guard.marked |= answer.private;
         let private = exchange.guard.marked;
         exchange.moved = now;
         exchange.traits.expects_continue = false;

@@ -18,7 +18,9 @@ mod gateway;
 mod goodbye;
 mod http;
 mod incoming;
+mod kind;
 mod measure;
+mod opening;
 mod outcomes;
 mod outgoing;
 mod padding;
@@ -176,8 +178,14 @@ impl Relay {
             Input::Request { exchange, request, end, known } => {
                 self.local_request(now, exchange, &request, end, *known);
             }
+            Input::Opening { exchange, opening, end, known } => {
+                self.local_opening(now, exchange, &opening, end, *known);
+            }
             Input::Response { exchange, response, end } => {
                 self.local_response(now, exchange, &response, end);
+            }
+            Input::Answer { exchange, message, end } => {
+                self.local_answer(now, exchange, &message, end);
             }
             Input::Interim { exchange, status, fields } => {
                 self.local_interim(now, exchange, status, fields);

@@ -175,6 +175,8 @@ fn known(exchange: ExchangeId, head: Head, end: bool, known: Known) -> Input {
     match head {
         Head::Request(request) => Input::Request { exchange, request, end, known: Box::new(known) },
         Head::Response(response) => Input::Response { exchange, response, end },
+        Head::Opening(opening) => Input::Opening { exchange, opening, end, known: Box::new(known) },
+        Head::Message(message) => Input::Answer { exchange, message, end },
     }
 }
 

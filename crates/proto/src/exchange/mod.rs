@@ -44,7 +44,7 @@ pub struct Head {
     pub window_log: u8,
     /// No body follows.
     pub end: bool,
-    /// [`bhttp`] request or response.
+    /// [`bhttp`] request or response, or what is none ([`crate::message`]).
     pub head: Bytes,
 }
 

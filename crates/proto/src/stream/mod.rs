@@ -15,7 +15,7 @@
 //! | 0x0b | QUERY | exchange: what became of it? |
 //! | 0x0c | OUTCOME | exchange, state, status |
 //! | 0x0d | TRAILERS | exchange, field section; ends the half |
-//! | 0x10 + e | HEAD | exchange, codec, window unless identity, binary HTTP |
+//! | 0x10 + e | HEAD | exchange, codec, window unless identity, binary HTTP or [`crate::message`] |
 //! | 0x20 + e + b + u + a | DATA | exchange, decoded length if b, piece of a block |
 //! | 0x40 | PADDING | zeros, which say nothing: skipped by every receiver |
 //! | 0x41 and up | later versions' | skipped by a receiver that does not know them |

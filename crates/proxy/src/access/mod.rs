@@ -140,7 +140,9 @@ impl Access {
                 let joint = if scheme.is_empty() { "" } else { "://" };
                 (text(&request.method), format!("{scheme}{joint}{authority}{path}"))
             }
-            Head::Response(_) => (String::new(), String::new()),
+            Head::Response(_) | Head::Opening(_) | Head::Message(_) => {
+                (String::new(), String::new())
+            }
         };
         let mut told = Told::new(method, &target, Way::Pair);
         told.exchange = Some(id.to_string());

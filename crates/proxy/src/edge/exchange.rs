@@ -324,7 +324,7 @@ impl Exchanges {
                         interims.pass(status, &fields);
                     }
                     Arrived::Head(Head::Response(head), end) => return Ok(Answer { head, end }),
-                    Arrived::Head(Head::Request(_), _) => {
+                    Arrived::Head(Head::Request(_) | Head::Opening(_) | Head::Message(_), _) => {
                         let reason = "a request came for an answer".to_owned();
                         return Err(ended(CauseKind::Corrupt, reason));
                     }

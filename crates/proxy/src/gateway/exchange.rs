@@ -77,7 +77,10 @@ impl Origins {
     pub(crate) async fn serve(self: Arc<Self>, head: Head, end: bool, mut port: Port) {
         let asked = match head {
             Head::Request(request) => understand(request, end),
-            Head::Response(_) => Err(bad_request("a response came for a request".to_owned())),
+            Head::Response(_) | Head::Message(_) => {
+                Err(bad_request("a response came for a request".to_owned()))
+            }
+            Head::Opening(_) => Err(bad_request("only HTTP is served here".to_owned())),
         };
         let asked = match asked.and_then(|asked| self.check_loop(asked)) {
             Ok(asked) => asked,

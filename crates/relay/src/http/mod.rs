@@ -13,6 +13,8 @@ use proto::bhttp;
 use privacy::{Client, Guard};
 use requester::asker;
 
+use crate::kind::Kind;
+
 /// Of a path or SOAPAction so much tells the class.
 const MAX_OPERATION_BYTES: usize = 256;
 /// Media types of answers that have no end of their own: events (HTML, server-sent events), and
@@ -30,6 +32,8 @@ pub(crate) struct Traits {
     pub(crate) tunnel: bool,
     /// The body waits for the origin's 100 (RFC 9110 §10.1.1).
     pub(crate) expects_continue: bool,
+    /// Which messages it consists of.
+    pub(crate) kind: Kind,
 }
 
 impl Traits {
@@ -42,7 +46,7 @@ impl Traits {
         let expects = field(fields, "expect");
         let expects_continue =
             expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
-        Self { safe, idempotent, tunnel, expects_continue }
+        Self { safe, idempotent, tunnel, expects_continue, kind: Kind::Http }
     }
 }
 

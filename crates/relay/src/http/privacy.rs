@@ -199,11 +199,6 @@ impl Guard {
             padded: may_meet(&request.fields),
         }
     }
-
-    /// Notes what the answer's head says.
-    pub(crate) fn note_answer(&mut self, fields: &bhttp::Fields) {
-        self.marked |= forbids_keeping(fields);
-    }
 }
 
 /// Whether another site asks by somebody's browser (Fetch, `Sec-Fetch-Site`; RFC 6454 §7), or one

@@ -196,6 +196,30 @@ fn heads_and_trailers_that_cannot_cross_cost_only_their_exchange() {
     assert_eq!(abort(&outputs).0, CauseKind::OriginFailed);
 }
 
+/// Of a kind of a later version, or none at all.
+#[test]
+fn a_head_that_cannot_be_read_costs_its_exchange_and_not_the_carrier() {
+    let mut later = Vec::new();
+    proto::message::Opening::default().encode(&mut later);
+    later[2] |= 32;
+    for head in [&later[..], &[0x22, 0, 0], &[]] {
+        let (mut relay, mut peer) = gateway();
+        let head = HeadPart {
+            exchange: 5,
+            codec: 0,
+            window_log: 0,
+            end: true,
+            head: Bytes::copy_from_slice(head),
+        };
+        let outputs = peer.sends(&mut relay, ms(0), CARRIER, &[Part::Head(head)]);
+        assert!(!is_closed(&outputs));
+        let parts = peer.takes(&outputs);
+        let [Part::Abort(abort)] = &parts[..] else { panic!("{parts:?}") };
+        assert_eq!(abort.code, CauseKind::BadRequest.to_wire());
+        assert!(relay.is_idle());
+    }
+}
+
 #[test]
 fn a_codec_that_was_not_offered_opens_nothing() {
     let (mut relay, mut peer) = gateway();

@@ -135,6 +135,7 @@ impl Pair {
                 let fields = match head {
                     Head::Request(request) => request.fields,
                     Head::Response(response) => response.fields,
+                    other => panic!("{other:?}"),
                 };
                 let length = fields.iter().find(|(name, _)| name == "content-length");
                 let length = length.map(|(_, value)| String::from_utf8_lossy(value).into_owned());

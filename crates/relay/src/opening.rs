@@ -1,0 +1,145 @@
+//! What opens an exchange and what answers it, as the relay treats them: whatever kind they are of.
+//! HTTP says it with methods and fields ([`crate::http`]), other messages say it as it is.
+
+use bytes::Bytes;
+use codec::dictionary::Id;
+use coding::api::{About, Message};
+use proto::{Error, bhttp, message};
+
+use crate::api::Head;
+use crate::http;
+use crate::http::Traits;
+use crate::http::privacy::{Client, Guard};
+use crate::kind::Kind;
+
+/// Why every byte of a message has to come back that says so itself.
+const EXACT: &str = "its sender wants every byte";
+/// Status of what was answered, where the answer has none of its own: OK.
+const ANSWERED: u16 = 200;
+
+/// What opens an exchange.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// As it crosses.
+    pub(crate) head: Bytes,
+    /// The method, or what stands for it in events.
+    pub(crate) method: String,
+    pub(crate) traits: Traits,
+    pub(crate) guard: Guard,
+    pub(crate) about: About,
+    pub(crate) message: Message,
+}
+
+/// What answers.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// As it crosses.
+    pub(crate) head: Bytes,
+    pub(crate) kind: Kind,
+    pub(crate) status: u16,
+    /// It has no end but that its client has enough.
+    pub(crate) endless: bool,
+    /// Nobody may keep any of it.
+    pub(crate) private: bool,
+    pub(crate) message: Message,
+}
+
+impl Opened {
+    /// A request of HTTP, of this client.
+    pub(crate) fn of_request(request: &bhttp::Request, client: Option<&Client>) -> Self {
+        let mut head = Vec::new();
+        request.encode(&mut head);
+        let traits = Traits::of(request);
+        let urgent = traits.tunnel || traits.expects_continue;
+        let message = Message { urgent, ..http::message(&request.fields, head.len()) };
+        let (method, guard) = (http::text(&request.method), Guard::of(request));
+        let about = http::about(request, client);
+        Self { head: head.into(), method, traits, guard, about, message }
+    }
+
+    /// A message of another kind, of this client.
+    pub(crate) fn of_message(opening: &message::Opening, client: Option<&Client>) -> Self {
+        let mut head = Vec::new();
+        opening.encode(&mut head);
+        let message::Delivery { repeatable, outcome_only } = opening.delivery;
+        let kind = Kind::Other { kind: opening.message.kind, outcome_only };
+        let traits = Traits { idempotent: repeatable, kind, ..Traits::default() };
+        let guard = Guard { marked: opening.message.private, ..Guard::default() };
+        let about = About {
+            target: opening.target.clone(),
+            operation: opening.operation.clone(),
+            requester: client.map(|client| Id::of(client.name.as_bytes())),
+            private: opening.message.private,
+            ..About::default()
+        };
+        let method = format!("message {}", opening.message.kind);
+        let message = described(&opening.message, head.len());
+        Self { head: head.into(), method, traits, guard, about, message }
+    }
+
+    /// Reads what came, and what it is to the local side.
+    ///
+    /// # Errors
+    /// A head of neither sort.
+    pub(crate) fn read(head: &[u8]) -> Result<(Self, Head), Error> {
+        if message::Opening::is_one(head) {
+            let opening = message::Opening::decode(head)?;
+            return Ok((Self::of_message(&opening, None), Head::Opening(opening)));
+        }
+        let request = bhttp::Request::decode(head)?;
+        Ok((Self::of_request(&request, None), Head::Request(request)))
+    }
+}
+
+impl Answer {
+    /// A response of HTTP.
+    pub(crate) fn of_response(response: &bhttp::Response) -> Self {
+        let mut head = Vec::new();
+        response.encode(&mut head);
+        Self {
+            kind: Kind::Http,
+            status: response.status,
+            endless: http::has_no_end(response),
+            private: http::privacy::forbids_keeping(&response.fields),
+            message: http::message(&response.fields, head.len()),
+            head: head.into(),
+        }
+    }
+
+    /// A message of another kind.
+    pub(crate) fn of_message(message: &message::Message) -> Self {
+        let mut head = Vec::new();
+        message.encode(&mut head);
+        Self {
+            kind: Kind::Other { kind: message.kind, outcome_only: false },
+            status: ANSWERED,
+            endless: false,
+            private: message.private,
+            message: described(message, head.len()),
+            head: head.into(),
+        }
+    }
+
+    /// Reads what came to an exchange of this kind, and what it is to the local side.
+    ///
+    /// # Errors
+    /// A head of another sort.
+    pub(crate) fn read(kind: Kind, head: &[u8]) -> Result<(Self, Head), Error> {
+        if kind == Kind::Http {
+            let response = bhttp::Response::decode(head)?;
+            return Ok((Self::of_response(&response), Head::Response(response)));
+        }
+        let message = message::Message::decode(head)?;
+        Ok((Self::of_message(&message), Head::Message(message)))
+    }
+}
+
+fn described(message: &message::Message, head_bytes: usize) -> Message {
+    Message {
+        media: (!message.media.is_empty()).then(|| message.media.clone()),
+        coded: message.coded,
+        exact: message.exact.then_some(EXACT),
+        head_bytes,
+        ..Message::default()
+    }
+}
