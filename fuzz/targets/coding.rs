@@ -48,6 +48,7 @@ struct One {
     expected: bool,
     came: bool,
     decoded: bool,
+    faulted: bool,
     contexts: Contexts,
 }
 
@@ -129,10 +130,7 @@ impl<'a> Life<'a> {
                 self.input(Input::Attach { exchange, path });
             }
             10 => self.input(Input::Detach { exchange, waits: step > 127 }),
-            11 => {
-                self.open.remove(&exchange);
-                self.input(Input::Forget { exchange });
-            }
+            11 => self.input(Input::Forget { exchange }),
             12 => {
                 let late = Duration::from_millis(50 * self.number());
                 self.now += late;
@@ -226,8 +224,8 @@ impl<'a> Life<'a> {
         one.came = end;
         let piece = Piece { block_end, uncoded: kind % 4 == 1, anew: kind % 4 == 2, end, bytes };
         self.input(Input::Piece { exchange, piece, received: 0 });
-        if kind == 127 && !end {
-            self.open.entry(exchange).or_default().came = true;
+        if let Some(one) = self.open.get_mut(&exchange).filter(|_| kind == 127) {
+            one.came = true;
             self.input(Input::PeerEnd { exchange });
         }
     }
@@ -258,6 +256,9 @@ impl<'a> Life<'a> {
     fn input(&mut self, input: Input) {
         self.todo.push(input);
         while let Some(input) = self.todo.pop() {
+            if let Input::Forget { exchange } = &input {
+                self.open.remove(exchange);
+            }
             self.coding.handle_input(self.now, input);
             while let Some(output) = self.coding.poll_output() {
                 self.output(output);
@@ -265,35 +266,41 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// An exchange that is open; of one that cannot go on what still comes counts for nothing.
+    fn one(&mut self, exchange: ExchangeId) -> Option<&mut One> {
+        let one = self.open.get_mut(&exchange).expect("of an open exchange");
+        Some(one).filter(|one| !one.faulted)
+    }
+
     fn output(&mut self, output: Output) {
         match output {
             Output::Settled { exchange, .. } => {
-                let one = self.open.get_mut(&exchange).expect("of an open exchange");
+                let Some(one) = self.one(exchange) else { return };
                 assert!(one.begun && !std::mem::replace(&mut one.settled, true), "a second head");
                 self.todo.push(Input::Led { exchange });
             }
             Output::Block { exchange, end, .. } => {
-                let one = self.open.get_mut(&exchange).expect("of an open exchange");
+                let Some(one) = self.one(exchange) else { return };
                 assert!(one.settled && !one.sent_all, "a block outside head and end");
                 one.sent_all = end;
                 let departed = Departed { body: true, block: true, more: false, end };
                 self.todo.push(Input::Departed { exchange, departed });
             }
             Output::Anew { exchange, .. } => {
-                let one = self.open.get_mut(&exchange).expect("of an open exchange");
+                let Some(one) = self.one(exchange) else { return };
                 (one.settled, one.sent_all) = (true, true);
             }
             Output::Body { exchange, .. } => {
-                let one = self.open.get(&exchange).expect("of an open exchange");
+                let Some(one) = self.one(exchange) else { return };
                 assert!(one.expected && !one.decoded, "a body outside head and end");
                 self.todo.push(Input::Delivered { exchange, all: true });
             }
             Output::Received { exchange } => {
-                let one = self.open.get_mut(&exchange).expect("of an open exchange");
+                let Some(one) = self.one(exchange) else { return };
                 assert!(!std::mem::replace(&mut one.decoded, true), "a second end");
             }
             Output::Fault { exchange, .. } => {
-                self.open.remove(&exchange);
+                self.open.get_mut(&exchange).expect("of an open exchange").faulted = true;
                 self.todo.push(Input::Forget { exchange });
             }
             Output::Job(job) => {
