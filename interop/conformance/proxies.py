@@ -85,7 +85,7 @@ class Longwire(Proxy):
     def start(self, run):
         self.run, allow = run, ["--allow", "*://127.0.0.1:*"]
         log = os.path.join(run.dir, f"{self.name}.log")
-        number = {"pair": 11, "alone": 12, "plain": 13, "reverse": 10}[self.name]
+        number = {"pair": 11, "alone": 12, "edgeless": 13, "reverse": 10}[self.name]
         self.at = at(run.network, number)
         listen = self.gateway = f"{self.at[0]}:{PORT}"
         debug = ["--log", "debug"]
@@ -235,7 +235,7 @@ def table():
         Longwire("pair", "forward", True, "pair"),
         Longwire("reverse", "reverse", True, "pair, `--upstream`"),
         Longwire("alone", "forward", True, "edge alone"),
-        Longwire("plain", "forward", True, "no edge"),
+        Longwire("edgeless", "forward", True, "no edge"),
         Squid("squid", "forward", False, "squid"),
         Nginx("nginx", "reverse", False, "nginx"),
         Haproxy("haproxy", "reverse", False, "haproxy"),

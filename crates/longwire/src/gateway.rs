@@ -24,7 +24,7 @@ Examples:
   longwire gateway --listen 0.0.0.0:4300 --key k/longwire.key --peer edges.pub \\
       --allow 'http://tracks.example:8080/soap' --allow 'https://*.example.org'
   longwire gateway --listen 127.0.0.1:4300 --allow http://127.0.0.1:8080 \\
-      --plain 127.0.0.1:3129 --plain-upstream http://127.0.0.1:8080
+      --http-listen 127.0.0.1:3129 --http-upstream http://127.0.0.1:8080
   longwire gateway --config longwire.toml --encoding zstd:9 --admin 127.0.0.1:9100")]
 pub(crate) struct Args {
     /// Address and port for edges; port 0 takes any free one.
@@ -36,14 +36,14 @@ pub(crate) struct Args {
     /// Address for clients that have no edge: an HTTP proxy whose answers go in a coding that the
     /// client takes; port 0 takes any free one, told in the log.
     #[arg(long, value_name = "ADDRESS")]
-    plain: Option<String>,
+    http_listen: Option<String>,
     /// For those clients a reverse proxy: every request goes to this service.
     #[arg(long, value_name = "URL")]
-    plain_upstream: Option<String>,
-    /// Let --plain be an address other than loopback: whoever reaches it can ask for all that is
-    /// allowed.
+    http_upstream: Option<String>,
+    /// Let --http-listen be an address other than loopback: whoever reaches it can ask for all that
+    /// is allowed.
     #[arg(long)]
-    plain_anywhere: bool,
+    http_anywhere: bool,
     /// Carriers of edges at once, at most (default: 64): for one more, the edge that has most gives
     /// one up.
     #[arg(long, value_name = "N")]
@@ -83,9 +83,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         let listen = gateway.local_addr();
         tracing::info!(version, commit, file, %listen, fingerprint, allow, "gateway starts");
         tokio::spawn(side::renew(args, plan, gateway.renewal(), hangup));
-        if let Some(plain) = gateway.plain_addr() {
-            side::warn_of_reach(plain);
-            tracing::info!(%plain, "listener for clients without an edge");
+        if let Some(http) = gateway.http_addr() {
+            side::warn_of_reach(http);
+            tracing::info!(%http, "listener for clients without an edge");
         }
         side::announce(gateway.local_addr(), gateway.admin_addr());
         let second = async {
@@ -117,9 +117,9 @@ impl Side for Args {
         let flags = GatewaySettings {
             listen: args.listen,
             allow: (!args.allow.is_empty()).then_some(args.allow),
-            plain: args.plain,
-            plain_upstream: args.plain_upstream,
-            plain_anywhere: args.plain_anywhere.then_some(true),
+            http_listen: args.http_listen,
+            http_upstream: args.http_upstream,
+            http_anywhere: args.http_anywhere.then_some(true),
             encoding: common.encoding,
             rate_cap: common.rate_cap,
             carrier: common.carrier,

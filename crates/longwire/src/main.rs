@@ -18,7 +18,7 @@ mod side;
 use std::io::{self, Write as _, stderr, stdout};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Middleware that makes ordinary web services work well over bad links, and the laboratory that
@@ -60,8 +60,21 @@ fn commands() -> String {
     format!("no command is given: one of {} (see --help)", names.join(", "))
 }
 
+/// Options of `longwire gateway` by the names that they had, which are refused, and have.
+const RENAMED: [(&str, &str); 3] = [
+    ("--plain", "--http-listen"),
+    ("--plain-upstream", "--http-upstream"),
+    ("--plain-anywhere", "--http-anywhere"),
+];
+
 /// A refusal of clap's in one line: what is wrong, its tip, where to read on.
 fn one_line(error: &clap::Error) -> String {
+    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && let Some((old, new)) = RENAMED.iter().find(|(old, _)| old == given)
+    {
+        return format!("'{old}' is no option: of a gateway its name is '{new}' (see --help)");
+    }
     let text = error.to_string();
     let wrong = text.split("Usage:").next().unwrap_or(&text);
     let wrong = wrong.split("For more information").next().unwrap_or(wrong);

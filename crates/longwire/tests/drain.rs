@@ -225,11 +225,11 @@ fn free() -> String {
 #[test]
 fn a_gateway_makes_way_for_the_next_which_has_its_ports_and_what_it_learned() {
     let (service, scratch) = (Service::start(), Scratch::new("gateway"));
-    let (listen, admin, plain) = (free(), free(), free());
+    let (listen, admin, edgeless) = (free(), free(), free());
     let (store, http) = (scratch.0.to_str().unwrap(), service.url(""));
     let https = http.replace("http://", "https://");
     let gateway = [
-        &["gateway", "--listen", &listen, "--admin", &admin, "--plain", &plain][..],
+        &["gateway", "--listen", &listen, "--admin", &admin, "--http-listen", &edgeless][..],
         &["--store", store, "--allow", &http, "--allow", &https],
     ]
     .concat();
@@ -250,7 +250,7 @@ fn a_gateway_makes_way_for_the_next_which_has_its_ports_and_what_it_learned() {
     let next = Side::start(&gateway);
     Asked::get(&edge.address, &service.url("/text")).assert_whole_text();
     assert!(told.elapsed() < Duration::from_secs(6), "{:?}", told.elapsed());
-    Asked::get(&plain, &service.url("/text")).assert_whole_text();
+    Asked::get(&edgeless, &service.url("/text")).assert_whole_text();
     assert!(Asked::get(&admin, "/health/ready").rest().unwrap().contains(" 200 OK"));
 
     watched.0.write_all(is_ready.as_bytes()).unwrap();
@@ -287,15 +287,15 @@ fn streams_end_with_their_side_on_whatever_way_they_go() {
     let http = service.url("");
     let https = http.replace("http://", "https://");
     let listen = ["--listen", "127.0.0.1:0"];
-    let allow = ["--allow", &http, "--allow", &https, "--plain", "127.0.0.1:0"];
+    let allow = ["--allow", &http, "--allow", &https, "--http-listen", "127.0.0.1:0"];
     let gateway = Side::start(&[&["gateway"][..], &listen, &allow].concat());
     let by_pair = Side::start(&[&["edge", "--gateway", &gateway.address][..], &listen].concat());
     let alone = Side::start(&[&["edge"][..], &listen].concat());
-    let plain = gateway.other_address("listener for clients without an edge");
+    let edgeless = gateway.other_address("listener for clients without an edge");
     let cases = [
         ("by the pair", by_pair.address.clone(), by_pair),
         ("by an edge alone", alone.address.clone(), alone),
-        ("without an edge", plain, gateway),
+        ("without an edge", edgeless, gateway),
     ];
     for (way, proxy, side) in cases {
         let (events, tunnel) = (events(&proxy, &service), tunnel(&proxy, &service));

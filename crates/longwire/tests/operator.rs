@@ -246,7 +246,7 @@ fn every_exchange_has_one_line_that_says_what_it_was() {
     let admin = ["--admin", "127.0.0.1:0"];
     let (gateway, at_gateway) = Side::logged(
         &["gateway", "--allow", &allow, "--allow", &format!("https://{service}")],
-        &["--plain", "127.0.0.1:0", "--log", "trace"],
+        &["--http-listen", "127.0.0.1:0", "--log", "trace"],
     );
     let (edge, at_edge) = Side::logged(&["edge", "--gateway", &gateway.address], &admin);
     let metrics = at_edge.address("admin interface", "admin");
@@ -295,9 +295,9 @@ fn every_exchange_has_one_line_that_says_what_it_was() {
     let told = at_edge.wait("exchange", |line| line["method"] == "");
     assert_eq!((&told[0]["status"], &told[0]["cause"]), (&400.into(), &"bad_request".into()));
 
-    let plain = at_gateway.address("listener for clients without an edge", "plain");
-    ask(&plain, &head("GET", &format!("{allow}/plain"), ""), "", "abcde");
-    let told = at_gateway.exchange("/plain");
+    let http = at_gateway.address("listener for clients without an edge", "http");
+    ask(&http, &head("GET", &format!("{allow}/edgeless"), ""), "", "abcde");
+    let told = at_gateway.exchange("/edgeless");
     assert_eq!((&told["way"], &told["answer_bytes"]), (&"edgeless".into(), &5.into()));
 
     // None of this was a failure: what its gateway forbids an edge does not even begin.

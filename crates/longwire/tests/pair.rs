@@ -170,6 +170,10 @@ fn bad_use_is_one_line_and_status_2() {
         ([&edge[..], &["--log", "loud"]].concat(), "one of error, warn"),
         ([&edge[..], &["--log-format", "xml"]].concat(), "one of text, json"),
         ([&edge[..], &["--gatway", "x"]].concat(), "--gateway"),
+        ([&gateway[..], &["--plain", "127.0.0.1:0"]].concat(), "'--http-listen'"),
+        ([&gateway[..], &["--plain=127.0.0.1:0"]].concat(), "'--http-listen'"),
+        ([&gateway[..], &["--plain-upstream", "http://a"]].concat(), "'--http-upstream'"),
+        ([&gateway[..], &["--plain-anywhere"]].concat(), "'--http-anywhere'"),
         ([&gateway[..], &["--allow", "a"]].concat(), "SCHEME://HOST"),
         (vec!["keygen", "/dev/null", "--name", "a b"], "'a b' is no name"),
     ] {

@@ -56,7 +56,7 @@ const LAST_WORD_PATIENCE: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug)]
 pub enum Security {
     /// Not at all; `anywhere` lifts the restriction to loopback addresses.
-    Plain {
+    Insecure {
         /// `--insecure-plain`.
         anywhere: bool,
     },
@@ -68,7 +68,7 @@ impl Security {
     /// Whether carriers may be bound to or dialled at an address.
     pub(crate) fn permits(&self, address: SocketAddr) -> bool {
         match self {
-            Self::Plain { anywhere } => *anywhere || address.ip().to_canonical().is_loopback(),
+            Self::Insecure { anywhere } => *anywhere || address.ip().to_canonical().is_loopback(),
             Self::Keys(_) => true,
         }
     }
@@ -85,7 +85,7 @@ impl Security {
     #[must_use]
     pub fn fingerprint(&self) -> Option<String> {
         match self {
-            Self::Plain { .. } => None,
+            Self::Insecure { .. } => None,
             Self::Keys(identity) => Some(identity.key.fingerprint()),
         }
     }

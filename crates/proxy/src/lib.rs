@@ -8,7 +8,7 @@
 //! - the actor takes inputs one at a time and does what the relay says;
 //! - codec work runs on threads of its own.
 //!
-//! A gateway may also answer clients that have no edge beside them (`plain`).
+//! A gateway may also answer clients that have no edge beside them (`edgeless`).
 
 mod access;
 mod actor;
@@ -19,6 +19,7 @@ mod clock;
 pub mod config;
 mod descriptors;
 pub mod edge;
+mod edgeless;
 mod error;
 pub mod fault;
 mod fields;
@@ -35,7 +36,6 @@ mod metrics;
 mod origin;
 mod parting;
 mod pattern;
-mod plain;
 mod rarely;
 mod refusals;
 mod renewal;

@@ -36,7 +36,7 @@ impl Trust {
 
     pub(crate) fn identity(&self) -> Option<&Identity> {
         match &self.security {
-            Security::Plain { .. } => None,
+            Security::Insecure { .. } => None,
             Security::Keys(identity) => Some(identity),
         }
     }

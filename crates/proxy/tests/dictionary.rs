@@ -72,11 +72,12 @@ async fn origin(fields: &'static str) -> (Origin, Arc<Mutex<Vec<String>>>) {
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
 /// A gateway that is a reverse proxy for foreign clients, over a link that is believed slow.
-async fn plain(origin: &Origin, settings: &str) -> (Side, SocketAddr) {
-    let upstream = format!("plain_upstream = 'http://{}'", origin.address);
+async fn edgeless(origin: &Origin, settings: &str) -> (Side, SocketAddr) {
+    let upstream = format!("http_upstream = 'http://{}'", origin.address);
     let slow = "rate_cap = '100 kbit/s'\nadmin = '127.0.0.1:0'";
-    let gateway = gateway(&format!("plain = '127.0.0.1:0'\n{upstream}\n{slow}\n{settings}")).await;
-    let address = gateway.plain.unwrap();
+    let gateway =
+        gateway(&format!("http_listen = '127.0.0.1:0'\n{upstream}\n{slow}\n{settings}")).await;
+    let address = gateway.http.unwrap();
     (gateway, address)
 }
 
@@ -179,8 +180,8 @@ async fn ignored(gateway: &Side) -> u64 {
 #[tokio::test]
 async fn an_answer_that_a_client_keeps_makes_the_next_ones_short() {
     let (origin, seen) = origin(FRESH).await;
-    let (gateway, plain) = plain(&origin, "").await;
-    let first = ask(plain, "GET", "/tracks/1", &[("accept-encoding", "gzip, br, zstd")]).await;
+    let (gateway, edgeless) = edgeless(&origin, "").await;
+    let first = ask(edgeless, "GET", "/tracks/1", &[("accept-encoding", "gzip, br, zstd")]).await;
     let kept = first.content(b"");
     assert_eq!((first.status, &kept), (StatusCode::OK, &tracks(1)));
     let (pattern, id) = first.offer().expect("no offer");
@@ -191,10 +192,10 @@ async fn an_answer_that_a_client_keeps_makes_the_next_ones_short() {
         [(ALL, &["dcb", "dcz"][..]), ("gzip, dcz", &["dcz"]), ("dcb", &["dcb"])]
     {
         let fields = [held[0], held[1], ("accept-encoding", codings)];
-        let answer = ask_until_told(plain, "/tracks/22", &fields).await;
+        let answer = ask_until_told(edgeless, "/tracks/22", &fields).await;
         assert!(expected.contains(&answer.coding()), "{codings}: {:?}", answer.headers);
         assert_eq!(answer.content(&kept), tracks(22));
-        let gzip = ask(plain, "GET", "/tracks/22", &[("accept-encoding", "gzip")]).await;
+        let gzip = ask(edgeless, "GET", "/tracks/22", &[("accept-encoding", "gzip")]).await;
         let (short, long) = (answer.raw.len(), gzip.raw.len());
         assert!(short * 4 < long * 3, "{codings}: {short} against {long}");
         let both = ALL_THAT_DECIDED;
@@ -207,7 +208,7 @@ async fn an_answer_that_a_client_keeps_makes_the_next_ones_short() {
     let other = ("dictionary-id", "\"other\"");
     for fields in [vec![held[0]], vec![held[0], other]] {
         let fields = [fields, vec![("accept-encoding", ALL)]].concat();
-        let answer = ask_until_told(plain, "/tracks/23", &fields).await;
+        let answer = ask_until_told(edgeless, "/tracks/23", &fields).await;
         assert_eq!(answer.content(&kept), tracks(23));
     }
     assert!(seen.lock().unwrap().iter().all(|head| head.contains("accept-encoding: identity")));
@@ -217,14 +218,14 @@ async fn an_answer_that_a_client_keeps_makes_the_next_ones_short() {
 #[tokio::test]
 async fn a_dictionary_crosses_to_no_other_client_and_no_other_service() {
     let (origin, _) = origin(FRESH).await;
-    let (gateway, plain) = plain(&origin, "").await;
+    let (gateway, edgeless) = edgeless(&origin, "").await;
     let alice = ("authorization", "Basic YWxpY2U6eA==");
-    let offered = ask(plain, "GET", "/tracks/1", &[alice, ("accept-encoding", "gzip")]).await;
+    let offered = ask(edgeless, "GET", "/tracks/1", &[alice, ("accept-encoding", "gzip")]).await;
     let (_, id) = offered.offer().expect("no offer");
     let (hash, id) = (hash(&tracks(1)), format!("\"{id}\""));
     let held =
         [("accept-encoding", ALL), ("available-dictionary", &*hash), ("dictionary-id", &*id)];
-    let fine = ask_until_told(plain, "/tracks/2", &[&held[..], &[alice]].concat()).await;
+    let fine = ask_until_told(edgeless, "/tracks/2", &[&held[..], &[alice]].concat()).await;
     assert_eq!(fine.content(&tracks(1)), tracks(2));
     let mut expected = ignored(&gateway).await;
     for other in [
@@ -234,7 +235,7 @@ async fn a_dictionary_crosses_to_no_other_client_and_no_other_service() {
         ("host", "b.example"),
         ("x-other", "nobody"),
     ] {
-        let answer = ask(plain, "GET", "/tracks/2", &[&held[..], &[other]].concat()).await;
+        let answer = ask(edgeless, "GET", "/tracks/2", &[&held[..], &[other]].concat()).await;
         assert!(!answer.coding().starts_with("dc"), "{other:?}: {:?}", answer.headers);
         assert_eq!(answer.content(b""), tracks(2));
         expected += 1;
@@ -245,8 +246,8 @@ async fn a_dictionary_crosses_to_no_other_client_and_no_other_service() {
 #[tokio::test]
 async fn fields_that_nobody_can_mean_are_ignored_with_an_event() {
     let (origin, _) = origin(FRESH).await;
-    let (gateway, plain) = plain(&origin, "").await;
-    ask(plain, "GET", "/tracks/1", &[("accept-encoding", "gzip")]).await;
+    let (gateway, edgeless) = edgeless(&origin, "").await;
+    ask(edgeless, "GET", "/tracks/1", &[("accept-encoding", "gzip")]).await;
     let hash = hash(&tracks(1));
     let (twice, long) = (format!("{hash}, {hash}"), format!(":{}:", "A".repeat(9000)));
     let mut expected = ignored(&gateway).await;
@@ -265,7 +266,7 @@ async fn fields_that_nobody_can_mean_are_ignored_with_an_event() {
         ],
     ] {
         let fields = [fields, vec![("accept-encoding", ALL)]].concat();
-        let answer = ask(plain, "GET", "/tracks/2", &fields).await;
+        let answer = ask(edgeless, "GET", "/tracks/2", &fields).await;
         assert_eq!((answer.status, answer.content(b"")), (StatusCode::OK, tracks(2)));
         expected += 1;
         eventually(|| async { ignored(&gateway).await == expected }).await;
@@ -283,12 +284,12 @@ async fn what_may_not_be_a_dictionary_is_not_offered() {
         "Cache-Control: max-age=60\r\nVary: *\r\n",
     ] {
         let (origin, _) = origin(fields).await;
-        let (_gateway, plain) = plain(&origin, "").await;
-        let answer = ask(plain, "GET", "/tracks/1", &[("accept-encoding", "gzip")]).await;
+        let (_gateway, edgeless) = edgeless(&origin, "").await;
+        let answer = ask(edgeless, "GET", "/tracks/1", &[("accept-encoding", "gzip")]).await;
         assert_eq!((answer.offer(), answer.content(b"")), (None, tracks(1)), "{fields}");
     }
     let (origin, _) = origin(FRESH).await;
-    let (_gateway, address) = plain(&origin, "").await;
+    let (_gateway, address) = edgeless(&origin, "").await;
     let gzip = ("accept-encoding", "gzip");
     for (method, path, fields) in [
         ("HEAD", "/tracks/1", vec![gzip]),
@@ -309,7 +310,7 @@ async fn what_may_not_be_a_dictionary_is_not_offered() {
     }
     assert!(ask(address, "GET", "/tracks/1", &[gzip]).await.offer().is_some());
     // Where the choice is not learned there is none for dictionaries either.
-    let (_gateway, fixed) = plain(&origin, "encoding = 'zstd:3'").await;
+    let (_gateway, fixed) = edgeless(&origin, "encoding = 'zstd:3'").await;
     assert!(ask(fixed, "GET", "/tracks/1", &[("accept-encoding", "zstd")]).await.offer().is_none());
 }
 
@@ -348,7 +349,7 @@ fn coded_by_origin() -> Vec<u8> {
 async fn an_origins_own_dictionaries_pass_untouched() {
     let seen = Arc::default();
     let origin = origin_with_dictionaries(Arc::clone(&seen)).await;
-    let (_plain_gateway, reverse) = plain(&origin, "").await;
+    let (_gateway, reverse) = edgeless(&origin, "").await;
     let (edge, _gateway) = pair("", "").await;
     let url = origin.url("/tracks/2");
     for (address, uri) in [(reverse, "/tracks/2"), (edge.address, &*url)] {
@@ -382,8 +383,8 @@ async fn an_origins_own_dictionaries_pass_untouched() {
 #[tokio::test]
 async fn parts_and_answers_that_must_not_change_take_no_dictionary() {
     let (origin, _) = origin("Cache-Control: max-age=60\r\n").await;
-    let (_gateway, plain) = plain(&origin, "").await;
-    ask(plain, "GET", "/tracks/1", &[("accept-encoding", "gzip")]).await;
+    let (_gateway, edgeless) = edgeless(&origin, "").await;
+    ask(edgeless, "GET", "/tracks/1", &[("accept-encoding", "gzip")]).await;
     let hash = hash(&tracks(1));
     let held = [("accept-encoding", ALL), ("available-dictionary", &*hash)];
     for more in [
@@ -393,11 +394,11 @@ async fn parts_and_answers_that_must_not_change_take_no_dictionary() {
         ("sec-fetch-site", "cross-site"),
     ] {
         let fields = [&held[..], &[more, ("sec-fetch-mode", "no-cors")]].concat();
-        let answer = ask(plain, "GET", "/tracks/2", &fields).await;
+        let answer = ask(edgeless, "GET", "/tracks/2", &fields).await;
         assert!(!answer.coding().starts_with("dc"), "{more:?}: {:?}", answer.headers);
         assert_eq!(answer.content(b""), tracks(2));
     }
-    let head = ask(plain, "HEAD", "/tracks/2", &held).await;
+    let head = ask(edgeless, "HEAD", "/tracks/2", &held).await;
     assert!(head.raw.is_empty() && !head.headers.contains_key("content-length"));
     assert_eq!(head.vary(), ALL_THAT_DECIDED);
 }

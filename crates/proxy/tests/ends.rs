@@ -21,10 +21,10 @@ struct Ways {
 }
 
 async fn ways() -> Ways {
-    let (one, gateway) = pair("", "plain = '127.0.0.1:0'").await;
+    let (one, gateway) = pair("", "http_listen = '127.0.0.1:0'").await;
     let alone = edge("").await;
     let all =
-        vec![("pair", one.address), ("alone", alone.address), ("plain", gateway.plain.unwrap())];
+        vec![("pair", one.address), ("alone", alone.address), ("edgeless", gateway.http.unwrap())];
     Ways { _sides: vec![one, gateway, alone], all }
 }
 

@@ -186,16 +186,17 @@ async fn readers_that_do_not_read_leave_another_client_unharmed_and_end() {
 #[tokio::test]
 async fn an_origin_that_stands_still_amid_its_answer_ends_the_exchange() {
     let origin = stalling_origin().await;
-    let (pair, gateway) = common::pair("", "idle_timeout = '1 s'\nplain = '127.0.0.1:0'").await;
+    let (pair, gateway) =
+        common::pair("", "idle_timeout = '1 s'\nhttp_listen = '127.0.0.1:0'").await;
     let alone = edge("idle_timeout = '1 s'").await;
-    for address in [pair.address, alone.address, gateway.plain.unwrap()] {
+    for address in [pair.address, alone.address, gateway.http.unwrap()] {
         let ask = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", origin.url("/half"));
         let (bytes, _) = common::raw(address, ask).await;
         let text = String::from_utf8_lossy(&bytes);
         assert!(text.contains("data: 1") && !text.contains("0\r\n\r\n"), "{text}");
     }
     // Events may take their time.
-    for address in [pair.address, alone.address, gateway.plain.unwrap()] {
+    for address in [pair.address, alone.address, gateway.http.unwrap()] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let ask = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", origin.url("/events"));
         stream.write_all(ask.as_bytes()).await.unwrap();

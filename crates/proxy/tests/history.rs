@@ -25,9 +25,9 @@ impl Scratch {
     }
 
     async fn gateway(&self) -> (Side, SocketAddr) {
-        let settings = "plain = '127.0.0.1:0'\nrate_cap = '100 kbit/s'";
+        let settings = "http_listen = '127.0.0.1:0'\nrate_cap = '100 kbit/s'";
         let gateway = gateway(&format!("{settings}\nstore = '{}'", self.0.display())).await;
-        let address = gateway.plain.unwrap();
+        let address = gateway.http.unwrap();
         (gateway, address)
     }
 
@@ -52,9 +52,9 @@ impl Drop for Scratch {
 async fn a_choice_for_a_client_without_an_edge_is_told_with_what_came_of_it() {
     let origin = Origin::start().await;
     let scratch = Scratch::new("told");
-    let (_gateway, plain) = scratch.gateway().await;
+    let (_gateway, edgeless) = scratch.gateway().await;
     let url = origin.url("/text/30000");
-    let answer = get(plain, &url, "Accept-Encoding: gzip\r\n").await;
+    let answer = get(edgeless, &url, "Accept-Encoding: gzip\r\n").await;
     assert!(answer.has("content-encoding: gzip"), "{}", answer.head);
     let read = || History::open(&scratch.0).unwrap().last("", 9).unwrap().entries;
     eventually(|| async { read().iter().any(|entry| entry.request.is_some()) }).await;
@@ -90,18 +90,18 @@ async fn a_choice_for_a_client_without_an_edge_is_told_with_what_came_of_it() {
 async fn an_answer_that_goes_as_it_is_and_one_in_blocks_are_told_too() {
     let origin = Origin::start().await;
     let scratch = Scratch::new("blocks");
-    let (_gateway, plain) = scratch.gateway().await;
+    let (_gateway, edgeless) = scratch.gateway().await;
     let mut noise = vec![0; 20_000];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut noise).unwrap();
     let gzip = "Accept-Encoding: gzip\r\n";
-    let long = get(plain, &origin.url("/text/300000"), gzip).await;
+    let long = get(edgeless, &origin.url("/text/300000"), gzip).await;
     assert!(long.has("content-encoding: gzip"));
     let entries = scratch.entries(1).await;
     let outcome = entries[0].outcome.as_ref().unwrap();
     assert_eq!((outcome.body_bytes, outcome.actual.bytes), (300_000, long.body.len() as u64));
     // What no model is asked about is told without one.
     let url = origin.url("/echo");
-    common::send(plain, "POST", &url, gzip, &noise).await;
+    common::send(edgeless, "POST", &url, gzip, &noise).await;
     let last = || History::open(&scratch.0).unwrap().last("", 100).unwrap().entries.pop().unwrap();
     eventually(|| async { last().encoding == "identity" }).await;
     assert!(last().decision.is_none());
@@ -117,15 +117,15 @@ async fn what_was_learned_of_answers_outlives_the_process() {
         let outcome = entry.outcome.as_ref().unwrap();
         (outcome.expected.bytes as f64 / outcome.actual.bytes as f64).ln().abs()
     };
-    let (gateway, plain) = scratch.gateway().await;
+    let (gateway, edgeless) = scratch.gateway().await;
     for count in 1..=6 {
-        let answer = get(plain, &url, gzip).await;
+        let answer = get(edgeless, &url, gzip).await;
         assert_eq!(answer.status, 200);
         scratch.entries(count).await;
     }
     gateway.stop().await;
-    let (gateway, plain) = scratch.gateway().await;
-    assert!(get(plain, &url, gzip).await.body.len() < text_like(40_000, 7).len());
+    let (gateway, edgeless) = scratch.gateway().await;
+    assert!(get(edgeless, &url, gzip).await.body.len() < text_like(40_000, 7).len());
     let entries = scratch.entries(7).await;
     let (first, after) = (off(&entries[0]), off(&entries[6]));
     assert!(after < first / 2.0, "off by {first} when new, by {after} after a restart");

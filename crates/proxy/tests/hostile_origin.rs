@@ -23,9 +23,10 @@ const MAX_TAKEN_BYTES: usize = 16 << 20;
 /// A pair, an edge alone and a listener for clients without an edge, all of little patience.
 async fn ways() -> (Vec<Side>, [(&'static str, SocketAddr); 3]) {
     let times = "response_timeout = '1 s'\n";
-    let (one, gateway) = pair("", &format!("{times}plain = '127.0.0.1:0'")).await;
+    let (one, gateway) = pair("", &format!("{times}http_listen = '127.0.0.1:0'")).await;
     let alone = edge(times).await;
-    let all = [("pair", one.address), ("alone", alone.address), ("plain", gateway.plain.unwrap())];
+    let all =
+        [("pair", one.address), ("alone", alone.address), ("edgeless", gateway.http.unwrap())];
     (vec![one, gateway, alone], all)
 }
 

@@ -15,9 +15,10 @@ use tokio::net::TcpStream;
 
 /// A pair, an edge alone and a listener for clients without an edge.
 async fn ways() -> (Vec<Side>, [(&'static str, SocketAddr); 3]) {
-    let (one, gateway) = pair("", "plain = '127.0.0.1:0'").await;
+    let (one, gateway) = pair("", "http_listen = '127.0.0.1:0'").await;
     let alone = edge("").await;
-    let all = [("pair", one.address), ("alone", alone.address), ("plain", gateway.plain.unwrap())];
+    let all =
+        [("pair", one.address), ("alone", alone.address), ("edgeless", gateway.http.unwrap())];
     (vec![one, gateway, alone], all)
 }
 
@@ -193,14 +194,14 @@ async fn a_body_in_chunks_goes_with_any_method() {
 async fn bytes_behind_a_refused_change_of_protocols_are_in_step() {
     let (origin, seen) = strict_origin().await;
     let port = origin.address.port();
-    let allow = format!("allow = ['http://127.0.0.1:{port}']\nplain = '127.0.0.1:0'");
+    let allow = format!("allow = ['http://127.0.0.1:{port}']\nhttp_listen = '127.0.0.1:0'");
     let (one, gateway) = pair("", &allow).await;
     let alone = edge("").await;
     let ask = |path: &str, fields: &str| {
         format!("GET {} HTTP/1.1\r\nHost: a\r\n{fields}\r\n", origin.url(path))
     };
     let change = ask("/change", "Connection: upgrade\r\nUpgrade: websocket\r\n");
-    for address in [one.address, alone.address, gateway.plain.unwrap()] {
+    for address in [one.address, alone.address, gateway.http.unwrap()] {
         for (behind, statuses) in [
             (ask("/behind", "Connection: close\r\n"), &["200", "200"][..]),
             ("\u{1}\u{5}hello\r\n\r\n".to_owned(), &["200", "400"]),
@@ -279,12 +280,12 @@ async fn no_spelling_gets_past_the_allow_list() {
     let (origin, seen) = strict_origin().await;
     let port = origin.address.port();
     let settings = format!(
-        "allow = ['http://127.0.0.1:{port}/public', 'http://*:*']\nplain = '127.0.0.1:0'\n\
+        "allow = ['http://127.0.0.1:{port}/public', 'http://*:*']\nhttp_listen = '127.0.0.1:0'\n\
          admin = '127.0.0.1:0'"
     );
     let gateway = gateway_with(&settings, Arc::new(Everywhere("127.0.0.1"))).await;
     let edge = edge(&format!("gateway = '{}'", gateway.address)).await;
-    let plain = gateway.plain.unwrap();
+    let edgeless = gateway.http.unwrap();
     let base = format!("http://127.0.0.1:{port}");
     let mut targets: Vec<String> = Vec::new();
     for authority in ELSEWHERE {
@@ -292,14 +293,14 @@ async fn no_spelling_gets_past_the_allow_list() {
         targets.push(format!("GET http://{authority}/public/a"));
     }
     targets.extend(OUTSIDE.map(|path| format!("GET {base}{path}")));
-    for there in [origin.address, gateway.admin.unwrap(), gateway.address, plain, edge.address] {
+    for there in [origin.address, gateway.admin.unwrap(), gateway.address, edgeless, edge.address] {
         targets.push(format!("CONNECT {there}"));
     }
     targets.push(format!("CONNECT localhost:{port}"));
     targets.push(format!("GET https://127.0.0.1:{port}/public/a"));
     targets.push(format!("GET ftp://127.0.0.1:{port}/public/a"));
     targets.push(format!("GET http://{}/metrics", gateway.admin.unwrap()));
-    for address in [edge.address, plain] {
+    for address in [edge.address, edgeless] {
         for target in &targets {
             let ask = format!("{target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
             let answer = Answer::parse(&raw(address, ask).await.0);

@@ -172,11 +172,11 @@ section! {
         /// What edges may reach.
         allow: Vec<String>,
         /// Address for clients that have no edge; none: there is no such listener.
-        plain: String,
+        http_listen: String,
         /// For those clients a reverse proxy: as for an edge.
-        plain_upstream: String,
-        /// Lifts the restriction of `plain` to loopback addresses.
-        plain_anywhere: bool,
+        http_upstream: String,
+        /// Lifts the restriction of `http_listen` to loopback addresses.
+        http_anywhere: bool,
         /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
         /// Most that the link is believed to carry.
@@ -505,8 +505,19 @@ fn key_of(line: &str) -> &'static str {
     all.concat().into_iter().find(|known| *known == key).unwrap_or_default()
 }
 
+/// Keys by the names that they had, which are refused, and have.
+const RENAMED: [(&str, &str); 3] = [
+    ("plain", "http_listen"),
+    ("plain_upstream", "http_upstream"),
+    ("plain_anywhere", "http_anywhere"),
+];
+
 /// What is said of a key that nobody knows, and what was meant.
 fn unknown(key: &str, known: &[&'static str]) -> (Option<&'static str>, String) {
+    let renamed = RENAMED.iter().find(|(old, new)| *old == key && known.contains(new));
+    if let Some((_, new)) = renamed {
+        return (Some(new), format!("unknown key '{key}': its name is '{new}'"));
+    }
     let shown: String = key.chars().take(64).flat_map(char::escape_debug).collect();
     match nearest(key, known) {
         Some(meant) => (Some(meant), format!("unknown key '{shown}': did you mean '{meant}'?")),

@@ -149,7 +149,7 @@ pub struct EdgeConfig {
 
 /// A gateway's listener for clients that have no edge.
 #[derive(Clone, Debug)]
-pub struct Plain {
+pub struct HttpListener {
     /// Its address.
     pub listen: SocketAddr,
     /// Where every request goes, for a reverse proxy.
@@ -164,7 +164,7 @@ pub struct GatewayConfig {
     /// What edges may reach.
     pub allow: Vec<Pattern>,
     /// For clients that have no edge.
-    pub plain: Option<Plain>,
+    pub http: Option<HttpListener>,
     /// How edges are known.
     pub security: Security,
     /// Address for metrics and health.
@@ -208,7 +208,7 @@ impl EdgeConfig {
         }
         check_transport(&mut check, edge.carrier.as_deref(), edge.congestion.as_deref());
         let mut relay = new_relay(&mut check, relay::Role::Edge)?;
-        relay.without_keys = matches!(security, Some(Security::Plain { .. }));
+        relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
         service::set_encoding(&mut check, &mut relay, edge.encoding.as_deref(), edge.rate_cap);
         edge.set_times(&mut check, &mut relay);
         let (mut dial_timeout, mut drain_timeout) = (DIAL_TIMEOUT, DRAIN_TIMEOUT);
@@ -303,7 +303,7 @@ impl GatewayConfig {
             check.take("listen", Err::<(), _>(security.refusal(listen)));
         }
         check_transport(&mut check, gateway.carrier.as_deref(), gateway.congestion.as_deref());
-        let plain = plain(&mut check, &gateway);
+        let http = http_listener(&mut check, &gateway);
         let allowed = gateway.allow.unwrap_or_default();
         let allow = check.items("allow", &allowed, |text| Pattern::parse(text));
         if allowed.is_empty() {
@@ -312,7 +312,7 @@ impl GatewayConfig {
             check.take("allow", Err::<(), _>(caller(what)));
         }
         let mut relay = new_relay(&mut check, relay::Role::Gateway)?;
-        relay.without_keys = matches!(security, Some(Security::Plain { .. }));
+        relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
         service::set_encoding(
             &mut check,
             &mut relay,
@@ -338,8 +338,8 @@ impl GatewayConfig {
         set_bounds(&mut check, &mut relay, tunnels, timeout, response_timeout);
         set_memory(&mut check, &mut relay, gateway.codec_memory, gateway.body_memory);
         let admin = check.take("admin", gateway.admin.as_deref().map(admin_address).transpose());
-        let at_plain = plain.as_ref().map(|plain| plain.listen);
-        check.apart(&[("listen", listen), ("plain", at_plain), ("admin", admin)]);
+        let at_http = http.as_ref().map(|http| http.listen);
+        check.apart(&[("listen", listen), ("http_listen", at_http), ("admin", admin)]);
         let idle_timeout = idle_timeout(&mut check, gateway.idle_timeout);
         let codec_threads = threads(&mut check, gateway.codec_threads);
         let kept = (gateway.store, gateway.history_rows, gateway.history_size, gateway.store_age);
@@ -352,7 +352,7 @@ impl GatewayConfig {
         Ok(Self {
             listen,
             allow,
-            plain,
+            http,
             security,
             admin,
             congestion: gateway.congestion,
@@ -511,27 +511,26 @@ fn admin_address(text: &str) -> Result<SocketAddr, Error> {
     Ok(admin)
 }
 
-fn plain(check: &mut Check, gateway: &GatewaySettings) -> Option<Plain> {
-    let Some(text) = &gateway.plain else {
-        let (upstream, anywhere) = (&gateway.plain_upstream, gateway.plain_anywhere);
-        let given =
-            [("plain_upstream", upstream.is_some()), ("plain_anywhere", anywhere.is_some())];
+fn http_listener(check: &mut Check, gateway: &GatewaySettings) -> Option<HttpListener> {
+    let Some(text) = &gateway.http_listen else {
+        let (upstream, anywhere) = (&gateway.http_upstream, gateway.http_anywhere);
+        let given = [("http_upstream", upstream.is_some()), ("http_anywhere", anywhere.is_some())];
         for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-            let what = format!("{key} needs a listener for clients without an edge: give 'plain'");
-            check.about(key, &["plain"], Err::<(), _>(what));
+            let what = format!("{key} needs a listener for edgeless clients: give 'http_listen'");
+            check.about(key, &["http_listen"], Err::<(), _>(what));
         }
         return None;
     };
-    let upstream = gateway.plain_upstream.as_deref().map(Upstream::parse).transpose();
-    let upstream = check.take("plain_upstream", upstream);
-    let listen = check.take("plain", address("plain", text).map(Some))?;
-    if !listen.ip().to_canonical().is_loopback() && gateway.plain_anywhere != Some(true) {
+    let upstream = gateway.http_upstream.as_deref().map(Upstream::parse).transpose();
+    let upstream = check.take("http_upstream", upstream);
+    let listen = check.take("http_listen", address("http_listen", text).map(Some))?;
+    if !listen.ip().to_canonical().is_loopback() && gateway.http_anywhere != Some(true) {
         let what = "whoever reaches it can ask for all that edges may";
-        let remedy = "give a loopback address, or 'plain_anywhere = true' (--plain-anywhere)";
-        let what = format!("plain '{text}': {what}: {remedy}");
-        check.about("plain", &["plain_anywhere"], Err::<(), _>(what));
+        let remedy = "give a loopback address, or 'http_anywhere = true' (--http-anywhere)";
+        let what = format!("http_listen '{text}': {what}: {remedy}");
+        check.about("http_listen", &["http_anywhere"], Err::<(), _>(what));
     }
-    Some(Plain { listen, upstream })
+    Some(HttpListener { listen, upstream })
 }
 
 /// None: something is wrong with the keys.
@@ -544,7 +543,7 @@ fn security(
 ) -> Option<Security> {
     let anywhere = insecure_plain.unwrap_or(false);
     match (key, peer) {
-        (None, None) => Some(Security::Plain { anywhere }),
+        (None, None) => Some(Security::Insecure { anywhere }),
         (Some(key), Some(peer)) => {
             if anywhere {
                 let what =

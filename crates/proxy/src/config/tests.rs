@@ -55,22 +55,39 @@ fn the_documented_file_holds_every_key_and_resolves() {
 fn clients_without_an_edge_are_on_loopback_unless_told_otherwise() {
     let with = |keys: &str| {
         let needed = "[gateway]\nlisten = '127.0.0.1:0'\nallow = ['http://a']\n";
-        gateway(&format!("{needed}{keys}")).map(|config| config.plain)
+        gateway(&format!("{needed}{keys}")).map(|config| config.http)
     };
     assert!(with("").unwrap().is_none());
-    assert!(with("plain = '[::1]:80'").unwrap().unwrap().upstream.is_none());
-    let anywhere = with("plain = '0.0.0.0:80'\nplain_anywhere = true").unwrap().unwrap();
+    assert!(with("http_listen = '[::1]:80'").unwrap().unwrap().upstream.is_none());
+    let anywhere = with("http_listen = '0.0.0.0:80'\nhttp_anywhere = true").unwrap().unwrap();
     assert_eq!(anywhere.listen.port(), 80);
     for keys in [
-        "plain = '0.0.0.0:80'",
-        "plain = '0.0.0.0:80'\nplain_anywhere = false",
-        "plain = 'here'",
-        "plain_upstream = 'http://a'",
-        "plain_anywhere = true",
-        "plain = '127.0.0.1:0'\nplain_upstream = 'a'",
+        "http_listen = '0.0.0.0:80'",
+        "http_listen = '0.0.0.0:80'\nhttp_anywhere = false",
+        "http_listen = 'here'",
+        "http_upstream = 'http://a'",
+        "http_anywhere = true",
+        "http_listen = '127.0.0.1:0'\nhttp_upstream = 'a'",
     ] {
         assert!(matches!(with(keys), Err(Error::Caller(_))), "{keys}");
     }
+}
+
+#[test]
+fn a_key_by_an_older_name_is_refused_with_its_name() {
+    for (old, new) in [
+        ("plain = '127.0.0.1:0'", "unknown key 'plain': its name is 'http_listen'"),
+        (
+            "plain_upstream = 'http://a'",
+            "unknown key 'plain_upstream': its name is 'http_upstream'",
+        ),
+        ("plain_anywhere = true", "unknown key 'plain_anywhere': its name is 'http_anywhere'"),
+    ] {
+        let error = Settings::parse(&format!("[gateway]\n{old}")).unwrap_err().to_string();
+        assert!(error.contains(&format!("2: {new}")) && error.lines().count() == 1, "{error}");
+    }
+    let error = Settings::parse("[edge]\nplain = '127.0.0.1:0'").unwrap_err().to_string();
+    assert!(!error.contains("http_listen"), "an edge has no such listener: {error}");
 }
 
 #[test]
@@ -192,7 +209,7 @@ fn all_that_is_wrong_is_told_each_with_its_line() {
     let text = "[edge]\nlisten = 'here'\nfallbak = 'none'\nmax_tunnels = 'x'\ngateway = 5\n\
                 fallback = 'direct'\nencoding = 'gzip'\nadmin = '0.0.0.0:1'\ndeny = [\n\
                 'http://a',\n'b',\n'c']\nkey = 'none.key'\npeer = 'none.pub'\nkeepalive = '0 s'\n\
-                [gateway]\nplain = 1\n[[service]]\nmatch = 'http://a'\n[[service]]\n\
+                [gateway]\nhttp_listen = 1\n[[service]]\nmatch = 'http://a'\n[[service]]\n\
                 match = 'z'\nobjective = 'money'\nencodings = ['zstd',\n'lzma']\n\
                 schemas = ['a.xsd',\n'b.xsd']\nfidelity = 'infoset'\n[other]\n";
     let expected = [
@@ -207,7 +224,7 @@ fn all_that_is_wrong_is_told_each_with_its_line() {
         "c.toml:13: cannot read none.key",
         "c.toml:14: cannot read none.pub",
         "c.toml:15: keepalive is less than 1 ms",
-        "c.toml:17: plain is 1",
+        "c.toml:17: http_listen is 1",
         "c.toml:21: 'z' has no scheme",
         "c.toml:22: service 'z': objective 'money'",
         "c.toml:24: service 'z': encodings: ",
@@ -334,8 +351,8 @@ fn values_of_a_gateway_are_refused_with_what_is_allowed() {
         let error = gateway(&format!("[gateway]\n{text}")).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{text:?}: {error}");
     }
-    let plain = format!("[gateway]\n{allow}listen = '0.0.0.0:0'\ninsecure_plain = true");
-    assert!(gateway(&plain).is_ok());
+    let insecure = format!("[gateway]\n{allow}listen = '0.0.0.0:0'\ninsecure_plain = true");
+    assert!(gateway(&insecure).is_ok());
     let mapped = format!("[gateway]\n{allow}listen = '[::ffff:127.0.0.1]:0'");
     assert!(gateway(&mapped).is_ok());
 }

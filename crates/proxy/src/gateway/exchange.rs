@@ -19,6 +19,7 @@ use relay::{Cause, CauseKind, Head};
 
 use crate::clock::{Clocks, Side, Stalled, Timed};
 use crate::config::Service;
+use crate::edgeless::Accepted;
 use crate::fields;
 use crate::flow::{self, AnyBody, BoxError, Pump, RelayBody, Stop, Watched};
 use crate::http1::OnInterim;
@@ -27,7 +28,6 @@ use crate::mailbox::{Port, Sender};
 use crate::origin::{Client, ClientAt, EXPECT_PATIENCE, How, OriginBody, Owner, Request};
 use crate::parting::Parting;
 use crate::pattern::Target;
-use crate::plain::Accepted;
 use crate::signature;
 use crate::upstream::host_and_port;
 

@@ -19,6 +19,7 @@ use crate::carrier::{Carriers, Times};
 use crate::clock::Clocks;
 use crate::config::{Fallback, GatewayConfig};
 use crate::edge::{Exchanges, Reverse};
+use crate::edgeless::Edgeless;
 use crate::front::Front;
 use crate::live::{Live, Services};
 use crate::mailbox::Port;
@@ -26,7 +27,6 @@ use crate::metrics::Metrics;
 use crate::origin::{Client, Owner, Reach, Rule};
 use crate::parting::{Farewell, Parting};
 use crate::pattern::Pattern;
-use crate::plain::Plain;
 use crate::renewal::{EdgeLists, Renewal};
 use crate::run::{self, Running};
 use crate::store::{Learned, Store};
@@ -37,7 +37,7 @@ use door::Door;
 use exchange::Origins;
 
 /// Most connections of clients without an edge at once; more wait to be accepted.
-const PLAIN_CONNECTIONS: usize = 1024;
+const MAX_EDGELESS_CONNECTIONS: usize = 1024;
 
 /// A gateway that is bound and does not serve yet.
 pub struct Gateway {
@@ -46,8 +46,8 @@ pub struct Gateway {
     admin: Option<TcpListener>,
     local: SocketAddr,
     local_admin: Option<SocketAddr>,
-    plain: Option<TcpListener>,
-    local_plain: Option<SocketAddr>,
+    http: Option<TcpListener>,
+    local_http: Option<SocketAddr>,
     store: Option<Store>,
     renewal: Renewal,
     handle: Handle,
@@ -62,10 +62,10 @@ impl Gateway {
             Some(address) => Some(run::bind("admin", address).await?),
             None => None,
         };
-        let clients = config.plain.as_ref().map_or(0, |_| PLAIN_CONNECTIONS);
+        let clients = config.http.as_ref().map_or(0, |_| MAX_EDGELESS_CONNECTIONS);
         descriptors::prepare("connections of clients without an edge", clients);
-        let plain = match &config.plain {
-            Some(plain) => Some(run::bind("plain", plain.listen).await?),
+        let http = match &config.http {
+            Some(http) => Some(run::bind("http_listen", http.listen).await?),
             None => None,
         };
         let address = |listener: &TcpListener| {
@@ -74,7 +74,7 @@ impl Gateway {
         let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
         let policy = config.relay.encoding.name();
         let store = Store::of_side(config.store.as_ref(), policy).await?;
-        let local_plain = plain.as_ref().map(address).transpose()?;
+        let local_http = http.as_ref().map(address).transpose()?;
         let (handle, inbox) = actor::channel();
         let renewal = Renewal {
             keeper: Keeper::new(config.security.clone())?,
@@ -90,8 +90,8 @@ impl Gateway {
             admin,
             local,
             local_admin,
-            plain,
-            local_plain,
+            http,
+            local_http,
             store,
             renewal,
             handle,
@@ -113,8 +113,8 @@ impl Gateway {
 
     /// Where clients without an edge may connect.
     #[must_use]
-    pub fn plain_addr(&self) -> Option<SocketAddr> {
-        self.local_plain
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.local_http
     }
 
     /// Who takes new settings while it serves.
@@ -143,18 +143,18 @@ impl Gateway {
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
         let idle_timeout = config.idle_timeout;
-        let plain = self.plain.map(|listener| {
+        let http = self.http.map(|listener| {
             let services = services.clone();
             let exchanges = of_clients(&config, services, reach(), &parting, &metrics);
             let threads = config.codec_threads;
-            let answers = Plain::new(exchanges, &config.relay, threads, handle.clone())?;
+            let answers = Edgeless::new(exchanges, &config.relay, threads, handle.clone())?;
             let (answers, parting) = (Arc::new(answers), parting.clone());
             let (metrics, way) = (Arc::clone(&metrics), Way::Edgeless);
             let front = Front { answers, parting, alive, metrics, way, idle_timeout };
             Ok::<_, Error>((listener, front))
         });
-        let plain = plain.transpose()?;
-        let answers = plain.as_ref().map(|(_, front)| Arc::clone(&front.answers));
+        let http = http.transpose()?;
+        let answers = http.as_ref().map(|(_, front)| Arc::clone(&front.answers));
         let (carriers, ended) = Carriers::new(
             keeper.trusting(),
             config.congestion,
@@ -177,8 +177,8 @@ impl Gateway {
         let edges = door.accept(self.listener);
         let accepting = async move {
             let clients = async {
-                if let Some((listener, front)) = plain {
-                    front.accept(listener, PLAIN_CONNECTIONS).await;
+                if let Some((listener, front)) = http {
+                    front.accept(listener, MAX_EDGELESS_CONNECTIONS).await;
                 }
             };
             tokio::join!(edges, clients);
@@ -224,7 +224,7 @@ fn of_clients(
     Exchanges {
         pair: None,
         direct: Client::new(reach, config.response_timeout),
-        upstream: config.plain.as_ref().and_then(|plain| plain.upstream.clone()),
+        upstream: config.http.as_ref().and_then(|http| http.upstream.clone()),
         reverse: Reverse::default(),
         fallback: Fallback::None,
         services,
@@ -241,7 +241,7 @@ fn of_clients(
 struct Serving {
     origins: Arc<Origins>,
     /// Who answers clients without an edge.
-    answers: Option<Arc<Plain>>,
+    answers: Option<Arc<Edgeless>>,
 }
 
 impl Surroundings for Serving {

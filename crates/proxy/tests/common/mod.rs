@@ -25,7 +25,7 @@ pub(crate) struct Side {
     pub(crate) address: SocketAddr,
     pub(crate) admin: Option<SocketAddr>,
     /// Of a gateway, for clients without an edge.
-    pub(crate) plain: Option<SocketAddr>,
+    pub(crate) http: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     task: Option<JoinHandle<Result<(), longwire_proxy::Error>>>,
 }
@@ -65,13 +65,15 @@ pub(crate) async fn edge_of(config: EdgeConfig) -> Side {
     let (address, admin) = (edge.local_addr(), edge.admin_addr());
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(edge.run(until(stopped), std::future::pending()));
-    Side { address, admin, plain: None, stop: Some(stop), task: Some(task) }
+    Side { address, admin, http: None, stop: Some(stop), task: Some(task) }
 }
 
 /// Settings of a gateway that lets every exactly named loopback address through.
 pub(crate) fn gateway_config(settings: &str) -> GatewayConfig {
     let allow = if settings.contains("allow") { "" } else { "allow = ['http://127.0.0.1:*']\n" };
-    let listen = if settings.contains("listen") { "" } else { "listen = '127.0.0.1:0'\n" };
+    let is_listen = |line: &str| line.starts_with("listen ");
+    let given = settings.lines().any(is_listen);
+    let listen = if given { "" } else { "listen = '127.0.0.1:0'\n" };
     let text = format!("[gateway]\n{listen}{allow}{settings}");
     let settings = Settings::parse(&text).unwrap();
     GatewayConfig::resolve(settings.gateway, &settings.services).unwrap()
@@ -88,10 +90,10 @@ pub(crate) async fn gateway_with(settings: &str, resolver: Arc<dyn Resolve>) -> 
 async fn gateway_of(config: GatewayConfig) -> Side {
     let gateway = Gateway::bind(config).await.unwrap();
     let (address, admin) = (gateway.local_addr(), gateway.admin_addr());
-    let plain = gateway.plain_addr();
+    let http = gateway.http_addr();
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(gateway.run(until(stopped), std::future::pending()));
-    Side { address, admin, plain, stop: Some(stop), task: Some(task) }
+    Side { address, admin, http, stop: Some(stop), task: Some(task) }
 }
 
 /// An edge that reaches a gateway.

@@ -3,7 +3,7 @@ use http::{Request, Response};
 
 use super::held::{MAX_ALIKE, MAX_BYTES, MAX_DICTIONARIES, MAX_ORIGINS};
 use super::*;
-use crate::plain::reader::in_words_of_the_pair;
+use crate::edgeless::reader::in_words_of_the_pair;
 
 fn head(uri: &str, lines: &[(&str, &str)]) -> Parts {
     let mut request = Request::builder().uri(uri).header("host", "a.example");

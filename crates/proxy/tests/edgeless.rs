@@ -22,10 +22,10 @@ use tokio::net::TcpStream;
 
 /// A gateway whose listener for foreign clients is a forward proxy, over a link that is believed
 /// slow, for which coding always gains.
-async fn plain(settings: &str) -> (Side, SocketAddr) {
+async fn edgeless(settings: &str) -> (Side, SocketAddr) {
     let slow = if settings.contains("rate_cap") { "" } else { "rate_cap = '100 kbit/s'\n" };
-    let gateway = gateway(&format!("plain = '127.0.0.1:0'\n{slow}{settings}")).await;
-    let address = gateway.plain.unwrap();
+    let gateway = gateway(&format!("http_listen = '127.0.0.1:0'\n{slow}{settings}")).await;
+    let address = gateway.http.unwrap();
     (gateway, address)
 }
 
@@ -65,9 +65,9 @@ async fn metric(gateway: &Side, line: &str) -> bool {
 #[tokio::test]
 async fn a_client_that_says_nothing_gets_content_as_it_is() {
     let origin = Origin::start().await;
-    let (_gateway, plain) = plain("").await;
+    let (_gateway, edgeless) = edgeless("").await;
     for path in ["/text/30000", "/text/300000", "/stream/300000"] {
-        let answer = get(plain, &origin.url(path), "").await;
+        let answer = get(edgeless, &origin.url(path), "").await;
         let len = path.rsplit('/').next().unwrap().parse().unwrap();
         assert_eq!((answer.status, &answer.body), (200, &text_like(len, 7)), "{path}");
         assert!(!answer.head.contains("content-encoding"), "{}", answer.head);
@@ -80,7 +80,7 @@ async fn a_client_that_says_nothing_gets_content_as_it_is() {
 #[tokio::test]
 async fn content_comes_in_a_coding_that_the_client_takes() {
     let origin = Origin::start().await;
-    let (_gateway, plain) = plain("").await;
+    let (_gateway, edgeless) = edgeless("").await;
     for (fields, expected) in [
         ("gzip", "gzip"),
         ("deflate", "deflate"),
@@ -90,7 +90,7 @@ async fn content_comes_in_a_coding_that_the_client_takes() {
     ] {
         for path in ["/text/3000", "/text/300000", "/stream/300000"] {
             let fields = format!("Accept-Encoding: {fields}\r\n");
-            let answer = get(plain, &origin.url(path), &fields).await;
+            let answer = get(edgeless, &origin.url(path), &fields).await;
             let len = path.rsplit('/').next().unwrap().parse().unwrap();
             assert!(answer.has(&format!("content-encoding: {expected}")), "{}", answer.head);
             assert!(answer.has("vary: accept-encoding"), "{}", answer.head);
@@ -102,11 +102,11 @@ async fn content_comes_in_a_coding_that_the_client_takes() {
     }
     for fields in ["gzip;q=0", "identity, gzip;q=0.5", "compress", ""] {
         let fields = format!("Accept-Encoding: {fields}\r\n");
-        let answer = get(plain, &origin.url("/text/30000"), &fields).await;
+        let answer = get(edgeless, &origin.url("/text/30000"), &fields).await;
         assert_eq!(answer.body, text_like(30_000, 7), "{fields}");
     }
     let only = "Accept-Encoding: zstd, identity;q=0\r\n";
-    let answer = get(plain, &origin.url("/hello"), only).await;
+    let answer = get(edgeless, &origin.url("/hello"), only).await;
     assert_eq!(decoded(&answer), b"hello\n");
     assert!(answer.has("content-encoding: zstd"));
 }
@@ -114,11 +114,11 @@ async fn content_comes_in_a_coding_that_the_client_takes() {
 #[tokio::test]
 async fn what_does_not_gain_or_must_not_change_goes_as_it_is() {
     let origin = Origin::start().await;
-    let (_gateway, plain) = plain("").await;
+    let (_gateway, edgeless) = edgeless("").await;
     let gzip = "Accept-Encoding: gzip\r\n";
     let mut noise = vec![0; 100_000];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut noise).unwrap();
-    let answer = send(plain, "POST", &origin.url("/echo"), gzip, &noise).await;
+    let answer = send(edgeless, "POST", &origin.url("/echo"), gzip, &noise).await;
     assert!(answer.body == noise && answer.has("content-length: 100000"), "{}", answer.head);
     for (path, fields) in [
         ("/coded", gzip.to_owned()),
@@ -126,7 +126,7 @@ async fn what_does_not_gain_or_must_not_change_goes_as_it_is() {
         ("/text/9000", format!("{gzip}Cache-Control: no-transform\r\n")),
         ("/hello", gzip.to_owned()),
     ] {
-        let answer = get(plain, &origin.url(path), &fields).await;
+        let answer = get(edgeless, &origin.url(path), &fields).await;
         let direct = get(origin.address, &origin.url(path), &fields).await;
         assert_eq!(answer.body, direct.body, "{path} {fields}");
         assert_eq!(
@@ -134,27 +134,27 @@ async fn what_does_not_gain_or_must_not_change_goes_as_it_is() {
             direct.head.contains("content-encoding")
         );
     }
-    let head = send(plain, "HEAD", &origin.url("/text/70000"), "", b"").await;
+    let head = send(edgeless, "HEAD", &origin.url("/text/70000"), "", b"").await;
     assert!(head.has("content-length: 70000") && head.has("vary: accept-encoding"));
-    let head = send(plain, "HEAD", &origin.url("/text/70000"), gzip, b"").await;
+    let head = send(edgeless, "HEAD", &origin.url("/text/70000"), gzip, b"").await;
     assert!(!head.head.contains("content-length"), "{}", head.head);
     let known = format!("{gzip}If-None-Match: W/\"v1\"\r\n");
-    let unchanged = get(plain, &origin.url("/status/304"), &known).await;
+    let unchanged = get(edgeless, &origin.url("/status/304"), &known).await;
     assert!(unchanged.status == 304 && unchanged.has("etag: w/\"v1\""), "{}", unchanged.head);
-    let refused = get(plain, "http://10.0.0.1/x", gzip).await;
+    let refused = get(edgeless, "http://10.0.0.1/x", gzip).await;
     assert_eq!(refused.status, 403);
 }
 
 #[tokio::test]
 async fn a_client_that_decodes_slowly_gets_content_as_it_is() {
     let origin = Origin::start().await;
-    let (_gateway, plain) = plain("").await;
+    let (_gateway, edgeless) = edgeless("").await;
     let url = origin.url("/text/60000");
     // Ten thousand bytes a second, where the link carries a little more.
-    let slow = get(plain, &url, &field(&profile(1e-4))).await;
+    let slow = get(edgeless, &url, &field(&profile(1e-4))).await;
     assert_eq!(slow.body, text_like(60_000, 7), "{}", slow.head);
     assert!(!origin.last().contains_key("longwire-profile"));
-    let fast = get(plain, &url, &field(&profile(1e-9))).await;
+    let fast = get(edgeless, &url, &field(&profile(1e-9))).await;
     assert!(fast.head.contains("content-encoding"), "{}", fast.head);
     assert_eq!(decoded(&fast), text_like(60_000, 7));
     assert!(!slow.head.contains("wanted") && !fast.head.contains("wanted"));
@@ -163,34 +163,34 @@ async fn a_client_that_decodes_slowly_gets_content_as_it_is() {
 #[tokio::test]
 async fn a_link_that_the_client_says_is_fast_is_believed_until_measured() {
     let origin = Origin::start().await;
-    let (_gateway, plain) = plain("rate_cap = '100 Gbit/s'").await;
+    let (_gateway, edgeless) = edgeless("rate_cap = '100 Gbit/s'").await;
     let slow = Some(Link { rate_bps: 20_000.0, rtt_s: 0.1, loss: 0.0 });
     let fast = Some(Link { rate_bps: 1e11, rtt_s: 1e-5, loss: 0.0 });
     let url = origin.url("/text/60000");
-    let answer = get(plain, &url, &field(&Profile { link: slow, ..profile(1e-8) })).await;
+    let answer = get(edgeless, &url, &field(&Profile { link: slow, ..profile(1e-8) })).await;
     assert!(answer.head.contains("content-encoding"), "{}", answer.head);
-    let answer = get(plain, &url, &field(&Profile { link: fast, ..profile(1e-8) })).await;
+    let answer = get(edgeless, &url, &field(&Profile { link: fast, ..profile(1e-8) })).await;
     assert!(!answer.head.contains("content-encoding"), "{}", answer.head);
 }
 
 #[tokio::test]
 async fn a_model_that_was_told_once_is_known_by_its_hash() {
     let origin = Origin::start().await;
-    let (_gateway, plain) = plain("").await;
+    let (_gateway, edgeless) = edgeless("").await;
     let url = origin.url("/text/60000");
     let whole = profile(1e-4);
     let short = Profile { model: None, ..whole.clone() };
-    let answer = get(plain, &url, &field(&short)).await;
+    let answer = get(edgeless, &url, &field(&short)).await;
     assert!(answer.has("longwire-profile-wanted: ?1") && decoded(&answer).len() == 60_000);
-    get(plain, &url, &field(&whole)).await;
-    let answer = get(plain, &url, &field(&short)).await;
+    get(edgeless, &url, &field(&whole)).await;
+    let answer = get(edgeless, &url, &field(&short)).await;
     assert!(!answer.head.contains("wanted") && !answer.head.contains("content-encoding"));
 }
 
 #[tokio::test]
 async fn profiles_that_nobody_can_mean_are_ignored_with_an_event() {
     let origin = Origin::start().await;
-    let (gateway, plain) = plain("admin = '127.0.0.1:0'").await;
+    let (gateway, edgeless) = edgeless("admin = '127.0.0.1:0'").await;
     let url = origin.url("/text/30000");
     let whole = encode_field(&profile(1e-9));
     let forged = Profile { hash: [7; 8], ..profile(1e-9) };
@@ -215,7 +215,7 @@ async fn profiles_that_nobody_can_mean_are_ignored_with_an_event() {
         "\u{e9}".to_owned(),
     ] {
         let fields = format!("Accept-Encoding: gzip\r\nLongwire-Profile: {value}\r\n");
-        let answer = get(plain, &url, &fields).await;
+        let answer = get(edgeless, &url, &fields).await;
         assert_eq!((answer.status, decoded(&answer)), (200, text_like(30_000, 7)), "{value}");
         assert!(!origin.last().contains_key("longwire-profile"));
         count += 1;
@@ -227,7 +227,7 @@ async fn profiles_that_nobody_can_mean_are_ignored_with_an_event() {
 #[tokio::test]
 async fn a_soap_header_block_is_heeded_and_passes_untouched() {
     let origin = Origin::start().await;
-    let (gateway, plain) = plain("admin = '127.0.0.1:0'").await;
+    let (gateway, edgeless) = edgeless("admin = '127.0.0.1:0'").await;
     let filler = String::from_utf8(text_like(60_000, 7)).unwrap().replace(['<', '>'], "");
     let answer = async |block: &str, envelope: &str| {
         let message = format!(
@@ -235,7 +235,7 @@ async fn a_soap_header_block_is_heeded_and_passes_untouched() {
              <e:Body><get xmlns=\"urn:x\">{filler}</get></e:Body></e:Envelope>"
         );
         let fields = "Content-Type: text/xml\r\nAccept-Encoding: gzip\r\n";
-        let answer = send(plain, "POST", &origin.url("/echo"), fields, message.as_bytes()).await;
+        let answer = send(edgeless, "POST", &origin.url("/echo"), fields, message.as_bytes()).await;
         assert_eq!(decoded(&answer), message.as_bytes());
         answer.has("content-encoding: gzip")
     };
@@ -262,8 +262,8 @@ async fn a_stream_comes_as_it_is_made() {
         std::future::pending::<()>().await;
     })
     .await;
-    let (_gateway, plain) = plain("").await;
-    let mut stream = TcpStream::connect(plain).await.unwrap();
+    let (_gateway, edgeless) = edgeless("").await;
+    let mut stream = TcpStream::connect(edgeless).await.unwrap();
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n",
         origin.url("/events")
@@ -295,13 +295,13 @@ async fn an_answer_that_breaks_off_does_not_look_whole() {
         stream.write_all(&text_like(200_000, 3)).await.unwrap();
     })
     .await;
-    let (_gateway, plain) = plain("").await;
+    let (_gateway, edgeless) = edgeless("").await;
     let url = origin.url("/x");
     let ask = format!("GET {url} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
-    let (bytes, _) = raw(plain, ask).await;
+    let (bytes, _) = raw(edgeless, ask).await;
     assert!(!bytes.ends_with(b"0\r\n\r\n"));
     let old = format!("GET {url} HTTP/1.0\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
-    let (_, orderly) = raw(plain, old).await;
+    let (_, orderly) = raw(edgeless, old).await;
     assert!(!orderly, "a client of HTTP/1.0 sees no end but the close");
 }
 
@@ -326,8 +326,8 @@ async fn a_service_that_calls_others_is_client_and_server_at_once() {
         }
     })
     .await;
-    let (_gateway, plain) = plain("").await;
-    let answer = get(plain, &near.url("/chain"), "Accept-Encoding: br\r\n").await;
+    let (_gateway, edgeless) = edgeless("").await;
+    let answer = get(edgeless, &near.url("/chain"), "Accept-Encoding: br\r\n").await;
     assert!(answer.has("content-encoding: br"), "{}", answer.head);
     assert_eq!(decoded(&answer), text_like(40_000, 7));
 }
@@ -400,9 +400,9 @@ async fn profiles_cross_a_chain_of_pairs_both_ways_untouched() {
 #[tokio::test]
 async fn a_reverse_proxy_and_a_client_of_others() {
     let origin = Origin::start().await;
-    let upstream = format!("plain_upstream = 'http://{}/text'", origin.address);
-    let (_gateway, plain) = plain(&upstream).await;
-    let stream = TcpStream::connect(plain).await.unwrap();
+    let upstream = format!("http_upstream = 'http://{}/text'", origin.address);
+    let (_gateway, edgeless) = edgeless(&upstream).await;
+    let stream = TcpStream::connect(edgeless).await.unwrap();
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
@@ -432,12 +432,12 @@ async fn a_reverse_proxy_and_a_client_of_others() {
 #[tokio::test]
 async fn curl_reads_what_it_gets() {
     let origin = Origin::start().await;
-    let (_gateway, plain) = plain("").await;
+    let (_gateway, edgeless) = edgeless("").await;
     for (flags, len) in [(&["--compressed"][..], 300_000), (&[], 300_000), (&["--compressed"], 50)]
     {
         let output = tokio::process::Command::new("curl")
             .args(["--silent", "--show-error", "--max-time", "20", "--noproxy", ""])
-            .args(["--proxy", &format!("http://{plain}"), &origin.url(&format!("/text/{len}"))])
+            .args(["--proxy", &format!("http://{edgeless}"), &origin.url(&format!("/text/{len}"))])
             .args(flags)
             .output()
             .await;
@@ -450,12 +450,12 @@ async fn curl_reads_what_it_gets() {
 #[tokio::test]
 async fn the_listener_ends_in_order() {
     let origin = Origin::start().await;
-    let (gateway, plain) = plain("").await;
-    get(plain, &origin.url("/hello"), "").await;
-    let idle = TcpStream::connect(plain).await.unwrap();
+    let (gateway, edgeless) = edgeless("").await;
+    get(edgeless, &origin.url("/hello"), "").await;
+    let idle = TcpStream::connect(edgeless).await.unwrap();
     let before = std::time::Instant::now();
     gateway.stop().await;
     assert!(before.elapsed() < common::PATIENCE, "it waited for a client that idles");
     drop(idle);
-    assert!(TcpStream::connect(plain).await.is_err());
+    assert!(TcpStream::connect(edgeless).await.is_err());
 }

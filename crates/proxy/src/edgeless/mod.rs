@@ -1,4 +1,4 @@
-//! Answers for foreign clients: a gateway's own listener for those who have no edge beside them.
+//! Answers for edgeless clients: a gateway's own listener for those who have no edge beside them.
 //!
 //! It is a proxy as any other (forward, or reverse with an upstream), over what the gateway may
 //! reach. What it adds: content goes to a client in a coding that the client takes
@@ -72,7 +72,7 @@ const MAX_LOSS: f64 = 0.2;
 const MAX_FOLLOWED: usize = 256;
 
 /// See the module.
-pub(crate) struct Plain {
+pub(crate) struct Edgeless {
     /// Who asks the origins.
     exchanges: Exchanges,
     work: Arc<Work>,
@@ -126,7 +126,7 @@ struct About<'a> {
     access: Option<Access>,
 }
 
-impl Plain {
+impl Edgeless {
     /// Serves by `exchanges`, which go directly to the origins; chooses as `config` says.
     pub(crate) fn new(
         exchanges: Exchanges,
@@ -369,8 +369,8 @@ fn believed(link: Seen, transport: Option<&Transport>, cap_bps: Option<f64>) -> 
     Estimate::new(rate, rtt, cap_bps)
 }
 
-fn is_worth_it(coded: &Bytes, plain: &Bytes) -> bool {
-    plain.is_empty() || coded.len() * 100 <= plain.len() * WORTHWHILE_PER_CENT
+fn is_worth_it(coded: &Bytes, content: &Bytes) -> bool {
+    content.is_empty() || coded.len() * 100 <= content.len() * WORTHWHILE_PER_CENT
 }
 
 /// An answer of which `first` was taken and put back.
@@ -452,7 +452,7 @@ impl Coder {
     }
 }
 
-impl Answer for Plain {
+impl Answer for Edgeless {
     fn styles(&self) -> bool {
         self.exchanges.services.are_some_exact()
     }

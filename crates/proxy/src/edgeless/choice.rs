@@ -488,8 +488,8 @@ fn best(all: &[Candidate], objective: Objective) -> Option<&Candidate> {
         Objective::Time | Objective::Deadline(_) => one.total_s(),
     };
     let best = all.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
-    let plain = all.iter().find(|one| one.arm == Arm::IDENTITY);
-    plain.filter(|one| cost(one) <= cost(best) * (1.0 + WORTHWHILE)).or(Some(best))
+    let identity = all.iter().find(|one| one.arm == Arm::IDENTITY);
+    identity.filter(|one| cost(one) <= cost(best) * (1.0 + WORTHWHILE)).or(Some(best))
 }
 
 /// Answers alike enough to be told by one model.
