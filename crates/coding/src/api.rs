@@ -1,5 +1,8 @@
 //! What goes into [`super::Coding`] and what comes out.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use codec::Options;
 use codec::dictionary;
@@ -8,6 +11,7 @@ use record::event::Fact;
 
 use super::ids::{ExchangeId, PathId};
 use super::job::{Done, Job};
+use super::recipient::{Framing, Recipient};
 use super::speeds::Speeds;
 
 /// What is known of an exchange when it is opened: of both its messages.
@@ -47,6 +51,9 @@ pub struct Message {
     pub urgent: bool,
     /// There is no body.
     pub end: bool,
+    /// Who gets it, where that is no peer: such an exchange has no path, and its message begins
+    /// with the first bytes of the body, or its end.
+    pub recipient: Option<Arc<Recipient>>,
 }
 
 /// What a peer can do, as it says when it connects.
@@ -267,6 +274,22 @@ pub enum Input {
         /// The path.
         path: PathId,
     },
+    /// A recipient that is no peer has all of this side's message.
+    Arrived {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Bytes of the body as they went.
+        bytes: u64,
+        /// How long the network took for them.
+        network: Duration,
+    },
+    /// Is there a secret in this content? Answered by [`Output::Screened`], of whatever exchange.
+    Screen {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The content, at most a block.
+        bytes: Bytes,
+    },
     /// The exchange is over.
     Forget {
         /// The exchange.
@@ -338,6 +361,10 @@ pub enum Output {
         exchange: ExchangeId,
         /// Codec and window.
         options: Options,
+        /// How its blocks are framed.
+        framing: Framing,
+        /// What comes of it was expected, so that [`Input::Arrived`] teaches something.
+        awaited: bool,
         /// The body that comes out at the peer has this length, where that is another.
         length: Option<usize>,
     },
@@ -394,6 +421,13 @@ pub enum Output {
         /// Why.
         fault: Fault,
     },
+    /// Content was read for secrets.
+    Screened {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The content with its hash, where it can be read and there is none in it.
+        kept: Option<Arc<dictionary::Kept>>,
+    },
     /// A control message for the peer.
     Control {
         /// The path.
@@ -445,4 +479,19 @@ pub enum Output {
     },
     /// A fact for logs, metrics and learning.
     Event(Fact),
+}
+
+impl Output {
+    /// The exchange that it is of, where there can be a recipient that is no peer in it.
+    #[must_use]
+    pub fn exchange(&self) -> Option<ExchangeId> {
+        match self {
+            Self::Settled { exchange, .. }
+            | Self::Block { exchange, .. }
+            | Self::Trailers { exchange }
+            | Self::Screened { exchange, .. }
+            | Self::Fault { exchange, .. } => Some(*exchange),
+            _ => None,
+        }
+    }
 }

@@ -13,6 +13,7 @@ use codec::infoset::Vocabulary;
 use codec::{Decoder, Encoder, Error, Options};
 
 use super::ids::{ExchangeId, PathId};
+use super::recipient::Framing;
 
 /// What a context is made with.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Setup {
     pub base: Option<Arc<Kept>>,
     /// Of a message whose infoset is enough: what it is made of.
     pub vocabulary: Option<Arc<Vocabulary>>,
+    /// How what comes out of an encoder is framed.
+    pub framing: Framing,
 }
 
 impl Setup {
@@ -33,7 +36,7 @@ impl Setup {
     pub fn encoder(&self) -> Result<Box<dyn Encoder>, Error> {
         match &self.vocabulary {
             Some(vocabulary) => Ok(vocabulary.encoder(self.options)),
-            None => self.options.encoder_on(self.base.as_ref()),
+            None => self.framing.encoder(self.options, self.base.as_ref()),
         }
     }
 
@@ -440,7 +443,8 @@ mod tests {
     const EXCHANGE: ExchangeId = ExchangeId { instance: 1, number: 1 };
 
     fn setup(name: &str) -> Setup {
-        Setup { options: Options::of(name).unwrap(), base: None, vocabulary: None }
+        let (options, framing) = (Options::of(name).unwrap(), Framing::Blocks);
+        Setup { options, base: None, vocabulary: None, framing }
     }
 
     fn encode(block: u64, text: &'static str, last: bool) -> Job {

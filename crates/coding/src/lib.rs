@@ -35,6 +35,7 @@ mod links;
 mod path;
 mod peer;
 mod receiving;
+pub mod recipient;
 mod sending;
 mod speeds;
 #[cfg(test)]
@@ -67,6 +68,7 @@ use core::{Core, Key};
 use exchange::{Exchange, Stands};
 use job::{Done, Prepared};
 use kept::lasting::{Restored, of_instance, restored};
+use kept::pending::{Keep, Whose};
 use path::Path;
 use peer::{Peer, arms_of};
 use receiving::Receiver;
@@ -117,6 +119,8 @@ impl Coding {
             | Input::Anew { .. }
             | Input::Stop { .. }
             | Input::Answered { .. }
+            | Input::Arrived { .. }
+            | Input::Screen { .. }
             | Input::Forget { .. } => self.sending_input(now, input),
             Input::Expect { exchange, options, end } => {
                 self.receive(now, exchange, |one| one.expect(options, end));
@@ -172,6 +176,9 @@ impl Coding {
                 self.exchanges.insert(exchange, Exchange::new(exchange, about));
             }
             Input::Message { exchange, message } => self.send(now, exchange, |sender| {
+                if message.recipient.is_some() {
+                    sender.one.stands = Stands::Away;
+                }
                 sender.one.exact.said = message.exact;
                 sender.one.sending.begin(now, message);
                 sender.advance();
@@ -232,6 +239,10 @@ impl Coding {
             Input::Answered { exchange, private } => {
                 self.send(now, exchange, |sender| sender.answered(private));
             }
+            Input::Arrived { exchange, bytes, network } => {
+                self.send(now, exchange, |sender| sender.arrived(bytes, network));
+            }
+            Input::Screen { exchange, bytes } => self.screen(exchange, bytes),
             Input::Forget { exchange } => self.forget(exchange),
             _ => {}
         }
@@ -314,7 +325,7 @@ impl Coding {
     fn forget(&mut self, id: ExchangeId) {
         let Some(one) = self.exchanges.remove(&id) else { return };
         self.core.timers.set(Key::Block(id), None);
-        self.core.encoder_bytes -= one.encoder_bytes;
+        self.core.give_encoder_back(&one, one.encoder_bytes);
         self.core.decoder_bytes -= one.decoder_bytes.unwrap_or(0);
         if one.has_contexts {
             self.core.outputs.push_back(Output::Release { exchange: id });
@@ -358,6 +369,11 @@ impl Coding {
     /// A message was made into a base: it is a sample too, a request's once its answer is there.
     fn kept(&mut self, now: Duration, number: u64, result: Result<Kept, codec::Error>) {
         let Some(keep) = self.core.keeps.take(number) else { return };
+        if let Whose::Screened(bytes) = keep.whose {
+            let kept = result.ok().filter(|kept| kept.content().len() == bytes).map(Arc::new);
+            let exchange = keep.exchange;
+            return self.core.outputs.push_back(Output::Screened { exchange, kept });
+        }
         let (path, exchange) = (keep.path, keep.exchange);
         let asks = self.core.config.asks();
         let one = self.exchanges.get_mut(&exchange);
@@ -371,6 +387,17 @@ impl Coding {
             }
         }
         path.count_bases(&mut self.core.base_bytes);
+    }
+
+    /// Has content read for secrets, and hashed.
+    fn screen(&mut self, exchange: ExchangeId, bytes: Bytes) {
+        let whose = Whose::Screened(bytes.len());
+        // It is of no path.
+        let keep = Keep { path: PathId(0), exchange, whose, barred: false };
+        match self.core.keeps.order(bytes, keep) {
+            Some(job) => self.core.job(job),
+            None => self.core.outputs.push_back(Output::Screened { exchange, kept: None }),
+        }
     }
 
     /// A dictionary was made, or would not pay.
@@ -652,6 +679,28 @@ impl Coding {
     /// What is no such state; nothing is taken of it.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), decide::state::Error> {
         self.core.restore(bytes)
+    }
+
+    /// What was learned of recipients that are no peers, for [`Coding::restore_clients`]; nothing
+    /// where the choice is fixed, or where there were none.
+    #[must_use]
+    pub fn learned_of_clients(&self) -> Vec<u8> {
+        self.core.clients.learned(&self.core.config.encoding)
+    }
+
+    /// Takes what was learned of such recipients, over these encodings or others.
+    ///
+    /// # Errors
+    /// What is no such state; nothing is taken of it.
+    pub fn restore_clients(&mut self, bytes: &[u8]) -> Result<(), decide::state::Error> {
+        let Core { clients, config, .. } = &mut self.core;
+        clients.restore(&config.encoding, bytes)
+    }
+
+    /// No exchange is open.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.exchanges.is_empty()
     }
 
     /// Learns from a decision of an earlier process and its outcome, as it had.

@@ -19,6 +19,7 @@ use super::kept::pending::{Keep, Whose};
 use super::path::Path;
 use super::path::piggyback::Waiting;
 use super::peer::{Peer, find_schema};
+use super::recipient::Framing;
 
 /// Of the longest body that came of late, one part in so many is forgotten with each that comes.
 const LONGEST_FADES: u64 = 32;
@@ -128,6 +129,7 @@ impl Receiver<'_> {
                 options: self.one.receiving.options(),
                 base: self.one.receiving.base.clone(),
                 vocabulary: self.one.receiving.vocabulary.clone(),
+                framing: Framing::Blocks,
             },
             bytes: next.bytes,
             decoded_len: next.decoded_len,

@@ -4,6 +4,7 @@
 mod bases;
 mod dictionaries;
 mod memory;
+mod recipients;
 mod schemas;
 mod trial;
 

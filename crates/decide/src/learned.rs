@@ -268,6 +268,27 @@ impl Learned {
     }
 }
 
+/// What was decided, where who decodes has told how many seconds an arm takes: those count in place
+/// of what is expected of any.
+#[must_use]
+pub fn with_decoder(mut decision: Decision, decode_s: impl Fn(Arm) -> Option<f64>) -> Decision {
+    let mut is_told = false;
+    for candidate in &mut decision.candidates {
+        if let Some(seconds) = decode_s(candidate.arm) {
+            (candidate.expected.decode_s, is_told) = (seconds, true);
+        }
+    }
+    let objective = decision.objective.among(&decision.candidates);
+    let best = Learned::best(None, &decision.candidates, objective).filter(|_| is_told);
+    if let Some((best, _)) = best {
+        if best.arm != decision.chosen.arm {
+            decision.reason = "best for how fast this client decodes";
+        }
+        decision.chosen = best;
+    }
+    decision
+}
+
 /// What of a figure is left with luck.
 fn luck(unsure: f64) -> f64 {
     (-unsure * if unsure <= KNOWN { 1.0 } else { OPTIMISM }).exp()

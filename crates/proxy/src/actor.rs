@@ -22,7 +22,7 @@ use crate::mailbox::{Asker, Bell, Mailbox, Port};
 use crate::metrics::Metrics;
 use crate::pattern::{Pattern, Target};
 use crate::speed;
-use crate::store::{Dictionary, Learned, Store};
+use crate::store::{Dictionary, Store};
 use crate::workers::Workers;
 
 /// Inputs from carriers and workers that wait for the actor; beyond it they wait with them.
@@ -38,6 +38,12 @@ pub(crate) enum Message {
     Input(Input),
     /// Edge: a client's request.
     Open(Arc<Mailbox>),
+    /// A client without an edge has an answer: where what comes of it goes, and what happens first.
+    ClientOpens(ExchangeId, mpsc::Sender<coding::api::Output>, Vec<coding::api::Input>),
+    /// What happens to it, in order.
+    Client(ExchangeId, Vec<coding::api::Input>),
+    /// It is over.
+    ClientGone(ExchangeId),
     /// A carrier is connected; bytes for it go to `queue`.
     CarrierUp { carrier: CarrierId, peer: String, queue: mpsc::UnboundedSender<Bytes> },
     /// What happened beside the relay.
@@ -64,12 +70,6 @@ pub(crate) trait Surroundings: Send + 'static {
     fn client_ended(&mut self, _edge: u64, _connection: u64) {}
     /// Takes services that the relay has taken too.
     fn add_services(&mut self, _services: &[coding::Service]) {}
-    /// Takes what was learned beside the relay in an earlier process.
-    fn restore(&mut self, _learned: &Learned) {}
-    /// What was learned beside the relay.
-    fn learned(&self) -> Vec<u8> {
-        Vec::new()
-    }
 }
 
 /// How to reach an actor.
@@ -106,6 +106,14 @@ impl Handle {
     /// Waits while the actor is busy. Once it has ended, messages go nowhere: the process ends.
     pub(crate) async fn send(&self, message: Message) {
         let _ = self.messages.send(message).await;
+    }
+
+    /// An exchange of a client without an edge is over.
+    pub(crate) fn client_gone(&self, exchange: ExchangeId) {
+        let gone = self.messages.try_send(Message::ClientGone(exchange));
+        if matches!(gone, Err(mpsc::error::TrySendError::Full(_))) {
+            let _ = self.bell.send(exchange);
+        }
     }
 
     /// Adds services; false if they are too many, or the actor has ended.
@@ -158,6 +166,8 @@ pub(crate) struct Actor<S: Surroundings> {
     handle: Handle,
     inbox: Inbox,
     mailboxes: BTreeMap<ExchangeId, Arc<Mailbox>>,
+    /// Where what comes of answers to clients without an edge goes.
+    clients: BTreeMap<ExchangeId, mpsc::Sender<coding::api::Output>>,
     /// Lines in the log of exchanges that the relay has, by their printed id.
     accesses: BTreeMap<String, Access>,
     log: Log,
@@ -180,7 +190,8 @@ pub(crate) struct Inbox {
 /// Both ends of the way to an actor, for its surroundings are made before it.
 pub(crate) fn channel() -> (Handle, Inbox) {
     let (sender, messages) = mpsc::channel(MAX_MESSAGES);
-    // bound: a mailbox rings once until it is looked at, and the relay bounds open exchanges.
+    // bound: a mailbox rings once until it is looked at, and the relay bounds open exchanges; those
+    // of clients without an edge, which connections bound, ring once.
     let (bell, bells) = mpsc::unbounded_channel();
     (Handle { messages: sender, bell, allowed: Live::new(None) }, Inbox { messages, bells })
 }
@@ -192,7 +203,7 @@ impl<S: Surroundings> Actor<S> {
         threads: usize,
         metrics: Arc<Metrics>,
         store: Option<Store>,
-        mut surroundings: S,
+        surroundings: S,
         (handle, inbox): (Handle, Inbox),
     ) -> Self {
         let (role, fixed) = (config.role, config.encoding.is_fixed());
@@ -201,7 +212,7 @@ impl<S: Surroundings> Actor<S> {
         let mut relay = Relay::new(config);
         let mut store = store;
         let refused = match &mut store {
-            Some(store) => restore(&mut relay, &mut surroundings, store),
+            Some(store) => restore(&mut relay, store),
             None => Vec::new(),
         };
         if !fixed {
@@ -220,6 +231,7 @@ impl<S: Surroundings> Actor<S> {
             handle,
             inbox,
             mailboxes: BTreeMap::new(),
+            clients: BTreeMap::new(),
             accesses: BTreeMap::new(),
             log: Log::default(),
             carriers: BTreeMap::new(),
@@ -280,6 +292,15 @@ impl<S: Surroundings> Actor<S> {
                 self.mailboxes.insert(id, mailbox);
                 self.collect(id);
             }
+            Message::ClientOpens(id, outputs, inputs) => {
+                // Who has gone meanwhile was not told of yet.
+                if !outputs.is_closed() {
+                    self.clients.insert(id, outputs);
+                    self.client(id, inputs);
+                }
+            }
+            Message::Client(id, inputs) => self.client(id, inputs),
+            Message::ClientGone(id) => self.client_gone(id),
             Message::CarrierUp { carrier, peer, queue } => {
                 self.dialled = self.dialled.filter(|dialled| *dialled != carrier);
                 self.carriers.insert(carrier, queue);
@@ -302,6 +323,21 @@ impl<S: Surroundings> Actor<S> {
         }
     }
 
+    /// Something happens to an answer for a client without an edge.
+    fn client(&mut self, id: ExchangeId, inputs: Vec<coding::api::Input>) {
+        if self.clients.contains_key(&id) {
+            let inputs = inputs.into_iter().map(Box::new).map(Input::Client);
+            inputs.for_each(|input| self.input(input));
+        }
+    }
+
+    /// It is over, whatever came of it.
+    fn client_gone(&mut self, exchange: ExchangeId) {
+        if self.clients.remove(&exchange).is_some() {
+            self.input(Input::Client(Box::new(coding::api::Input::Forget { exchange })));
+        }
+    }
+
     /// A carrier ended, or a dial failed.
     fn ended(&mut self, carrier: CarrierId, reason: &str) {
         let was_dialled = self.dialled.take_if(|dialled| *dialled == carrier).is_some();
@@ -312,7 +348,7 @@ impl<S: Surroundings> Actor<S> {
 
     /// Takes what the local side of an exchange has put in.
     fn collect(&mut self, id: ExchangeId) {
-        let Some(mailbox) = self.mailboxes.get(&id).cloned() else { return };
+        let Some(mailbox) = self.mailboxes.get(&id).cloned() else { return self.client_gone(id) };
         let mut inputs = Vec::new();
         mailbox.collect(id, &mut inputs);
         for input in inputs {
@@ -402,6 +438,12 @@ impl<S: Surroundings> Actor<S> {
                     store.forget_dictionary(name);
                 }
             }
+            Output::Client(output) => {
+                if let Some(outputs) = output.exchange().and_then(|id| self.clients.get(&id)) {
+                    // There is room for all that comes of one; its task may have gone.
+                    let _ = outputs.try_send(output);
+                }
+            }
             Output::WakeAt(at) => self.wake_at = Some(self.started + at),
             Output::Event(event) => self.event(event),
         }
@@ -444,7 +486,7 @@ impl<S: Surroundings> Actor<S> {
     /// Saves what was learned since it was last saved.
     fn save(&mut self) {
         if let (Some(_), Some(store)) = (self.save_at.take(), &mut self.store) {
-            save(&self.relay, &self.surroundings, store);
+            save(&self.relay, store);
         }
     }
 
@@ -467,26 +509,22 @@ impl<S: Surroundings> Drop for Actor<S> {
 }
 
 /// Takes up what a store has of an earlier process. Why dictionaries of it are set aside.
-fn restore(
-    relay: &mut Relay,
-    surroundings: &mut impl Surroundings,
-    store: &mut Store,
-) -> Vec<&'static str> {
+fn restore(relay: &mut Relay, store: &mut Store) -> Vec<&'static str> {
     let learned = store.take_learned();
-    surroundings.restore(&learned);
+    if let Some(Err(error)) = learned.clients.as_ref().map(|state| relay.restore_clients(state)) {
+        tracing::warn!(%error, "what was learned of clients is not taken up");
+    }
     if let Some(Err(error)) = learned.state.as_ref().map(|state| relay.restore(state)) {
         tracing::warn!(%error, "what was learned is not taken up");
     }
     for entry in &learned.since {
-        // What clients without an edge got is nothing that the pair learns from.
-        let decision = entry.decision.as_ref().filter(|decision| !decision.foreign);
-        if let (Some(decision), Some(outcome)) = (decision, &entry.outcome) {
+        if let (Some(decision), Some(outcome)) = (&entry.decision, &entry.outcome) {
             relay.learn_from(decision, outcome);
         }
     }
     // A process that is always killed early must not have ever more to learn again.
     if !learned.since.is_empty() {
-        save(relay, surroundings, store);
+        save(relay, store);
     }
     let mut refused = vec!["it is damaged: set aside"; learned.damaged];
     for Dictionary { name, bytes } in learned.dictionaries {
@@ -513,10 +551,10 @@ fn warn_of_long_schemas(services: &[coding::Service]) {
     }
 }
 
-fn save(relay: &Relay, surroundings: &impl Surroundings, store: &mut Store) {
+fn save(relay: &Relay, store: &mut Store) {
     let learned = relay.learned();
     if !learned.is_empty() {
-        store.save_both(learned, surroundings.learned());
+        store.save_both(learned, relay.learned_of_clients());
     }
 }
 
@@ -533,22 +571,6 @@ mod tests {
 
     use super::*;
     use crate::store::Place;
-
-    struct Beside(Option<Learned>);
-
-    impl Surroundings for Beside {
-        fn dial(&mut self, _: CarrierId, _: Duration) {}
-
-        fn serve(&mut self, _: Head, _: bool, _: Port) {}
-
-        fn restore(&mut self, learned: &Learned) {
-            self.0 = Some(learned.clone());
-        }
-
-        fn learned(&self) -> Vec<u8> {
-            b"beside".to_vec()
-        }
-    }
 
     fn facts(foreign: bool) -> [Fact; 2] {
         let parts = json!({ "bytes": 900, "encode_s": 0.1, "network_s": 0.2, "decode_s": 0.3 });
@@ -577,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_without_an_edge_got_teaches_nothing_to_the_pair() {
+    fn what_clients_without_an_edge_got_teaches_what_they_get_and_nothing_to_the_pair() {
         let directory = std::env::temp_dir().join(format!("longwire-actor-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);
         let place = Place {
@@ -592,15 +614,18 @@ mod tests {
             drop(store);
             let mut store = Store::open(&place, "learned").unwrap();
             let mut relay = Relay::new(relay::Config::new(Role::Gateway, 7));
-            let before = relay.learned();
-            let mut beside = Beside(None);
-            restore(&mut relay, &mut beside, &mut store);
-            assert_eq!(relay.learned() == before, foreign);
-            assert_eq!(beside.0.unwrap().since.len(), 1);
+            let before = (relay.learned(), relay.learned_of_clients());
+            restore(&mut relay, &mut store);
+            assert_eq!(relay.learned() == before.0, foreign);
+            assert_eq!(relay.learned_of_clients() == before.1, !foreign);
             drop(store);
             let saved = Store::open(&place, "learned").unwrap().take_learned();
-            assert_eq!(saved.clients.as_deref(), Some(&b"beside"[..]));
+            let of_clients = saved.clients.clone().unwrap_or_default();
+            assert_eq!(of_clients, relay.learned_of_clients());
             assert!(saved.state == Some(relay.learned()) && saved.since.is_empty());
+            // Whoever runs next takes it up.
+            let mut next = Relay::new(relay::Config::new(Role::Gateway, 8));
+            assert_eq!(next.restore_clients(&of_clients).is_ok(), foreign);
             let _ = std::fs::remove_dir_all(&directory);
         }
     }

@@ -29,6 +29,14 @@ impl Source {
 }
 
 impl Source {
+    /// A number that no other source has.
+    pub(crate) fn number(self) -> u64 {
+        match self.0 {
+            IpAddr::V4(address) => u32::from(address).into(),
+            IpAddr::V6(address) => u64::try_from(u128::from(address) >> OWNED_BITS).unwrap_or(0),
+        }
+    }
+
     /// Of an address as text; what is none is a source of its own.
     pub(crate) fn of_text(address: &str) -> Self {
         Self::of(address.parse().unwrap_or(Ipv4Addr::UNSPECIFIED.into()))

@@ -300,7 +300,11 @@ fn run(job: &Job, context: &mut Option<Context>, buffer: &mut Vec<u8>) -> Done {
         Job::Try(job) => job.run(&mut contexts.encoder, buffer),
         Job::Prepare(job) => return job.run(),
     };
-    *context = job.setup().map(|setup| Context { options: setup.options, contexts });
+    *context = job.setup().map(|setup| Context {
+        options: setup.options,
+        framing: setup.framing,
+        contexts,
+    });
     done
 }
 

@@ -8,6 +8,7 @@ mod common;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use bytes::Bytes;
 use codec::dictionary::Id;
@@ -145,7 +146,8 @@ async fn ask(address: SocketAddr, method: &str, uri: &str, fields: &[(&str, &str
 /// Asks until the answer comes by a dictionary: what such codings make of these answers is learned
 /// beside the first of them.
 async fn ask_until_told(address: SocketAddr, uri: &str, fields: &[(&str, &str)]) -> Got {
-    for _ in 0..50 {
+    let began = Instant::now();
+    while began.elapsed() < common::PATIENCE {
         let answer = ask(address, "GET", uri, fields).await;
         if answer.coding().starts_with("dc") {
             return answer;

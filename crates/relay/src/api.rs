@@ -11,6 +11,7 @@ use proto::{bhttp, message};
 use record::event::Event;
 
 use crate::http::privacy::Client;
+use coding::api as code;
 
 /// A connection to the other relay, named by the shell; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -287,6 +288,9 @@ pub enum Input {
     },
     /// A job is done.
     Done(Done),
+    /// For the coding, of an exchange that is not the relay's: of a client without an edge
+    /// ([`code::Message::recipient`]). Its number is of an instance that no edge has.
+    Client(Box<code::Input>),
     /// The instant of the last [`Output::WakeAt`] has come.
     Wake,
     /// Take no new exchanges, finish the open ones.
@@ -416,6 +420,9 @@ pub enum Output {
         /// As in `Store`.
         name: [u8; 32],
     },
+    /// What the coding says of an exchange that is not the relay's: `Settled`, `Block`, `Trailers`,
+    /// `Fault` or `Screened`.
+    Client(code::Output),
     /// Call with `Input::Wake` at this instant (or later, not earlier). Replaces the one before.
     WakeAt(Duration),
     /// A fact for logs, metrics and learning.

@@ -38,7 +38,16 @@ impl Relay {
 
     fn coded(&mut self, now: Duration, output: code::Output) {
         match output {
-            code::Output::Settled { exchange: id, options, length } => {
+            code::Output::Settled { exchange, .. }
+            | code::Output::Block { exchange, .. }
+            | code::Output::Trailers { exchange }
+            | code::Output::Fault { exchange, .. }
+                if !self.exchanges.contains_key(&exchange) =>
+            {
+                self.outputs.push_back(Output::Client(output));
+            }
+            code::Output::Screened { .. } => self.outputs.push_back(Output::Client(output)),
+            code::Output::Settled { exchange: id, options, length, .. } => {
                 let role = self.config.role;
                 let Some(exchange) = self.exchanges.get_mut(&id) else { return };
                 exchange.outgoing.settle(options);

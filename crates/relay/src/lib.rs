@@ -147,7 +147,7 @@ impl Relay {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let waits = self.shutting_down && self.config.role == Role::Gateway;
-        self.exchanges.is_empty() && (!waits || self.carriers.is_empty())
+        self.coding.is_idle() && self.exchanges.is_empty() && (!waits || self.carriers.is_empty())
     }
 
     /// Takes services beside those it has, whose numbers go on behind theirs; false if they are too
@@ -227,6 +227,7 @@ impl Relay {
                 self.code(now, Code::Done(done));
                 exchange.into_iter().for_each(|exchange| self.grant_local(exchange));
             }
+            Input::Client(input) => self.code(now, *input),
             // Whoever woke us may have come early: the next instant is told again.
             Input::Wake => self.wake_at = None,
             Input::Shutdown => self.shut_down(now),
@@ -393,6 +394,21 @@ impl Relay {
     /// What is no such state; nothing is taken of it.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), decide::state::Error> {
         self.coding.restore(bytes)
+    }
+
+    /// What was learned of clients without an edge, for [`Relay::restore_clients`]; nothing where
+    /// the choice is fixed, or where there were none.
+    #[must_use]
+    pub fn learned_of_clients(&self) -> Vec<u8> {
+        self.coding.learned_of_clients()
+    }
+
+    /// Takes what was learned of such clients, over these encodings or others.
+    ///
+    /// # Errors
+    /// What is no such state; nothing is taken of it.
+    pub fn restore_clients(&mut self, bytes: &[u8]) -> Result<(), decide::state::Error> {
+        self.coding.restore_clients(bytes)
     }
 
     /// Learns from a decision of an earlier process and its outcome, as it had; what it says of the

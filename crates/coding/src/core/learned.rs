@@ -61,6 +61,9 @@ impl Core {
     /// Learns from a decision of an earlier process and its outcome, as it had; what it says of the
     /// network is left out: that is measured anew.
     pub(crate) fn learn_from(&mut self, decision: &Decision, outcome: &Outcome) {
+        if decision.foreign {
+            return self.clients.learn_from(&self.config.encoding, decision, outcome);
+        }
         let Ok(class) = u64::from_str_radix(&decision.class, 16) else { return };
         let (bytes, head_share) = (outcome.body_bytes as f64, decision.head_share);
         if !(0.0..=1.0).contains(&head_share) {

@@ -1,6 +1,8 @@
 //! What all messages and paths share: the policy and what is learned, the memory of codecs, what is
 //! kept for later messages, deadlines, and what is to be done.
 
+pub(crate) mod accounts;
+pub(crate) mod clients;
 pub(crate) mod habits;
 mod learned;
 pub(crate) mod probes;
@@ -24,6 +26,7 @@ use super::kept::dictionaries::Dictionaries;
 use super::kept::pending::Keeps;
 use super::kept::requester::Principals;
 use super::kept::schemas::Schemas;
+use clients::Clients;
 use habits::Habits;
 use probes::Probes;
 use waits::Waits;
@@ -47,6 +50,7 @@ pub(crate) struct Core {
     pub(crate) config: Config,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) habits: Habits,
+    pub(crate) clients: Clients,
     pub(crate) probes: Probes,
     pub(crate) waits: Waits,
     /// Memory reserved for what bodies go through, in bytes; probes are counted by themselves.
@@ -70,6 +74,7 @@ impl Core {
     pub(crate) fn new(config: Config) -> Self {
         Self {
             policy: config.encoding.policy(),
+            clients: Clients::new(&config.encoding),
             config,
             habits: Habits::default(),
             probes: Probes::default(),
@@ -90,6 +95,37 @@ impl Core {
 
     pub(crate) fn observe(&mut self, observation: &Observation<'_>) {
         self.policy.observe(observation);
+    }
+
+    /// Who chooses for an exchange's message, and learns of it.
+    pub(crate) fn policy_of(&mut self, one: &Exchange) -> &mut dyn Policy {
+        self.policy_for(one.has_recipient())
+    }
+
+    /// The same, for recipients that are no peers or for those that are.
+    pub(crate) fn policy_for(&mut self, clients: bool) -> &mut dyn Policy {
+        if clients { &mut *self.clients.policy } else { &mut *self.policy }
+    }
+
+    /// What is usual of messages such as an exchange's.
+    pub(crate) fn habits_of(&mut self, one: &Exchange) -> &mut Habits {
+        if one.has_recipient() { &mut self.clients.habits } else { &mut self.habits }
+    }
+
+    /// An exchange's encoder takes so many bytes more.
+    pub(crate) fn take_encoder(&mut self, one: &Exchange, bytes: usize) {
+        self.encoder_bytes += bytes;
+        if one.has_recipient() {
+            self.clients.encoder_bytes += bytes;
+        }
+    }
+
+    /// It takes so many bytes less.
+    pub(crate) fn give_encoder_back(&mut self, one: &Exchange, bytes: usize) {
+        self.encoder_bytes -= bytes;
+        if one.has_recipient() {
+            self.clients.encoder_bytes -= bytes;
+        }
     }
 
     pub(crate) fn event(&mut self, fact: Fact) {
@@ -132,7 +168,8 @@ impl Core {
     pub(crate) fn release_contexts(&mut self, one: &mut Exchange) {
         if one.has_contexts && one.sending.is_encoded() && one.receiving.is_decoded() {
             one.has_contexts = false;
-            self.encoder_bytes -= std::mem::take(&mut one.encoder_bytes);
+            let bytes = std::mem::take(&mut one.encoder_bytes);
+            self.give_encoder_back(one, bytes);
             self.decoder_bytes -= one.decoder_bytes.as_mut().map_or(0, std::mem::take);
             self.outputs.push_back(Output::Release { exchange: one.id });
         }

@@ -29,6 +29,8 @@ pub(crate) struct Probe {
     pub(crate) arm: Arm,
     /// Memory reserved for its encoder.
     pub(crate) bytes: usize,
+    /// Its message is for a recipient that is no peer.
+    pub(crate) client: bool,
 }
 
 impl Default for Probes {

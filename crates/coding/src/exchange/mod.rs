@@ -88,6 +88,11 @@ impl Exchange {
         }
     }
 
+    /// This side's message is for a recipient that is no peer.
+    pub(crate) fn has_recipient(&self) -> bool {
+        self.sending.recipient().is_some()
+    }
+
     /// This side's message goes again: what was decided, and seen of its way, is of no use.
     pub(crate) fn rewind(&mut self) {
         (self.choice, self.departure) = (None, None);

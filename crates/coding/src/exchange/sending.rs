@@ -1,5 +1,6 @@
 //! The message that this side sends: its body is cut into blocks, which are encoded one at a time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -8,6 +9,7 @@ use proto::exchange::MAX_BLOCK_BYTES;
 
 use crate::api::Message;
 use crate::bounds::BLOCK_PAUSE;
+use crate::recipient::Recipient;
 
 /// Encoded blocks ahead of the path.
 const MAX_BLOCKS: usize = 2;
@@ -92,6 +94,11 @@ impl Sending {
         self.message.as_ref().is_some_and(|message| message.coded)
     }
 
+    /// Who gets it, where that is no peer.
+    pub(crate) fn recipient(&self) -> Option<&Arc<Recipient>> {
+        self.message.as_ref()?.recipient.as_ref()
+    }
+
     /// Length of the body, where it was said beforehand.
     pub(crate) fn said_length(&self) -> Option<u64> {
         self.message.as_ref()?.length
@@ -168,7 +175,9 @@ impl Sending {
         let last = self.ended.is_some() && self.open.is_empty();
         self.cut_end = last;
         self.trailers_due = last && self.has_trailers();
-        Some(Cut { bytes, end: last && !self.has_trailers() })
+        // A content coding ends before the trailers.
+        let end = last && (!self.has_trailers() || self.recipient().is_some());
+        Some(Cut { bytes, end })
     }
 
     /// Notes that a block is being encoded; returns its number.

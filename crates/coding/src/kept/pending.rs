@@ -35,6 +35,8 @@ pub(crate) enum Whose {
     Sent(Option<Context>),
     /// The peer's, for this slot; its receipt waits, so that both go together.
     Received(u64, Box<Arrival>),
+    /// Of neither: content of so many bytes, of which it is asked whether there is a secret in it.
+    Screened(usize),
 }
 
 impl Keeps {

@@ -4,7 +4,6 @@ use decide::Arm;
 use decide::models::{Seen, Subject};
 use decide::outcome::{Parts, Split};
 use decide::policy::{Observation, Policy};
-use proto::control::Receipt;
 use record::decision as facts;
 
 use crate::exchange::choice::Choice;
@@ -90,12 +89,12 @@ impl Awaited {
         policy.observe(&Observation::Encoding { subject, arm: one.arm, seen: &seen });
     }
 
-    /// The event's content; none where nothing had been expected.
+    /// The event's content, of an encoding of this name; none where nothing had been expected.
     pub(crate) fn outcome(
         &self,
-        arms: &[codec::Options],
+        encoding: String,
         network_s: f64,
-        receipt: &Receipt,
+        decode_s: f64,
     ) -> Option<facts::Outcome> {
         let choice = &self.choice;
         let candidate = choice.expected(choice.arm)?;
@@ -103,14 +102,13 @@ impl Awaited {
         let actual = Parts {
             encode_s: choice.encode.as_secs_f64(),
             network_s,
-            decode_s: receipt.decode.as_secs_f64(),
+            decode_s,
             wait_s: choice.waited.as_secs_f64(),
             bytes: choice.coded_bytes as f64,
         };
         let split = Split::new(&expected, &actual, self.network_s);
-        let arm = arms.get(choice.arm.0)?;
         Some(facts::Outcome {
-            encoding: arm.label(),
+            encoding,
             body_bytes: choice.plain_bytes,
             expected: told_parts(&expected),
             actual: told_parts(&actual),

@@ -36,6 +36,7 @@ impl Peer<'_> {
                 }
                 return sample;
             }
+            Whose::Screened(..) => {}
             Whose::Received(slot, mut arrival) => {
                 self.path.kept.free(slot);
                 let receipt = arrival.receipt(self.now, exchange, &mut self.path.short);

@@ -102,8 +102,10 @@ impl Peer<'_> {
             self.core.observe(&observation);
         }
         self.notice_jump();
-        let arms = self.core.config.encoding.arms();
-        if let Some(outcome) = awaited.outcome(arms, network_s, receipt) {
+        let arm = self.core.config.encoding.arms().get(awaited.choice.arm.0);
+        let decode_s = receipt.decode.as_secs_f64();
+        let outcome = arm.and_then(|arm| awaited.outcome(arm.label(), network_s, decode_s));
+        if let Some(outcome) = outcome {
             let (exchange, direction) = (awaited.id.to_string(), self.core.config.sends);
             self.event(Fact::Outcome { exchange, direction, outcome });
         }

@@ -42,7 +42,7 @@ impl Sender<'_> {
         };
         let (path, link) = self.known().expected_path();
         let class = self.known().class();
-        let (usual_bytes, usual_share) = self.core.habits.get(class);
+        let (usual_bytes, usual_share) = self.core.habits_of(self.one).get(class);
         let least = prefix.len() as f64;
         let bytes = body_bytes.map_or(usual_bytes, |bytes| bytes as f64).max(least);
         // Where nothing but its beginning is against it, the rest of a body may be coded.
@@ -53,13 +53,18 @@ impl Sender<'_> {
             false => self.core.config.encoding.triage(message),
         };
         let may_later = matches!(triage(&later), Triage::Open { .. });
+        let must = self.known().must_encode();
         let mut choice = match triage(&message) {
-            Triage::Alone(reason) => {
+            Triage::Alone(reason) if !must => {
                 let subject = Subject { peer: path.peer, class, bytes, head_share: 1.0 };
                 Choice::alone(subject, path, reason)
             }
-            Triage::Open { head_share } => {
-                let head_share = if blind { usual_share } else { head_share };
+            triage => {
+                let head_share = match triage {
+                    Triage::Open { .. } if blind => usual_share,
+                    Triage::Open { head_share } => head_share,
+                    Triage::Alone(_) => 1.0,
+                };
                 let subject = Subject { peer: path.peer, class, bytes, head_share };
                 let choice = Choice::alone(subject, path, "nothing else may be taken");
                 self.weigh(choice, &link)
@@ -69,13 +74,13 @@ impl Sender<'_> {
             self.known().stand_by(&mut choice, &link);
         }
         let is_fixed = self.core.config.encoding.is_fixed();
-        let waits = !blind && !is_fixed && !self.known().head_leads(&choice);
+        let waits = !blind && !is_fixed && !must && !self.known().head_leads(&choice);
         let try_first = choice.arm != Arm::IDENTITY && waits;
         let named = choice.revisions.as_ref().map_or(choice.options, Revisions::named);
         self.one.sending.uncoded = choice.revisions.is_some();
         self.one.sending.options = Some(named);
         let arm = choice.arm;
-        choice.trying = arm != Arm::IDENTITY && !is_fixed;
+        choice.trying = arm != Arm::IDENTITY && !is_fixed && !must;
         let trying = choice.trying;
         self.one.choice = Some(Box::new(choice));
         if !try_first {
@@ -94,8 +99,10 @@ impl Sender<'_> {
         let (subject, path) = (&choice.subject, &choice.path);
         let request = Request { subject, path, objective, allowed: &allowed };
         let seconds = self.core.waits.expected_s(self.now);
-        self.core.observe(&Observation::Waits { seconds });
-        let decision = self.core.policy.choose(&request);
+        let policy = self.core.policy_of(self.one);
+        policy.observe(&Observation::Waits { seconds });
+        let decision = policy.choose(&request);
+        let decision = self.for_recipient(decision, &request);
         if !self.core.config.encoding.is_fixed() {
             let facts = self.known().facts(&choice, &decision, &fits, objective, link);
             choice.facts = Some(Box::new(facts));
@@ -121,6 +128,7 @@ impl Known<'_> {
     fn head_leads(&self, choice: &Choice) -> bool {
         let Some(decision) = &choice.decision else { return false };
         let together = choice.options.wants_base() || choice.options.is_infoset();
+        let together = together || self.one.has_recipient();
         let chosen = &decision.chosen;
         if together || decision.objective != Objective::Time || !chosen.expected.is_known() {
             return false;
@@ -144,6 +152,9 @@ impl Known<'_> {
 
     /// The path that the message takes, as the models want it and as it is told.
     pub(crate) fn expected_path(&self) -> (Path, facts::Link) {
+        if let Some(recipient) = self.recipient() {
+            return (recipient.path, recipient.link);
+        }
         let Some(at) = &self.path else {
             let estimate = self.core.config.estimate();
             return (estimate.path(), figures(&estimate));
@@ -173,7 +184,7 @@ impl Known<'_> {
         link: &facts::Link,
     ) -> facts::Decision {
         let arms = self.core.config.encoding.arms();
-        let label = |arm: usize| arms.get(arm).map_or_else(String::new, |arm| arm.label());
+        let label = |arm: usize| arms.get(arm).map_or_else(String::new, |arm| self.label(*arm));
         let candidates = decision.candidates.iter().map(|candidate| facts::Candidate {
             encoding: label(candidate.arm.0),
             expected: parts(candidate),
@@ -199,7 +210,7 @@ impl Known<'_> {
             link: *link,
             shadow: decision.shadow.map(|arm| label(arm.0)),
             base: None,
-            foreign: false,
+            foreign: self.one.has_recipient(),
         }
     }
 }

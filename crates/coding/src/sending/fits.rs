@@ -2,14 +2,19 @@
 
 use codec::Options;
 use decide::models::Subject;
+use proto::exchange::MAX_BLOCK_BYTES;
 
 use super::Sender;
 use super::known::Known;
 use crate::encoding::ANY;
+use crate::recipient::Recipient;
 use crate::told::whole;
 
 /// Memory that a single body's codec may take of what is left, so that others find room.
 const MEMORY_SHARE: usize = 4;
+const NOT_TAKEN: &str = "the client does not take it";
+const NO_DICTIONARY: &str = "the client has no dictionary of ours";
+const LONG: &str = "longer than a block, or not whole yet";
 const NO_BASE: &str = "the peer holds nothing that it could be told by";
 /// Not worth a word with each decision: it is so whatever else goes on.
 pub(super) const NEVER: &str = "wants more than a quarter of codec_memory";
@@ -28,19 +33,21 @@ impl Sender<'_> {
     pub(crate) fn reserve_encoder(&mut self, bytes: usize) {
         let more = bytes.saturating_sub(self.one.encoder_bytes);
         self.one.encoder_bytes += more;
-        self.core.encoder_bytes += more;
+        self.core.take_encoder(self.one, more);
     }
 
     /// Nothing else will be tried: the encoder keeps only what it takes.
     pub(super) fn trim_encoder(&mut self) {
         let Some(choice) = &self.one.choice else { return };
-        let takes = match choice.options.is_infoset() {
-            true => codec::infoset::MEMORY_BYTES,
-            false => choice.options.codec().map_or(0, |codec| codec.encoder_bytes(choice.options)),
+        let (options, bytes) = (choice.options, choice.subject.bytes);
+        let takes = match (options.is_infoset(), self.known().form_bytes(options, bytes)) {
+            (true, _) => codec::infoset::MEMORY_BYTES,
+            (false, Some(bytes)) => bytes,
+            (false, None) => options.codec().map_or(0, |codec| codec.encoder_bytes(options)),
         };
         let spare = self.one.encoder_bytes.saturating_sub(takes);
         self.one.encoder_bytes -= spare;
-        self.core.encoder_bytes -= spare;
+        self.core.give_encoder_back(self.one, spare);
     }
 }
 
@@ -50,7 +57,11 @@ impl Known<'_> {
     fn encoder_bytes_left(&self) -> usize {
         let all = self.core.config.codec_bytes + self.one.encoder_bytes;
         let left = all.saturating_sub(self.core.encoder_bytes);
-        (left / MEMORY_SHARE).min(left.saturating_sub(self.core.probes.bytes()))
+        let left_to_it = (left / MEMORY_SHARE).min(left.saturating_sub(self.core.probes.bytes()));
+        match self.one.has_recipient() {
+            true => left_to_it.min(self.core.clients.bytes_left(self.core.config.codec_bytes)),
+            false => left_to_it,
+        }
     }
 
     /// Memory that the encoder of a probe may take, in bytes: a share of what everybody leaves.
@@ -75,6 +86,14 @@ impl Known<'_> {
         let only = self.service().and_then(|service| service.encodings.as_deref());
         if only.is_some_and(|only| !only.contains(&options)) {
             return Fit::Refused("not among the service's encodings");
+        }
+        if let Some(recipient) = self.recipient() {
+            if recipient.framing(options).is_none() {
+                return Fit::Refused(NOT_TAKEN);
+            }
+            if let Some(bytes) = self.form_bytes(options, subject.bytes) {
+                return self.fit_form(recipient, (options, bytes), left);
+            }
         }
         let peer = self.path.as_ref().map(|path| &path.abilities);
         if peer.is_some_and(|peer| !peer.codecs.contains(&options.codec)) {
@@ -126,6 +145,18 @@ impl Known<'_> {
         match bytes <= left {
             true => Fit::Open { options, bytes },
             false => Fit::Refused(SHORT),
+        }
+    }
+
+    /// The same of a coding with a dictionary that a recipient holds: of content that is one block.
+    fn fit_form(&self, to: &Recipient, (options, bytes): (Options, usize), left: usize) -> Fit {
+        let (body, whole) = self.one.sending.at_hand();
+        let is_one = whole && !self.one.sending.has_trailers() && body.len() <= MAX_BLOCK_BYTES;
+        match to.dictionary {
+            None => Fit::Refused(NO_DICTIONARY),
+            Some(_) if !is_one => Fit::Refused(LONG),
+            Some(_) if bytes > left => Fit::Refused(SHORT),
+            Some(_) => Fit::Open { options, bytes },
         }
     }
 }

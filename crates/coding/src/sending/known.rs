@@ -38,7 +38,10 @@ impl<'a> Known<'a> {
     /// Those alike enough to be told by one model: service, operation, media type, direction.
     pub(super) fn class(&self) -> u64 {
         let media = self.one.sending.media_type().unwrap_or_default();
-        let direction = self.core.config.sends.name();
+        let direction = match self.recipient() {
+            Some(_) => "to a client",
+            None => self.core.config.sends.name(),
+        };
         let parts = [self.service_name(), &self.one.about.operation, media, direction];
         let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
         // FNV-1a of 64 bits.

@@ -48,6 +48,9 @@ impl Sender<'_> {
 
     /// All of the message is with the path: its receipt is awaited.
     pub(crate) fn gone(&mut self) {
+        if self.one.has_recipient() {
+            return self.left();
+        }
         self.await_receipt();
         self.keep_sent();
     }

@@ -6,6 +6,7 @@ mod fits;
 mod infoset;
 mod known;
 mod leave;
+mod recipient;
 mod revise;
 mod share;
 mod trial;
@@ -82,7 +83,9 @@ impl Sender<'_> {
         if is_first && cut.end {
             self.one.held.note_body(&plain);
         }
-        if choice.options.codec == 0 || self.one.sending.uncoded || decoded_len == 0 {
+        // The end of a coding for who is no peer comes out of its encoder, also where it is alone.
+        let empty = decoded_len == 0 && self.one.sending.recipient().is_none();
+        if choice.options.codec == 0 || self.one.sending.uncoded || empty {
             choice.plain_bytes += decoded_len as u64;
             choice.coded_bytes += decoded_len as u64;
             self.block(cut.bytes, decoded_len, false, cut.end);
@@ -106,21 +109,24 @@ impl Sender<'_> {
     /// What the message goes in is final: its head may go.
     fn settle(&mut self, options: Options, length: Option<usize>) {
         self.one.sending.settle(options);
-        self.output(Output::Settled { exchange: self.one.id, options, length });
+        let (exchange, (framing, _)) = (self.one.id, self.known().made_with(options));
+        let awaited = self.one.choice.as_ref().is_some_and(|choice| choice.decision.is_some());
+        self.output(Output::Settled { exchange, options, framing, awaited, length });
     }
 
     /// Orders a block's encoding.
     fn order(&mut self, plain: Bytes, end: bool) {
         let vocabulary = self.known().vocabulary().cloned();
+        let Some(options) = self.one.choice.as_ref().map(|choice| choice.options) else { return };
+        let (framing, base) = self.known().made_with(options);
         let Some(choice) = &mut self.one.choice else { return };
         let block = self.one.sending.begin_work(self.now, plain.clone(), end);
         self.one.has_contexts = true;
         let vocabulary = vocabulary.filter(|_| choice.options.is_infoset());
-        let base = self.one.held.base_of(choice.options);
         self.core.job(Job::Encode(Encode {
             exchange: self.one.id,
             block,
-            setup: Setup { options: choice.options, base, vocabulary },
+            setup: Setup { options: choice.options, base, vocabulary, framing },
             bytes: plain,
             first: choice.begins(),
             last: end,
@@ -160,9 +166,14 @@ impl Sender<'_> {
             if let Some(candidate) = choice.expected(choice.arm) {
                 decision.expected = super::told::parts(candidate);
             }
-            decision.base = self.one.held.fact_of(choice.options);
+            decision.base = match self.one.sending.recipient() {
+                Some(recipient) => recipient.fact_of(choice.options),
+                None => self.one.held.fact_of(choice.options),
+            };
         }
-        let (encoding, reason) = (choice.options.label(), choice.reason.to_owned());
+        let reason = choice.reason.to_owned();
+        let options = choice.options;
+        let encoding = self.known().label(options);
         let exchange = self.one.id.to_string();
         self.core.event(Fact::Chosen { exchange, direction, encoding, reason, decision });
     }

@@ -125,7 +125,7 @@ impl Known<'_> {
         let (prefix, whole) = self.one.sending.at_hand();
         let all = self.one.sending.said_length().unwrap_or(u64::MAX);
         let short = all.saturating_sub(prefix.len() as u64) < STRETCH_BYTES as u64;
-        let may_revise = self.core.config.encoding.may_revise();
+        let may_revise = self.may_revise();
         if choice.arm != Arm::IDENTITY || whole || short || !may_revise {
             return None;
         }

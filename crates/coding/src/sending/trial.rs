@@ -39,7 +39,7 @@ pub(super) struct Encoded {
 impl Sender<'_> {
     /// A block came out of its codec: it goes, or the message goes otherwise.
     pub(super) fn settle_block(&mut self, block: Encoded) {
-        let may_revise = self.core.config.encoding.may_revise();
+        let may_revise = self.known().may_revise();
         let Some(choice) = self.one.choice.as_mut() else { return };
         if choice.trying {
             return self.tried(block);
@@ -84,7 +84,7 @@ impl Sender<'_> {
     /// The first block came out of a codec: what was dropped teaches, what is best goes, or another
     /// is tried.
     fn tried(&mut self, block: Encoded) {
-        let settled = self.one.sending.is_settled();
+        let (settled, is_client) = (self.one.sending.is_settled(), self.one.has_recipient());
         let Some(choice) = self.one.choice.as_mut() else { return };
         let plain_len = block.plain.len();
         let Encoded { coded, text, cpu, waited, .. } = &block;
@@ -100,12 +100,14 @@ impl Sender<'_> {
             Some(best) if best.coded.len() <= this.coded.len() => (best, Some(this)),
             before => (this, before),
         };
-        let policy = &mut *self.core.policy;
+        let policy = self.core.policy_for(is_client);
         let subject = Subject { bytes: plain_len as f64, ..choice.subject };
         let (plain, coded) = (subject.bytes, best.coded.len() as f64);
         let bytes = policy.in_all(&choice.subject, best.arm, plain, coded);
         let open = choice.decision.as_ref().filter(|_| choice.tried.len() < MAX_TRIES);
         let next = open.and_then(|decision| policy.again(decision, &choice.path, &closed, bytes));
+        // Of a client's account comes what was chosen; it has no other tried by what it says.
+        let next = next.filter(|next| !is_client || *next == Arm::IDENTITY);
         // What would not come back the same says nothing of how others compress.
         let was_refused = choice.exact && next.is_some();
         if let Some(dropped) = dropped {
@@ -164,7 +166,7 @@ impl Sender<'_> {
 
     /// The message goes as it is, or the rest of it where the head has gone.
     fn leave_alone(&mut self, block: Encoded) {
-        let may_revise = self.core.config.encoding.may_revise();
+        let may_revise = self.known().may_revise();
         let Some(choice) = self.one.choice.as_mut() else { return };
         if may_revise && !self.one.sending.is_cut() {
             // The rest may be otherwise.
@@ -195,7 +197,9 @@ impl Sender<'_> {
         let id = self.one.id;
         let probes = &self.core.probes;
         let busy = probes.open.len() >= MAX_PROBES || probes.open.contains_key(&id);
-        if busy || probes.left_s <= 0.0 || plain.is_empty() {
+        // What those of clients may take is the policy's to say, and their accounts'.
+        let spent = probes.left_s <= 0.0 && !self.one.has_recipient();
+        if busy || spent || plain.is_empty() {
             return;
         }
         let subject = Subject { bytes: plain.len() as f64, ..choice.subject };
@@ -204,10 +208,11 @@ impl Sender<'_> {
         if bytes > self.known().probe_bytes_left() {
             return;
         }
-        let base = self.one.held.base_of(options);
+        let (framing, base) = self.known().made_with(options);
         let vocabulary = self.known().vocabulary().filter(|_| options.is_infoset()).cloned();
-        self.core.probes.open.insert(id, Probe { subject, arm, bytes });
-        let setup = Setup { options, base, vocabulary };
+        let client = self.one.has_recipient();
+        self.core.probes.open.insert(id, Probe { subject, arm, bytes, client });
+        let setup = Setup { options, base, vocabulary, framing };
         self.core.job(Job::Try(Try { exchange: id, setup, bytes: plain.clone() }));
     }
 }
@@ -220,11 +225,13 @@ pub(crate) fn probed(
     result: Result<Bytes, codec::Error>,
     cpu: Duration,
 ) {
-    let Probe { subject, arm, .. } = probe;
-    core.probes.left_s -= cpu.as_secs_f64();
+    let Probe { subject, arm, client, .. } = probe;
+    if !client {
+        core.probes.left_s -= cpu.as_secs_f64();
+    }
     let plain_len = usize::try_from(whole(subject.bytes)).unwrap_or(usize::MAX);
     if let Ok(len) = probed_len(&core.config.encoding, *arm, plain_len, result) {
-        learn(&mut *core.policy, subject, (*arm, len, cpu));
+        learn(core.policy_for(*client), subject, (*arm, len, cpu));
         if let Some(choice) = one.and_then(|one| one.choice.as_mut()) {
             choice.probed = Some(going((*arm, len, cpu), plain_len));
         }

@@ -1,10 +1,10 @@
-//! Bodies in blocks, and bodies that a task makes.
+//! Bodies that are handed on as they come, and bodies that a task makes.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
@@ -12,95 +12,100 @@ use tokio::sync::mpsc;
 
 use crate::flow::BoxError;
 
-/// A block closes at this many bytes, as on the link.
-pub(crate) const BLOCK_BYTES: usize = 64 * 1024;
-/// A block closes after this long, so that event streams flow; as on the link.
-pub(crate) const BLOCK_PAUSE: Duration = Duration::from_millis(20);
+/// Content at most that is offered as a dictionary, in bytes: as a block of the link.
+pub(crate) const MAX_WHOLE_BYTES: usize = 64 * 1024;
+/// What of a body may be with the machine and not yet with the client, in bytes.
+const MAX_AHEAD_BYTES: usize = 2 * 64 * 1024;
 /// Coded blocks that wait for the client.
 const MAX_WAITING: usize = 2;
 
-/// A body taken in blocks.
-pub(crate) struct Blocks<B> {
+/// A body that is handed to the machine as fast as the client takes what comes of it.
+pub(crate) struct Content<B> {
     body: B,
+    /// All that was taken, until it is known that the body goes as it is, or not.
+    taken: Option<VecDeque<Bytes>>,
+    ahead_bytes: usize,
     ended: bool,
     trailers: Option<HeaderMap>,
 }
 
-/// Some of a body.
-pub(crate) struct Block {
-    pub(crate) bytes: Bytes,
-    /// Nothing comes behind it but trailers.
-    pub(crate) last: bool,
-}
-
-impl<B> Blocks<B>
+impl<B> Content<B>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
     pub(crate) fn new(body: B) -> Self {
         let ended = body.is_end_stream();
-        Self { body, ended, trailers: None }
+        Self { body, taken: Some(VecDeque::new()), ahead_bytes: 0, ended, trailers: None }
     }
 
-    /// What comes at first, if only nothing: the head of the answer can wait no longer.
-    pub(crate) async fn first(&mut self) -> Result<Block, BoxError> {
-        self.until(Some(Instant::now() + BLOCK_PAUSE)).await
+    /// More of it may be taken.
+    pub(crate) fn may_take(&self) -> bool {
+        !self.ended && self.ahead_bytes < MAX_AHEAD_BYTES
     }
 
-    /// What comes next: at least a byte, or the end.
-    pub(crate) async fn next(&mut self) -> Result<Block, BoxError> {
-        self.until(None).await
-    }
-
-    async fn until(&mut self, mut due: Option<Instant>) -> Result<Block, BoxError> {
-        let mut bytes = BytesMut::new();
-        while !self.ended && bytes.len() < BLOCK_BYTES {
-            let frame = match due {
-                None => self.body.frame().await,
-                Some(due) => match tokio::time::timeout_at(due.into(), self.body.frame()).await {
-                    Ok(frame) => frame,
-                    Err(_) => break,
-                },
-            };
-            due = due.or_else(|| Some(Instant::now() + BLOCK_PAUSE));
-            match frame.transpose().map_err(Into::into)?.map(Frame::into_data) {
-                None => self.ended = true,
-                Some(Ok(data)) => bytes.extend_from_slice(&data),
-                Some(Err(frame)) => {
-                    self.trailers = frame.into_trailers().ok();
-                    self.ended = true;
-                }
+    /// What comes next, perhaps nothing; to be asked again if it is not waited for.
+    pub(crate) async fn take(&mut self) -> Result<Bytes, BoxError> {
+        let frame = self.body.frame().await;
+        let bytes = match frame.transpose().map_err(Into::into)?.map(Frame::into_data) {
+            None => {
+                self.ended = true;
+                Bytes::new()
             }
-            self.ended |= self.body.is_end_stream();
+            Some(Ok(data)) => data,
+            Some(Err(frame)) => {
+                self.trailers = frame.into_trailers().ok();
+                self.ended = true;
+                Bytes::new()
+            }
+        };
+        self.ended |= self.body.is_end_stream();
+        self.ahead_bytes += bytes.len();
+        if let Some(taken) = self.taken.as_mut().filter(|_| !bytes.is_empty()) {
+            taken.push_back(bytes.clone());
         }
-        Ok(Block { bytes: bytes.freeze(), last: self.ended })
+        Ok(bytes)
     }
 
-    /// Whether trailers came behind the last block.
+    /// So many bytes of it went to the client.
+    pub(crate) fn gone(&mut self, bytes: usize) {
+        self.ahead_bytes = self.ahead_bytes.saturating_sub(bytes);
+    }
+
+    /// It goes coded: what was taken need not be held.
+    pub(crate) fn let_go(&mut self) {
+        self.taken = None;
+    }
+
+    /// Nothing comes any more but trailers.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// All of it, where that is here, is short and has no trailers.
+    pub(crate) fn whole(&self) -> Option<Bytes> {
+        let taken = self.taken.as_ref().filter(|_| self.ended && self.trailers.is_none())?;
+        let bytes: usize = taken.iter().map(Bytes::len).sum();
+        match taken.front() {
+            _ if bytes > MAX_WHOLE_BYTES => None,
+            Some(only) if taken.len() == 1 => Some(only.clone()),
+            _ => Some(taken.iter().flatten().copied().collect::<Vec<_>>().into()),
+        }
+    }
+
+    /// Whether trailers came behind it.
     pub(crate) fn has_trailers(&self) -> bool {
         self.trailers.is_some()
     }
 
-    /// Trailers, once the last block is there.
+    /// Trailers, once it has ended.
     pub(crate) fn trailers(&mut self) -> Option<HeaderMap> {
         self.trailers.take()
     }
-
-    /// The body again, with `first` that was taken of it in front.
-    pub(crate) fn put_back(self, first: Bytes) -> Rejoined<B> {
-        let first = (!first.is_empty()).then_some(first);
-        Rejoined { first, blocks: self }
-    }
 }
 
-/// A body of which something was taken and put back.
-pub(crate) struct Rejoined<B> {
-    first: Option<Bytes>,
-    blocks: Blocks<B>,
-}
-
-impl<B> Body for Rejoined<B>
+/// As it is: what was taken, and what comes behind it.
+impl<B> Body for Content<B>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -112,21 +117,19 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(first) = self.first.take() {
+        if let Some(first) = self.taken.as_mut().and_then(VecDeque::pop_front) {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
-        if self.blocks.ended {
-            return Poll::Ready(
-                self.blocks.trailers().map(|trailers| Ok(Frame::trailers(trailers))),
-            );
+        if self.ended {
+            return Poll::Ready(self.trailers().map(|trailers| Ok(Frame::trailers(trailers))));
         }
-        let frame = ready!(Pin::new(&mut self.blocks.body).poll_frame(cx));
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        let Blocks { body, ended, trailers } = &self.blocks;
-        self.first.is_none() && trailers.is_none() && (*ended || body.is_end_stream())
+        let has_taken = self.taken.as_ref().is_some_and(|taken| !taken.is_empty());
+        !has_taken && self.trailers.is_none() && (self.ended || self.body.is_end_stream())
     }
 }
 

@@ -9,10 +9,9 @@
 
 mod accept;
 mod body;
-mod budget;
-mod choice;
 mod dictionary;
 mod head;
+mod machine;
 mod outcome;
 mod profiles;
 mod reader;
@@ -23,29 +22,28 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use codec::{Encoder, Options};
-use decide::Arm;
+use codec::dictionary::rfc9842::Form;
+use coding::ExchangeId;
+use coding::api::{self, Departed, Input, Message, Output};
+use coding::recipient::Recipient;
 use decide::estimate::{Estimate, Transport};
-use decide::models::Subject;
 use decide::network::Path;
-use decide::triage::Message;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::{Request, Response, response};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use proto::profile::{Link as Seen, WANTED_FIELD};
-use record::decision::{Direction, Link};
+use record::decision::Link;
 use record::event::Fact;
 use tokio::sync::Semaphore;
 
 pub(crate) use self::accept::Accepted;
-use self::body::{Block, Blocks, Pipe, pipe};
-use self::budget::Budgets;
-use self::choice::{Choice, Chooser, Facts, How};
+use self::body::{Content, Pipe, pipe};
 use self::dictionary::{Dictionaries, Known};
 use self::head::Asked;
-use self::outcome::{Followed, Sending, Tally};
+use self::machine::{Block, Exchange};
+use self::outcome::{Followed, Sending};
 use self::profiles::{Profiles, Told};
 use self::reader::{Reader, in_words_of_the_pair};
 use self::soap::{Heard, Overheard};
@@ -55,14 +53,11 @@ use crate::edge::{ClientBody, Exchanges};
 use crate::fields;
 use crate::flow::{AnyBody, BoxError};
 use crate::front::{Answer, Connection};
+use crate::live::Live;
 use crate::seats::Source;
 use crate::signature;
 use crate::socket;
-use crate::store::Learned;
-use crate::workers::thread_time;
 
-/// A first block of which more than this share is left shows that coding gains nothing.
-const WORTHWHILE_PER_CENT: usize = 95;
 /// What a link carries towards the client in the round trip of a handshake, at least: SYN and ACK
 /// with the usual options (RFC 9293 §3.1), in bits.
 const MIN_HANDSHAKE_BITS: f64 = 60.0 * 8.0;
@@ -75,13 +70,14 @@ const MAX_FOLLOWED: usize = 256;
 pub(crate) struct Edgeless {
     /// Who asks the origins.
     exchanges: Exchanges,
-    work: Arc<Work>,
+    /// Whether answers of each service may go with a dictionary, and those of none.
+    services: Live<Vec<coding::Service>>,
+    encoding: coding::Encoding,
     profiles: Profiles,
-    dictionaries: Arc<Dictionaries>,
+    dictionaries: Dictionaries,
     /// What is believed of a path that nobody has measured, and the operator's bound.
     estimate: Estimate,
     rate_cap_bps: Option<f64>,
-    budgets: Budgets,
     handle: Handle,
     following: Arc<Semaphore>,
     /// Exchanges are numbered from here on.
@@ -89,27 +85,15 @@ pub(crate) struct Edgeless {
     count: AtomicU64,
 }
 
-/// What encodes.
-struct Work {
-    chooser: Chooser,
-    /// As many encoders at once as there are threads for codecs.
-    threads: Semaphore,
-}
-
-/// What an answer is to be coded with.
-struct Coder {
-    /// Absent while a thread has it, or when there is none to be had.
-    encoder: Option<Box<dyn Encoder>>,
-    choice: Choice,
-    work: Arc<Work>,
-    coded_bytes: usize,
-    tally: Arc<Tally>,
-}
-
-/// The first block, coded.
-struct First {
-    coded: Bytes,
-    last: bool,
+/// An answer whose encoding is chosen.
+struct Chosen {
+    exchange: Exchange,
+    /// The path to the client, as it was believed to be.
+    path: Path,
+    /// What comes of it is of interest.
+    awaited: bool,
+    /// Name of the coding and its first block, which may be the only one; none: it goes as it is.
+    coded: Option<(&'static str, Block)>,
 }
 
 /// What is known of a request when its answer comes.
@@ -131,18 +115,16 @@ impl Edgeless {
     pub(crate) fn new(
         exchanges: Exchanges,
         config: &relay::Config,
-        threads: usize,
         handle: Handle,
     ) -> Result<Self, crate::Error> {
-        let work = Work { chooser: Chooser::new(config), threads: Semaphore::new(threads) };
         Ok(Self {
             exchanges,
-            work: Arc::new(work),
+            services: Live::new(config.services.clone()),
+            encoding: config.encoding.clone(),
             profiles: Profiles::default(),
-            dictionaries: Arc::default(),
+            dictionaries: Dictionaries::default(),
             estimate: config.estimate(),
             rate_cap_bps: config.rate_cap_bps,
-            budgets: Budgets::default(),
             handle,
             following: Arc::new(Semaphore::new(MAX_FOLLOWED)),
             instance: crate::random_instance()?,
@@ -152,25 +134,16 @@ impl Edgeless {
 
     /// Takes these services too, whose numbers follow those of the ones before.
     pub(crate) fn add_services(&self, services: &[coding::Service]) {
-        self.work.chooser.add_services(services);
+        self.services.set([&self.services.get()[..], services].concat());
     }
 
-    /// Takes what an earlier process had learned of such clients.
-    pub(crate) fn restore(&self, learned: &Learned) {
-        let state = learned.clients.as_ref();
-        if let Some(Err(error)) = state.map(|state| self.work.chooser.restore(state)) {
-            tracing::warn!(%error, "what was learned of clients is not taken up");
-        }
-        for entry in &learned.since {
-            if let (Some(decision), Some(outcome)) = (&entry.decision, &entry.outcome) {
-                self.work.chooser.learn_from(decision, outcome);
-            }
-        }
-    }
-
-    /// What was learned of such clients.
-    pub(crate) fn learned(&self) -> Vec<u8> {
-        self.work.chooser.learned()
+    /// Whether answers of this service may go with a dictionary.
+    fn takes_dictionaries(&self, service: Option<usize>) -> bool {
+        let services = self.services.get();
+        let only = service.and_then(|service| services.get(service)?.encodings.as_deref());
+        let arms = self.encoding.arms().iter();
+        let mut allowed = arms.filter(|arm| only.is_none_or(|only| only.contains(arm)));
+        allowed.any(|arm| arm.wants_base())
     }
 
     /// The path to a client, also as it is told: as the kernel knows it, before that as the client
@@ -204,45 +177,6 @@ impl Edgeless {
         self.tell(Fact::Ignored { what, reason }).await;
     }
 
-    /// Tells what an answer goes in; gives what follows it on its way, where models were asked.
-    async fn chosen(
-        &self,
-        (choice, how): (&Choice, Option<&How>),
-        reason: &str,
-        tally: &Arc<Tally>,
-        about: &About<'_>,
-    ) -> Option<Sending> {
-        let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let exchange = coding::ExchangeId { instance: self.instance, number }.to_string();
-        let encoding = how.map_or_else(|| Options::IDENTITY.label(), How::label);
-        let arm = if how.is_some() { choice.arm } else { Arm::IDENTITY };
-        about.access.iter().for_each(|access| access.coded(&exchange, &encoding));
-        let decision = choice.weighed.as_ref().map(|weighed| Box::new(weighed.facts(arm, how)));
-        self.tell(Fact::Chosen {
-            exchange: exchange.clone(),
-            direction: Direction::Response,
-            encoding: encoding.clone(),
-            reason: reason.to_owned(),
-            decision,
-        })
-        .await;
-        let weighed = choice.weighed.as_ref()?;
-        Some(Sending {
-            exchange,
-            encoding,
-            expected: *weighed.expected(arm)?,
-            path: weighed.path,
-            is_coded: how.is_some(),
-            tally: Arc::clone(tally),
-            work: Arc::clone(&self.work),
-            handle: self.handle.clone(),
-            socket: about.connection.socket.clone(),
-            broken: Arc::clone(&about.connection.broken),
-            connection: Arc::downgrade(about.connection),
-            _permit: Arc::clone(&self.following).try_acquire_owned().ok()?,
-        })
-    }
-
     /// Codes an answer, if that is expected to gain.
     async fn code(
         &self,
@@ -250,63 +184,102 @@ impl Edgeless {
         body: ClientBody,
         about: &About<'_>,
     ) -> Result<Response<AnyBody>, BoxError> {
-        let mut blocks = Blocks::new(body);
-        let Block { bytes, last } = blocks.first().await?;
-        let mut choice = self.choose(&parts.headers, (&bytes, last), about);
-        let beside = choice.beside.take().filter(|_| last);
-        let whole = last && !blocks.has_trailers();
-        if whole && let Some(offer) = self.offer(&parts, &bytes, about).await? {
+        let mut content = Content::new(body);
+        let mut chosen = self.choose(&parts, &mut content, about).await?;
+        let whole = content.whole();
+        if let Some(whole) = &whole
+            && let Some(offer) = self.offer(&parts, whole, about, &mut chosen.exchange).await
+        {
             head::offered(&mut parts.headers, offer);
         }
-        let tally = Arc::<Tally>::default();
-        let Some(how) = choice.how.clone() else {
-            self.look_beside(beside, &bytes);
-            let sending = self.chosen((&choice, None), choice.reason, &tally, about).await;
-            return Ok(as_it_is(parts, blocks, bytes, sending));
+        let sending = self.sending(&chosen, about);
+        let Chosen { exchange, coded, .. } = chosen;
+        let Some((token, first)) = coded else {
+            return Ok(Response::from_parts(parts, Followed::new(content, sending).boxed_unsync()));
         };
-        let mut coder = Coder::new(&how, choice, &self.work, &tally);
-        let coded = coder.encode(bytes.clone(), last).await;
-        self.look_beside(beside, &bytes);
-        let choice = &coder.choice;
-        let refused = match &coded {
-            Err(error) => {
-                tracing::warn!(%error, encoding = how.label(), "an answer goes as it is");
-                Some("its encoder failed")
-            }
-            Ok(coded) if choice.trying && !is_worth_it(coded, &bytes) => {
-                coder.learn();
-                Some("tried, and it gained nothing")
-            }
-            Ok(_) => None,
-        };
-        let (Ok(coded), None) = (coded, refused) else {
-            let reason = refused.unwrap_or_default();
-            let sending = self.chosen((choice, None), reason, &tally, about).await;
-            return Ok(as_it_is(parts, blocks, bytes, sending));
-        };
-        let sending = self.chosen((choice, Some(&how)), choice.reason, &tally, about).await;
-        head::coded(&mut parts.headers, how.token(), whole.then_some(coded.len()));
-        if whole {
-            coder.learn();
-            let full = Full::new(coded).map_err(|never| match never {});
+        content.let_go();
+        let length = (first.end && whole.is_some()).then_some(first.bytes.len());
+        head::coded(&mut parts.headers, token, length);
+        if length.is_some() {
+            exchange.open.tell(vec![departed(exchange.open.id, true)]).await;
+            let full = Full::new(first.bytes).map_err(|never| match never {});
             return Ok(Response::from_parts(parts, Followed::new(full, sending).boxed_unsync()));
         }
         let (pipe, piped) = pipe();
-        tokio::spawn(coder.run(blocks, First { coded, last }, pipe));
+        tokio::spawn(run(exchange, content, first, pipe));
         Ok(Response::from_parts(parts, Followed::new(piped, sending).boxed_unsync()))
     }
 
-    /// Codes a whole answer in another way too, off its own way, to learn from.
-    fn look_beside(&self, beside: Option<Box<Choice>>, content: &Bytes) {
-        let Some(choice) = beside else { return };
-        let Some(how) = choice.how.clone() else { return };
-        let mut coder = Coder::new(&how, *choice, &self.work, &Arc::default());
-        let content = content.clone();
-        tokio::spawn(async move {
-            if coder.encode(content, true).await.is_ok() {
-                coder.learn();
+    /// Hands an answer to the machine until it is known what it goes in. Errors: those of its body.
+    async fn choose(
+        &self,
+        parts: &response::Parts,
+        content: &mut Content<ClientBody>,
+        about: &About<'_>,
+    ) -> Result<Chosen, BoxError> {
+        // The machine is asked when there is something to see.
+        let first = content.take().await?;
+        let (path, link) = self.path(about.connection, about.told);
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let id = ExchangeId { instance: self.instance, number };
+        let (target, operation) = (about.target.to_owned(), about.asked.operation.clone());
+        let service = about.service;
+        let what = api::About { target, operation, service, ..api::About::default() };
+        let message = message(parts, about, (path, link));
+        let mut inputs = vec![
+            Input::Open { exchange: id, about: what },
+            Input::Message { exchange: id, message },
+        ];
+        inputs.extend(handed(id, content, first));
+        let mut exchange = Exchange::new(&self.handle, id, inputs).await;
+        let mut settled = None;
+        let chosen = |exchange, awaited, coded| Chosen { exchange, path, awaited, coded };
+        loop {
+            let output = tokio::select! {
+                output = exchange.next() => output,
+                bytes = content.take(), if content.may_take() => {
+                    exchange.open.tell(handed(id, content, bytes?)).await;
+                    continue;
+                }
+            };
+            match output {
+                Some(Output::Settled { options, framing, awaited, .. }) => {
+                    let name = id.to_string();
+                    let label = framing.label(options);
+                    about.access.iter().for_each(|access| access.coded(&name, &label));
+                    settled = framing.token().filter(|_| options.codec != 0).zip(Some(awaited));
+                    if settled.is_none() {
+                        return Ok(chosen(exchange, awaited, None));
+                    }
+                }
+                Some(Output::Block { bytes, decoded_len, end, .. }) => {
+                    if let Some((token, awaited)) = settled {
+                        let block = Block { bytes, decoded_len, end };
+                        return Ok(chosen(exchange, awaited, Some((token, block))));
+                    }
+                }
+                Some(Output::Fault { fault, .. }) => {
+                    tracing::warn!(error = fault.reason, "an answer goes as it is");
+                    return Ok(chosen(exchange, false, None));
+                }
+                Some(_) => {}
+                // The side ends: nobody chooses any more.
+                None => return Ok(chosen(exchange, false, None)),
             }
-        });
+        }
+    }
+
+    /// What follows an answer on its way, where that is of interest.
+    fn sending(&self, chosen: &Chosen, about: &About<'_>) -> Option<Sending> {
+        chosen.awaited.then_some(())?;
+        Some(Sending {
+            open: Arc::clone(&chosen.exchange.open),
+            path: chosen.path,
+            socket: about.connection.socket.clone(),
+            broken: Arc::clone(&about.connection.broken),
+            connection: Arc::downgrade(about.connection),
+            _permit: Arc::clone(&self.following).try_acquire_owned().ok()?,
+        })
     }
 
     /// The offer of an answer's content as a dictionary, if it may be one.
@@ -315,45 +288,113 @@ impl Edgeless {
         parts: &response::Parts,
         content: &Bytes,
         about: &About<'_>,
-    ) -> Result<Option<HeaderValue>, BoxError> {
+        exchange: &mut Exchange,
+    ) -> Option<HeaderValue> {
         let wants = |known: &&Known| {
-            self.work.chooser.takes_dictionaries(about.service)
+            self.takes_dictionaries(about.service)
                 && self.dictionaries.wants(Instant::now(), known, parts, content)
         };
-        let Some(known) = about.known.filter(wants).cloned() else { return Ok(None) };
-        let (dictionaries, content) = (Arc::clone(&self.dictionaries), content.clone());
-        let permit = self.work.threads.acquire().await?;
-        // It is read for secrets and hashed.
-        let working = tokio::task::spawn_blocking(move || dictionaries.offer(&known, &content));
-        let offer = working.await?;
-        drop(permit);
-        Ok(offer)
+        let known = about.known.filter(wants)?;
+        let (id, bytes) = (exchange.open.id, content.clone());
+        exchange.open.tell(vec![Input::Screen { exchange: id, bytes }]).await;
+        loop {
+            if let Output::Screened { kept, .. } = exchange.next().await? {
+                return self.dictionaries.offer(known, kept?);
+            }
+        }
     }
+}
 
-    fn choose(&self, headers: &HeaderMap, first: (&Bytes, bool), about: &About<'_>) -> Choice {
-        let (bytes, last) = first;
-        let may_be_told = !relay::forbids_keeping(&fields::to_fields(headers));
-        let known = about.known.filter(|known| last && may_be_told && known.permits(headers));
-        let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let length = fields::content_length(headers);
-        let body_bytes = if last { Some(bytes.len() as u64) } else { length };
-        let (coded, tunnel) = (false, false);
-        let (path, link) = self.path(about.connection, about.told);
-        let client = Source::of_text(&about.connection.client);
-        let affords = |seconds| self.budgets.take(Instant::now(), client, seconds);
-        self.work.chooser.choose(&Facts {
-            accepted: &about.asked.accepted,
-            model: about.told.model.as_deref(),
-            service: about.service,
-            class: [about.target, &about.asked.operation],
-            path: &path,
-            usual: &self.estimate.path(),
-            affords: &affords,
-            link,
-            message: Message { content_type, coded, tunnel, head: bytes, body_bytes },
-            dictionary: known.and_then(|known| known.held.as_ref()),
-        })
+/// An answer as the machine is told of it.
+fn message(parts: &response::Parts, about: &About<'_>, (path, link): (Path, Link)) -> Message {
+    let headers = &parts.headers;
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let may_be_told = !relay::forbids_keeping(&fields::to_fields(headers));
+    let known = about.known.filter(|known| may_be_told && known.permits(headers));
+    let accepted = &about.asked.accepted;
+    let forms = [Form::Dcb, Form::Dcz].into_iter().filter(|form| accepted.takes(*form));
+    let recipient = Recipient {
+        codings: accepted.best().collect(),
+        forms: forms.collect(),
+        dictionary: known.and_then(|known| known.held.clone()),
+        identity: !accepted.forbids_identity(),
+        decoder: about.told.model.clone(),
+        path,
+        link,
+        account: Source::of_text(&about.connection.client).number(),
+    };
+    Message {
+        media: media.map(ToOwned::to_owned),
+        length: fields::content_length(headers),
+        recipient: Some(Arc::new(recipient)),
+        ..Message::default()
     }
+}
+
+/// Some of an answer for the machine, and its end where it has ended.
+fn handed(exchange: ExchangeId, content: &Content<ClientBody>, bytes: Bytes) -> Vec<Input> {
+    let body = (!bytes.is_empty()).then_some(Input::Body { exchange, bytes });
+    let trailers = content.has_trailers();
+    let end = content.is_ended().then_some(Input::End { exchange, trailers });
+    body.into_iter().chain(end).collect()
+}
+
+/// A block is with the client's connection.
+fn departed(exchange: ExchangeId, end: bool) -> Input {
+    let departed = Departed { body: true, block: true, more: !end, end };
+    Input::Departed { exchange, departed }
+}
+
+/// Passes a coded answer on, as fast as the client takes it.
+async fn run(exchange: Exchange, content: Content<ClientBody>, first: Block, pipe: Pipe) {
+    let result = tokio::select! {
+        result = pass(exchange, content, first, &pipe) => result,
+        () = pipe.gone() => return,
+    };
+    match result {
+        Ok(()) => pipe.end().await,
+        Err(error) => pipe.fail(error).await,
+    }
+}
+
+async fn pass(
+    mut exchange: Exchange,
+    mut content: Content<ClientBody>,
+    first: Block,
+    pipe: &Pipe,
+) -> Result<(), BoxError> {
+    let mut block = first;
+    loop {
+        if !block.bytes.is_empty() && !pipe.send(Frame::data(block.bytes)).await {
+            return Ok(());
+        }
+        content.gone(block.decoded_len);
+        exchange.open.tell(vec![departed(exchange.open.id, block.end)]).await;
+        if block.end {
+            break;
+        }
+        block = loop {
+            let output = tokio::select! {
+                output = exchange.next() => output,
+                bytes = content.take(), if content.may_take() => {
+                    exchange.open.tell(handed(exchange.open.id, &content, bytes?)).await;
+                    continue;
+                }
+            };
+            match output {
+                Some(Output::Block { bytes, decoded_len, end, .. }) => {
+                    break Block { bytes, decoded_len, end };
+                }
+                Some(Output::Fault { fault, .. }) => return Err(fault.reason.into()),
+                Some(_) => {}
+                None => return Err("what encodes the answer has stopped".into()),
+            }
+        };
+    }
+    if let Some(trailers) = content.trailers() {
+        pipe.send(Frame::trailers(trailers)).await;
+    }
+    Ok(())
 }
 
 /// A link as its client sees it, so far as its handshake bears that out: none is slower than what
@@ -367,89 +408,6 @@ fn believed(link: Seen, transport: Option<&Transport>, cap_bps: Option<f64>) -> 
         (rate, rtt) = (rate.max(in_handshake).max(delivered), measured.rtt);
     }
     Estimate::new(rate, rtt, cap_bps)
-}
-
-fn is_worth_it(coded: &Bytes, content: &Bytes) -> bool {
-    content.is_empty() || coded.len() * 100 <= content.len() * WORTHWHILE_PER_CENT
-}
-
-/// An answer of which `first` was taken and put back.
-fn as_it_is(
-    parts: response::Parts,
-    blocks: Blocks<ClientBody>,
-    first: Bytes,
-    sending: Option<Sending>,
-) -> Response<AnyBody> {
-    let body = Followed::new(blocks.put_back(first), sending);
-    Response::from_parts(parts, body.boxed_unsync())
-}
-
-impl Coder {
-    fn new(how: &How, choice: Choice, work: &Arc<Work>, tally: &Arc<Tally>) -> Self {
-        let (work, tally) = (Arc::clone(work), Arc::clone(tally));
-        Self { encoder: how.encoder().ok(), choice, work, coded_bytes: 0, tally }
-    }
-
-    /// A block, coded on a thread that may take its time.
-    async fn encode(&mut self, block: Bytes, last: bool) -> Result<Bytes, BoxError> {
-        let Some(mut encoder) = self.encoder.take() else {
-            return Err("there is no encoder, or it has failed".into());
-        };
-        let bytes = block.len();
-        let permit = self.work.threads.acquire().await?;
-        let working = tokio::task::spawn_blocking(move || {
-            let before = thread_time();
-            let mut out = Vec::new();
-            let result = encoder.encode(&block, last, &mut out);
-            let cpu = thread_time().saturating_sub(before);
-            result.map(|()| (encoder, Bytes::from(out), cpu))
-        });
-        let (encoder, coded, cpu) = working.await??;
-        drop(permit);
-        self.encoder = Some(encoder);
-        self.coded_bytes += coded.len();
-        self.tally.note(bytes, cpu);
-        Ok(coded)
-    }
-
-    /// What came of the coding is learned from.
-    fn learn(&self) {
-        let Choice { arm, subject, .. } = &self.choice;
-        let (bytes, cpu) = self.tally.get();
-        let subject = Subject { bytes: bytes as f64, ..*subject };
-        self.work.chooser.observe(&subject, *arm, self.coded_bytes, cpu.as_secs_f64());
-    }
-
-    /// Codes what is left of an answer, as fast as the client takes it.
-    async fn run(mut self, mut blocks: Blocks<ClientBody>, first: First, pipe: Pipe) {
-        let coding = async {
-            let First { mut coded, mut last } = first;
-            loop {
-                if !coded.is_empty() && !pipe.send(Frame::data(coded)).await {
-                    return Ok(());
-                }
-                if last {
-                    break;
-                }
-                let block = blocks.next().await?;
-                coded = self.encode(block.bytes, block.last).await?;
-                last = block.last;
-            }
-            self.learn();
-            if let Some(trailers) = blocks.trailers() {
-                pipe.send(Frame::trailers(trailers)).await;
-            }
-            Ok::<(), BoxError>(())
-        };
-        let result = tokio::select! {
-            result = coding => result,
-            () = pipe.gone() => return,
-        };
-        match result {
-            Ok(()) => pipe.end().await,
-            Err(error) => pipe.fail(error).await,
-        }
-    }
 }
 
 impl Answer for Edgeless {

@@ -1,24 +1,20 @@
-//! What comes of an answer to a foreign client, as far as this side sees it. The client tells
+//! What comes of an answer to an edgeless client, as far as this side sees it. The client tells
 //! nothing, but the kernel knows when all of the answer was acknowledged.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use coding::api::Input;
 use decide::estimate::Transport;
 use decide::network::Path;
-use decide::outcome::{Parts, Split};
-use decide::policy::Candidate;
 use http_body::{Body, Frame, SizeHint};
-use record::decision::{self as told, Direction};
-use record::event::Fact;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::Work;
-use crate::actor::{Handle, Message};
+use super::machine::Open;
 use crate::front::Connection;
 use crate::http1::Shared;
 use crate::socket;
@@ -30,39 +26,13 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5
 /// Looks in a round trip.
 const LOOKS: u32 = 16;
 /// A time below this is none that a clock tells.
-const MIN_S: f64 = 1e-6;
-
-/// What coding an answer has taken so far.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    spent: Mutex<(u64, Duration)>,
-}
-
-impl Tally {
-    /// So many bytes of the answer went into the encoder, which took so long.
-    pub(crate) fn note(&self, bytes: usize, cpu: Duration) {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.0 += bytes as u64;
-        spent.1 += cpu;
-    }
-
-    /// All of both.
-    pub(crate) fn get(&self) -> (u64, Duration) {
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+const MIN_TIME: Duration = Duration::from_micros(1);
 
 /// An answer that is to be followed on its way.
 pub(crate) struct Sending {
-    pub(crate) exchange: String,
-    pub(crate) encoding: String,
-    /// What was expected of that.
-    pub(crate) expected: Candidate,
+    pub(crate) open: Arc<Open>,
+    /// The path as it was believed to be.
     pub(crate) path: Path,
-    pub(crate) is_coded: bool,
-    pub(crate) tally: Arc<Tally>,
-    pub(crate) work: Arc<Work>,
-    pub(crate) handle: Handle,
     /// A descriptor of its own: following holds no connection open.
     pub(crate) socket: Shared,
     pub(crate) broken: Arc<AtomicBool>,
@@ -155,7 +125,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Followed<B> {
 }
 
 impl Sending {
-    /// Waits until all of the answer is acknowledged; learns, and tells what came of it.
+    /// Waits until all of the answer is acknowledged; tells what came of it.
     async fn follow(self, left: Left) {
         let end = left.first.elapsed();
         let [least, most] = PAUSES;
@@ -179,7 +149,7 @@ impl Sending {
         let back = now.rtt / 2;
         // While it waited for its origin or its encoder, the network had nothing to do.
         let network = elapsed.saturating_sub(left.idle).saturating_sub(back);
-        let network_s = network.as_secs_f64().max(MIN_S);
+        let network = network.max(MIN_TIME);
         if let Some(connection) = self.connection.upgrade() {
             let mut path = connection.path.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(estimate) = path.as_mut() {
@@ -188,36 +158,10 @@ impl Sending {
                 let again = now.retransmitted != left.before.retransmitted;
                 // What passes between two looks is too short to tell.
                 let long = elapsed > pause * LOOKS;
-                estimate.took(left.bytes as f64, network_s, at_once && long && !again);
+                estimate.took(left.bytes as f64, network.as_secs_f64(), at_once && long && !again);
             }
         }
-        let outcome = self.outcome(left, network_s);
-        let (exchange, direction) = (self.exchange, Direction::Response);
-        self.handle.send(Message::Fact(Fact::Outcome { exchange, direction, outcome })).await;
-    }
-
-    /// How long the client decodes nobody tells: as long as expected.
-    fn outcome(&self, left: &Left, network_s: f64) -> told::Outcome {
-        let Candidate { expected, network_s: expected_s, .. } = self.expected;
-        let (coded, encode) = self.tally.get();
-        let expected = Parts {
-            encode_s: expected.encode_s,
-            wait_s: 0.0,
-            network_s: expected_s,
-            decode_s: expected.decode_s,
-            bytes: expected.bytes,
-        };
-        let (encode_s, bytes) = (encode.as_secs_f64(), left.bytes as f64);
-        let actual = Parts { encode_s, network_s, bytes, ..expected };
-        let modelled_s = self.work.chooser.network_s(&self.path, bytes);
-        let split = Split::new(&expected, &actual, modelled_s);
-        told::Outcome {
-            encoding: self.encoding.clone(),
-            body_bytes: if self.is_coded { coded } else { left.bytes },
-            expected: coding::told_parts(&expected),
-            actual: coding::told_parts(&actual),
-            split: coding::told_split(&split),
-            turns: Vec::new(),
-        }
+        let (exchange, bytes) = (self.open.id, left.bytes);
+        self.open.tell(vec![Input::Arrived { exchange, bytes, network }]).await;
     }
 }

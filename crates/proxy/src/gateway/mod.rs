@@ -29,7 +29,7 @@ use crate::parting::{Farewell, Parting};
 use crate::pattern::Pattern;
 use crate::renewal::{EdgeLists, Renewal};
 use crate::run::{self, Running};
-use crate::store::{Learned, Store};
+use crate::store::Store;
 use crate::trust::Keeper;
 use crate::{Error, descriptors, fault, pseudonym};
 
@@ -146,8 +146,7 @@ impl Gateway {
         let http = self.http.map(|listener| {
             let services = services.clone();
             let exchanges = of_clients(&config, services, reach(), &parting, &metrics);
-            let threads = config.codec_threads;
-            let answers = Edgeless::new(exchanges, &config.relay, threads, handle.clone())?;
+            let answers = Edgeless::new(exchanges, &config.relay, handle.clone())?;
             let (answers, parting) = (Arc::new(answers), parting.clone());
             let (metrics, way) = (Arc::clone(&metrics), Way::Edgeless);
             let front = Front { answers, parting, alive, metrics, way, idle_timeout };
@@ -262,15 +261,5 @@ impl Surroundings for Serving {
         if let Some(answers) = &self.answers {
             answers.add_services(services);
         }
-    }
-
-    fn restore(&mut self, learned: &Learned) {
-        if let Some(answers) = &self.answers {
-            answers.restore(learned);
-        }
-    }
-
-    fn learned(&self) -> Vec<u8> {
-        self.answers.as_ref().map_or_else(Vec::new, |answers| answers.learned())
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use codec::Options;
 use coding::job::{Contexts, Decode, Encode, Job, Try};
+use coding::recipient::Framing;
 
 /// Contexts kept, and what they take in all, in bytes; beyond either the one kept first goes.
 const MAX_SPARES: usize = 8;
@@ -12,6 +13,8 @@ pub(super) const SPARE_BYTES: usize = 4 << 20;
 /// A context, and what it was made for.
 pub(super) struct Context {
     pub(super) options: Options,
+    /// Of what comes out.
+    pub(super) framing: Framing,
     /// One of them, or none where it could not be made.
     pub(super) contexts: Contexts,
 }
@@ -28,13 +31,14 @@ impl Context {
     }
 
     fn is_for(&self, job: &Job) -> bool {
-        let (options, decodes) = match job {
-            Job::Encode(Encode { setup, first: true, .. }) => (setup.options, false),
-            Job::Decode(Decode { setup, first: true, .. }) => (setup.options, true),
-            Job::Try(Try { setup, .. }) => (setup.options, false),
+        let (setup, decodes) = match job {
+            Job::Encode(Encode { setup, first: true, .. }) => (setup, false),
+            Job::Decode(Decode { setup, first: true, .. }) => (setup, true),
+            Job::Try(Try { setup, .. }) => (setup, false),
             _ => return false,
         };
-        self.options == options && self.contexts.decoder.is_some() == decodes
+        let alike = (self.options, self.framing) == (setup.options, setup.framing);
+        alike && self.contexts.decoder.is_some() == decodes
     }
 
     fn bytes(&self) -> usize {
@@ -93,7 +97,8 @@ mod tests {
     const EXCHANGE: ExchangeId = ExchangeId { instance: 1, number: 1 };
 
     fn setup(name: &str) -> Setup {
-        Setup { options: Options::of(name).unwrap(), base: None, vocabulary: None }
+        let (options, framing) = (Options::of(name).unwrap(), Framing::Blocks);
+        Setup { options, base: None, vocabulary: None, framing }
     }
 
     fn encode(name: &str, first: bool) -> Job {
@@ -110,7 +115,8 @@ mod tests {
     fn context(name: &str) -> Context {
         let encoder = Some(setup(name).encoder().unwrap());
         let contexts = Contexts { encoder, decoder: None };
-        Context { options: Options::of(name).unwrap(), contexts }
+        let (options, framing) = (Options::of(name).unwrap(), Framing::Blocks);
+        Context { options, framing, contexts }
     }
 
     fn keep(spares: &mut Spares, name: &str) {

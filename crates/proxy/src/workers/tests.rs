@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use coding::job::{Contexts, Decode, Encode, Setup};
+use coding::recipient::Framing;
 
 use super::*;
 use crate::actor;
@@ -11,7 +12,8 @@ fn id(number: u64) -> ExchangeId {
 }
 
 fn setup(name: &str) -> Setup {
-    Setup { options: codec::Options::of(name).unwrap(), base: None, vocabulary: None }
+    let (options, framing) = (codec::Options::of(name).unwrap(), Framing::Blocks);
+    Setup { options, base: None, vocabulary: None, framing }
 }
 
 fn encode(exchange: u64, block: u64, name: &str, bytes: &[u8], last: bool) -> Job {
@@ -191,7 +193,8 @@ fn contexts_are_given_up_while_others_go_on() {
     let context = || {
         let encoder: Box<dyn codec::Encoder> = Box::new(Witness(Arc::clone(shared)));
         let contexts = Contexts { encoder: Some(encoder), decoder: None };
-        Some(Context { options: codec::Options::of("zstd:1").unwrap(), contexts })
+        let (options, framing) = (codec::Options::of("zstd:1").unwrap(), Framing::Blocks);
+        Some(Context { options, framing, contexts })
     };
     let key = Some(Key::Encode(id(1)));
     let under_way = |name: &str, first: bool| {

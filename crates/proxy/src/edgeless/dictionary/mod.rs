@@ -29,7 +29,7 @@ use crate::fields;
 /// A shorter answer saves no more than its offer costs; a longer one is not held whole.
 const MIN_CONTENT_BYTES: usize = 512;
 /// See [`MIN_CONTENT_BYTES`]; as a block of a body.
-const MAX_CONTENT_BYTES: usize = super::body::BLOCK_BYTES;
+const MAX_CONTENT_BYTES: usize = super::body::MAX_WHOLE_BYTES;
 /// Longest pattern.
 const MAX_PATTERN_BYTES: usize = 256;
 /// Most `*` in a pattern, so that a client matches it in little time; the last stands for all that
@@ -138,12 +138,10 @@ impl Dictionaries {
         state.unused < MAX_UNTAKEN || state.passed >= SELDOM
     }
 
-    /// Holds an answer's content; gives the value of the field that offers it. None where there is
-    /// something secret in it, or it cannot be read for that.
-    pub(crate) fn offer(&self, known: &Known, content: &[u8]) -> Option<HeaderValue> {
-        let whole = secrets::cut(content).is_ok_and(|kept| kept.len() == content.len());
-        let pattern = known.pattern.clone().filter(|_| whole)?;
-        let kept = Arc::new(Kept::new(content));
+    /// Holds an answer's content, in which there is nothing secret; gives the value of the field
+    /// that offers it.
+    pub(crate) fn offer(&self, known: &Known, kept: Arc<Kept>) -> Option<HeaderValue> {
+        let pattern = known.pattern.clone()?;
         let offer = HeaderValue::try_from(encode_offer(&pattern, &name(kept.id()))?).ok()?;
         let mut state = self.lock();
         state.hold(known.context, pattern, kept);
