@@ -23,8 +23,11 @@ struct Side {
 
 impl Side {
     fn start(args: &[&str], log: Stdio) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-        let mut child = command.args(args).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        Self::run(Command::new(env!("CARGO_BIN_EXE_longwire")).args(args), log)
+    }
+
+    fn run(command: &mut Command, log: Stdio) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let address = line.strip_prefix("listening on ").expect(&line).trim_end().to_owned();
@@ -33,8 +36,13 @@ impl Side {
 
     /// The same with what it logs, as JSON; `more` may say at which level.
     fn logged(args: &[&str], more: &[&str]) -> (Self, Log) {
-        let args = [args, &["--listen", "127.0.0.1:0", "--log-format", "json"], more].concat();
-        let mut side = Self::start(&args, Stdio::piped());
+        Self::run_logged(Command::new(env!("CARGO_BIN_EXE_longwire")).args(args).args(more))
+    }
+
+    /// The same with a command to which options may be added.
+    fn run_logged(command: &mut Command) -> (Self, Log) {
+        let command = command.args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
+        let mut side = Self::run(command, Stdio::piped());
         let (log, lines) = (Log::default(), side.child.stderr.take().unwrap());
         let into = Arc::clone(&log.0);
         std::thread::spawn(move || {
@@ -181,6 +189,83 @@ fn a_log_that_cannot_be_written_stops_no_side() {
             assert_eq!(gateway.terminate(), Some(0), "{side}, {place}");
         }
     }
+}
+
+/// Size of the file system for a store.
+const DISK_KIB: u64 = 512;
+
+/// A command of the binary with `--store` on a small file system of its own; `None`,
+/// with the reason printed, where this machine does not let us mount one.
+fn on_a_small_disk(folder: &str, args: &[&str]) -> Option<Command> {
+    let options = format!("size={DISK_KIB}k,mode=700");
+    let options = format!("size={DISK_KIB}k,mode=700");
+    let mount = format!("mount -t tmpfs -o {options} tmpfs \"$0\" && exec \"$@\"");
+    let command = |inner: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount, folder]);
+        command.args(inner);
+        command
+    };
+    match command(&["true"]).output() {
+        Ok(output) if output.status.success() => {
+            let binary = [env!("CARGO_BIN_EXE_longwire")];
+            Some(command(&[&binary, args, &["--store", folder]].concat()))
+        }
+        Ok(output) => {
+            println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+            None
+        }
+        Err(error) => {
+            println!("skipped: unshare: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_under_the_store_stops_no_side_and_is_told() {
+    let folder = std::env::temp_dir().join(format!("longwire-full-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let shown = folder.to_str().unwrap();
+    let url = origin();
+    for full in ["edge", "gateway"] {
+        let (gateway, edge) = (["gateway", "--allow", &url], ["edge", "--gateway"]);
+        let (gateway, at_gateway) = match full {
+            "gateway" => match on_a_small_disk(shown, &gateway) {
+                Some(mut command) => Side::run_logged(&mut command),
+                None => return,
+            },
+            _ => Side::logged(&gateway, &[]),
+        };
+        let edge = [&edge[..], &[&gateway.address]].concat();
+        let (edge, at_edge) = match full {
+            "edge" => match on_a_small_disk(shown, &edge) {
+                Some(mut command) => Side::run_logged(&mut command),
+                None => return,
+            },
+            _ => Side::logged(&edge, &[]),
+        };
+        let (side, log) = if full == "edge" { (&edge, at_edge) } else { (&gateway, at_gateway) };
+        assert!(get(&edge.address, &format!("{url}/before")).starts_with("HTTP/1.1 200 OK"));
+        // Through the process, for the file system is there for it alone.
+        let filler = format!("/proc/{}/root{shown}/filler", side.child.id());
+        let mut file = File::create(&filler).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+        for number in 0..50 {
+            let answer = get(&edge.address, &format!("{url}/{number}"));
+            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{full}: {answer}");
+        }
+        let told = log.wait("the store cannot be written: its history has gaps", |_| true);
+        assert!(told[0]["why"].as_str().unwrap().contains("full"), "{full}: {told:?}");
+        assert_eq!(told.len(), 1, "{full}: once is enough: {told:?}");
+        drop(file);
+        std::fs::remove_file(&filler).unwrap();
+        let answer = get(&edge.address, &format!("{url}/after"));
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{full}: {answer}");
+        assert_eq!(edge.terminate(), Some(0), "{full}");
+        assert_eq!(gateway.terminate(), Some(0), "{full}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -37,8 +37,9 @@ mod seated;
 const MAX_HEAD_BYTES: usize = 4 * proto::http1::MAX_HEAD_BYTES;
 /// Most fields of a request, and one that may be added.
 const MAX_FIELDS: usize = proto::bhttp::MAX_FIELDS + 1;
-/// How long a client may take to send a head, or let its connection idle.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a client may take to send a head, or let its connection idle, where `idle_timeout` is
+/// longer.
+const MAX_HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Idle time before the kernel asks whether a client is still there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// The same for one that has ended its direction: most such have gone.
@@ -187,7 +188,7 @@ impl<A: Answer> Front<A> {
         });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
+            .header_read_timeout(self.idle_timeout.min(MAX_HEAD_TIMEOUT))
             .half_close(true)
             .max_header_size(MAX_HEAD_BYTES)
             .max_headers(MAX_FIELDS)

@@ -225,6 +225,74 @@ async fn a_client_that_stands_still_amid_its_request_is_told() {
     }
 }
 
+/// A head has a time as a whole: a byte now and then does not make it longer.
+#[tokio::test]
+async fn a_head_that_does_not_end_in_time_ends_its_connection() {
+    let origin = Origin::start().await;
+    let (pair, _gateway) = common::pair("idle_timeout = '1 s'", "").await;
+    let alone = edge("idle_timeout = '1 s'").await;
+    for address in [pair.address, alone.address] {
+        let mut silent = connected(address, 1, b"GET http://a/ HTTP/1.1\r\nHos").await;
+        assert!(is_closed(&mut silent[0]).await, "half a head");
+        let (mut read, mut write) = TcpStream::connect(address).await.unwrap().into_split();
+        write.write_all(b"GET http://a/ HTTP/1.1\r\nX: ").await.unwrap();
+        let trickling = tokio::spawn(async move {
+            let mut every = tokio::time::interval(Duration::from_millis(50));
+            while write.write_all(b"x").await.is_ok() {
+                every.tick().await;
+            }
+        });
+        let end = tokio::time::timeout(common::PATIENCE, read.read(&mut [0; 64])).await;
+        assert!(matches!(end.expect("it goes on"), Ok(0) | Err(_)), "a head byte by byte");
+        tokio::time::timeout(common::PATIENCE, trickling).await.unwrap().unwrap();
+        assert_eq!(get(address, &origin.url("/hello"), "").await.status, 200);
+    }
+}
+
+/// An upload that moves, however slowly, is not ended; all that one client may have of them leaves
+/// room for another, and each arrives whole.
+#[tokio::test]
+async fn uploads_that_trickle_keep_their_share_and_arrive_whole() {
+    let origin = Origin::start().await;
+    let settings = "max_exchanges = 16\nidle_timeout = '1 s'";
+    let (edge, _gateway) = common::pair(settings, "max_exchanges = 16").await;
+    const PIECES: usize = 30;
+    let ask = format!(
+        "POST {} HTTP/1.1\r\nHost: a\r\nContent-Length: {PIECES}\r\nConnection: close\r\n\r\n",
+        origin.url("/echo")
+    );
+    let mut uploads = tokio::task::JoinSet::new();
+    for stream in connected(edge.address, 24, ask.as_bytes()).await {
+        uploads.spawn(async move {
+            let (mut read, mut write) = stream.into_split();
+            let writing = async {
+                let mut every = tokio::time::interval(Duration::from_millis(100));
+                for _ in 0..PIECES {
+                    every.tick().await;
+                    if write.write_all(b"x").await.is_err() {
+                        return;
+                    }
+                }
+            };
+            let (answer, ()) = tokio::join!(common::read_all(&mut read), writing);
+            Answer::parse(&answer.0)
+        });
+    }
+    let mut whole = 0;
+    while let Some(answer) = uploads.join_next().await {
+        if whole == 0 {
+            let other = get_from("127.0.0.2", edge.address, &origin.url("/hello")).await;
+            assert_eq!(other.status, 200, "{}", other.text());
+        }
+        let answer = answer.unwrap();
+        assert!(matches!(answer.status, 200 | 503), "{}", answer.head);
+        whole += usize::from(answer.status == 200 && answer.text() == "x".repeat(PIECES));
+        let cut = answer.status == 200 && answer.text() != "x".repeat(PIECES);
+        assert!(!cut, "an upload was cut: {}", answer.text());
+    }
+    assert!(whole >= 8, "{whole} of 24 uploads arrived");
+}
+
 async fn tunnels(edge: SocketAddr, target: SocketAddr, count: usize) -> Vec<TcpStream> {
     let ask = format!("CONNECT {target} HTTP/1.1\r\nHost: a\r\n\r\n");
     connected(edge, count, ask.as_bytes()).await

@@ -12,7 +12,7 @@ use longwire_proxy::Resolve;
 use longwire_proxy::config::{EdgeConfig, GatewayConfig, Settings};
 use longwire_proxy::edge::Edge;
 use longwire_proxy::gateway::Gateway;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -126,7 +126,7 @@ pub(crate) async fn raw(address: SocketAddr, request: impl AsRef<[u8]>) -> (Vec<
     read_all(&mut stream).await
 }
 
-pub(crate) async fn read_all(stream: &mut TcpStream) -> (Vec<u8>, bool) {
+pub(crate) async fn read_all(stream: &mut (impl AsyncRead + Unpin)) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let reading = stream.read_to_end(&mut bytes);
     let orderly = tokio::time::timeout(PATIENCE, reading).await.expect("hangs").is_ok();
