@@ -21,7 +21,20 @@ impl fmt::Display for ExchangeId {
         let hash =
             dictionary::Id::of(&[b"exchange".as_slice(), &self.instance.to_be_bytes()].concat());
         let [a, b, c, d, ..] = hash.short();
-        write!(f, "{a:02x}{b:02x}{c:02x}{d:02x}{:08x}", self.number)
+        let edge = u64::from(u32::from_be_bytes([a, b, c, d]));
+        let len = (u64::BITS - self.number.leading_zeros()).div_ceil(4).max(8) as usize;
+        let mut digits = [0; 24];
+        write_hex(edge, &mut digits[..8]);
+        write_hex(self.number, &mut digits[8..8 + len]);
+        f.write_str(std::str::from_utf8(&digits[..8 + len]).unwrap_or_default())
+    }
+}
+
+/// The last digits of a number, as many as there is room for. A name stands in every event, and the
+/// formatter takes ten times as long.
+fn write_hex(number: u64, into: &mut [u8]) {
+    for (at, digit) in into.iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(number >> (4 * at) & 0xf) as usize];
     }
 }
 
@@ -29,3 +42,24 @@ impl fmt::Display for ExchangeId {
 /// ends hold (bases of deltas, names of dictionaries) is agreed on each path anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_eight_digits_for_the_edge_and_eight_or_more_for_the_number() {
+        let name = |instance, number| ExchangeId { instance, number }.to_string();
+        let hash = dictionary::Id::of(&[b"exchange".as_slice(), &7_u64.to_be_bytes()].concat());
+        let edge = hash.to_string()[..8].to_owned();
+        for (number, digits) in [
+            (0, "00000000"),
+            (0x1a, "0000001a"),
+            (0xffff_ffff, "ffffffff"),
+            (0x1_0000_0000, "100000000"),
+            (u64::MAX, "ffffffffffffffff"),
+        ] {
+            assert_eq!(name(7, number), format!("{edge}{digits}"));
+        }
+    }
+}

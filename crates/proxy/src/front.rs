@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use crate::access::{self, Access, Counted, Way};
 use crate::descriptors;
 use crate::edge::{ClientBody, Refusal};
-use crate::http1::{Line, LineStream, Shared};
+use crate::http1::{Line, LineStream, Shared, add_surplus};
 use crate::metrics::Metrics;
 use crate::parting::Parting;
 use crate::run;
@@ -35,8 +35,6 @@ mod seated;
 
 /// Largest head of a request for the library, in bytes: one that fits may grow by escapes.
 const MAX_HEAD_BYTES: usize = 4 * proto::http1::MAX_HEAD_BYTES;
-/// Most fields of a request, and one that may be added.
-const MAX_FIELDS: usize = proto::bhttp::MAX_FIELDS + 1;
 /// How long a client may take to send a head, or let its connection idle, where `idle_timeout` is
 /// longer.
 const MAX_HEAD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -191,7 +189,6 @@ impl<A: Answer> Front<A> {
             .header_read_timeout(self.idle_timeout.min(MAX_HEAD_TIMEOUT))
             .half_close(true)
             .max_header_size(MAX_HEAD_BYTES)
-            .max_headers(MAX_FIELDS)
             .max_buf_size(MAX_HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
@@ -254,7 +251,12 @@ impl<A: Answer> Front<A> {
         connection: Arc<Connection>,
     ) -> io::Result<Response<Counted<ClientBody>>> {
         let (socket, line) = (connection.socket.clone(), Arc::clone(&connection.line));
-        match line.take_head() {
+        let head = line.take_head().map(|head| {
+            let head = head?;
+            add_surplus(&head.surplus(), request.headers_mut())?;
+            Ok(head)
+        });
+        match head {
             Some(Ok(head)) => drop(request.extensions_mut().insert::<Sent>(Arc::new(head))),
             Some(Err(fault)) => {
                 access::unreadable(&self.metrics, self.way, &connection.client, &fault);

@@ -6,7 +6,9 @@ mod common;
 
 use common::origin::{CODED, Origin};
 use common::{Answer, edge, eventually, get, pair, raw, read_all, read_until, send, text_like};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -105,6 +107,42 @@ async fn a_reverse_proxy_puts_every_request_under_its_upstream() {
     let connect =
         raw(edge.address, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nConnection: close\r\n\r\n").await;
     assert_eq!(Answer::parse(&connect.0).status, 405);
+}
+
+/// More fields than the library's parser has room for, both ways.
+#[tokio::test]
+async fn heads_of_three_hundred_fields_arrive_whole() {
+    let fields: String = (0..300).map(|at| format!("X-{at}: {at}\r\n")).collect();
+    let answer = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 3\r\nX-Last: 1\r\n\r\nok\n");
+    let heads = Arc::<Mutex<Vec<String>>>::default();
+    let origin = {
+        let heads = Arc::clone(&heads);
+        Origin::scripted(move |mut stream| {
+            let (heads, answer) = (Arc::clone(&heads), answer.clone());
+            async move {
+                let head = read_until(&mut stream, "\r\n\r\n").await;
+                heads.lock().unwrap().push(head);
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        })
+        .await
+    };
+    let (pair, _gateway) = common::pair("", "").await;
+    let alone = edge("").await;
+    let numbers = |head: &str| -> BTreeSet<usize> {
+        let names = head.lines().filter_map(|line| Some(line.split_once(": ")?.0));
+        names
+            .filter_map(|name| name.to_ascii_lowercase().strip_prefix("x-")?.parse().ok())
+            .collect()
+    };
+    for address in [pair.address, alone.address] {
+        let extra = format!("{fields}Connection: close\r\n");
+        let answer = get(address, &origin.url("/many"), &extra).await;
+        assert!(answer.status == 200 && answer.has("x-last: 1"), "{}", answer.head);
+        assert_eq!(numbers(&answer.head), (0..300).collect());
+        let asked = heads.lock().unwrap().pop().unwrap();
+        assert_eq!(numbers(&asked), (0..300).collect());
+    }
 }
 
 #[tokio::test]

@@ -216,7 +216,9 @@ impl Receiving {
             true => Bytes::copy_from_slice(&piece.bytes),
             false => {
                 self.partial.extend_from_slice(&piece.bytes);
-                Bytes::copy_from_slice(&std::mem::take(&mut self.partial))
+                let mut whole = Vec::from(std::mem::take(&mut self.partial));
+                whole.shrink_to_fit();
+                Bytes::from(whole)
             }
         };
         let uncoded = piece.uncoded || self.options().codec == 0;

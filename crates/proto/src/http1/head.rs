@@ -215,8 +215,35 @@ pub(super) fn connection_has(fields: &[Field], token: &str) -> bool {
     members(fields, "connection").any(|member| member.eq_ignore_ascii_case(token.as_bytes()))
 }
 
+/// The line that ends a connection behind a message.
+pub(super) const CLOSE: &[u8] = b"connection: close\r\n";
+/// Most fields of a head that is written for a parser of stricter taste. Parsers hold so many
+/// without memory of their own for each head (httparse in hyper: 100), and two may be added.
+pub const MAX_STRICT_FIELDS: usize = 96;
+/// What a parser goes by when it finds the end of a message and keeps or gives up its connection.
+const FRAMING: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
+
+/// The fields of a strict head, and those that it has no room for, each in their order. The framing
+/// rests on the first.
+pub(super) fn for_strict<'a>(
+    fields: impl Iterator<Item = &'a Field> + Clone,
+) -> (Vec<&'a Field>, Vec<&'a Field>) {
+    if fields.clone().count() <= MAX_STRICT_FIELDS {
+        return (fields.collect(), Vec::new());
+    }
+    let frames = |field: &&Field| FRAMING.iter().any(|name| field.is(name));
+    let framing = fields.clone().filter(frames).count().min(MAX_STRICT_FIELDS);
+    let mut room = [MAX_STRICT_FIELDS - framing, framing];
+    fields.partition(|field| {
+        let room = &mut room[usize::from(frames(field))];
+        let fits = *room > 0;
+        *room = room.saturating_sub(1);
+        fits
+    })
+}
+
 /// Appends fields as lines, and the empty line that ends a head.
-pub(super) fn write_fields(fields: &[Field], out: &mut Vec<u8>) {
+pub(super) fn write_fields<'a>(fields: impl IntoIterator<Item = &'a Field>, out: &mut Vec<u8>) {
     for Field { name, value } in fields {
         out.extend_from_slice(name);
         out.extend_from_slice(b": ");

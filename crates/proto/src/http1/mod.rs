@@ -18,7 +18,7 @@ mod tests;
 
 pub use body::{Body, Scan};
 pub use fault::Fault;
-pub use head::{Field, MAX_HEAD_BYTES, end_of_head};
+pub use head::{Field, MAX_HEAD_BYTES, MAX_STRICT_FIELDS, end_of_head};
 pub use request::{MAX_TARGET_BYTES, RequestHead, escape_target};
 pub use response::ResponseHead;
 pub use style::{CONNECTION_FIELD, STYLE_FIELD, Style};

@@ -50,20 +50,28 @@ impl RequestHead {
     }
 
     /// Appends the head for a parser of stricter taste: what a target may not hold as it is
-    /// (RFC 3986 §2) is escaped there, and Expect is left out, for whoever has read this head sees
-    /// to it.
+    /// (RFC 3986 §2) is escaped there, Expect is left out, for whoever has read this head sees to
+    /// it, and so are the fields of [`RequestHead::surplus`].
     pub fn write_strict(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.method);
         out.push(b' ');
         out.extend_from_slice(&escape_target(&self.target));
         out.extend_from_slice(if self.minor == 0 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
-        let fields = self.fields.iter().filter(|field| !field.is("expect"));
-        let mut fields: Vec<Field> = fields.cloned().collect();
         if self.close {
-            let (name, value) = (Bytes::from_static(b"connection"), Bytes::from_static(b"close"));
-            fields.push(Field { name, value });
+            out.extend_from_slice(head::CLOSE);
         }
-        head::write_fields(&fields, out);
+        head::write_fields(head::for_strict(self.strict_fields()).0, out);
+    }
+
+    /// The fields for which [`RequestHead::write_strict`] has no room: those beyond
+    /// [`MAX_STRICT_FIELDS`](super::MAX_STRICT_FIELDS).
+    #[must_use]
+    pub fn surplus(&self) -> Vec<&Field> {
+        head::for_strict(self.strict_fields()).1
+    }
+
+    fn strict_fields(&self) -> impl Iterator<Item = &Field> + Clone {
+        self.fields.iter().filter(|field| !field.is("expect"))
     }
 }
 

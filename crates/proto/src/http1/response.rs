@@ -59,17 +59,23 @@ impl ResponseHead {
         self.status < 200 && self.status != 101
     }
 
-    /// Appends the head for a parser of stricter taste, as HTTP/1.1.
+    /// Appends the head for a parser of stricter taste, as HTTP/1.1, without the fields of
+    /// [`ResponseHead::surplus`].
     pub fn write_strict(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(format!("HTTP/1.1 {} ", self.status).as_bytes());
         out.extend_from_slice(&self.reason);
         out.extend_from_slice(b"\r\n");
-        let mut fields = self.fields.clone();
-        if self.close && !connection_has(&fields, "close") {
-            let (name, value) = (Bytes::from_static(b"connection"), Bytes::from_static(b"close"));
-            fields.push(Field { name, value });
+        if self.close && !connection_has(&self.fields, "close") {
+            out.extend_from_slice(head::CLOSE);
         }
-        write_fields(&fields, out);
+        write_fields(head::for_strict(self.fields.iter()).0, out);
+    }
+
+    /// The fields for which [`ResponseHead::write_strict`] has no room: those beyond
+    /// [`MAX_STRICT_FIELDS`](super::MAX_STRICT_FIELDS).
+    #[must_use]
+    pub fn surplus(&self) -> Vec<&Field> {
+        head::for_strict(self.fields.iter()).1
     }
 }
 

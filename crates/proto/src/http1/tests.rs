@@ -290,6 +290,39 @@ fn a_style_crosses_in_few_bytes() {
 const LINES: &str =
     "(Content-Length|Transfer-Encoding|X-A|Host|Expect): (5|5, 5|chunked|gzip|a)\r\n";
 
+/// A strict head has few fields, those of the framing among them; what it leaves out is told.
+#[test]
+fn fields_beyond_those_of_a_strict_head_are_left_to_the_caller() {
+    let others = |range: std::ops::Range<usize>| -> String {
+        range.map(|at| format!("X-{at}: {at}\r\n")).collect()
+    };
+    let framing = "Connection: close\r\nContent-Length: 5\r\n";
+    let (before, behind) = (others(0..200), others(200..300));
+    let head = post(&format!("{before}Expect: a\r\n{framing}{behind}")).unwrap();
+    let mut strict = Vec::new();
+    head.write_strict(&mut strict);
+    let strict = RequestHead::parse(&strict).unwrap();
+    assert_eq!(strict.fields.len(), MAX_STRICT_FIELDS);
+    assert_eq!(strict.framing, Framing::Length(5));
+    let surplus = head.surplus();
+    assert_eq!(strict.fields.len() + surplus.len(), head.fields.len() - 1, "all but Expect");
+    let numbered = |fields: Vec<&Field>| -> Vec<Bytes> {
+        let others = fields.into_iter().filter(|field| field.name.starts_with(b"X-"));
+        others.map(|field| field.value.clone()).collect()
+    };
+    let all = [numbered(strict.fields.iter().collect()), numbered(surplus)].concat();
+    assert_eq!(all, (0..300).map(|at| Bytes::from(at.to_string())).collect::<Vec<_>>());
+    assert!(post(framing).unwrap().surplus().is_empty());
+
+    let text = format!("HTTP/1.1 200 OK\r\n{before}{framing}\r\n");
+    let head = response(&text).unwrap();
+    let mut strict = Vec::new();
+    head.write_strict(&mut strict);
+    let strict = ResponseHead::parse(&strict, b"GET").unwrap();
+    assert_eq!((strict.framing, strict.close), (Framing::Length(5), true));
+    assert_eq!(strict.fields.len() + head.surplus().len(), head.fields.len());
+}
+
 proptest! {
     /// What one parser takes, the next takes for the same message.
     #[test]

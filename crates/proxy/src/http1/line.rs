@@ -10,9 +10,11 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Buf as _, Bytes, BytesMut};
 use proto::http1::{
     Body, Fault, Framing, MAX_HEAD_BYTES, MAX_TARGET_BYTES, RequestHead, ResponseHead, STYLE_FIELD,
-    Style, end_of_head, escape_target,
+    Scan, Style, end_of_head, escape_target,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::poll_body;
 
 /// Most bytes read from the socket at a time.
 const READ_BYTES: usize = 16 * 1024;
@@ -229,18 +231,10 @@ impl<S> LineStream<S> {
                 Ok(scan) => {
                     let piece = self.raw.split_to(scan.used);
                     self.strict.unsplit(piece);
-                    if scan.ended {
-                        self.reading = Reading::Head;
-                        self.line.lock().amid_body = false;
-                    }
+                    self.scanned(scan);
                     Ok(true)
                 }
-                Err(fault) => {
-                    let reason = fault.reason.clone();
-                    self.line.lock().fault = Some(fault);
-                    self.reading = Reading::Ended;
-                    Err(io::Error::new(io::ErrorKind::InvalidData, reason))
-                }
+                Err(fault) => Err(self.broken_body(fault)),
             },
             Reading::Tunnel if !self.raw.is_empty() => {
                 self.strict.unsplit(self.raw.split());
@@ -248,6 +242,22 @@ impl<S> LineStream<S> {
             }
             Reading::Body(_) | Reading::Tunnel | Reading::Refused | Reading::Ended => Ok(false),
         }
+    }
+
+    /// A piece of a request's body has gone to the library.
+    fn scanned(&mut self, scan: Scan) {
+        if scan.ended {
+            self.reading = Reading::Head;
+            self.line.lock().amid_body = false;
+        }
+    }
+
+    /// What came is no body of that framing.
+    fn broken_body(&mut self, fault: Fault) -> io::Error {
+        let reason = fault.reason.clone();
+        self.line.lock().fault = Some(fault);
+        self.reading = Reading::Ended;
+        io::Error::new(io::ErrorKind::InvalidData, reason)
     }
 
     /// Takes bytes of responses, the heads in the style that they name.
@@ -354,10 +364,25 @@ impl<S: AsyncRead + Unpin> AsyncRead for LineStream<S> {
             if matches!(this.reading, Reading::Tunnel) {
                 return Pin::new(&mut this.socket).poll_read(cx, buf);
             }
+            if let Reading::Body(body) = &mut this.reading {
+                let polled = poll_body(&mut this.socket, body, &mut this.raw, cx, buf);
+                match ready!(polled)? {
+                    // A body that is cut is seen as cut.
+                    None => this.reading = Reading::Ended,
+                    Some(Err(fault)) => return Poll::Ready(Err(this.broken_body(fault))),
+                    Some(Ok(scan)) => {
+                        this.scanned(scan);
+                        if scan.used > 0 {
+                            return Poll::Ready(Ok(()));
+                        }
+                    }
+                }
+                continue;
+            }
             this.raw.reserve(READ_BYTES);
             let len = ready!(read_some(&mut this.socket, cx, &mut this.raw))?;
             if len == 0 {
-                // What of a head has come is none; a body that is cut is seen as cut.
+                // What of a head has come is none.
                 this.reading = Reading::Ended;
             }
         }

@@ -10,6 +10,8 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use proto::http1::{Body, Fault, MAX_HEAD_BYTES, ResponseHead, Style, end_of_head};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
+use super::poll_body;
+
 /// Most bytes read from the connection at a time.
 const READ_BYTES: usize = 16 * 1024;
 /// Most interim responses of one exchange; who sends more has failed.
@@ -308,6 +310,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TalkStream<S> {
             }
             if matches!(this.reading, Reading::Tunnel) {
                 return Pin::new(&mut this.inner).poll_read(cx, buf);
+            }
+            if let Reading::Body(body) = &mut this.reading {
+                let polled = poll_body(&mut this.inner, body, &mut this.raw, cx, buf);
+                match ready!(polled)? {
+                    None => this.reading = Reading::Ended,
+                    Some(Err(fault)) => return Poll::Ready(Err(this.give_up(fault))),
+                    Some(Ok(scan)) => {
+                        this.end_response();
+                        if scan.used > 0 {
+                            return Poll::Ready(Ok(()));
+                        }
+                    }
+                }
+                continue;
             }
             this.raw.reserve(READ_BYTES);
             let reading = this.inner.read_buf(&mut this.raw);

@@ -21,13 +21,11 @@ use super::connect::{ClientAt, Reach};
 use super::pool::{Key, Owner, Pool};
 use crate::fields;
 use crate::flow::{AnyBody, Progress};
-use crate::http1::{Asked, OnInterim, Shared, Talk, TalkStream};
+use crate::http1::{Asked, OnInterim, Shared, Talk, TalkStream, add_surplus};
 use crate::pattern::Target;
 
 /// Largest head of an answer, in bytes; as much as may cross the link, and what is added to it.
 const MAX_HEAD_BYTES: usize = proto::bhttp::MAX_HEAD_BYTES + 1024;
-/// Most fields of an answer, and one that may be added.
-const MAX_FIELDS: usize = proto::bhttp::MAX_FIELDS + 1;
 
 /// See the module.
 pub(crate) struct Client {
@@ -183,7 +181,6 @@ impl Client {
         let stream = TalkStream::new(stream, Arc::clone(&talk));
         let (sender, connection) = http1::Builder::new()
             .max_header_size(MAX_HEAD_BYTES)
-            .max_headers(MAX_FIELDS)
             .max_buf_size(MAX_HEAD_BYTES)
             .handshake(TokioIo::new(stream))
             .await
@@ -235,8 +232,15 @@ impl Client {
             let reason = "the origin changed to a protocol that nobody offered".to_owned();
             return Err(Cause { kind: CauseKind::OriginFailed, reason });
         }
-        Ok(result.map(|mut response: http::Response<Incoming>| {
-            response.extensions_mut().extend(head_of(&held.talk));
+        let mut result = result;
+        if let Ok(response) = &mut result
+            && let Some(head) = held.talk.take_head()
+        {
+            add_surplus(&head.surplus(), response.headers_mut())
+                .map_err(|fault| Cause { kind: CauseKind::OriginFailed, reason: fault.reason })?;
+            response.extensions_mut().insert(head);
+        }
+        Ok(result.map(|response: http::Response<Incoming>| {
             binds |= bound::answer_binds(response.headers());
             if binds && key.owner.is_none() {
                 held.talk.taint();
@@ -252,15 +256,6 @@ impl Client {
             response.map(|incoming| OriginBody::new(incoming, lease, switches))
         }))
     }
-}
-
-/// The head as it came, as an extension of an answer.
-fn head_of(talk: &Talk) -> http::Extensions {
-    let mut extensions = http::Extensions::new();
-    if let Some(head) = talk.take_head() {
-        extensions.insert(head);
-    }
-    extensions
 }
 
 /// A body of unknown length is chunked, whatever the method: the library leaves it out of those
