@@ -180,6 +180,7 @@ impl<'a> Life<'a> {
             head_bytes: 20,
             urgent: kind % 16 == 3,
             end: one.ended,
+            recipient: None,
         };
         self.input(Input::Message { exchange, message });
     }

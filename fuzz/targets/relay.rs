@@ -479,6 +479,7 @@ impl<'a> Life<'a> {
                 self.todo.push(Input::Transport { carrier, transport });
             }
             Output::Dial { carrier } => self.dialled = Some(carrier),
+            Output::Client(_) => panic!("no client without an edge asks"),
             Output::Close { .. }
             | Output::Interim { .. }
             | Output::ClientEnded { .. }

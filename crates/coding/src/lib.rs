@@ -43,7 +43,7 @@ mod tests;
 mod times;
 mod told;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,14 +70,12 @@ use job::{Done, Prepared};
 use kept::lasting::{Restored, of_instance, restored};
 use kept::pending::{Keep, Whose};
 use path::Path;
+use path::gone::Gone;
 use peer::{Peer, arms_of};
 use receiving::Receiver;
 use record::decision::{Decision, Outcome};
 use sending::Sender;
 use speeds::profile;
-
-/// Peers whose path is remembered while they are away.
-const MAX_PATHS: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -85,8 +83,8 @@ pub struct Coding {
     pub(crate) core: Core,
     pub(crate) exchanges: BTreeMap<ExchangeId, Exchange>,
     pub(crate) paths: BTreeMap<PathId, Path>,
-    /// What is known of the paths to peers that are not connected, the longest gone first.
-    known: VecDeque<(String, Estimate)>,
+    /// What is known of the paths to peers that are not connected.
+    gone: Gone,
 }
 
 impl Coding {
@@ -97,7 +95,7 @@ impl Coding {
             core: Core::new(config),
             exchanges: BTreeMap::new(),
             paths: BTreeMap::new(),
-            known: VecDeque::new(),
+            gone: Gone::default(),
         }
     }
 
@@ -197,6 +195,9 @@ impl Coding {
                 sender.advance();
             }),
             Input::Attach { exchange, path } => {
+                if self.exchanges.get(&exchange).is_some_and(Exchange::has_recipient) {
+                    return;
+                }
                 // Of a path that is gone, or not there yet, nothing is known.
                 if let Some(one) = self.exchanges.get_mut(&exchange) {
                     one.stands = Stands::On(path);
@@ -435,8 +436,9 @@ impl Coding {
             path.abilities = abilities;
             return self.greet(now, id, instance);
         }
-        let estimate = self.estimate_of(&peer);
         let config = &self.core.config;
+        let mut estimate = self.gone.take(&peer).unwrap_or_else(|| config.estimate());
+        estimate.reconnected();
         let scope = config.asks().then(|| match &config.secret {
             Some(secret) => secret.of_edge(&peer),
             None => of_instance("", config.instance),
@@ -461,29 +463,11 @@ impl Coding {
         self.core.timers.set(Key::Piggyback(id), None);
         self.core.timers.set(Key::Offers(id), None);
         path.uncount_bases(&mut self.core.base_bytes);
-        self.keep_estimate(path.peer, path.measured.estimate);
+        self.gone.keep(path.peer, path.measured.estimate);
         // Their receipts will not come.
         for mut awaited in path.awaited.into_values() {
             awaited.learn(&mut *self.core.policy, None);
         }
-    }
-
-    /// What is known of the path to a peer that connects.
-    fn estimate_of(&mut self, peer: &str) -> Estimate {
-        let at = self.known.iter().position(|(name, _)| name == peer);
-        let known = at.and_then(|at| self.known.remove(at));
-        let mut estimate = known.map_or_else(|| self.core.config.estimate(), |(_, known)| known);
-        estimate.reconnected();
-        estimate
-    }
-
-    /// Keeps what is known of the path to a peer that is gone.
-    fn keep_estimate(&mut self, peer: String, estimate: Estimate) {
-        self.known.retain(|(name, _)| *name != peer);
-        if self.known.len() >= MAX_PATHS {
-            self.known.pop_front();
-        }
-        self.known.push_back((peer, estimate));
     }
 
     /// A control message of a peer's.

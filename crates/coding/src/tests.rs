@@ -8,6 +8,7 @@ mod recipients;
 mod schemas;
 mod trial;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::BytesMut;

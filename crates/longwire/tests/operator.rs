@@ -1,6 +1,7 @@
 //! What an operator is told, and what becomes of a side whose log nobody takes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
+#![allow(clippy::print_stdout)] // Tests say why they are skipped.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -197,7 +198,6 @@ const DISK_KIB: u64 = 512;
 /// A command of the binary with `--store` on a small file system of its own; `None`,
 /// with the reason printed, where this machine does not let us mount one.
 fn on_a_small_disk(folder: &str, args: &[&str]) -> Option<Command> {
-    let options = format!("size={DISK_KIB}k,mode=700");
     let options = format!("size={DISK_KIB}k,mode=700");
     let mount = format!("mount -t tmpfs -o {options} tmpfs \"$0\" && exec \"$@\"");
     let command = |inner: &[&str]| {

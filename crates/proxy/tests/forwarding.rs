@@ -127,7 +127,7 @@ async fn heads_of_three_hundred_fields_arrive_whole() {
         })
         .await
     };
-    let (pair, _gateway) = common::pair("", "").await;
+    let (pair, _gateway) = pair("", "").await;
     let alone = edge("").await;
     let numbers = |head: &str| -> BTreeSet<usize> {
         let names = head.lines().filter_map(|line| Some(line.split_once(": ")?.0));
@@ -473,10 +473,10 @@ async fn a_client_that_leaves_takes_its_request_along() {
 #[tokio::test]
 async fn what_is_open_finishes_before_a_shutdown() {
     let (go, mut gone) = tokio::sync::mpsc::unbounded_channel::<()>();
-    let gate = std::sync::Arc::new(tokio::sync::Notify::new());
-    let waiting = std::sync::Arc::clone(&gate);
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let waiting = Arc::clone(&gate);
     let origin = Origin::scripted(move |mut stream: TcpStream| {
-        let (go, waiting) = (go.clone(), std::sync::Arc::clone(&waiting));
+        let (go, waiting) = (go.clone(), Arc::clone(&waiting));
         async move {
             read_until(&mut stream, "\r\n\r\n").await;
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab").await.unwrap();

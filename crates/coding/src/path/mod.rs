@@ -1,6 +1,7 @@
 //! A path to a peer: what is believed of it, what was agreed over it, and what waits for it.
 
 pub(crate) mod awaited;
+pub(crate) mod gone;
 pub(crate) mod measured;
 pub(crate) mod offers;
 pub(crate) mod piggyback;

@@ -39,8 +39,8 @@ pub(crate) fn add_surplus(surplus: &[&Field], headers: &mut HeaderMap) -> Result
     Ok(())
 }
 
-/// Reads a piece of a body into the library's buffer as it comes; what is behind the body's end goes
-/// to `rest`. `None`: the other side has ended.
+/// Reads a piece of a body into the library's buffer as it comes; what is behind the body's end
+/// goes to `rest`. `None`: the other side has ended.
 fn poll_body<S: AsyncRead + Unpin>(
     socket: &mut S,
     body: &mut Body,
