@@ -21,11 +21,6 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-/// The allocator. With the C library's, a process that holds hundreds of exchanges took 25 us of
-/// processor more for each message of the others, most of it in a fragmented heap.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Middleware that makes ordinary web services work well over bad links, and the laboratory that
 /// proves it.
 #[derive(Parser)]
