@@ -55,7 +55,6 @@ pub use ids::{ExchangeId, PathId};
 pub use kept::lasting::Secret;
 pub use links::{Link, figures};
 pub use speeds::{Speeds, name_of_model};
-pub use told::{parts, rounded, told_parts, told_split, wanted, whole};
 
 use bytes::Bytes;
 use codec::dictionary::{Distilled, Kept};

@@ -7,8 +7,7 @@ use decide::policy::{Candidate, Objective};
 use record::decision as facts;
 
 /// What is wanted of a service, as it is told.
-#[must_use]
-pub fn wanted(objective: Objective) -> String {
+pub(crate) fn wanted(objective: Objective) -> String {
     match objective {
         Objective::Time => "time".to_owned(),
         Objective::Bytes => "bytes".to_owned(),
@@ -17,8 +16,7 @@ pub fn wanted(objective: Objective) -> String {
 }
 
 /// What is expected of an arm, as it is told.
-#[must_use]
-pub fn parts(candidate: &Candidate) -> facts::Parts {
+pub(crate) fn parts(candidate: &Candidate) -> facts::Parts {
     told_parts(&expected_parts(candidate))
 }
 
@@ -34,8 +32,7 @@ pub(crate) fn expected_parts(candidate: &Candidate) -> Parts {
 }
 
 /// What was expected of a half, or came of it, as it is told.
-#[must_use]
-pub fn told_parts(parts: &Parts) -> facts::Parts {
+pub(crate) fn told_parts(parts: &Parts) -> facts::Parts {
     facts::Parts {
         bytes: whole(parts.bytes),
         encode_s: rounded(parts.encode_s),
@@ -46,8 +43,7 @@ pub fn told_parts(parts: &Parts) -> facts::Parts {
 }
 
 /// Whose the difference is, as it is told: not rounded, so that it adds up.
-#[must_use]
-pub fn told_split(split: &Split) -> facts::Split {
+pub(crate) fn told_split(split: &Split) -> facts::Split {
     facts::Split {
         encode_s: split.encode_s,
         decode_s: split.decode_s,
@@ -57,14 +53,12 @@ pub fn told_split(split: &Split) -> facts::Split {
 }
 
 /// A length as it is told; it comes from a model and may be anything.
-#[must_use]
-pub fn whole(bytes: f64) -> u64 {
+pub(crate) fn whole(bytes: f64) -> u64 {
     Duration::try_from_secs_f64(bytes.max(0.0)).map_or(u64::MAX, |bytes| bytes.as_secs())
 }
 
 /// Six digits are more than anybody measures; what is no number is told as none.
-#[must_use]
-pub fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     if !value.is_finite() || value == 0.0 {
         return 0.0;
     }
