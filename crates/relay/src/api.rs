@@ -13,7 +13,8 @@ use record::event::Event;
 use crate::http::privacy::Client;
 use coding::api as code;
 
-/// A connection to the other relay, named by the shell; never used twice.
+/// A connection to the other relay, named by the shell; never used twice. A gateway's are numbered
+/// in the order in which they said HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CarrierId(pub u64);
 

@@ -77,14 +77,23 @@ pub(crate) struct Carrier {
     pub(crate) received: u64,
     /// How often what the peer said was ignored.
     pub(crate) ignored: u32,
-    /// Gateway: exchanges that the edge asked about on another carrier, whose request comes late.
-    pub(crate) barred: BTreeSet<u64>,
-    /// Gateway: exchanges that the edge heard here were in vain: it may send them again.
-    pub(crate) released: BTreeSet<u64>,
+    /// Gateway: what the edge asked about its exchanges.
+    pub(crate) questions: Questions,
     /// Whether the peer still answers.
     pub(crate) pulse: Pulse,
     /// Edge: what the gateway lets it reach, as far as it has said.
     pub(crate) allowed: Option<Arc<Allowed>>,
+}
+
+/// What an edge asked about its exchanges, as far as it matters on one carrier.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    /// It asked here.
+    pub(crate) asked: bool,
+    /// Exchanges that it asked about on a newer carrier: their requests come late here.
+    pub(crate) barred: BTreeSet<u64>,
+    /// Exchanges that it heard here were in vain: it may send them again.
+    pub(crate) released: BTreeSet<u64>,
 }
 
 impl Carrier {
@@ -114,8 +123,7 @@ impl Carrier {
             transmitted: 0,
             received: 0,
             ignored: 0,
-            barred: BTreeSet::new(),
-            released: BTreeSet::new(),
+            questions: Questions::default(),
             pulse: Pulse::default(),
             allowed: None,
         }

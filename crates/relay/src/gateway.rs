@@ -39,15 +39,17 @@ impl Relay {
         };
         let traits = opened.traits;
         let is_open = self.exchanges.contains_key(&id);
-        let state = self.carriers.get_mut(&carrier);
-        let released = state.is_some_and(|carrier| carrier.released.remove(&id.number));
+        let questions = self.carriers.get_mut(&carrier).map(|carrier| &mut carrier.questions);
+        let (released, barred) = questions.map_or((false, false), |questions| {
+            (questions.released.remove(&id.number), questions.barred.contains(&id.number))
+        });
         // Whatever an edge says, what must not be repeated is not forwarded a second time.
         let is_repeated = released && !is_open && traits.idempotent;
         if !is_repeated && (is_open || self.outcomes.was_here(id)) {
             let reason = "a request with this number was here before".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
         }
-        if self.carriers.get(&carrier).is_some_and(|carrier| carrier.barred.contains(&id.number)) {
+        if barred {
             let reason = "the edge asked about it elsewhere before it came".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::NotForwarded, reason);
         }
@@ -200,14 +202,21 @@ impl Relay {
         }
     }
 
-    /// The edge asks what became of an exchange.
+    /// The edge asks what became of an exchange, on the newest of its carriers: where it has asked
+    /// on a newer one, this question comes late, and changes nothing of what was agreed there.
     pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
         let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
         let others: Vec<_> = self.others_of(carrier, id.instance).collect();
+        if let Some(state) = self.carriers.get_mut(&carrier) {
+            state.questions.asked = true;
+        }
         for other in others.iter().copied() {
+            if self.asks_later_on(other, carrier) {
+                continue;
+            }
             let Some(state) = self.carriers.get_mut(&other) else { continue };
-            state.barred.insert(id.number);
-            if state.barred.len() > MAX_OUTCOMES {
+            state.questions.barred.insert(id.number);
+            if state.questions.barred.len() > MAX_OUTCOMES {
                 self.close_carrier(now, other, "the edge asked about too much of what is on it");
             }
         }
@@ -233,11 +242,20 @@ impl Relay {
         self.send_outcome(now, carrier, id, state);
     }
 
+    /// Whether the edge has asked on a carrier that is newer than another on which it asks. Where
+    /// it asks, it had this side's HELLO before it dialled the next: numbers tell the order.
+    fn asks_later_on(&self, other: CarrierId, carrier: CarrierId) -> bool {
+        other > carrier && self.carriers.get(&other).is_some_and(|other| other.questions.asked)
+    }
+
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
         let takes_anew = self.takes_anew(carrier);
         let (has_all, is_bound) = (self.has_all(id), self.coding.delta(id).is_some());
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let before = exchange.on_carrier();
+        if before.is_some_and(|before| self.asks_later_on(before, carrier)) {
+            return;
+        }
         let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
         let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
         let is_told = is_bound || exchange.log.parts_for(takes_anew).is_some();
@@ -288,9 +306,9 @@ impl Relay {
         if matches!(state, OutcomeState::Lost(_) | OutcomeState::Aborted)
             && let Some(carrier) = self.carriers.get_mut(&carrier)
         {
-            carrier.released.insert(id.number);
-            if carrier.released.len() > MAX_OUTCOMES {
-                carrier.released.pop_first();
+            carrier.questions.released.insert(id.number);
+            if carrier.questions.released.len() > MAX_OUTCOMES {
+                carrier.questions.released.pop_first();
             }
         }
         self.send(now, carrier, Part::Outcome(id.number, state));

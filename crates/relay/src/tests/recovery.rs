@@ -577,3 +577,41 @@ fn an_answer_that_began_anew_is_not_sent_to_who_cannot_read_it() {
         assert_eq!(*state == OutcomeState::Answer, knows, "{frames:?}");
     }
 }
+
+/// A gateway that has a request over the first carrier, and two more carriers of the same edge; the
+/// edge asked on the second, which stalls, and then on the third.
+fn asked_twice(sent: bool) -> (Relay, Peer, Peer, Vec<Output>) {
+    let (mut relay, mut peer) = gateway();
+    if sent {
+        peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+    }
+    let second = connect(&mut relay, ms(1), CarrierId(1), Role::Edge, 1);
+    let mut third = connect(&mut relay, ms(2), CarrierId(2), Role::Edge, 1);
+    let outputs = third.sends(&mut relay, ms(3), CarrierId(2), &[Part::Query(5)]);
+    (relay, second, third, outputs)
+}
+
+#[test]
+fn a_question_that_comes_late_takes_no_exchange_away() {
+    let (mut relay, mut second, mut third, outputs) = asked_twice(true);
+    assert_eq!(third.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Answer)]);
+    let outputs = second.sends(&mut relay, ms(4), CarrierId(1), &[Part::Query(5)]);
+    assert!(second.takes(&outputs).is_empty(), "{outputs:?}");
+    let answer = answers(&mut relay, ms(5), b"done");
+    let to_third = |output: &Output| match output {
+        Output::Transmit { carrier, .. } => *carrier == CarrierId(2),
+        _ => true,
+    };
+    assert!(answer.iter().all(to_third), "{answer:?}");
+    assert!(matches!(&third.takes(&answer)[..], [Part::Head(_), Part::Data(_)]));
+}
+
+#[test]
+fn a_question_that_comes_late_bars_no_request_of_a_later_carrier() {
+    let (mut relay, mut second, mut third, outputs) = asked_twice(false);
+    assert_eq!(third.takes(&outputs), vec![Part::Outcome(5, OutcomeState::NotSeen)]);
+    let outputs = second.sends(&mut relay, ms(4), CarrierId(1), &[Part::Query(5)]);
+    assert_eq!(second.takes(&outputs), vec![Part::Outcome(5, OutcomeState::NotSeen)]);
+    let outputs = third.sends(&mut relay, ms(5), CarrierId(2), &[request_frame(5)]);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
+}
