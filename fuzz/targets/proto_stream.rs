@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
-use proto::carrier::{Input, Output, Setup};
+use proto::carrier::{Input, Machine as _, Output, Setup};
 use proto::exchange::Role;
 use proto::stream::{Frame, Machine};
 

@@ -21,7 +21,9 @@ use proto::control::{Allowed, Keeping, LastWord, Processor, Receipt};
 use proto::exchange::{Abort, Data, Head as HeadPart, OutcomeState, Part};
 use proto::profile::{Decoding, Model, Profile};
 use proto::stream::{Frame, Hello};
-use relay::{CarrierId, Cause, CauseKind, Config, Head, Input, Known, Output, Relay, Role};
+use relay::{
+    CarrierId, CarrierKind, Cause, CauseKind, Config, Head, Input, Known, Output, Relay, Role,
+};
 
 /// Steps of one life; more would only take time.
 const MAX_STEPS: usize = 400;
@@ -209,8 +211,13 @@ impl<'a> Life<'a> {
             max_window_log: 20,
             anew: self.takes_anew,
             beside: self.takes_anew,
+            counts: self.takes_anew,
         });
-        self.input(Input::CarrierUp { carrier: self.carrier, peer: "peer".into() });
+        self.input(Input::CarrierUp {
+            carrier: self.carrier,
+            kind: CarrierKind::FIRST,
+            peer: "peer".into(),
+        });
         // Else with its next word: until then other things happen.
         if max_exchanges.is_multiple_of(2) {
             self.say_hello();
@@ -298,7 +305,7 @@ impl<'a> Life<'a> {
                 code: self.number(),
                 reason: "hostile".into(),
             })),
-            7 => Frame::Part(Part::Query(exchange)),
+            7 => Frame::Part(Part::Query(exchange, 1)),
             8 => Frame::Part(Part::Outcome(exchange, outcome(self.number()))),
             9 => Frame::Part(Part::Trailers(exchange, Vec::new())),
             10 => Frame::Part(Part::Interim(exchange, 100)),
@@ -478,9 +485,10 @@ impl<'a> Life<'a> {
                 let transport = self.transport();
                 self.todo.push(Input::Transport { carrier, transport });
             }
-            Output::Dial { carrier } => self.dialled = Some(carrier),
+            Output::Dial { carrier, .. } => self.dialled = Some(carrier),
             Output::Client(_) => panic!("no client without an edge asks"),
-            Output::Close { .. }
+            Output::Datagram { .. }
+            | Output::Close { .. }
             | Output::Interim { .. }
             | Output::ClientEnded { .. }
             | Output::Allowed(_)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use proto::exchange::Part;
 use proto::stream::Frame;
-use relay::{CarrierId, DialFailure, Input, Role};
+use relay::{CarrierId, CarrierKind, DialFailure, Input, Role};
 
 use crate::pipe::Pipe;
 use crate::segment::Segment;
@@ -46,7 +46,7 @@ fn name(link: usize) -> CarrierId {
 }
 
 impl World {
-    pub(crate) fn dial_done(&mut self, edge: NodeId, carrier: CarrierId) {
+    pub(crate) fn dial_done(&mut self, edge: NodeId, carrier: CarrierId, kind: CarrierKind) {
         if self.moods.breaks && self.random.once_in(4) {
             let reason = "refused".to_owned();
             return self.tell(edge, Input::CarrierDown { carrier, reason });
@@ -54,7 +54,7 @@ impl World {
         if let Some((_, until)) =
             self.outage.filter(|(from, until)| (*from..*until).contains(&self.now))
         {
-            return self.dial_meets_outage(edge, carrier, until);
+            return self.dial_meets_outage((edge, carrier, kind), until);
         }
         if self.moods.swaps && self.links.len() < MAX_BREAKS && self.random.once_in(2) {
             self.gateway_restarts();
@@ -73,16 +73,20 @@ impl World {
             self.at(breaks, What::LinkBreaks { link });
         }
         let peer = format!("edge {edge}");
-        self.tell(gateway, Input::CarrierUp { carrier: name(link), peer });
-        self.tell(edge, Input::CarrierUp { carrier, peer: "gateway".into() });
+        self.tell(gateway, Input::CarrierUp { carrier: name(link), kind, peer });
+        self.tell(edge, Input::CarrierUp { carrier, kind, peer: "gateway".into() });
     }
 
     /// The shell tries again and again for a while; who comes through then does so soon.
-    fn dial_meets_outage(&mut self, edge: NodeId, carrier: CarrierId, until: Duration) {
+    fn dial_meets_outage(
+        &mut self,
+        (edge, carrier, kind): (NodeId, CarrierId, CarrierKind),
+        until: Duration,
+    ) {
         let gives_up = self.now + DIAL_TIMEOUT;
         if until < gives_up {
             let done = until + Duration::from_millis(self.random.below(2000));
-            return self.at(done, What::DialDone { edge, carrier });
+            return self.at(done, What::DialDone { edge, carrier, kind });
         }
         let (failure, reason) = (DialFailure::Silent, "no answer".to_owned());
         let input = Input::DialFailed { carrier, failure, reason };
@@ -127,6 +131,31 @@ impl World {
         }
         for (when, what) in told {
             self.at(when, what);
+        }
+    }
+
+    /// A datagram is lost, or arrives once or twice, before others or behind them.
+    pub(crate) fn send_datagram(&mut self, from: NodeId, carrier: CarrierId, bytes: &Bytes) {
+        let Some(at) = self.link_of(from, carrier) else { return };
+        let link = &mut self.links[at];
+        let (pipe, to) = match self.nodes[from].role {
+            Role::Edge => (&mut link.ab, Role::Gateway),
+            Role::Gateway => (&mut link.ba, Role::Edge),
+        };
+        for arrives in pipe.carry_datagram(self.now, bytes.len(), &mut self.random) {
+            self.at(arrives, What::Datagram { link: at, to, bytes: bytes.clone() });
+        }
+    }
+
+    pub(crate) fn datagram_arrives(&mut self, at: usize, to: Role, bytes: Bytes) {
+        let link = &self.links[at];
+        let (node, carrier, up) = match to {
+            Role::Edge => (link.edge, link.carrier, link.edge_up),
+            Role::Gateway => (link.gateway, name(at), link.gateway_up),
+        };
+        if up {
+            self.datagrams += 1;
+            self.tell(node, Input::Datagram { carrier, bytes });
         }
     }
 

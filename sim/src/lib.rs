@@ -8,6 +8,7 @@
 
 mod carriers;
 mod clients;
+pub mod datagram;
 pub mod decision;
 pub mod lengths;
 mod origins;

@@ -5,6 +5,13 @@ use std::time::Duration;
 
 use crate::Random;
 
+/// A queue of datagrams that is longer takes no more.
+const MAX_QUEUE: Duration = Duration::from_secs(3);
+/// One in so many datagrams comes twice, and one in so many late, by so much at most.
+const DOUBLED_ONCE_IN: u64 = 30;
+const LATE_ONCE_IN: u64 = 8;
+const MAX_LATE_MS: u64 = 400;
+
 /// One direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe {
@@ -50,6 +57,32 @@ impl Pipe {
             pause *= 2;
         }
         at
+    }
+
+    /// When a datagram arrives: not at all, once or twice. It may be before others that left first.
+    pub(crate) fn carry_datagram(
+        &mut self,
+        now: Duration,
+        bytes: usize,
+        random: &mut Random,
+    ) -> Vec<Duration> {
+        let airtime = bytes as u64 * 8 * 1_000_000_000 / self.rate_bps;
+        let is_down = self.outage.is_some_and(|(from, until)| (from..until).contains(&now));
+        if is_down || self.free_at > now + MAX_QUEUE {
+            return Vec::new();
+        }
+        self.free_at = self.free_at.max(now) + Duration::from_nanos(airtime);
+        if random.once_in(self.loss_once_in) {
+            return Vec::new();
+        }
+        let copies = if random.once_in(DOUBLED_ONCE_IN) { 2 } else { 1 };
+        let mut arrives = || {
+            let late = if random.once_in(LATE_ONCE_IN) { random.below(MAX_LATE_MS) } else { 0 };
+            self.free_at + self.delay + Duration::from_millis(late)
+        };
+        let arrivals: Vec<_> = (0..copies).map(|_| arrives()).collect();
+        self.last_arrival = self.last_arrival.max(self.free_at + self.delay);
+        arrivals
     }
 
     /// Bytes that the other end has not acknowledged.

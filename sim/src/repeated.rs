@@ -16,7 +16,7 @@ use link::{Channel, Direction, LinkConfig};
 use proto::bhttp;
 use record::decision::Direction as Half;
 use record::event::Fact;
-use relay::{CarrierId, Config, Input, Known, Output, Relay, Role};
+use relay::{CarrierId, CarrierKind, Config, Input, Known, Output, Relay, Role};
 
 use crate::segment::Segment;
 
@@ -298,11 +298,14 @@ impl Pair {
 
     fn output(&mut self, end: usize, output: Output) {
         match output {
-            Output::Dial { carrier } => {
+            Output::Dial { carrier, .. } => {
                 self.carrier = carrier;
                 for end in [EDGE, GATEWAY] {
                     let peer = "peer".to_owned();
-                    self.todo.push_back((end, Input::CarrierUp { carrier, peer }));
+                    self.todo.push_back((
+                        end,
+                        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer },
+                    ));
                 }
             }
             Output::Transmit { carrier, bytes } => {

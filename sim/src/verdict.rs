@@ -8,7 +8,13 @@ use crate::world::{Moods, Report, World};
 impl World {
     /// Judges a world that has come to rest.
     pub(crate) fn verdict(self) -> Report {
-        let mut report = Report { took: self.now, ahead: self.ahead, ..Report::default() };
+        let mut report = Report {
+            took: self.now,
+            ahead: self.ahead,
+            datagrams: self.datagrams,
+            routed: self.routed.clone(),
+            ..Report::default()
+        };
         for node in self.nodes.iter().filter(|node| node.alive) {
             let (load, role) = (node.relay.load(), node.role);
             assert_eq!((load.codec_bytes, load.held_bytes), (0, 0), "memory leaked: {role:?}");
@@ -18,10 +24,10 @@ impl World {
             let over = origin.aborted || origin.sender.ended;
             assert!(over || !self.nodes[*gateway].alive, "the origin of {exchange} never heard");
         }
-        let Moods { breaks, restarts, aborts, outages, slow, .. } = self.moods;
+        let Moods { breaks, restarts, aborts, outages, slow, datagrams, .. } = self.moods;
         // In a slow world the transport's counters are moody, so that a carrier may be taken for
         // one that has stalled.
-        let stalls = outages || slow;
+        let stalls = outages || slow || datagrams;
         let whole = |exchange| {
             let mut origins = self.parties.origins.iter().filter(|((_, of), _)| of == exchange);
             origins.any(|(_, origin)| origin.receiver.ended && origin.sender.ended)
@@ -57,6 +63,7 @@ impl World {
 
     fn judge_failure(&self, client: &Client, cause: &Cause, headed: bool, forwarded: u32) {
         let Moods { breaks, restarts, aborts, shutdowns, outages, slow, .. } = self.moods;
+        let datagrams = self.moods.datagrams;
         let possible = match cause.kind {
             CauseKind::OriginFailed => aborts,
             // Over a slow link the word of a shutdown may come after the client's patience.
@@ -66,6 +73,10 @@ impl World {
             // It was repeated where a carrier stalled, and there was no room for it then.
             CauseKind::OutcomeUnknown if cause.reason.contains("max_exchanges") => {
                 (breaks || restarts || outages || slow) && client.is_repeatable() && !headed
+            }
+            // The question waited behind what a slow link had to carry before it.
+            CauseKind::OutcomeUnknown if cause.reason.contains("outcome_timeout") => {
+                (breaks || restarts || datagrams) && !headed
             }
             CauseKind::OutcomeUnknown | CauseKind::AnswerLost => (breaks || restarts) && !headed,
             CauseKind::CarrierLost => (breaks || restarts) && headed,

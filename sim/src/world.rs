@@ -7,11 +7,13 @@ use bytes::Bytes;
 use coding::job::{Contexts, Job};
 use coding::{Encoding, ExchangeId};
 use decide::estimate::Transport;
-use relay::{CarrierId, Config, Input, Output, Relay, Role};
+use proto::kinds::Kind;
+use record::event::Fact;
+use relay::{CarrierId, CarrierKind, Config, Input, Output, Relay, Role};
 
-use crate::Random;
 use crate::carriers::Link;
 use crate::party::Parties;
+use crate::{Random, datagram};
 
 /// Virtual time by which everything must be over: some readers take a byte each 0.3 s.
 const END_OF_TIME: Duration = Duration::from_secs(48 * 3600);
@@ -36,6 +38,9 @@ pub struct Moods {
     pub aborts: bool,
     /// Readers are slow, and so are some writers.
     pub slow: bool,
+    /// Every edge has a carrier over datagrams beside its stream: they are lost, come out of order
+    /// and twice.
+    pub datagrams: bool,
     /// Nothing gets over the links for a while, or the gateway's process hangs; not for so long
     /// that anybody's patience ends.
     pub outages: bool,
@@ -58,6 +63,10 @@ pub struct Report {
     pub tunnels: u64,
     /// Requests that left before anything had come over their carrier.
     pub ahead: u64,
+    /// Datagrams that were carried.
+    pub datagrams: u64,
+    /// Messages that went by a carrier chosen among several, by its kind.
+    pub routed: BTreeMap<String, u64>,
     /// Virtual time at the end.
     pub took: Duration,
 }
@@ -68,7 +77,8 @@ pub(crate) type NodeId = usize;
 #[derive(Debug)]
 pub(crate) enum What {
     Tell { node: NodeId, input: Input },
-    DialDone { edge: NodeId, carrier: CarrierId },
+    DialDone { edge: NodeId, carrier: CarrierId, kind: CarrierKind },
+    Datagram { link: usize, to: Role, bytes: Bytes },
     Bytes { link: usize, to: Role, bytes: Bytes },
     ClientStarts { edge: NodeId },
     ClientBegins(ExchangeId),
@@ -111,8 +121,10 @@ pub struct World {
     pub(crate) to_start: u64,
     /// A gateway went, in whichever way.
     pub(crate) replaced: bool,
-    /// See [`Report::ahead`].
+    /// See [`Report`].
     pub(crate) ahead: u64,
+    pub(crate) datagrams: u64,
+    pub(crate) routed: BTreeMap<String, u64>,
     /// Nothing gets through between these.
     pub(crate) outage: Option<(Duration, Duration)>,
     /// Memory for codecs is short.
@@ -139,6 +151,8 @@ impl World {
             to_start: 3 + random.below(8),
             replaced: false,
             ahead: 0,
+            datagrams: 0,
+            routed: BTreeMap::new(),
             outage: None,
             tight: random.once_in(4),
             encoding: Encoding::of(encodings[at]).unwrap_or_else(|_| Encoding::auto()),
@@ -182,6 +196,10 @@ impl World {
             // Some origins take a body in sips for hours.
             still_timeout: END_OF_TIME,
             max_exchanges: if self.random.once_in(5) { 2 } else { 256 },
+            kinds: match self.moods.datagrams {
+                true => vec![Kind::STREAM, datagram::KIND],
+                false => vec![Kind::STREAM],
+            },
             ..Config::new(role, self.random.bits())
         };
         let (contexts, wake) = (BTreeMap::new(), None);
@@ -249,7 +267,8 @@ impl World {
     fn happen(&mut self, what: What) {
         match what {
             What::Tell { node, input } => self.tell(node, input),
-            What::DialDone { edge, carrier } => self.dial_done(edge, carrier),
+            What::DialDone { edge, carrier, kind } => self.dial_done(edge, carrier, kind),
+            What::Datagram { link, to, bytes } => self.datagram_arrives(link, to, bytes),
             What::Bytes { link, to, bytes } => self.bytes_arrive(link, to, &bytes),
             What::ClientStarts { edge } => self.client_starts(edge),
             What::ClientBegins(exchange) => self.client_begins(exchange),
@@ -289,25 +308,32 @@ impl World {
     fn wants(&mut self, node: NodeId, output: Output) {
         let role = self.nodes[node].role;
         match output {
-            Output::Dial { carrier } => {
+            Output::Dial { carrier, kind } => {
                 assert_eq!(role, Role::Edge);
                 let done = self.some_time(2000);
-                self.at(done, What::DialDone { edge: node, carrier });
+                self.at(done, What::DialDone { edge: node, carrier, kind });
             }
             Output::Transmit { carrier, bytes } => self.transmit(node, carrier, bytes),
+            Output::Datagram { carrier, bytes } => self.send_datagram(node, carrier, &bytes),
             Output::Close { carrier, .. } => self.closes(node, carrier),
             Output::Job(job) => self.runs(node, &job),
             Output::Release { exchange } => {
                 self.nodes[node].contexts.remove(&exchange);
             }
             Output::WakeAt(at) => self.nodes[node].wake = Some(at),
-            Output::Event(_)
-            | Output::Store { .. }
-            | Output::Used { .. }
-            | Output::Forget { .. } => {}
+            Output::Event(event) => self.note_route(&event.fact),
+            Output::Store { .. } | Output::Used { .. } | Output::Forget { .. } => {}
             Output::Measure { carrier } => self.measure(node, carrier),
             output if role == Role::Edge => self.client_hears(output),
             output => self.origin_hears(node, output),
+        }
+    }
+
+    /// Counts messages whose carrier was chosen among several.
+    fn note_route(&mut self, fact: &Fact) {
+        let Fact::Chosen { decision: Some(decision), .. } = fact else { return };
+        if let Some(route) = &decision.route {
+            *self.routed.entry(route.carrier.clone()).or_default() += 1;
         }
     }
 

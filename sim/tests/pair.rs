@@ -15,6 +15,7 @@ const CALM: Moods = Moods {
     shutdowns: false,
     aborts: false,
     slow: false,
+    datagrams: false,
     outages: false,
 };
 
@@ -55,6 +56,10 @@ fn add(sum: &mut Report, report: &Report) {
     sum.early += report.early;
     sum.tunnels += report.tunnels;
     sum.ahead += report.ahead;
+    sum.datagrams += report.datagrams;
+    for (kind, count) in &report.routed {
+        *sum.routed.entry(kind.clone()).or_default() += count;
+    }
     sum.took = sum.took.max(report.took);
     for (cause, count) in &report.failed {
         *sum.failed.entry(cause).or_default() += count;
@@ -110,6 +115,38 @@ fn outages_shorter_than_anybodys_patience_cost_nothing_but_time() {
     assert!(failed("outcome_unknown") * 1000 < report.requests, "{report:?}");
 }
 
+/// A carrier that no file of the relay knows of, beside the stream.
+#[test]
+fn a_carrier_over_datagrams_takes_its_share_and_loses_nothing() {
+    let report = live(0..seeds() / 4, Moods { datagrams: true, ..CALM });
+    let failed = |cause| report.failed.get(cause).copied().unwrap_or(0);
+    let refused = failed("limit") + failed("outcome_unknown");
+    assert_eq!(report.answered + refused, report.requests, "{report:?}");
+    assert!(failed("outcome_unknown") * 1000 < report.requests, "{report:?}");
+    let routed = |kind| report.routed.get(kind).copied().unwrap_or(0);
+    let all = routed("datagram") + routed("stream");
+    assert!(routed("datagram") * 10 > all && routed("stream") * 10 > all, "{report:?}");
+}
+
+#[test]
+fn carriers_of_two_kinds_lose_nothing_silently_whatever_goes_wrong() {
+    let moods = Moods {
+        breaks: true,
+        restarts: true,
+        swaps: false,
+        shutdowns: true,
+        aborts: true,
+        slow: true,
+        datagrams: true,
+        outages: true,
+    };
+    let report = live(0..seeds() / 2, moods);
+    assert!(report.datagrams > report.requests, "{report:?}");
+    for cause in ["outcome_unknown", "carrier_lost", "not_forwarded"] {
+        assert!(report.failed.contains_key(cause), "no seed led to {cause}: {report:?}");
+    }
+}
+
 #[test]
 fn everything_at_once() {
     let moods = Moods {
@@ -119,6 +156,7 @@ fn everything_at_once() {
         shutdowns: true,
         aborts: true,
         slow: true,
+        datagrams: false,
         outages: true,
     };
     let report = live(0..seeds(), moods);

@@ -14,7 +14,7 @@ use longwire_sim::{Random, Segment};
 use proto::bhttp;
 use record::decision::Outcome;
 use record::event::Fact;
-use relay::{CarrierId, Config, Input, Output, Relay, Role};
+use relay::{CarrierId, CarrierKind, Config, Input, Output, Relay, Role};
 
 /// After an exchange its receipt comes across.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -182,11 +182,14 @@ impl World {
 
     fn output(&mut self, node: usize, output: Output) {
         match output {
-            Output::Dial { carrier } => {
+            Output::Dial { carrier, .. } => {
                 self.dialled[node] = carrier;
                 for (to, peer) in [(node, "gateway"), (GATEWAY, NAMES[node])] {
                     let carrier = self.carrier(to, node);
-                    self.todo.push_back((to, Input::CarrierUp { carrier, peer: peer.into() }));
+                    self.todo.push_back((
+                        to,
+                        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: peer.into() },
+                    ));
                 }
             }
             Output::Transmit { carrier, bytes } => {

@@ -156,11 +156,11 @@ impl Pair {
 
     fn output(&mut self, at: usize, output: Output) {
         match output {
-            Output::Dial { carrier } => {
+            Output::Dial { carrier, kind } => {
                 (self.carrier, self.is_up) = (carrier, true);
                 for at in [EDGE, GATEWAY] {
                     let peer = format!("peer of {at}");
-                    self.todo.push_back((at, Input::CarrierUp { carrier, peer }));
+                    self.todo.push_back((at, Input::CarrierUp { carrier, kind, peer }));
                 }
             }
             Output::Transmit { carrier, bytes } if self.is_up && carrier == self.carrier => {

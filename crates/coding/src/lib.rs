@@ -72,7 +72,7 @@ use path::Path;
 use path::gone::Gone;
 use peer::{Peer, arms_of};
 use receiving::Receiver;
-use record::decision::{Decision, Outcome};
+use record::decision::{Decision, Outcome, Route};
 use sending::Sender;
 use speeds::profile;
 
@@ -636,6 +636,21 @@ impl Coding {
     #[must_use]
     pub fn longest(&self, path: PathId) -> u64 {
         self.paths.get(&path).map_or(0, |path| path.longest)
+    }
+
+    /// How long this side's message of an exchange takes over a path, in seconds: the bytes that
+    /// there are, or that such messages have. `None` where either is not known.
+    #[must_use]
+    pub fn expected_s(&self, exchange: ExchangeId, path: PathId) -> Option<f64> {
+        let (one, path) = (self.exchanges.get(&exchange)?, self.paths.get(&path)?);
+        Some(sending::expected_s(&self.core, one, path))
+    }
+
+    /// Why an exchange goes over the path that it will be attached to, where there were several.
+    pub fn note_route(&mut self, exchange: ExchangeId, route: Option<Route>) {
+        if let Some(one) = self.exchanges.get_mut(&exchange) {
+            one.route = route.map(Box::new);
+        }
     }
 
     /// What is believed of a path.

@@ -59,6 +59,7 @@ fn decision(service: &str) -> Decision {
         shadow: Some("xmill:5".to_owned()),
         base: Some(Base::Dictionary { sha256: "5f".repeat(32), version: 3 }),
         foreign: false,
+        route: None,
     }
 }
 

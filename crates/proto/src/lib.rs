@@ -10,6 +10,7 @@
 //! - [`dictionary`]: fields of HTTP by which dictionaries are named (RFC 9842).
 //! - [`exchange`]: the parts of exchanges, as any carrier takes them.
 //! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).
+//! - [`kinds`]: the kinds of carriers that there are.
 //! - [`message`]: envelopes of messages that are no HTTP.
 //! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
@@ -24,6 +25,7 @@ pub mod dictionary;
 mod error;
 pub mod exchange;
 pub mod http1;
+pub mod kinds;
 pub mod message;
 pub mod profile;
 pub mod stream;

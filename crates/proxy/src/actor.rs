@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use coding::ExchangeId;
 use record::event::{Event, Fact};
-use relay::{Allowed, CarrierId, Head, Input, Output, Relay, Role};
+use relay::{Allowed, CarrierId, CarrierKind, Head, Input, Output, Relay, Role};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -304,7 +304,7 @@ impl<S: Surroundings> Actor<S> {
             Message::CarrierUp { carrier, peer, queue } => {
                 self.dialled = self.dialled.filter(|dialled| *dialled != carrier);
                 self.carriers.insert(carrier, queue);
-                self.input(Input::CarrierUp { carrier, peer });
+                self.input(Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer });
             }
             Message::Fact(fact) => {
                 self.event(Event { at_s: self.started.elapsed().as_secs_f64(), fact });
@@ -376,10 +376,12 @@ impl<S: Surroundings> Actor<S> {
             self.metrics.count_body(false, bytes.len());
         }
         match output {
-            Output::Dial { carrier } => {
+            Output::Dial { carrier, kind } => {
                 self.dialled = Some(carrier);
-                self.surroundings.dial(carrier, self.relay.dial_pace());
+                self.surroundings.dial(carrier, self.relay.dial_pace(kind));
             }
+            // The only kind of carrier here is a byte pipe.
+            Output::Datagram { .. } => {}
             Output::Transmit { carrier, bytes } => {
                 if let Some(queue) = self.carriers.get(&carrier) {
                     // Else the carrier has just ended and its CarrierDown is on the way.

@@ -38,6 +38,7 @@ async fn carry(mut stream: TcpStream, answer: fn(u64) -> Vec<u8>) {
         max_window_log: 20,
         anew: true,
         beside: false,
+        counts: false,
     });
     let mut out = Vec::new();
     hello.encode(&mut out);

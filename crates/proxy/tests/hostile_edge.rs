@@ -31,6 +31,7 @@ fn hello(instance: u64) -> Frame {
         max_window_log: 20,
         anew: true,
         beside: false,
+        counts: false,
     })
 }
 
@@ -434,8 +435,8 @@ async fn a_carrier_that_breaks_the_protocol_ends_alone() {
     let about_nothing = [
         control,
         Frame::Part(Part::Credit(77, 1)),
-        Frame::Part(Part::Query(0)),
-        Frame::Part(Part::Query(greatest)),
+        Frame::Part(Part::Query(0, 1)),
+        Frame::Part(Part::Query(greatest, greatest)),
     ];
     hostile.send(&encoded(&about_nothing)).await;
     let ask = request("GET", &origin.address.to_string(), b"/hello", &[]);

@@ -154,6 +154,29 @@ pub struct Decision {
     /// what was expected of it, and all of it was there when the kernel said so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub foreign: bool,
+    /// Why it went by its carrier, where there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+}
+
+/// The carrier of an exchange, chosen among several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Route {
+    /// Its kind: `stream` and the like.
+    pub carrier: String,
+    /// Why, in a few words.
+    pub reason: String,
+    /// Every carrier that was up, had room and was able.
+    pub candidates: Vec<RouteCandidate>,
+}
+
+/// A carrier that an exchange could have taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RouteCandidate {
+    /// Its kind.
+    pub carrier: String,
+    /// How long the request was expected to take by it, in seconds.
+    pub expected_s: f64,
 }
 
 /// Where the difference between what was measured and what was expected comes from, in seconds. The
@@ -302,6 +325,7 @@ mod tests {
             shadow: None,
             base: Some(Base::Dictionary { sha256: "ab".repeat(32), version: 2 }),
             foreign: false,
+            route: None,
         };
         let text = serde_json::to_string(&decision).unwrap();
         assert_eq!(serde_json::from_str::<Decision>(&text).unwrap(), decision);

@@ -9,7 +9,8 @@ use proto::control::Allowed;
 use proto::exchange::Role;
 
 use crate::Relay;
-use crate::api::{CarrierId, Output};
+use crate::api::Output;
+use crate::ids::CarrierId;
 
 /// In events.
 const WHAT: &str = "allow list";
@@ -51,7 +52,7 @@ impl Relay {
     /// Edge: tells the shell what the gateway has said that new requests go to; nothing as long as
     /// they go to none, for the next may let through what this one does not.
     pub(crate) fn publish_allowed(&mut self) {
-        let told = self.usable().and_then(|id| self.carriers.get(&id)?.allowed.clone());
+        let told = self.usable().find_map(|id| self.carriers.get(&id)?.allowed.clone());
         let is_known = match (&told, &self.published) {
             (Some(told), Some(known)) => Arc::ptr_eq(told, known),
             (told, known) => told.is_none() && known.is_none(),

@@ -11,12 +11,8 @@ use proto::{bhttp, message};
 use record::event::Event;
 
 use crate::http::privacy::Client;
+use crate::ids::{CarrierId, CarrierKind};
 use coding::api as code;
-
-/// A connection to the other relay, named by the shell; never used twice. A gateway's are numbered
-/// in the order in which they said HELLO.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CarrierId(pub u64);
 
 /// What comes before the body of what opens an exchange (towards the origin), or of what answers it
 /// (towards the client).
@@ -229,6 +225,8 @@ pub enum Input {
     CarrierUp {
         /// The carrier.
         carrier: CarrierId,
+        /// Its kind; at an edge the one that was dialled.
+        kind: CarrierKind,
         /// Name of the peer's key, or of its address where there are no keys.
         peer: String,
     },
@@ -280,6 +278,13 @@ pub enum Input {
         /// The bytes.
         bytes: Bytes,
     },
+    /// A datagram came over a carrier.
+    Datagram {
+        /// The carrier.
+        carrier: CarrierId,
+        /// The datagram.
+        bytes: Bytes,
+    },
     /// The kernel took that many bytes of what was given to `Transmit`.
     Sent {
         /// The carrier.
@@ -316,12 +321,21 @@ pub enum Output {
     Dial {
         /// Name of the carrier to be.
         carrier: CarrierId,
+        /// Its kind.
+        kind: CarrierKind,
     },
     /// Bytes for a carrier, to be acknowledged with `Sent`.
     Transmit {
         /// The carrier.
         carrier: CarrierId,
         /// The bytes.
+        bytes: Bytes,
+    },
+    /// A datagram for a carrier. Nothing is said of it: one that cannot be sent is as good as lost.
+    Datagram {
+        /// The carrier.
+        carrier: CarrierId,
+        /// The datagram.
         bytes: Bytes,
     },
     /// Read the counters of a carrier's transport; answer with [`Input::Transport`], or not at all

@@ -116,6 +116,13 @@ impl Relay {
         exchange.meter.sent_body_bytes += bytes.len() as u64;
         (exchange.moved, exchange.took) = (now, now);
         exchange.outgoing.note(&bytes);
+        let (carrier, sent) = (exchange.carrier(), exchange.meter.sent_body_bytes);
+        let carrier = carrier.and_then(|id| self.carriers.get(&id));
+        let most = carrier.and_then(|carrier| carrier.abilities.max_message_bytes);
+        if let Some(most) = most.filter(|most| sent > *most) {
+            let reason = format!("the body has more than the {most} bytes that its carrier takes");
+            return self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
+        }
         self.code(now, code::Input::Body { exchange: id, bytes });
         self.grant_local(id);
     }

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use coding::PathId;
 use coding::api::Wire;
 use decide::estimate::{Estimate, Transport};
-use proto::carrier::{self, Setup};
+use proto::carrier::{self, Abilities, Setup};
 use proto::control::Allowed;
-use proto::exchange::Part;
-use proto::stream::Machine;
+use proto::exchange::{Part, Role};
+use proto::kinds::{self, Kind};
 
-use crate::api::CarrierId;
-use crate::config::{Config, INITIAL_CREDIT_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::config::{Config, INITIAL_CREDIT_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::ids::{CarrierId, CarrierKind};
 use crate::pulse::Pulse;
 use crate::turns::Turns;
 
@@ -44,12 +44,27 @@ pub(crate) fn next_part(replay: &mut Replay, credit: u64, most: usize) -> Option
     Some(Part::Data(piece))
 }
 
+/// What is known of a carrier's path.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    /// What is believed of its round trip and rate, in bit/s, once something is.
+    pub(crate) rtt: Option<Duration>,
+    pub(crate) rate_bps: Option<f64>,
+    /// When the transport's counters were asked for last.
+    pub(crate) at: Option<Duration>,
+    /// The transport's last counters; none where it never told.
+    pub(crate) counters: Option<Transport>,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Carrier {
     /// Name of the peer.
     pub(crate) peer: String,
-    pub(crate) machine: Machine,
+    pub(crate) machine: kinds::Carrier,
+    pub(crate) kind: CarrierKind,
+    /// What carriers of its kind can do.
+    pub(crate) abilities: Abilities,
     /// Bytes given to the shell and not yet taken by the kernel.
     pub(crate) in_flight: usize,
     /// Bytes of parts given to the machine since it was last drained.
@@ -65,40 +80,28 @@ pub(crate) struct Carrier {
     pub(crate) requests: u64,
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
-    /// What is believed of its round trip and rate, in bit/s, once something is.
-    pub(crate) rtt: Option<Duration>,
-    pub(crate) rate_bps: Option<f64>,
-    /// When the transport's counters were asked for last.
-    pub(crate) measured_at: Option<Duration>,
-    /// The transport's last counters; none where it never told.
-    pub(crate) counters: Option<Transport>,
+    pub(crate) measured: Measured,
     /// Bytes given to the shell, and bytes that came.
     pub(crate) transmitted: u64,
     pub(crate) received: u64,
     /// How often what the peer said was ignored.
     pub(crate) ignored: u32,
-    /// Gateway: what the edge asked about its exchanges.
-    pub(crate) questions: Questions,
+    /// Gateway: exchanges that the edge heard here were in vain: it may send them again.
+    pub(crate) released: BTreeSet<u64>,
     /// Whether the peer still answers.
     pub(crate) pulse: Pulse,
     /// Edge: what the gateway lets it reach, as far as it has said.
     pub(crate) allowed: Option<Arc<Allowed>>,
 }
 
-/// What an edge asked about its exchanges, as far as it matters on one carrier.
-#[derive(Debug, Default)]
-pub(crate) struct Questions {
-    /// It asked here.
-    pub(crate) asked: bool,
-    /// Exchanges that it asked about on a newer carrier: their requests come late here.
-    pub(crate) barred: BTreeSet<u64>,
-    /// Exchanges that it heard here were in vain: it may send them again.
-    pub(crate) released: BTreeSet<u64>,
-}
-
 impl Carrier {
-    pub(crate) fn new(config: &Config, peer: String, codecs: Vec<u64>) -> Self {
-        let machine = Machine::new(Setup {
+    pub(crate) fn new(
+        config: &Config,
+        (kind, made): (CarrierKind, Kind),
+        peer: String,
+        codecs: Vec<u64>,
+    ) -> Self {
+        let machine = (made.make)(Setup {
             role: config.role,
             instance: config.instance,
             initial_credit: INITIAL_CREDIT_BYTES,
@@ -109,6 +112,8 @@ impl Carrier {
         Self {
             peer,
             machine,
+            kind,
+            abilities: made.abilities,
             in_flight: 0,
             queued: 0,
             turns: Turns::default(),
@@ -116,14 +121,11 @@ impl Carrier {
             replays: BTreeMap::new(),
             requests: 0,
             going_away: false,
-            rtt: None,
-            rate_bps: None,
-            measured_at: None,
-            counters: None,
+            measured: Measured::default(),
             transmitted: 0,
             received: 0,
             ignored: 0,
-            questions: Questions::default(),
+            released: BTreeSet::new(),
             pulse: Pulse::default(),
             allowed: None,
         }
@@ -139,9 +141,14 @@ impl Carrier {
         self.machine.peer().is_some_and(|peer| peer.beside)
     }
 
+    /// Whether the peer knows that questions are numbered.
+    pub(crate) fn counts(&self) -> bool {
+        self.machine.peer().is_some_and(|peer| peer.counts)
+    }
+
     /// What it has carried and what waits, as the coding is told.
     pub(crate) fn wire(&self) -> Wire {
-        let (in_flight, queued) = (self.in_flight, self.queued);
+        let (in_flight, queued) = (self.under_way(), self.queued);
         let idle = self.turns.is_empty() && in_flight == 0 && queued == 0;
         Wire { transmitted: self.transmitted, in_flight, queued, idle }
     }
@@ -149,9 +156,9 @@ impl Carrier {
     /// Takes what is believed of its path.
     pub(crate) fn note_estimate(&mut self, estimate: &Estimate) {
         let rtt = Some(estimate.rtt_s()).filter(|figure| figure.weight > 0.0);
-        self.rtt = rtt.and_then(|figure| Duration::try_from_secs_f64(figure.value).ok());
+        self.measured.rtt = rtt.and_then(|figure| Duration::try_from_secs_f64(figure.value).ok());
         let rate = Some(estimate.rate_bps()).filter(|figure| figure.weight > 0.0);
-        self.rate_bps = rate.map(|figure| figure.value);
+        self.measured.rate_bps = rate.map(|figure| figure.value);
     }
 
     /// Instance of the peer, once it said HELLO.
@@ -175,7 +182,28 @@ impl Carrier {
 
     /// Bytes that may be given to the carrier now.
     pub(crate) fn room_bytes(&self) -> usize {
-        TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued)
+        let held = self.machine.held_bytes();
+        TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued + held)
+    }
+
+    /// Most bytes of a body that leave at once, alone or beside others.
+    pub(crate) fn piece_bytes(&self) -> usize {
+        if self.turns.is_empty() { TRANSMIT_WINDOW_BYTES } else { PIECE_BYTES }
+    }
+
+    /// Bytes that were given away and have not arrived, as far as is known.
+    pub(crate) fn under_way(&self) -> usize {
+        self.in_flight + self.machine.held_bytes()
+    }
+
+    /// Whether what is of no exchange crosses, from a side of this role.
+    pub(crate) fn has_control(&self, from: Role) -> bool {
+        self.abilities.control && (from == Role::Edge || self.abilities.gateway_first)
+    }
+
+    /// Whether both sides can agree on what they hold.
+    pub(crate) fn may_agree(&self) -> bool {
+        self.has_control(Role::Edge) && self.has_control(Role::Gateway)
     }
 
     /// Gives the machine a part; returns its encoded size, about.
@@ -189,7 +217,7 @@ impl Carrier {
     /// The kernel took so many bytes. Where it tells no more, they count as delivered.
     pub(crate) fn sent(&mut self, now: Duration, bytes: usize) {
         self.in_flight = self.in_flight.saturating_sub(bytes);
-        if self.counters.is_none() {
+        if self.measured.counters.is_none() {
             self.delivered(now, 0);
         }
     }
@@ -211,5 +239,25 @@ impl Carrier {
     pub(crate) fn receive(&mut self, now: Duration, bytes: Bytes) {
         self.received += bytes.len() as u64;
         self.machine.handle_input(now, carrier::Input::Bytes(bytes));
+    }
+
+    /// A datagram came; one that is longer than any of its kind says nothing.
+    pub(crate) fn receive_datagram(&mut self, now: Duration, bytes: Bytes) {
+        let most = self.abilities.max_datagram_bytes.unwrap_or(0);
+        if bytes.len() <= most {
+            self.received += bytes.len() as u64;
+            self.machine.handle_input(now, carrier::Input::Datagram(bytes));
+        }
+    }
+
+    /// A datagram left.
+    pub(crate) fn datagram_left(&mut self, now: Duration, bytes: usize) {
+        self.transmitted += bytes as u64;
+        self.pulse.left(self.transmitted);
+        self.delivered(now, self.machine.held_bytes() as u64);
+    }
+
+    pub(crate) fn wake(&mut self, now: Duration) {
+        self.machine.handle_input(now, carrier::Input::Wake);
     }
 }

@@ -6,6 +6,7 @@ use coding::{Encoding, Secret, Service};
 use decide::estimate::Estimate;
 use proto::control::Allowed;
 use proto::exchange::Role;
+use proto::kinds::Kind;
 use record::decision::Direction;
 
 /// Body bytes the local side may hand over ahead of the carrier, per exchange: two blocks.
@@ -58,6 +59,9 @@ pub struct Config {
     pub instance: u64,
     /// Peers have no keys, and are called by their addresses, which may change hands.
     pub without_keys: bool,
+    /// The kinds of carriers that there are, at both sides in the same order: an edge keeps one of
+    /// each kind that takes new exchanges.
+    pub kinds: Vec<Kind>,
     /// Gateway: what edges are told that they may reach.
     pub allowed: Allowed,
     /// Edge: what makes it and its principals known when it has started again; without it their
@@ -114,6 +118,7 @@ impl Config {
             role,
             instance,
             without_keys: false,
+            kinds: vec![Kind::STREAM],
             allowed: Allowed::default(),
             secret: None,
             encoding: Encoding::auto(),

@@ -10,10 +10,11 @@ use proto::{bhttp, message};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, Known, Output};
+use crate::api::{Cause, CauseKind, Known, Output};
 use crate::carrier::Carrier;
 use crate::config::MAX_RESENDS;
-use crate::exchange::{Exchange, Stage, is_or_may_be};
+use crate::exchange::{Exchange, Stage};
+use crate::ids::CarrierId;
 use crate::opening::{Answer, Opened};
 use crate::shares::Place;
 use crate::timers::Key;
@@ -94,9 +95,11 @@ impl Relay {
 
     /// Another gateway answers now, which knows nothing of the exchange.
     pub(crate) fn gateway_restarted(&mut self, now: Duration, id: ExchangeId) {
+        self.moved_for_good(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.is_repeatable() {
             exchange.repeated = true;
+            exchange.asked.on = None;
             self.send_again(now, id);
             return;
         }
@@ -170,7 +173,6 @@ impl Relay {
             return;
         }
         self.stop(now, id);
-        self.moved_for_good(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if !matches!(exchange.stage, Stage::Ambiguous { .. }) {
             self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));
@@ -178,9 +180,9 @@ impl Relay {
         exchange.sent_as = None;
         self.set_stage(now, id, Stage::Ambiguous { gateway, asked: None });
         // Another carrier may be up already, beside one that was going away.
-        match self.gateway_here() {
-            Some(current) if is_or_may_be(gateway, current) => self.room_freed = true,
-            Some(_) => self.gateway_restarted(now, id),
+        match self.is_here(gateway) {
+            Some(true) => self.room_freed = true,
+            Some(false) => self.gateway_restarted(now, id),
             None => {}
         }
     }

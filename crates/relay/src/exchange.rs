@@ -7,9 +7,10 @@ use proto::bhttp;
 use proto::exchange::Part;
 use record::event::Carried;
 
-use crate::api::{CarrierId, Cause, CauseKind};
+use crate::api::{Cause, CauseKind};
 use crate::http::Traits;
 use crate::http::privacy::Guard;
+use crate::ids::CarrierId;
 use crate::incoming::Incoming;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
@@ -100,6 +101,17 @@ pub(crate) struct Exchange {
     pub(crate) other_way: bool,
     /// Edge: it was sent again though a gateway that is gone may have forwarded it.
     pub(crate) repeated: bool,
+    /// Edge: what the gateway was asked about it.
+    pub(crate) asked: Asked,
+}
+
+/// Questions about an exchange.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// How many went, over all carriers.
+    pub(crate) times: u64,
+    /// Where the last went: its gateway takes the request, should it go again, nowhere else.
+    pub(crate) on: Option<CarrierId>,
 }
 
 impl Exchange {
@@ -128,6 +140,7 @@ impl Exchange {
             held_back: Vec::new(),
             other_way: false,
             repeated: false,
+            asked: Asked::default(),
         }
     }
 

@@ -10,14 +10,18 @@ use proto::{bhttp, message};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, Output};
+use crate::api::{Cause, CauseKind, Output};
 use crate::carrier::{Carrier, Replay};
 use crate::config::{MAX_CARRIERS_LEFT, MAX_OUTCOMES};
 use crate::edge::codec_of;
 use crate::exchange::{Exchange, Stage};
+use crate::ids::CarrierId;
 use crate::opening::{Answer, Opened};
 use crate::outcomes::{Log, Outcome};
 use crate::timers::Key;
+
+/// Why an exchange does not go on over a carrier, as an edge hears it there.
+const MOVED: &str = "it goes on over the carrier on which it was asked about last";
 
 impl Relay {
     pub(crate) fn request_head(
@@ -39,17 +43,15 @@ impl Relay {
         };
         let traits = opened.traits;
         let is_open = self.exchanges.contains_key(&id);
-        let questions = self.carriers.get_mut(&carrier).map(|carrier| &mut carrier.questions);
-        let (released, barred) = questions.map_or((false, false), |questions| {
-            (questions.released.remove(&id.number), questions.barred.contains(&id.number))
-        });
+        let state = self.carriers.get_mut(&carrier);
+        let released = state.is_some_and(|carrier| carrier.released.remove(&id.number));
         // Whatever an edge says, what must not be repeated is not forwarded a second time.
         let is_repeated = released && !is_open && traits.idempotent;
         if !is_repeated && (is_open || self.outcomes.was_here(id)) {
             let reason = "a request with this number was here before".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
         }
-        if barred {
+        if self.outcomes.is_asked_elsewhere(id, carrier) {
             let reason = "the edge asked about it elsewhere before it came".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::NotForwarded, reason);
         }
@@ -141,6 +143,11 @@ impl Relay {
             self.refuse(now, id, &Cause { kind: CauseKind::OriginFailed, reason });
             return;
         }
+        let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
+        if exchange.endless && carrier.is_some_and(|carrier| !carrier.abilities.streams) {
+            let reason = "the answer has no end, and its carrier takes none such".to_owned();
+            return self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
+        }
         let urgent = exchange.traits.tunnel;
         let message = Message { urgent, end, ..answer.message };
         exchange.coded = message.coded;
@@ -183,17 +190,19 @@ impl Relay {
         }
     }
 
-    /// What an edge's carrier before still holds must not be forwarded after the edge was told that
-    /// it never came. One that knows of carriers beside each other is told so by number; of others
-    /// the one before is closed.
+    /// What an edge's carrier before, of the same kind, still holds must not be forwarded after the
+    /// edge was told that it never came. One that knows of carriers beside each other is told so by
+    /// number; of others the one before is closed.
     pub(crate) fn supersede(&mut self, now: Duration, carrier: CarrierId, instance: u64) {
         if self.shutting_down {
             // Nothing new is forwarded, and the edge comes back for what it lost, not for good.
             return;
         }
-        let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
-        let stay = if beside { MAX_CARRIERS_LEFT + 1 } else { 0 };
-        let others: Vec<_> = self.others_of(carrier, instance).collect();
+        let Some(new) = self.carriers.get(&carrier) else { return };
+        let stay = if new.stands_beside() { MAX_CARRIERS_LEFT + 1 } else { 0 };
+        let is_like =
+            |id: &CarrierId| self.carriers.get(id).is_some_and(|one| one.kind == new.kind);
+        let others: Vec<_> = self.others_of(carrier, instance).filter(is_like).collect();
         for id in others.iter().take(others.len().saturating_sub(stay)) {
             if let Some(carrier) = self.carriers.get_mut(id) {
                 carrier.going_away = true;
@@ -202,33 +211,26 @@ impl Relay {
         }
     }
 
-    /// The edge asks what became of an exchange, on the newest of its carriers: where it has asked
-    /// on a newer one, this question comes late, and changes nothing of what was agreed there.
-    pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+    /// The edge asks what became of an exchange, and numbers its questions. One that comes behind a
+    /// later one changes nothing of what was agreed there.
+    pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, at: u64) {
+        if !self.outcomes.ask(id, carrier, at) {
+            let reason = "it was asked about on another carrier since".to_owned();
+            return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
+        }
         let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
-        let others: Vec<_> = self.others_of(carrier, id.instance).collect();
-        if let Some(state) = self.carriers.get_mut(&carrier) {
-            state.questions.asked = true;
-        }
-        for other in others.iter().copied() {
-            if self.asks_later_on(other, carrier) {
-                continue;
-            }
-            let Some(state) = self.carriers.get_mut(&other) else { continue };
-            state.questions.barred.insert(id.number);
-            if state.questions.barred.len() > MAX_OUTCOMES {
-                self.close_carrier(now, other, "the edge asked about too much of what is on it");
-            }
-        }
         let takes_anew = self.takes_anew(carrier);
         let state = match self.outcomes.get(id) {
             None if self.outcomes.may_be_forgotten(id) => OutcomeState::Forgotten,
             None => OutcomeState::NotSeen,
             Some(Outcome::Aborted) => OutcomeState::Aborted,
-            Some(Outcome::Answered { status, log, idempotent }) => {
+            Some(Outcome::Answered { status, log, idempotent, on }) => {
+                let is_there = |on: CarrierId| on != carrier && self.carriers.contains_key(&on);
                 match log.parts_for(takes_anew) {
                     // All of it was given to the carrier before, which may only have stalled.
-                    None if beside && !idempotent && !others.is_empty() => OutcomeState::Unfinished,
+                    None if beside && !idempotent && on.is_some_and(is_there) => {
+                        OutcomeState::Unfinished
+                    }
                     None => OutcomeState::Lost(*status),
                     Some(parts) => {
                         let parts = parts.iter().cloned().collect();
@@ -242,20 +244,11 @@ impl Relay {
         self.send_outcome(now, carrier, id, state);
     }
 
-    /// Whether the edge has asked on a carrier that is newer than another on which it asks. Where
-    /// it asks, it had this side's HELLO before it dialled the next: numbers tell the order.
-    fn asks_later_on(&self, other: CarrierId, carrier: CarrierId) -> bool {
-        other > carrier && self.carriers.get(&other).is_some_and(|other| other.questions.asked)
-    }
-
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
         let takes_anew = self.takes_anew(carrier);
         let (has_all, is_bound) = (self.has_all(id), self.coding.delta(id).is_some());
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let before = exchange.on_carrier();
-        if before.is_some_and(|before| self.asks_later_on(before, carrier)) {
-            return;
-        }
         let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
         let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
         let is_told = is_bound || exchange.log.parts_for(takes_anew).is_some();
@@ -285,7 +278,10 @@ impl Relay {
             return self.send_outcome(now, carrier, id, OutcomeState::Lost(status));
         };
         self.timers.set(Key::Exchange(id), None);
-        if let Some(before) = before {
+        if let Some(before) = before.filter(|before| *before != carrier) {
+            // Nothing more comes of it there.
+            let (code, reason) = (CauseKind::OutcomeUnknown.to_wire(), MOVED.to_owned());
+            self.send(now, before, Part::Abort(Abort { exchange: id.number, code, reason }));
             self.leave(now, id, before);
         }
         if let Some(carrier) = self.carriers.get_mut(&carrier) {
@@ -306,9 +302,9 @@ impl Relay {
         if matches!(state, OutcomeState::Lost(_) | OutcomeState::Aborted)
             && let Some(carrier) = self.carriers.get_mut(&carrier)
         {
-            carrier.questions.released.insert(id.number);
-            if carrier.questions.released.len() > MAX_OUTCOMES {
-                carrier.questions.released.pop_first();
+            carrier.released.insert(id.number);
+            if carrier.released.len() > MAX_OUTCOMES {
+                carrier.released.pop_first();
             }
         }
         self.send(now, carrier, Part::Outcome(id.number, state));
@@ -330,7 +326,7 @@ impl Relay {
         let outcome = if whole && status != 0 {
             let mut log = Log::default();
             log.give_up();
-            Outcome::Answered { status, log, idempotent: exchange.traits.idempotent }
+            Outcome::Answered { status, log, idempotent: exchange.traits.idempotent, on: None }
         } else {
             Outcome::Aborted
         };
@@ -338,7 +334,9 @@ impl Relay {
     }
 
     pub(crate) fn note_answer(&mut self, id: ExchangeId, status: u16, log: Log) {
-        let idempotent = self.exchanges.get(&id).is_some_and(|one| one.traits.idempotent);
-        self.outcomes.end(id, Outcome::Answered { status, log, idempotent });
+        let exchange = self.exchanges.get(&id);
+        let idempotent = exchange.is_some_and(|one| one.traits.idempotent);
+        let on = exchange.and_then(Exchange::on_carrier);
+        self.outcomes.end(id, Outcome::Answered { status, log, idempotent, on });
     }
 }

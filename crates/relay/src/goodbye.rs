@@ -9,9 +9,10 @@ use proto::control::LastWord;
 use proto::exchange::{Part, Role};
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind};
+use crate::api::{Cause, CauseKind};
 use crate::carrier::path_of;
 use crate::exchange::Exchange;
+use crate::ids::CarrierId;
 
 impl Relay {
     /// Tells the peer that nothing new is taken from here on; a gateway also tells of what it was
@@ -19,8 +20,10 @@ impl Relay {
     pub(crate) fn say_goodbye(&mut self, now: Duration, id: CarrierId) {
         self.code(now, Code::Flush { path: path_of(id) });
         self.send(now, id, Part::GoAway);
+        // Where requests come in another order than they went, their number does not tell which.
+        let counts = self.carriers.get(&id).filter(|carrier| carrier.abilities.ordered);
         if self.config.role == Role::Gateway
-            && let Some(requests) = self.carriers.get(&id).map(|carrier| carrier.requests)
+            && let Some(requests) = counts.map(|carrier| carrier.requests)
         {
             self.send(now, id, LastWord { requests }.part());
         }
@@ -40,7 +43,7 @@ impl Relay {
         self.dirty.insert(id);
         self.code(now, Code::Flush { path: path_of(id) });
         if self.config.role == Role::Edge {
-            self.dialer.says_goodbye(now);
+            self.dialer.says_goodbye(now, id);
             self.dialer_lost(now, id, "the gateway takes no new exchanges");
             let unsent = self.unanswered(id).filter(|exchange| !exchange.outgoing.is_head_sent());
             let unsent: Vec<ExchangeId> = unsent.map(|exchange| exchange.id).collect();
@@ -54,6 +57,7 @@ impl Relay {
         let Some(carrier) = self.carriers.get(&id) else { return };
         let word = match LastWord::decode(content) {
             Ok(_) if self.config.role == Role::Gateway => Err("an edge has none".to_owned()),
+            Ok(_) if !carrier.abilities.ordered => Err("its carrier has no order".to_owned()),
             Ok(_) if !carrier.going_away => Err("it came before GOAWAY".to_owned()),
             Ok(word) if word.requests > carrier.requests => {
                 Err("it tells of more requests than were sent".to_owned())

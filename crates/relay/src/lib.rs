@@ -17,6 +17,7 @@ mod exchange;
 mod gateway;
 mod goodbye;
 mod http;
+mod ids;
 mod incoming;
 mod kind;
 mod measure;
@@ -36,11 +37,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use api::{CarrierId, Cause, CauseKind, DialFailure, Head, Input, Known, Output};
+pub use api::{Cause, CauseKind, DialFailure, Head, Input, Known, Output};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use http::is_endless;
 pub use http::privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
 pub use http::requester::asker;
+pub use ids::{CarrierId, CarrierKind};
 pub use proto::control::Allowed;
 pub use proto::exchange::Role;
 
@@ -107,9 +109,11 @@ impl Relay {
     #[must_use]
     pub fn new(config: Config) -> Self {
         let outcomes = Outcomes::new(config.retained_bytes);
+        let dialer = dialer::Dialer::new(config.kinds.len());
         let mut timers = Timers::<Key>::default();
         if config.role == Role::Edge {
-            timers.set(Key::Dial, Some(Duration::ZERO));
+            let kinds = (0..config.kinds.len()).map(CarrierKind);
+            kinds.for_each(|kind| timers.set(Key::Dial(kind), Some(Duration::ZERO)));
         }
         Self {
             coding: Coding::new(config.coding()),
@@ -128,7 +132,7 @@ impl Relay {
             shutting_down: false,
             lingered: false,
             room_freed: false,
-            dialer: dialer::Dialer::default(),
+            dialer,
             next_number: 1,
             published: None,
         }
@@ -207,11 +211,18 @@ impl Relay {
             Input::Transport { carrier, transport } => {
                 self.transport(now, carrier, transport);
             }
-            Input::CarrierUp { carrier, peer } => self.carrier_up(now, carrier, peer),
+            Input::CarrierUp { carrier, kind, peer } => self.carrier_up(now, carrier, kind, peer),
             Input::CarrierDown { carrier, reason } => self.carrier_down(now, carrier, &reason),
             Input::Received { carrier, bytes } => {
                 if let Some(carrier) = self.carriers.get_mut(&carrier) {
                     carrier.receive(now, bytes);
+                }
+                self.heard(now, carrier);
+                self.touch(carrier);
+            }
+            Input::Datagram { carrier, bytes } => {
+                if let Some(carrier) = self.carriers.get_mut(&carrier) {
+                    carrier.receive_datagram(now, bytes);
                 }
                 self.heard(now, carrier);
                 self.touch(carrier);
@@ -258,7 +269,11 @@ impl Relay {
                     self.close_carrier(now, carrier, &reason);
                 }
                 Key::Pulse(carrier) => self.beat(now, carrier),
-                Key::Dial => self.dial(now),
+                Key::Machine(id) => {
+                    self.carriers.get_mut(&id).into_iter().for_each(|carrier| carrier.wake(now));
+                    self.touch(id);
+                }
+                Key::Dial(kind) => self.dial(now, kind),
                 Key::Linger => {
                     self.lingered = true;
                     self.dirty.extend(self.carriers.keys());
@@ -284,13 +299,19 @@ impl Relay {
         }
     }
 
-    fn carrier_up(&mut self, now: Duration, carrier: CarrierId, peer: String) {
-        if self.config.role == Role::Edge && !self.is_wanted(carrier) {
+    fn carrier_up(&mut self, now: Duration, carrier: CarrierId, kind: CarrierKind, peer: String) {
+        let wanted = match self.config.role {
+            Role::Edge => self.wanted(carrier),
+            Role::Gateway => Some(kind),
+        };
+        let made = wanted.and_then(|kind| Some((kind, *self.config.kinds.get(kind.0)?)));
+        let Some(made) = made else {
             let reason = "another carries on".to_owned();
             return self.outputs.push_back(Output::Close { carrier, reason });
-        }
+        };
         let codecs = self.coding.codecs().collect();
-        self.carriers.insert(carrier, Carrier::new(&self.config, peer, codecs));
+        let state = Carrier::new(&self.config, made, peer, codecs);
+        self.carriers.insert(carrier, state);
         self.timers.set(Key::Carrier(carrier), Some(now + self.config.hello_timeout));
         self.dirty.insert(carrier);
         if self.config.role == Role::Edge {
@@ -317,6 +338,7 @@ impl Relay {
         if may_end
             && carrier.exchanges.is_empty()
             && carrier.replays.is_empty()
+            && carrier.machine.held_bytes() == 0
             && !exchanges.any(|exchange| exchange.moved_from == Some(id))
         {
             self.close_carrier(now, id, "it takes nothing new, and nothing is left on it");
@@ -326,6 +348,7 @@ impl Relay {
     fn carrier_down(&mut self, now: Duration, id: CarrierId, reason: &str) {
         self.timers.set(Key::Carrier(id), None);
         self.timers.set(Key::Pulse(id), None);
+        self.timers.set(Key::Machine(id), None);
         self.dirty.remove(&id);
         self.stale.remove(&id);
         let carrier = self.carriers.remove(&id);
@@ -350,6 +373,9 @@ impl Relay {
             Role::Gateway => carrier.peer_instance(),
         };
         let Some(instance) = instance else { return };
+        if self.config.role == Role::Gateway && self.others_of(id, instance).next().is_none() {
+            self.outcomes.forget_questions(instance);
+        }
         for number in &carrier.exchanges {
             let exchange = ExchangeId { instance, number: *number };
             if self.exchanges.get(&exchange).and_then(Exchange::on_carrier) != Some(id) {
@@ -458,14 +484,15 @@ impl Relay {
     /// Gives a part to a carrier's machine; it leaves at the next drain.
     fn send(&mut self, now: Duration, carrier: CarrierId, part: Part) -> usize {
         let Some(carrier_state) = self.carriers.get_mut(&carrier) else { return 0 };
-        if !carrier_state.machine.may_send(&part) {
+        let crosses = part.exchange().is_some() || carrier_state.has_control(self.config.role);
+        if !crosses || !carrier_state.machine.may_send(&part) {
             return 0;
         }
         self.dirty.insert(carrier);
         self.stale.insert(carrier);
         // Whether the peer hears anything shows first with its HELLO.
         let may_be_answered = carrier_state.machine.peer().is_some()
-            && matches!(part, Part::Head(_) | Part::Data(_) | Part::Trailers(..) | Part::Query(_));
+            && matches!(part, Part::Head(_) | Part::Data(_) | Part::Trailers(..) | Part::Query(..));
         let bytes = carrier_state.send(now, part);
         if may_be_answered {
             self.spoke(now, carrier);

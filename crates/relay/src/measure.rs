@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use coding::api::Input as Code;
 use decide::estimate::Transport;
+use proto::carrier::Measured;
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Output};
+use crate::api::Output;
 use crate::carrier::path_of;
+use crate::ids::CarrierId;
 
 /// The transport's counters are read no more often than this for each carrier, but for what came
 /// together.
@@ -23,9 +25,16 @@ impl Relay {
     /// Asks for the transport's counters, unless they were read just now.
     pub(crate) fn measure(&mut self, now: Duration, id: CarrierId, anyway: bool) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        if anyway || carrier.measured_at.is_none_or(|at| now >= at + MEASURE_PAUSE) {
-            carrier.measured_at = Some(now);
-            self.outputs.push_back(Output::Measure { carrier: id });
+        if anyway || carrier.measured.at.is_none_or(|at| now >= at + MEASURE_PAUSE) {
+            carrier.measured.at = Some(now);
+            match carrier.machine.measured() {
+                Some(measured) => {
+                    let held_bytes = carrier.machine.held_bytes();
+                    let most = carrier.abilities.max_datagram_bytes.unwrap_or(0);
+                    self.transport(now, id, counted(&measured, held_bytes, most));
+                }
+                None => self.outputs.push_back(Output::Measure { carrier: id }),
+            }
         }
     }
 
@@ -35,7 +44,7 @@ impl Relay {
             return self.ignore(now, id, "link", why);
         }
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        carrier.counters = Some(transport);
+        carrier.measured.counters = Some(transport);
         carrier.delivered(now, transport.backlog_bytes);
         self.code(now, Code::Transport { path: path_of(id), transport });
         self.note_estimate(id);
@@ -57,6 +66,21 @@ impl Relay {
             let (what, reason) = (what.to_owned(), reason.to_owned());
             self.event(now, Fact::Ignored { what, reason });
         }
+    }
+}
+
+/// What a machine has measured, as a transport would tell it.
+fn counted(measured: &Measured, held_bytes: usize, datagram_bytes: usize) -> Transport {
+    Transport {
+        rtt: measured.round_trip,
+        min_rtt: measured.min_round_trip,
+        app_limited: true,
+        segments_out: measured.sent,
+        retransmitted: measured.sent_again,
+        timeouts: measured.timeouts,
+        segment_bytes: u32::try_from(datagram_bytes).unwrap_or(u32::MAX),
+        backlog_bytes: held_bytes as u64,
+        ..Transport::default()
     }
 }
 

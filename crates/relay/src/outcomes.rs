@@ -8,6 +8,7 @@ use coding::ExchangeId;
 use proto::exchange::{Data, Part};
 
 use crate::config::{MAX_OUTCOMES, RETAINED_EXCHANGE_BYTES};
+use crate::ids::CarrierId;
 
 /// The parts of an answer as they were sent, for as long as they are few enough to keep.
 #[derive(Debug, Default)]
@@ -71,6 +72,8 @@ pub(crate) enum Outcome {
         log: Log,
         /// The request may be repeated.
         idempotent: bool,
+        /// The carrier that all of it was given to.
+        on: Option<CarrierId>,
     },
     /// Given up before the request was whole.
     Aborted,
@@ -86,6 +89,17 @@ struct Edge {
     /// Nothing of it was forgotten before it said HELLO first.
     whole: bool,
     greeted: u64,
+    /// The last question about each of its exchanges that were asked about.
+    asked: BTreeMap<u64, Question>,
+}
+
+/// A question about an exchange.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    /// Its number, or where the edge has none that of its carrier, which are in order, too.
+    at: u64,
+    numbered: bool,
+    carrier: CarrierId,
 }
 
 /// See the module.
@@ -138,8 +152,46 @@ impl Outcomes {
             self.forget_all_of(least);
         }
         let (peer, whole) = (peer.to_owned(), !self.forgot_edges);
-        self.edges.insert(instance, Edge { peer, forgotten: 0, whole, greeted });
+        let edge = Edge { peer, forgotten: 0, whole, greeted, asked: BTreeMap::new() };
+        self.edges.insert(instance, edge);
         true
+    }
+
+    /// Notes that an edge asks about an exchange; `false` where it has asked later on another
+    /// carrier. Of too many the oldest exchange is forgotten.
+    pub(crate) fn ask(&mut self, exchange: ExchangeId, carrier: CarrierId, at: u64) -> bool {
+        let Some(edge) = self.edges.get_mut(&exchange.instance) else { return true };
+        let numbered = at > 0;
+        let at = if numbered { at } else { carrier.0 };
+        if let Some(last) = edge.asked.get(&exchange.number)
+            && last.numbered == numbered
+            && last.carrier != carrier
+            && at <= last.at
+        {
+            return false;
+        }
+        edge.asked.insert(exchange.number, Question { at, numbered, carrier });
+        if edge.asked.len() > MAX_OUTCOMES
+            && let Some((oldest, _)) = edge.asked.pop_first()
+        {
+            edge.forgotten = edge.forgotten.max(oldest);
+        }
+        true
+    }
+
+    /// The last carrier of an edge is gone: nothing comes late any more.
+    pub(crate) fn forget_questions(&mut self, instance: u64) {
+        self.edges.get_mut(&instance).into_iter().for_each(|edge| edge.asked.clear());
+    }
+
+    /// Whether an exchange was asked about on a carrier on which it alone may come from then on: a
+    /// request that comes over this one comes late.
+    pub(crate) fn is_asked_elsewhere(&self, exchange: ExchangeId, carrier: CarrierId) -> bool {
+        let asked = self.edges.get(&exchange.instance).map(|edge| &edge.asked);
+        asked.and_then(|asked| asked.get(&exchange.number)).is_some_and(|last| {
+            // Without numbers an edge asks once, and goes on by whichever carrier is new.
+            last.carrier != carrier && (last.numbered || carrier < last.carrier)
+        })
     }
 
     pub(crate) fn get(&self, exchange: ExchangeId) -> Option<&Outcome> {
@@ -202,6 +254,7 @@ impl Outcomes {
         self.drop_log(exchange);
         self.known.remove(&exchange);
         if let Some(edge) = self.edges.get_mut(&exchange.instance) {
+            edge.asked.remove(&exchange.number);
             edge.forgotten = edge.forgotten.max(exchange.number);
         }
     }

@@ -62,6 +62,12 @@ impl Outgoing {
         !self.had_body && self.ended.as_ref().is_some_and(Vec::is_empty)
     }
 
+    /// Bytes of the body, once all of it is here.
+    pub(crate) fn length(&self) -> Option<u64> {
+        let kept = self.kept.as_ref().map(|kept| kept.len() as u64);
+        if self.is_bodyless() { Some(0) } else { kept.filter(|_| self.ended.is_some()) }
+    }
+
     /// What was sent may be sent again from here.
     pub(crate) fn can_go_again(&self) -> bool {
         self.is_bodyless() || (self.kept.is_some() && self.ended.is_some())

@@ -14,8 +14,8 @@ use std::time::Duration;
 use proto::exchange::Role;
 
 use crate::Relay;
-use crate::api::CarrierId;
 use crate::carrier::Carrier;
+use crate::ids::CarrierId;
 use crate::timers::Key;
 
 /// Silence before a PING where something waits, in round trips: services take some time too.
@@ -128,8 +128,8 @@ impl Pulse {
 impl Carrier {
     /// A round trip to the peer and back as it is now, queues included.
     pub(crate) fn round_trip(&self) -> Duration {
-        let counted = self.counters.map(|counters| counters.rtt);
-        let seen = [self.rtt, counted, self.pulse.round_trip].into_iter().flatten().max();
+        let counted = self.measured.counters.map(|counters| counters.rtt);
+        let seen = [self.measured.rtt, counted, self.pulse.round_trip].into_iter().flatten().max();
         seen.unwrap_or(FIRST_ROUND_TRIP)
     }
 
@@ -137,13 +137,14 @@ impl Carrier {
     fn patience(&self, asked: &Asked) -> Duration {
         let patience = (self.round_trip() * PATIENCE_ROUND_TRIPS).max(MIN_PATIENCE);
         let packets = if asked.out_at.is_some() { UNHEARD_PACKETS } else { UNSEEN_PACKETS };
-        let rate_bps = self.rate_bps.map_or(UNKNOWN_RATE_BPS, |rate| rate.max(MIN_RATE_BPS));
+        let rate_bps =
+            self.measured.rate_bps.map_or(UNKNOWN_RATE_BPS, |rate| rate.max(MIN_RATE_BPS));
         patience + Duration::from_secs_f64(packets * PACKET_BITS / rate_bps)
     }
 
     /// Something of ours waits for the peer.
     fn waits(&self) -> bool {
-        !self.exchanges.is_empty() || self.in_flight + self.queued > 0
+        !self.exchanges.is_empty() || self.under_way() + self.queued > 0
     }
 
     /// Whether the peer's kernel lacks something of what this one's took, as far as is known.
@@ -153,8 +154,13 @@ impl Carrier {
 
     /// Whether the transport has tried in vain for so long that nothing gets through.
     fn is_blocked(&self) -> bool {
-        self.counters.is_some_and(|counters| counters.timeouts >= STALLED_TIMEOUTS)
-            && self.measured_at.is_some_and(|at| at >= self.pulse.heard_at)
+        self.measured.counters.is_some_and(|counters| counters.timeouts >= STALLED_TIMEOUTS)
+            && self.measured.at.is_some_and(|at| at >= self.pulse.heard_at)
+    }
+
+    /// Whether a side of this role may ask the peer for a sign of life.
+    fn may_probe(&self, role: Role) -> bool {
+        role == Role::Edge || self.abilities.gateway_first
     }
 
     /// Silence that is long where something waits.
@@ -181,6 +187,9 @@ impl Relay {
     pub(crate) fn begin_pulse(&mut self, now: Duration, id: CarrierId) {
         if let Some(carrier) = self.carriers.get_mut(&id) {
             carrier.pulse.heard(now);
+            if !carrier.may_probe(self.config.role) {
+                return self.beat(now, id);
+            }
         }
         self.ping(now, id);
     }
@@ -235,7 +244,7 @@ impl Relay {
     pub(crate) fn pong(&mut self, now: Duration, id: CarrierId, number: u64) {
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
         carrier.pulse.pong(now, number);
-        self.dialer.note_round_trip(carrier.round_trip());
+        self.dialer.note_round_trip(id, carrier.round_trip());
         self.timers.set(Key::Pulse(id), Some(now + MIN_TICK));
     }
 
@@ -273,7 +282,18 @@ impl Relay {
     /// It is time to look at a carrier whose peer was asked nothing.
     fn beat_unasked(&mut self, now: Duration, id: CarrierId) {
         let (role, keepalive) = (self.config.role, self.config.keepalive);
+        let limit = self.config.peer_timeout;
         let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        if !carrier.may_probe(role) {
+            // Its edge asks for a sign of life when it has heard none for that long.
+            let (silent, due) = (keepalive + limit, carrier.pulse.heard_at + keepalive + limit);
+            if now < due {
+                return self.timers.set(Key::Pulse(id), Some(due));
+            }
+            let reason =
+                format!("nothing came for {} s (keepalive and peer_timeout)", silent.as_secs_f64());
+            return self.close_carrier(now, id, &reason);
+        }
         let due = carrier.ping_due(role, keepalive);
         let late = role == Role::Edge && carrier.pulse.answers && carrier.is_unacknowledged();
         if now >= due || (late && carrier.pulse.doubted) {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use coding::ExchangeId;
 use coding::api::{Abilities, Departed, Input as Code, Piece};
 use proto::bhttp;
@@ -12,10 +13,11 @@ use proto::exchange::{Data, Part, Role};
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind, DialFailure, Output};
-use crate::carrier::{self, path_of};
-use crate::config::{INITIAL_CREDIT_BYTES, MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::api::{Cause, CauseKind, DialFailure, Output};
+use crate::carrier::{self, Carrier, path_of};
+use crate::config::{INITIAL_CREDIT_BYTES, MAX_BACKLOG_BYTES};
 use crate::exchange::{Exchange, Stage};
+use crate::ids::CarrierId;
 use crate::timers::Key;
 
 impl Relay {
@@ -43,7 +45,7 @@ impl Relay {
             }
             let Some(number) = carrier.turns.next() else { return };
             self.stale.insert(id);
-            let most = if carrier.turns.is_empty() { TRANSMIT_WINDOW_BYTES } else { PIECE_BYTES };
+            let most = carrier.piece_bytes();
             let exchange = ExchangeId { instance, number };
             if carrier.replays.contains_key(&number) {
                 self.send_replay(now, id, exchange, most);
@@ -171,22 +173,15 @@ impl Relay {
                 Some(FromMachine::Greeted) => self.greeted(now, id),
                 Some(FromMachine::Received(part)) => self.received(now, id, part),
                 Some(FromMachine::Answered(number)) => self.pong(now, id, number),
-                Some(FromMachine::Bytes(bytes)) => {
-                    carrier.queued = 0;
-                    carrier.in_flight += bytes.len();
-                    carrier.transmitted += bytes.len() as u64;
-                    carrier.pulse.left(carrier.transmitted);
-                    let backlog = carrier.in_flight;
+                Some(FromMachine::Bytes(bytes)) => self.transmit(now, id, bytes),
+                Some(FromMachine::Datagram(bytes)) => {
+                    carrier.datagram_left(now, bytes.len());
                     self.stale.insert(id);
-                    self.outputs.push_back(Output::Transmit { carrier: id, bytes });
+                    self.outputs.push_back(Output::Datagram { carrier: id, bytes });
                     self.look_after(now, id);
-                    if backlog > MAX_BACKLOG_BYTES {
-                        let limit = "backlog of a carrier".to_owned();
-                        let consequence = "carrier closed".to_owned();
-                        self.event(now, Fact::LimitReached { limit, consequence });
-                        self.close_carrier(now, id, "the peer does not read");
-                    }
+                    self.bound_backlog(now, id);
                 }
+                Some(FromMachine::WakeAt(at)) => self.timers.set(Key::Machine(id), Some(at)),
                 Some(FromMachine::Fault(error)) => {
                     let reason = format!("protocol fault: {error}");
                     self.dial_failed(now, id, DialFailure::Refused, &reason);
@@ -202,6 +197,30 @@ impl Relay {
         }
     }
 
+    /// Bytes leave.
+    fn transmit(&mut self, now: Duration, id: CarrierId, bytes: Bytes) {
+        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        carrier.queued = 0;
+        carrier.in_flight += bytes.len();
+        carrier.transmitted += bytes.len() as u64;
+        carrier.pulse.left(carrier.transmitted);
+        self.stale.insert(id);
+        self.outputs.push_back(Output::Transmit { carrier: id, bytes });
+        self.look_after(now, id);
+        self.bound_backlog(now, id);
+    }
+
+    /// Closes a carrier whose peer does not read.
+    fn bound_backlog(&mut self, now: Duration, id: CarrierId) {
+        let backlog = self.carriers.get(&id).map_or(0, Carrier::under_way);
+        if backlog > MAX_BACKLOG_BYTES {
+            let limit = "backlog of a carrier".to_owned();
+            let consequence = "carrier closed".to_owned();
+            self.event(now, Fact::LimitReached { limit, consequence });
+            self.close_carrier(now, id, "the peer does not read");
+        }
+    }
+
     pub(crate) fn received(&mut self, now: Duration, carrier: CarrierId, part: Part) {
         let Some(instance) = self.edge_instance(carrier) else { return };
         let Some(part) = self.hold_back(carrier, part) else { return };
@@ -209,6 +228,10 @@ impl Relay {
         let here = |number| {
             self.exchanges.get(&id(number)).and_then(Exchange::on_carrier) == Some(carrier)
         };
+        if self.config.role == Role::Edge && part.exchange().is_some_and(|number| !here(number)) {
+            // It may be over here, so that it may go by this carrier again.
+            self.room_freed = true;
+        }
         match part {
             Part::Head(head) => match self.config.role {
                 Role::Edge if here(head.exchange) => {
@@ -235,7 +258,7 @@ impl Relay {
                 }
             }
             Part::Interim(number, status) if here(number) => self.peer_interim(id(number), status),
-            Part::Query(number) => self.query(now, carrier, id(number)),
+            Part::Query(number, at) => self.query(now, carrier, id(number), at),
             Part::Outcome(number, state) => self.outcome(now, carrier, id(number), state),
             Part::GoAway => self.carrier_going_away(now, carrier),
             Part::Control(kind @ (Receipt::KIND | Keeping::KIND | Processor::KIND), content) => {
@@ -294,7 +317,10 @@ impl Relay {
     pub(crate) fn path_up(&mut self, now: Duration, id: CarrierId, peer: &Peer, early: bool) {
         let Some(carrier) = self.carriers.get(&id) else { return };
         let abilities = Abilities {
-            codecs: peer.codecs.clone(),
+            codecs: match carrier.may_agree() {
+                true => peer.codecs.clone(),
+                false => peer.codecs.iter().copied().filter(|codec| stands_alone(*codec)).collect(),
+            },
             max_window_log: peer.max_window_log,
             renews: peer.anew,
             initial_credit: peer.initial_credit,
@@ -366,4 +392,10 @@ impl Relay {
         }
         self.fail_local(now, id, cause.clone());
     }
+}
+
+/// Whether a codec needs nothing that both ends have to agree on first.
+fn stands_alone(codec: u64) -> bool {
+    let options = codec::Options { codec, level: 0, window_log: 0 };
+    !options.wants_base() && !options.is_infoset()
 }

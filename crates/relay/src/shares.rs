@@ -15,12 +15,13 @@ use coding::ExchangeId;
 use record::event::Fact;
 
 use crate::Relay;
-use crate::api::{CarrierId, Cause, CauseKind};
+use crate::api::{Cause, CauseKind};
 use crate::carrier::Carrier;
 use crate::config::{MIN_IDLE, MIN_STUCK};
 use crate::exchange::{Exchange, Stage};
 use crate::http::Traits;
 use crate::http::privacy::Client;
+use crate::ids::CarrierId;
 use crate::timers::Key;
 
 /// A client may have so many times what is free: alone 7 of 8.

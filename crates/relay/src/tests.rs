@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use coding::job::{Contexts, Decode, Done, Job};
 use coding::{Encoding, MAX_PRINCIPALS, Secret, Speeds};
 use proto::bhttp;
-use proto::carrier;
+use proto::carrier::{self, Machine as _};
 use proto::exchange::{Data, Head as HeadPart, OutcomeState, Part};
 use proto::stream::{self, Frame, Machine};
 
@@ -18,6 +18,7 @@ mod early;
 mod goodbye;
 mod hostile;
 mod infoset;
+mod kinds;
 mod learned;
 mod processor;
 mod pulse;
@@ -67,6 +68,8 @@ impl Peer {
             match output {
                 carrier::Output::Greeted
                 | carrier::Output::Answered(_)
+                | carrier::Output::WakeAt(_)
+                | carrier::Output::Datagram(_)
                 | carrier::Output::Bytes(_) => {}
                 carrier::Output::Received(frame) => frames.push(frame),
                 carrier::Output::Fault(error) => panic!("{error}"),
@@ -125,7 +128,10 @@ fn connect_to(
     carrier: CarrierId,
     mut peer: Peer,
 ) -> (Peer, Vec<Output>) {
-    relay.handle_input(now, Input::CarrierUp { carrier, peer: "peer".into() });
+    relay.handle_input(
+        now,
+        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: "peer".into() },
+    );
     let hello = drain(relay);
     let Some(carrier::Output::Bytes(bytes)) = peer.0.poll_output() else { panic!("no HELLO") };
     for output in hello {
@@ -373,10 +379,10 @@ fn credit_given_ahead_is_not_missed_where_the_answer_comes_over_another_carrier(
     assert!(matches!(peer.takes(&outputs)[..], [Part::Head(_), Part::Credit(..), ..]));
     relay.handle_input(ms(10), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
     relay.handle_input(ms(1000), Input::Wake);
-    let [Output::Dial { carrier }] = drain(&mut relay)[..] else { panic!("no dial") };
+    let [Output::Dial { carrier, .. }] = drain(&mut relay)[..] else { panic!("no dial") };
     let gateway = Peer::new(Role::Gateway, 9);
     let (mut peer, outputs) = connect_to(&mut relay, ms(1100), carrier, gateway);
-    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number, 1)]);
     let number = exchange.number;
     let frames = [Part::Outcome(number, OutcomeState::Answer), response_frame(number, false)];
     peer.sends(&mut relay, ms(2000), carrier, &frames);
@@ -398,7 +404,7 @@ fn credit_given_ahead_is_not_missed_where_the_answer_comes_over_another_carrier(
 fn an_unreachable_gateway_is_reported_in_time_and_the_body_untouched() {
     let mut relay = Relay::new(Config::new(Role::Edge, 1));
     let (_, outputs) = asks(&mut relay, ms(0), "POST", false);
-    let [Output::Dial { carrier }] = outputs[..] else { panic!("{outputs:?}") };
+    let [Output::Dial { carrier, .. }] = outputs[..] else { panic!("{outputs:?}") };
     relay.handle_input(ms(10), Input::CarrierDown { carrier, reason: "refused".into() });
     assert!(drain(&mut relay).is_empty());
     relay.handle_input(ms(1000), Input::Wake);
@@ -418,7 +424,7 @@ fn reconnected(method: &str, gateway: u64) -> (Relay, Peer, ExchangeId, Vec<Outp
     relay.handle_input(ms(10), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
     assert!(drain(&mut relay).is_empty(), "the client waits");
     relay.handle_input(ms(1000), Input::Wake);
-    let [Output::Dial { carrier }] = drain(&mut relay)[..] else { panic!("no dial") };
+    let [Output::Dial { carrier, .. }] = drain(&mut relay)[..] else { panic!("no dial") };
     let gateway = Peer::new(Role::Gateway, gateway);
     let (peer, outputs) = connect_to(&mut relay, ms(1100), carrier, gateway);
     (relay, peer, exchange, outputs)
@@ -427,7 +433,7 @@ fn reconnected(method: &str, gateway: u64) -> (Relay, Peer, ExchangeId, Vec<Outp
 #[test]
 fn after_a_broken_carrier_the_gateway_is_asked_and_its_answer_passed_on() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
-    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number, 1)]);
     let number = exchange.number;
     let frames = [Part::Outcome(number, OutcomeState::Answer), response_frame(number, true)];
     let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &frames);
@@ -515,7 +521,7 @@ fn an_answer_whose_carrier_broke_is_kept_and_sent_again() {
             answers(&mut relay, ms(15), b"done");
         }
         let mut peer = connect(&mut relay, ms(20), CarrierId(1), Role::Edge, 1);
-        let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5)]);
+        let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5, 1)]);
         let frames = peer.takes(&outputs);
         let [Part::Outcome(5, OutcomeState::Answer), Part::Head(_), Part::Data(data)] = &frames[..]
         else {
@@ -532,7 +538,10 @@ fn nobody_gets_another_peers_answer() {
     peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
     let mut other = Peer::new(Role::Edge, 1);
     let carrier = CarrierId(1);
-    relay.handle_input(ms(1), Input::CarrierUp { carrier, peer: "somebody else".into() });
+    relay.handle_input(
+        ms(1),
+        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: "somebody else".into() },
+    );
     drain(&mut relay);
     let Some(carrier::Output::Bytes(bytes)) = other.0.poll_output() else { panic!("no HELLO") };
     relay.handle_input(ms(2), Input::Received { carrier, bytes });
@@ -588,7 +597,10 @@ fn a_protocol_fault_closes_the_carrier_and_the_client_hears() {
 #[test]
 fn a_carrier_without_hello_is_given_up() {
     let mut relay = Relay::new(Config::new(Role::Gateway, 9));
-    relay.handle_input(ms(0), Input::CarrierUp { carrier: CARRIER, peer: "peer".into() });
+    relay.handle_input(
+        ms(0),
+        Input::CarrierUp { carrier: CARRIER, kind: CarrierKind::FIRST, peer: "peer".into() },
+    );
     drain(&mut relay);
     relay.handle_input(ms(30_000), Input::Wake);
     assert!(drain(&mut relay).iter().any(|output| matches!(output, Output::Close { .. })));

@@ -1,8 +1,9 @@
-//! What a relay's deadlines are for: two for each exchange and carrier, and two, at most.
+//! What a relay's deadlines are for: two for each exchange, three for each carrier, one for
+//! each kind of carrier, and one, at most.
 
 use coding::ExchangeId;
 
-use crate::api::CarrierId;
+use crate::ids::{CarrierId, CarrierKind};
 
 /// What a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,8 +16,10 @@ pub(crate) enum Key {
     Carrier(CarrierId),
     /// A look at whether a carrier's peer still answers.
     Pulse(CarrierId),
-    /// The next dial.
-    Dial,
+    /// A carrier's machine.
+    Machine(CarrierId),
+    /// The next dial of a kind.
+    Dial(CarrierKind),
     /// Gateway: after a shutdown, edges had time to hear of it.
     Linger,
 }

@@ -10,6 +10,8 @@ pub(crate) mod sending;
 
 use std::time::Duration;
 
+use record::decision as facts;
+
 use super::api::About;
 use super::ids::{ExchangeId, PathId};
 use super::times::{Arrival, Departure};
@@ -54,6 +56,8 @@ pub(crate) struct Exchange {
     pub(crate) decoder_bytes: Option<usize>,
     /// Workers hold codec contexts.
     pub(crate) has_contexts: bool,
+    /// Why it goes over its path, where there were several.
+    pub(crate) route: Option<Box<facts::Route>>,
     /// Processor time of its blocks.
     pub(crate) cpu: Duration,
 }
@@ -76,6 +80,7 @@ impl Exchange {
             encoder_bytes: 0,
             decoder_bytes: None,
             has_contexts: false,
+            route: None,
             cpu: Duration::ZERO,
         }
     }

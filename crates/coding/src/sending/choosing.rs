@@ -175,6 +175,17 @@ impl Known<'_> {
         (path, facts::Link { window_packets: rounded(path.start_window), ..link })
     }
 
+    /// How long the message takes over the path, in seconds, as far as is known of both.
+    pub(crate) fn expected_s(&self) -> f64 {
+        let (path, _) = self.expected_path();
+        let (usual_bytes, usual_share) = self.core.habits.get(self.class());
+        let (prefix, whole) = self.one.sending.at_hand();
+        let said = self.one.sending.said_length().map(|bytes| bytes as f64);
+        let known = if whole { Some(prefix.len() as f64) } else { said };
+        let body = known.unwrap_or(usual_bytes).max(prefix.len() as f64) * usual_share;
+        self.core.policy.network_s(&path, body + self.one.sending.head_len() as f64)
+    }
+
     fn facts(
         &self,
         choice: &Choice,
@@ -211,6 +222,7 @@ impl Known<'_> {
             shadow: decision.shadow.map(|arm| label(arm.0)),
             base: None,
             foreign: self.one.has_recipient(),
+            route: self.one.route.as_deref().cloned(),
         }
     }
 }

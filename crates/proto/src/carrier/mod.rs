@@ -3,7 +3,14 @@
 //! A machine turns [`Part`]s into what its transport takes, and back. It greets the peer by itself
 //! and keeps both sides to its protocol; what is sent when, and on which exchange, is the relay's.
 
+mod flows;
+
+use std::fmt;
+use std::time::Duration;
+
 use bytes::Bytes;
+
+pub use flows::Flows;
 
 use crate::Error;
 use crate::exchange::{Part, Role};
@@ -49,6 +56,45 @@ pub struct Peer {
     pub anew: bool,
     /// It knows of carriers of one edge beside each other.
     pub beside: bool,
+    /// It knows that questions are numbered ([`Part::Query`]).
+    pub counts: bool,
+}
+
+/// What a kind of carrier can do. The relay asks this, and never which kind it is.
+///
+/// Every carrier is reliable: what it was given arrives once, or the carrier breaks. Parts of one
+/// exchange arrive in the order in which they were given, among them the control parts that are
+/// about it ([`crate::control::exchange_of`]); so do all the rest among themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// All parts arrive in the order in which they were given, whatever exchange they are of.
+    pub ordered: bool,
+    /// A body goes as it comes. Else a message goes when it is whole, and nothing that is without
+    /// end does: no tunnel, no body that waits for `100 (Continue)`.
+    pub streams: bool,
+    /// A gateway may send what answers no request.
+    pub gateway_first: bool,
+    /// What is of no exchange crosses: control parts, and that no new exchanges are taken.
+    pub control: bool,
+    /// Requests may go ahead of the gateway's greeting, behind the edge's.
+    pub early: bool,
+    /// Most bytes of a datagram that its transport brings or takes; `None` where it has none.
+    pub max_datagram_bytes: Option<usize>,
+    /// Most bytes of a message's body; `None` where there is no bound.
+    pub max_message_bytes: Option<u64>,
+}
+
+impl Abilities {
+    /// Those of an ordered, reliable byte pipe: all there are.
+    pub const STREAM: Self = Self {
+        ordered: true,
+        streams: true,
+        gateway_first: true,
+        control: true,
+        early: true,
+        max_datagram_bytes: None,
+        max_message_bytes: None,
+    };
 }
 
 /// What happens to a machine.
@@ -56,11 +102,15 @@ pub struct Peer {
 pub enum Input {
     /// Bytes came over the transport, in order and whole.
     Bytes(Bytes),
+    /// A datagram came over the transport: perhaps late, perhaps not for the first time.
+    Datagram(Bytes),
     /// The relay sends a part. One that the peer's credit or the order of its exchange forbids is a
     /// caller's fault.
     Send(Part),
     /// The peer is asked for a sign of life: [`Output::Answered`] comes with the number.
     Probe(u64),
+    /// The instant of the last [`Output::WakeAt`] has come, or any other.
+    Wake,
 }
 
 /// What a machine wants done, in this order.
@@ -74,7 +124,64 @@ pub enum Output {
     Answered(u64),
     /// Bytes for the transport.
     Bytes(Bytes),
+    /// A datagram for the transport.
+    Datagram(Bytes),
+    /// Hand in [`Input::Wake`] at this instant. Replaces the one before.
+    WakeAt(Duration),
     /// The peer broke the protocol, or our side misused the machine: close the carrier. Nothing
     /// comes out after this.
     Fault(Error),
+}
+
+/// What a machine has measured of its path, where no transport below it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Round trip as it is now, smoothed; zero where none was seen.
+    pub round_trip: Duration,
+    /// The least one.
+    pub min_round_trip: Duration,
+    /// Datagrams with data sent, counted up.
+    pub sent: u32,
+    /// Datagrams sent again, counted up.
+    pub sent_again: u32,
+    /// Timeouts in a row since something was acknowledged.
+    pub timeouts: u32,
+}
+
+/// One end of a carrier. After each input the caller drains [`Machine::poll_output`].
+pub trait Machine: fmt::Debug + Send {
+    /// Takes one input. `now` never goes back.
+    fn handle_input(&mut self, now: Duration, input: Input);
+
+    /// What there is to do, one thing at a time; `None` until the next input.
+    fn poll_output(&mut self) -> Option<Output>;
+
+    /// What the peer has said of itself, once it has.
+    fn peer(&self) -> Option<&Peer>;
+
+    /// Credit left to send a body on an exchange, in bytes; 0 for one that is not open.
+    fn credit(&self, exchange: u64) -> u64;
+
+    /// Exchanges that are open.
+    fn open_exchanges(&self) -> usize;
+
+    /// Whether an exchange is: until it is over in both directions, or one side has ended it. Where
+    /// this side has not, nothing more of it comes once it is not.
+    fn is_open(&self, exchange: u64) -> bool;
+
+    /// Whether a part may be sent already: before the peer has said what it is, few may.
+    fn may_send(&self, part: &Part) -> bool;
+
+    /// Bytes that a part would take now, within a few.
+    fn wire_len(&self, part: &Part) -> usize;
+
+    /// Bytes that it holds until the peer has them; 0 where the transport holds them.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    /// What it has measured of its path; `None` where the transport does so.
+    fn measured(&self) -> Option<Measured> {
+        None
+    }
 }

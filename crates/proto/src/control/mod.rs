@@ -13,6 +13,8 @@
 //! | 17 | [`ClientEnded`]: a client's connection has ended |
 //! | 18 | [`Allowed`]: what an edge may reach |
 
+use bytes::Bytes;
+
 mod allowed;
 mod hints;
 mod keeping;
@@ -26,3 +28,17 @@ pub use keeping::Keeping;
 pub use last_word::LastWord;
 pub use processor::Processor;
 pub use receipt::Receipt;
+
+/// The exchange in whose order a control part has its place: it is about what follows of it. `None`
+/// for one that waits for nothing and for which nothing waits.
+#[must_use]
+pub fn exchange_of(kind: u64, content: &Bytes) -> Option<u64> {
+    match kind {
+        Hints::KIND => Hints::decode(content).ok().map(|hints| hints.exchange),
+        Keeping::KIND => match Keeping::decode(content).ok()? {
+            Keeping::Principal { exchange, .. } | Keeping::Keep { exchange, .. } => Some(exchange),
+            _ => None,
+        },
+        _ => None,
+    }
+}

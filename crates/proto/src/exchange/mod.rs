@@ -138,8 +138,10 @@ pub enum Part {
     Credit(u64, u64),
     /// Exchange and informational status, 100 to 199.
     Interim(u64, u16),
-    /// Exchange asked about.
-    Query(u64),
+    /// Exchange asked about, and the how manieth question about it this is over whichever carrier,
+    /// from 1: of two questions the one with the lower number came late. 0 where the gateway does
+    /// not know such numbers ([`crate::carrier::Peer::counts`]).
+    Query(u64, u64),
     /// Exchange and what became of it.
     Outcome(u64, OutcomeState),
     /// No new exchanges.
@@ -159,7 +161,7 @@ impl Part {
             Self::Trailers(exchange, _)
             | Self::Credit(exchange, _)
             | Self::Interim(exchange, _)
-            | Self::Query(exchange)
+            | Self::Query(exchange, _)
             | Self::Outcome(exchange, _) => Some(*exchange),
             Self::GoAway | Self::Control(..) => None,
         }

@@ -12,7 +12,7 @@
 //! | 0x08 | CREDIT | exchange, further bytes of DATA that may be sent |
 //! | 0x09 | ABORT | exchange, code, reason in UTF-8 |
 //! | 0x0a | INTERIM | exchange, status 100 to 199 |
-//! | 0x0b | QUERY | exchange: what became of it? |
+//! | 0x0b | QUERY | exchange, number if the gateway counts: what became of it? |
 //! | 0x0c | OUTCOME | exchange, state, status |
 //! | 0x0d | TRAILERS | exchange, field section; ends the half |
 //! | 0x10 + e | HEAD | exchange, codec, window unless identity, binary HTTP or [`crate::message`] |
@@ -30,6 +30,11 @@
 //! about an exchange was answered, its HEAD is not taken any more on another carrier; and where the
 //! OUTCOME was that the answer is lost or the request aborted, an edge to which that does no harm
 //! may send the request again, with its number, on the carrier where it asked.
+//!
+//! A QUERY may come late, behind one about the same exchange on another carrier. If both HELLOs
+//! have the parameter 7, an edge numbers its questions about an exchange from 1, whichever carriers
+//! they go by: one with a lower number than the last is answered with an ABORT and changes nothing.
+//! Without numbers, the carrier that said HELLO later is the one that asked later.
 //!
 //! Both sides send HELLO first and speak the greatest version both know. Unknown parameters are
 //! ignored, so old and new interoperate.

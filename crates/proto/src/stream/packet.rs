@@ -49,6 +49,7 @@ const PARAM_CODECS: u64 = 3;
 const PARAM_WINDOW_LOG: u64 = 4;
 const PARAM_ANEW: u64 = 5;
 const PARAM_BESIDE: u64 = 6;
+const PARAM_COUNTS: u64 = 7;
 
 /// What each side says of itself first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,8 @@ pub struct Hello {
     pub anew: bool,
     /// Carriers of one edge may stand beside each other.
     pub beside: bool,
+    /// Questions are numbered ([`Part::Query`]).
+    pub counts: bool,
 }
 
 /// One frame.
@@ -169,7 +172,8 @@ fn encode_part<'a>(part: &'a Part, payload: &mut Vec<u8>, tail: &mut &'a [u8]) -
         Part::Interim(exchange, status) => {
             numbers(&[*exchange, u64::from(*status)], INTERIM, payload)
         }
-        Part::Query(exchange) => numbers(&[*exchange], QUERY, payload),
+        Part::Query(exchange, 0) => numbers(&[*exchange], QUERY, payload),
+        Part::Query(exchange, number) => numbers(&[*exchange, *number], QUERY, payload),
         Part::Outcome(exchange, state) => {
             let (state, status) = outcome_to_wire(*state);
             numbers(&[*exchange, state, status], OUTCOME, payload)
@@ -237,6 +241,9 @@ fn encode_hello(hello: &Hello, payload: &mut Vec<u8>) {
     }
     if hello.beside {
         parameter(PARAM_BESIDE, &[]);
+    }
+    if hello.counts {
+        parameter(PARAM_COUNTS, &[]);
     }
 }
 
@@ -309,7 +316,10 @@ fn decode_part(kind: u64, payload: &Bytes, rest: &mut &[u8]) -> Result<Part, Err
             let exchange = number(rest)?;
             Part::Interim(exchange, checked_status(number(rest)?, 100, 199)?)
         }
-        QUERY => Part::Query(number(rest)?),
+        QUERY => {
+            let exchange = number(rest)?;
+            Part::Query(exchange, if rest.is_empty() { 0 } else { number(rest)? })
+        }
         OUTCOME => {
             let exchange = number(rest)?;
             Part::Outcome(exchange, outcome_from_wire(number(rest)?, number(rest)?)?)
@@ -339,6 +349,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
         max_window_log: 0,
         anew: false,
         beside: false,
+        counts: false,
     };
     while !rest.is_empty() {
         let id = varint::decode(&mut rest, what)?;
@@ -361,6 +372,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
             }
             PARAM_ANEW => hello.anew = true,
             PARAM_BESIDE => hello.beside = true,
+            PARAM_COUNTS => hello.counts = true,
             _ => {}
         }
     }

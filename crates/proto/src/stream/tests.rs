@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 
 use super::*;
-use crate::carrier::{Input, MAX_EARLY_EXCHANGES, Output, Setup};
+use crate::carrier::{Input, MAX_EARLY_EXCHANGES, Machine as _, Output, Setup};
 use crate::control::Keeping;
 use crate::exchange::{Abort, Data, Head, OutcomeState, Padding, Part, Role};
 use crate::{Error, varint};
@@ -157,8 +157,8 @@ fn frames_of_an_exchange_given_up_are_ignored() {
 #[test]
 fn a_query_opens_a_flow_for_the_answer_only() {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(Part::Query(9)));
-    edge.handle_input(NOW, Input::Send(Part::Query(8)));
+    edge.handle_input(NOW, Input::Send(Part::Query(9, 1)));
+    edge.handle_input(NOW, Input::Send(Part::Query(8, 1)));
     let (_, told) = exchange(&mut edge, &mut gateway);
     assert_eq!(told.len(), 2);
     gateway.handle_input(NOW, Input::Send(Part::Outcome(9, OutcomeState::Answer)));
@@ -173,7 +173,7 @@ fn a_query_opens_a_flow_for_the_answer_only() {
 fn told(to: Role, parts: &[Part]) -> Vec<Output> {
     let (mut edge, mut gateway) = connected();
     edge.handle_input(NOW, Input::Send(head(1, false)));
-    edge.handle_input(NOW, Input::Send(Part::Query(2)));
+    edge.handle_input(NOW, Input::Send(Part::Query(2, 1)));
     exchange(&mut edge, &mut gateway);
     let mut bytes = Vec::new();
     parts.iter().cloned().for_each(|part| Frame::from(part).encode(&mut bytes));
@@ -199,7 +199,7 @@ fn frames_out_of_turn_are_faults() {
         (Role::Gateway, &[head(1, false)]),
         (Role::Gateway, &[data(1, 1, true), data(1, 1, true)]),
         (Role::Edge, &[data(1, 1, false)]),
-        (Role::Gateway, &[Part::Query(1)]),
+        (Role::Gateway, &[Part::Query(1, 1)]),
         (Role::Edge, &[head(2, true)]),
         (Role::Edge, &[answer.clone(), answer.clone()]),
         (Role::Edge, &[Part::Outcome(1, OutcomeState::NotSeen)]),
@@ -314,7 +314,7 @@ fn before_hello_an_edge_sends_nothing_but_whole_requests_and_takes_them_back() {
         Part::Head(coded),
         data(1, 1, true),
         Part::Trailers(1, Vec::new()),
-        Part::Query(1),
+        Part::Query(1, 1),
         Part::Credit(1, 1),
         Part::GoAway,
         Part::Control(Keeping::KIND + 1, Bytes::new()),
@@ -471,7 +471,7 @@ fn any_part() -> impl Strategy<Value = Part> {
         (number.clone(), bytes.clone()).prop_map(|(kind, bytes)| Part::Control(kind, bytes)),
         (number.clone(), number.clone()).prop_map(|(a, b)| Part::Credit(a, b)),
         (number.clone(), 100_u16..200).prop_map(|(a, b)| Part::Interim(a, b)),
-        number.clone().prop_map(Part::Query),
+        (number.clone(), number.clone()).prop_map(|(exchange, at)| Part::Query(exchange, at)),
         (number.clone(), 200_u16..600).prop_map(|(a, b)| Part::Outcome(a, OutcomeState::Lost(b))),
         (number.clone(), number.clone(), "[ -~]{0,50}")
             .prop_map(|(exchange, code, reason)| { Part::Abort(Abort { exchange, code, reason }) }),
@@ -522,7 +522,8 @@ proptest! {
         let mut hello = Vec::new();
         Frame::Hello(Hello {
             version_min: 1, version_max: 1, instance: 1, initial_credit: 9,
-            max_exchanges: 9, codecs: vec![], max_window_log: 9, anew: true, beside: true,
+            max_exchanges: 9, codecs: vec![], max_window_log: 9,
+            anew: true, beside: true, counts: true,
         }).encode(&mut hello);
         machine.handle_input(NOW, Input::Bytes(hello.into()));
         machine.handle_input(NOW, Input::Bytes(bytes.into()));

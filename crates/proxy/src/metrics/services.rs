@@ -149,6 +149,7 @@ mod tests {
             shadow: None,
             base: None,
             foreign: false,
+            route: None,
         }
     }
 

@@ -85,6 +85,7 @@ fn chosen(number: u64) -> Fact {
         shadow: None,
         base: None,
         foreign: false,
+        route: None,
     };
     Fact::Chosen {
         exchange: id(number),

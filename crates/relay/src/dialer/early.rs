@@ -13,30 +13,37 @@ use coding::ExchangeId;
 use proto::carrier::MAX_EARLY_EXCHANGES;
 
 use crate::Relay;
-use crate::api::CarrierId;
 use crate::config::MAX_RESENDS;
 use crate::exchange::{Exchange, Stage};
+use crate::ids::CarrierId;
 use crate::timers::Key;
 
 impl Relay {
     /// A carrier is connected: what may goes ahead of the gateway's HELLO, the oldest first. Until
     /// there is one, nothing does so again.
     pub(crate) fn attach_early(&mut self, now: Duration, id: CarrierId) {
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        let is_known = |(peer, _): &&(String, _)| *peer == carrier.peer;
-        let Some((_, gateway)) = self.dialer.known.as_ref().filter(is_known) else { return };
-        if self.config.without_keys {
+        let Some(carrier) = self.carriers.get(&id) else { return };
+        if self.config.without_keys || !carrier.abilities.early {
             return;
         }
+        let line = self.dialer.lines.get(carrier.kind.0);
+        let is_known = |(peer, _): &&(String, _)| *peer == carrier.peer;
+        let known = line.and_then(|line| line.known.as_ref()).filter(is_known);
+        let Some((_, gateway)) = known else { return };
         let most = usize::try_from(gateway.max_exchanges.min(MAX_EARLY_EXCHANGES)).unwrap_or(0);
         let waits = self.waiting.iter().filter_map(|id| self.exchanges.get(id));
-        let may = waits.filter(|exchange| exchange.may_go_early());
+        let abilities = &carrier.abilities;
+        let may = |one: &&Exchange| one.may_go_early() && one.may_go_by(abilities);
+        let may = waits.filter(may);
         let early: Vec<ExchangeId> = may.take(most).map(|exchange| exchange.id).collect();
         if early.is_empty() {
             return;
         }
-        carrier.exchanges.extend(early.iter().map(|exchange| exchange.number));
-        if let Some((_, gateway)) = self.dialer.known.take() {
+        let gateway = self.dialer.line_of(id).and_then(|line| line.known.take());
+        if let Some(carrier) = self.carriers.get_mut(&id) {
+            carrier.exchanges.extend(early.iter().map(|exchange| exchange.number));
+        }
+        if let Some((_, gateway)) = gateway {
             self.path_up(now, id, &gateway, true);
         }
         for exchange in early {
@@ -64,10 +71,9 @@ impl Relay {
                 false => self.take_back(now, exchange, id),
             }
         }
-        if let Some(carrier) = self.carriers.get_mut(&id) {
-            let gateway = carrier.machine.peer().cloned();
-            self.dialer.known = gateway.map(|gateway| (carrier.peer.clone(), gateway));
-        }
+        let carrier = self.carriers.get(&id);
+        let known = carrier.and_then(|one| Some((one.peer.clone(), one.machine.peer()?.clone())));
+        self.dialer.line_of(id).into_iter().for_each(|line| line.known.clone_from(&known));
     }
 
     /// A carrier is given up before its gateway has said HELLO.

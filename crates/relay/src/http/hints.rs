@@ -9,8 +9,9 @@ use proto::control::{ClientEnded, Hints};
 use proto::exchange::{Part, Role};
 
 use crate::Relay;
-use crate::api::{CarrierId, Output};
+use crate::api::Output;
 use crate::exchange::Exchange;
+use crate::ids::CarrierId;
 
 impl Relay {
     pub(crate) fn local_interim(

@@ -125,11 +125,17 @@ impl Pair {
     fn output(&mut self, role: Role, output: Output) {
         let other = if role == Role::Edge { Role::Gateway } else { Role::Edge };
         match output {
-            Output::Dial { carrier } => {
+            Output::Dial { carrier, .. } => {
                 self.carrier = carrier;
                 for role in [Role::Edge, Role::Gateway] {
-                    self.todo
-                        .push_back((role, Input::CarrierUp { carrier, peer: self.peer.into() }));
+                    self.todo.push_back((
+                        role,
+                        Input::CarrierUp {
+                            carrier,
+                            kind: CarrierKind::FIRST,
+                            peer: self.peer.into(),
+                        },
+                    ));
                 }
             }
             Output::Transmit { carrier, bytes } => {

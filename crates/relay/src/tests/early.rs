@@ -35,7 +35,10 @@ fn dials(relay: &mut Relay, now: Duration) -> CarrierId {
 
 /// The carrier is up and nothing has come over it; what the relay sent.
 fn up(relay: &mut Relay, now: Duration, carrier: CarrierId, peer: &str) -> Vec<Output> {
-    relay.handle_input(now, Input::CarrierUp { carrier, peer: peer.into() });
+    relay.handle_input(
+        now,
+        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: peer.into() },
+    );
     drain(relay)
 }
 
@@ -69,6 +72,7 @@ fn hello_of_edge() -> stream::Hello {
         max_window_log: 20,
         anew: true,
         beside: true,
+        counts: true,
     }
 }
 
@@ -254,7 +258,7 @@ fn whichever_gateway_is_next_is_asked_about_what_went_early() {
         let outputs = drain(&mut relay);
         let number = exchange.number;
         let asked = gateway.takes(&outputs[..]);
-        assert!(asked.contains(&Part::Query(number)) && heads(&asked).is_empty(), "{asked:?}");
+        assert!(asked.contains(&Part::Query(number, 1)) && heads(&asked).is_empty(), "{asked:?}");
         let unseen = Part::Outcome(number, OutcomeState::NotSeen);
         let outputs = gateway.sends(&mut relay, ms(4200), carrier, &[unseen]);
         assert_eq!(heads(&gateway.takes(&outputs)), [number]);
@@ -288,7 +292,7 @@ fn what_comes_late_over_its_first_carrier_is_asked_about_again() {
     let (code, reason) = (CauseKind::OutcomeUnknown.to_wire(), "was here".to_owned());
     let refusal = Part::Abort(Abort { exchange: number, code, reason });
     let mut outputs = gateway.sends(&mut relay, ms(4300), carrier, std::slice::from_ref(&refusal));
-    assert_eq!(gateway.takes(&outputs), [Part::Query(number)]);
+    assert_eq!(gateway.takes(&outputs), [Part::Query(number, 2)]);
     // Not for ever, if it says now this and now that.
     let words = [unseen, refusal].into_iter().cycle().take(usize::from(config::MAX_RESENDS));
     for word in words {
@@ -471,7 +475,7 @@ fn ways(edge: &mut Relay, gateway: &mut Relay, name: u64, method: &str) -> u64 {
     edge.handle_input(ms(begun + 1000), Input::Wake);
     drain(edge);
     let mut now = begun + 2000;
-    let up = |peer: &str| Input::CarrierUp { carrier, peer: peer.into() };
+    let up = |peer: &str| Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: peer.into() };
     edge.handle_input(ms(now), up("gateway"));
     // The gateway knows of it with the first bytes.
     gateway.handle_input(ms(now + way), up("edge"));

@@ -35,7 +35,7 @@ fn one_taken(method: &str, end: bool) -> (Relay, Vec<Output>, CarrierId) {
     relay.handle_input(ms(1000), Input::Wake);
     let later = drain(&mut relay);
     let dial = outputs.iter().chain(&later).find_map(|output| match output {
-        Output::Dial { carrier } => Some(*carrier),
+        Output::Dial { carrier, .. } => Some(*carrier),
         _ => None,
     });
     (relay, outputs, dial.unwrap())
@@ -91,7 +91,7 @@ fn a_request_of_which_nothing_has_left_moves_with_its_body() {
     assert!(old.takes(&drain(&mut relay)).is_empty(), "the old gateway would refuse it");
     relay.handle_input(ms(1000), Input::Wake);
     let outputs = drain(&mut relay);
-    let Some(Output::Dial { carrier }) = outputs.first() else { panic!("{outputs:?}") };
+    let Some(Output::Dial { carrier, .. }) = outputs.first() else { panic!("{outputs:?}") };
     let (mut next, outputs) =
         connect_to(&mut relay, ms(1001), *carrier, Peer::new(Role::Gateway, 10));
     let frames = next.takes(&outputs);
@@ -103,7 +103,7 @@ fn a_request_of_which_nothing_has_left_moves_with_its_body() {
 #[test]
 fn a_request_that_was_asked_about_stays_where_it_was_found() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
-    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number, 1)]);
     let [goaway, none] = last_word(0);
     let found = Part::Outcome(exchange.number, OutcomeState::Answer);
     let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &[found, goaway, none]);

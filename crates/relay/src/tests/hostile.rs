@@ -97,7 +97,7 @@ fn bytes_behind_a_refused_head_reach_no_other_exchange() {
 #[test]
 fn who_leaves_amid_an_answer_sent_again_harms_nobody_else() {
     let (mut relay, mut peer) = answered_and_back(Peer::new(Role::Edge, 1));
-    let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5)]);
+    let outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5, 1)]);
     let first = peer.takes(&outputs);
     assert!(matches!(first[0], Part::Outcome(5, OutcomeState::Answer)), "{first:?}");
     let abort = abort_frame(5, CauseKind::ClientGone);
@@ -114,7 +114,7 @@ fn who_leaves_amid_an_answer_sent_again_harms_nobody_else() {
 fn an_answer_sent_again_keeps_to_the_peers_credit() {
     let edge = Peer::with(Role::Edge, 1, 8, 1000);
     let (mut relay, mut peer) = answered_and_back(edge);
-    let mut outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5)]);
+    let mut outputs = peer.sends(&mut relay, ms(30), CarrierId(1), &[Part::Query(5, 1)]);
     let (mut got, mut ended) = (0, false);
     for _ in 0..1000 {
         let sent = outputs.iter().map(|output| match output {
@@ -146,7 +146,7 @@ fn an_edge_cannot_declare_an_exchange_answered() {
     let outputs = peer.sends(&mut relay, ms(0), CARRIER, &frames);
     assert_eq!(abort(&outputs).0, CauseKind::AnsweredEarly, "the origin's side has to hear");
     let (mut peer, _) = connect_to(&mut relay, ms(9), CarrierId(1), Peer::new(Role::Edge, 1));
-    let outputs = peer.sends(&mut relay, ms(10), CarrierId(1), &[Part::Query(5)]);
+    let outputs = peer.sends(&mut relay, ms(10), CarrierId(1), &[Part::Query(5, 1)]);
     assert_eq!(peer.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Aborted)]);
 }
 
@@ -398,7 +398,10 @@ fn an_instance_is_its_peers_also_while_that_is_away() {
     relay.handle_input(ms(1), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
     drain(&mut relay);
     let carrier = CarrierId(1);
-    relay.handle_input(ms(2), Input::CarrierUp { carrier, peer: "somebody else".into() });
+    relay.handle_input(
+        ms(2),
+        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: "somebody else".into() },
+    );
     let mut other = Peer::new(Role::Edge, 1);
     let Some(carrier::Output::Bytes(bytes)) = other.0.poll_output() else { panic!("no HELLO") };
     relay.handle_input(ms(3), Input::Received { carrier, bytes });
@@ -414,7 +417,8 @@ fn without_keys_an_instance_may_come_from_another_address_once_it_is_gone() {
     peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
     let comes = |relay: &mut Relay, number: u64| {
         let (carrier, peer) = (CarrierId(number), "another address".into());
-        relay.handle_input(ms(number), Input::CarrierUp { carrier, peer });
+        relay
+            .handle_input(ms(number), Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer });
         let mut other = Peer::new(Role::Edge, 1);
         let Some(carrier::Output::Bytes(bytes)) = other.0.poll_output() else { panic!() };
         other.takes(&drain(relay));
@@ -433,7 +437,7 @@ fn without_keys_an_instance_may_come_from_another_address_once_it_is_gone() {
     let (mut other, closed) = comes(&mut relay, 3);
     assert_eq!(closed, None);
     answers(&mut relay, ms(4), b"done");
-    let outputs = other.sends(&mut relay, ms(5), CarrierId(3), &[Part::Query(5)]);
+    let outputs = other.sends(&mut relay, ms(5), CarrierId(3), &[Part::Query(5, 1)]);
     let frames = other.takes(&outputs);
     assert!(matches!(frames[0], Part::Outcome(5, OutcomeState::Answer)), "{frames:?}");
 }
@@ -450,7 +454,7 @@ mod memory {
     fn answered(len: usize) -> Outcome {
         let mut log = Log::default();
         log.push(&Part::GoAway, len);
-        Outcome::Answered { status: 200, log, idempotent: false }
+        Outcome::Answered { status: 200, log, idempotent: false, on: None }
     }
 
     #[test]
@@ -469,6 +473,22 @@ mod memory {
         // Numbers of others are not spent by it, nor new ones.
         assert!(!outcomes.was_here(id(1, 2)) && !outcomes.may_be_forgotten(id(1, 2)));
         assert!(!outcomes.was_here(id(2, 8193)) && !outcomes.may_be_forgotten(id(2, 8193)));
+    }
+
+    #[test]
+    fn who_asks_about_ever_more_spends_its_own_numbers() {
+        let mut outcomes = Outcomes::new(1 << 20);
+        assert!(outcomes.greet(1, "a", false) && outcomes.greet(2, "b", false));
+        assert!(outcomes.ask(id(2, 1), CarrierId(1), 1));
+        for number in 1..=MAX_OUTCOMES as u64 + 9 {
+            assert!(outcomes.ask(id(1, number), CarrierId(2), 1));
+        }
+        assert!(outcomes.was_here(id(1, 9)) && outcomes.may_be_forgotten(id(1, 9)));
+        assert!(!outcomes.was_here(id(1, 10)) && outcomes.is_asked_elsewhere(id(1, 10), CARRIER));
+        assert!(!outcomes.was_here(id(2, 1)) && outcomes.is_asked_elsewhere(id(2, 1), CARRIER));
+        outcomes.forget_questions(1);
+        assert!(!outcomes.is_asked_elsewhere(id(1, 10), CARRIER));
+        assert!(outcomes.is_asked_elsewhere(id(2, 1), CARRIER));
     }
 
     #[test]

@@ -117,10 +117,13 @@ impl Pair {
 
     fn output(&mut self, at: usize, output: Output) {
         match output {
-            Output::Dial { carrier } => {
+            Output::Dial { carrier, .. } => {
                 self.carrier = carrier;
                 for at in [EDGE, GATEWAY] {
-                    self.todo.push_back((at, Input::CarrierUp { carrier, peer: "p".into() }));
+                    self.todo.push_back((
+                        at,
+                        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: "p".into() },
+                    ));
                 }
             }
             Output::Transmit { carrier, bytes } => {

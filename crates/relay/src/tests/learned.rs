@@ -25,6 +25,7 @@ fn decision(class: &str) -> Decision {
         shadow: None,
         base: None,
         foreign: false,
+        route: None,
     }
 }
 

@@ -39,7 +39,7 @@ fn known() -> (Relay, Peer) {
 
 fn dialled(outputs: &[Output]) -> Option<CarrierId> {
     outputs.iter().find_map(|output| match output {
-        Output::Dial { carrier } => Some(*carrier),
+        Output::Dial { carrier, .. } => Some(*carrier),
         _ => None,
     })
 }
@@ -87,7 +87,7 @@ fn a_gateway_that_hangs_is_found_while_something_waits_and_another_carrier_asks_
     let (mut fresh, outputs) =
         connect_to(&mut relay, ms(at + 200), carrier, Peer::new(Role::Gateway, 9));
     let frames = fresh.takes(&outputs);
-    let asked = frames.contains(&Part::Query(exchange.number));
+    let asked = frames.contains(&Part::Query(exchange.number, 1));
     let sent = frames.iter().any(|frame| {
         matches!(frame, Part::Head(head)
         if head.exchange == second.number)
@@ -159,7 +159,10 @@ fn a_carrier_that_goes_on_after_all_is_used_again() {
     let (_, outputs) = asks(&mut relay, ms(at + 20), "GET", true);
     assert_eq!(peer.takes(&outputs).len(), 1);
     // The dial comes through all the same: nobody wants it any more.
-    relay.handle_input(ms(at + 30), Input::CarrierUp { carrier: fresh, peer: "peer".into() });
+    relay.handle_input(
+        ms(at + 30),
+        Input::CarrierUp { carrier: fresh, kind: CarrierKind::FIRST, peer: "peer".into() },
+    );
     assert!(matches!(drain(&mut relay)[..], [Output::Close { carrier, .. }] if carrier == fresh));
 }
 
@@ -276,7 +279,7 @@ fn a_short_body_that_went_into_an_outage_is_sent_again_and_a_long_one_stays_wher
         let (carrier, at) = until_dialled(&mut relay, 1050, 60_000).unwrap();
         let gateway = Peer::new(Role::Gateway, 9);
         let (mut fresh, outputs) = connect_to(&mut relay, ms(at), carrier, gateway);
-        let asked = fresh.takes(&outputs).contains(&Part::Query(exchange.number));
+        let asked = fresh.takes(&outputs).contains(&Part::Query(exchange.number, 1));
         assert_eq!(asked, again);
         if again {
             let unseen = Part::Outcome(exchange.number, OutcomeState::NotSeen);
@@ -296,7 +299,7 @@ fn beside_another_carrier_a_request_that_was_asked_about_is_not_taken_late() {
     let fresh = CarrierId(1);
     let (mut peer, _) = connect_to(&mut relay, ms(1), fresh, Peer::new(Role::Edge, 1));
     assert_eq!(relay.load().carriers, 2, "the older carrier stays");
-    let outputs = peer.sends(&mut relay, ms(2), fresh, &[Part::Query(5)]);
+    let outputs = peer.sends(&mut relay, ms(2), fresh, &[Part::Query(5, 1)]);
     assert_eq!(peer.takes(&outputs), vec![Part::Outcome(5, OutcomeState::NotSeen)]);
     let late = request_frame(5);
     let outputs = old.sends(&mut relay, ms(3), CARRIER, std::slice::from_ref(&late));
@@ -318,7 +321,7 @@ fn the_last_word_on_a_carrier_says_nothing_of_what_was_sent_on_another() {
     acknowledged(&mut relay, ms(1100));
     let (carrier, at) = until_dialled(&mut relay, 1150, 60_000).unwrap();
     let (mut fresh, outputs) = connect_to(&mut relay, ms(at), carrier, Peer::new(Role::Gateway, 9));
-    assert!(fresh.takes(&outputs).contains(&Part::Query(exchange.number)));
+    assert!(fresh.takes(&outputs).contains(&Part::Query(exchange.number, 1)));
     relay.handle_input(ms(at + 1), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
     let here = Part::Outcome(exchange.number, OutcomeState::Answer);
     fresh.sends(&mut relay, ms(at + 2), carrier, &[here]);
@@ -361,7 +364,7 @@ fn what_is_not_acknowledged_is_looked_after_though_nobody_waits() {
     }
     let (slow, at) = found.unwrap();
     assert!((6000..9000).contains(&at), "{at}");
-    assert_eq!(relay.dial_pace(), Duration::from_secs(3));
+    assert_eq!(relay.dial_pace(CarrierKind::FIRST), Duration::from_secs(3));
     // Somebody comes: attempts follow each other at once, and more closely.
     let (_, outputs) = asks(&mut relay, ms(at + 100), "GET", true);
     let closed =
@@ -370,7 +373,7 @@ fn what_is_not_acknowledged_is_looked_after_though_nobody_waits() {
     let later = drain(&mut relay);
     assert!(outputs.iter().any(closed), "{outputs:?}");
     assert!(dialled(&outputs).or(dialled(&later)).is_some_and(|other| other != slow));
-    assert_eq!(relay.dial_pace(), Duration::from_millis(250));
+    assert_eq!(relay.dial_pace(CarrierKind::FIRST), Duration::from_millis(250));
 }
 
 /// A request that may be repeated, and whose gateway was killed before it could be asked about it.

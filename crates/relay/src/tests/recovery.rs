@@ -11,7 +11,8 @@ fn breaks(relay: &mut Relay, now: Duration, carrier: CarrierId) -> Vec<Output> {
 fn redials(relay: &mut Relay, now: Duration, gateway: Peer) -> (CarrierId, Peer, Vec<Output>) {
     relay.handle_input(now, Input::Wake);
     let outputs = drain(relay);
-    let Some(Output::Dial { carrier }) = outputs.iter().find(|o| matches!(o, Output::Dial { .. }))
+    let Some(Output::Dial { carrier, .. }) =
+        outputs.iter().find(|o| matches!(o, Output::Dial { .. }))
     else {
         panic!("no dial in {outputs:?}");
     };
@@ -49,7 +50,7 @@ fn a_body_that_was_still_to_come_is_not_sent_as_an_empty_one() {
     breaks(&mut relay, ms(10), CARRIER);
     let gateway = Peer::new(Role::Gateway, 9);
     let (carrier, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
-    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number, 1)]);
     let unseen = Part::Outcome(exchange.number, OutcomeState::NotSeen);
     let outputs = peer.sends(&mut relay, ms(1100), carrier, &[unseen]);
     assert!(peer.takes(&outputs).is_empty());
@@ -114,17 +115,17 @@ fn a_question_waits_for_its_place_too() {
     breaks(&mut relay, ms(10), CARRIER);
     let gateway = Peer::with(Role::Gateway, 9, 1, 100_000);
     let (carrier, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
-    assert_eq!(peer.takes(&outputs), vec![Part::Query(1)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(1, 1)]);
     let lost = Part::Outcome(1, OutcomeState::Lost(200));
     let outputs = peer.sends(&mut relay, ms(1100), carrier, &[lost]);
     assert_eq!(abort(&outputs).0, CauseKind::AnswerLost);
-    assert_eq!(peer.takes(&outputs), vec![Part::Query(2)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(2, 1)]);
 }
 
 #[test]
 fn a_client_that_leaves_withdraws_its_question() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
-    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number, 1)]);
     let cause = Cause { kind: CauseKind::ClientGone, reason: "left".into() };
     relay.handle_input(ms(2000), Input::Abort { exchange, cause });
     let frames = peer.takes(&drain(&mut relay));
@@ -135,7 +136,7 @@ fn a_client_that_leaves_withdraws_its_question() {
 #[test]
 fn patience_withdraws_a_question_and_gives_back_its_place() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
-    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number)]);
+    assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number, 1)]);
     relay.handle_input(ms(30_010), Input::Wake);
     let outputs = drain(&mut relay);
     assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
@@ -151,7 +152,7 @@ fn beside_a_gateway_that_goes_away_the_next_is_dialled() {
     old.sends(&mut relay, ms(5), CARRIER, &[Part::GoAway]);
     let (second, outputs) = asks(&mut relay, ms(6), "GET", true);
     assert!(old.takes(&outputs).is_empty());
-    let [Output::Dial { carrier }] = outputs[..] else { panic!("{outputs:?}") };
+    let [Output::Dial { carrier, .. }] = outputs[..] else { panic!("{outputs:?}") };
     let next = Peer::new(Role::Gateway, 10);
     let (mut next, outputs) = connect_to(&mut relay, ms(9), carrier, next);
     assert!(matches!(&next.takes(&outputs)[..], [Part::Head(head)]
@@ -251,7 +252,7 @@ fn while_shutting_down_the_outcome_is_still_asked_for() {
     breaks(&mut relay, ms(2), CARRIER);
     let gateway = Peer::new(Role::Gateway, 9);
     let (_, mut peer, outputs) = redials(&mut relay, ms(1000), gateway);
-    assert!(peer.takes(&outputs).contains(&Part::Query(exchange.number)));
+    assert!(peer.takes(&outputs).contains(&Part::Query(exchange.number, 1)));
 }
 
 fn heads(method: &str, fields: &[(&str, &str)], end: bool) -> Part {
@@ -380,12 +381,12 @@ fn a_request_asked_about_before_it_was_whole_goes_on_where_it_came_or_is_given_u
     let edge = Peer::new(Role::Edge, 1);
     let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
     second.takes(&outputs);
-    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5)]);
+    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5, 1)]);
     assert_eq!(second.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Unfinished)]);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })));
     let outputs = breaks(&mut relay, ms(3), CARRIER);
     assert_eq!(abort(&outputs).0, CauseKind::CarrierLost);
-    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5)]);
+    let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5, 1)]);
     assert_eq!(second.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Aborted)]);
 }
 
@@ -404,7 +405,7 @@ fn what_may_be_sent_again_after_it_was_given_up_is_never_a_post() {
         let edge = Peer::new(Role::Edge, 1);
         let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
         second.takes(&outputs);
-        let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5)]);
+        let outputs = second.sends(&mut relay, ms(3), CarrierId(1), &[Part::Query(5, 1)]);
         assert_eq!(second.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Aborted)]);
         if let Some(method) = between {
             // The only place is another's: it is refused, and nothing is forgotten by that.
@@ -427,7 +428,10 @@ fn what_may_be_sent_again_after_it_was_given_up_is_never_a_post() {
 #[test]
 fn who_wakes_the_relay_early_is_told_again() {
     let mut relay = Relay::new(Config::new(Role::Gateway, 9));
-    relay.handle_input(ms(0), Input::CarrierUp { carrier: CARRIER, peer: "peer".into() });
+    relay.handle_input(
+        ms(0),
+        Input::CarrierUp { carrier: CARRIER, kind: CarrierKind::FIRST, peer: "peer".into() },
+    );
     let wakes = |relay: &mut Relay| {
         std::iter::from_fn(|| relay.poll_output()).any(|o| {
             matches!(o, Output::WakeAt(at)
@@ -560,12 +564,19 @@ fn an_answer_that_began_anew_is_not_sent_to_who_cannot_read_it() {
         drain(&mut relay);
         let mut peer = Peer::new(Role::Edge, 1);
         let Some(carrier::Output::Bytes(hello)) = peer.0.poll_output() else { panic!() };
-        relay.handle_input(ms(2), Input::CarrierUp { carrier: CarrierId(1), peer: "peer".into() });
+        relay.handle_input(
+            ms(2),
+            Input::CarrierUp {
+                carrier: CarrierId(1),
+                kind: CarrierKind::FIRST,
+                peer: "peer".into(),
+            },
+        );
         peer.takes(&drain(&mut relay));
         let hello = if knows { hello } else { without_anew(hello) };
         relay.handle_input(ms(3), Input::Received { carrier: CarrierId(1), bytes: hello });
         peer.takes(&drain(&mut relay));
-        let outputs = peer.sends(&mut relay, ms(4), CarrierId(1), &[Part::Query(5)]);
+        let outputs = peer.sends(&mut relay, ms(4), CarrierId(1), &[Part::Query(5, 1)]);
         let frames = peer.takes(&outputs);
         let state = match &frames[..] {
             [Part::Outcome(5, state), rest @ ..] => {
@@ -579,39 +590,71 @@ fn an_answer_that_began_anew_is_not_sent_to_who_cannot_read_it() {
 }
 
 /// A gateway that has a request over the first carrier, and two more carriers of the same edge; the
-/// edge asked on the second, which stalls, and then on the third.
-fn asked_twice(sent: bool) -> (Relay, Peer, Peer, Vec<Output>) {
+/// edge asked on the second, which stalls, and then on the third. It numbers its questions or not.
+fn asked_twice(sent: bool, numbered: bool) -> (Relay, [Peer; 2], Vec<Output>) {
     let (mut relay, mut peer) = gateway();
     if sent {
         peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
     }
     let second = connect(&mut relay, ms(1), CarrierId(1), Role::Edge, 1);
     let mut third = connect(&mut relay, ms(2), CarrierId(2), Role::Edge, 1);
-    let outputs = third.sends(&mut relay, ms(3), CarrierId(2), &[Part::Query(5)]);
-    (relay, second, third, outputs)
+    let question = Part::Query(5, if numbered { 2 } else { 0 });
+    let outputs = third.sends(&mut relay, ms(3), CarrierId(2), &[question]);
+    (relay, [second, third], to(&outputs, CarrierId(2)))
+}
+
+/// What goes over one carrier.
+fn to(outputs: &[Output], id: CarrierId) -> Vec<Output> {
+    let of_it = outputs.iter().filter_map(|output| match output {
+        Output::Transmit { carrier, bytes } if *carrier == id => {
+            Some(Output::Transmit { carrier: id, bytes: bytes.clone() })
+        }
+        _ => None,
+    });
+    of_it.collect()
+}
+
+fn asks_late(relay: &mut Relay, second: &mut Peer, numbered: bool) {
+    let question = Part::Query(5, u64::from(numbered));
+    let outputs = second.sends(relay, ms(4), CarrierId(1), &[question]);
+    let parts = second.takes(&outputs);
+    assert!(
+        matches!(&parts[..], [Part::Abort(abort)]
+        if abort.code == CauseKind::OutcomeUnknown.to_wire()),
+        "{parts:?}"
+    );
 }
 
 #[test]
 fn a_question_that_comes_late_takes_no_exchange_away() {
-    let (mut relay, mut second, mut third, outputs) = asked_twice(true);
-    assert_eq!(third.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Answer)]);
-    let outputs = second.sends(&mut relay, ms(4), CarrierId(1), &[Part::Query(5)]);
-    assert!(second.takes(&outputs).is_empty(), "{outputs:?}");
-    let answer = answers(&mut relay, ms(5), b"done");
-    let to_third = |output: &Output| match output {
-        Output::Transmit { carrier, .. } => *carrier == CarrierId(2),
-        _ => true,
-    };
-    assert!(answer.iter().all(to_third), "{answer:?}");
-    assert!(matches!(&third.takes(&answer)[..], [Part::Head(_), Part::Data(_)]));
+    for numbered in [true, false] {
+        let (mut relay, [mut second, mut third], outputs) = asked_twice(true, numbered);
+        assert_eq!(third.takes(&outputs), vec![Part::Outcome(5, OutcomeState::Answer)]);
+        asks_late(&mut relay, &mut second, numbered);
+        let answer = answers(&mut relay, ms(5), b"done");
+        let parts = third.takes(&to(&answer, CarrierId(2)));
+        assert!(matches!(&parts[..], [Part::Head(_), Part::Data(_)]), "{parts:?}");
+    }
 }
 
 #[test]
 fn a_question_that_comes_late_bars_no_request_of_a_later_carrier() {
-    let (mut relay, mut second, mut third, outputs) = asked_twice(false);
-    assert_eq!(third.takes(&outputs), vec![Part::Outcome(5, OutcomeState::NotSeen)]);
-    let outputs = second.sends(&mut relay, ms(4), CarrierId(1), &[Part::Query(5)]);
-    assert_eq!(second.takes(&outputs), vec![Part::Outcome(5, OutcomeState::NotSeen)]);
-    let outputs = third.sends(&mut relay, ms(5), CarrierId(2), &[request_frame(5)]);
-    assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
+    for numbered in [true, false] {
+        let (mut relay, [mut second, mut third], outputs) = asked_twice(false, numbered);
+        assert_eq!(third.takes(&outputs), vec![Part::Outcome(5, OutcomeState::NotSeen)]);
+        asks_late(&mut relay, &mut second, numbered);
+        let outputs = third.sends(&mut relay, ms(5), CarrierId(2), &[request_frame(5)]);
+        assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
+    }
+}
+
+/// Whichever carriers they go by, the greater number came later.
+#[test]
+fn a_later_question_is_heeded_on_an_older_carrier() {
+    let (mut relay, [mut second, _], _) = asked_twice(true, true);
+    let outputs = second.sends(&mut relay, ms(4), CarrierId(1), &[Part::Query(5, 3)]);
+    let outcome = second.takes(&to(&outputs, CarrierId(1)));
+    assert_eq!(outcome, vec![Part::Outcome(5, OutcomeState::Answer)]);
+    let answer = answers(&mut relay, ms(5), b"done");
+    assert_eq!(second.takes(&to(&answer, CarrierId(1))).len(), 2);
 }

@@ -10,7 +10,10 @@ fn edge_connects(
     instance: u64,
 ) -> (Peer, Vec<Output>) {
     let carrier = CarrierId(carrier);
-    relay.handle_input(ms(0), Input::CarrierUp { carrier, peer: peer.into() });
+    relay.handle_input(
+        ms(0),
+        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: peer.into() },
+    );
     let mut edge = Peer::new(Role::Edge, instance);
     let Some(carrier::Output::Bytes(bytes)) = edge.0.poll_output() else { panic!("no HELLO") };
     edge.takes(&drain(relay));
@@ -250,7 +253,8 @@ fn answers_whose_edge_is_gone_make_room_for_edges_that_are_there() {
     );
     // Whoever comes back for it hears that it is lost, and of the others gets the answers.
     let (mut back, _) = edge_connects(&mut relay, 2, "gone", 1);
-    let outputs = back.sends(&mut relay, ms(5), CarrierId(2), &[Part::Query(1), Part::Query(3)]);
+    let outputs =
+        back.sends(&mut relay, ms(5), CarrierId(2), &[Part::Query(1, 1), Part::Query(3, 1)]);
     let frames = back.takes(&outputs);
     assert!(
         matches!(

@@ -52,6 +52,7 @@ fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
         shadow: None,
         base: None,
         foreign: false,
+        route: None,
     };
     Entry {
         unix_s,

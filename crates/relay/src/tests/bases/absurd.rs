@@ -53,8 +53,11 @@ fn a_peer_that_speaks_later_versions_too_is_understood_and_one_that_speaks_no_ot
     for least in [1, 2] {
         let mut relay = Relay::new(Config::new(Role::Edge, 1));
         let (exchange, outputs) = asks(&mut relay, ms(0), "GET", true);
-        let [Output::Dial { carrier }] = outputs[..] else { panic!("{outputs:?}") };
-        relay.handle_input(ms(0), Input::CarrierUp { carrier, peer: "peer".into() });
+        let [Output::Dial { carrier, .. }] = outputs[..] else { panic!("{outputs:?}") };
+        relay.handle_input(
+            ms(0),
+            Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: "peer".into() },
+        );
         let hello = Hello {
             version_min: least,
             version_max: 9,
@@ -65,6 +68,7 @@ fn a_peer_that_speaks_later_versions_too_is_understood_and_one_that_speaks_no_ot
             max_window_log: 20,
             anew: false,
             beside: false,
+            counts: false,
         };
         let mut bytes = Vec::new();
         Frame::Hello(hello).encode(&mut bytes);

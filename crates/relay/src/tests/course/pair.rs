@@ -120,10 +120,13 @@ impl Pair {
 
     fn output(&mut self, end: usize, output: Output) {
         match output {
-            Output::Dial { carrier } => {
+            Output::Dial { carrier, .. } => {
                 self.carrier = Some(carrier);
                 for end in [EDGE, GATEWAY] {
-                    self.todo.push_back((end, Input::CarrierUp { carrier, peer: "peer".into() }));
+                    self.todo.push_back((
+                        end,
+                        Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer: "peer".into() },
+                    ));
                 }
             }
             Output::Transmit { carrier, bytes } => self.transmit(end, carrier, bytes),

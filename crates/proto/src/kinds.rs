@@ -1,0 +1,55 @@
+//! The kinds of carriers: what relays are told at their start that there is.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::carrier::{Abilities, Machine, Setup};
+use crate::stream;
+
+/// A kind of carrier.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// As facts and people call it.
+    pub name: &'static str,
+    /// What carriers of this kind can do.
+    pub abilities: Abilities,
+    /// Makes one end of a new carrier.
+    pub make: fn(Setup) -> Carrier,
+}
+
+impl Kind {
+    /// Frames over TCP or TLS: see [`stream`].
+    pub const STREAM: Self = Self {
+        name: "stream",
+        abilities: Abilities::STREAM,
+        make: |setup| Carrier::Stream(Box::new(stream::Machine::new(setup))),
+    };
+}
+
+/// One end of a carrier, of whichever kind: a [`Machine`].
+#[derive(Debug)]
+pub enum Carrier {
+    /// See [`stream`].
+    Stream(Box<stream::Machine>),
+    /// A machine that this crate does not know.
+    Other(Box<dyn Machine>),
+}
+
+impl Deref for Carrier {
+    type Target = dyn Machine;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Stream(machine) => &**machine,
+            Self::Other(machine) => &**machine,
+        }
+    }
+}
+
+impl DerefMut for Carrier {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Stream(machine) => &mut **machine,
+            Self::Other(machine) => &mut **machine,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Carriers of several kinds, and such as can do less than a stream. All are streams here, of which
+//! the relay is told that they can do less: it asks what they can do, and not what they are.
+
+use proto::carrier::Abilities;
+use proto::control::LastWord;
+use proto::kinds::Kind;
+
+use super::*;
+
+const FIRST: CarrierId = CarrierId(0);
+const SECOND: CarrierId = CarrierId(1);
+/// Messages go whole, and none of more than ten bytes.
+const SMALL: Abilities =
+    Abilities { streams: false, max_message_bytes: Some(10), ..Abilities::STREAM };
+
+fn config(role: Role, kinds: &[Abilities]) -> Config {
+    let kind = |abilities: &Abilities| Kind { abilities: *abilities, ..Kind::STREAM };
+    let encoding = Encoding::of("identity").unwrap();
+    let instance = if role == Role::Edge { 1 } else { 9 };
+    Config { kinds: kinds.iter().map(kind).collect(), encoding, ..Config::new(role, instance) }
+}
+
+/// What the relay wants of one carrier.
+fn of(outputs: &[Output], id: CarrierId) -> Vec<Output> {
+    let of_it = outputs.iter().filter_map(|output| match output {
+        Output::Transmit { carrier, bytes } if *carrier == id => {
+            Some(Output::Transmit { carrier: id, bytes: bytes.clone() })
+        }
+        _ => None,
+    });
+    of_it.collect()
+}
+
+/// An edge with carriers of these kinds, and the gateways at their other ends.
+fn edge_with(kinds: &[Abilities]) -> (Relay, Vec<Peer>) {
+    let mut relay = Relay::new(config(Role::Edge, kinds));
+    relay.handle_input(ms(0), Input::Wake);
+    let dialled = drain(&mut relay);
+    assert_eq!(dialled.len(), kinds.len(), "{dialled:?}");
+    let peers = (0..kinds.len()).map(|at| {
+        let carrier = CarrierId(at as u64);
+        let (mut peer, outputs) =
+            connect_to(&mut relay, ms(0), carrier, Peer::new(Role::Gateway, 9));
+        pongs(&mut relay, &mut peer, ms(100), carrier, &outputs);
+        peer
+    });
+    let peers = peers.collect();
+    (relay, peers)
+}
+
+/// The peer answers the probes among what the relay sent on a carrier.
+fn pongs(relay: &mut Relay, peer: &mut Peer, now: Duration, id: CarrierId, outputs: &[Output]) {
+    for output in of(outputs, id) {
+        if let Output::Transmit { bytes, .. } = output {
+            relay.handle_input(now, Input::Sent { carrier: id, bytes: bytes.len() });
+            peer.0.handle_input(now, carrier::Input::Bytes(bytes));
+        }
+    }
+    while let Some(output) = peer.0.poll_output() {
+        if let carrier::Output::Bytes(bytes) = output {
+            relay.handle_input(now, Input::Received { carrier: id, bytes });
+        }
+    }
+    drain(relay);
+}
+
+/// A gateway with a carrier that can do this.
+fn gateway_with(abilities: Abilities) -> (Relay, Peer) {
+    connected(config(Role::Gateway, &[abilities]), 1)
+}
+
+fn puts(relay: &mut Relay, now: Duration, body: &'static [u8]) -> (ExchangeId, Vec<Output>) {
+    let (exchange, _) = asks(relay, now, "PUT", false);
+    relay.handle_input(now, Input::Data { exchange, bytes: Bytes::from_static(body) });
+    relay.handle_input(now, Input::End { exchange, trailers: Vec::new() });
+    (exchange, drain(relay))
+}
+
+#[test]
+fn of_each_kind_one_is_dialled_and_what_comes_up_first_is_used() {
+    let mut relay = Relay::new(config(Role::Edge, &[Abilities::STREAM; 3]));
+    let (_, outputs) = asks(&mut relay, ms(0), "GET", true);
+    let dialled = outputs.iter().filter_map(|output| match output {
+        Output::Dial { carrier, kind } => Some((carrier.0, kind.0)),
+        _ => None,
+    });
+    assert_eq!(dialled.collect::<Vec<_>>(), [(0, 0), (1, 1), (2, 2)]);
+    let (mut peer, outputs) = connect_to(&mut relay, ms(10), SECOND, Peer::new(Role::Gateway, 9));
+    assert!(matches!(&peer.takes(&of(&outputs, SECOND))[..], [Part::Head(_)]));
+    let carrier = CarrierId(7);
+    let kind = CarrierKind(1);
+    relay.handle_input(ms(20), Input::CarrierUp { carrier, kind, peer: "peer".into() });
+    assert!(matches!(drain(&mut relay)[..], [Output::Close { .. }]), "nobody dialled it");
+}
+
+#[test]
+fn what_a_kind_cannot_take_goes_by_another_or_waits_for_it() {
+    let (mut relay, mut peers) = edge_with(&[SMALL, Abilities::STREAM]);
+    let is_by = |outputs: &[Output], peers: &mut [Peer]| {
+        [(0, FIRST), (1, SECOND)].map(|(at, id): (usize, _)| {
+            let parts = peers[at].takes(&of(outputs, id));
+            parts.iter().filter(|part| matches!(part, Part::Head(_))).count()
+        })
+    };
+    let (_, outputs) = asks(&mut relay, ms(200), "GET", true);
+    assert_eq!(is_by(&outputs, &mut peers), [1, 0]);
+    let (_, outputs) = asks(&mut relay, ms(201), "CONNECT", false);
+    assert_eq!(is_by(&outputs, &mut peers), [0, 1]);
+    // Its length shows only at its end.
+    let (_, outputs) = puts(&mut relay, ms(202), b"more than ten bytes");
+    assert_eq!(is_by(&outputs, &mut peers), [0, 1]);
+    relay.handle_input(ms(300), Input::CarrierDown { carrier: SECOND, reason: "cut".into() });
+    drain(&mut relay);
+    let (_, outputs) = asks(&mut relay, ms(301), "CONNECT", false);
+    assert_eq!(is_by(&outputs, &mut peers), [0, 0]);
+    let ends = outputs.iter().any(|output| matches!(output, Output::Abort { .. }));
+    assert!(!ends, "it waits for the other: {outputs:?}");
+}
+
+#[test]
+fn where_no_kind_takes_a_request_it_is_refused_at_once() {
+    let (mut relay, _) = edge_with(&[SMALL]);
+    let (_, outputs) = asks(&mut relay, ms(200), "CONNECT", false);
+    assert_eq!(abort(&outputs), (CauseKind::Limit, true));
+}
+
+#[test]
+fn a_kind_that_cannot_be_reached_fails_nothing_that_another_may_take() {
+    let mut relay = Relay::new(config(Role::Edge, &[Abilities::STREAM; 2]));
+    let (_, _) = asks(&mut relay, ms(0), "GET", true);
+    let fails = |relay: &mut Relay, carrier| {
+        let (failure, reason) = (DialFailure::Refused, "its key is unknown".to_owned());
+        relay.handle_input(ms(10), Input::DialFailed { carrier, failure, reason });
+        drain(relay)
+    };
+    let outputs = fails(&mut relay, FIRST);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })), "{outputs:?}");
+    let outputs = fails(&mut relay, SECOND);
+    assert_eq!(abort(&outputs), (CauseKind::GatewayUnreachable, true));
+}
+
+/// What was sent over it may still arrive: the gateway is asked first, and the request never goes
+/// there again.
+#[test]
+fn what_is_on_a_carrier_that_stalls_moves_to_another_kind_and_stays_there() {
+    let (mut relay, mut peers) = edge_with(&[Abilities::STREAM; 2]);
+    let (exchange, outputs) = puts(&mut relay, ms(200), b"once");
+    assert!(matches!(&peers[0].takes(&of(&outputs, FIRST))[..], [Part::Head(_), Part::Data(_)]));
+    let asked = (300..20_000).step_by(50).find(|at| {
+        relay.handle_input(ms(*at), Input::Wake);
+        let outputs = drain(&mut relay);
+        let parts = peers[1].takes(&of(&outputs, SECOND));
+        parts.contains(&Part::Query(exchange.number, 1))
+    });
+    let at = asked.expect("never asked over the other");
+    let unseen = Part::Outcome(exchange.number, OutcomeState::NotSeen);
+    let outputs = peers[1].sends(&mut relay, ms(at + 1), SECOND, &[unseen]);
+    let parts = peers[1].takes(&of(&outputs, SECOND));
+    assert!(matches!(&parts[..], [Part::Head(_), ..]), "{parts:?}");
+    // The first recovers, and the second breaks before it answers.
+    let outputs = peers[0].sends(&mut relay, ms(at + 2), FIRST, &[Part::Credit(77, 1)]);
+    assert!(of(&outputs, FIRST).is_empty(), "{outputs:?}");
+    relay.handle_input(ms(at + 3), Input::CarrierDown { carrier: SECOND, reason: "cut".into() });
+    let parts = peers[0].takes(&of(&drain(&mut relay), FIRST));
+    let again = |part: &Part| part.exchange() == Some(exchange.number);
+    assert!(!parts.iter().any(again), "{parts:?}");
+    let waits = relay.exchanges[&exchange].stage;
+    assert!(matches!(waits, Stage::Ambiguous { asked: None, .. }), "{waits:?}");
+}
+
+#[test]
+fn without_order_no_number_of_requests_is_told_and_none_is_believed() {
+    let unordered = Abilities { ordered: false, ..Abilities::STREAM };
+    let (mut relay, mut peer) = gateway_with(unordered);
+    peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(7)]);
+    relay.handle_input(ms(1), Input::Shutdown);
+    assert_eq!(peer.takes(&drain(&mut relay)), [Part::GoAway]);
+
+    let (mut relay, mut peers) = edge_with(&[unordered]);
+    let (exchange, outputs) = asks(&mut relay, ms(200), "POST", true);
+    peers[0].takes(&outputs);
+    let word = [Part::GoAway, LastWord { requests: 0 }.part()];
+    peers[0].sends(&mut relay, ms(300), FIRST, &word);
+    assert_eq!(relay.exchanges[&exchange].stage, Stage::Open(FIRST), "it may have been taken");
+}
+
+#[test]
+fn a_gateway_that_may_not_speak_first_says_nothing_of_its_own() {
+    let quiet = Abilities { gateway_first: false, ..Abilities::STREAM };
+    let allowed = Allowed::of(vec!["*:80".into()]);
+    let mut relay = Relay::new(Config { allowed, ..config(Role::Gateway, &[quiet]) });
+    let (mut peer, outputs) = connect_to(&mut relay, ms(0), CARRIER, Peer::new(Role::Edge, 1));
+    let speaks = |outputs: &[Output]| outputs.iter().any(|o| matches!(o, Output::Transmit { .. }));
+    assert!(!speaks(&outputs), "{outputs:?}");
+    relay.handle_input(ms(1), Input::Shutdown);
+    assert!(!speaks(&drain(&mut relay)));
+    let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[request_frame(5)]);
+    assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(abort)]
+        if abort.code == CauseKind::NotForwarded.to_wire()));
+
+    // An edge that says nothing at all is given up all the same.
+    let (mut relay, _) = gateway_with(quiet);
+    let bound = relay.config.keepalive + relay.config.peer_timeout;
+    relay.handle_input(bound - ms(1), Input::Wake);
+    assert!(drain(&mut relay).is_empty());
+    relay.handle_input(bound, Input::Wake);
+    assert!(matches!(drain(&mut relay)[..], [Output::Close { .. }]));
+}
+
+#[test]
+fn an_answer_that_its_carrier_does_not_take_is_refused() {
+    for (body, endless) in [(&b"more than ten bytes"[..], false), (b"an event", true)] {
+        let (mut relay, mut peer) = gateway_with(SMALL);
+        peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(5)]);
+        let exchange = ExchangeId { instance: 1, number: 5 };
+        let media = if endless { "text/event-stream" } else { "text/plain" };
+        let fields = vec![("content-type".into(), media.into())];
+        let response = bhttp::Response { status: 200, fields };
+        relay.handle_input(ms(1), Input::Response { exchange, response, end: false });
+        relay.handle_input(ms(1), Input::Data { exchange, bytes: Bytes::from_static(body) });
+        let outputs = drain(&mut relay);
+        assert_eq!(abort(&outputs).0, CauseKind::Limit, "{media}");
+        let parts = peer.takes(&outputs);
+        assert!(matches!(parts.last(), Some(Part::Abort(_))), "{media}: {parts:?}");
+        assert!(relay.is_idle());
+    }
+}
+
+#[test]
+fn a_kind_that_takes_nothing_early_gets_nothing_early() {
+    let late = Abilities { early: false, ..Abilities::STREAM };
+    for (abilities, parts) in [(Abilities::STREAM, 1), (late, 0)] {
+        let (mut relay, _) = edge_with(&[abilities]);
+        relay.handle_input(ms(200), Input::CarrierDown { carrier: FIRST, reason: "cut".into() });
+        asks(&mut relay, ms(201), "GET", true);
+        relay.handle_input(ms(1000), Input::Wake);
+        let carrier = relay.next_dialled();
+        drain(&mut relay);
+        let kind = CarrierKind::FIRST;
+        relay.handle_input(ms(1001), Input::CarrierUp { carrier, kind, peer: "peer".into() });
+        let outputs = drain(&mut relay);
+        assert_eq!(Peer::new(Role::Gateway, 9).takes(&outputs).len(), parts);
+    }
+}
+
+#[test]
+fn a_datagram_where_there_are_none_says_nothing() {
+    let (mut relay, _) = edge();
+    let bytes = Bytes::from_static(b"astray");
+    relay.handle_input(ms(1), Input::Datagram { carrier: CARRIER, bytes });
+    assert!(drain(&mut relay).is_empty());
+}

@@ -1,0 +1,271 @@
+//! One end of a datagram carrier.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use proto::Error;
+use proto::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
+use proto::control;
+use proto::exchange::{Data, Part};
+use proto::stream::{Frame, Hello, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION};
+
+use super::MAX_AHEAD;
+use super::packet::{MAX_ACKS, Packet};
+use super::receiving::Receiving;
+use super::sending::Sending;
+
+/// What a part has around it on the way, about.
+const AROUND_BYTES: usize = 40;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Machine {
+    flows: Flows,
+    sending: Sending,
+    receiving: Receiving,
+    /// Fragments to acknowledge.
+    acks: Vec<(u64, u64)>,
+    /// Bytes so far of blocks that are being sent, by exchange.
+    blocks: BTreeMap<u64, usize>,
+    /// What is left of a message that is being read.
+    frames: BytesMut,
+    now: Duration,
+    told_wake_at: Option<Duration>,
+    fault: Option<Error>,
+    faulted: bool,
+}
+
+impl Machine {
+    /// A fresh end; its greeting is the first thing it sends.
+    pub(super) fn new(setup: Setup) -> Self {
+        let hello = Frame::Hello(Hello {
+            version_min: MIN_VERSION,
+            version_max: MAX_VERSION,
+            instance: setup.instance,
+            initial_credit: setup.initial_credit,
+            max_exchanges: setup.max_exchanges,
+            codecs: setup.codecs.clone(),
+            max_window_log: setup.max_window_log,
+            anew: true,
+            beside: true,
+            counts: true,
+        });
+        let mut machine = Self {
+            flows: Flows::new(setup, MAX_AHEAD),
+            sending: Sending::new(),
+            receiving: Receiving::new(),
+            acks: Vec::new(),
+            blocks: BTreeMap::new(),
+            frames: BytesMut::new(),
+            now: Duration::ZERO,
+            told_wake_at: None,
+            fault: None,
+            faulted: false,
+        };
+        machine.push(None, &[hello]);
+        machine
+    }
+
+    /// Frames go as one message, behind those of the same key.
+    fn push(&mut self, key: Option<u64>, frames: &[Frame]) {
+        let mut bytes = Vec::new();
+        frames.iter().for_each(|frame| frame.encode(&mut bytes));
+        self.sending.push(key, &bytes.into());
+    }
+
+    /// Bytes of padding that follow a piece.
+    fn padding(&self, data: &Data) -> Option<usize> {
+        let before = self.blocks.get(&data.exchange).copied().unwrap_or(0);
+        let bytes = before + data.bytes.len();
+        data.padding.map(|padding| padding.behind(bytes, MIN_PADDING_BYTES))
+    }
+
+    fn send(&mut self, part: Part) -> Result<(), Error> {
+        if !carrier::Machine::may_send(self, &part) {
+            return Err(Error::Caller { what: "a part before the peer's greeting" });
+        }
+        if !self.flows.send(&part)? {
+            return Ok(());
+        }
+        let key = match &part {
+            Part::Control(kind, content) => control::exchange_of(*kind, content),
+            part => part.exchange(),
+        };
+        let mut padding = None;
+        match &part {
+            Part::Head(head) => drop(self.blocks.remove(&head.exchange)),
+            Part::Abort(abort) => drop(self.blocks.remove(&abort.exchange)),
+            Part::Data(data) => {
+                padding = self.padding(data).map(Frame::Padding);
+                let before = self.blocks.remove(&data.exchange).unwrap_or(0);
+                if data.block_end.is_none() {
+                    self.blocks.insert(data.exchange, before + data.bytes.len());
+                }
+            }
+            _ => {}
+        }
+        let frames: Vec<Frame> = [Frame::Part(part)].into_iter().chain(padding).collect();
+        self.push(key, &frames);
+        Ok(())
+    }
+
+    fn datagram(&mut self, packet: Packet) -> Result<(), Error> {
+        match packet {
+            Packet::Ack(acks) => self.sending.acknowledged(self.now, &acks),
+            Packet::Fragment { message, after, place, count, bytes } => {
+                self.receiving.push((message, after), (place, count), bytes)?;
+                self.acks.push((message, place));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the next frame says that says something.
+    fn next_received(&mut self) -> Result<Option<Output>, Error> {
+        loop {
+            while let Some(frame) = Frame::take(&mut self.frames)? {
+                if let Some(output) = self.accept(frame)? {
+                    return Ok(Some(output));
+                }
+            }
+            let Some(message) = self.receiving.next() else { return Ok(None) };
+            self.frames = message;
+        }
+    }
+
+    fn accept(&mut self, frame: Frame) -> Result<Option<Output>, Error> {
+        if self.flows.peer().is_none() && !matches!(frame, Frame::Hello(_)) {
+            return Err(Error::Peer { what: "the first frame must be a greeting", value: 0 });
+        }
+        Ok(match frame {
+            Frame::Hello(hello) => {
+                self.flows.greet(Peer {
+                    version: hello.version_max.min(MAX_VERSION),
+                    instance: hello.instance,
+                    initial_credit: hello.initial_credit,
+                    max_exchanges: hello.max_exchanges,
+                    codecs: hello.codecs,
+                    max_window_log: hello.max_window_log,
+                    anew: hello.anew,
+                    beside: hello.beside,
+                    counts: hello.counts,
+                })?;
+                Some(Output::Greeted)
+            }
+            Frame::Padding(_) => None,
+            Frame::Ping(number) => {
+                self.push(None, &[Frame::Pong(number)]);
+                None
+            }
+            Frame::Pong(number) => Some(Output::Answered(number)),
+            Frame::Part(part) => {
+                if let Part::Abort(abort) = &part {
+                    self.blocks.remove(&abort.exchange);
+                }
+                self.flows.accept(&part)?.then_some(Output::Received(part))
+            }
+        })
+    }
+
+    fn next_datagram(&mut self) -> Option<Packet> {
+        if self.acks.is_empty() {
+            return self.sending.next(self.now);
+        }
+        let most = self.acks.len().min(MAX_ACKS);
+        Some(Packet::Ack(self.acks.drain(..most).collect()))
+    }
+}
+
+impl carrier::Machine for Machine {
+    fn handle_input(&mut self, now: Duration, input: Input) {
+        if self.faulted {
+            return;
+        }
+        self.now = now;
+        let done = match input {
+            Input::Datagram(datagram) => {
+                Packet::decode(&datagram).and_then(|packet| self.datagram(packet))
+            }
+            Input::Send(part) => self.send(part),
+            Input::Probe(number) => {
+                self.push(None, &[Frame::Ping(number)]);
+                Ok(())
+            }
+            Input::Bytes(_) => Err(Error::Caller { what: "bytes without a datagram" }),
+            Input::Wake => Ok(()),
+        };
+        if let Err(error) = done {
+            self.faulted = true;
+            self.fault = Some(error);
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        if !self.faulted {
+            match self.next_received() {
+                Ok(Some(output)) => return Some(output),
+                Ok(None) => {}
+                Err(error) => {
+                    self.faulted = true;
+                    self.fault = Some(error);
+                }
+            }
+        }
+        if let Some(error) = self.fault.take() {
+            return Some(Output::Fault(error));
+        }
+        if self.faulted {
+            return None;
+        }
+        if let Some(packet) = self.next_datagram() {
+            return Some(Output::Datagram(packet.encode()));
+        }
+        let wake_at = self.sending.wake_at().filter(|at| self.told_wake_at != Some(*at))?;
+        self.told_wake_at = Some(wake_at);
+        Some(Output::WakeAt(wake_at))
+    }
+
+    fn peer(&self) -> Option<&Peer> {
+        self.flows.peer()
+    }
+
+    fn credit(&self, exchange: u64) -> u64 {
+        self.flows.credit(exchange)
+    }
+
+    fn open_exchanges(&self) -> usize {
+        self.flows.len()
+    }
+
+    fn is_open(&self, exchange: u64) -> bool {
+        self.flows.is_open(exchange)
+    }
+
+    fn may_send(&self, _: &Part) -> bool {
+        self.flows.peer().is_some()
+    }
+
+    fn wire_len(&self, part: &Part) -> usize {
+        let padding = match part {
+            Part::Data(data) => self.padding(data).unwrap_or(0),
+            _ => 0,
+        };
+        AROUND_BYTES + part.content_len() + padding
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.sending.held_bytes()
+    }
+
+    fn measured(&self) -> Option<Measured> {
+        let sending = &self.sending;
+        Some(Measured {
+            round_trip: sending.round_trip(),
+            min_round_trip: sending.min_round_trip.min(sending.round_trip()),
+            sent: sending.left,
+            sent_again: sending.left_again,
+            timeouts: sending.timeouts,
+        })
+    }
+}
