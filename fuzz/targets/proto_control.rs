@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use proto::control::{Allowed, ClientEnded, Hints, Keeping, LastWord, Processor, Receipt};
+use proto::control::{Allowed, ClientEnded, Drained, Hints, Keeping, Processor, Receipt};
 use proto::exchange::Part;
 
 fuzz_target!(|data: &[u8]| {
@@ -27,8 +27,8 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(keeping) = Keeping::decode(&content) {
         assert_eq!(Keeping::decode(&again(keeping.part())), Ok(keeping));
     }
-    if let Ok(word) = LastWord::decode(&content) {
-        assert_eq!(LastWord::decode(&again(word.part())), Ok(word));
+    if let Ok(drained) = Drained::decode(&content) {
+        assert_eq!(Drained::decode(&again(drained.part())), Ok(drained));
     }
     if let Ok(receipt) = Receipt::decode(&content) {
         assert_eq!(Receipt::decode(&again(receipt.part())), Ok(receipt));

@@ -17,7 +17,7 @@ use decide::arm::Speed;
 use decide::estimate::Transport;
 use libfuzzer_sys::fuzz_target;
 use proto::bhttp::{Request, Response};
-use proto::control::{Allowed, Keeping, LastWord, Processor, Receipt};
+use proto::control::{Allowed, Drained, Keeping, Processor, Receipt};
 use proto::exchange::{Abort, Data, Head as HeadPart, OutcomeState, Part};
 use proto::profile::{Decoding, Model, Profile};
 use proto::stream::{Frame, Hello};
@@ -319,7 +319,7 @@ impl<'a> Life<'a> {
                     let (decode, tail) = (micros(self.number()), micros(self.number()));
                     Receipt { exchange, bytes, spread, decode, tail, held_up }.part().into()
                 }
-                3 => LastWord { requests: self.number() % 8 }.part().into(),
+                3 => Drained { requests: self.number() % 8 }.part().into(),
                 7 => {
                     let pattern = "x".repeat(exchange as usize % 64);
                     Allowed::of(vec![pattern; usize::from(end)]).part().into()

@@ -49,8 +49,9 @@ const MAX_GREETING_BYTES: usize = 4096;
 
 /// Said where a side without keys meets one that has some.
 const SPEAKS_TLS: &str = "the other side speaks TLS: give --key and --peer here too";
-/// How long the other side's last word may take where nothing can be written: it is here already.
-const LAST_WORD_PATIENCE: Duration = Duration::from_millis(200);
+/// How long reading the other side's last bytes may take where nothing can be written: they are
+/// here already.
+const LAST_BYTES_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How the two sides know each other.
 #[derive(Clone, Debug)]
@@ -263,7 +264,7 @@ impl Carriers {
 
     /// Nothing can be written any more. Why may stand in what the other side wrote before.
     async fn broke(&self, error: &io::Error, read: Pin<&mut impl Future<Output = Ended>>) -> Ended {
-        match tokio::time::timeout(LAST_WORD_PATIENCE, read).await {
+        match tokio::time::timeout(LAST_BYTES_PATIENCE, read).await {
             Ok(ended) if ended.failure == DialFailure::Refused => ended,
             _ => Ended::unreachable(format!("writing: {}", self.explain(error))),
         }

@@ -100,9 +100,9 @@ struct State {
     end_in: Option<Fields>,
     credit_in: u64,
     ended: Option<Ended>,
-    /// The local side has said its last word.
+    /// The local side has sent all that it has to send.
     out_closed: bool,
-    /// The relay has said its last word.
+    /// The relay has sent all that it has to send.
     in_closed: bool,
     /// The local side wants no more, but that is no failure: body is taken and dropped.
     discarding: bool,

@@ -86,7 +86,7 @@ pub struct Config {
     /// How long a body waits for what it takes to read it: memory, or the body as it is.
     pub body_timeout: Duration,
     /// Gateway: how long a shutdown waits for edges to close their carriers.
-    pub goodbye_timeout: Duration,
+    pub drain_timeout: Duration,
     /// How long the gateway keeps an answer whose carrier broke.
     pub retain: Duration,
     /// Gateway: most carriers at once. While all are open, who has most of them gives one up.
@@ -130,7 +130,7 @@ impl Config {
             keepalive: Duration::from_secs(60),
             peer_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(30),
-            goodbye_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(30),
             retain: Duration::from_secs(120),
             max_carriers: 64,
             max_exchanges: 256,

@@ -10,7 +10,7 @@
 //! Who waits, waits for [`crate::Config::connect_timeout`] at most. A gateway that refuses, or
 //! where nobody listens, is known to be unreachable from then on: requests fail at once, and only a
 //! dial that succeeds changes that. Right after the start, and after a carrier broke by itself, it
-//! may just be starting again, so that a little patience is right, and more after it said goodbye,
+//! may just be starting again, so that a little patience is right, and more after it has drained,
 //! for those who have no other way. One that is silent may be behind a link that is down for a
 //! while: requests wait, but no longer in all than `connect_timeout` since it fell silent, or a few
 //! round trips, in which a link that is up again brings a carrier.
@@ -34,9 +34,9 @@ use crate::timers::Key;
 
 /// A gateway that starts again, as service managers do it, is back within this.
 const GRACE: Duration = Duration::from_secs(2);
-/// One that said goodbye is back within this: a service manager waits for its end, for which its
+/// One that has drained is back within this: a service manager waits for its end, for which its
 /// tunnels and event streams get some seconds, before it starts the next.
-const GOODBYE_GRACE: Duration = Duration::from_secs(10);
+const DRAIN_GRACE: Duration = Duration::from_secs(10);
 /// Bounds of how long a dial waits before it tries again beside itself: TCP's own first pause is a
 /// second, and it doubles.
 const PACE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
@@ -68,7 +68,7 @@ pub(crate) struct Line {
     failures: u32,
     /// Until then a gateway that is not there says little; set with the first dial.
     grace_until: Option<Duration>,
-    /// Until then one that said goodbye is waited for, by those who have no other way.
+    /// Until then a gateway that has drained is waited for, by those who have no other way.
     back_until: Option<Duration>,
     down: Option<Down>,
     /// What the last dial came to since a carrier was up.
@@ -133,8 +133,8 @@ impl Dialer {
     }
 
     /// The gateway takes no new exchanges on a carrier, and another will.
-    pub(crate) fn says_goodbye(&mut self, now: Duration, carrier: CarrierId) {
-        let until = Some(now + GOODBYE_GRACE);
+    pub(crate) fn gateway_drains(&mut self, now: Duration, carrier: CarrierId) {
+        let until = Some(now + DRAIN_GRACE);
         self.line_of(carrier).into_iter().for_each(|line| line.back_until = until);
     }
 }

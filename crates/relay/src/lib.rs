@@ -12,10 +12,10 @@ mod bodies;
 mod carrier;
 mod config;
 mod dialer;
+mod drain;
 mod edge;
 mod exchange;
 mod gateway;
-mod goodbye;
 mod http;
 mod ids;
 mod incoming;
@@ -462,10 +462,10 @@ impl Relay {
         self.shutting_down = true;
         let carriers: Vec<_> = self.carriers.keys().copied().collect();
         for carrier in carriers {
-            self.say_goodbye(now, carrier);
+            self.begin_drain(now, carrier);
         }
         if self.config.role == Role::Gateway {
-            self.timers.set(Key::Linger, Some(now + self.config.goodbye_timeout));
+            self.timers.set(Key::Linger, Some(now + self.config.drain_timeout));
         }
         let waiting: Vec<_> = self.waiting_exchanges().collect();
         for exchange in waiting {

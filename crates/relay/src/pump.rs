@@ -8,7 +8,7 @@ use coding::ExchangeId;
 use coding::api::{Abilities, Departed, Input as Code, Piece};
 use proto::bhttp;
 use proto::carrier::{Output as FromMachine, Peer};
-use proto::control::{Allowed, ClientEnded, Hints, Keeping, LastWord, Processor, Receipt};
+use proto::control::{Allowed, ClientEnded, Drained, Hints, Keeping, Processor, Receipt};
 use proto::exchange::{Data, Part, Role};
 use record::event::Fact;
 
@@ -265,7 +265,7 @@ impl Relay {
                 self.code(now, Code::Control { path: path_of(carrier), kind, content });
                 self.note_estimate(carrier);
             }
-            Part::Control(LastWord::KIND, content) => self.last_word(now, carrier, &content),
+            Part::Control(Drained::KIND, content) => self.drained(now, carrier, &content),
             Part::Control(Hints::KIND, content) => self.hints(now, carrier, &content),
             Part::Control(Allowed::KIND, content) => self.heed_allowed(now, carrier, &content),
             Part::Control(ClientEnded::KIND, content) => {
@@ -300,7 +300,7 @@ impl Relay {
         self.measure(now, id, false);
         self.begin_pulse(now, id);
         if self.shutting_down {
-            self.say_goodbye(now, id);
+            self.begin_drain(now, id);
         }
         self.path_up(now, id, &described, false);
         match self.config.role {

@@ -1,8 +1,8 @@
 //! What edges may reach, as a gateway tells it: CONTROL of kind 18.
 //!
 //! The content is one pattern after another, as in the gateway's allow list, each with its length
-//! before it. An edge refuses at once what none of them can mean, and asks for the rest, of which
-//! the gateway has the last word. A content without patterns takes back what was told before; so
+//! before it. An edge refuses at once what none of them can mean, and asks for the rest, which
+//! the gateway decides. A content without patterns takes back what was told before; so
 //! does one that cannot be read. It holds for the carrier that it came on.
 
 use bytes::Bytes;

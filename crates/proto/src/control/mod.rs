@@ -6,7 +6,7 @@
 //! | kind | content |
 //! | --- | --- |
 //! | 1 | [`Receipt`]: a message was received and decoded, and how long that took |
-//! | 2 | [`LastWord`]: how many of the carrier's requests a gateway that drains took |
+//! | 2 | [`Drained`]: how many of the carrier's requests a gateway that drains took |
 //! | 3 | [`Keeping`]: about messages that both ends hold |
 //! | 4 | [`Processor`]: how fast a side decodes, for a peer that asks |
 //! | 16 | [`Hints`]: the fields of the interim response that follows |
@@ -16,16 +16,16 @@
 use bytes::Bytes;
 
 mod allowed;
+mod drained;
 mod hints;
 mod keeping;
-mod last_word;
 mod processor;
 mod receipt;
 
 pub use allowed::Allowed;
+pub use drained::Drained;
 pub use hints::{ClientEnded, Hints};
 pub use keeping::Keeping;
-pub use last_word::LastWord;
 pub use processor::Processor;
 pub use receipt::Receipt;
 

@@ -54,11 +54,12 @@
 //! comes before the response's HEAD, and OUTCOME before anything else on a flow that a QUERY
 //! opened.
 //!
-//! Contents of CONTROL are those of [`crate::control`], by kind: 1 is a receipt, 2 a gateway's last
-//! word, 3 about what both ends hold, 4 how fast a side decodes, 16 the fields of the INTERIM that
-//! follows, 17 the end of a client's connection, and 18 what an edge may reach. Kinds that a
-//! receiver does not know are ignored, and nothing waits for a receipt. Without a last word each
-//! request that came too late is refused by its own ABORT, if that gets there in time.
+//! Contents of CONTROL are those of [`crate::control`], by kind: 1 is a receipt, 2 how many
+//! requests a gateway that drains took, 3 about what both ends hold, 4 how fast a side decodes, 16
+//! the fields of the INTERIM that follows, 17 the end of a client's connection, and 18 what an edge
+//! may reach. Kinds that a receiver does not know are ignored, and nothing waits for a receipt.
+//! Without a content of kind 2 each request that came too late is refused by its own ABORT, if that
+//! gets there in time.
 //!
 //! A codec that holds a message back until its end does not fit: each block comes out of its codec
 //! whole, with its decoded length, in one context for all blocks of the half. xmill codes so too, a

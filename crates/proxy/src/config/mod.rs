@@ -326,7 +326,7 @@ impl GatewayConfig {
         check.time(&mut relay.body_timeout, "body_timeout", gateway.body_timeout);
         let mut drain_timeout = DRAIN_TIMEOUT;
         check.time(&mut drain_timeout, "drain_timeout", gateway.drain_timeout);
-        relay.goodbye_timeout = drain_timeout;
+        relay.drain_timeout = drain_timeout;
         set(&mut relay.retain, gateway.retain.map(|period| period.0));
         let retained = check.take("retain_memory", bytes("retain_memory", gateway.retain_memory));
         set(&mut relay.retained_bytes, retained);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use proto::carrier::MAX_EARLY_EXCHANGES;
 use proto::control::Keeping;
 
-use super::goodbye::last_word;
+use super::drain::drained;
 use super::*;
 
 /// An edge whose gateway has said HELLO, and whose carrier broke.
@@ -392,7 +392,7 @@ fn what_a_gateway_did_not_take_since_it_shuts_down_goes_to_the_next() {
     let (carrier, _) = goes_early(&mut relay, ms(1000));
     let mut gateway = says_hello(&mut relay, ms(1600), carrier, Peer::new(Role::Gateway, 9));
     gateway.takes(&drain(&mut relay));
-    gateway.sends(&mut relay, ms(1600), carrier, &last_word(0));
+    gateway.sends(&mut relay, ms(1600), carrier, &drained(0));
     let (_, frames) = goes_early(&mut relay, ms(3000));
     assert!(frames.is_empty(), "it was sent before");
     let carrier = relay.next_dialled();

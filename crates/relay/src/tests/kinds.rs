@@ -2,7 +2,7 @@
 //! the relay is told that they can do less: it asks what they can do, and not what they are.
 
 use proto::carrier::Abilities;
-use proto::control::LastWord;
+use proto::control::Drained;
 use proto::kinds::Kind;
 
 use super::*;
@@ -179,8 +179,8 @@ fn without_order_no_number_of_requests_is_told_and_none_is_believed() {
     let (mut relay, mut peers) = edge_with(&[unordered]);
     let (exchange, outputs) = asks(&mut relay, ms(200), "POST", true);
     peers[0].takes(&outputs);
-    let word = [Part::GoAway, LastWord { requests: 0 }.part()];
-    peers[0].sends(&mut relay, ms(300), FIRST, &word);
+    let goaway = [Part::GoAway, Drained { requests: 0 }.part()];
+    peers[0].sends(&mut relay, ms(300), FIRST, &goaway);
     assert_eq!(relay.exchanges[&exchange].stage, Stage::Open(FIRST), "it may have been taken");
 }
 

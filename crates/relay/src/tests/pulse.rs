@@ -308,10 +308,10 @@ fn beside_another_carrier_a_request_that_was_asked_about_is_not_taken_late() {
     assert!(outputs.iter().any(|output| matches!(output, Output::Head { .. })), "{outputs:?}");
 }
 
-/// A gateway's last word counts what came over its carrier: what was sent on another, and was only
-/// asked about here, is not among it, and must not be sent again.
+/// The count of a gateway that drains is of requests that came over that carrier: one that was sent
+/// on another, and was only asked about here, is not among them, and must not be sent again.
 #[test]
-fn the_last_word_on_a_carrier_says_nothing_of_what_was_sent_on_another() {
+fn what_a_carrier_drained_says_nothing_of_what_was_sent_on_another() {
     let (mut relay, mut peer) = known();
     let (first, outputs) = asks(&mut relay, ms(1000), "GET", true);
     peer.takes(&outputs);
@@ -325,7 +325,7 @@ fn the_last_word_on_a_carrier_says_nothing_of_what_was_sent_on_another() {
     relay.handle_input(ms(at + 1), Input::CarrierDown { carrier: CARRIER, reason: "reset".into() });
     let here = Part::Outcome(exchange.number, OutcomeState::Answer);
     fresh.sends(&mut relay, ms(at + 2), carrier, &[here]);
-    let outputs = fresh.sends(&mut relay, ms(at + 3), carrier, &goodbye::last_word(0));
+    let outputs = fresh.sends(&mut relay, ms(at + 3), carrier, &drain::drained(0));
     let is_wrong = |output: &Output| matches!(output, Output::Abort { .. } | Output::Dial { .. });
     assert!(!outputs.iter().any(is_wrong), "{outputs:?}");
     let answer = [response_frame(exchange.number, true)];

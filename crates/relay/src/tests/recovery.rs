@@ -192,7 +192,7 @@ fn a_gateway_that_is_shutting_down_keeps_the_older_carrier() {
     peer.takes(&drain(&mut relay));
     let edge = Peer::new(Role::Edge, 1);
     let (mut second, outputs) = connect_to(&mut relay, ms(2), CarrierId(1), edge);
-    assert_eq!(second.takes(&outputs), goodbye::last_word(0));
+    assert_eq!(second.takes(&outputs), drain::drained(0));
     let answer = answers(&mut relay, ms(3), b"done");
     assert_eq!(peer.takes(&answer).len(), 2, "on the carrier it came on");
 }
@@ -226,7 +226,7 @@ fn what_was_refused_unforwarded_goes_elsewhere_but_not_for_ever() {
 fn a_gateway_that_shuts_down_refuses_what_was_under_way_before_it_ends() {
     let (mut relay, mut peer) = gateway();
     relay.handle_input(ms(0), Input::Shutdown);
-    assert_eq!(peer.takes(&drain(&mut relay)), goodbye::last_word(0));
+    assert_eq!(peer.takes(&drain(&mut relay)), drain::drained(0));
     assert!(!relay.is_idle(), "the edge does not know yet");
     let outputs = peer.sends(&mut relay, ms(500), CARRIER, &[request_frame(5)]);
     assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(abort)]

@@ -2,7 +2,7 @@
 //! through ([`Pair::asks`] compares what came with what was sent).
 
 use decide::estimate::Transport;
-use proto::control::{LastWord, Processor, Receipt};
+use proto::control::{Drained, Processor, Receipt};
 use proto::stream::Hello;
 
 use super::*;
@@ -33,7 +33,7 @@ fn what_later_versions_say_is_ignored_with_an_event() {
     let frames = [
         ("receipt", Receipt::KIND, &[5, 1, 0, 0, 0, 0][..]),
         ("base", Keeping::KIND, &[200, 1, 2, 3]),
-        ("last word", LastWord::KIND, &[1, 2, 3]),
+        ("drained", Drained::KIND, &[1, 2, 3]),
         ("profile", Processor::KIND, &[2, 1, 2, 3]),
         ("control", 77, &[1, 2, 3]),
     ];

@@ -1,11 +1,11 @@
 //! A gateway that shuts down, and which requests it has not taken.
 
-use proto::control::LastWord;
+use proto::control::Drained;
 
 use super::*;
 
-pub(super) fn last_word(requests: u64) -> [Part; 2] {
-    [Part::GoAway, LastWord { requests }.part()]
+pub(super) fn drained(requests: u64) -> [Part; 2] {
+    [Part::GoAway, Drained { requests }.part()]
 }
 
 fn ignored(relay: &mut Relay, carrier: CarrierId, frames: &[Part]) -> Vec<String> {
@@ -15,7 +15,7 @@ fn ignored(relay: &mut Relay, carrier: CarrierId, frames: &[Part]) -> Vec<String
     let outputs = std::iter::from_fn(|| relay.poll_output());
     let told = outputs.filter_map(|output| match output {
         Output::Event(Event { fact: Fact::Ignored { what, reason }, .. }) => {
-            assert_eq!(what, "last word");
+            assert_eq!(what, "drained");
             Some(reason)
         }
         Output::Abort { .. } | Output::Close { .. } => panic!("{output:?}"),
@@ -31,7 +31,7 @@ fn one_taken(method: &str, end: bool) -> (Relay, Vec<Output>, CarrierId) {
     assert_eq!(old.takes(&outputs).len(), 1);
     let (_, outputs) = asks(&mut relay, ms(1), method, end);
     assert_eq!(old.takes(&outputs).len(), 1);
-    let outputs = old.sends(&mut relay, ms(100), CARRIER, &last_word(1));
+    let outputs = old.sends(&mut relay, ms(100), CARRIER, &drained(1));
     relay.handle_input(ms(1000), Input::Wake);
     let later = drain(&mut relay);
     let dial = outputs.iter().chain(&later).find_map(|output| match output {
@@ -47,12 +47,12 @@ fn a_gateway_that_shuts_down_tells_how_many_requests_it_took() {
     // Exchanges need not come in the order of their numbers.
     peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(7), request_frame(5)]);
     relay.handle_input(ms(1), Input::Shutdown);
-    assert_eq!(peer.takes(&drain(&mut relay)), last_word(2));
+    assert_eq!(peer.takes(&drain(&mut relay)), drained(2));
     let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[request_frame(6)]);
     assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(abort)]
         if abort.code == CauseKind::NotForwarded.to_wire()));
     relay.handle_input(ms(3), Input::Shutdown);
-    assert_eq!(peer.takes(&drain(&mut relay)), last_word(2), "what came later was not taken");
+    assert_eq!(peer.takes(&drain(&mut relay)), drained(2), "what came later was not taken");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_request_of_which_nothing_has_left_moves_with_its_body() {
 fn a_request_that_was_asked_about_stays_where_it_was_found() {
     let (mut relay, mut peer, exchange, outputs) = reconnected("POST", 9);
     assert_eq!(peer.takes(&outputs), vec![Part::Query(exchange.number, 1)]);
-    let [goaway, none] = last_word(0);
+    let [goaway, none] = drained(0);
     let found = Part::Outcome(exchange.number, OutcomeState::Answer);
     let outputs = peer.sends(&mut relay, ms(2000), CarrierId(1), &[found, goaway, none]);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Dial { .. })), "{outputs:?}");
@@ -114,24 +114,24 @@ fn a_request_that_was_asked_about_stays_where_it_was_found() {
 }
 
 #[test]
-fn a_last_word_that_cannot_be_true_is_ignored() {
+fn a_count_of_drained_requests_that_cannot_be_true_is_ignored() {
     let (mut relay, mut old) = edge();
     let (first, outputs) = asks(&mut relay, ms(0), "GET", true);
     old.takes(&outputs);
-    let [goaway, none] = last_word(0);
+    let [goaway, none] = drained(0);
     assert_eq!(ignored(&mut relay, CARRIER, &[none]).len(), 1, "before GOAWAY");
-    let junk = Part::Control(LastWord::KIND, Bytes::from_static(b"\x01more"));
-    let [_, two] = last_word(2);
+    let junk = Part::Control(Drained::KIND, Bytes::from_static(b"\x01more"));
+    let [_, two] = drained(2);
     assert_eq!(ignored(&mut relay, CARRIER, &[goaway, two, junk]).len(), 2);
     let answer = response_frame(first.number, false);
     assert!(ignored(&mut relay, CARRIER, std::slice::from_ref(&answer)).is_empty());
     // It has taken what it answers, whatever it says.
-    let [_, none] = last_word(0);
+    let [_, none] = drained(0);
     assert!(ignored(&mut relay, CARRIER, &[none]).is_empty());
     assert_eq!(relay.load().exchanges, 1);
 
     let (mut relay, _) = gateway();
-    assert_eq!(ignored(&mut relay, CARRIER, &last_word(0)).len(), 1, "of an edge");
+    assert_eq!(ignored(&mut relay, CARRIER, &drained(0)).len(), 1, "of an edge");
 }
 
 /// One that was sent twice, lest its first gateway died over it, may have been carried out.
@@ -149,7 +149,7 @@ fn a_repetition_that_is_refused_is_not_said_to_be_safe() {
 #[test]
 fn who_has_no_other_way_waits_for_the_next_gateway_but_not_for_long() {
     let (mut relay, mut old) = edge();
-    old.sends(&mut relay, ms(1000), CARRIER, &last_word(0));
+    old.sends(&mut relay, ms(1000), CARRIER, &drained(0));
     let (waits, mut outputs) = asks(&mut relay, ms(1100), "POST", true);
     assert!(old.takes(&outputs).is_empty());
     let aborted = |outputs: &[Output]| {

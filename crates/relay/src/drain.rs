@@ -1,11 +1,11 @@
-//! A gateway that shuts down: what it says of the requests that it did not take, and what the edge
-//! makes of that.
+//! How a side drains (RFC 9113 §6.8): a gateway reports how many requests it took, and the edge
+//! sends the others elsewhere.
 
 use std::time::Duration;
 
 use coding::ExchangeId;
 use coding::api::Input as Code;
-use proto::control::LastWord;
+use proto::control::Drained;
 use proto::exchange::{Part, Role};
 
 use crate::Relay;
@@ -15,9 +15,10 @@ use crate::exchange::Exchange;
 use crate::ids::CarrierId;
 
 impl Relay {
-    /// Tells the peer that nothing new is taken from here on; a gateway also tells of what it was
-    /// sent before, since over a slow link it may be gone before it could refuse the rest.
-    pub(crate) fn say_goodbye(&mut self, now: Duration, id: CarrierId) {
+    /// Announces to the peer that this side takes no new exchanges on the carrier. A gateway also
+    /// reports how many requests it took: over a slow link it may be gone before it could refuse
+    /// the others one by one.
+    pub(crate) fn begin_drain(&mut self, now: Duration, id: CarrierId) {
         self.code(now, Code::Flush { path: path_of(id) });
         self.send(now, id, Part::GoAway);
         // Where requests come in another order than they went, their number does not tell which.
@@ -25,7 +26,7 @@ impl Relay {
         if self.config.role == Role::Gateway
             && let Some(requests) = counts.map(|carrier| carrier.requests)
         {
-            self.send(now, id, LastWord { requests }.part());
+            self.send(now, id, Drained { requests }.part());
         }
     }
 
@@ -43,7 +44,7 @@ impl Relay {
         self.dirty.insert(id);
         self.code(now, Code::Flush { path: path_of(id) });
         if self.config.role == Role::Edge {
-            self.dialer.says_goodbye(now, id);
+            self.dialer.gateway_drains(now, id);
             self.dialer_lost(now, id, "the gateway takes no new exchanges");
             let unsent = self.unanswered(id).filter(|exchange| !exchange.outgoing.is_head_sent());
             let unsent: Vec<ExchangeId> = unsent.map(|exchange| exchange.id).collect();
@@ -51,23 +52,23 @@ impl Relay {
         }
     }
 
-    /// Edge: the gateway told how many of the carrier's requests it has taken. The others go
-    /// elsewhere, or their clients hear that they may.
-    pub(crate) fn last_word(&mut self, now: Duration, id: CarrierId, content: &[u8]) {
+    /// Edge: the gateway reported how many of the carrier's requests it has taken. The others are
+    /// sent elsewhere, or fail with a reason that says that it is safe to repeat them.
+    pub(crate) fn drained(&mut self, now: Duration, id: CarrierId, content: &[u8]) {
         let Some(carrier) = self.carriers.get(&id) else { return };
-        let word = match LastWord::decode(content) {
+        let drained = match Drained::decode(content) {
             Ok(_) if self.config.role == Role::Gateway => Err("an edge has none".to_owned()),
             Ok(_) if !carrier.abilities.ordered => Err("its carrier has no order".to_owned()),
             Ok(_) if !carrier.going_away => Err("it came before GOAWAY".to_owned()),
-            Ok(word) if word.requests > carrier.requests => {
+            Ok(drained) if drained.requests > carrier.requests => {
                 Err("it tells of more requests than were sent".to_owned())
             }
-            Ok(word) => Ok(word),
+            Ok(drained) => Ok(drained),
             Err(error) => Err(error.to_string()),
         };
-        let taken = match word {
-            Ok(word) => word.requests,
-            Err(reason) => return self.ignore(now, id, "last word", &reason),
+        let taken = match drained {
+            Ok(drained) => drained.requests,
+            Err(reason) => return self.ignore(now, id, "drained", &reason),
         };
         let is_late = |(on, number)| on == id && number > taken;
         let late = self.unanswered(id).filter(|exchange| exchange.sent_as.is_some_and(is_late));

@@ -1,4 +1,4 @@
-//! What a gateway that takes no new requests has taken: CONTROL of kind 2.
+//! How many requests a gateway that drains has taken: CONTROL of kind 2.
 //!
 //! It follows GOAWAY. The content is one integer as in RFC 9000 §16: how many HEADs the carrier had
 //! brought before; those behind them are not forwarded, and may be sent elsewhere (as RFC 9113 §6.8
@@ -11,12 +11,12 @@ use crate::{Error, varint};
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastWord {
+pub struct Drained {
     /// Requests that came on the carrier and were taken, or refused with an ABORT of their own.
     pub requests: u64,
 }
 
-impl LastWord {
+impl Drained {
     /// Kind of the control part.
     pub const KIND: u64 = 2;
 
@@ -30,12 +30,12 @@ impl LastWord {
 
     /// Reads the content of a control part of this kind. Errors: bytes missing or left over.
     pub fn decode(mut content: &[u8]) -> Result<Self, Error> {
-        let requests = varint::decode(&mut content, "a last word")?;
+        let requests = varint::decode(&mut content, "a count of drained requests")?;
         if content.is_empty() {
             return Ok(Self { requests });
         }
         let value = content.len() as u64;
-        Err(Error::Peer { what: "bytes behind the end of a last word:", value })
+        Err(Error::Peer { what: "bytes behind the end of a count of drained requests:", value })
     }
 }
 
@@ -47,16 +47,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_last_word_comes_back_and_no_other_length_does(
+        fn drained_comes_back_and_no_other_length_does(
             requests in 0..1_u64 << 62, junk: Vec<u8>,
         ) {
-            let word = LastWord { requests };
-            let Part::Control(LastWord::KIND, content) = word.part() else { unreachable!() };
-            prop_assert_eq!(LastWord::decode(&content).unwrap(), word);
-            prop_assert!(LastWord::decode(&content[1..]).ok() != Some(word));
-            prop_assert!(LastWord::decode(&[&content[..], &[0]].concat()).is_err());
-            prop_assert!(LastWord::decode(&[]).is_err());
-            let _ = LastWord::decode(&junk);
+            let drained = Drained { requests };
+            let Part::Control(Drained::KIND, content) = drained.part() else { unreachable!() };
+            prop_assert_eq!(Drained::decode(&content).unwrap(), drained);
+            prop_assert!(Drained::decode(&content[1..]).ok() != Some(drained));
+            prop_assert!(Drained::decode(&[&content[..], &[0]].concat()).is_err());
+            prop_assert!(Drained::decode(&[]).is_err());
+            let _ = Drained::decode(&junk);
         }
     }
 }
