@@ -210,7 +210,7 @@ impl<'a> Life<'a> {
             codecs: CODECS.to_vec(),
             max_window_log: 20,
             anew: self.takes_anew,
-            beside: self.takes_anew,
+            parallel: self.takes_anew,
             counts: self.takes_anew,
         });
         self.input(Input::CarrierUp {
@@ -332,7 +332,7 @@ impl<'a> Life<'a> {
                     let mut bytes = Vec::new();
                     model.encode(&mut bytes);
                     let hash = Id::of(&bytes).short();
-                    Processor::told(&Profile { hash, model: Some(model), link: None }).into()
+                    Processor::reported(&Profile { hash, model: Some(model), link: None }).into()
                 }
                 _ => Frame::Ping(self.number()),
             },
@@ -365,7 +365,7 @@ impl<'a> Life<'a> {
             7 => Keeping::Held { id },
             8 => Keeping::Name { principal: self.number() % 3, name: self.number() },
             9 => Keeping::Schema { id, bytes: self.number() },
-            _ => Keeping::Plain { exchange, bytes: self.bytes() },
+            _ => Keeping::Identity { exchange, bytes: self.bytes() },
         }
     }
 

@@ -493,7 +493,7 @@ impl Coding {
             Keeping::Keep { exchange, slot } => {
                 self.of_peer(now, path, exchange, |one| one.may_be_kept(slot));
             }
-            Keeping::Plain { exchange, bytes } => {
+            Keeping::Identity { exchange, bytes } => {
                 self.of_peer(now, path, exchange, |one| one.identity(&bytes));
             }
             Keeping::Name { principal, name } => {

@@ -1,4 +1,4 @@
-//! The kinds of carriers: what relays are told at their start that there is.
+//! The kinds of carriers: which ones a relay is configured with.
 
 use std::ops::{Deref, DerefMut};
 

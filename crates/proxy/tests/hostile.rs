@@ -37,7 +37,7 @@ async fn carry(mut stream: TcpStream, answer: fn(u64) -> Vec<u8>) {
         codecs: vec![0, 1, 2],
         max_window_log: 20,
         anew: true,
-        beside: false,
+        parallel: false,
         counts: false,
     });
     let mut out = Vec::new();

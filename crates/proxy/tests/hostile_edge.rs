@@ -30,7 +30,7 @@ fn hello(instance: u64) -> Frame {
         codecs: vec![0, 1, 2],
         max_window_log: 20,
         anew: true,
-        beside: false,
+        parallel: false,
         counts: false,
     })
 }

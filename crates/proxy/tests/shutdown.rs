@@ -36,7 +36,7 @@ fn asks(origin: &Origin, path: &str) -> Vec<u8> {
         codecs: vec![0],
         max_window_log: 20,
         anew: true,
-        beside: false,
+        parallel: false,
         counts: false,
     };
     let head = Head { exchange: 1, codec: 0, window_log: 0, end: true, head: head.into() };

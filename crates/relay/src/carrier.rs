@@ -136,9 +136,9 @@ impl Carrier {
         self.machine.peer().is_some_and(|peer| peer.anew)
     }
 
-    /// Whether the peer knows of carriers beside each other.
-    pub(crate) fn stands_beside(&self) -> bool {
-        self.machine.peer().is_some_and(|peer| peer.beside)
+    /// Whether the peer supports parallel carriers of one edge.
+    pub(crate) fn allows_parallel(&self) -> bool {
+        self.machine.peer().is_some_and(|peer| peer.parallel)
     }
 
     /// Whether the peer knows that questions are numbered.

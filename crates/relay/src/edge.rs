@@ -210,10 +210,10 @@ impl Relay {
             return self.set_stage(now, id, Stage::Open(carrier));
         }
         let again = exchange.outgoing.can_go_again();
-        let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
+        let parallel = self.carriers.get(&carrier).is_some_and(Carrier::allows_parallel);
         if matches!(state, OutcomeState::Lost(_) | OutcomeState::Aborted)
             && exchange.is_repeatable()
-            && beside
+            && parallel
         {
             exchange.repeated = true;
             return self.send_again(now, id);

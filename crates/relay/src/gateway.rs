@@ -191,15 +191,15 @@ impl Relay {
     }
 
     /// What an edge's carrier before, of the same kind, still holds must not be forwarded after the
-    /// edge was told that it never came. One that knows of carriers beside each other is told so by
-    /// number; of others the one before is closed.
+    /// edge was told that it never came. An edge that supports parallel carriers learns that by the
+    /// number of its question; of others the carrier before is closed.
     pub(crate) fn supersede(&mut self, now: Duration, carrier: CarrierId, instance: u64) {
         if self.shutting_down {
             // Nothing new is forwarded, and the edge comes back for what it lost, not for good.
             return;
         }
         let Some(new) = self.carriers.get(&carrier) else { return };
-        let stay = if new.stands_beside() { MAX_CARRIERS_LEFT + 1 } else { 0 };
+        let stay = if new.allows_parallel() { MAX_CARRIERS_LEFT + 1 } else { 0 };
         let is_like =
             |id: &CarrierId| self.carriers.get(id).is_some_and(|one| one.kind == new.kind);
         let others: Vec<_> = self.others_of(carrier, instance).filter(is_like).collect();
@@ -218,7 +218,7 @@ impl Relay {
             let reason = "it was asked about on another carrier since".to_owned();
             return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
         }
-        let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
+        let parallel = self.carriers.get(&carrier).is_some_and(Carrier::allows_parallel);
         let takes_anew = self.takes_anew(carrier);
         let state = match self.outcomes.get(id) {
             None if self.outcomes.may_be_forgotten(id) => OutcomeState::Forgotten,
@@ -228,7 +228,7 @@ impl Relay {
                 let is_there = |on: CarrierId| on != carrier && self.carriers.contains_key(&on);
                 match log.parts_for(takes_anew) {
                     // All of it was given to the carrier before, which may only have stalled.
-                    None if beside && !idempotent && on.is_some_and(is_there) => {
+                    None if parallel && !idempotent && on.is_some_and(is_there) => {
                         OutcomeState::Unfinished
                     }
                     None => OutcomeState::Lost(*status),
@@ -249,12 +249,12 @@ impl Relay {
         let (has_all, is_bound) = (self.has_all(id), self.coding.delta(id).is_some());
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let before = exchange.on_carrier();
-        let beside = self.carriers.get(&carrier).is_some_and(Carrier::stands_beside);
+        let parallel = self.carriers.get(&carrier).is_some_and(Carrier::allows_parallel);
         let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
         let is_told = is_bound || exchange.log.parts_for(takes_anew).is_some();
         // Where repeating it does no harm, that is sooner than what hangs.
         let stays = !has_all || (!is_told && !exchange.traits.idempotent);
-        if stays && beside && before.is_some_and(goes_on) {
+        if stays && parallel && before.is_some_and(goes_on) {
             return self.send_outcome(now, carrier, id, OutcomeState::Unfinished);
         }
         if !has_all {

@@ -74,7 +74,7 @@ impl Peer<'_> {
         if let By::Dictionary(id) = by {
             self.path.offers.lost(id);
         }
-        self.send(Keeping::Plain { exchange, bytes }.part());
+        self.send(Keeping::Identity { exchange, bytes }.part());
         self.greet_offers();
     }
 
@@ -85,7 +85,7 @@ impl Peer<'_> {
             return;
         };
         let is_new = self.path.texts.unread.insert((service, options.codec, options.level));
-        self.send(Keeping::Plain { exchange, bytes }.part());
+        self.send(Keeping::Identity { exchange, bytes }.part());
         if is_new {
             let services = &self.core.config.services;
             let name = services.get(service).map_or("", |service| &service.name);

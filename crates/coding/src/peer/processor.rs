@@ -37,8 +37,8 @@ impl Peer<'_> {
                 self.path.wants_processor = true;
                 return self.tell_processor();
             }
-            Ok(Processor::Told(Packet::Profile(profile))) => profile,
-            Ok(Processor::Told(Packet::Later { version })) => {
+            Ok(Processor::Reported(Packet::Profile(profile))) => profile,
+            Ok(Processor::Reported(Packet::Later { version })) => {
                 return self.ignore(WHAT, &format!("version {version} is not known"));
             }
             Err(error) => return self.ignore(WHAT, &error.to_string()),
@@ -54,7 +54,7 @@ impl Peer<'_> {
     pub(crate) fn tell_processor(&mut self) {
         let wanted = self.path.wants_processor;
         let profile = self.core.own_profile.as_ref().filter(|_| wanted);
-        let Some(part) = profile.map(Processor::told) else { return };
+        let Some(part) = profile.map(Processor::reported) else { return };
         self.path.wants_processor = false;
         self.send(part);
     }

@@ -1,4 +1,4 @@
-//! The books of a carrier's exchanges: whose turn it is on each, and its credit.
+//! The books of a carrier's exchanges: which part may come next on each, and its credit.
 //!
 //! They keep the peer to the protocol (order of an exchange's parts, credit, number of exchanges)
 //! and the caller too. Any machine can use them that keeps the order of each exchange's parts.
@@ -12,20 +12,23 @@ use crate::exchange::{Data, OutcomeState, Part, Role};
 /// Greatest credit that may be outstanding on an exchange, in bytes; more is a peer's fault.
 const MAX_CREDIT: u64 = 1 << 40;
 
-/// One direction of an exchange.
+/// How far one direction of an exchange has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Half {
+enum FlowState {
     /// The edge sent a QUERY: first comes the OUTCOME.
     Asked,
+    /// Nothing was sent.
     Idle,
+    /// The head was sent, and the body follows.
     Headed,
+    /// The end was sent.
     Ended,
 }
 
 #[derive(Debug)]
 struct Flow {
-    sending: Half,
-    receiving: Half,
+    sending: FlowState,
+    receiving: FlowState,
     send_credit: u64,
     receive_credit: u64,
 }
@@ -75,13 +78,13 @@ impl Flows {
         self.flows.get(&exchange).map_or(0, |flow| flow.send_credit)
     }
 
-    /// Whether an exchange has a half open.
+    /// Whether a direction of an exchange is open.
     #[must_use]
     pub fn is_open(&self, exchange: u64) -> bool {
         self.flows.contains_key(&exchange)
     }
 
-    /// Exchanges with a half open.
+    /// Exchanges of which a direction is open.
     #[must_use]
     pub fn len(&self) -> usize {
         self.flows.len()
@@ -121,13 +124,13 @@ impl Flows {
     pub fn send(&mut self, part: &Part) -> Result<bool, Error> {
         match part {
             Part::Head(head) => self.send_head(head.exchange, head.end)?,
-            Part::Query(exchange, _) => self.open(*exchange, Half::Ended, Half::Asked)?,
+            Part::Query(exchange, _) => self.open(*exchange, FlowState::Ended, FlowState::Asked)?,
             Part::Data(data) => self.send_data(data)?,
             Part::Trailers(exchange, _) => self.send_piece(*exchange, 0, true)?,
             Part::Credit(exchange, bytes) => {
-                // The half may have ended while the relay was still consuming it.
+                // The message may have ended while the relay was still consuming it.
                 let flow = self.flows.get_mut(exchange);
-                let Some(flow) = flow.filter(|flow| flow.receiving != Half::Ended) else {
+                let Some(flow) = flow.filter(|flow| flow.receiving != FlowState::Ended) else {
                     return Ok(false);
                 };
                 flow.receive_credit = flow.receive_credit.saturating_add(*bytes);
@@ -143,13 +146,13 @@ impl Flows {
     }
 
     fn accept_head(&mut self, exchange: u64, end: bool) -> Result<bool, Error> {
-        let next = if end { Half::Ended } else { Half::Headed };
+        let next = if end { FlowState::Ended } else { FlowState::Headed };
         match (self.setup.role, self.flows.get_mut(&exchange)) {
             (Role::Gateway, None) => {
-                self.open(exchange, Half::Idle, next)?;
+                self.open(exchange, FlowState::Idle, next)?;
                 Ok(true)
             }
-            (Role::Edge, Some(flow)) if flow.receiving == Half::Idle => {
+            (Role::Edge, Some(flow)) if flow.receiving == FlowState::Idle => {
                 flow.receiving = next;
                 self.close_if_done(exchange);
                 Ok(true)
@@ -163,7 +166,7 @@ impl Flows {
     fn accept_interim(&self, exchange: u64) -> Result<bool, Error> {
         match (self.setup.role, self.flows.get(&exchange)) {
             (Role::Edge, None) => Ok(false),
-            (Role::Edge, Some(flow)) if flow.receiving == Half::Idle => Ok(true),
+            (Role::Edge, Some(flow)) if flow.receiving == FlowState::Idle => Ok(true),
             _ => Err(Error::Peer { what: "an INTERIM out of turn on exchange", value: exchange }),
         }
     }
@@ -172,15 +175,15 @@ impl Flows {
         if self.setup.role == Role::Edge || self.flows.contains_key(&exchange) {
             return Err(Error::Peer { what: "a QUERY for an open exchange", value: exchange });
         }
-        self.open(exchange, Half::Idle, Half::Ended)?;
+        self.open(exchange, FlowState::Idle, FlowState::Ended)?;
         Ok(true)
     }
 
     fn accept_outcome(&mut self, exchange: u64, state: OutcomeState) -> Result<bool, Error> {
         match (self.setup.role, self.flows.get_mut(&exchange)) {
             (Role::Edge, None) => Ok(false),
-            (Role::Edge, Some(flow)) if flow.receiving == Half::Asked => {
-                flow.receiving = Half::Idle;
+            (Role::Edge, Some(flow)) if flow.receiving == FlowState::Asked => {
+                flow.receiving = FlowState::Idle;
                 if state != OutcomeState::Answer {
                     self.flows.remove(&exchange);
                 }
@@ -192,7 +195,7 @@ impl Flows {
 
     fn accept_data(&mut self, exchange: u64, value: u64, end: bool) -> Result<bool, Error> {
         let Some(flow) = self.flows.get_mut(&exchange) else { return Ok(false) };
-        if flow.receiving != Half::Headed {
+        if flow.receiving != FlowState::Headed {
             return Err(Error::Peer { what: "DATA outside head and end", value: exchange });
         }
         let limit = flow.receive_credit;
@@ -202,7 +205,7 @@ impl Flows {
             limit,
         })?;
         if end {
-            flow.receiving = Half::Ended;
+            flow.receiving = FlowState::Ended;
             self.close_if_done(exchange);
         }
         Ok(true)
@@ -217,7 +220,12 @@ impl Flows {
         Ok(true)
     }
 
-    fn open(&mut self, exchange: u64, sending: Half, receiving: Half) -> Result<(), Error> {
+    fn open(
+        &mut self,
+        exchange: u64,
+        sending: FlowState,
+        receiving: FlowState,
+    ) -> Result<(), Error> {
         let limit = match (self.setup.role, &self.peer) {
             (Role::Edge, Some(peer)) => peer.max_exchanges,
             (Role::Edge, None) => MAX_EARLY_EXCHANGES,
@@ -236,18 +244,18 @@ impl Flows {
 
     fn close_if_done(&mut self, exchange: u64) {
         if let Some(flow) = self.flows.get(&exchange)
-            && flow.sending == Half::Ended
-            && flow.receiving == Half::Ended
+            && flow.sending == FlowState::Ended
+            && flow.receiving == FlowState::Ended
         {
             self.flows.remove(&exchange);
         }
     }
 
     fn send_head(&mut self, exchange: u64, end: bool) -> Result<(), Error> {
-        let next = if end { Half::Ended } else { Half::Headed };
+        let next = if end { FlowState::Ended } else { FlowState::Headed };
         match (self.setup.role, self.flows.get_mut(&exchange)) {
-            (Role::Edge, None) => self.open(exchange, next, Half::Idle),
-            (Role::Gateway, Some(flow)) if flow.sending == Half::Idle => {
+            (Role::Edge, None) => self.open(exchange, next, FlowState::Idle),
+            (Role::Gateway, Some(flow)) if flow.sending == FlowState::Idle => {
                 flow.sending = next;
                 self.close_if_done(exchange);
                 Ok(())
@@ -258,7 +266,7 @@ impl Flows {
 
     /// Not behind the final head: the origin's word came too late.
     fn may_send_interim(&self, exchange: u64) -> bool {
-        self.flows.get(&exchange).is_some_and(|flow| flow.sending == Half::Idle)
+        self.flows.get(&exchange).is_some_and(|flow| flow.sending == FlowState::Idle)
     }
 
     fn send_data(&mut self, data: &Data) -> Result<(), Error> {
@@ -272,14 +280,14 @@ impl Flows {
         let flow = self
             .flows
             .get_mut(&exchange)
-            .filter(|flow| flow.sending == Half::Headed)
+            .filter(|flow| flow.sending == FlowState::Headed)
             .ok_or(Error::Caller { what: "DATA outside head and end" })?;
         flow.send_credit = flow
             .send_credit
             .checked_sub(credit)
             .ok_or(Error::Caller { what: "DATA beyond the peer's credit" })?;
         if end {
-            flow.sending = Half::Ended;
+            flow.sending = FlowState::Ended;
             self.close_if_done(exchange);
         }
         Ok(())

@@ -54,8 +54,8 @@ pub struct Peer {
     pub max_window_log: u8,
     /// It takes blocks that begin a context anew ([`crate::exchange::Data::anew`]).
     pub anew: bool,
-    /// It knows of carriers of one edge beside each other.
-    pub beside: bool,
+    /// It supports parallel carriers of one edge.
+    pub parallel: bool,
     /// It knows that questions are numbered ([`Part::Query`]).
     pub counts: bool,
 }

@@ -1,8 +1,8 @@
-//! What edges may reach, as a gateway tells it: CONTROL of kind 18.
+//! What edges may reach, as a gateway announces it: CONTROL of kind 18.
 //!
 //! The content is one pattern after another, as in the gateway's allow list, each with its length
 //! before it. An edge refuses at once what none of them can mean, and asks for the rest, which
-//! the gateway decides. A content without patterns takes back what was told before; so
+//! the gateway decides. A content without patterns takes back what was announced before; so
 //! does one that cannot be read. It holds for the carrier that it came on.
 
 use bytes::Bytes;
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 1024;
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// None where nothing is told.
+    /// Empty where no list is announced.
     pub patterns: Vec<String>,
 }
 
@@ -24,12 +24,12 @@ impl Allowed {
     /// Kind of the control part.
     pub const KIND: u64 = 18;
 
-    /// What is told of a list: all of it, or nothing where it is too long.
+    /// What is announced of a list: all of it, or nothing where it is too long.
     #[must_use]
     pub fn of(patterns: Vec<String>) -> Self {
         let bytes: usize = patterns.iter().map(|pattern| wire_len(pattern)).sum();
-        let is_told = bytes <= MAX_BYTES && patterns.iter().all(|pattern| !pattern.is_empty());
-        Self { patterns: if is_told { patterns } else { Vec::new() } }
+        let is_sent = bytes <= MAX_BYTES && patterns.iter().all(|pattern| !pattern.is_empty());
+        Self { patterns: if is_sent { patterns } else { Vec::new() } }
     }
 
     /// As it is sent.
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_too_long_is_not_told() {
+    fn a_list_that_is_too_long_is_not_sent() {
         let pattern = |len: usize| "x".repeat(len);
         let whole = Allowed::of(vec![pattern(509); 2]);
         assert_eq!((whole.patterns.len(), content(&whole).len()), (2, 1022));

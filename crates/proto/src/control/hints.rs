@@ -2,7 +2,7 @@
 //! that a client's connection has ended (CONTROL of kind 17).
 //!
 //! Fields come right before the INTERIM of their exchange; a peer that does not know them passes
-//! the bare status on. The end of a connection is told to a gateway that keeps connections to
+//! the bare status on. The end of a connection is reported to a gateway that keeps connections to
 //! origins for that client alone.
 
 use bytes::Bytes;

@@ -1,15 +1,15 @@
-//! How both ends of a carrier come to hold the same messages, so that the next one can be told by
-//! its difference: CONTROL of kind 3.
+//! How both ends of a carrier come to hold the same messages, so that the next one can be
+//! delta-encoded against one of them: CONTROL of kind 3.
 //!
 //! The content is one byte, which of them it is, and integers as in RFC 9000 §16:
 //!
 //! | byte | | behind it |
 //! | --- | --- | --- |
 //! | 1 | PRINCIPAL | exchange, number: on whose behalf the edge asks |
-//! | 2 | KEEP | exchange, slot: the receiver may keep the half in that slot, once it is whole |
+//! | 2 | KEEP | exchange, slot: the receiver may keep the message in that slot, once it is whole |
 //! | 3 | KEPT | exchange, name of what is kept (8 bytes) |
-//! | 4 | MISSING | exchange: its half names a base that is not held, or cannot be read |
-//! | 5 | PLAIN | exchange, the half's body as it is |
+//! | 4 | MISSING | exchange: its message names a base that is not held, or cannot be read |
+//! | 5 | IDENTITY | exchange, the message's body without encoding |
 //! | 6 | OFFER | name of a dictionary (32 bytes), bytes of its parcel |
 //! | 7 | WANT | the name's first 8 bytes: send the parcel |
 //! | 8 | PART | the same 8 bytes, the parcel's next bytes |
@@ -17,7 +17,7 @@
 //! | 10 | NAME | number, 8 bytes: by which that principal is known when the edge starts again |
 //! | 11 | SCHEMA | name of a schema's grammars (8 bytes), bytes of its parcel |
 //!
-//! PRINCIPAL and KEEP come between the HEAD and the DATA of their half. A slot that is taken is
+//! PRINCIPAL and KEEP come between the HEAD and the DATA of their message. A slot that is taken is
 //! given up for the new one. Nobody need keep anything: only KEPT says that it is so.
 //!
 //! Instances and numbers end with the edge. One that goes on with what it had says by NAME who it
@@ -28,7 +28,7 @@
 //! without magic number; one is on its way at a time, and the last one offered is the one that PART
 //! goes on with.
 //!
-//! A schema is offered once a half that was coded with it turned out MISSING; WANT, PART and HELD
+//! A schema is offered once a message encoded with it was MISSING; WANT, PART and HELD
 //! then go by its name. Who reads no infosets leaves it unanswered.
 
 use bytes::Bytes;
@@ -49,21 +49,21 @@ pub enum Keeping {
         /// Whose it is.
         principal: u64,
     },
-    /// The half that follows may be kept.
+    /// The message that follows may be kept.
     Keep {
         /// The exchange.
         exchange: u64,
         /// Where, below [`Keeping::SLOTS`].
         slot: u64,
     },
-    /// The half is kept, and may be a base from now on.
+    /// The message is kept, and may be a base from now on.
     Kept {
         /// The exchange.
         exchange: u64,
         /// The name that deltas call it by.
         id: [u8; 8],
     },
-    /// The half's base is not held.
+    /// The message's base is not held.
     Missing {
         /// The exchange.
         exchange: u64,
@@ -92,7 +92,7 @@ pub enum Keeping {
         /// First bytes of its name.
         id: [u8; 8],
     },
-    /// There is a schema, with whose grammars a half was coded.
+    /// There is a schema, with whose grammars a message was encoded.
     Schema {
         /// Name of the grammars.
         id: [u8; 8],
@@ -106,8 +106,8 @@ pub enum Keeping {
         /// Its name.
         name: u64,
     },
-    /// The body that could not be read, as it is; at most [`MAX_BLOCK_BYTES`].
-    Plain {
+    /// The body that could not be decoded, without encoding; at most [`MAX_BLOCK_BYTES`].
+    Identity {
         /// The exchange.
         exchange: u64,
         /// The body.
@@ -139,7 +139,7 @@ impl Keeping {
             Self::Keep { exchange, slot } => put(2, &[*exchange, *slot], &[]),
             Self::Kept { exchange, id } => put(3, &[*exchange], id),
             Self::Missing { exchange } => put(4, &[*exchange], &[]),
-            Self::Plain { exchange, bytes } => put(5, &[*exchange], bytes),
+            Self::Identity { exchange, bytes } => put(5, &[*exchange], bytes),
             Self::Offer { id, bytes } => {
                 put(6, &[], id);
                 varint::encode(*bytes, &mut content);
@@ -185,7 +185,7 @@ impl Keeping {
             5 => {
                 let exchange = number(rest)?;
                 within("a body sent again", rest.len() as u64, MAX_BLOCK_BYTES as u64)?;
-                Self::Plain { exchange, bytes: content.slice_ref(std::mem::take(rest)) }
+                Self::Identity { exchange, bytes: content.slice_ref(std::mem::take(rest)) }
             }
             6 => {
                 let (id, value) = (name(rest)?, number(rest)?);
@@ -246,8 +246,8 @@ mod tests {
         let slot = content(&Keeping::Keep { exchange: 1, slot: Keeping::SLOTS });
         assert!(matches!(Keeping::decode(&slot), Err(Error::Limit { .. })));
         let bytes = vec![0; MAX_BLOCK_BYTES + 1].into();
-        let plain = content(&Keeping::Plain { exchange: 1, bytes });
-        assert!(matches!(Keeping::decode(&plain), Err(Error::Limit { .. })));
+        let body = content(&Keeping::Identity { exchange: 1, bytes });
+        assert!(matches!(Keeping::decode(&body), Err(Error::Limit { .. })));
         let parcel = content(&Keeping::Offer { id: [1; 32], bytes: Keeping::PARCEL_BYTES + 1 });
         assert!(matches!(Keeping::decode(&parcel), Err(Error::Limit { .. })));
         let schema = content(&Keeping::Schema { id: [1; 8], bytes: Keeping::SCHEMA_BYTES + 1 });
@@ -293,7 +293,7 @@ mod tests {
                 Keeping::Keep { exchange, slot },
                 Keeping::Kept { exchange, id },
                 Keeping::Missing { exchange },
-                Keeping::Plain { exchange, bytes },
+                Keeping::Identity { exchange, bytes },
             ] {
                 prop_assert_eq!(Keeping::decode(&content(&keeping)).unwrap(), keeping);
             }

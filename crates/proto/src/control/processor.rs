@@ -15,7 +15,7 @@ pub enum Processor {
     /// The peer's is asked for.
     Wanted,
     /// This side's, or what a later version says of it.
-    Told(Packet),
+    Reported(Packet),
 }
 
 impl Processor {
@@ -28,9 +28,9 @@ impl Processor {
         Part::Control(Self::KIND, Bytes::new())
     }
 
-    /// As it is told.
+    /// This side's profile, as it is sent.
     #[must_use]
-    pub fn told(profile: &Profile) -> Part {
+    pub fn reported(profile: &Profile) -> Part {
         let mut content = Vec::new();
         profile.encode(&mut content);
         Part::Control(Self::KIND, content.into())
@@ -40,7 +40,7 @@ impl Processor {
     pub fn decode(content: &[u8]) -> Result<Self, Error> {
         match content {
             [] => Ok(Self::Wanted),
-            packet => Packet::decode(packet).map(Self::Told),
+            packet => Packet::decode(packet).map(Self::Reported),
         }
     }
 }
@@ -61,12 +61,15 @@ mod tests {
         let decoding = Decoding { codec: 1, fixed_s: 0.0, per_byte_s: 0.0 };
         let model = Some(Model { encodings: vec![decoding] });
         let profile = Profile { hash: [7; 8], model, link: None };
-        let told = content(Processor::told(&profile));
-        let found = Processor::decode(&told).unwrap();
-        assert_eq!(found, Processor::Told(Packet::Profile(profile)));
-        assert_eq!(Processor::decode(&[9]).unwrap(), Processor::Told(Packet::Later { version: 9 }));
-        for len in 1..told.len() {
-            assert!(Processor::decode(&told[..len]).is_err(), "{len}");
+        let reported = content(Processor::reported(&profile));
+        let found = Processor::decode(&reported).unwrap();
+        assert_eq!(found, Processor::Reported(Packet::Profile(profile)));
+        assert_eq!(
+            Processor::decode(&[9]).unwrap(),
+            Processor::Reported(Packet::Later { version: 9 })
+        );
+        for len in 1..reported.len() {
+            assert!(Processor::decode(&reported[..len]).is_err(), "{len}");
         }
     }
 }

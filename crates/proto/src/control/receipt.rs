@@ -1,4 +1,4 @@
-//! What a receiver tells of a half that it has received and decoded: CONTROL of kind 1.
+//! What a receiver reports of a message that it has received and decoded: CONTROL of kind 1.
 //!
 //! The content is a version (one byte, here 1 or 3: bit 1 is a flag), then five integers as in
 //! RFC 9000 §16: exchange, bytes behind the first piece, and in microseconds their spread, the
@@ -17,15 +17,15 @@ use crate::{Error, varint};
 const VERSION: u8 = 1;
 /// The receiver kept the sender waiting.
 const HELD_UP: u8 = 2;
-/// Times and lengths are told up to this: an integer of four bytes.
+/// Times and lengths are reported up to this: an integer of four bytes.
 const MOST: u64 = (1 << 30) - 1;
 
-/// What a receiver tells of a half.
+/// What a receiver reports of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Number of the exchange; the half is the one that the receipt's receiver sent.
+    /// Number of the exchange; the message is the one that the receipt's receiver sent.
     pub exchange: u64,
-    /// Bytes that the carrier brought behind the half's first piece, up to its last.
+    /// Bytes that the carrier brought behind the message's first piece, up to its last.
     pub bytes: u64,
     /// Time between those two.
     pub spread: Duration,
@@ -99,11 +99,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_as_the_most() {
+    fn what_does_not_fit_is_reported_as_the_most() {
         let receipt =
             Receipt { bytes: 1 << 40, tail: Duration::from_secs(1 << 20), ..Receipt::default() };
-        let told = Receipt::decode(&content(&receipt)).unwrap();
-        assert_eq!((told.bytes, told.tail), (MOST, Duration::from_micros(MOST)));
+        let reported = Receipt::decode(&content(&receipt)).unwrap();
+        assert_eq!((reported.bytes, reported.tail), (MOST, Duration::from_micros(MOST)));
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub enum OutcomeState {
     /// Too long ago to tell.
     Forgotten,
     /// Its request is not whole yet, or its answer cannot be sent again: it goes on over the
-    /// carrier that it came on. Only for an edge whose carriers stand beside each other.
+    /// carrier that it came on. Only for an edge that supports parallel carriers.
     Unfinished,
 }
 

@@ -42,14 +42,14 @@ impl ResponseHead {
             || !persists
             || framing == Framing::UntilClose
             || connection_has(&fields, "close");
-        // What would follow an answer to HEAD or stands in 304 is told, not sent.
-        let told = match framing {
+        // What would follow an answer to HEAD or stands in 304 is stated, not sent.
+        let stated = match framing {
             Framing::None if method == b"HEAD" || status == 304 => content_length(&fields)?,
             _ => None,
         };
         let carries_length = !fields.iter().any(|field| field.is("transfer-encoding"));
-        let told = told.filter(|_| carries_length).map(Framing::Length);
-        reframe(&mut fields, told.unwrap_or(framing));
+        let stated = stated.filter(|_| carries_length).map(Framing::Length);
+        reframe(&mut fields, stated.unwrap_or(framing));
         Ok(Self { minor, status, reason, fields, framing, close })
     }
 

@@ -175,7 +175,7 @@ fn a_response_has_one_framing_or_is_refused() {
     assert_eq!((old.framing, old.close, old.minor), (Chunked, true, 0));
     let kept = "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\n";
     assert!(!response(kept).unwrap().close);
-    for (line, method, told) in [
+    for (line, method, stated) in [
         ("HTTP/1.1 200 OK", &b"HEAD"[..], 1),
         ("HTTP/1.1 304 Not Modified", b"GET", 1),
         ("HTTP/1.1 204 No Content", b"GET", 0),
@@ -184,7 +184,7 @@ fn a_response_has_one_framing_or_is_refused() {
         let text = format!("{line}\r\nContent-Length: 5\r\n\r\n");
         let head = ResponseHead::parse(text.as_bytes(), method).unwrap();
         assert_eq!(head.framing, Framing::None, "{line}");
-        assert_eq!(values(&head.fields, "content-length").len(), told, "{line}");
+        assert_eq!(values(&head.fields, "content-length").len(), stated, "{line}");
     }
 }
 
@@ -290,7 +290,7 @@ fn a_style_crosses_in_few_bytes() {
 const LINES: &str =
     "(Content-Length|Transfer-Encoding|X-A|Host|Expect): (5|5, 5|chunked|gzip|a)\r\n";
 
-/// A strict head has few fields, those of the framing among them; what it leaves out is told.
+/// A strict head has few fields, those of the framing among them; what it leaves out is reported.
 #[test]
 fn fields_beyond_those_of_a_strict_head_are_left_to_the_caller() {
     let others = |range: std::ops::Range<usize>| -> String {

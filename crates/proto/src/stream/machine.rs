@@ -39,7 +39,7 @@ impl Machine {
             codecs: setup.codecs.clone(),
             max_window_log: setup.max_window_log,
             anew: true,
-            beside: true,
+            parallel: true,
             counts: true,
         });
         let mut transmit = Vec::new();
@@ -113,7 +113,7 @@ impl Machine {
             codecs: hello.codecs,
             max_window_log: hello.max_window_log,
             anew: hello.anew,
-            beside: hello.beside,
+            parallel: hello.parallel,
             counts: hello.counts,
         })
     }

@@ -14,18 +14,18 @@
 //! | 0x0a | INTERIM | exchange, status 100 to 199 |
 //! | 0x0b | QUERY | exchange, number if the gateway counts: what became of it? |
 //! | 0x0c | OUTCOME | exchange, state, status |
-//! | 0x0d | TRAILERS | exchange, field section; ends the half |
+//! | 0x0d | TRAILERS | exchange, field section; ends the message |
 //! | 0x10 + e | HEAD | exchange, codec, window unless identity, binary HTTP or [`crate::message`] |
 //! | 0x20 + e + b + u + a | DATA | exchange, decoded length if b, piece of a block |
 //! | 0x40 | PADDING | zeros, which say nothing: skipped by every receiver |
 //! | 0x41 and up | later versions' | skipped by a receiver that does not know them |
 //!
-//! Bits: e = 1, the half ends; b = 2, the block ends; u = 4, the block went uncoded; a = 8, the
+//! Bits: e = 1, the message ends; b = 2, the block ends; u = 4, the block went uncoded; a = 8, the
 //! codec begins anew with the block: only if the receiver's HELLO has the parameter 5. A parameter
 //! of HELLO is an id, a length and a value. A QUERY opens a flow that carries only the answer.
 //! A PING is answered at once with a PONG, also amid a shutdown.
 //!
-//! An edge may open a carrier beside one that has stalled. If both HELLOs have the parameter 6, the
+//! An edge may open a carrier parallel to one that has stalled. If both HELLOs have parameter 6, the
 //! older stays for what is on it and is not asked about; else the gateway closes it. Once a QUERY
 //! about an exchange was answered, its HEAD is not taken any more on another carrier; and where the
 //! OUTCOME was that the answer is lost or the request aborted, an edge to which that does no harm
@@ -50,7 +50,7 @@
 //!
 //! DATA of an exchange stays within the credit its receiver gave: the initial one of HELLO, then
 //! CREDIT frames, counted in bytes of pieces and 128 more for each end of a block that has bytes; a
-//! receiver leaves room for one whole block at least. DATA without bytes only ends a half. INTERIM
+//! receiver leaves room for one whole block at least. DATA without bytes only ends it. INTERIM
 //! comes before the response's HEAD, and OUTCOME before anything else on a flow that a QUERY
 //! opened.
 //!
@@ -62,12 +62,12 @@
 //! gets there in time.
 //!
 //! A codec that holds a message back until its end does not fit: each block comes out of its codec
-//! whole, with its decoded length, in one context for all blocks of the half. xmill codes so too, a
+//! whole, with its decoded length, in one context for all the message's blocks. xmill does too, a
 //! column of values for each block; its window is the one of HEAD at most. Blocks that go uncoded
-//! pass by the context, wherever in the half, which may begin and end with such.
+//! pass by the context, wherever in the message, which may begin and end with such.
 //!
 //! The codec `delta` tells a message by its difference from one that the receiver has said it
-//! holds. Such a half is a single block, the last of its body, and begins with one byte and the
+//! holds. Such a message is a single block, the last of its body, and begins with one byte and the
 //! name of its base (8 bytes). A receiver that does not hold it says MISSING and gets the body as
 //! it is.
 

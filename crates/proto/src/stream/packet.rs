@@ -48,7 +48,7 @@ const PARAM_EXCHANGES: u64 = 2;
 const PARAM_CODECS: u64 = 3;
 const PARAM_WINDOW_LOG: u64 = 4;
 const PARAM_ANEW: u64 = 5;
-const PARAM_BESIDE: u64 = 6;
+const PARAM_PARALLEL: u64 = 6;
 const PARAM_COUNTS: u64 = 7;
 
 /// What each side says of itself first.
@@ -71,8 +71,8 @@ pub struct Hello {
     pub max_window_log: u8,
     /// Blocks may begin a context anew ([`crate::exchange::Data::anew`]).
     pub anew: bool,
-    /// Carriers of one edge may stand beside each other.
-    pub beside: bool,
+    /// Parallel carriers of one edge are supported.
+    pub parallel: bool,
     /// Questions are numbered ([`Part::Query`]).
     pub counts: bool,
 }
@@ -239,8 +239,8 @@ fn encode_hello(hello: &Hello, payload: &mut Vec<u8>) {
     if hello.anew {
         parameter(PARAM_ANEW, &[]);
     }
-    if hello.beside {
-        parameter(PARAM_BESIDE, &[]);
+    if hello.parallel {
+        parameter(PARAM_PARALLEL, &[]);
     }
     if hello.counts {
         parameter(PARAM_COUNTS, &[]);
@@ -348,7 +348,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
         codecs: Vec::new(),
         max_window_log: 0,
         anew: false,
-        beside: false,
+        parallel: false,
         counts: false,
     };
     while !rest.is_empty() {
@@ -371,7 +371,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
                     .map_err(|_| Error::Peer { what: "a window is 2^0 to 2^255", value: log })?;
             }
             PARAM_ANEW => hello.anew = true,
-            PARAM_BESIDE => hello.beside = true,
+            PARAM_PARALLEL => hello.parallel = true,
             PARAM_COUNTS => hello.counts = true,
             _ => {}
         }
@@ -409,7 +409,10 @@ fn decode_data(kind: u64, payload: &Bytes, rest: &mut &[u8]) -> Result<Data, Err
         }
         block_end = Some(value);
     } else if end {
-        return Err(Error::Peer { what: "a DATA that ends a half must end a block", value: kind });
+        return Err(Error::Peer {
+            what: "a DATA that ends a message must end a block",
+            value: kind,
+        });
     }
     let bytes = payload.slice_ref(std::mem::take(rest));
     Ok(Data { exchange, block_end, uncoded, anew, end, padding: None, bytes })

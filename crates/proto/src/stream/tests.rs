@@ -37,14 +37,14 @@ fn exchange(edge: &mut Machine, gateway: &mut Machine) -> (Vec<Output>, Vec<Outp
     }
 }
 
-fn carry(from: &mut Machine, to: &mut Machine, told: &mut Vec<Output>) -> bool {
+fn carry(from: &mut Machine, to: &mut Machine, reported: &mut Vec<Output>) -> bool {
     let mut moved = false;
     for output in drain(from) {
         if let Output::Bytes(bytes) = output {
             moved = true;
             to.handle_input(NOW, Input::Bytes(bytes));
         } else {
-            told.push(output);
+            reported.push(output);
         }
     }
     moved
@@ -86,13 +86,16 @@ fn an_exchange_there_and_back_leaves_nothing_open() {
     for frame in [head(1, false), data(1, 10, true)] {
         edge.handle_input(NOW, Input::Send(frame));
     }
-    let (_, told) = exchange(&mut edge, &mut gateway);
-    assert_eq!(told, vec![Output::Received(head(1, false)), Output::Received(data(1, 10, true))]);
+    let (_, reported) = exchange(&mut edge, &mut gateway);
+    assert_eq!(
+        reported,
+        vec![Output::Received(head(1, false)), Output::Received(data(1, 10, true))]
+    );
     for frame in [Part::Interim(1, 102), head(1, false), data(1, 5, false), data(1, 0, true)] {
         gateway.handle_input(NOW, Input::Send(frame));
     }
-    let (told, _) = exchange(&mut edge, &mut gateway);
-    assert_eq!(told.len(), 4);
+    let (reported, _) = exchange(&mut edge, &mut gateway);
+    assert_eq!(reported.len(), 4);
     assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
 }
 
@@ -149,7 +152,7 @@ fn frames_of_an_exchange_given_up_are_ignored() {
     gateway.handle_input(NOW, Input::Send(data(1, 10, true)));
     let (at_edge, at_gateway) = exchange(&mut edge, &mut gateway);
     assert_eq!(at_edge, vec![]);
-    // The gateway had finished sending, but the edge's half was over: it may still be told.
+    // The gateway had finished sending, but the edge's message was over: it may still be reported.
     assert!(at_gateway.iter().all(|output| *output == Output::Received(abort.clone())));
     assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
 }
@@ -159,18 +162,18 @@ fn a_query_opens_a_flow_for_the_answer_only() {
     let (mut edge, mut gateway) = connected();
     edge.handle_input(NOW, Input::Send(Part::Query(9, 1)));
     edge.handle_input(NOW, Input::Send(Part::Query(8, 1)));
-    let (_, told) = exchange(&mut edge, &mut gateway);
-    assert_eq!(told.len(), 2);
+    let (_, reported) = exchange(&mut edge, &mut gateway);
+    assert_eq!(reported.len(), 2);
     gateway.handle_input(NOW, Input::Send(Part::Outcome(9, OutcomeState::Answer)));
     gateway.handle_input(NOW, Input::Send(head(9, true)));
     gateway.handle_input(NOW, Input::Send(Part::Outcome(8, OutcomeState::Lost(200))));
-    let (told, _) = exchange(&mut edge, &mut gateway);
-    assert_eq!(told.len(), 3);
+    let (reported, _) = exchange(&mut edge, &mut gateway);
+    assert_eq!(reported.len(), 3);
     assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
 }
 
 /// What a peer sends as it likes, and what the machine makes of it.
-fn told(to: Role, parts: &[Part]) -> Vec<Output> {
+fn reported(to: Role, parts: &[Part]) -> Vec<Output> {
     let (mut edge, mut gateway) = connected();
     edge.handle_input(NOW, Input::Send(head(1, false)));
     edge.handle_input(NOW, Input::Send(Part::Query(2, 1)));
@@ -184,10 +187,10 @@ fn told(to: Role, parts: &[Part]) -> Vec<Output> {
 
 #[test]
 fn what_costs_nothing_cannot_be_sent_for_ever() {
-    let outputs = told(Role::Gateway, &[data(1, 0, false)]);
+    let outputs = reported(Role::Gateway, &[data(1, 0, false)]);
     assert!(matches!(fault(&outputs), Error::Peer { .. }), "an empty block");
     let blocks: Vec<_> = (0..8).map(|_| data(1, 1, false)).collect();
-    let outputs = told(Role::Gateway, &blocks);
+    let outputs = reported(Role::Gateway, &blocks);
     assert_eq!(outputs.len(), 8, "1000 bytes of credit are for 7 blocks of a byte");
     assert!(matches!(fault(&outputs), Error::Limit { value: 129, limit: 97, .. }));
 }
@@ -209,9 +212,9 @@ fn frames_out_of_turn_are_faults() {
         (Role::Gateway, &[Part::Outcome(1, OutcomeState::NotSeen)]),
     ];
     for (to, frames) in cases {
-        assert!(matches!(fault(&told(to, frames)), Error::Peer { .. }), "{frames:?}");
+        assert!(matches!(fault(&reported(to, frames)), Error::Peer { .. }), "{frames:?}");
     }
-    let outputs = told(Role::Edge, &[answer, Part::Interim(2, 103), head(2, true)]);
+    let outputs = reported(Role::Edge, &[answer, Part::Interim(2, 103), head(2, true)]);
     assert_eq!(outputs.len(), 3, "in turn they are taken: {outputs:?}");
 }
 
@@ -236,8 +239,8 @@ fn an_informational_response_behind_the_final_one_is_not_sent() {
     for frame in [Part::Interim(1, 102), head(1, false), Part::Interim(1, 103)] {
         gateway.handle_input(NOW, Input::Send(frame));
     }
-    let (told, _) = exchange(&mut edge, &mut gateway);
-    assert_eq!(told.len(), 2, "{told:?}");
+    let (reported, _) = exchange(&mut edge, &mut gateway);
+    assert_eq!(reported.len(), 2, "{reported:?}");
 }
 
 #[test]
@@ -278,8 +281,8 @@ fn a_newer_peer_is_understood_and_a_too_new_one_refused() {
     };
     let mut edge = machine(Role::Edge);
     edge.handle_input(NOW, Input::Bytes(hello(1)));
-    let told = drain(&mut edge);
-    assert!(matches!(&told[..], [Output::Greeted, Output::Bytes(_)]), "{told:?}");
+    let reported = drain(&mut edge);
+    assert!(matches!(&reported[..], [Output::Greeted, Output::Bytes(_)]), "{reported:?}");
     assert_eq!(edge.peer().map(|peer| (peer.version, peer.max_exchanges)), Some((1, 10)));
     edge.handle_input(NOW, Input::Send(head(1, false)));
     assert_eq!(edge.credit(1), 50);
@@ -523,7 +526,7 @@ proptest! {
         Frame::Hello(Hello {
             version_min: 1, version_max: 1, instance: 1, initial_credit: 9,
             max_exchanges: 9, codecs: vec![], max_window_log: 9,
-            anew: true, beside: true, counts: true,
+            anew: true, parallel: true, counts: true,
         }).encode(&mut hello);
         machine.handle_input(NOW, Input::Bytes(hello.into()));
         machine.handle_input(NOW, Input::Bytes(bytes.into()));

@@ -581,7 +581,7 @@ fn what_a_hostile_peer_says_of_bases_harms_nobody() {
             Keeping::Keep { exchange, slot: 63 },
             Keeping::Kept { exchange, id: [9; 8] },
             Keeping::Missing { exchange },
-            Keeping::Plain { exchange, bytes: plain },
+            Keeping::Identity { exchange, bytes: plain },
         ]
     };
     for exchange in [1, 2, 3, 1 << 40] {

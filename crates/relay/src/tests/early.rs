@@ -71,7 +71,7 @@ fn hello_of_edge() -> stream::Hello {
         codecs: vec![0],
         max_window_log: 20,
         anew: true,
-        beside: true,
+        parallel: true,
         counts: true,
     }
 }

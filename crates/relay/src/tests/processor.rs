@@ -41,7 +41,7 @@ fn a_peer_that_asks_is_told_once_it_is_known() {
     assert_eq!(of_processor(&peer.takes(&outputs)), []);
     relay.handle_input(ms(2), Input::Speeds(speeds(1.0)));
     let told = of_processor(&peer.takes(&drain(&mut relay)));
-    let [Processor::Told(Packet::Profile(found)), Processor::Wanted] = &told[..] else {
+    let [Processor::Reported(Packet::Profile(found)), Processor::Wanted] = &told[..] else {
         panic!("{told:?}")
     };
     let model = found.model.clone().unwrap();
@@ -59,12 +59,12 @@ fn a_peer_is_asked_once_and_its_word_counts_until_then() {
     relay.handle_input(ms(1), Input::Speeds(speeds(1.0)));
     assert_eq!(of_processor(&peer.takes(&drain(&mut relay))), [Processor::Wanted]);
     let fresh = relay.learned();
-    let slow = Processor::told(&profile(model(1e-6)));
+    let slow = Processor::reported(&profile(model(1e-6)));
     peer.sends(&mut relay, ms(2), CARRIER, &[slow]);
     let taught = relay.learned();
     assert_ne!(taught, fresh);
     // It is known, and another word of its changes nothing.
-    let fast = Processor::told(&profile(model(1e-9)));
+    let fast = Processor::reported(&profile(model(1e-9)));
     peer.sends(&mut relay, ms(3), CARRIER, &[fast]);
     assert_eq!(relay.learned(), taught);
     relay.handle_input(ms(4), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
@@ -78,7 +78,7 @@ fn a_peer_is_asked_once_and_its_word_counts_until_then() {
 fn what_is_said_before_this_side_knows_itself_has_nothing_to_be_compared_with() {
     let (mut relay, mut peer) = edge();
     let fresh = relay.learned();
-    let slow = Processor::told(&profile(model(1e-6)));
+    let slow = Processor::reported(&profile(model(1e-6)));
     peer.sends(&mut relay, ms(1), CARRIER, &[slow]);
     assert_eq!(relay.learned(), fresh);
 }
@@ -94,8 +94,8 @@ fn a_forged_or_absurd_profile_is_ignored_with_an_event() {
     later[0] = 2;
     let of = |bytes: Vec<u8>| Part::Control(Processor::KIND, bytes.into());
     for (frame, why) in [
-        (Processor::told(&forged), "its hash is another model's"),
-        (Processor::told(&without), "it has no model"),
+        (Processor::reported(&forged), "its hash is another model's"),
+        (Processor::reported(&without), "it has no model"),
         (of(absurd), "a time to decode"),
         (of(later), "version 2 is not known"),
         (of(vec![1]), "flags"),

@@ -67,7 +67,7 @@ fn a_peer_that_speaks_later_versions_too_is_understood_and_one_that_speaks_no_ot
             codecs: vec![0],
             max_window_log: 20,
             anew: false,
-            beside: false,
+            parallel: false,
             counts: false,
         };
         let mut bytes = Vec::new();
