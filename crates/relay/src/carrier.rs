@@ -16,7 +16,7 @@ use proto::kinds::{self, Kind};
 use crate::config::{Config, INITIAL_CREDIT_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::ids::{CarrierId, CarrierKind};
 use crate::pulse::Pulse;
-use crate::turns::Turns;
+use crate::schedule::Schedule;
 
 /// The coding's name of a carrier, and the other way round: a carrier is one path to a peer.
 pub(crate) fn path_of(carrier: CarrierId) -> PathId {
@@ -70,7 +70,7 @@ pub(crate) struct Carrier {
     /// Bytes of parts given to the machine since it was last drained.
     pub(crate) queued: usize,
     /// Exchanges with a part to send.
-    pub(crate) turns: Turns,
+    pub(crate) schedule: Schedule,
     /// Exchanges that use this carrier.
     pub(crate) exchanges: BTreeSet<u64>,
     /// Answers to send again, before what else their exchange has to send. At most one for each
@@ -116,7 +116,7 @@ impl Carrier {
             abilities: made.abilities,
             in_flight: 0,
             queued: 0,
-            turns: Turns::default(),
+            schedule: Schedule::default(),
             exchanges: BTreeSet::new(),
             replays: BTreeMap::new(),
             requests: 0,
@@ -149,7 +149,7 @@ impl Carrier {
     /// What it has carried and what waits, as the coding is told.
     pub(crate) fn wire(&self) -> Wire {
         let (in_flight, queued) = (self.under_way(), self.queued);
-        let idle = self.turns.is_empty() && in_flight == 0 && queued == 0;
+        let idle = self.schedule.is_empty() && in_flight == 0 && queued == 0;
         Wire { transmitted: self.transmitted, in_flight, queued, idle }
     }
 
@@ -177,7 +177,7 @@ impl Carrier {
     pub(crate) fn forget(&mut self, number: u64) {
         self.exchanges.remove(&number);
         self.replays.remove(&number);
-        self.turns.remove(number);
+        self.schedule.remove(number);
     }
 
     /// Bytes that may be given to the carrier now.
@@ -188,7 +188,7 @@ impl Carrier {
 
     /// Most bytes of a body that leave at once, alone or beside others.
     pub(crate) fn piece_bytes(&self) -> usize {
-        if self.turns.is_empty() { TRANSMIT_WINDOW_BYTES } else { PIECE_BYTES }
+        if self.schedule.is_empty() { TRANSMIT_WINDOW_BYTES } else { PIECE_BYTES }
     }
 
     /// Bytes that were given away and have not arrived, as far as is known.

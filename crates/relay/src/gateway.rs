@@ -313,7 +313,7 @@ impl Relay {
     fn replay(&mut self, carrier: CarrierId, id: ExchangeId, replay: Replay) {
         if let Some(state) = self.carriers.get_mut(&carrier) {
             state.replays.insert(id.number, replay);
-            state.turns.offer(id.number, 0);
+            state.schedule.offer(id.number, 0);
             self.touch(carrier);
         }
     }

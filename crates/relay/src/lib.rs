@@ -27,11 +27,11 @@ mod outgoing;
 mod padding;
 mod pulse;
 mod pump;
+mod schedule;
 mod shares;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! In what order parts leave: control first, answers sent again next, then a piece of each
-//! exchange in turn. And what parts that come mean.
+//! exchange as the schedule has it. And what parts that come mean.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Relay {
             if carrier.room_bytes() == 0 {
                 return;
             }
-            let Some(number) = carrier.turns.next() else { return };
+            let Some(number) = carrier.schedule.next() else { return };
             self.stale.insert(id);
             let most = carrier.piece_bytes();
             let exchange = ExchangeId { instance, number };
@@ -65,7 +65,7 @@ impl Relay {
             state.replays.remove(&id.number);
             self.offer(id);
         } else if part.is_some() {
-            state.turns.offer(id.number, u64::MAX);
+            state.schedule.offer(id.number, u64::MAX);
         }
         if let Some(part) = part {
             self.send(now, carrier, part);
@@ -144,18 +144,18 @@ impl Relay {
         let Some(carrier_id) = exchange.carrier() else { return };
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
         if exchange.outgoing.is_ready() {
-            carrier.turns.offer(id.number, exchange.meter.sent_wire_bytes);
+            carrier.schedule.offer(id.number, exchange.meter.sent_wire_bytes);
             self.touch(carrier_id);
         }
     }
 
-    /// The peer gave credit: what waited for it has its turn.
+    /// The peer gave credit: what waited for it is scheduled.
     fn credited(&mut self, now: Duration, id: CarrierId, exchange: ExchangeId) {
         let bytes = self.carriers.get(&id).map_or(0, |one| one.machine.credit(exchange.number));
         self.code(now, Code::Credit { exchange, bytes });
         match self.carriers.get_mut(&id) {
             Some(carrier) if carrier.replays.contains_key(&exchange.number) => {
-                carrier.turns.offer(exchange.number, u64::MAX);
+                carrier.schedule.offer(exchange.number, u64::MAX);
                 self.touch(id);
             }
             _ => self.offer(exchange),

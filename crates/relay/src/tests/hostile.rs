@@ -334,7 +334,7 @@ fn exchanges_that_come_and_go_leave_nothing_at_a_carrier_that_does_not_read() {
         let outputs = receives(&mut relay, ms(number), CARRIER, &[gone]);
         assert!(!is_closed(&outputs));
     }
-    assert!(relay.carriers[&CARRIER].turns.is_empty() && relay.is_idle());
+    assert!(relay.carriers[&CARRIER].schedule.is_empty() && relay.is_idle());
     assert!(relay.carriers[&CARRIER].exchanges.is_empty());
 }
 

@@ -1,16 +1,17 @@
-//! Whose part leaves next on a carrier.
+//! Scheduler of a carrier: which exchange's part is sent next.
 //!
-//! Halves that have sent little take every other turn, so that a short message passes the long
-//! ones and yet cannot starve them. Within each kind turns go round by number.
+//! Messages that have sent little get every other slot, so that a short message passes the long
+//! ones and yet cannot starve them. Within each of the two groups the scheduler is round-robin, by
+//! number.
 
 use std::collections::BTreeSet;
 
-/// A half that has sent no more than this counts as short, in bytes.
+/// A message that has sent no more than this counts as short, in bytes.
 pub(crate) const SHORT_BYTES: u64 = 8 * 1024;
 
 /// See the module; holds each exchange of the carrier at most once.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct Schedule {
     short: Ring,
     long: Ring,
     short_went: bool,
@@ -32,7 +33,7 @@ impl Ring {
     }
 }
 
-impl Turns {
+impl Schedule {
     /// An exchange has something to send, of which it sent `sent_bytes` so far.
     pub(crate) fn offer(&mut self, number: u64, sent_bytes: u64) {
         self.remove(number);
@@ -46,7 +47,7 @@ impl Turns {
         self.long.waiting.remove(&number);
     }
 
-    /// Takes the next in turn.
+    /// Takes the number of the exchange that sends next; none where nobody waits.
     pub(crate) fn next(&mut self) -> Option<u64> {
         let long_first = self.short_went && !self.long.waiting.is_empty();
         self.short_went = !long_first && !self.short.waiting.is_empty();
@@ -54,7 +55,7 @@ impl Turns {
         ring.next()
     }
 
-    /// Nobody waits.
+    /// Whether no exchange has anything to send.
     pub(crate) fn is_empty(&self) -> bool {
         self.short.waiting.is_empty() && self.long.waiting.is_empty()
     }
@@ -65,27 +66,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_ones_take_every_other_turn_and_starve_nobody() {
-        let mut turns = Turns::default();
-        (1..=3).for_each(|number| turns.offer(number, SHORT_BYTES + 1));
-        (7..=9).for_each(|number| turns.offer(number, 0));
-        turns.offer(8, 10);
-        let order: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
+    fn short_messages_get_every_other_slot_and_starve_no_other() {
+        let mut schedule = Schedule::default();
+        (1..=3).for_each(|number| schedule.offer(number, SHORT_BYTES + 1));
+        (7..=9).for_each(|number| schedule.offer(number, 0));
+        schedule.offer(8, 10);
+        let order: Vec<_> = std::iter::from_fn(|| schedule.next()).collect();
         assert_eq!(order, [7, 1, 8, 2, 9, 3]);
-        assert!(turns.is_empty());
+        assert!(schedule.is_empty());
     }
 
     #[test]
-    fn turns_go_round() {
-        let mut turns = Turns::default();
+    fn each_exchange_gets_its_slot() {
+        let mut schedule = Schedule::default();
         let order: Vec<_> = (0..7)
             .filter_map(|_| {
-                (1..=3).for_each(|number| turns.offer(number, 0));
-                turns.next()
+                (1..=3).for_each(|number| schedule.offer(number, 0));
+                schedule.next()
             })
             .collect();
         assert_eq!(order, [1, 2, 3, 1, 2, 3, 1]);
-        turns.remove(2);
-        assert_eq!((turns.next(), turns.next()), (Some(3), None));
+        schedule.remove(2);
+        assert_eq!((schedule.next(), schedule.next()), (Some(3), None));
     }
 }
