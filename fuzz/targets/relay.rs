@@ -35,7 +35,7 @@ const LONG_BYTES: usize = 64 << 10;
 /// What the peer has: some for blocks, the delta, and those that give an infoset back.
 const CODECS: [u64; 8] = [0, 1, 2, 10, 11, 5, 6, 7];
 
-/// With a service whose infoset is enough, so that such halves are read.
+/// With a service whose infoset is enough, so that such messages are read.
 fn config(role: Role) -> Config {
     let mut config = Config { secret: Some(Secret::new([7; 32])), ..Config::new(role, 1) };
     config.encoding.allow_infoset();

@@ -166,7 +166,7 @@ impl World {
     fn client_aborted(&mut self, exchange: ExchangeId, cause: Cause, untouched: bool) {
         let client = self.client(exchange);
         if client.is_tunnel() && client.fate == Some(Fate::Answered) {
-            // Only its own half was still open.
+            // Only its own direction was still open.
             return;
         }
         assert!(client.fate.is_none(), "told twice: {:?}", client.fate);

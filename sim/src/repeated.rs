@@ -14,7 +14,7 @@ use coding::{Encoding, ExchangeId, Secret, Service};
 use decide::policy::Objective;
 use link::{Channel, Direction, LinkConfig};
 use proto::bhttp;
-use record::decision::Direction as Half;
+use record::decision::Direction as Of;
 use record::event::Fact;
 use relay::{CarrierId, CarrierKind, Config, Input, Known, Output, Relay, Role};
 
@@ -56,12 +56,12 @@ pub struct Took {
     pub carried: [u64; 2],
     /// The same towards the edge, until the answer was there.
     pub answered: u64,
-    /// What the halves went in.
+    /// What the messages went in.
     pub encodings: [String; 2],
     /// Seconds of encoding what was sent or tried before it.
     pub encode_s: f64,
     /// How often the answer went on otherwise than before.
-    pub turns: usize,
+    pub revisions: usize,
 }
 
 struct End {
@@ -343,15 +343,15 @@ impl Pair {
     fn fact(&mut self, fact: Fact) {
         let took = &mut self.took;
         match fact {
-            Fact::Outcome { direction: Half::Request, outcome, .. } => {
+            Fact::Outcome { direction: Of::Request, outcome, .. } => {
                 took.request_bytes = outcome.actual.bytes;
             }
-            Fact::Outcome { direction: Half::Response, outcome, .. } => {
+            Fact::Outcome { direction: Of::Response, outcome, .. } => {
                 took.answer_bytes = outcome.actual.bytes;
-                took.turns = outcome.turns.len();
+                took.revisions = outcome.revisions.len();
             }
             Fact::Chosen { direction, encoding, .. } => {
-                took.encodings[usize::from(direction == Half::Response)] = encoding;
+                took.encodings[usize::from(direction == Of::Response)] = encoding;
             }
             _ => {}
         }

@@ -47,7 +47,7 @@ impl World {
                     let tunnel = client.is_tunnel() && whole(exchange);
                     assert!(
                         tunnel || !client.is_tunnel() || breaks || restarts || aborts,
-                        "a tunnel whose other half was cut: {client:?}"
+                        "a tunnel whose other direction was cut: {client:?}"
                     );
                     report.tunnels += u64::from(tunnel);
                 }

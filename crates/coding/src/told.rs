@@ -31,7 +31,7 @@ pub(crate) fn expected_parts(candidate: &Candidate) -> Parts {
     }
 }
 
-/// What was expected of a half, or came of it, as it is told.
+/// What was expected of a message, or came of it, as it is told.
 pub(crate) fn told_parts(parts: &Parts) -> facts::Parts {
     facts::Parts {
         bytes: whole(parts.bytes),

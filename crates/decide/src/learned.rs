@@ -346,7 +346,7 @@ impl Policy for Learned {
     }
 
     /// As a message of its own, but for what was seen of the arm that it goes in.
-    fn turn(&self, rest: &Request<'_>, going: &Going) -> Option<(Arm, &'static str)> {
+    fn revise(&self, rest: &Request<'_>, going: &Going) -> Option<(Arm, &'static str)> {
         let &Request { subject, path, objective, .. } = rest;
         if going.arm == Arm::IDENTITY && self.opening.class == Some(subject.class) {
             return None;

@@ -141,7 +141,7 @@ pub struct Going {
 
 impl Going {
     /// As it is.
-    pub const PLAIN: Self = Self { arm: Arm::IDENTITY, share: 1.0, encode_s: 0.0 };
+    pub const IDENTITY: Self = Self { arm: Arm::IDENTITY, share: 1.0, encode_s: 0.0 };
 }
 
 /// What there is to learn from.
@@ -211,7 +211,7 @@ pub trait Policy: Debug + Send {
     /// Another arm that the rest of a message is worth going on in, and why, now that its last
     /// blocks went so. The request is for the rest, the path as it is by now. Who chooses once for
     /// a message gives none.
-    fn turn(&self, _rest: &Request<'_>, _going: &Going) -> Option<(Arm, &'static str)> {
+    fn revise(&self, _rest: &Request<'_>, _going: &Going) -> Option<(Arm, &'static str)> {
         None
     }
 

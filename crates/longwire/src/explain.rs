@@ -226,9 +226,9 @@ fn came(
     let (expected, actual, split) = (&outcome.expected, &outcome.actual, &outcome.split);
     let off = actual.total_s() - expected.total_s();
     writeln!(text, "  what came of it:")?;
-    for turn in &outcome.turns {
-        let (encoding, why) = (printable(&turn.encoding), printable(&turn.reason));
-        writeln!(text, "    from byte {} on {encoding}: {why}", turn.at_bytes)?;
+    for revision in &outcome.revisions {
+        let (encoding, why) = (printable(&revision.encoding), printable(&revision.reason));
+        writeln!(text, "    from byte {} on {encoding}: {why}", revision.at_bytes)?;
     }
     write!(text, "    {} bytes became {}, ", outcome.body_bytes, actual.bytes)?;
     writeln!(text, "expected were {}", expected.bytes)?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use proxy::store::{History, Place, Store};
 use record::decision::{
     Asked, Base, Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts,
-    Split, Turn,
+    Revision, Split,
 };
 use record::event::Fact;
 
@@ -88,7 +88,7 @@ fn kept(name: &str) -> Kept {
         expected: parts(2000, 0.001, 0.600, 0.001),
         actual: parts(2500, 0.002, 1.300, 0.001),
         split: Split { encode_s: 0.001, decode_s: 0.0, network_s: 0.650, size_s: 0.050 },
-        turns: vec![Turn {
+        revisions: vec![Revision {
             at_bytes: 8000,
             encoding: "identity".to_owned(),
             reason: "no coding \u{1b}gains enough".to_owned(),
@@ -124,7 +124,7 @@ fn explain_weighs_by_what_was_wanted() {
     let actual = parts(10_000, 0.0, 9.0, 0.0);
     let (expected, split) = (parts(10_000, 0.0, 0.9, 0.0), Split::default());
     let outcome =
-        Outcome { encoding, body_bytes: 10_000, expected, actual, split, turns: Vec::new() };
+        Outcome { encoding, body_bytes: 10_000, expected, actual, split, revisions: Vec::new() };
     store.observe(Fact::Outcome { exchange: exchange.clone(), direction, outcome });
     assert!(store.flush());
     let why = text(&run(&kept, "explain", &[&exchange]));

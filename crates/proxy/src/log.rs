@@ -78,7 +78,7 @@ fn write(fact: &Fact) {
             let (encoding, bytes) = (&outcome.encoding, outcome.actual.bytes);
             let [expected_s, actual_s] =
                 [&outcome.expected, &outcome.actual].map(|parts| rounded(parts.total_s()));
-            tracing::debug!(exchange, encoding, bytes, expected_s, actual_s, "half arrived");
+            tracing::debug!(exchange, encoding, bytes, expected_s, actual_s, "message arrived");
         }
         Fact::Ignored { what, reason } => {
             tracing::warn!(what, reason, "ignored");

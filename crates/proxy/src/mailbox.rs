@@ -160,7 +160,7 @@ impl Mailbox {
         Arc::new(mailbox)
     }
 
-    /// The local side's two halves; `role` says what dropping one means.
+    /// The local side's two directions; `role` says what dropping one means.
     pub(crate) fn port(self: &Arc<Self>, role: relay::Role) -> Port {
         Port {
             receiver: Receiver { mailbox: Arc::clone(self), role },
@@ -299,7 +299,7 @@ impl Mailbox {
     }
 }
 
-/// Wakes whoever waits for this exchange; the actor's and the other half's changes show alike.
+/// Wakes whoever waits for this exchange; the actor's and the other direction's changes show alike.
 fn wake(state: &mut State) {
     for waker in [state.reader.take(), state.writer.take(), state.watcher.take()] {
         waker.into_iter().for_each(Waker::wake);

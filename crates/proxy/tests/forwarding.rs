@@ -312,7 +312,7 @@ async fn no_body_flows_before_the_origin_wants_it() {
     assert!(answer.starts_with("HTTP/1.1 417 "), "{answer}");
 }
 
-/// An echo behind CONNECT: bytes both ways, and a half that ends before the other.
+/// An echo behind CONNECT: bytes both ways, and a direction that ends before the other.
 async fn check_tunnel(edge: std::net::SocketAddr) {
     let echo = Origin::scripted(|mut stream: TcpStream| async move {
         let (mut reader, mut writer) = stream.split();

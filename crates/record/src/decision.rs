@@ -193,9 +193,9 @@ pub struct Split {
     pub size_s: f64,
 }
 
-/// From some byte of a body on it went otherwise.
+/// A revision: from some byte of a body on it was encoded otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct Revision {
     /// Bytes of the body before it.
     pub at_bytes: u64,
     /// `zstd:3` and the like.
@@ -218,8 +218,8 @@ pub struct Outcome {
     /// Their difference.
     pub split: Split,
     /// How it went on where it did not go as it began.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub turns: Vec<Turn>,
+    #[serde(rename = "turns", default, skip_serializing_if = "Vec::is_empty")]
+    pub revisions: Vec<Revision>,
 }
 
 /// The request of an exchange, as its line in the log has it.
@@ -292,7 +292,7 @@ mod tests {
             expected: parts(2000, 0.1, 0.8, 0.1),
             actual: parts(2500, 0.1, 2.0, 0.1),
             split: Split { network_s: 1.0, size_s: 0.2, ..Split::default() },
-            turns: Vec::new(),
+            revisions: Vec::new(),
         };
         let plain = outcome.hindsight_s(&parts(10_000, 0.0, 4.0, 0.0));
         assert!((plain - 8.0).abs() < 1e-9, "{plain}");

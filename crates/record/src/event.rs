@@ -76,7 +76,7 @@ pub enum Fact {
     Chosen {
         /// Its id as both ends print it, hexadecimal.
         exchange: String,
-        /// Which half.
+        /// Which message of the exchange.
         direction: Direction,
         /// `zstd:3` and the like.
         encoding: String,
@@ -86,11 +86,11 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision: Option<Box<Decision>>,
     },
-    /// What came of a choice: the peer has told that the half is received and decoded.
+    /// What came of a choice: the peer has told that the message is received and decoded.
     Outcome {
         /// Its id as both ends print it, hexadecimal.
         exchange: String,
-        /// Which half.
+        /// Which message of the exchange.
         direction: Direction,
         /// What was expected, what was measured, and the difference.
         #[serde(flatten)]

@@ -207,7 +207,7 @@ pub enum Input {
         /// Trailer fields, usually none.
         trailers: bhttp::Fields,
     },
-    /// The local side gave up: client gone, origin failed. Ends both halves.
+    /// The local side gave up: client gone, origin failed. Ends both directions.
     Abort {
         /// The exchange.
         exchange: ExchangeId,

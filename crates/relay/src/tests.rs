@@ -12,7 +12,6 @@ use super::*;
 
 mod allowed;
 mod bases;
-mod course;
 mod decision;
 mod drain;
 mod early;
@@ -23,6 +22,7 @@ mod learned;
 mod processor;
 mod pulse;
 mod recovery;
+mod revision;
 mod shares;
 
 const CARRIER: CarrierId = CarrierId(0);

@@ -162,8 +162,8 @@ impl FixedRuns {
         let runs = self.network_s.iter().enumerate().filter(|&(arm, _)| !self.hopeless[arm]);
         let mean_of =
             |arm: usize, runs: &[Vec<f64>], message: usize| {
-                let half = runs.len().div_ceil(2);
-                let part = if second && runs.len() > 1 { &runs[half..] } else { &runs[..half] };
+                let middle = runs.len().div_ceil(2);
+                let part = if second && runs.len() > 1 { &runs[middle..] } else { &runs[..middle] };
                 let of_message = |(judged, seconds): (usize, f64)| {
                     (self.message(setting, judged) == message).then_some(seconds)
                 };

@@ -71,7 +71,7 @@ impl Core {
         }
         self.habits.note(class, bytes, head_share);
         let arm = self.names().iter().position(|name| *name == outcome.encoding).map(Arm);
-        let tells = |arm: &Arm| *arm != Arm::IDENTITY && outcome.turns.is_empty();
+        let tells = |arm: &Arm| *arm != Arm::IDENTITY && outcome.revisions.is_empty();
         let Some(arm) = arm.filter(tells) else { return };
         let peer = decision.peer.as_deref().map_or(0, peer_id);
         let subject = Subject { peer, class, bytes, head_share };

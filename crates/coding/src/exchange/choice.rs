@@ -107,7 +107,7 @@ impl Choice {
         }
     }
 
-    /// Nothing of the half was encoded or passed on yet.
+    /// Nothing of the message was encoded or passed on yet.
     pub(crate) fn begins_message(&self) -> bool {
         self.plain_bytes == 0 && self.tried.is_empty()
     }
@@ -117,7 +117,7 @@ impl Choice {
         std::mem::take(&mut self.fresh)
     }
 
-    /// Not all of the half went as it began.
+    /// Not all of the message went as it began.
     pub(crate) fn is_revised(&self) -> bool {
         self.revisions.as_ref().is_some_and(Revisions::is_revised)
     }

@@ -150,8 +150,8 @@ impl Revisions {
     }
 
     /// How it went on, as it is told.
-    pub(crate) fn told(&self) -> Vec<facts::Turn> {
-        let told = |revision: &Revision| facts::Turn {
+    pub(crate) fn told(&self) -> Vec<facts::Revision> {
+        let told = |revision: &Revision| facts::Revision {
             at_bytes: revision.at_bytes,
             encoding: revision.options.label(),
             reason: revision.reason.to_owned(),

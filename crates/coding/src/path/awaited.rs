@@ -113,7 +113,7 @@ impl Awaited {
             expected: told_parts(&expected),
             actual: told_parts(&actual),
             split: told_split(&split),
-            turns: choice.revisions.as_ref().map(Revisions::told).unwrap_or_default(),
+            revisions: choice.revisions.as_ref().map(Revisions::told).unwrap_or_default(),
         })
     }
 }

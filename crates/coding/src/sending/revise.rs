@@ -59,7 +59,7 @@ impl Sender<'_> {
                 (Going { arm: revisions.arm, share, encode_s }, head_share)
             }
             None if seen.share > INCOMPRESSIBLE_SHARE => return,
-            None => (Going::PLAIN, seen.share),
+            None => (Going::IDENTITY, seen.share),
         };
         self.weigh_rest(&path, head_share, &going);
     }
@@ -91,7 +91,7 @@ impl Sender<'_> {
         let spent_s = self.now.saturating_sub(left_at).as_secs_f64();
         let objective = self.known().objective().after(spent_s);
         let request = Request { subject: &subject, path, objective, allowed: &allowed };
-        let Some((arm, reason)) = self.core.policy.turn(&request, going) else { return };
+        let Some((arm, reason)) = self.core.policy.revise(&request, going) else { return };
         let fit = fits.get(arm.0).copied();
         self.go_on_in(arm, fit, reason);
     }
@@ -144,7 +144,7 @@ impl Known<'_> {
                 let (path, objective) = (&choice.path, self.objective());
                 let allowed = |arm: Arm| open(arm).is_some();
                 let request = Request { subject: &subject, path, objective, allowed: &allowed };
-                self.core.policy.turn(&request, &Going::PLAIN).map(|(arm, _)| arm)
+                self.core.policy.revise(&request, &Going::IDENTITY).map(|(arm, _)| arm)
             }
         }?;
         open(arm).and_then(|options| Revisions::new(arm, options))

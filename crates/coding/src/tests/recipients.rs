@@ -277,7 +277,7 @@ fn events_come_as_they_are_made_and_the_end_alone_ends_the_coding() {
 
 #[test]
 fn what_was_begun_in_a_coding_goes_on_in_it() {
-    // The second half would go as it is to a peer.
+    // What follows the rows would go as it is to a peer.
     let body = [rows(9000), noise(600_000)].concat();
     for coding in EVERY {
         let mut side = side();

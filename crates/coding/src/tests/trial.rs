@@ -36,7 +36,7 @@ impl Policy for Scripted {
         self.tries.get(tried.len()).copied()
     }
 
-    fn turn(&self, rest: &Request<'_>, going: &Going) -> Option<(Arm, &'static str)> {
+    fn revise(&self, rest: &Request<'_>, going: &Going) -> Option<(Arm, &'static str)> {
         let open = (rest.allowed)(self.wished);
         self.open.lock().unwrap().push(open);
         (open && going.arm != self.wished).then_some((self.wished, "wished"))
@@ -149,6 +149,6 @@ fn what_was_just_found_worse_is_not_gone_back_to() {
         let (asked, outcome, open) = tries(&gives, "zstd:9", body);
         assert_eq!(asked[..2], ["zstd:9", "zstd:3"]);
         assert_eq!(open.first(), Some(&may), "{asked:?}");
-        assert_eq!(outcome.turns.len(), usize::from(may), "{outcome:?}");
+        assert_eq!(outcome.revisions.len(), usize::from(may), "{outcome:?}");
     }
 }

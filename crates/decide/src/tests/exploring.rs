@@ -163,11 +163,11 @@ fn what_opens_the_window_goes_through_as_it_began() {
     let (objective, allowed) = (Objective::Time, |_: Arm| true);
     let rest = Subject { bytes: 120e3, ..subject };
     let request = Request { subject: &rest, path: &path, objective, allowed: &allowed };
-    assert!(learned.turn(&request, &Going::PLAIN).is_some());
+    assert!(learned.revise(&request, &Going::IDENTITY).is_some());
     (0..3).for_each(|_| drop(next(&mut learned, &subject, &path)));
-    assert_eq!(learned.turn(&request, &Going::PLAIN), None);
+    assert_eq!(learned.revise(&request, &Going::IDENTITY), None);
     next(&mut learned, &subject, &path);
-    assert!(learned.turn(&request, &Going::PLAIN).is_some());
+    assert!(learned.revise(&request, &Going::IDENTITY).is_some());
 }
 
 #[test]

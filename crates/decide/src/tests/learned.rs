@@ -622,12 +622,12 @@ fn what_is_known_is_looked_at_again_near_a_step() {
 }
 
 /// What the rest of a message is worth going on in.
-fn turn(learned: &Learned, head_share: f64, rate_bps: f64, going: Going) -> Option<Arm> {
+fn revise(learned: &Learned, head_share: f64, rate_bps: f64, going: Going) -> Option<Arm> {
     let rest = Subject { head_share, ..xml(1e6) };
     let (path, allowed) = (path(rate_bps, 1e-6), |arm| arm != Arm(2));
     let (subject, objective) = (&rest, Objective::Time);
     let request = Request { subject, path: &path, objective, allowed: &allowed };
-    learned.turn(&request, &going).map(|(arm, _)| arm)
+    learned.revise(&request, &going).map(|(arm, _)| arm)
 }
 
 #[test]
@@ -635,36 +635,36 @@ fn the_rest_of_a_message_goes_by_what_was_seen_of_its_blocks() {
     let learned = Learned::new(Models::new(priors()));
     let coded = |share, encode_s| Going { arm: Arm(1), share, encode_s };
     // Blocks of which nothing goes any more, and such that turned out as they should.
-    assert_eq!(turn(&learned, 1.0, 2e6, coded(1.0, 1e-8)), Some(Arm::IDENTITY));
-    assert_eq!(turn(&learned, 0.2, 2e6, coded(0.15, 1e-8)), None);
+    assert_eq!(revise(&learned, 1.0, 2e6, coded(1.0, 1e-8)), Some(Arm::IDENTITY));
+    assert_eq!(revise(&learned, 0.2, 2e6, coded(0.15, 1e-8)), None);
     // An encoder that takes far longer than it was believed to, and a path that fades.
-    assert_eq!(turn(&learned, 0.2, 100e6, coded(0.15, 1e-6)), Some(Arm::IDENTITY));
-    assert_eq!(turn(&learned, 0.2, 100e9, Going::PLAIN), None);
-    assert_eq!(turn(&learned, 0.2, 2e6, Going::PLAIN), Some(Arm(1)));
+    assert_eq!(revise(&learned, 0.2, 100e6, coded(0.15, 1e-6)), Some(Arm::IDENTITY));
+    assert_eq!(revise(&learned, 0.2, 100e9, Going::IDENTITY), None);
+    assert_eq!(revise(&learned, 0.2, 2e6, Going::IDENTITY), Some(Arm(1)));
 }
 
 /// From one coding to another: by the path, and not for blocks in which nobody finds anything.
 #[test]
 fn a_message_goes_on_in_another_coding_where_that_gains_much() {
     let learned = Learned::new(Models::new(priors()));
-    let turn = |rate_bps: f64, share: f64| {
+    let revise = |rate_bps: f64, share: f64| {
         let (subject, path) = (xml(1e6), path(rate_bps, 1e-6));
         let objective = Objective::Time;
         let request = Request { subject: &subject, path: &path, objective, allowed: &|_| true };
         let going = Going { arm: Arm(1), share, encode_s: 3.3e-9 };
-        learned.turn(&request, &going).map(|(arm, _)| arm)
+        learned.revise(&request, &going).map(|(arm, _)| arm)
     };
-    assert_eq!([turn(100e6, 0.16), turn(9_600.0, 0.16)], [None, Some(Arm(2))]);
-    assert_eq!([turn(9_600.0, 0.95), turn(9_600.0, 0.999)], [None, Some(Arm::IDENTITY)]);
+    assert_eq!([revise(100e6, 0.16), revise(9_600.0, 0.16)], [None, Some(Arm(2))]);
+    assert_eq!([revise(9_600.0, 0.95), revise(9_600.0, 0.999)], [None, Some(Arm::IDENTITY)]);
 }
 
 #[test]
-fn who_chooses_once_for_a_message_does_not_turn() {
+fn who_chooses_once_for_a_message_does_not_revise_it() {
     let (subject, path) = (xml(1e6), path(2e6, 0.05));
     let objective = Objective::Time;
     let request = Request { subject: &subject, path: &path, objective, allowed: &|_| true };
     for policy in [&Nam::new(3) as &dyn Policy, &Fixed(Arm(1))] {
-        assert_eq!(policy.turn(&request, &Going::PLAIN), None);
+        assert_eq!(policy.revise(&request, &Going::IDENTITY), None);
     }
 }
 

@@ -222,11 +222,11 @@ impl Access {
             told.status.get_or_insert(status);
         }
         if let Some(encoding) = &carried.received_encoding {
-            let half = match self.0.at_gateway {
+            let encoded_as = match self.0.at_gateway {
                 true => &mut told.request_encoding,
                 false => &mut told.answer_encoding,
             };
-            *half = Some(encoding.clone());
+            *encoded_as = Some(encoding.clone());
         }
         told.carried = Some(carried.clone());
     }

@@ -161,7 +161,7 @@ mod tests {
             expected: parts(1.0),
             actual: parts(1.5),
             split: Split { network_s: 0.5, ..Split::default() },
-            turns: Vec::new(),
+            revisions: Vec::new(),
         }
     }
 

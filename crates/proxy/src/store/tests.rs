@@ -103,7 +103,7 @@ fn outcome(number: u64) -> Fact {
         expected: parts(2000),
         actual: parts(2500),
         split: Split::default(),
-        turns: Vec::new(),
+        revisions: Vec::new(),
     };
     Fact::Outcome { exchange: id(number), direction: Direction::Response, outcome }
 }

@@ -178,7 +178,7 @@ impl From<&str> for Client {
     }
 }
 
-/// What the lengths of an exchange's halves may tell.
+/// What the lengths of an exchange's messages may tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guard {
     /// Another site asks: nothing of it is coded or kept, and it teaches nothing. Its lengths tell

@@ -38,7 +38,7 @@ impl End {
         Self { relay, contexts, facts, body, ended, failed, disk: BTreeMap::new(), used }
     }
 
-    /// The encodings of this side's halves so far.
+    /// The encodings of this side's messages so far.
     fn chosen(&self) -> Vec<&str> {
         let chosen = self.facts.iter().filter_map(|fact| match fact {
             Fact::Chosen { encoding, .. } => Some(encoding.as_str()),

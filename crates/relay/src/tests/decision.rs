@@ -1,4 +1,4 @@
-//! What a half goes in, what is learned of it, and what hostile receipts cannot do.
+//! What a message goes in, what is learned of it, and what hostile receipts cannot do.
 
 mod windows;
 
@@ -226,7 +226,7 @@ fn credit_bounds_the_window() {
     assert!((told - 100_000.0 / 1448.0).abs() < 0.1, "{told}");
 }
 
-/// The round trip that is believed may be too long; all the same nothing held the half back.
+/// The round trip that is believed may be too long; all the same nothing held the message back.
 #[test]
 fn what_arrives_sooner_than_a_round_trip_was_not_held_back() {
     let mut side = Side::new(auto());
@@ -266,7 +266,7 @@ fn quiet(retransmitted: u32) -> Transport {
     }
 }
 
-/// Of a half whose first packet was lost all comes at once when that is there.
+/// Of a message whose first packet was lost all comes at once when that is there.
 #[test]
 fn what_waited_for_a_lost_packet_is_no_rate_of_the_link() {
     for again in [0, 1] {
@@ -298,7 +298,7 @@ fn what_was_sent_again_is_no_time_of_a_packet() {
     }
 }
 
-/// A peer tells of several halves in one packet: each is learned from, and the counters are read
+/// A peer tells of several messages in one packet: each is learned from, and the counters are read
 /// once for all.
 #[test]
 fn of_receipts_that_come_together_none_is_lost() {
@@ -324,10 +324,10 @@ fn of_receipts_that_come_together_none_is_lost() {
     assert!((rate / sent as f64 - 1.0).abs() < 0.05, "{rate} of {sent}");
 }
 
-/// A half that was held up between was so in its train and in its time: that is one witness, and a
+/// A message held up on its way was so in its train and in its time: that is one witness, and a
 /// slower link takes two.
 #[test]
-fn a_half_says_once_that_the_link_is_slower() {
+fn a_message_says_once_that_the_link_is_slower() {
     let mut side = Side::new(auto());
     side.tell(wide(0));
     let sends = |side: &mut Side, took: u64| {
@@ -344,10 +344,10 @@ fn a_half_says_once_that_the_link_is_slower() {
     assert_eq!(side.ignored(), 0);
 }
 
-/// A queue that overflowed lost many of a half that the window did not hold, which was fast all
+/// A queue that overflowed lost many of a message that the window did not hold, which was fast all
 /// the same: so it is not by chance that packets are lost.
 #[test]
-fn a_burst_of_losses_is_told_from_chance_for_long_halves_too() {
+fn a_burst_of_losses_is_distinguished_from_chance_for_long_messages_too() {
     let mut side = Side::new(auto());
     side.tell(counters(0));
     let (exchange, frames) = side.posts(&xml(12_000), None);
@@ -469,7 +469,7 @@ fn without_receipts_sizes_are_learned_all_the_same() {
 }
 
 #[test]
-fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
+fn a_message_that_came_is_acknowledged_once_it_is_decoded() {
     let (mut relay, mut peer) = gateway();
     let Head::Request(head) = request("POST", &[]) else { unreachable!() };
     let mut encoded = Vec::new();
@@ -508,7 +508,7 @@ fn a_half_that_came_is_acknowledged_once_it_is_decoded() {
 }
 
 #[test]
-fn of_halves_that_fit_in_a_packet_the_first_are_told_and_then_ever_fewer() {
+fn of_messages_that_fit_in_a_packet_the_first_are_reported_and_then_ever_fewer() {
     let mut side = Side::new(auto());
     let mut told = Vec::new();
     for nth in 1..=40 {

@@ -38,7 +38,7 @@ impl End {
         encoding
     }
 
-    /// Why an arm was not open to the last half.
+    /// Why an arm was not open to the last message.
     fn why_not(&self, arm: &str) -> &str {
         let Fact::Chosen { decision: Some(decision), .. } = self.chosen() else {
             panic!("{:?}", self.chosen())

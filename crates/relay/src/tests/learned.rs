@@ -37,7 +37,7 @@ fn outcome(encoding: &str, bytes: u64) -> Outcome {
         expected: Parts::default(),
         actual,
         split: Split::default(),
-        turns: Vec::new(),
+        revisions: Vec::new(),
     }
 }
 

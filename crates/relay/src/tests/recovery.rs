@@ -274,7 +274,7 @@ fn an_origin_hears_at_once_when_its_request_or_tunnel_breaks_off() {
 }
 
 #[test]
-fn the_halves_of_a_tunnel_end_apart() {
+fn the_directions_of_a_tunnel_end_apart() {
     let (mut relay, mut peer) = gateway();
     peer.sends(&mut relay, ms(0), CARRIER, &[heads("CONNECT", &[], false)]);
     let answer = answers(&mut relay, ms(3), b"bye");

@@ -67,7 +67,7 @@ fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
             expected,
             actual,
             split,
-            turns: Vec::new(),
+            revisions: Vec::new(),
         }),
         request: None,
     }

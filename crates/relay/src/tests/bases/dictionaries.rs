@@ -25,7 +25,7 @@ pub(super) fn ask(pair: &mut Pair, client: &str, seed: u32) -> [usize; 2] {
     pair.asks(client, &[("authorization", "HUSH")], &body, &answer)
 }
 
-/// What the last half of an end was told by, as its decision says.
+/// What the last message of an end was encoded with, as its decision says.
 pub(super) fn base(end: &End) -> Option<Base> {
     let chosen = end.facts.iter().rev().find_map(|fact| match fact {
         Fact::Chosen { decision, .. } => Some(decision.as_ref()?.base.clone()),

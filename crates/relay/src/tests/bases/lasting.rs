@@ -21,7 +21,7 @@ fn warm() -> (Pair, [usize; 2]) {
     (pair, crossed)
 }
 
-/// Whether the last halves of edge and gateway were told by a dictionary.
+/// Whether the last messages of edge and gateway were encoded with a dictionary.
 fn used(pair: &Pair) -> [bool; 2] {
     [&pair.edge, &pair.gateway].map(|end| end.chosen().last() == Some(&DICTIONARY))
 }

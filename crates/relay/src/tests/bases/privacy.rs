@@ -246,7 +246,7 @@ fn what_nobody_may_keep_is_neither_base_nor_sample() {
 }
 
 #[test]
-fn a_request_says_for_both_halves_that_nobody_may_keep_them() {
+fn a_request_says_for_both_messages_that_nobody_may_keep_them() {
     let mut pair = Pair::new();
     for seed in 0..6 {
         pair.asks("a", &[("cache-control", "no-store")], &track(seed, ""), &track(seed, ""));

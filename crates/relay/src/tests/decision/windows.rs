@@ -6,7 +6,7 @@ use super::*;
 /// A window that is full but for what the head and the frames take: the last packet waits for what
 /// comes back, though the bytes behind the first piece are far fewer than the window.
 #[test]
-fn a_half_that_fills_its_window_tells_no_rate() {
+fn a_message_that_fills_its_window_tells_no_rate() {
     let mut side = Side::new(auto());
     let transport = Transport {
         rtt: ms(100),

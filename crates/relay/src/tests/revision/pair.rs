@@ -5,7 +5,7 @@ use std::sync::Arc;
 use codec::infoset::Vocabulary;
 use coding::job::Setup;
 use decide::policy::Objective;
-use record::decision::{Outcome, Turn};
+use record::decision::{Outcome, Revision};
 
 use super::*;
 
@@ -139,7 +139,7 @@ impl Pair {
             }
             Output::Data { bytes, .. } => self.got.extend_from_slice(&bytes),
             Output::End { exchange, .. } => {
-                assert_ne!(end, self.from, "no other half has a body");
+                assert_ne!(end, self.from, "no other message has a body");
                 self.ended = true;
                 if end == GATEWAY {
                     let head = response();
@@ -301,8 +301,8 @@ impl Pair {
         found.unwrap_or_else(|| panic!("no outcome in {:?}", self.facts))
     }
 
-    pub(super) fn turns(&self) -> &[Turn] {
-        &self.outcome().turns
+    pub(super) fn revisions(&self) -> &[Revision] {
+        &self.outcome().revisions
     }
 }
 

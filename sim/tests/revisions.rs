@@ -51,7 +51,7 @@ fn run(link: &str, encoding: &str, answer: &[u8]) -> Took {
 fn told(body: &str, link: &str, encoding: &str, took: &Took) {
     println!(
         "{body}, {link}, {encoding}: {:.1} s, {} bytes, {:.2} s of encoding, {} turns",
-        took.seconds, took.carried[1], took.encode_s, took.turns
+        took.seconds, took.carried[1], took.encode_s, took.revisions
     );
 }
 

@@ -1,5 +1,5 @@
-//! Behind the first block of a half: blocks flow while more are made, and go otherwise than those
-//! before where that has become better.
+//! Revision: behind a message's first block, blocks flow while more are made, and are encoded
+//! otherwise than those before where that has become better.
 
 mod contexts;
 mod pair;
@@ -19,11 +19,11 @@ const OF_BYTES: usize = 2;
 const OF_BROTLI: usize = 3;
 /// One whose bodies go in a single encoding, or not.
 const OF_ONE: usize = 4;
-/// Most turns of a half, as the map has it.
-const MAX_TURNS: usize = 6;
+/// Most revisions of a message, as the map has it.
+const MAX_REVISIONS: usize = 6;
 
-fn is_turned(fact: &Fact) -> bool {
-    matches!(fact, Fact::Outcome { outcome, .. } if !outcome.turns.is_empty())
+fn is_revised(fact: &Fact) -> bool {
+    matches!(fact, Fact::Outcome { outcome, .. } if !outcome.revisions.is_empty())
 }
 
 #[test]
@@ -34,10 +34,10 @@ fn what_no_longer_compresses_is_no_longer_coded() {
         let mut pair = Pair::new(from, Encoding::auto());
         pair.sends(&body, 40_000, Some(body.len()));
         pair.check(&body);
-        let [turn] = pair.turns() else { panic!("{:?}", pair.turns()) };
-        assert_eq!(turn.encoding, "identity");
-        let at = usize::try_from(turn.at_bytes).unwrap();
-        assert!((first..first + (3 << 16)).contains(&at), "{turn:?}");
+        let [revision] = pair.revisions() else { panic!("{:?}", pair.revisions()) };
+        assert_eq!(revision.encoding, "identity");
+        let at = usize::try_from(revision.at_bytes).unwrap();
+        assert!((first..first + (3 << 16)).contains(&at), "{revision:?}");
         assert!(pair.encoded < first + (5 << 16), "{} bytes were encoded", pair.encoded);
         assert!(pair.carried < rest + first / 2);
     }
@@ -50,21 +50,21 @@ fn what_begins_to_compress_is_coded_from_there_on() {
         let mut pair = Pair::new(GATEWAY, Encoding::auto());
         pair.sends(&body, 40_000, length.then_some(body.len()));
         pair.check(&body);
-        let turns = pair.turns();
-        assert!(turns.len() == 1 && turns[0].encoding != "identity", "{turns:?}");
-        assert!((256 << 10..448 << 10).contains(&turns[0].at_bytes), "{turns:?}");
+        let revisions = pair.revisions();
+        assert!(revisions.len() == 1 && revisions[0].encoding != "identity", "{revisions:?}");
+        assert!((256 << 10..448 << 10).contains(&revisions[0].at_bytes), "{revisions:?}");
         assert!(pair.carried < body.len() / 3, "{} of {}", pair.carried, body.len());
         assert_eq!(pair.began, 1);
     }
 }
 
 #[test]
-fn where_nothing_changes_nothing_turns() {
+fn where_nothing_changes_nothing_is_revised() {
     let body = xml(2 << 20);
     let mut pair = Pair::new(GATEWAY, Encoding::auto());
     pair.sends(&body, 40_000, None);
     pair.check(&body);
-    assert!(pair.turns().is_empty(), "{:?}", pair.turns());
+    assert!(pair.revisions().is_empty(), "{:?}", pair.revisions());
     assert!(pair.encoded >= body.len() && pair.carried < body.len() / 3);
 
     let body = noise(2 << 20, 3);
@@ -72,11 +72,11 @@ fn where_nothing_changes_nothing_turns() {
     let before = pair.encoded;
     pair.sends(&body, 40_000, None);
     pair.check(&body);
-    assert!(pair.turns().is_empty() && pair.encoded == before, "{:?}", pair.turns());
+    assert!(pair.revisions().is_empty() && pair.encoded == before, "{:?}", pair.revisions());
 }
 
 #[test]
-fn what_changes_to_and_fro_turns_only_so_often() {
+fn what_changes_to_and_fro_is_revised_only_so_often() {
     for unit in [8_000, 64 << 10, 100_000, 300_000, 1 << 20] {
         let units = (6 << 20) / unit;
         let of = |at: usize| if at.is_multiple_of(2) { xml(unit) } else { noise(unit, at as u64) };
@@ -84,7 +84,7 @@ fn what_changes_to_and_fro_turns_only_so_often() {
         let mut pair = Pair::new(GATEWAY, Encoding::auto());
         pair.sends(&body, 30_000, None);
         pair.check(&body);
-        assert!(pair.turns().len() <= MAX_TURNS, "{unit}: {:?}", pair.turns());
+        assert!(pair.revisions().len() <= MAX_REVISIONS, "{unit}: {:?}", pair.revisions());
         // Half of it compresses, and of that much is found.
         assert!(pair.carried < body.len() * 9 / 10, "{unit}: {}", pair.carried);
         assert!(pair.began <= 4, "what is tried at first, and one context");
@@ -92,13 +92,13 @@ fn what_changes_to_and_fro_turns_only_so_often() {
 }
 
 #[test]
-fn the_split_of_a_half_that_turned_adds_up() {
+fn the_split_of_a_message_that_was_revised_adds_up() {
     let body = [xml(300_000), noise(900_000, 4)].concat();
     let mut pair = Pair::new(GATEWAY, Encoding::auto());
     pair.sends(&body, 40_000, None);
     let outcome = pair.outcome();
     assert_eq!(outcome.body_bytes, body.len() as u64);
-    assert!(!outcome.turns.is_empty() && outcome.encoding != "identity");
+    assert!(!outcome.revisions.is_empty() && outcome.encoding != "identity");
     let (error, split) = (outcome.actual.total_s() - outcome.expected.total_s(), &outcome.split);
     let sum = split.encode_s + split.decode_s + split.network_s + split.size_s;
     // Parts are rounded, the split is not.
@@ -108,7 +108,7 @@ fn the_split_of_a_half_that_turned_adds_up() {
 
 /// A mixture teaches of no encoding how it does on either part.
 #[test]
-fn a_half_that_turned_teaches_nothing_of_its_encoding() {
+fn a_message_that_was_revised_teaches_nothing_of_its_encoding() {
     let mut pair = Pair::new(GATEWAY, Encoding::auto());
     // The carrier takes no time, and that would be learned.
     pair.service = OF_BYTES;
@@ -117,7 +117,7 @@ fn a_half_that_turned_teaches_nothing_of_its_encoding() {
     (0..12).for_each(|_| pair.sends(&plain, 40_000, Some(plain.len())));
     for _ in 0..4 {
         pair.sends(&mixed, 40_000, Some(mixed.len()));
-        assert!(!pair.turns().is_empty(), "{:?}", pair.outcome());
+        assert!(!pair.revisions().is_empty(), "{:?}", pair.outcome());
     }
     pair.sends(&plain, 40_000, Some(plain.len()));
     let outcome = pair.outcome();
@@ -127,13 +127,13 @@ fn a_half_that_turned_teaches_nothing_of_its_encoding() {
 
 /// One that went in an encoding but for its end tells what that is like, of its decoder too.
 #[test]
-fn a_half_that_hardly_turned_teaches_what_it_mostly_went_in() {
+fn a_message_that_was_hardly_revised_teaches_what_it_mostly_went_in() {
     let mut pair = Pair::new(GATEWAY, Encoding::auto());
     pair.service = OF_BYTES;
     let body = [xml(3 << 20), noise(200_000, 6)].concat();
     let mut sends = || {
         pair.sends(&body, 40_000, Some(body.len()));
-        assert!(!pair.turns().is_empty(), "{:?}", pair.outcome());
+        assert!(!pair.revisions().is_empty(), "{:?}", pair.outcome());
         pair.outcome().clone()
     };
     let first = sends();
@@ -146,7 +146,7 @@ fn a_half_that_hardly_turned_teaches_what_it_mostly_went_in() {
 /// An encoder is far slower than expected: the first block shows it, and with the next message it
 /// is not found out again.
 #[test]
-fn what_was_too_slow_and_turned_is_not_begun_again() {
+fn what_was_too_slow_and_revised_is_not_begun_again() {
     let mut pair = Pair::new(GATEWAY, Encoding::auto());
     let (carrier, rtt) = (pair.carrier.unwrap(), ms(20));
     let transport = Transport {
@@ -160,12 +160,12 @@ fn what_was_too_slow_and_turned_is_not_begun_again() {
     pair.tell(GATEWAY, Input::Transport { carrier, transport });
     (pair.service, pair.slower) = (OF_ONE, 400.0);
     let body = xml(600_000);
-    let mut turned = 0;
+    let mut revised = 0;
     for _ in 0..12 {
         pair.sends(&body, body.len(), Some(body.len()));
-        turned += usize::from(!pair.turns().is_empty());
+        revised += usize::from(!pair.revisions().is_empty());
     }
-    assert!((1..=2).contains(&turned), "{turned}");
+    assert!((1..=2).contains(&revised), "{revised}");
 }
 
 /// A body begins on a path of so many bytes a second, with so many bytes, and the path fades, which
@@ -205,7 +205,7 @@ fn a_fade_amid_a_body_makes_it_worth_coding() {
     let mut pair = Pair::new(GATEWAY, Encoding::auto());
     faded(&mut pair, &xml(4 << 20), 20 << 30, 0);
     assert_eq!(pair.before, 0, "nothing gains on such a path");
-    assert!(!pair.turns().is_empty() && pair.encoded > 2 << 20, "{:?}", pair.turns());
+    assert!(!pair.revisions().is_empty() && pair.encoded > 2 << 20, "{:?}", pair.revisions());
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn operators_who_fix_an_encoding_get_it_for_every_block() {
         if name != "nam" {
             assert_eq!(pair.encoded, 3 * body.len());
         }
-        assert!(!pair.facts.iter().any(is_turned));
+        assert!(!pair.facts.iter().any(is_revised));
     }
 }
 
@@ -226,7 +226,7 @@ fn operators_who_fix_an_encoding_get_it_for_every_block() {
 /// failure.
 #[test]
 fn bodies_of_all_sorts_come_whole_or_are_told_to_be_lost() {
-    let mut turned = 0;
+    let mut revised = 0;
     for seed in 0..60_u64 {
         let mut numbers = noise(64, seed + 100).into_iter().map(usize::from);
         let mut number = || numbers.next().unwrap();
@@ -252,9 +252,9 @@ fn bodies_of_all_sorts_come_whole_or_are_told_to_be_lost() {
             continue;
         }
         pair.check(&body);
-        turned += usize::from(pair.facts.iter().any(is_turned));
+        revised += usize::from(pair.facts.iter().any(is_revised));
     }
-    assert!(turned > 5, "{turned} turned");
+    assert!(revised > 5, "{revised} turned");
 }
 
 /// The service makes a little, and waits: what it has made is there before it makes more, whatever
@@ -291,7 +291,7 @@ fn a_fade_amid_a_coded_body_makes_it_worth_coding_more() {
         let mut pair = Pair::with(from, Encoding::auto(), anew);
         faded(&mut pair, &xml(3 << 20), 40 << 20, 0);
         assert!(pair.before > 0, "it is coded from the beginning");
-        let [first, ..] = pair.turns() else {
+        let [first, ..] = pair.revisions() else {
             assert!(!anew, "{:?}", pair.outcome());
             continue;
         };
@@ -308,5 +308,5 @@ fn what_goes_on_otherwise_has_the_memory_that_it_takes() {
     let mut pair = Pair::new(GATEWAY, Encoding::auto());
     pair.service = OF_BROTLI;
     faded(&mut pair, &xml(3 << 20), 20 << 30, 4000);
-    assert!(pair.encoded > 0, "{:?}", pair.turns());
+    assert!(pair.encoded > 0, "{:?}", pair.revisions());
 }
