@@ -156,7 +156,7 @@ impl<'a> Life<'a> {
             service: kind.is_multiple_of(2).then_some(0),
             tunnel: kind % 8 == 7,
             requester: Some(codec::dictionary::Id::of(&[u8::from(kind > 127)])),
-            foreign: kind % 16 == 5,
+            cross_site: kind % 16 == 5,
             private: kind % 16 == 6,
         };
         self.input(Input::Open { exchange, about });

@@ -29,7 +29,7 @@ pub struct About {
     /// encoded against each other, and those of nobody against none.
     pub requester: Option<dictionary::Id>,
     /// Another site asks by somebody's browser: nothing of it is encoded or kept.
-    pub foreign: bool,
+    pub cross_site: bool,
     /// Nobody may keep any of it.
     pub private: bool,
 }

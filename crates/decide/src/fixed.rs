@@ -19,7 +19,7 @@ impl Policy for Fixed {
         let chosen = Candidate { arm, ..plain };
         let reason = if taken { "fixed" } else { "fixed to what may not be taken" };
         let objective = request.objective;
-        Decision { chosen, objective, candidates: vec![chosen], shadow: None, reason }
+        Decision { chosen, objective, candidates: vec![chosen], probe: None, reason }
     }
 
     fn again(&self, _: &Decision, _: &Path, _: &[Arm], _: f64) -> Option<Arm> {

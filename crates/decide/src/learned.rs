@@ -18,13 +18,13 @@ const WORTHWHILE: f64 = 0.02;
 const NOTHING: f64 = 0.005;
 /// Of a message that is clearly smaller at most so much is left.
 const CLEARLY_SMALLER: f64 = 0.9;
-/// Share of the messages' time that goes into encodings that nobody sends, off their way.
-const SHADOW_SHARE: f64 = 0.1;
+/// Share of the messages' time that is spent on probes.
+const PROBE_SHARE: f64 = 0.1;
 /// The same of a class's first message, whose like are not known yet.
 const NEW_SHARE: f64 = 2.0;
 /// Most of that time saved up, or as long as the message itself takes if that is longer: a quiet
 /// hour must not be followed by a minute of work.
-const MAX_SHADOW_S: f64 = 1.0;
+const MAX_PROBE_S: f64 = 1.0;
 /// And never more than a day, whatever a message is expected to take.
 const MAX_SAVED_S: f64 = 86_400.0;
 /// An arm this many deviations better than expected would be the best: worth looking at.
@@ -52,7 +52,7 @@ pub struct Learned {
     network: Paths,
     /// The arm that a class had last.
     last: BTreeMap<u64, Arm>,
-    shadow_s: f64,
+    probe_s: f64,
     /// What is waited for an encoder.
     wait_s: f64,
     opening: Opening,
@@ -77,7 +77,7 @@ impl Learned {
             models,
             network: Paths::default(),
             last: BTreeMap::new(),
-            shadow_s: 0.0,
+            probe_s: 0.0,
             wait_s: 0.0,
             opening: Opening { missed: 0, most: FIRST_OPENING, class: None },
         }
@@ -183,10 +183,10 @@ impl Learned {
         };
         let found = all.iter().filter(worth).min_by(|a, b| loss(a).total_cmp(&loss(b)))?;
         let cost_s = found.total_s() - chosen.total_s();
-        if cost_s > self.shadow_s {
+        if cost_s > self.probe_s {
             return None;
         }
-        self.shadow_s -= cost_s.max(0.0);
+        self.probe_s -= cost_s.max(0.0);
         Some(*found)
     }
 
@@ -222,8 +222,8 @@ impl Learned {
         Some(*plain)
     }
 
-    /// The arm that is worth looking at, if there is time for it.
-    fn shadow(
+    /// The arm that is worth a probe, if there is time for it.
+    fn probe(
         &mut self,
         chosen: &Candidate,
         is_new: bool,
@@ -231,9 +231,9 @@ impl Learned {
         all: &[Candidate],
         objective: Objective,
     ) -> Option<Arm> {
-        let most_s = chosen.total_s().max(MAX_SHADOW_S);
-        let share = if is_new { NEW_SHARE } else { SHADOW_SHARE };
-        self.shadow_s = (self.shadow_s + share * chosen.total_s()).min(most_s.min(MAX_SAVED_S));
+        let most_s = chosen.total_s().max(MAX_PROBE_S);
+        let share = if is_new { NEW_SHARE } else { PROBE_SHARE };
+        self.probe_s = (self.probe_s + share * chosen.total_s()).min(most_s.min(MAX_SAVED_S));
         let least = objective.cost(chosen);
         let hope = |candidate: &Candidate| {
             let mut lucky = *candidate;
@@ -254,16 +254,16 @@ impl Learned {
                 && hope(candidate) > enough * least
         };
         // What this message earns is there to be spent.
-        let earned_s = SHADOW_SHARE * chosen.total_s();
+        let earned_s = PROBE_SHARE * chosen.total_s();
         let value =
             |candidate: &Candidate| hope(candidate) / candidate.expected.encode_s.max(earned_s);
         let found = all.iter().filter(worth).max_by(|a, b| value(a).total_cmp(&value(b)))?;
         let (arm, cost) = (found.arm, found.expected.encode_s);
         // What promises most for its time is saved up for.
-        if cost > self.shadow_s {
+        if cost > self.probe_s {
             return None;
         }
-        self.shadow_s -= cost;
+        self.probe_s -= cost;
         Some(arm)
     }
 }
@@ -305,7 +305,7 @@ impl Policy for Learned {
         let Some((chosen, reason)) = Self::best(last, &candidates, feasible) else {
             let network_s = self.network.seconds(path, subject.bytes);
             let chosen = Candidate::identity(subject.bytes, network_s);
-            return Decision { chosen, objective, candidates, shadow: None, reason: "no arm" };
+            return Decision { chosen, objective, candidates, probe: None, reason: "no arm" };
         };
         let venture = self.venture(&chosen, &candidates, feasible);
         let (chosen, reason) = venture.map_or((chosen, reason), |one| (one, VENTURE));
@@ -314,8 +314,8 @@ impl Policy for Learned {
         self.opening.class = opens.map(|_| subject.class).or(self.opening.class);
         let (chosen, reason) = opens.map_or((chosen, reason), |one| (one, OPENS));
         self.remember(subject.class, chosen.arm);
-        let shadow = self.shadow(&chosen, last.is_none(), path, &candidates, feasible);
-        Decision { chosen, objective, candidates, shadow, reason }
+        let probe = self.probe(&chosen, last.is_none(), path, &candidates, feasible);
+        Decision { chosen, objective, candidates, probe, reason }
     }
 
     /// Long messages repeat themselves: as many times what is expected of so long a beginning.
@@ -418,7 +418,7 @@ impl State for Learned {
             to.u64(class);
             to.count(arm.0);
         }
-        to.f64(self.shadow_s);
+        to.f64(self.probe_s);
     }
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
@@ -437,7 +437,7 @@ impl State for Learned {
                 self.last.insert(class, arm);
             }
         }
-        self.shadow_s = from.f64("a time saved up", 0.0..=MAX_SAVED_S)?;
+        self.probe_s = from.f64("a time saved up", 0.0..=MAX_SAVED_S)?;
         Ok(())
     }
 }

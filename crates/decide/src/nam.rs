@@ -69,7 +69,7 @@ impl Nam {
 
     /// Its profiles were made off line. On line the compression that was seen least is tried beside
     /// messages until it was seen often enough.
-    fn shadow(&self, request: &Request<'_>, chosen: Arm) -> Option<Arm> {
+    fn probe(&self, request: &Request<'_>, chosen: Arm) -> Option<Arm> {
         let samples = |arm: &Arm| self.arms.get(arm.0).map_or(0.0, Regressions::samples);
         let open = request.open(self.arms.len()).skip(1);
         let least = open.min_by(|a, b| samples(a).total_cmp(&samples(b)))?;
@@ -94,15 +94,15 @@ impl Policy for Nam {
         let identity = Candidate::identity(bytes, Self::network_s(&path, bytes));
         if bytes <= path.segment_bytes {
             let (candidates, reason) = (vec![identity], "within a packet");
-            return Decision { chosen: identity, objective, candidates, shadow: None, reason };
+            return Decision { chosen: identity, objective, candidates, probe: None, reason };
         }
         let open = request.open(self.arms.len());
         let candidates: Vec<_> = open.filter_map(|arm| self.candidate(&path, arm, bytes)).collect();
         let chosen = candidates.iter().min_by(|a, b| a.total_s().total_cmp(&b.total_s()));
         let chosen = chosen.copied().unwrap_or(identity);
-        let shadow = self.shadow(request, chosen.arm);
+        let probe = self.probe(request, chosen.arm);
         let reason = "the least sum of three times";
-        Decision { chosen, objective, candidates, shadow, reason }
+        Decision { chosen, objective, candidates, probe, reason }
     }
 
     fn again(&self, _: &Decision, _: &Path, _: &[Arm], _: f64) -> Option<Arm> {

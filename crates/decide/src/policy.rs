@@ -122,8 +122,8 @@ pub struct Decision {
     pub objective: Objective,
     /// All that were weighed, by arm: what would have been.
     pub candidates: Vec<Candidate>,
-    /// An arm to encode the message with beside it, off its way, to learn from.
-    pub shadow: Option<Arm>,
+    /// An arm to encode the message with only to learn from it: nobody sends that.
+    pub probe: Option<Arm>,
     /// In a few words, for a person.
     pub reason: &'static str,
 }

@@ -148,8 +148,8 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
         let (encoding, why) = (printable(&forbidden.encoding), printable(&forbidden.why));
         writeln!(text, "    {encoding:<12} not allowed: {why}")?;
     }
-    if let Some(shadow) = &decision.shadow {
-        writeln!(text, "  tried beside it, to learn from: {}", printable(shadow))?;
+    if let Some(probe) = &decision.probe {
+        writeln!(text, "  tried beside it, to learn from: {}", printable(probe))?;
     }
     match &entry.outcome {
         Some(outcome) => came(outcome, decision, &entry.encoding, text),
@@ -234,7 +234,7 @@ fn came(
     writeln!(text, "expected were {}", expected.bytes)?;
     write!(text, "    {} in all, expected were ", seconds(actual.total_s()))?;
     writeln!(text, "{}: off by {}", seconds(expected.total_s()), signed(off))?;
-    let receiver = match decision.foreign {
+    let receiver = match decision.edgeless {
         true => "as expected: the client does not tell",
         false => "the receiver's side",
     };

@@ -56,9 +56,9 @@ fn decision(service: &str) -> Decision {
             why: "the peer does not decode it".to_owned(),
         }],
         link: Link { rate_bps: Figure { value: 250e3, weight: 12.0 }, ..Link::default() },
-        shadow: Some("xmill:5".to_owned()),
+        probe: Some("xmill:5".to_owned()),
         base: Some(Base::Dictionary { sha256: "5f".repeat(32), version: 3 }),
-        foreign: false,
+        edgeless: false,
         route: None,
     }
 }

@@ -574,7 +574,7 @@ mod tests {
     use super::*;
     use crate::store::Place;
 
-    fn facts(foreign: bool) -> [Fact; 2] {
+    fn facts(edgeless: bool) -> [Fact; 2] {
         let parts = json!({ "bytes": 900, "encode_s": 0.1, "network_s": 0.2, "decode_s": 0.3 });
         let figure = json!({ "value": 0.5, "weight": 1.0 });
         let decision = json!({
@@ -583,7 +583,7 @@ mod tests {
             "link": {
                 "rate_bps": figure, "rtt_s": figure, "loss": figure, "queueing_s": 0.0,
             },
-            "foreign": foreign,
+            "foreign": edgeless,
         });
         let split = json!({ "encode_s": 0.0, "decode_s": 0.0, "network_s": 0.0, "size_s": 0.0 });
         let fact = |value: serde_json::Value| serde_json::from_value(value).unwrap();
@@ -610,16 +610,16 @@ mod tests {
             history_bytes: 1 << 20,
             age: Place::AGE,
         };
-        for foreign in [true, false] {
+        for edgeless in [true, false] {
             let mut store = Store::open(&place, "learned").unwrap();
-            facts(foreign).into_iter().for_each(|fact| store.observe(fact));
+            facts(edgeless).into_iter().for_each(|fact| store.observe(fact));
             drop(store);
             let mut store = Store::open(&place, "learned").unwrap();
             let mut relay = Relay::new(relay::Config::new(Role::Gateway, 7));
             let before = (relay.learned(), relay.learned_of_clients());
             restore(&mut relay, &mut store);
-            assert_eq!(relay.learned() == before.0, foreign);
-            assert_eq!(relay.learned_of_clients() == before.1, !foreign);
+            assert_eq!(relay.learned() == before.0, edgeless);
+            assert_eq!(relay.learned_of_clients() == before.1, !edgeless);
             drop(store);
             let saved = Store::open(&place, "learned").unwrap().take_learned();
             let of_clients = saved.clients.clone().unwrap_or_default();
@@ -627,7 +627,7 @@ mod tests {
             assert!(saved.state == Some(relay.learned()) && saved.since.is_empty());
             // Whoever runs next takes it up.
             let mut next = Relay::new(relay::Config::new(Role::Gateway, 8));
-            assert_eq!(next.restore_clients(&of_clients).is_ok(), foreign);
+            assert_eq!(next.restore_clients(&of_clients).is_ok(), edgeless);
             let _ = std::fs::remove_dir_all(&directory);
         }
     }

@@ -128,8 +128,8 @@ impl Metrics {
             Fact::Chosen { exchange, encoding, decision, .. } => {
                 *totals.encodings.entry(encoding.clone()).or_default() += 1;
                 if let Some(decision) = decision {
-                    if let Some(shadow) = &decision.shadow {
-                        *totals.tried.entry(shadow.clone()).or_default() += 1;
+                    if let Some(probe) = &decision.probe {
+                        *totals.tried.entry(probe.clone()).or_default() += 1;
                     }
                     totals.services.chosen(exchange, encoding, decision);
                 }

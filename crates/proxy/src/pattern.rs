@@ -209,8 +209,8 @@ fn segments(path: &str) -> Option<Vec<String>> {
     for segment in path.split('/') {
         let segment = percent_decode(segment)?;
         let name = segment.split(';').next().unwrap_or_default();
-        let foreign = segment.contains(['/', '\\', '\0', '%']);
-        if name.is_empty() || name == "." || name == ".." || foreign {
+        let unfit = segment.contains(['/', '\\', '\0', '%']);
+        if name.is_empty() || name == "." || name == ".." || unfit {
             return None;
         }
         segments.push(segment);

@@ -1,4 +1,4 @@
-//! Foreign clients that keep dictionaries (RFC 9842), and foreign origins that give some: at the
+//! Edgeless clients that keep dictionaries (RFC 9842), and origins of others that give some: at the
 //! listener of a gateway, and across the pair.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
@@ -72,7 +72,7 @@ async fn origin(fields: &'static str) -> (Origin, Arc<Mutex<Vec<String>>>) {
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
 
-/// A gateway that is a reverse proxy for foreign clients, over a link that is believed slow.
+/// A gateway that is a reverse proxy for edgeless clients, over a link that is believed slow.
 async fn edgeless(origin: &Origin, settings: &str) -> (Side, SocketAddr) {
     let upstream = format!("http_upstream = 'http://{}'", origin.address);
     let slow = "rate_cap = '100 kbit/s'\nadmin = '127.0.0.1:0'";

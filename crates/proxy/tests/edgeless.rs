@@ -20,7 +20,7 @@ use proto::profile::{Decoding, Link, Model, Profile, encode_field};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-/// A gateway whose listener for foreign clients is a forward proxy, over a link that is believed
+/// A gateway whose listener for edgeless clients is a forward proxy, over a link that is believed
 /// slow, for which coding always gains.
 async fn edgeless(settings: &str) -> (Side, SocketAddr) {
     let slow = if settings.contains("rate_cap") { "" } else { "rate_cap = '100 kbit/s'\n" };

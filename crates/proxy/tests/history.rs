@@ -64,7 +64,7 @@ async fn a_choice_for_a_client_without_an_edge_is_told_with_what_came_of_it() {
     assert_eq!((asked.method.as_str(), asked.status), ("GET", Some(200)));
     assert_eq!((asked.target, asked.client.as_str()), (url, "127.0.0.1"));
     let (decision, outcome) = (entry.decision.as_ref().unwrap(), entry.outcome.as_ref().unwrap());
-    assert!(decision.foreign && entry.direction == Direction::Response);
+    assert!(decision.edgeless && entry.direction == Direction::Response);
     assert_eq!(decision.service, format!("http://{}", origin.address));
     assert_eq!((decision.body_bytes, outcome.body_bytes), (30_000, 30_000));
     assert!(entry.encoding.starts_with("deflate:"), "{}", entry.encoding);

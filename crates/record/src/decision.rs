@@ -144,16 +144,16 @@ pub struct Decision {
     pub forbidden: Vec<Forbidden>,
     /// What was believed of the link.
     pub link: Link,
-    /// Another encoding, tried beside it to learn from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shadow: Option<String>,
+    /// A probe: another encoding, made only to learn from.
+    #[serde(rename = "shadow", default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<String>,
     /// What the body was told by, where its encoding has such a thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
-    /// The body went to a client without an edge, which tells nothing: in its outcome decoding took
+    /// The body went to an edgeless client, which reports nothing: in its outcome decoding took
     /// what was expected of it, and all of it was there when the kernel said so.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub foreign: bool,
+    #[serde(rename = "foreign", default, skip_serializing_if = "std::ops::Not::not")]
+    pub edgeless: bool,
     /// Why it went by its carrier, where there were several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
@@ -322,9 +322,9 @@ mod tests {
                 why: "the peer does not decode it".into(),
             }],
             link: Link { rate_bps: Figure { value: 2e6, weight: 3.0 }, ..Link::default() },
-            shadow: None,
+            probe: None,
             base: Some(Base::Dictionary { sha256: "ab".repeat(32), version: 2 }),
-            foreign: false,
+            edgeless: false,
             route: None,
         };
         let text = serde_json::to_string(&decision).unwrap();

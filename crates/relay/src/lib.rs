@@ -40,7 +40,9 @@ use std::time::Duration;
 pub use api::{Cause, CauseKind, DialFailure, Head, Input, Known, Output};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
 pub use http::is_endless;
-pub use http::privacy::{Client, HOST_FIELD, forbids_keeping, is_foreign, is_of_proxy, tells_who};
+pub use http::privacy::{
+    Client, HOST_FIELD, forbids_keeping, is_cross_site, is_of_proxy, tells_who,
+};
 pub use http::requester::asker;
 pub use ids::{CarrierId, CarrierKind};
 pub use proto::control::Allowed;

@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
     fn learn_beside(&mut self, decision: &Decision, subject: &Subject, message: &Message) {
         if self.chooser == Chooser::Nam {
             self.profile(message);
-        } else if let Some(arm) = decision.shadow {
+        } else if let Some(arm) = decision.probe {
             let seen = self.seen(&message.coded[arm.0], false);
             self.policy.observe(&Observation::Encoding { subject, arm, seen: &seen });
         }

@@ -61,7 +61,7 @@ impl Core {
     /// Learns from a decision of an earlier process and its outcome, as it had; what it says of the
     /// network is left out: that is measured anew.
     pub(crate) fn learn_from(&mut self, decision: &Decision, outcome: &Outcome) {
-        if decision.foreign {
+        if decision.edgeless {
             return self.clients.learn_from(&self.config.encoding, decision, outcome);
         }
         let Ok(class) = u64::from_str_radix(&decision.class, 16) else { return };

@@ -20,7 +20,7 @@ const HANDOVER_S: f64 = 3e-4;
 /// A head goes ahead of its body where that gains so much of the message's time.
 const LEADS_SHARE: f64 = 0.01;
 /// Its lengths are to tell what they would without the pair.
-const FOREIGN: &str = "another site asks for it";
+const CROSS_SITE: &str = "another site asks for it";
 
 impl Sender<'_> {
     /// Chooses what the message goes in. The head waits no longer if nothing is to be tried.
@@ -47,9 +47,9 @@ impl Sender<'_> {
         let bytes = body_bytes.map_or(usual_bytes, |bytes| bytes as f64).max(least);
         // Where nothing but its beginning is against it, the rest of a body may be coded.
         let later = Message { head: &[], ..message };
-        let foreign = self.one.about.foreign;
-        let triage = |message: &Message<'_>| match foreign {
-            true => Triage::Alone(FOREIGN),
+        let cross_site = self.one.about.cross_site;
+        let triage = |message: &Message<'_>| match cross_site {
+            true => Triage::Alone(CROSS_SITE),
             false => self.core.config.encoding.triage(message),
         };
         let may_later = matches!(triage(&later), Triage::Open { .. });
@@ -219,9 +219,9 @@ impl Known<'_> {
             candidates: candidates.collect(),
             forbidden: forbidden.collect(),
             link: *link,
-            shadow: decision.shadow.map(|arm| label(arm.0)),
+            probe: decision.probe.map(|arm| label(arm.0)),
             base: None,
-            foreign: self.one.has_recipient(),
+            edgeless: self.one.has_recipient(),
             route: self.one.route.as_deref().cloned(),
         }
     }

@@ -59,7 +59,7 @@ impl Sender<'_> {
         let Some(departure) = self.one.departure else { return };
         let Some(choice) = self.one.choice.take() else { return };
         let (subject, plain_bytes) = (choice.subject, choice.plain_bytes as f64);
-        if !self.one.about.foreign {
+        if !self.one.about.cross_site {
             self.core.habits.note(subject.class, plain_bytes, subject.head_share);
         }
         let took = self.now.saturating_sub(departure.first);

@@ -156,6 +156,6 @@ fn encode_anyway(decision: &mut Decision, first: Option<Arm>) {
 
 /// Seconds of a processor that a decision is expected to take, its probe included.
 fn cost(decision: &Decision) -> f64 {
-    let probe = decision.candidates.iter().find(|one| Some(one.arm) == decision.shadow);
+    let probe = decision.candidates.iter().find(|one| Some(one.arm) == decision.probe);
     decision.chosen.expected.encode_s + probe.map_or(0.0, |one| one.expected.encode_s)
 }

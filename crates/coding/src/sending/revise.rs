@@ -155,7 +155,7 @@ impl Known<'_> {
         let bytes = choice.subject.bytes;
         let chosen = Candidate::identity(bytes, self.core.policy.network_s(&choice.path, bytes));
         let (objective, candidates) = (self.objective(), vec![chosen]);
-        Decision { chosen, objective, candidates, shadow: None, reason: choice.reason }
+        Decision { chosen, objective, candidates, probe: None, reason: choice.reason }
     }
 
     /// What was tried on the first block and would bring the rest no better than what goes, while

@@ -27,7 +27,7 @@ impl Sender<'_> {
         self.one.held.rewind();
         let knows = self.path.as_ref().is_some_and(|path| path.knows_bases());
         let has_arm = self.core.config.encoding.arms().iter().any(|arm| arm.wants_base());
-        let forbidden = self.one.about.foreign || self.one.about.private;
+        let forbidden = self.one.about.cross_site || self.one.about.private;
         if !knows || self.one.about.tunnel || !has_arm || forbidden {
             return;
         }

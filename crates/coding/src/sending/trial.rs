@@ -191,7 +191,7 @@ impl Sender<'_> {
     /// something to learn.
     pub(super) fn probe(&mut self, plain: &Bytes) {
         let Some(choice) = &self.one.choice else { return };
-        let Some(arm) = choice.decision.as_ref().and_then(|decision| decision.shadow) else {
+        let Some(arm) = choice.decision.as_ref().and_then(|decision| decision.probe) else {
             return;
         };
         let id = self.one.id;

@@ -415,7 +415,7 @@ fn what_clients_get_is_learned_apart_and_taken_up_again() {
     assert_eq!(last.actual.decode_s, last.expected.decode_s, "nobody tells");
     assert_eq!(side.coding.learned(), peers, "nothing of the pair's");
     let (_, _, decision) = side.chosen();
-    assert!(decision.unwrap().foreign && decision.unwrap().peer.is_none());
+    assert!(decision.unwrap().edgeless && decision.unwrap().peer.is_none());
     let decisions = side.facts.iter().filter_map(|fact| match fact {
         Fact::Chosen { decision, .. } => decision.as_deref(),
         _ => None,

@@ -39,7 +39,7 @@ fn a_codec_that_is_believed_slow_for_what_others_showed_is_looked_at() {
     let looked = (0..20).position(|_| {
         let decision = next(&mut learned, &subject, &path);
         assert_eq!(decision.chosen.arm, Arm::IDENTITY, "{decision:?}");
-        decision.shadow == Some(Arm(1))
+        decision.probe == Some(Arm(1))
     });
     assert!(looked.is_some());
 }

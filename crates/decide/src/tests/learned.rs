@@ -199,7 +199,7 @@ fn forbidden_arms_are_never_chosen_nor_tried() {
                 arm != Arm(2)
             });
         assert_eq!(decision.chosen.arm, Arm(1));
-        assert_ne!(decision.shadow, Some(Arm(2)));
+        assert_ne!(decision.probe, Some(Arm(2)));
         assert!(decision.candidates.iter().all(|candidate| candidate.arm != Arm(2)));
     }
     let none = ask(&mut learned, &xml(50_000.0), &path(9600.0, 0.2), Objective::Bytes, |_| false);
@@ -248,18 +248,18 @@ fn near_equals_do_not_flap() {
 #[test]
 fn encodings_that_nobody_sends_take_a_tenth_of_the_time_at_most_beyond_twice_the_first() {
     let mut learned = Learned::new(Models::new(priors()));
-    let (mut messages_s, mut shadows_s) = (0.0, 0.0);
+    let (mut messages_s, mut probes_s) = (0.0, 0.0);
     for number in 0..300 {
         let decision =
             ask(&mut learned, &xml(50_000.0), &path(50e6, 0.02), Objective::Time, |_| true);
         let total_s = decision.chosen.total_s();
         messages_s += if number == 0 { 20.0 * total_s } else { total_s };
-        if let Some(arm) = decision.shadow {
-            let shadow = decision.candidates.iter().find(|candidate| candidate.arm == arm);
-            shadows_s += shadow.map_or(0.0, |shadow| shadow.expected.encode_s);
+        if let Some(arm) = decision.probe {
+            let probe = decision.candidates.iter().find(|candidate| candidate.arm == arm);
+            probes_s += probe.map_or(0.0, |probe| probe.expected.encode_s);
         }
     }
-    assert!(shadows_s <= 0.1 * messages_s, "{shadows_s} of {messages_s}");
+    assert!(probes_s <= 0.1 * messages_s, "{probes_s} of {messages_s}");
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn what_may_be_smaller_is_looked_at_where_bytes_count_however_slow_it_is() {
     (0..5).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
     let mut looked = |objective| {
         (0..500)
-            .any(|_| ask(&mut learned, &subject, &path, objective, |_| true).shadow == Some(Arm(2)))
+            .any(|_| ask(&mut learned, &subject, &path, objective, |_| true).probe == Some(Arm(2)))
     };
     assert!(!looked(Objective::Time));
     assert!(looked(Objective::Bytes));
@@ -437,7 +437,7 @@ fn nam_tries_beside_messages_what_it_has_seen_least_until_it_has_a_profile() {
     let (subject, path) = (xml(50_000.0), path(1e6, 0.1));
     let mut tried = [0; 3];
     for _ in 0..200 {
-        let Some(arm) = ask(&mut nam, &subject, &path, Objective::Time, |_| true).shadow else {
+        let Some(arm) = ask(&mut nam, &subject, &path, Objective::Time, |_| true).probe else {
             continue;
         };
         tried[arm.0] += 1;
@@ -533,7 +533,7 @@ fn an_arm_that_is_as_expected_is_looked_at_once() {
     let mut looked = 0;
     for _ in 0..300 {
         let decision = ask(&mut learned, &subject, &path(50e6, 0.02), Objective::Time, |_| true);
-        let Some(arm) = decision.shadow else { continue };
+        let Some(arm) = decision.probe else { continue };
         looked += 1;
         let expected = decision.candidates.iter().find(|one| one.arm == arm).unwrap().expected;
         let encode_s = Some(expected.encode_s);
@@ -613,12 +613,12 @@ fn what_is_known_is_looked_at_again_near_a_step() {
     learn(&mut learned, &subject, Arm(2), seen_of(1.02 * step));
     assert!(learned.models().expect(&subject, Arm(2)).unwrap().unsure < 0.15);
     let decision = ask(&mut learned, &subject, &path, Objective::Time, |_| true);
-    assert_eq!((decision.chosen.arm, decision.shadow), (Arm(1), Some(Arm(2))), "{decision:?}");
+    assert_eq!((decision.chosen.arm, decision.probe), (Arm(1), Some(Arm(2))), "{decision:?}");
     // Not where no step is near.
     (0..20).for_each(|_| learn(&mut learned, &subject, Arm(1), seen_of(0.7 * step)));
     (0..2).for_each(|_| learn(&mut learned, &subject, Arm(2), seen_of(0.75 * step)));
     let decision = ask(&mut learned, &subject, &path, Objective::Time, |_| true);
-    assert_eq!((decision.chosen.arm, decision.shadow), (Arm(1), None), "{decision:?}");
+    assert_eq!((decision.chosen.arm, decision.probe), (Arm(1), None), "{decision:?}");
 }
 
 /// What the rest of a message is worth going on in.

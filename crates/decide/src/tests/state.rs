@@ -109,7 +109,7 @@ proptest! {
         restored.restore(&ARMS, &bytes).unwrap();
         prop_assert_eq!(saved(&restored), bytes);
         for probe in probes {
-            // What is saved up for shadow encodings is not a thing learned.
+            // What is saved up for probes is not a thing learned.
             let (was, is) = (choose(&mut policy, probe), choose(&mut restored, probe));
             prop_assert_eq!((was.chosen, was.candidates), (is.chosen, is.candidates));
         }

@@ -29,11 +29,11 @@ pub(crate) fn asks(
 /// that it is the target's own page which asks.
 pub(crate) fn tell_host(head: &mut bhttp::Request, asked: Option<&[u8]>) {
     let Some(host) = asked.filter(|host| **host != head.authority[..]) else { return };
-    if !relay::is_foreign(head) {
+    if !relay::is_cross_site(head) {
         return;
     }
     head.fields.push((relay::HOST_FIELD.into(), bytes::Bytes::copy_from_slice(host)));
-    if relay::is_foreign(head) {
+    if relay::is_cross_site(head) {
         head.fields.pop();
     }
 }

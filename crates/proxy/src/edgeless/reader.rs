@@ -31,7 +31,7 @@ impl Reader {
     /// Of this request, in these words of the pair's.
     pub(crate) fn new(headers: &HeaderMap, request: &bhttp::Request) -> Self {
         let decided = decided(headers);
-        if !relay::is_foreign(request) {
+        if !relay::is_cross_site(request) {
             return Self { readable: Readable::Yes, decided };
         }
         let is_cors = headers.get(&SEC_FETCH_MODE).is_none_or(|mode| mode == "cors");
@@ -55,7 +55,7 @@ impl Reader {
     }
 }
 
-/// What of a request tells whose page asks ([`relay::is_foreign`]), as far as another value might
+/// What of a request tells whose page asks ([`relay::is_cross_site`]), as far as another value might
 /// have had another answer.
 fn decided(headers: &HeaderMap) -> Vec<HeaderName> {
     let has = |name: &HeaderName| headers.contains_key(name);

@@ -53,7 +53,7 @@ struct Asked {
     /// Protocol that the client asks to change to.
     upgrade: Option<HeaderValue>,
     /// Another site asks.
-    foreign: bool,
+    cross_site: bool,
     /// How the fields were written, where the edge says so.
     style: Option<Style>,
     /// The edge's number of the client's connection, where the request belongs to it.
@@ -295,7 +295,7 @@ impl Origins {
         let pass = service.is_some_and(|service| service.pass_accept_encoding);
         let accepted = Accepted::of(&headers);
         // What another site asks for has the lengths that it would have without the pair.
-        let pass = pass || asked.foreign;
+        let pass = pass || asked.cross_site;
         let is_free = !headers.contains_key(header::RANGE) && !signature::covers_coding(&headers);
         if !pass && is_free && !accepted.forbids_identity() {
             // What is told by a dictionary that the client has from the origin is short already.
@@ -332,7 +332,7 @@ fn understand(mut request: bhttp::Request, end: bool) -> Result<Asked, Cause> {
     check_length(&headers, end)?;
     // The edge leaves Upgrade there for this purpose alone.
     let upgrade = headers.remove(header::UPGRADE);
-    let foreign = relay::is_foreign(&request);
+    let cross_site = relay::is_cross_site(&request);
     let authority = text(&request.authority);
     let path = String::from_utf8_lossy(&escape_target(&request.path)).into_owned();
     let raw_path = Some(request.path).filter(|raw| *raw != path.as_bytes());
@@ -344,7 +344,7 @@ fn understand(mut request: bhttp::Request, end: bool) -> Result<Asked, Cause> {
         raw_path,
         headers,
         upgrade,
-        foreign,
+        cross_site,
         style,
         connection,
     })

@@ -146,9 +146,9 @@ mod tests {
             candidates: vec![candidate("identity", 0.5), candidate("zstd:3", 1.0)],
             forbidden: Vec::new(),
             link: Link::default(),
-            shadow: None,
+            probe: None,
             base: None,
-            foreign: false,
+            edgeless: false,
             route: None,
         }
     }

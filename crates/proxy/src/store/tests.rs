@@ -82,9 +82,9 @@ fn chosen(number: u64) -> Fact {
         candidates: vec![candidate("identity", 10_000), candidate("zstd:3", 2000)],
         forbidden: Vec::new(),
         link: Link::default(),
-        shadow: None,
+        probe: None,
         base: None,
-        foreign: false,
+        edgeless: false,
         route: None,
     };
     Fact::Chosen {

@@ -59,7 +59,7 @@ pub(crate) fn about(request: &bhttp::Request, client: Option<&Client>) -> About 
         tunnel: Traits::of(request).tunnel,
         service: None,
         requester: client.map(|client| asker(client, request)),
-        foreign: guard.foreign,
+        cross_site: guard.cross_site,
         private: guard.marked,
     }
 }

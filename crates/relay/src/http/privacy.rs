@@ -3,7 +3,7 @@
 //!
 //! A length shows what a message has in common with what it was coded with. So it has to be known
 //! who asks ([`tells_who`]), whether it is another site that asks by somebody's browser
-//! ([`is_foreign`]), what nobody may keep ([`forbids_keeping`]), and where a stranger's text and a
+//! ([`is_cross_site`]), what nobody may keep ([`forbids_keeping`]), and where a stranger's text and a
 //! secret can meet in one message ([`may_meet`]), whose length then is padded ([`crate::padding`]).
 
 use proto::bhttp;
@@ -154,7 +154,7 @@ const OF_ONE_MESSAGE: [&str; 25] = [
 const MAX_NAME_BYTES: usize = 128;
 
 /// Between the two sides alone: the host that a client asked, where the request goes to another and
-/// it would else be taken for another site's ([`is_foreign`]).
+/// it would else be taken for another site's ([`is_cross_site`]).
 pub const HOST_FIELD: &str = "longwire-host";
 
 /// A client, as far as the shell can tell.
@@ -183,7 +183,7 @@ impl From<&str> for Client {
 pub(crate) struct Guard {
     /// Another site asks: nothing of it is coded or kept, and it teaches nothing. Its lengths tell
     /// what they would without the pair.
-    pub(crate) foreign: bool,
+    pub(crate) cross_site: bool,
     /// Nobody may keep any of it.
     pub(crate) marked: bool,
     /// A stranger's text and a secret may meet in it.
@@ -194,7 +194,7 @@ impl Guard {
     /// By the head of a request.
     pub(crate) fn of(request: &bhttp::Request) -> Self {
         Self {
-            foreign: is_foreign(request),
+            cross_site: is_cross_site(request),
             marked: forbids_keeping(&request.fields),
             padded: may_meet(&request.fields),
         }
@@ -206,7 +206,7 @@ impl Guard {
 /// `Origin` or `Referer` is of another host than the target, a browser asks for leave
 /// (`Access-Control-Request-*`), or it shows a credential and says nothing of where from.
 #[must_use]
-pub fn is_foreign(request: &bhttp::Request) -> bool {
+pub fn is_cross_site(request: &bhttp::Request) -> bool {
     let fields = &request.fields;
     if has(fields, |name| name.starts_with("access-control-request-")) {
         return true;

@@ -657,11 +657,11 @@ fn what_was_seen_of_a_first_block_is_expected_of_as_long_a_body_as_what_was_sent
         side.hears(receipt.part());
     }
     let looked = |label: &str| {
-        let shadow = |fact: &Fact| match fact {
-            Fact::Chosen { decision: Some(decision), .. } => decision.shadow.clone(),
+        let probe = |fact: &Fact| match fact {
+            Fact::Chosen { decision: Some(decision), .. } => decision.probe.clone(),
             _ => None,
         };
-        side.facts.iter().filter_map(shadow).any(|shadow| shadow == label)
+        side.facts.iter().filter_map(probe).any(|probe| probe == label)
     };
     let (sent, decision) = side.chosen();
     let candidates = &decision.expect("it was weighed").candidates;

@@ -22,9 +22,9 @@ fn decision(class: &str) -> Decision {
         candidates: Vec::new(),
         forbidden: Vec::new(),
         link: Link::default(),
-        shadow: None,
+        probe: None,
         base: None,
-        foreign: false,
+        edgeless: false,
         route: None,
     }
 }

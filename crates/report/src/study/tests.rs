@@ -49,9 +49,9 @@ fn entry(encoding: &str, unix_s: f64, body_bytes: u64) -> Entry {
         candidates: Vec::new(),
         forbidden: Vec::new(),
         link: record::decision::Link::default(),
-        shadow: None,
+        probe: None,
         base: None,
-        foreign: false,
+        edgeless: false,
         route: None,
     };
     Entry {

@@ -1,4 +1,4 @@
-//! Dictionaries of foreign clients (RFC 9842): an answer that such a client keeps may serve as one
+//! Dictionaries of edgeless clients (RFC 9842): an answer that such a client keeps may serve as one
 //! for later answers to it.
 //!
 //! A dictionary is a whole answer as it was given, so none is made of what has a secret in it, and

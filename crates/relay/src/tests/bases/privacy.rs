@@ -161,12 +161,12 @@ const OWN: [&[(&str, &str)]; 9] = [
 
 #[test]
 fn another_site_is_known_by_what_browsers_say() {
-    let foreign = |fields: &[(&str, &str)]| {
+    let cross_site = |fields: &[(&str, &str)]| {
         let Head::Request(request) = request("GET", fields) else { unreachable!() };
-        is_foreign(&request)
+        is_cross_site(&request)
     };
-    STRANGERS.iter().for_each(|fields| assert!(foreign(fields), "{fields:?}"));
-    OWN.iter().for_each(|fields| assert!(!foreign(fields), "{fields:?}"));
+    STRANGERS.iter().for_each(|fields| assert!(cross_site(fields), "{fields:?}"));
+    OWN.iter().for_each(|fields| assert!(!cross_site(fields), "{fields:?}"));
 }
 
 #[test]

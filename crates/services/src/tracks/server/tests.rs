@@ -361,8 +361,8 @@ async fn a_port_in_use_and_a_foreign_address_are_the_callers_fault() {
     let taken = config(server.address).bind().unwrap_err();
     let Error::Caller(line) = &taken else { panic!("{taken:?}") };
     assert!(line.contains(&server.address.to_string()) && line.contains("another port"), "{line}");
-    let foreign = config("192.0.2.1:80".parse().unwrap()).bind().unwrap_err();
-    assert!(foreign.to_string().contains("an address of this machine"), "{foreign}");
+    let elsewhere = config("192.0.2.1:80".parse().unwrap()).bind().unwrap_err();
+    assert!(elsewhere.to_string().contains("an address of this machine"), "{elsewhere}");
 }
 
 #[tokio::test]
