@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::access::Access;
 use crate::live::Live;
 use crate::log::Log;
-use crate::mailbox::{Asker, Bell, Mailbox, Port};
+use crate::mailbox::{Bell, Mailbox, Port, Requester};
 use crate::metrics::Metrics;
 use crate::pattern::{Pattern, Target};
 use crate::speed;
@@ -88,7 +88,7 @@ impl Handle {
         head: Head,
         end: bool,
         service: Option<usize>,
-        client: Asker,
+        client: Requester,
         access: Option<Access>,
     ) -> Port {
         let mailbox = Mailbox::opening(head, end, service, client, self.bell.clone(), access);

@@ -42,9 +42,9 @@ pub(crate) enum Arrived {
     Head(Head, bool),
 }
 
-/// Who asks, and whether he may be served otherwise.
+/// The requester, and whether its request may be served otherwise.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     /// As [`relay::Known`] has it.
     pub(crate) client: relay::Client,
     /// The request may go directly where the gateway cannot be reached.
@@ -78,8 +78,8 @@ struct State {
     rung: bool,
     /// From the local side, not yet seen by the actor.
     head_out: Option<(Head, bool)>,
-    /// Who asks.
-    client_out: Option<Asker>,
+    /// The requester.
+    client_out: Option<Requester>,
     /// Index of the service's settings.
     service_out: Option<usize>,
     interims_out: VecDeque<(u16, Fields)>,
@@ -125,7 +125,7 @@ impl Mailbox {
         head: Head,
         end: bool,
         service: Option<usize>,
-        client: Asker,
+        client: Requester,
         bell: Bell,
         access: Option<Access>,
     ) -> Arc<Self> {
@@ -199,9 +199,9 @@ impl Mailbox {
         inputs.extend(interims.map(|(status, fields)| Input::Interim { exchange, status, fields }));
         let head = state.head_out.take();
         if let Some((Head::Request(request), end)) = head {
-            let asker = state.client_out.take();
-            let other_way = asker.as_ref().is_some_and(|asker| asker.other_way);
-            let client = asker.map(|asker| asker.client);
+            let requester = state.client_out.take();
+            let other_way = requester.as_ref().is_some_and(|requester| requester.other_way);
+            let client = requester.map(|requester| requester.client);
             let known = Known { client, service: state.service_out.take(), other_way };
             let known = Box::new(known);
             inputs.push(Input::Request { exchange, request, end, known });

@@ -43,7 +43,7 @@ pub use http::is_endless;
 pub use http::privacy::{
     Client, HOST_FIELD, forbids_keeping, is_cross_site, is_of_proxy, tells_who,
 };
-pub use http::requester::asker;
+pub use http::requester::requester;
 pub use ids::{CarrierId, CarrierKind};
 pub use proto::control::Allowed;
 pub use proto::exchange::Role;

@@ -114,12 +114,12 @@ impl Session {
     /// # Errors
     /// When something of the lab cannot be removed.
     pub fn serve(self) -> Result<usize> {
-        let asker = self.wait()?;
+        let client = self.wait()?;
         let Self { lab, directory, lock, .. } = self;
         let ended = lab.close() + directory.remove(lock)?;
-        if let Some(asker) = asker {
+        if let Some(client) = client {
             // Who does not wait for the answer has given up on it.
-            let _ = send(&asker, &json!({"ended_processes": ended}), CLIENT_PATIENCE);
+            let _ = send(&client, &json!({"ended_processes": ended}), CLIENT_PATIENCE);
         }
         Ok(ended)
     }

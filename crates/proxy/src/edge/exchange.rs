@@ -29,7 +29,7 @@ use crate::flow::{self, AnyBody, Progress, Pump, RelayBody, Stop, Watched};
 use crate::front::Connection;
 use crate::http1::{Line, OnInterim, Shared};
 use crate::live::{Live, Services};
-use crate::mailbox::{Arrived, Asker, Ended, Port, Receiver};
+use crate::mailbox::{Arrived, Ended, Port, Receiver, Requester};
 use crate::metrics::Metrics;
 use crate::origin::{self, ClientAt, EXPECT_PATIENCE, How, Owner};
 use crate::parting::Parting;
@@ -250,10 +250,10 @@ impl Exchanges {
         let may_tunnel = admitted.asked.may_tunnel();
         let end = admitted.body.is_end_stream() && !may_tunnel;
         let other_way = admitted.fallback == Fallback::Direct;
-        let asker = Asker { client: admitted.client.clone(), other_way };
+        let requester = Requester { client: admitted.client.clone(), other_way };
         let (service, access) = (admitted.service, admitted.access.clone());
         let Port { mut receiver, sender } =
-            pair.open(Head::Request(head), end, service, asker, access).await;
+            pair.open(Head::Request(head), end, service, requester, access).await;
         let interims = Interims::of(&admitted);
         if end || may_tunnel {
             let arrived = self.final_head(&mut receiver, &Progress::new(), &interims).await;

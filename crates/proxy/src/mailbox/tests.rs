@@ -18,8 +18,8 @@ fn response() -> Head {
 /// A mailbox at the edge whose head the actor has seen.
 fn at_edge(end: bool) -> (Arc<Mailbox>, Port, mpsc::UnboundedReceiver<ExchangeId>) {
     let (bell, bells) = mpsc::unbounded_channel();
-    let asker = Asker { client: "client".into(), other_way: false };
-    let mailbox = Mailbox::opening(request(), end, None, asker, bell, None);
+    let requester = Requester { client: "client".into(), other_way: false };
+    let mailbox = Mailbox::opening(request(), end, None, requester, bell, None);
     let port = mailbox.port(Role::Edge);
     mailbox.name(ID);
     collect(&mailbox);

@@ -11,7 +11,7 @@ use coding::api::{About, Message};
 use proto::bhttp;
 
 use privacy::{Client, Guard};
-use requester::asker;
+use requester::requester;
 
 use crate::kind::Kind;
 
@@ -58,7 +58,7 @@ pub(crate) fn about(request: &bhttp::Request, client: Option<&Client>) -> About 
         operation: operation(request),
         tunnel: Traits::of(request).tunnel,
         service: None,
-        requester: client.map(|client| asker(client, request)),
+        requester: client.map(|client| requester(client, request)),
         cross_site: guard.cross_site,
         private: guard.marked,
     }

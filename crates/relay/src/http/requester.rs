@@ -1,15 +1,15 @@
-//! Who asks, by the head of a request.
+//! The requester of an exchange, by the head of its request.
 
 use codec::dictionary::Id;
 use proto::bhttp;
 
 use super::privacy::{Client, proves, tells_who};
 
-/// Who asks: the shell's name of a client, and what the head of its request says of that
+/// The requester: the shell's name of a client, and what the head of its request says of that
 /// ([`tells_who`]). Who shows other credentials is another, and one who may be several counts as
 /// several.
 #[must_use]
-pub fn asker(client: &Client, request: &bhttp::Request) -> Id {
+pub fn requester(client: &Client, request: &bhttp::Request) -> Id {
     let mut all = Id::of(client.name.as_bytes()).0.to_vec();
     let fields = request.fields.iter().filter(|(name, _)| {
         let is_none = |one: &String| name.eq_ignore_ascii_case(one.as_bytes());

@@ -452,21 +452,21 @@ fn principals_never_share_a_base() {
 
 #[test]
 fn what_a_target_has_to_prove_it_tells_askers_apart() {
-    let asker = |authority: &'static str, path: &'static str| {
+    let requester = |authority: &'static str, path: &'static str| {
         let Head::Request(mut request) = request("GET", &[]) else { unreachable!() };
         (request.authority, request.path) = (authority.into(), path.into());
-        asker(&"10.0.0.1".into(), &request)
+        requester(&"10.0.0.1".into(), &request)
     };
-    let alice = asker("o", "/a?access_token=1&page=1");
-    assert_eq!(alice, asker("o", "/b?page=2&access_token=1"));
+    let alice = requester("o", "/a?access_token=1&page=1");
+    assert_eq!(alice, requester("o", "/b?page=2&access_token=1"));
     let others = [
-        asker("o", "/a?access_token=2&page=1"),
-        asker("o", "/a?page=1"),
-        asker("o", "/a?acc%65ss_token=1"),
-        asker("o", "/a?page=1;api-key=1"),
-        asker("o", "/a?pwd=1"),
-        asker("alice:1@o", "/a"),
-        asker("mallory@o", "/a"),
+        requester("o", "/a?access_token=2&page=1"),
+        requester("o", "/a?page=1"),
+        requester("o", "/a?acc%65ss_token=1"),
+        requester("o", "/a?page=1;api-key=1"),
+        requester("o", "/a?pwd=1"),
+        requester("alice:1@o", "/a"),
+        requester("mallory@o", "/a"),
     ];
     for (at, other) in others.iter().enumerate() {
         assert!(alice != *other && !others[..at].contains(other), "{at}");

@@ -5,8 +5,8 @@
 //! each is good only for who got it: the same origin, client and credentials. Patterns are plain
 //! paths with `*` for numbers.
 
-mod asker;
 mod held;
+mod requester;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ use proto::dictionary::{
 };
 use relay::Client;
 
-use self::asker::{context, is_secure};
 use self::held::State;
+use self::requester::{context, is_secure};
 use super::reader::Reader;
 use crate::fields;
 

@@ -78,13 +78,13 @@ const WHO: [&str; 70] = [
 
 #[test]
 fn whoever_a_proxy_in_front_tells_apart_are_two() {
-    let asker = |fields: &[(&str, &str)]| {
+    let requester = |fields: &[(&str, &str)]| {
         let Head::Request(request) = request("GET", fields) else { unreachable!() };
-        asker(&"10.0.0.1".into(), &request)
+        requester(&"10.0.0.1".into(), &request)
     };
     for name in WHO {
-        assert_ne!(asker(&[(name, "alice")]), asker(&[(name, "bob")]), "{name}");
-        assert_ne!(asker(&[(name, "alice")]), asker(&[]), "{name}");
+        assert_ne!(requester(&[(name, "alice")]), requester(&[(name, "bob")]), "{name}");
+        assert_ne!(requester(&[(name, "alice")]), requester(&[]), "{name}");
     }
     // What differs from one message to the next, or from one page to another, does not.
     let all = [
@@ -104,7 +104,7 @@ fn whoever_a_proxy_in_front_tells_apart_are_two() {
         ("x-ms-client-request-id", "17"),
         ("x-requested-with", "XMLHttpRequest"),
     ];
-    assert_eq!(asker(&all), asker(&[]));
+    assert_eq!(requester(&all), requester(&[]));
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn a_service_may_say_which_fields_tell_who_asks() {
     let Head::Request(request) = request("GET", &[("x-flow", "17")]) else { unreachable!() };
     let knows = Client { impersonal: vec!["X-Flow".to_owned()], ..Client::from("a") };
     let Head::Request(other) = super::request("GET", &[("x-flow", "18")]) else { unreachable!() };
-    assert_eq!(asker(&knows, &request), asker(&knows, &other));
-    assert_ne!(asker(&"a".into(), &request), asker(&"a".into(), &other));
+    assert_eq!(requester(&knows, &request), requester(&knows, &other));
+    assert_ne!(requester(&"a".into(), &request), requester(&"a".into(), &other));
 }
 
 #[test]
