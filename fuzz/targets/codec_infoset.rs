@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use codec::infoset::{Marks, Vocabulary, made, schema_of};
+use codec::infoset::{Marks, SchemaContext, made, schema_of};
 use codec::{Limits, Options, exi};
 use libfuzzer_sys::fuzz_target;
 
@@ -13,31 +13,33 @@ const XSD: &[u8] = br#"<x:schema xmlns:x="http://www.w3.org/2001/XMLSchema"><x:e
 </x:sequence><x:anyAttribute processContents="lax"/></x:complexType></x:element></x:schema>"#;
 
 /// Coders are kept from one input to the next, as the pair keeps them.
-static KEPT: OnceLock<Arc<Vocabulary>> = OnceLock::new();
+static KEPT: OnceLock<Arc<SchemaContext>> = OnceLock::new();
 
-fn vocabulary() -> Arc<Vocabulary> {
+fn schema_context() -> Arc<SchemaContext> {
     let document = exi::schema::Document { location: "a.xsd", bytes: XSD };
-    let vocabulary = Vocabulary::of_schema(&[document], &mut |_, _| None, &Limits::default());
-    Arc::new(vocabulary.unwrap_or_else(|error| panic!("{error}")))
+    let schema_context =
+        SchemaContext::of_schema(&[document], &mut |_, _| None, &Limits::default());
+    Arc::new(schema_context.unwrap_or_else(|error| panic!("{error}")))
 }
 
 fuzz_target!(|data: &[u8]| {
     let [pick, size, data @ ..] = data else { return };
     let options = Options::INFOSET[usize::from(*pick) % 4];
-    let vocabulary = KEPT.get_or_init(vocabulary);
+    let schema_context = KEPT.get_or_init(schema_context);
     let _ = (Marks::of(data), made(data), schema_of(options, data));
-    let _ = Vocabulary::of_parcel([0; 8], data.to_vec()).prepare();
+    let _ = SchemaContext::of_parcel([0; 8], data.to_vec()).prepare();
     let mut out = Vec::new();
-    if vocabulary.decoder(options).decode(data, usize::from(*size), true, &mut out).is_ok() {
+    if schema_context.decoder(options).decode(data, usize::from(*size), true, &mut out).is_ok() {
         assert_eq!(out.len(), usize::from(*size));
     }
     let mut out = Vec::new();
-    if vocabulary.encoder(options).encode(data, true, &mut out).is_err() {
+    if schema_context.encoder(options).encode(data, true, &mut out).is_err() {
         return;
     }
     let Some(made) = made(&out) else { panic!("it has another form") };
     let mut back = Vec::new();
-    let result = vocabulary.decoder(options).decode(made.coded, made.text.len(), true, &mut back);
+    let result =
+        schema_context.decoder(options).decode(made.coded, made.text.len(), true, &mut back);
     result.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(back, made.text);
 });

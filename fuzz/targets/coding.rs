@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use codec::Options;
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use coding::api::{Abilities, About, Departed, Input, Message, Output, Piece, Wire};
 use coding::job::{Contexts, Job};
 use coding::{Coding, Config, Encoding, ExchangeId, PathId, Secret, Service};
@@ -66,7 +66,7 @@ impl<'a> Life<'a> {
     fn new(asks: bool, script: &'a [u8]) -> Self {
         let mut encoding = Encoding::auto();
         encoding.allow_infoset();
-        let infoset = Some(Arc::new(Vocabulary::without_schema()));
+        let infoset = Some(Arc::new(SchemaContext::without_schema()));
         let config = Config {
             sends: if asks { Direction::Request } else { Direction::Response },
             instance: 1,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use codec::Options;
 use codec::dictionary::Id;
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use coding::job::{Contexts, Job};
 use coding::{ExchangeId, Secret, Service, Speeds};
 use decide::arm::Speed;
@@ -39,7 +39,7 @@ const CODECS: [u64; 8] = [0, 1, 2, 10, 11, 5, 6, 7];
 fn config(role: Role) -> Config {
     let mut config = Config { secret: Some(Secret::new([7; 32])), ..Config::new(role, 1) };
     config.encoding.allow_infoset();
-    let infoset = Some(Arc::new(Vocabulary::without_schema()));
+    let infoset = Some(Arc::new(SchemaContext::without_schema()));
     config.services = vec![Service { infoset, ..Service::default() }];
     config
 }

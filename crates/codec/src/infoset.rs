@@ -71,7 +71,7 @@ impl Options {
         Self { codec, level, window_log: MIN_WINDOW_LOG }
     }
 
-    /// Whether an infoset comes back, and not every byte: for [`Vocabulary`].
+    /// Whether an infoset comes back, and not every byte: for [`SchemaContext`].
     #[must_use]
     pub fn is_infoset(self) -> bool {
         matches!(self.codec, EXI_NUMBER | WBXML_NUMBER | CBOR_NUMBER)
@@ -87,7 +87,7 @@ pub struct Made<'a> {
     pub coded: &'a [u8],
 }
 
-/// What [`Vocabulary::encoder`] gave out for a message; nothing where it is no such thing.
+/// What [`SchemaContext::encoder`] gave out for a message; nothing where it is no such thing.
 #[must_use]
 pub fn made(bytes: &[u8]) -> Option<Made<'_>> {
     let (length, rest) = bytes.split_first_chunk::<PREFIX_BYTES>()?;
@@ -169,23 +169,23 @@ impl Head {
 }
 
 /// What a service's messages are made of, with the coders that know it.
-pub struct Vocabulary {
+pub struct SchemaContext {
     /// Name of the schema's grammars; none where there is none.
     name: Option<[u8; 8]>,
-    /// Those of a schema that came in a parcel are made by [`Vocabulary::prepare`].
+    /// Those of a schema that came in a parcel are made by [`SchemaContext::prepare`].
     grammars: OnceLock<Arc<Grammars>>,
     parcel: Option<Vec<u8>>,
     encoders: Mutex<Vec<(Head, DocumentEncoder)>>,
     decoders: Mutex<Vec<(Head, exi::Decoder<'static>)>>,
 }
 
-impl fmt::Debug for Vocabulary {
+impl fmt::Debug for SchemaContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vocabulary").field("name", &self.name()).finish_non_exhaustive()
+        f.debug_struct("SchemaContext").field("name", &self.name()).finish_non_exhaustive()
     }
 }
 
-impl Vocabulary {
+impl SchemaContext {
     fn new(name: Option<[u8; 8]>, parcel: Option<Vec<u8>>) -> Self {
         let (encoders, decoders) = (Mutex::default(), Mutex::default());
         Self { name, grammars: OnceLock::new(), parcel, encoders, decoders }
@@ -207,13 +207,13 @@ impl Vocabulary {
         limits: &Limits,
     ) -> Result<Self, Error> {
         let (grammars, parcel) = parcel::of_documents(documents, resolve, limits)?;
-        let vocabulary = Self::new(grammars.hash.first_chunk().copied(), parcel);
-        vocabulary.grammars.get_or_init(|| Arc::new(grammars));
-        Ok(vocabulary)
+        let schema_context = Self::new(grammars.hash.first_chunk().copied(), parcel);
+        schema_context.grammars.get_or_init(|| Arc::new(grammars));
+        Ok(schema_context)
     }
 
     /// With the schema that a peer calls so and sent. Nothing is read before
-    /// [`Vocabulary::prepare`].
+    /// [`SchemaContext::prepare`].
     #[must_use]
     pub fn of_parcel(name: [u8; 8], parcel: Vec<u8>) -> Self {
         Self::new(Some(name), Some(parcel))
@@ -225,7 +225,7 @@ impl Vocabulary {
         self.name
     }
 
-    /// Its schema for [`Vocabulary::of_parcel`] at another side, in at most [`PARCEL_BYTES`]; none
+    /// Its schema for [`SchemaContext::of_parcel`] at another side, at most [`PARCEL_BYTES`]; none
     /// where there is none, or it is longer.
     #[must_use]
     pub fn parcel(&self) -> Option<&[u8]> {
@@ -263,13 +263,13 @@ impl Vocabulary {
     /// message that would not come back with the same infoset.
     #[must_use]
     pub fn encoder(self: &Arc<Self>, options: Options) -> Box<dyn Encoder> {
-        Box::new(Coder { vocabulary: Arc::clone(self), options })
+        Box::new(Coder { schema_context: Arc::clone(self), options })
     }
 
     /// A decoder of one message, which is one block.
     #[must_use]
     pub fn decoder(self: &Arc<Self>, options: Options) -> Box<dyn Decoder> {
-        Box::new(Coder { vocabulary: Arc::clone(self), options })
+        Box::new(Coder { schema_context: Arc::clone(self), options })
     }
 
     fn encode(&self, options: Options, message: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
@@ -367,7 +367,7 @@ fn corrupt(what: &str) -> Error {
 }
 
 struct Coder {
-    vocabulary: Arc<Vocabulary>,
+    schema_context: Arc<SchemaContext>,
     options: Options,
 }
 
@@ -376,7 +376,7 @@ impl Encoder for Coder {
         if !last || block.len() > MAX_BLOCK_BYTES {
             return Err(corrupt("a message of more than one block"));
         }
-        self.vocabulary.encode(self.options, block, out)
+        self.schema_context.encode(self.options, block, out)
     }
 }
 
@@ -392,7 +392,7 @@ impl Decoder for Coder {
             return Err(corrupt("a message of more than one block"));
         }
         let before = out.len();
-        let result = self.vocabulary.decode(self.options, block, out);
+        let result = self.schema_context.decode(self.options, block, out);
         let right = out.len() - before == decoded_len;
         if result.is_err() || !right {
             out.truncate(before);

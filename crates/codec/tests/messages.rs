@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use infoset::{Rules, difference};
 use longwire_codec::exi::schema;
-use longwire_codec::infoset::{Vocabulary, made};
+use longwire_codec::infoset::{SchemaContext, made};
 use longwire_codec::{Limits, Options};
 use roxmltree::{Document, ParsingOptions};
 
@@ -73,14 +73,14 @@ fn other_peoples_schemas_go_to_the_other_side_in_a_parcel() {
         let location = path.to_string_lossy();
         let document = schema::Document { location: &location, bytes: &bytes };
         let mut resolve = |at: &str, _: Option<&str>| std::fs::read(at).ok();
-        let read = Vocabulary::of_schema(&[document], &mut resolve, &Limits::default());
+        let read = SchemaContext::of_schema(&[document], &mut resolve, &Limits::default());
         // What is no schema of its own is told of elsewhere.
         let Ok(ours) = read else { continue };
         let Some(parcel) = ours.parcel() else {
             long += 1;
             continue;
         };
-        let theirs = Vocabulary::of_parcel(ours.name().unwrap(), parcel.to_vec());
+        let theirs = SchemaContext::of_parcel(ours.name().unwrap(), parcel.to_vec());
         theirs.prepare().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         came += 1;
     }
@@ -99,7 +99,7 @@ fn what_comes_back_of_other_peoples_messages_says_the_same() {
         println!("left out: no messages under {}", root.display());
         return;
     }
-    let vocabulary = Arc::new(Vocabulary::without_schema());
+    let schema_context = Arc::new(SchemaContext::without_schema());
     for options in [Options::EXI, Options::WBXML, Options::CBOR] {
         let (mut came, mut plain, mut coded) = (0, 0, 0);
         let mut excused = BTreeMap::new();
@@ -110,7 +110,7 @@ fn what_comes_back_of_other_peoples_messages_says_the_same() {
             }
             let message = std::fs::read(path).unwrap();
             let mut out = Vec::new();
-            if let Err(error) = vocabulary.encoder(options).encode(&message, true, &mut out) {
+            if let Err(error) = schema_context.encoder(options).encode(&message, true, &mut out) {
                 let excuse = excuse(options, &message);
                 let why = excuse.unwrap_or_else(|| panic!("{}: {error}", path.display()));
                 *excused.entry(why).or_insert(0) += 1;
@@ -118,7 +118,7 @@ fn what_comes_back_of_other_peoples_messages_says_the_same() {
             }
             let made = made(&out).unwrap();
             let mut text = Vec::new();
-            let mut decoder = vocabulary.decoder(options);
+            let mut decoder = schema_context.decoder(options);
             decoder.decode(made.coded, made.text.len(), true, &mut text).unwrap();
             if is_json {
                 let value =

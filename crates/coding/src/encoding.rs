@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codec::Options;
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use decide::arm::Prior;
 use decide::fixed::Fixed;
 use decide::learned::Learned;
@@ -65,7 +65,7 @@ pub struct Service {
     /// The only encodings that it may go in, besides going as it is; all of them where none.
     pub encodings: Option<Vec<Options>>,
     /// What its messages are made of, where their infoset is all that has to come back.
-    pub infoset: Option<Arc<Vocabulary>>,
+    pub infoset: Option<Arc<SchemaContext>>,
 }
 
 impl Encoding {

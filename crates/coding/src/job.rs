@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use codec::dictionary::{self, Distilled, Kept};
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use codec::{Decoder, Encoder, Error, Options};
 
 use super::ids::{ExchangeId, PathId};
@@ -23,7 +23,7 @@ pub struct Setup {
     /// What a delta is encoded against.
     pub base: Option<Arc<Kept>>,
     /// Of a message whose infoset is enough: what it is made of.
-    pub vocabulary: Option<Arc<Vocabulary>>,
+    pub schema_context: Option<Arc<SchemaContext>>,
     /// How what comes out of an encoder is framed.
     pub framing: Framing,
 }
@@ -34,8 +34,8 @@ impl Setup {
     /// # Errors
     /// Those of the codec.
     pub fn encoder(&self) -> Result<Box<dyn Encoder>, Error> {
-        match &self.vocabulary {
-            Some(vocabulary) => Ok(vocabulary.encoder(self.options)),
+        match &self.schema_context {
+            Some(schema_context) => Ok(schema_context.encoder(self.options)),
             None => self.framing.encoder(self.options, self.base.as_ref()),
         }
     }
@@ -45,8 +45,8 @@ impl Setup {
     /// # Errors
     /// Those of the codec.
     pub fn decoder(&self) -> Result<Box<dyn Decoder>, Error> {
-        match &self.vocabulary {
-            Some(vocabulary) => Ok(vocabulary.decoder(self.options)),
+        match &self.schema_context {
+            Some(schema_context) => Ok(schema_context.decoder(self.options)),
             None => self.options.decoder_on(self.base.as_ref()),
         }
     }
@@ -143,7 +143,7 @@ pub enum Prepare {
         /// The path that it came over.
         path: PathId,
         /// The schema.
-        vocabulary: Arc<Vocabulary>,
+        schema_context: Arc<SchemaContext>,
     },
 }
 
@@ -294,8 +294,8 @@ impl Prepare {
             Self::Parcel { path, bytes } => {
                 Prepared::Parcel { path: *path, result: dictionary::unpack_parcel(bytes) }
             }
-            Self::Schema { path, vocabulary } => {
-                Prepared::Schema { path: *path, result: vocabulary.prepare() }
+            Self::Schema { path, schema_context } => {
+                Prepared::Schema { path: *path, result: schema_context.prepare() }
             }
         })
     }
@@ -444,7 +444,7 @@ mod tests {
 
     fn setup(name: &str) -> Setup {
         let (options, framing) = (Options::of(name).unwrap(), Framing::Blocks);
-        Setup { options, base: None, vocabulary: None, framing }
+        Setup { options, base: None, schema_context: None, framing }
     }
 
     fn encode(block: u64, text: &'static str, last: bool) -> Job {

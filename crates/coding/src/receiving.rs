@@ -61,7 +61,7 @@ impl Receiver<'_> {
         let coded = !piece.uncoded && self.one.receiving.options().codec != 0;
         self.one.arrival.note(self.now, received, piece.bytes.len(), coded);
         let read = self.one.receiving.push(piece).and_then(|whole| match whole {
-            true => self.find_base().and_then(|()| self.find_vocabulary()),
+            true => self.find_base().and_then(|()| self.find_schema_context()),
             false => Ok(()),
         });
         match read {
@@ -128,7 +128,7 @@ impl Receiver<'_> {
             setup: Setup {
                 options: self.one.receiving.options(),
                 base: self.one.receiving.base.clone(),
-                vocabulary: self.one.receiving.vocabulary.clone(),
+                schema_context: self.one.receiving.schema_context.clone(),
                 framing: Framing::Blocks,
             },
             bytes: next.bytes,
@@ -179,7 +179,7 @@ impl Receiver<'_> {
         }
         match result {
             Ok(bytes) => self.body(bytes),
-            Err(error) if self.one.receiving.vocabulary.is_some() => {
+            Err(error) if self.one.receiving.schema_context.is_some() => {
                 return match self.ask_text(&error.to_string()) {
                     Ok(()) => {}
                     Err(fault) => self.fault(fault),
@@ -310,7 +310,7 @@ impl Receiver<'_> {
 
     /// A block came of a message that goes as an infoset: what it takes to read it is found, or its
     /// text asked for.
-    fn find_vocabulary(&mut self) -> Result<(), Fault> {
+    fn find_schema_context(&mut self) -> Result<(), Fault> {
         if self.one.receiving.is_awaiting_identity() {
             return Ok(());
         }
@@ -325,13 +325,13 @@ impl Receiver<'_> {
             Some(name) => any().and_then(|_| find_schema(self.core, name)),
             None => any(),
         };
-        let Some(vocabulary) = found.cloned() else {
+        let Some(schema_context) = found.cloned() else {
             return self.ask_text(match named {
                 Some(_) => "its schema is not held here",
                 None => "no service here is set to fidelity 'infoset'",
             });
         };
-        self.one.receiving.vocabulary = Some(vocabulary);
+        self.one.receiving.schema_context = Some(schema_context);
         if let Some(path) = self.path.as_deref_mut() {
             path.adopt_schema(self.one);
         }

@@ -6,7 +6,7 @@
 mod common;
 
 use codec::Options;
-use codec::infoset::{Vocabulary, made};
+use codec::infoset::{SchemaContext, made};
 use common::origin::Origin;
 use common::{Answer, Side, pair, raw, send};
 use std::sync::Arc;
@@ -29,9 +29,9 @@ fn message(inside: &str) -> String {
 
 /// What comes out of a message's infoset, through one link.
 fn text(options: Options, message: &[u8]) -> Vec<u8> {
-    let vocabulary = Arc::new(Vocabulary::without_schema());
+    let schema_context = Arc::new(SchemaContext::without_schema());
     let mut out = Vec::new();
-    vocabulary.encoder(options).encode(message, true, &mut out).unwrap();
+    schema_context.encoder(options).encode(message, true, &mut out).unwrap();
     made(&out).unwrap().text.to_vec()
 }
 

@@ -566,7 +566,7 @@ impl Parts {
 }
 
 /// What is kept from one document to the next at most, in bytes: more than the names of any
-/// vocabulary take.
+/// schema context take.
 pub(super) const KEPT_BYTES: usize = 1 << 20;
 /// Namespaces that are kept: each takes a moment between documents.
 const KEPT_URIS: usize = 1 << 8;

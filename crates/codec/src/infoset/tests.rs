@@ -11,14 +11,15 @@ const XSD: &str = r#"<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"
     </xs:sequence><xs:attribute name="id" type="xs:int"/></xs:complexType></xs:element>
   </xs:sequence></xs:complexType></xs:element></xs:schema>"#;
 
-fn schema(text: &str) -> Arc<Vocabulary> {
+fn schema(text: &str) -> Arc<SchemaContext> {
     let document = Document { location: "t.xsd", bytes: text.as_bytes() };
-    let vocabulary = Vocabulary::of_schema(&[document], &mut |_, _| None, &Limits::default());
-    Arc::new(vocabulary.unwrap())
+    let schema_context =
+        SchemaContext::of_schema(&[document], &mut |_, _| None, &Limits::default());
+    Arc::new(schema_context.unwrap())
 }
 
-fn plain() -> Arc<Vocabulary> {
-    Arc::new(Vocabulary::without_schema())
+fn plain() -> Arc<SchemaContext> {
+    Arc::new(SchemaContext::without_schema())
 }
 
 fn tracks(count: usize) -> String {
@@ -34,45 +35,49 @@ fn tracks(count: usize) -> String {
 }
 
 /// The text that comes back, and the length of what is sent.
-fn through(vocabulary: &Arc<Vocabulary>, options: Options, message: &str) -> (Vec<u8>, usize) {
+fn through(
+    schema_context: &Arc<SchemaContext>,
+    options: Options,
+    message: &str,
+) -> (Vec<u8>, usize) {
     let mut out = Vec::new();
-    vocabulary.encoder(options).encode(message.as_bytes(), true, &mut out).unwrap();
+    schema_context.encoder(options).encode(message.as_bytes(), true, &mut out).unwrap();
     let Made { text, coded } = made(&out).unwrap();
     let mut back = Vec::new();
-    vocabulary.decoder(options).decode(coded, text.len(), true, &mut back).unwrap();
+    schema_context.decoder(options).decode(coded, text.len(), true, &mut back).unwrap();
     assert_eq!(back, text, "the sender knew the text beforehand");
     (back, coded.len())
 }
 
 #[test]
 fn an_infoset_comes_back_and_a_schema_makes_it_smaller() {
-    let vocabulary = schema(XSD);
+    let schema_context = schema(XSD);
     for count in [1, 3, 40] {
         let message = tracks(count);
         let mut sizes = Vec::new();
         for options in [Options::EXI, Options::EXI_SCHEMA, Options::WBXML] {
-            let (back, len) = through(&vocabulary, options, &message);
+            let (back, len) = through(&schema_context, options, &message);
             assert!(same_xml(message.as_bytes(), &back).unwrap(), "{}", options.label());
             sizes.push(len);
         }
         println!("{} bytes: exi, with schema, wbxml {sizes:?}", message.len());
         assert!(sizes[1] < sizes[0] && sizes[0] < message.len(), "{sizes:?}");
     }
-    assert_eq!(schema(XSD).name(), vocabulary.name(), "the same on both sides");
+    assert_eq!(schema(XSD).name(), schema_context.name(), "the same on both sides");
     assert_eq!(plain().name(), None);
 }
 
 /// What is held of each value is more than a value of a byte has.
 #[test]
 fn a_block_of_short_values_comes_back() {
-    let vocabulary = schema(XSD);
+    let schema_context = schema(XSD);
     let attributes: String = ('a'..='z').map(|name| format!(" {name}=''")).collect();
     for element in ["<a b='1'/>".to_owned(), "<a>1</a>".to_owned(), format!("<a{attributes}/>")] {
         // What comes back has a declaration too.
         let count = (MAX_BLOCK_BYTES - 100) / element.len();
         let message = format!("<r>{}</r>", element.repeat(count));
         for options in [Options::EXI, Options::EXI_SCHEMA, Options::WBXML] {
-            let (back, len) = through(&vocabulary, options, &message);
+            let (back, len) = through(&schema_context, options, &message);
             assert!(same_xml(message.as_bytes(), &back).unwrap(), "{}", options.label());
             assert!(len < message.len(), "{}: {len}", options.label());
         }
@@ -89,9 +94,9 @@ fn json_comes_back_with_the_text_of_its_numbers() {
 
 #[test]
 fn what_would_not_come_back_is_refused() {
-    let vocabulary = plain();
+    let schema_context = plain();
     let refused = |options: Options, message: &[u8]| {
-        vocabulary.encoder(options).encode(message, true, &mut Vec::new()).is_err()
+        schema_context.encoder(options).encode(message, true, &mut Vec::new()).is_err()
     };
     assert!(refused(Options::WBXML, b"<a><!-- not in WBXML --><b/></a>"));
     assert!(!refused(Options::EXI, b"<a><!-- in EXI --><?p i?><b/></a>"));
@@ -114,21 +119,21 @@ fn what_would_not_come_back_is_refused() {
 
 #[test]
 fn other_grammars_and_other_lengths_are_refused() {
-    let (vocabulary, message) = (schema(XSD), tracks(2));
+    let (schema_context, message) = (schema(XSD), tracks(2));
     let mut out = Vec::new();
-    vocabulary.encoder(Options::EXI_SCHEMA).encode(message.as_bytes(), true, &mut out).unwrap();
+    schema_context.encoder(Options::EXI_SCHEMA).encode(message.as_bytes(), true, &mut out).unwrap();
     let Made { text, coded } = made(&out).unwrap();
-    assert_eq!(schema_of(Options::EXI, coded).unwrap(), vocabulary.name());
-    let decode = |vocabulary: &Arc<Vocabulary>, coded: &[u8], len: usize| {
-        vocabulary.decoder(Options::EXI).decode(coded, len, true, &mut Vec::new())
+    assert_eq!(schema_of(Options::EXI, coded).unwrap(), schema_context.name());
+    let decode = |schema_context: &Arc<SchemaContext>, coded: &[u8], len: usize| {
+        schema_context.decoder(Options::EXI).decode(coded, len, true, &mut Vec::new())
     };
-    assert!(decode(&vocabulary, coded, text.len()).is_ok());
-    assert!(matches!(decode(&vocabulary, coded, text.len() + 1), Err(Error::Length { .. })));
+    assert!(decode(&schema_context, coded, text.len()).is_ok());
+    assert!(matches!(decode(&schema_context, coded, text.len() + 1), Err(Error::Length { .. })));
     let other = schema(&XSD.replace("decimal", "int"));
     assert!(decode(&other, coded, text.len()).is_err());
     assert!(decode(&plain(), coded, text.len()).is_err());
     assert!(schema_of(Options::EXI, &[]).is_err() && schema_of(Options::EXI, &[2, 1]).is_err());
-    assert!(decode(&vocabulary, &[4, 0], 1).is_err());
+    assert!(decode(&schema_context, &[4, 0], 1).is_err());
 }
 
 #[test]
@@ -161,14 +166,14 @@ fn documents_differ_by_whatever_they_say() {
 proptest! {
     #[test]
     fn hostile_bytes_make_no_panic_and_no_more_than_a_block(junk: Vec<u8>, len in 0_usize..70_000) {
-        let vocabulary = schema(XSD);
-        let name = vocabulary.name().unwrap();
+        let schema_context = schema(XSD);
+        let name = schema_context.name().unwrap();
         let with_schema = [&[SCHEMA][..], &name, &junk].concat();
         let _ = made(&junk);
         for options in Options::INFOSET {
             for coded in [&junk, &with_schema] {
                 let mut out = Vec::new();
-                match vocabulary.decoder(options).decode(coded, len, true, &mut out) {
+                match schema_context.decoder(options).decode(coded, len, true, &mut out) {
                     Ok(()) => prop_assert!(out.len() == len && len <= MAX_BLOCK_BYTES),
                     Err(_) => prop_assert!(out.is_empty()),
                 }
@@ -178,27 +183,27 @@ proptest! {
 
     #[test]
     fn kept_coders_leave_nothing_for_the_next(texts in prop::collection::vec("[a-c]{0,4}", 1..6)) {
-        let vocabulary = plain();
+        let schema_context = plain();
         for text in texts {
             let message = format!("<r><{text}x>{text}</{text}x></r>");
-            let (back, _) = through(&vocabulary, Options::EXI, &message);
+            let (back, _) = through(&schema_context, Options::EXI, &message);
             prop_assert!(same_xml(message.as_bytes(), &back).unwrap());
             let mut junk = Vec::new();
-            let mut decoder = vocabulary.decoder(Options::EXI);
+            let mut decoder = schema_context.decoder(Options::EXI);
             prop_assert!(decoder.decode(b"\0\x01", 9, true, &mut junk).is_err());
         }
     }
 }
 
 /// A schema of several documents in folders, as a side that has the files reads it.
-fn of_files(files: &[(&str, &str)]) -> Result<Vocabulary, Error> {
+fn of_files(files: &[(&str, &str)]) -> Result<SchemaContext, Error> {
     let (location, text) = files[0];
     let document = Document { location, bytes: text.as_bytes() };
     let mut resolve = |at: &str, _: Option<&str>| {
         let found = files.iter().find(|(location, _)| *location == at);
         found.map(|(_, text)| text.as_bytes().to_vec())
     };
-    Vocabulary::of_schema(&[document], &mut resolve, &Limits::default())
+    SchemaContext::of_schema(&[document], &mut resolve, &Limits::default())
 }
 
 fn including(location: &str) -> String {
@@ -224,7 +229,7 @@ fn a_schema_goes_to_another_side_in_a_parcel() {
         let plain = crate::dictionary::unpack(rest, len).unwrap();
         let plain = String::from_utf8_lossy(&plain);
         assert!(plain.contains("urn:t") && !plain.contains("jane"), "{plain}");
-        let theirs = Vocabulary::of_parcel(ours.name().unwrap(), parcel);
+        let theirs = SchemaContext::of_parcel(ours.name().unwrap(), parcel);
         let theirs = Arc::new(theirs);
         let mut out = Vec::new();
         ours.encoder(Options::EXI_SCHEMA).encode(tracks(3).as_bytes(), true, &mut out).unwrap();
@@ -251,9 +256,9 @@ fn documents_that_are_named_may_refer_to_each_other() {
     let mut both = documents.map(|(location, bytes)| Document { location, bytes });
     let mut resolve = |at: &str, _: Option<&str>| (at == "s/u.xsd").then(|| other.clone().into());
     for _ in 0..2 {
-        let ours = Vocabulary::of_schema(&both, &mut resolve, &Limits::default()).unwrap();
+        let ours = SchemaContext::of_schema(&both, &mut resolve, &Limits::default()).unwrap();
         let parcel = ours.parcel().expect("whatever stands first").to_vec();
-        Vocabulary::of_parcel(ours.name().unwrap(), parcel).prepare().unwrap();
+        SchemaContext::of_parcel(ours.name().unwrap(), parcel).prepare().unwrap();
         both.reverse();
     }
 }
@@ -263,9 +268,9 @@ fn a_parcel_that_is_none_is_refused() {
     let ours = schema(XSD);
     let (name, parcel) = (ours.name().unwrap(), ours.parcel().unwrap().to_vec());
     let refused = |name, parcel: &[u8]| {
-        let vocabulary = Vocabulary::of_parcel(name, parcel.to_vec());
-        let error = vocabulary.prepare().unwrap_err().to_string();
-        assert!(!vocabulary.is_prepared());
+        let schema_context = SchemaContext::of_parcel(name, parcel.to_vec());
+        let error = schema_context.prepare().unwrap_err().to_string();
+        assert!(!schema_context.is_prepared());
         error
     };
     assert!(refused([7; 8], &parcel).contains("under the name of another"));
@@ -362,7 +367,7 @@ fn a_short_schema_that_wants_much_is_refused_before_it_gets_it() {
             format!("<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'>{text}</xs:schema>");
         let (began, parcel) = (std::time::Instant::now(), parcel_of(&xsd));
         let packed = began.elapsed();
-        let result = Vocabulary::of_parcel([0; 8], parcel).prepare();
+        let result = SchemaContext::of_parcel([0; 8], parcel).prepare();
         println!("{what}: {:?} of {}, {result:?}", began.elapsed() - packed, xsd.len());
         assert!(matches!(result, Err(Error::Limit { .. })), "{what}: {result:?}");
     }
@@ -377,7 +382,7 @@ fn a_schema_that_is_too_long_for_a_parcel_is_for_its_own_side() {
     };
     let notes: String = (0..20_000).map(|_| noise()).collect();
     let text = XSD.replace("</xs:schema>", &format!("<!--{notes}--></xs:schema>"));
-    let vocabulary = schema(&text);
-    assert_eq!(vocabulary.parcel(), None);
-    assert_eq!(vocabulary.name(), schema(XSD).name());
+    let schema_context = schema(&text);
+    assert_eq!(schema_context.parcel(), None);
+    assert_eq!(schema_context.name(), schema(XSD).name());
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use codec::Options;
 use codec::dictionary::Kept;
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use proto::exchange::{BLOCK_CREDIT_BYTES, MAX_BLOCK_BYTES};
 
 use crate::api::{Fault, Piece};
@@ -52,7 +52,7 @@ pub(crate) struct Receiving {
     /// What the delta is encoded against.
     pub(crate) base: Option<Arc<Kept>>,
     /// What an infoset is read with.
-    pub(crate) vocabulary: Option<Arc<Vocabulary>>,
+    pub(crate) schema_context: Option<Arc<SchemaContext>>,
     /// Length of the body that is being read so.
     reads: Option<usize>,
     /// Length of the body that cannot be read and was asked for as it is.
@@ -79,7 +79,7 @@ impl Default for Receiving {
             next_block: 0,
             contexts: 0,
             base: None,
-            vocabulary: None,
+            schema_context: None,
             reads: None,
             awaits_identity: None,
             keeps: false,
@@ -258,7 +258,7 @@ impl Receiving {
         }
         let block = self.blocks.pop_front()?;
         self.working = true;
-        self.reads = self.vocabulary.is_some().then_some(block.decoded_len);
+        self.reads = self.schema_context.is_some().then_some(block.decoded_len);
         let number = self.next_block;
         self.next_block += 1;
         Some((number, block))

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use codec::dictionary::{DISTILLED_BYTES, Id, Kept};
-use codec::infoset::{PARCEL_BYTES, Vocabulary};
+use codec::infoset::{PARCEL_BYTES, SchemaContext};
 use proto::control::Keeping;
 use proto::varint;
 
@@ -116,7 +116,7 @@ pub(crate) enum Restored {
     /// A peer's dictionary.
     Held(u64, Arc<Kept>),
     /// A peer's schema.
-    Schema(u64, Arc<Vocabulary>),
+    Schema(u64, Arc<SchemaContext>),
 }
 
 /// Name and bytes of a dictionary of this side's, where it can be kept.
@@ -141,8 +141,8 @@ pub(crate) fn held(scope: u64, kept: &Kept) -> ([u8; 32], Bytes) {
 }
 
 /// Name and bytes of a peer's schema.
-pub(crate) fn schema(peer: u64, vocabulary: &Vocabulary) -> Option<([u8; 32], Bytes)> {
-    let (id, parcel) = vocabulary.name().zip(vocabulary.parcel())?;
+pub(crate) fn schema(peer: u64, schema_context: &SchemaContext) -> Option<([u8; 32], Bytes)> {
+    let (id, parcel) = schema_context.name().zip(schema_context.parcel())?;
     let bytes = [&head(SCHEMA, peer)[..], &id, parcel].concat().into();
     Some((name_of_schema(peer, id), bytes))
 }
@@ -191,7 +191,7 @@ fn restored_schema(name: [u8; 32], peer: u64, bytes: &[u8]) -> Result<Restored, 
     if name_of_schema(peer, id) != name {
         return Err("it has the name of another");
     }
-    Ok(Restored::Schema(peer, Arc::new(Vocabulary::of_parcel(id, parcel.to_vec()))))
+    Ok(Restored::Schema(peer, Arc::new(SchemaContext::of_parcel(id, parcel.to_vec()))))
 }
 
 fn head(kind: u8, scope: u64) -> Vec<u8> {

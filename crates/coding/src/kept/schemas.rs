@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 
 use super::held::Held;
 
@@ -19,16 +19,16 @@ const MAX_OF_A_PEER: usize = 4;
 
 /// Those of all peers.
 #[derive(Debug, Default)]
-pub(crate) struct Schemas(Held<Arc<Vocabulary>, MAX_HELD, MAX_OF_A_PEER>);
+pub(crate) struct Schemas(Held<Arc<SchemaContext>, MAX_HELD, MAX_OF_A_PEER>);
 
 impl Schemas {
     /// The one of this name, whoever sent it: a name is of what is in it.
-    pub(crate) fn any(&self, name: [u8; 8]) -> Option<&Arc<Vocabulary>> {
+    pub(crate) fn any(&self, name: [u8; 8]) -> Option<&Arc<SchemaContext>> {
         self.0.iter().map(|(_, one)| one).find(|one| one.name() == Some(name))
     }
 
     /// The one of this name, if it is ready.
-    pub(crate) fn find(&self, name: [u8; 8]) -> Option<&Arc<Vocabulary>> {
+    pub(crate) fn find(&self, name: [u8; 8]) -> Option<&Arc<SchemaContext>> {
         let mut all = self.0.iter().map(|(_, one)| one);
         all.find(|one| one.name() == Some(name) && one.is_prepared())
     }
@@ -42,9 +42,9 @@ impl Schemas {
     pub(crate) fn hold(
         &mut self,
         peer: u64,
-        vocabulary: Arc<Vocabulary>,
-    ) -> Option<(u64, Arc<Vocabulary>)> {
-        self.0.hold(peer, vocabulary)
+        schema_context: Arc<SchemaContext>,
+    ) -> Option<(u64, Arc<SchemaContext>)> {
+        self.0.hold(peer, schema_context)
     }
 
     /// Gives up the one of this name, which is no schema; of which peers it was.

@@ -123,7 +123,7 @@ impl Path {
 
     /// The peer knows the schema that its message came with: what goes back may go with it too.
     pub(crate) fn adopt_schema(&mut self, one: &Exchange) {
-        let name = one.receiving.vocabulary.as_ref().and_then(|one| one.name());
+        let name = one.receiving.schema_context.as_ref().and_then(|one| one.name());
         if let Some((service, name)) = one.about.service.zip(name) {
             self.texts.adopted.insert(service, name);
         }

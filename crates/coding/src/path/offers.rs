@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use proto::control::Keeping;
 
 use crate::kept::dictionaries::{Dictionaries, Made};
@@ -48,13 +48,13 @@ pub(crate) struct Offers {
     pub(crate) stages: BTreeMap<[u8; 8], Stage>,
     pub(crate) budget: f64,
     /// Schemas of this side's services that the peer turned out not to hold, and how often.
-    schemas: BTreeMap<[u8; 8], (Arc<Vocabulary>, u8)>,
+    schemas: BTreeMap<[u8; 8], (Arc<SchemaContext>, u8)>,
     /// What the peer is sending.
     pub(crate) coming: Option<Coming>,
     /// How many that it has sent are being made ready.
     pub(crate) unpacking: u8,
     /// The schema of its that is being made ready.
-    pub(crate) compiling: Option<Arc<Vocabulary>>,
+    pub(crate) compiling: Option<Arc<SchemaContext>>,
     /// One of its was none: others are not taken.
     pub(crate) refuses_schemas: bool,
 }
@@ -88,7 +88,7 @@ impl Offers {
 
     /// The peer turned out not to hold a schema: it is offered, and again where it was given up
     /// since. One that cannot be read though it is held is not offered for ever.
-    pub(crate) fn lacks(&mut self, id: [u8; 8], schema: &Arc<Vocabulary>) {
+    pub(crate) fn lacks(&mut self, id: [u8; 8], schema: &Arc<SchemaContext>) {
         let (_, often) = self.schemas.entry(id).or_insert_with(|| (Arc::clone(schema), 0));
         *often = often.saturating_add(1);
         if *often <= MAX_OFFERS && self.stages.get(&id) == Some(&Stage::Held) {

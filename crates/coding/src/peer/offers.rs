@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use codec::dictionary::Kept;
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use proto::control::Keeping;
 
 use super::Peer;
@@ -97,8 +97,8 @@ impl Peer<'_> {
         if coming.parcel.len() < coming.bytes {
             offers.coming = Some(coming);
         } else if coming.is_schema {
-            let vocabulary = Vocabulary::of_parcel(name, coming.parcel.into());
-            self.compile(Arc::new(vocabulary));
+            let schema_context = SchemaContext::of_parcel(name, coming.parcel.into());
+            self.compile(Arc::new(schema_context));
         } else {
             offers.unpacking += 1;
             let (path, bytes) = (self.path.id, coming.parcel.freeze());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codec::Options;
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use proto::control::Keeping;
 
 use super::Peer;
@@ -17,7 +17,7 @@ use crate::path::offers::Coming;
 const WHAT: &str = "schema";
 
 /// The schema of this name, of a service here or of a peer's.
-pub(crate) fn find(core: &Core, name: [u8; 8]) -> Option<&Arc<Vocabulary>> {
+pub(crate) fn find(core: &Core, name: [u8; 8]) -> Option<&Arc<SchemaContext>> {
     let mut own = core.config.services.iter().filter_map(|service| service.infoset.as_ref());
     own.find(|one| one.name() == Some(name)).or_else(|| core.schemas.find(name))
 }
@@ -26,10 +26,12 @@ impl Peer<'_> {
     /// The peer could not read a message of a service: it may want its schema.
     pub(super) fn offer_schema(&mut self, service: usize) {
         let service = self.core.config.services.get(service);
-        let vocabulary = service.and_then(|service| service.infoset.as_ref());
-        let Some(vocabulary) = vocabulary.filter(|one| one.parcel().is_some()) else { return };
-        let Some(name) = vocabulary.name() else { return };
-        self.path.offers.lacks(name, vocabulary);
+        let schema_context = service.and_then(|service| service.infoset.as_ref());
+        let Some(schema_context) = schema_context.filter(|one| one.parcel().is_some()) else {
+            return;
+        };
+        let Some(name) = schema_context.name() else { return };
+        self.path.offers.lacks(name, schema_context);
         self.greet_offers();
     }
 
@@ -52,9 +54,11 @@ impl Peer<'_> {
         }
         let held = find(self.core, name).or_else(|| self.core.schemas.any(name)).cloned();
         match held {
-            Some(vocabulary) if vocabulary.is_prepared() => self.have_schema(&vocabulary),
+            Some(schema_context) if schema_context.is_prepared() => {
+                self.have_schema(&schema_context)
+            }
             // Of an earlier start.
-            Some(vocabulary) => self.compile(vocabulary),
+            Some(schema_context) => self.compile(schema_context),
             None if self.path.offers.refuses_schemas => {
                 self.ignore(WHAT, "one of the peer's was none before");
             }
@@ -67,23 +71,23 @@ impl Peer<'_> {
 
     /// A schema that the peer has is held here: that of a service, or one that some peer sent,
     /// which is held for this one too from now on.
-    fn have_schema(&mut self, vocabulary: &Arc<Vocabulary>) {
-        let Some(name) = vocabulary.name() else { return };
+    fn have_schema(&mut self, schema_context: &Arc<SchemaContext>) {
+        let Some(name) = schema_context.name() else { return };
         let peer = self.path.peer_id;
         if self.core.schemas.used(peer, name) {
             self.core.outputs.push_back(Output::Used { name: name_of_schema(peer, name) });
         } else if self.core.schemas.any(name).is_some() {
-            self.keep_schema(vocabulary);
+            self.keep_schema(schema_context);
         }
         self.send(Keeping::Held { id: name }.part());
     }
 
-    fn keep_schema(&mut self, vocabulary: &Arc<Vocabulary>) {
+    fn keep_schema(&mut self, schema_context: &Arc<SchemaContext>) {
         let peer = self.path.peer_id;
-        if let Some((name, bytes)) = lasting::schema(peer, vocabulary) {
+        if let Some((name, bytes)) = lasting::schema(peer, schema_context) {
             self.core.store(name, bytes);
         }
-        let gone = self.core.schemas.hold(peer, Arc::clone(vocabulary));
+        let gone = self.core.schemas.hold(peer, Arc::clone(schema_context));
         let Some((owner, gone)) = gone else { return };
         let name = gone.name().map(|name| name_of_schema(owner, name));
         self.core.dictionaries.gone.extend(name);
@@ -94,19 +98,19 @@ impl Peer<'_> {
     }
 
     /// Has a schema of the peer's made ready.
-    pub(super) fn compile(&mut self, vocabulary: Arc<Vocabulary>) {
+    pub(super) fn compile(&mut self, schema_context: Arc<SchemaContext>) {
         if self.path.offers.compiling.is_some() {
             return self.ignore(WHAT, "another of the peer's is being made ready");
         }
-        self.path.offers.compiling = Some(Arc::clone(&vocabulary));
+        self.path.offers.compiling = Some(Arc::clone(&schema_context));
         let path = self.path.id;
-        self.core.job(Job::Prepare(Prepare::Schema { path, vocabulary }));
+        self.core.job(Job::Prepare(Prepare::Schema { path, schema_context }));
     }
 
     /// A schema of the peer's is ready, or was none.
     pub(crate) fn compiled(&mut self, result: Result<(), codec::Error>) {
-        let Some(vocabulary) = self.path.offers.compiling.take() else { return };
-        let Some(name) = vocabulary.name() else { return };
+        let Some(schema_context) = self.path.offers.compiling.take() else { return };
+        let Some(name) = schema_context.name() else { return };
         if let Err(error) = result {
             // Where it was kept, it comes anew on the next path.
             self.path.offers.refuses_schemas = true;
@@ -116,8 +120,8 @@ impl Peer<'_> {
             return self.ignore(WHAT, &error.to_string());
         }
         if self.core.schemas.any(name).is_none() {
-            self.keep_schema(&vocabulary);
+            self.keep_schema(&schema_context);
         }
-        self.have_schema(&vocabulary);
+        self.have_schema(&schema_context);
     }
 }

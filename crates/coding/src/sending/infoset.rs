@@ -27,7 +27,7 @@ impl Sender<'_> {
         if let Some(path) = self.path.as_deref_mut() {
             path.adopt_schema(self.one);
         }
-        if self.known().vocabulary().is_none() {
+        if self.known().schema_context().is_none() {
             return;
         }
         let since = self.now.saturating_sub(2 * self.core.config.body_timeout);
@@ -75,7 +75,8 @@ impl Sender<'_> {
 impl Known<'_> {
     /// Whether an arm that gives an infoset back may be taken, with so much memory left.
     pub(super) fn fit_infoset(&self, options: Options, left: usize) -> Fit {
-        let Some((service, vocabulary)) = self.one.about.service.zip(self.vocabulary()) else {
+        let Some((service, schema_context)) = self.one.about.service.zip(self.schema_context())
+        else {
             return Fit::Refused("the service wants every byte back");
         };
         if let Some(why) = self.one.exact.reason() {
@@ -84,7 +85,7 @@ impl Known<'_> {
         if options == Options::WBXML && self.one.exact.comments {
             return Fit::Refused("it has comments");
         }
-        if options == Options::EXI_SCHEMA && vocabulary.name().is_none() {
+        if options == Options::EXI_SCHEMA && schema_context.name().is_none() {
             return Fit::Refused("the service has no schemas");
         }
         let Some(path) = self.path.as_ref().filter(|path| path.knows_bases()) else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codec::Options;
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use decide::policy::Objective;
 
 use crate::core::Core;
@@ -52,7 +52,7 @@ impl<'a> Known<'a> {
 
     /// What the messages of the exchange's service are made of, where their infoset is enough: with
     /// the schema that is named for it, else with what the peer sent.
-    pub(super) fn vocabulary(&self) -> Option<&'a Arc<Vocabulary>> {
+    pub(super) fn schema_context(&self) -> Option<&'a Arc<SchemaContext>> {
         let own = self.service()?.infoset.as_ref()?;
         let adopted = || {
             let name = self.path.as_ref()?.texts.adopted.get(&self.one.about.service?)?;

@@ -121,17 +121,17 @@ impl Sender<'_> {
 
     /// Orders a block's encoding.
     fn order(&mut self, plain: Bytes, end: bool) {
-        let vocabulary = self.known().vocabulary().cloned();
+        let schema_context = self.known().schema_context().cloned();
         let Some(options) = self.one.choice.as_ref().map(|choice| choice.options) else { return };
         let (framing, base) = self.known().made_with(options);
         let Some(choice) = &mut self.one.choice else { return };
         let block = self.one.sending.begin_work(self.now, plain.clone(), end);
         self.one.has_contexts = true;
-        let vocabulary = vocabulary.filter(|_| choice.options.is_infoset());
+        let schema_context = schema_context.filter(|_| choice.options.is_infoset());
         self.core.job(Job::Encode(Encode {
             exchange: self.one.id,
             block,
-            setup: Setup { options: choice.options, base, vocabulary, framing },
+            setup: Setup { options: choice.options, base, schema_context, framing },
             bytes: plain,
             first: choice.begins(),
             last: end,

@@ -209,10 +209,11 @@ impl Sender<'_> {
             return;
         }
         let (framing, base) = self.known().made_with(options);
-        let vocabulary = self.known().vocabulary().filter(|_| options.is_infoset()).cloned();
+        let schema_context =
+            self.known().schema_context().filter(|_| options.is_infoset()).cloned();
         let client = self.one.has_recipient();
         self.core.probes.open.insert(id, Probe { subject, arm, bytes, client });
-        let setup = Setup { options, base, vocabulary, framing };
+        let setup = Setup { options, base, schema_context, framing };
         self.core.job(Job::Try(Try { exchange: id, setup, bytes: plain.clone() }));
     }
 }

@@ -2,25 +2,26 @@
 
 use codec::Limits;
 use codec::exi::schema::Document;
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 
 use super::*;
 use crate::kept::schemas::Schemas;
 use crate::peer::find_schema;
 
-fn vocabulary() -> Arc<Vocabulary> {
+fn schema_context() -> Arc<SchemaContext> {
     let xsd = "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='tracks'>\
          <xs:complexType><xs:sequence><xs:element name='track' maxOccurs='unbounded'>\
          <xs:complexType><xs:sequence><xs:element name='label' type='xs:string'/></xs:sequence>\
          <xs:attribute name='id' type='xs:int'/></xs:complexType></xs:element></xs:sequence>\
          </xs:complexType></xs:element></xs:schema>";
     let document = Document { location: "t.xsd", bytes: xsd.as_bytes() };
-    let vocabulary = Vocabulary::of_schema(&[document], &mut |_, _| None, &Limits::default());
-    Arc::new(vocabulary.unwrap())
+    let schema_context =
+        SchemaContext::of_schema(&[document], &mut |_, _| None, &Limits::default());
+    Arc::new(schema_context.unwrap())
 }
 
 /// Settings of one service, whose messages may go with a schema.
-fn with_infoset(at: usize, infoset: Arc<Vocabulary>, arms: &[Options]) -> Config {
+fn with_infoset(at: usize, infoset: Arc<SchemaContext>, arms: &[Options]) -> Config {
     let mut config = config(at);
     config.encoding.allow_infoset();
     let encodings = (!arms.is_empty()).then(|| arms.to_vec());
@@ -40,8 +41,8 @@ fn tracks() -> Vec<u8> {
 
 #[test]
 fn a_schema_that_the_peer_gave_up_comes_again_but_not_for_ever() {
-    let none = Arc::new(Vocabulary::without_schema());
-    let configs = [(EDGE, vocabulary()), (GATEWAY, none)]
+    let none = Arc::new(SchemaContext::without_schema());
+    let configs = [(EDGE, schema_context()), (GATEWAY, none)]
         .map(|(at, infoset)| with_infoset(at, infoset, &[Options::EXI_SCHEMA]));
     let mut pair = Pair::with(configs, Some(0));
     let mut read = Vec::new();
@@ -57,14 +58,14 @@ fn a_schema_that_the_peer_gave_up_comes_again_but_not_for_ever() {
 
 #[test]
 fn a_schema_of_one_peer_is_there_for_the_next() {
-    let mine = vocabulary();
-    let config = with_infoset(GATEWAY, Arc::new(Vocabulary::without_schema()), &[]);
+    let mine = schema_context();
+    let config = with_infoset(GATEWAY, Arc::new(SchemaContext::without_schema()), &[]);
     let mut coding = Coding::new(config);
     let abilities = abilities(&coding);
     let up = Input::Up { path: PATH, peer: "p".to_owned(), instance: 9, abilities };
     coding.handle_input(ms(0), up);
     let (name, parcel) = (mine.name().unwrap(), mine.parcel().unwrap());
-    coding.core.schemas.hold(77, Arc::new(Vocabulary::of_parcel(name, parcel.to_vec())));
+    coding.core.schemas.hold(77, Arc::new(SchemaContext::of_parcel(name, parcel.to_vec())));
     let offer = Keeping::Schema { id: name, bytes: parcel.len() as u64 };
     let content = |keeping: &Keeping| match keeping.part() {
         proto::exchange::Part::Control(_, content) => content,
@@ -88,7 +89,7 @@ fn a_schema_of_one_peer_is_there_for_the_next() {
     // What the first one sends after that does not take it from the other.
     assert_eq!(stores, 1);
     for number in 0..9 {
-        let other = Vocabulary::of_parcel([number; 8], Vec::new());
+        let other = SchemaContext::of_parcel([number; 8], Vec::new());
         coding.core.schemas.hold(77, Arc::new(other));
     }
     assert!(find_schema(&coding.core, name).is_some());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use codec::exi::Schema;
 use codec::exi::schema::{Document, Resolve};
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use codec::{Limits, Options};
 
 use super::ServiceSettings;
@@ -26,7 +26,9 @@ pub(super) fn is_allowed(settings: &ServiceSettings) -> bool {
 
 /// What a service's messages are made of; none where every byte has to come back. Errors: one line,
 /// with what is allowed.
-pub(super) fn vocabulary(settings: &ServiceSettings) -> Result<Option<Arc<Vocabulary>>, String> {
+pub(super) fn schema_context(
+    settings: &ServiceSettings,
+) -> Result<Option<Arc<SchemaContext>>, String> {
     match settings.fidelity.as_deref() {
         None | Some("bytes") => match settings.schemas {
             None => return Ok(None),
@@ -36,7 +38,7 @@ pub(super) fn vocabulary(settings: &ServiceSettings) -> Result<Option<Arc<Vocabu
         Some(other) => return Err(format!("fidelity '{other}': one of bytes, infoset")),
     }
     let Some(paths) = &settings.schemas else {
-        return Ok(Some(Arc::new(Vocabulary::without_schema())));
+        return Ok(Some(Arc::new(SchemaContext::without_schema())));
     };
     if !(1..=MAX_SCHEMAS).contains(&paths.len()) {
         let count = paths.len();
@@ -44,14 +46,14 @@ pub(super) fn vocabulary(settings: &ServiceSettings) -> Result<Option<Arc<Vocabu
             "schemas: {count} schemas: name 1 to {MAX_SCHEMAS}, or leave them out"
         ));
     }
-    let vocabulary = read_documents(paths, |documents, resolve| {
-        Vocabulary::of_schema(documents, resolve, &Limits::default())
+    let schema_context = read_documents(paths, |documents, resolve| {
+        SchemaContext::of_schema(documents, resolve, &Limits::default())
     });
-    vocabulary.map(|one| Some(Arc::new(one))).map_err(|error| format!("schemas: {error}"))
+    schema_context.map(|one| Some(Arc::new(one))).map_err(|error| format!("schemas: {error}"))
 }
 
 /// What another service has that is made of the same: coders that are kept are then for both.
-pub(super) fn shared(services: &[coding::Service], new: Arc<Vocabulary>) -> Arc<Vocabulary> {
+pub(super) fn shared(services: &[coding::Service], new: Arc<SchemaContext>) -> Arc<SchemaContext> {
     let mut others = services.iter().filter_map(|service| service.infoset.as_ref());
     others.find(|other| other.name() == new.name()).map_or(new, Arc::clone)
 }
@@ -59,10 +61,10 @@ pub(super) fn shared(services: &[coding::Service], new: Arc<Vocabulary>) -> Arc<
 /// Whether a service's encodings go with what is set of its fidelity. A schema may be the peer's.
 pub(super) fn check(
     encodings: Option<&[Options]>,
-    vocabulary: Option<&Vocabulary>,
+    schema_context: Option<&SchemaContext>,
 ) -> Result<(), String> {
     let wrong = encodings.into_iter().flatten().find(|options| options.is_infoset());
-    match wrong.filter(|_| vocabulary.is_none()) {
+    match wrong.filter(|_| schema_context.is_none()) {
         Some(options) => {
             let label = options.label();
             Err(format!("encoding '{label}' needs fidelity 'infoset': set it"))

@@ -84,15 +84,15 @@ fn decision(
     let readable = check.items("schemas", schemas, |path| {
         infoset::check_schema(path).map_err(|what| wrong(format!("schemas: {what}")).to_string())
     });
-    let mut vocabulary = None;
+    let mut schema_context = None;
     if readable.len() == schemas.len() {
         let key = if settings.schemas.is_some() { "schemas" } else { "fidelity" };
-        let other = infoset::vocabulary(settings).map_err(&wrong);
-        vocabulary = check.about(key, &["fidelity", "schemas"], other);
+        let other = infoset::schema_context(settings).map_err(&wrong);
+        schema_context = check.about(key, &["fidelity", "schemas"], other);
     }
-    let fits = infoset::check(encodings.as_deref(), vocabulary.as_deref()).map_err(&wrong);
+    let fits = infoset::check(encodings.as_deref(), schema_context.as_deref()).map_err(&wrong);
     check.about("encodings", &["fidelity"], fits);
-    let infoset = vocabulary.map(|infoset| infoset::shared(&relay.services, infoset));
+    let infoset = schema_context.map(|infoset| infoset::shared(&relay.services, infoset));
     let (name, objective) = (settings.pattern.clone(), objective.unwrap_or(Objective::Time));
     coding::Service { name, objective, encodings, infoset }
 }

@@ -392,8 +392,8 @@ fn a_service_whose_infoset_is_enough_has_its_schemas() {
     let with = |keys: &str| edge(&format!("{listen}{service}{keys}")).unwrap().relay;
     let relay = with(&format!("fidelity = 'infoset'\n{schemas}"));
     std::fs::remove_dir_all(&directory).unwrap();
-    let vocabulary = relay.services[0].infoset.as_ref().unwrap();
-    assert!(vocabulary.name().is_some());
+    let schema_context = relay.services[0].infoset.as_ref().unwrap();
+    assert!(schema_context.name().is_some());
     let more = relay.encoding.arms().len() - with("").encoding.arms().len();
     assert_eq!(more, 4, "exi without and with a schema, wbxml, cbor");
     let relay = with("fidelity = 'infoset'\nencodings = ['exi', 'zstd:3']");

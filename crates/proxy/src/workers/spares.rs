@@ -98,7 +98,7 @@ mod tests {
 
     fn setup(name: &str) -> Setup {
         let (options, framing) = (Options::of(name).unwrap(), Framing::Blocks);
-        Setup { options, base: None, vocabulary: None, framing }
+        Setup { options, base: None, schema_context: None, framing }
     }
 
     fn encode(name: &str, first: bool) -> Job {

@@ -13,7 +13,7 @@ fn id(number: u64) -> ExchangeId {
 
 fn setup(name: &str) -> Setup {
     let (options, framing) = (codec::Options::of(name).unwrap(), Framing::Blocks);
-    Setup { options, base: None, vocabulary: None, framing }
+    Setup { options, base: None, schema_context: None, framing }
 }
 
 fn encode(exchange: u64, block: u64, name: &str, bytes: &[u8], last: bool) -> Job {

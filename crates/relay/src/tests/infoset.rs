@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use codec::exi::schema::Document;
-use codec::infoset::{Vocabulary, made};
+use codec::infoset::{SchemaContext, made};
 use codec::{Limits, Options};
 use decide::estimate::Transport;
 use proto::control::Keeping;
@@ -73,7 +73,7 @@ struct Pair {
 const EDGE: usize = 0;
 const GATEWAY: usize = 1;
 
-fn config(role: Role, arms: &[Options], infoset: &Arc<Vocabulary>) -> Config {
+fn config(role: Role, arms: &[Options], infoset: &Arc<SchemaContext>) -> Config {
     let mut config = Config::new(role, 1 + role as u64);
     config.encoding.allow_infoset();
     let (name, infoset) = ("tracks".to_owned(), Some(Arc::clone(infoset)));
@@ -83,7 +83,7 @@ fn config(role: Role, arms: &[Options], infoset: &Arc<Vocabulary>) -> Config {
 }
 
 impl Pair {
-    fn new(arms: &[Options], vocabularies: [&Arc<Vocabulary>; 2]) -> Self {
+    fn new(arms: &[Options], schema_contexts: [&Arc<SchemaContext>; 2]) -> Self {
         let end = |role, infoset| {
             let (relay, facts) = (Relay::new(config(role, arms, infoset)), Vec::new());
             End {
@@ -96,7 +96,7 @@ impl Pair {
                 ended: false,
             }
         };
-        let [edge, gateway] = vocabularies;
+        let [edge, gateway] = schema_contexts;
         let ends = [end(Role::Edge, edge), end(Role::Gateway, gateway)];
         let (answer, fields, todo) = (Vec::new(), Vec::new(), VecDeque::new());
         let (now, media, carrier) = (ms(0), "text/xml; charset=utf-8", CarrierId(0));
@@ -246,7 +246,7 @@ impl Pair {
     }
 }
 
-fn vocabulary(kind: &str) -> Arc<Vocabulary> {
+fn schema_context(kind: &str) -> Arc<SchemaContext> {
     let xsd = format!(
         "<xs:schema xmlns:xs='http://www.w3.org/2001/XMLSchema'><xs:element name='tracks'>\
          <xs:complexType><xs:sequence><xs:element name='track' maxOccurs='unbounded'>\
@@ -255,8 +255,9 @@ fn vocabulary(kind: &str) -> Arc<Vocabulary> {
          </xs:complexType></xs:element></xs:schema>"
     );
     let document = Document { location: "t.xsd", bytes: xsd.as_bytes() };
-    let vocabulary = Vocabulary::of_schema(&[document], &mut |_, _| None, &Limits::default());
-    Arc::new(vocabulary.unwrap())
+    let schema_context =
+        SchemaContext::of_schema(&[document], &mut |_, _| None, &Limits::default());
+    Arc::new(schema_context.unwrap())
 }
 
 fn tracks() -> Vec<u8> {
@@ -269,26 +270,26 @@ fn tracks() -> Vec<u8> {
 }
 
 /// What comes out of a message's infoset.
-fn text(vocabulary: &Arc<Vocabulary>, options: Options, message: &[u8]) -> Vec<u8> {
+fn text(schema_context: &Arc<SchemaContext>, options: Options, message: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    vocabulary.encoder(options).encode(message, true, &mut out).unwrap();
+    schema_context.encoder(options).encode(message, true, &mut out).unwrap();
     made(&out).unwrap().text.to_vec()
 }
 
 #[test]
 fn an_equal_infoset_comes_out_with_its_own_length() {
-    let vocabulary = vocabulary("string");
+    let schema_context = schema_context("string");
     let record = |at: u32| format!("{{ \"id\": {at}.50, \"label\": \"\\u0075nit {at}\" }}");
     let json = format!("[ {} ]", (0..60).map(record).collect::<Vec<_>>().join(" , "));
     for options in Options::INFOSET {
-        let mut pair = Pair::new(&[options], [&vocabulary, &vocabulary]);
+        let mut pair = Pair::new(&[options], [&schema_context, &schema_context]);
         let message = if options == Options::CBOR {
             pair.media = "application/json";
             json.clone().into_bytes()
         } else {
             tracks()
         };
-        let expected = text(&vocabulary, options, &message);
+        let expected = text(&schema_context, options, &message);
         assert_ne!(expected, message, "{}", options.label());
         for _ in 0..3 {
             pair.asks(&message);
@@ -301,8 +302,8 @@ fn an_equal_infoset_comes_out_with_its_own_length() {
 
 #[test]
 fn the_policy_chooses_among_them_and_learns() {
-    let vocabulary = vocabulary("string");
-    let mut pair = Pair::new(&[], [&vocabulary, &vocabulary]);
+    let schema_context = schema_context("string");
+    let mut pair = Pair::new(&[], [&schema_context, &schema_context]);
     for _ in 0..40 {
         pair.asks(&tracks());
     }
@@ -315,8 +316,8 @@ fn the_policy_chooses_among_them_and_learns() {
 /// Over 2 Mbit/s such a head would leave ahead of its body, and says how long that is.
 #[test]
 fn a_head_waits_for_what_its_body_becomes() {
-    let vocabulary = vocabulary("string");
-    let mut pair = Pair::new(&[Options::EXI], [&vocabulary, &vocabulary]);
+    let schema_context = schema_context("string");
+    let mut pair = Pair::new(&[Options::EXI], [&schema_context, &schema_context]);
     let note = "as many bytes as the fields of an answer have in all, which say what server it \
                 was, when, how long it may be kept, and for whom, and with what else";
     pair.fields.push(("x-note", note));
@@ -338,7 +339,7 @@ fn a_head_waits_for_what_its_body_becomes() {
 
 #[test]
 fn what_is_signed_or_vouched_for_keeps_every_byte() {
-    let vocabulary = vocabulary("string");
+    let schema_context = schema_context("string");
     let signature = "<d:Signature xmlns:d='http://www.w3.org/2000/09/xmldsig#'/></tracks>";
     let plain = String::from_utf8(tracks()).unwrap();
     let signed = plain.replace("</tracks>", signature).into_bytes();
@@ -358,7 +359,7 @@ fn what_is_signed_or_vouched_for_keeps_every_byte() {
         (&plain, Some(("use-as-dictionary", "match=\"/\"")), "others are told by its bytes"),
         (&vec![b' '; 70_000], None, "longer than a block, or not whole yet"),
     ] {
-        let mut pair = Pair::new(&[Options::EXI], [&vocabulary, &vocabulary]);
+        let mut pair = Pair::new(&[Options::EXI], [&schema_context, &schema_context]);
         pair.fields.extend(field);
         pair.asks(message);
         assert_eq!(pair.bodies(), [&message[..]; 2], "{why}");
@@ -366,7 +367,7 @@ fn what_is_signed_or_vouched_for_keeps_every_byte() {
         assert_eq!(pair.ends[EDGE].why_not("exi"), why);
     }
     for (name, value) in [("etag", "W/\"1\""), ("authorization", "Bearer x"), ("vary", "*")] {
-        let mut pair = Pair::new(&[Options::EXI], [&vocabulary, &vocabulary]);
+        let mut pair = Pair::new(&[Options::EXI], [&schema_context, &schema_context]);
         pair.fields.push((name, value));
         pair.asks(&plain);
         assert_eq!(pair.encodings(), ["exi"; 2], "{name}");
@@ -375,30 +376,30 @@ fn what_is_signed_or_vouched_for_keeps_every_byte() {
 
 #[test]
 fn what_would_not_come_back_goes_in_another_encoding() {
-    let vocabulary = vocabulary("string");
+    let schema_context = schema_context("string");
     let zstd = Encoding::auto().meant_by(&["zstd:3".to_owned()]).unwrap();
     let mut pair =
-        Pair::new(&[&[Options::EXI, Options::WBXML], &zstd[..]].concat(), [&vocabulary; 2]);
+        Pair::new(&[&[Options::EXI, Options::WBXML], &zstd[..]].concat(), [&schema_context; 2]);
     let latin = String::from_utf8(tracks()).unwrap().replace("UTF-8", "ISO-8859-1").into_bytes();
     for _ in 0..4 {
         pair.asks(&latin);
         assert_eq!(pair.bodies(), [&latin[..]; 2]);
         assert_eq!(pair.encodings(), ["zstd:3"; 2]);
     }
-    let mut alone = Pair::new(&[Options::EXI], [&vocabulary; 2]);
+    let mut alone = Pair::new(&[Options::EXI], [&schema_context; 2]);
     alone.asks(&latin);
     assert_eq!((alone.bodies(), alone.encodings()), ([&latin[..]; 2], ["identity"; 2]));
 }
 
 #[test]
 fn another_schema_at_the_peer_is_an_event_and_the_text_comes() {
-    let [mine, other] = ["string", "token"].map(vocabulary);
+    let [mine, other] = ["string", "token"].map(schema_context);
     let arms = [Options::EXI_SCHEMA, Options::EXI];
     let mut pair = Pair::new(&[arms[0]], [&mine, &other]);
     pair.asks(&tracks());
     assert_eq!(pair.encodings(), ["exi-schema"; 2]);
-    for (at, vocabulary) in [(GATEWAY, &mine), (EDGE, &other)] {
-        assert_eq!(pair.ends[at].body, text(vocabulary, arms[0], &tracks()));
+    for (at, schema_context) in [(GATEWAY, &mine), (EDGE, &other)] {
+        assert_eq!(pair.ends[at].body, text(schema_context, arms[0], &tracks()));
         let ignored = pair.ends[at].ignored();
         assert_eq!(ignored.len(), 2, "asked, and was asked: {ignored:?}");
         assert!(ignored.iter().any(|why| why.contains("schema is not held here")), "{ignored:?}");
@@ -417,18 +418,18 @@ fn another_schema_at_the_peer_is_an_event_and_the_text_comes() {
     assert_eq!(pair.ends[GATEWAY].body, text(&mine, arms[0], &tracks()));
 }
 
-fn without_schema() -> Arc<Vocabulary> {
-    Arc::new(Vocabulary::without_schema())
+fn without_schema() -> Arc<SchemaContext> {
+    Arc::new(SchemaContext::without_schema())
 }
 
 #[test]
 fn a_schema_goes_to_the_side_that_has_none_and_serves_both_ways() {
-    let (mine, none) = (vocabulary("string"), without_schema());
+    let (mine, none) = (schema_context("string"), without_schema());
     let expected = text(&mine, Options::EXI_SCHEMA, &tracks());
-    for (vocabularies, first) in
+    for (schema_contexts, first) in
         [([&mine, &none], ["exi-schema", "identity"]), ([&none, &mine], ["identity", "exi-schema"])]
     {
-        let mut pair = Pair::new(&[Options::EXI_SCHEMA], vocabularies);
+        let mut pair = Pair::new(&[Options::EXI_SCHEMA], schema_contexts);
         pair.asks(&tracks());
         assert_eq!(pair.encodings(), first);
         // What is asked for once goes otherwise until the peer has what it takes.
@@ -445,20 +446,20 @@ fn a_schema_goes_to_the_side_that_has_none_and_serves_both_ways() {
 
 #[test]
 fn sides_with_other_schemas_tell_each_other_theirs() {
-    let [mine, other] = ["string", "token"].map(vocabulary);
+    let [mine, other] = ["string", "token"].map(schema_context);
     let mut pair = Pair::new(&[Options::EXI_SCHEMA], [&mine, &other]);
     pair.asks(&tracks());
     pair.rests(20);
     pair.asks(&tracks());
     assert_eq!(pair.encodings(), ["exi-schema"; 2]);
-    for (at, vocabulary) in [(GATEWAY, &mine), (EDGE, &other)] {
-        assert_eq!(pair.ends[at].body, text(vocabulary, Options::EXI_SCHEMA, &tracks()));
+    for (at, schema_context) in [(GATEWAY, &mine), (EDGE, &other)] {
+        assert_eq!(pair.ends[at].body, text(schema_context, Options::EXI_SCHEMA, &tracks()));
     }
 }
 
 #[test]
 fn a_schema_outlives_who_got_it() {
-    let (mine, none) = (vocabulary("string"), without_schema());
+    let (mine, none) = (schema_context("string"), without_schema());
     let mut pair = Pair::new(&[Options::EXI_SCHEMA], [&mine, &none]);
     pair.asks(&tracks());
     pair.rests(20);
@@ -481,12 +482,12 @@ fn a_schema_outlives_who_got_it() {
 /// What a later version compiles may be another.
 #[test]
 fn a_kept_schema_that_is_another_by_now_comes_anew() {
-    let (mine, none) = (vocabulary("string"), without_schema());
+    let (mine, none) = (schema_context("string"), without_schema());
     let mut pair = Pair::new(&[Options::EXI_SCHEMA], [&mine, &none]);
     pair.asks(&tracks());
     pair.rests(20);
     let (_, bytes) = &mut pair.ends[GATEWAY].kept[0];
-    let other = vocabulary("token");
+    let other = schema_context("token");
     *bytes = [&bytes[..18], other.parcel().unwrap()].concat().into();
     pair.restarts(config(Role::Gateway, &[Options::EXI_SCHEMA], &none));
     pair.asks(&tracks());
@@ -505,7 +506,7 @@ fn a_kept_schema_that_is_another_by_now_comes_anew() {
 #[test]
 fn an_absurd_schema_is_ignored() {
     let none = without_schema();
-    let parcel = vocabulary("string").parcel().unwrap().to_vec();
+    let parcel = schema_context("string").parcel().unwrap().to_vec();
     let offer = |id, bytes: usize| Keeping::Schema { id, bytes: bytes as u64 };
     let part = |id, bytes: &[u8]| Keeping::Part { id, bytes: Bytes::copy_from_slice(bytes) };
     for (allowed, said, why) in [
@@ -567,12 +568,12 @@ fn an_absurd_schema_is_ignored() {
 
 #[test]
 fn a_damaged_infoset_is_asked_for_and_the_arm_left_alone() {
-    let vocabulary = vocabulary("string");
-    let mut pair = Pair::new(&[Options::EXI], [&vocabulary; 2]);
+    let schema_context = schema_context("string");
+    let mut pair = Pair::new(&[Options::EXI], [&schema_context; 2]);
     pair.damages = true;
     pair.asks(&tracks());
     assert_eq!(pair.encodings(), ["exi"; 2]);
-    assert_eq!(pair.bodies(), [&text(&vocabulary, Options::EXI, &tracks())[..]; 2]);
+    assert_eq!(pair.bodies(), [&text(&schema_context, Options::EXI, &tracks())[..]; 2]);
     assert!(pair.ends.iter().all(|end| end.ignored().len() == 2));
     pair.asks(&tracks());
     assert_eq!((pair.encodings(), pair.bodies()), (["identity"; 2], [&tracks()[..]; 2]));
@@ -580,11 +581,11 @@ fn a_damaged_infoset_is_asked_for_and_the_arm_left_alone() {
 
 #[test]
 fn a_hostile_infoset_ends_its_exchange_alone() {
-    let vocabulary = vocabulary("string");
+    let schema_context = schema_context("string");
     let unknown = [&[2_u8][..], &[7; 8], b"junk"].concat();
     for allowed in [true, false] {
         for (coded, asks_first) in [(&b"\0junk"[..], false), (&unknown, true), (b"\xff", true)] {
-            let mut config = config(Role::Edge, &[], &vocabulary);
+            let mut config = config(Role::Edge, &[], &schema_context);
             if !allowed {
                 config.services.clear();
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use codec::infoset::Vocabulary;
+use codec::infoset::SchemaContext;
 use coding::job::Setup;
 use decide::policy::Objective;
 use record::decision::{Outcome, Revision};
@@ -54,7 +54,7 @@ impl Pair {
         let options = |name| codec::Options::of(name).unwrap();
         let (brotli, zstd) = (["brotli:4", "brotli:5"].map(options), [options("zstd:1")]);
         let config = |role, instance| {
-            let infoset = Some(Arc::new(Vocabulary::without_schema()));
+            let infoset = Some(Arc::new(SchemaContext::without_schema()));
             let objective = Objective::Bytes;
             let services = vec![
                 Service::default(),
