@@ -121,15 +121,15 @@ impl World {
             Role::Edge => (&mut link.ab, Role::Gateway),
             Role::Gateway => (&mut link.ba, Role::Edge),
         };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for Segment(bytes) in Segment::of(&bytes) {
             let len = bytes.len();
             let (left, arrives) = pipe.carry(self.now, len, &mut self.random);
-            told.push((arrives, What::Bytes { link: at, to, bytes }));
+            reported.push((arrives, What::Bytes { link: at, to, bytes }));
             let input = Input::Sent { carrier, bytes: len };
-            told.push((left, What::Tell { node: from, input }));
+            reported.push((left, What::Tell { node: from, input }));
         }
-        for (when, what) in told {
+        for (when, what) in reported {
             self.at(when, what);
         }
     }

@@ -102,12 +102,12 @@ impl Observed {
             true => count / all * (count * all / (class * length)).log2(),
             false => 0.0,
         };
-        let told: f64 = counts
+        let revealed: f64 = counts
             .values()
             .map(|[a, b]| part(*a, of_class[0], a + b) + part(*b, of_class[1], a + b))
             .sum();
         let chance = (counts.len() as f64 - 1.0) / (2.0 * all * std::f64::consts::LN_2);
-        100.0 * (told - chance).max(0.0)
+        100.0 * (revealed - chance).max(0.0)
     }
 }
 

@@ -222,12 +222,12 @@ impl World {
 
     /// The next thing happens; `false` when only idle dialling is left.
     fn step(&mut self) -> bool {
-        let all_told = self.to_start == 0
+        let all_settled = self.to_start == 0
             && self.parties.clients.values().all(|client| client.fate.is_some())
             && self.nodes.iter().all(|node| !node.alive || node.relay.is_idle());
         // What is encoded only to learn from may outlast all exchanges.
         let is_done = |what: &What| matches!(what, What::Tell { input: Input::Done { .. }, .. });
-        if all_told && !self.agenda.values().any(is_done) {
+        if all_settled && !self.agenda.values().any(is_done) {
             return false;
         }
         let next = self.agenda.first_key_value().map(|((at, _), _)| *at);

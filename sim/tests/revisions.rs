@@ -48,7 +48,7 @@ fn run(link: &str, encoding: &str, answer: &[u8]) -> Took {
     pair.exchange(&messages)
 }
 
-fn told(body: &str, link: &str, encoding: &str, took: &Took) {
+fn print(body: &str, link: &str, encoding: &str, took: &Took) {
     println!(
         "{body}, {link}, {encoding}: {:.1} s, {} bytes, {:.2} s of encoding, {} turns",
         took.seconds, took.carried[1], took.encode_s, took.revisions
@@ -64,7 +64,7 @@ fn bodies_that_change_go_at_each_block_as_suits_it() {
     for link in ["los", "satcom"] {
         let [plain, coded, ours] = ["identity", "zstd:3", "auto"].map(|encoding| {
             let took = run(link, encoding, &before);
-            told("markup, then pictures", link, encoding, &took);
+            print("markup, then pictures", link, encoding, &took);
             took
         });
         assert!(ours.seconds < 1.02 * plain.seconds.min(coded.seconds), "{ours:?}");
@@ -72,7 +72,7 @@ fn bodies_that_change_go_at_each_block_as_suits_it() {
 
         let [plain, coded, ours] = ["identity", "zstd:3", "auto"].map(|encoding| {
             let took = run(link, encoding, &behind);
-            told("pictures, then markup", link, encoding, &took);
+            print("pictures, then markup", link, encoding, &took);
             took
         });
         assert!(ours.seconds < 0.6 * plain.seconds, "{ours:?}");

@@ -36,12 +36,12 @@ mod path;
 mod peer;
 mod receiving;
 pub mod recipient;
+mod reported;
 mod sending;
 mod speeds;
 #[cfg(test)]
 mod tests;
 mod times;
-mod told;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

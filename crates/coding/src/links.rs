@@ -5,7 +5,7 @@ use record::decision as facts;
 
 use super::ids::PathId;
 use super::path::Path;
-use super::told::rounded;
+use super::reported::rounded;
 
 /// What is believed of a path that this side sends on.
 #[derive(Clone, Debug, PartialEq)]

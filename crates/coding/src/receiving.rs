@@ -231,7 +231,7 @@ impl Receiver<'_> {
         let keep = Keep { path: path.id, exchange: self.one.id, whose, barred: false };
         let Some(job) = self.core.keeps.order(body, keep) else { return false };
         self.core.job(job);
-        self.one.arrival.told();
+        self.one.arrival.reported();
         self.one.held.kept_in = Some(slot);
         true
     }

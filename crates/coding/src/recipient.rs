@@ -115,8 +115,8 @@ impl Recipient {
     pub(crate) fn decode_s(&self, options: Options, bytes: f64) -> Option<f64> {
         let form = form_of(options).and_then(|form| codec::find(form.name()).ok());
         let codec = form.map_or(options.codec, |codec| codec.number());
-        let told = self.decoder.as_ref()?.of(codec)?;
-        Some(f64::from(told.fixed_s) + f64::from(told.per_byte_s) * bytes)
+        let reported = self.decoder.as_ref()?.of(codec)?;
+        Some(f64::from(reported.fixed_s) + f64::from(reported.per_byte_s) * bytes)
     }
 }
 

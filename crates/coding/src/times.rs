@@ -39,7 +39,8 @@ pub(crate) struct Arrival {
     /// How long decoded bytes waited for the local side.
     waited: Duration,
     waits_since: Option<Duration>,
-    told: bool,
+    /// Its receipt was sent, or is another's to send.
+    reported: bool,
 }
 
 impl Arrival {
@@ -57,8 +58,8 @@ impl Arrival {
     }
 
     /// Its receipt is another's to send.
-    pub(crate) fn told(&mut self) {
-        self.told = true;
+    pub(crate) fn reported(&mut self) {
+        self.reported = true;
     }
 
     /// Whether decoded bytes wait for the local side.
@@ -80,8 +81,8 @@ impl Arrival {
         short: &mut u64,
     ) -> Option<Receipt> {
         self.waits(now, false);
-        let (first, received) = self.first.filter(|_| !self.told)?;
-        self.told = true;
+        let (first, received) = self.first.filter(|_| !self.reported)?;
+        self.reported = true;
         if !self.coded && self.wire_bytes < MIN_RECEIPT_BYTES {
             *short += 1;
             if *short > FIRST_SHORT && !short.is_power_of_two() {

@@ -15,14 +15,14 @@ use crate::state::{Error, Reader, State, Writer};
 
 /// Peers remembered beside the first; beyond it the one longest unused goes.
 const MAX_PEERS: usize = 256;
-/// How far a peer may be off the others, as a logarithm, before it told: telephones and servers.
+/// How far a peer may be off the others, as a logarithm, before it reported: telephones and servers.
 const SPREAD: f64 = 2.0;
 /// What is forgotten of a peer with each message, as a variance: it may have other work tomorrow.
 const DRIFT: f64 = 0.001;
-/// The same once it said so itself, of what it measured: of other text than its messages.
-const TOLD_SPREAD: f64 = 0.5;
-/// Who says so is taken for no more times slower or faster than this, as a logarithm.
-const MAX_TOLD_OFF: f64 = 4.0;
+/// The same once it reported that itself, of what it measured: of other text than its messages.
+const REPORTED_SPREAD: f64 = 0.5;
+/// Who reports that is taken for no more times slower or faster than this, as a logarithm.
+const MAX_REPORTED_OFF: f64 = 4.0;
 /// A peer is taken for no more times slower or faster than this, as a logarithm.
 const MAX_OFF: f64 = 12.0;
 /// What is so many deviations off what was expected of another peer teaches nothing of all peers:
@@ -32,13 +32,13 @@ const MAX_DEVIATIONS: f64 = 3.0;
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Decoders {
-    /// Whose messages all have learned of; 0 before anybody told.
+    /// Whose messages all have learned of; 0 before anybody reported.
     first: u64,
     /// What it said itself before, as a logarithm.
     first_off: f64,
     others: BTreeMap<u64, Decoder>,
-    /// What others said that have not told yet.
-    words: BTreeMap<u64, Word>,
+    /// What other peers reported of themselves of which no message is known yet.
+    reports: BTreeMap<u64, Report>,
     clock: u64,
 }
 
@@ -48,12 +48,12 @@ pub(crate) enum Known {
     /// So many times what all have learned.
     Learned(Decoder),
     /// So many times this processor, as logarithms: the mean and its deviation.
-    Said(f64, f64),
+    Reported(f64, f64),
 }
 
-/// What a peer said, as a logarithm.
+/// What a peer reported of itself, as a logarithm.
 #[derive(Clone, Copy, Debug)]
-struct Word {
+struct Report {
     off: f64,
     used: u64,
 }
@@ -69,12 +69,12 @@ pub(crate) struct Decoder {
 impl Decoders {
     /// Most bytes of memory beside its own.
     pub(crate) const MAX_BYTES: usize =
-        2 * MAX_PEERS * (size_of::<(u64, Decoder)>() + size_of::<(u64, Word)>());
+        2 * MAX_PEERS * (size_of::<(u64, Decoder)>() + size_of::<(u64, Report)>());
 
     /// What is known of a peer; 0 is nobody in particular.
     pub(crate) fn of(&self, peer: u64) -> Known {
-        match self.words.get(&peer) {
-            Some(word) => Known::Said(word.off, TOLD_SPREAD),
+        match self.reports.get(&peer) {
+            Some(report) => Known::Reported(report.off, REPORTED_SPREAD),
             None => Known::Learned(self.learned(peer)),
         }
     }
@@ -86,9 +86,9 @@ impl Decoders {
         self.others.get(&peer).copied().unwrap_or_else(|| self.fresh())
     }
 
-    /// Whether a peer has told anything.
+    /// Whether anything is known of a peer.
     pub(crate) fn knows(&self, peer: u64) -> bool {
-        let of_others = || self.others.contains_key(&peer) || self.words.contains_key(&peer);
+        let of_others = || self.others.contains_key(&peer) || self.reports.contains_key(&peer);
         peer == 0 || peer == self.first || of_others()
     }
 
@@ -104,14 +104,14 @@ impl Decoders {
         if self.knows(peer) {
             return;
         }
-        let off = off.clamp(-MAX_TOLD_OFF, MAX_TOLD_OFF);
+        let off = off.clamp(-MAX_REPORTED_OFF, MAX_REPORTED_OFF);
         if self.first == 0 {
             (self.first, self.first_off) = (peer, off);
             return;
         }
         self.clock += 1;
-        make_room(&mut self.words, |word| word.used);
-        self.words.insert(peer, Word { off, used: self.clock });
+        make_room(&mut self.reports, |report| report.used);
+        self.reports.insert(peer, Report { off, used: self.clock });
     }
 
     /// A peer took `off` to decode where `expected` is what all are taken to; what that teaches of
@@ -124,7 +124,7 @@ impl Decoders {
             return Some(off - self.first_off);
         }
         self.clock += 1;
-        self.words.remove(&peer);
+        self.reports.remove(&peer);
         let mut own = self.learned(peer);
         let surprise = off - expected.mean - own.off;
         let variance = own.variance + expected.deviation * expected.deviation;
@@ -176,19 +176,19 @@ impl State for Decoders {
             to.f64(other.off);
             to.f64(other.variance);
         }
-        to.count(self.words.len());
-        for (&id, word) in &self.words {
+        to.count(self.reports.len());
+        for (&id, report) in &self.reports {
             to.u64(id);
-            to.u64(word.used);
-            to.f64(word.off);
+            to.u64(report.used);
+            to.f64(report.off);
         }
     }
 
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error> {
         self.first = from.u64()?;
-        self.first_off = from.f64("a decoder", -MAX_TOLD_OFF..=MAX_TOLD_OFF)?;
+        self.first_off = from.f64("a decoder", -MAX_REPORTED_OFF..=MAX_REPORTED_OFF)?;
         self.clock = from.clock()?;
-        (self.others, self.words) = (BTreeMap::new(), BTreeMap::new());
+        (self.others, self.reports) = (BTreeMap::new(), BTreeMap::new());
         let mut before = None;
         for _ in 0..from.count("number of decoders", MAX_PEERS)? {
             let (id, used) = self.read_entry(from, &mut before)?;
@@ -199,8 +199,8 @@ impl State for Decoders {
         let mut before = None;
         for _ in 0..from.count("number of decoders that said something", MAX_PEERS)? {
             let (id, used) = self.read_entry(from, &mut before)?;
-            let off = from.f64("a decoder's word", -MAX_TOLD_OFF..=MAX_TOLD_OFF)?;
-            self.words.insert(id, Word { off, used });
+            let off = from.f64("a decoder's word", -MAX_REPORTED_OFF..=MAX_REPORTED_OFF)?;
+            self.reports.insert(id, Report { off, used });
         }
         Ok(())
     }

@@ -272,14 +272,14 @@ impl Learned {
 /// of what is expected of any.
 #[must_use]
 pub fn with_decoder(mut decision: Decision, decode_s: impl Fn(Arm) -> Option<f64>) -> Decision {
-    let mut is_told = false;
+    let mut has_reported = false;
     for candidate in &mut decision.candidates {
         if let Some(seconds) = decode_s(candidate.arm) {
-            (candidate.expected.decode_s, is_told) = (seconds, true);
+            (candidate.expected.decode_s, has_reported) = (seconds, true);
         }
     }
     let objective = decision.objective.among(&decision.candidates);
-    let best = Learned::best(None, &decision.candidates, objective).filter(|_| is_told);
+    let best = Learned::best(None, &decision.candidates, objective).filter(|_| has_reported);
     if let Some((best, _)) = best {
         if best.arm != decision.chosen.arm {
             decision.reason = "best for how fast this client decodes";

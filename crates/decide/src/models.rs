@@ -157,8 +157,8 @@ impl Class {
             teach(&mut self.sizes, arms, arm, |model| &mut model.size, (sizes, offs.size));
         }
         if let Some(off) = offs.encode {
-            let told = (times, off);
-            let lesson = teach(&mut self.encoding, arms, arm, |model| &mut model.encode, told);
+            let reported = (times, off);
+            let lesson = teach(&mut self.encoding, arms, arm, |model| &mut model.encode, reported);
             // Decoding is told of what was sent alone. What others showed of encoders before is of
             // this processor, and says nothing of the peer's.
             let lesson = lesson.filter(|_| prior.is_symmetric());
@@ -349,7 +349,7 @@ impl Models {
             Known::Learned(peer) => {
                 (decode.mean + peer.off, decode.unsure.hypot(peer.variance.sqrt()))
             }
-            Known::Said(off, spread) => (off, spread),
+            Known::Reported(off, spread) => (off, spread),
         };
         Some(Expected {
             bytes,

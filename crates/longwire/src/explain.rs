@@ -161,15 +161,15 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
 }
 
 fn link(link: &Link, text: &mut String) -> std::fmt::Result {
-    let told = |weight: f64| match weight {
+    let reported = |weight: f64| match weight {
         0.0 => "nobody has measured".to_owned(),
         weight => format!("weight of {weight:.1} measurements"),
     };
     let (rate, rtt, loss) = (&link.rate_bps, &link.rtt_s, &link.loss);
     writeln!(text, "  the link as it was believed to be:")?;
-    writeln!(text, "    rate       {} ({})", bits(rate.value), told(rate.weight))?;
-    writeln!(text, "    round trip {} ({})", seconds(rtt.value), told(rtt.weight))?;
-    writeln!(text, "    loss       {:.2} % ({})", 100.0 * loss.value, told(loss.weight))?;
+    writeln!(text, "    rate       {} ({})", bits(rate.value), reported(rate.weight))?;
+    writeln!(text, "    round trip {} ({})", seconds(rtt.value), reported(rtt.weight))?;
+    writeln!(text, "    loss       {:.2} % ({})", 100.0 * loss.value, reported(loss.weight))?;
     writeln!(text, "    queueing   {}", seconds(link.queueing_s))?;
     match link.window_packets {
         0.0 => Ok(()),

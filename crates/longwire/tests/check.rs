@@ -81,10 +81,13 @@ fn every_mistake_has_its_line_and_a_start_tells_the_first() {
     assert_eq!(json.status.code(), Some(2));
 
     let started = longwire(&["gateway", "--config", &file]);
-    let told = text(&started.stderr);
-    assert!(told.starts_with(&format!("longwire: {file}:2: listen 'here' is no")), "{told}");
-    assert!(told.ends_with("(and 7 more mistakes: --check lists them)\n"), "{told}");
-    assert_eq!((started.status.code(), told.lines().count()), (Some(2), 1));
+    let reported = text(&started.stderr);
+    assert!(
+        reported.starts_with(&format!("longwire: {file}:2: listen 'here' is no")),
+        "{reported}"
+    );
+    assert!(reported.ends_with("(and 7 more mistakes: --check lists them)\n"), "{reported}");
+    assert_eq!((started.status.code(), reported.lines().count()), (Some(2), 1));
 }
 
 #[test]
@@ -107,10 +110,10 @@ fn a_good_configuration_is_one_line_and_nothing_is_begun() {
         ),
     );
     let checked = longwire(&["edge", "--check", "--config", &file]);
-    let told = text(&checked.stdout);
-    assert!(told.starts_with("the configuration of this edge is good: "), "{told}");
-    assert!(told.contains(&format!("{file} with 1 service")), "{told}");
-    assert_eq!((told.lines().count(), checked.status.code()), (1, Some(0)));
+    let reported = text(&checked.stdout);
+    assert!(reported.starts_with("the configuration of this edge is good: "), "{reported}");
+    assert!(reported.contains(&format!("{file} with 1 service")), "{reported}");
+    assert_eq!((reported.lines().count(), checked.status.code()), (1, Some(0)));
     assert!(!PathBuf::from(&store).exists());
     let json = longwire(&["edge", "--check", "--json", "--config", &file]);
     let all: Value = serde_json::from_slice(&json.stdout).unwrap();
@@ -120,16 +123,16 @@ fn a_good_configuration_is_one_line_and_nothing_is_begun() {
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::fs::remove_file(&peer).unwrap();
     let checked = longwire(&["edge", "--check", "--config", &file]);
-    let told = text(&checked.stdout);
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 2, "{told}");
+    let reported = text(&checked.stdout);
+    let lines: Vec<&str> = reported.lines().collect();
+    assert_eq!(lines.len(), 2, "{reported}");
     assert!(lines[0].starts_with(&format!("{file}:5: ")) && lines[0].contains("mode 0644"));
-    assert!(lines[1].starts_with(&format!("{file}:6: cannot read {peer}")), "{told}");
+    assert!(lines[1].starts_with(&format!("{file}:6: cannot read {peer}")), "{reported}");
     assert_eq!(checked.status.code(), Some(2));
 
     let missing = longwire(&["edge", "--check", "--config", &path("none.toml")]);
-    let told = text(&missing.stdout);
-    assert!(told.starts_with("cannot read ") && told.lines().count() == 1, "{told}");
+    let reported = text(&missing.stdout);
+    assert!(reported.starts_with("cannot read ") && reported.lines().count() == 1, "{reported}");
     assert_eq!(missing.status.code(), Some(2));
     // The command line alone is a configuration too.
     let flags = longwire(&["edge", "--check", "--listen", "127.0.0.1:0"]);

@@ -246,10 +246,10 @@ fn a_gateway_makes_way_for_the_next_which_has_its_ports_and_what_it_learned() {
     assert!(watched.until("}").contains(" 200 OK"));
 
     before.tell_to_end();
-    let told = Instant::now();
+    let signalled = Instant::now();
     let next = Side::start(&gateway);
     Asked::get(&edge.address, &service.url("/text")).assert_whole_text();
-    assert!(told.elapsed() < Duration::from_secs(6), "{:?}", told.elapsed());
+    assert!(signalled.elapsed() < Duration::from_secs(6), "{:?}", signalled.elapsed());
     Asked::get(&edgeless, &service.url("/text")).assert_whole_text();
     assert!(Asked::get(&admin, "/health/ready").rest().unwrap().contains(" 200 OK"));
 
@@ -259,7 +259,7 @@ fn a_gateway_makes_way_for_the_next_which_has_its_ports_and_what_it_learned() {
     let rest = events.rest().unwrap();
     assert!(rest.ends_with("0\r\n\r\n"), "{rest:?}");
     assert!(tunnel.rest().is_err(), "a tunnel that is cut must not look whole");
-    assert!(told.elapsed() < SOON, "{:?}", told.elapsed());
+    assert!(signalled.elapsed() < SOON, "{:?}", signalled.elapsed());
     // What has an end is waited for.
     service.release.send(()).unwrap();
     slow.assert_whole_text();
@@ -302,11 +302,11 @@ fn streams_end_with_their_side_on_whatever_way_they_go() {
         let slow = Asked::get(&proxy, &service.url("/slow"));
         service.asked.recv_timeout(PATIENCE).unwrap();
         side.tell_to_end();
-        let told = Instant::now();
+        let signalled = Instant::now();
         let rest = events.rest().unwrap();
         assert!(rest.ends_with("0\r\n\r\n"), "{way}: {rest:?}");
         assert!(tunnel.rest().is_err(), "{way}: a tunnel that is cut must not look whole");
-        assert!(told.elapsed() < SOON, "{way}: {:?}", told.elapsed());
+        assert!(signalled.elapsed() < SOON, "{way}: {:?}", signalled.elapsed());
         assert!(TcpStream::connect(&proxy).is_err(), "{way}: it listens still");
         service.release.send(()).unwrap();
         slow.assert_whole_text();
@@ -326,10 +326,10 @@ fn a_restart_costs_requests_some_time_and_no_failure() {
     Asked::get(&edge.address, &service.url("/text")).assert_whole_text();
     let events = events(&edge.address, &service);
     before.tell_to_end();
-    let told = Instant::now();
+    let signalled = Instant::now();
     let meanwhile = Asked::get(&edge.address, &service.url("/text"));
     assert_eq!(before.ended(), Some(0));
-    assert!(told.elapsed() < SOON, "{:?}", told.elapsed());
+    assert!(signalled.elapsed() < SOON, "{:?}", signalled.elapsed());
     let behind = Asked::get(&edge.address, &service.url("/text"));
     let _next = Side::start(&gateway);
     meanwhile.assert_whole_text();

@@ -348,7 +348,7 @@ fn a_pair_that_is_killed_goes_on_with_what_it_knew() {
 }
 
 /// What the last answer was told by, once it is by a dictionary, and its exchange; asks until then.
-fn told_by_dictionary(edge: &str, url: &str, store: &Path) -> (Base, String) {
+fn encoded_with_dictionary(edge: &str, url: &str, store: &Path) -> (Base, String) {
     let patience = Instant::now() + Duration::from_secs(60);
     while Instant::now() < patience {
         let mut stream = TcpStream::connect(edge).unwrap();
@@ -388,13 +388,13 @@ fn a_pair_that_is_killed_uses_its_dictionaries_again() {
     };
     let (url, store) = (format!("{allow}/rest/xml/1"), directory.join("gateway"));
     let (edge, gateway) = pair("127.0.0.1:0");
-    let (before, _) = told_by_dictionary(&edge.1, &url, &store);
+    let (before, _) = encoded_with_dictionary(&edge.1, &url, &store);
     let Base::Dictionary { sha256, version: 1 } = &before else { panic!("{before:?}") };
     // The edge knows a gateway without a key by its address.
     let address = gateway.1.clone();
     drop((edge, gateway));
     let (edge, _gateway) = pair(&address);
-    let (after, exchange) = told_by_dictionary(&edge.1, &url, &store);
+    let (after, exchange) = encoded_with_dictionary(&edge.1, &url, &store);
     assert_eq!(after, before, "it is the same, not one that was made anew");
     let why = Command::new(env!("CARGO_BIN_EXE_longwire"))
         .args(["explain", &exchange, "--store", store.to_str().unwrap()])

@@ -255,9 +255,9 @@ fn a_full_disk_under_the_store_stops_no_side_and_is_told() {
             let answer = get(&edge.address, &format!("{url}/{number}"));
             assert!(answer.starts_with("HTTP/1.1 200 OK"), "{full}: {answer}");
         }
-        let told = log.wait("the store cannot be written: its history has gaps", |_| true);
-        assert!(told[0]["why"].as_str().unwrap().contains("full"), "{full}: {told:?}");
-        assert_eq!(told.len(), 1, "{full}: once is enough: {told:?}");
+        let reported = log.wait("the store cannot be written: its history has gaps", |_| true);
+        assert!(reported[0]["why"].as_str().unwrap().contains("full"), "{full}: {reported:?}");
+        assert_eq!(reported.len(), 1, "{full}: once is enough: {reported:?}");
         drop(file);
         std::fs::remove_file(&filler).unwrap();
         let answer = get(&edge.address, &format!("{url}/after"));
@@ -341,49 +341,58 @@ fn every_exchange_has_one_line_that_says_what_it_was() {
     };
 
     ask(proxy, &head("GET", &format!("{allow}/x?token=s3cret&y=1"), ""), "", "abcde");
-    let told = at_edge.exchange("/x?token=[cut]&y=1");
-    assert_eq!(told["client"], "127.0.0.1");
-    assert_eq!((&told["method"], &told["way"]), (&"GET".into(), &"pair".into()));
-    assert_eq!((&told["status"], &told["cause"]), (&200.into(), &"ok".into()));
-    assert_eq!((&told["answer_bytes"], &told["level"]), (&5.into(), &"INFO".into()));
-    assert!(told["answer_wire_bytes"].as_u64().unwrap() > 5, "{told:#}");
-    assert!(told["request_wire_bytes"].as_u64().unwrap() > 5, "{told:#}");
-    assert_eq!(told["answer_encoding"], "identity");
+    let reported = at_edge.exchange("/x?token=[cut]&y=1");
+    assert_eq!(reported["client"], "127.0.0.1");
+    assert_eq!((&reported["method"], &reported["way"]), (&"GET".into(), &"pair".into()));
+    assert_eq!((&reported["status"], &reported["cause"]), (&200.into(), &"ok".into()));
+    assert_eq!((&reported["answer_bytes"], &reported["level"]), (&5.into(), &"INFO".into()));
+    assert!(reported["answer_wire_bytes"].as_u64().unwrap() > 5, "{reported:#}");
+    assert!(reported["request_wire_bytes"].as_u64().unwrap() > 5, "{reported:#}");
+    assert_eq!(reported["answer_encoding"], "identity");
     let same = at_gateway.exchange("/x?token=[cut]&y=1");
     for field in ["exchange", "method", "status", "way", "cause", "answer_bytes"] {
-        assert_eq!(same[field], told[field], "{field}: {same:#}");
+        assert_eq!(same[field], reported[field], "{field}: {same:#}");
     }
 
     let tunnel = format!("CONNECT {service} HTTP/1.1\r\nHost: a\r\n\r\n");
     ask(proxy, &tunnel, "hello", "world");
-    let told = at_edge.wait("exchange", |line| line["method"] == "CONNECT");
-    assert_eq!((&told[0]["status"], &told[0]["level"]), (&200.into(), &"INFO".into()));
-    assert_eq!((&told[0]["request_bytes"], &told[0]["answer_bytes"]), (&5.into(), &5.into()));
-    assert!(told[0]["answer_wire_bytes"].as_u64().unwrap() > 5, "{:#}", told[0]);
+    let reported = at_edge.wait("exchange", |line| line["method"] == "CONNECT");
+    assert_eq!((&reported[0]["status"], &reported[0]["level"]), (&200.into(), &"INFO".into()));
+    assert_eq!(
+        (&reported[0]["request_bytes"], &reported[0]["answer_bytes"]),
+        (&5.into(), &5.into())
+    );
+    assert!(reported[0]["answer_wire_bytes"].as_u64().unwrap() > 5, "{:#}", reported[0]);
 
     let upgrade = "Connection: upgrade\r\nUpgrade: websocket\r\n";
     ask(proxy, &head("GET", &format!("{allow}/socket"), upgrade), "", "101 Switching");
     assert_eq!(at_edge.exchange("/socket")["status"], 101);
 
     ask(proxy, &head("GET", &format!("{allow}/events"), ""), "", "data: 1");
-    let told = at_edge.exchange("/events");
-    assert_eq!((&told["status"], &told["level"]), (&200.into(), &"INFO".into()));
-    assert!(told["answer_bytes"].as_u64().unwrap() > 0, "{told:#}");
+    let reported = at_edge.exchange("/events");
+    assert_eq!((&reported["status"], &reported["level"]), (&200.into(), &"INFO".into()));
+    assert!(reported["answer_bytes"].as_u64().unwrap() > 0, "{reported:#}");
 
     ask(proxy, &head("GET", "http://127.0.0.1:1/no", ""), "", "403 ");
-    let told = at_edge.exchange("/no");
-    assert_eq!((&told["status"], &told["cause"]), (&403.into(), &"http_request_denied".into()));
-    assert_eq!(told["level"], "INFO");
+    let reported = at_edge.exchange("/no");
+    assert_eq!(
+        (&reported["status"], &reported["cause"]),
+        (&403.into(), &"http_request_denied".into())
+    );
+    assert_eq!(reported["level"], "INFO");
     ask(proxy, "GET ftp://a/b HTTP/1.1\r\nHost: a\r\n\r\n", "", "400 ");
     assert_eq!(at_edge.exchange("ftp://a/b")["status"], 400);
     ask(proxy, "no request\r\n\r\n", "", "400 ");
-    let told = at_edge.wait("exchange", |line| line["method"] == "");
-    assert_eq!((&told[0]["status"], &told[0]["cause"]), (&400.into(), &"bad_request".into()));
+    let reported = at_edge.wait("exchange", |line| line["method"] == "");
+    assert_eq!(
+        (&reported[0]["status"], &reported[0]["cause"]),
+        (&400.into(), &"bad_request".into())
+    );
 
     let http = at_gateway.address("listener for clients without an edge", "http");
     ask(&http, &head("GET", &format!("{allow}/edgeless"), ""), "", "abcde");
-    let told = at_gateway.exchange("/edgeless");
-    assert_eq!((&told["way"], &told["answer_bytes"]), (&"edgeless".into(), &5.into()));
+    let reported = at_gateway.exchange("/edgeless");
+    assert_eq!((&reported["way"], &reported["answer_bytes"]), (&"edgeless".into(), &5.into()));
 
     // None of this was a failure: what its gateway forbids an edge does not even begin.
     let count = |sample: &str| Side::metric(&metrics, sample);
@@ -450,23 +459,23 @@ fn wire_bytes_are_those_that_crossed_whatever_became_of_them() {
     ask(&edge.address, &tunnel, "hello", "world");
     ask(&edge.address, &get(&format!("{allow}/events")), "", "data: 1");
     ask(&edge.address, &get("http://127.0.0.1:1/refused"), "", "403 ");
-    let near = |told: f64, count: u64| (told - count as f64).abs() <= 0.01 * count as f64;
+    let near = |reported: f64, count: u64| (reported - count as f64).abs() <= 0.01 * count as f64;
     let started = Instant::now();
     loop {
-        let told = ["sent", "received"].map(|direction| {
+        let reported = ["sent", "received"].map(|direction| {
             let sample = |name: &str| {
                 Side::metric(&admin, &format!("longwire_{name}{{direction=\"{direction}\"}}"))
             };
             (sample("wire_bytes_total"), sample("wire_packet_bytes_total"))
         });
         let crossed = counts.clone().map(|count| count.load(Ordering::Relaxed));
-        if told.iter().zip(crossed).all(|((bytes, _), crossed)| near(*bytes, crossed)) {
-            for (bytes, packet_bytes) in told {
-                assert!(bytes > 100.0 && packet_bytes > bytes + 40.0, "{told:?}");
+        if reported.iter().zip(crossed).all(|((bytes, _), crossed)| near(*bytes, crossed)) {
+            for (bytes, packet_bytes) in reported {
+                assert!(bytes > 100.0 && packet_bytes > bytes + 40.0, "{reported:?}");
             }
             return;
         }
-        assert!(started.elapsed() < PATIENCE, "{told:?} {crossed:?}");
+        assert!(started.elapsed() < PATIENCE, "{reported:?} {crossed:?}");
         std::thread::yield_now();
     }
 }
@@ -609,9 +618,9 @@ fn a_gateway_that_is_away_is_told_once_and_when_it_is_back() {
     let (_edge, log) = Side::logged(&["edge", "--gateway", &at], &["--log", "debug"]);
     let started = Instant::now();
     let attempts = |level: &str| {
-        let told =
+        let reported =
             |line: &&Value| line["message"] == "gateway unreachable" && line["level"] == level;
-        log.all().iter().filter(told).count()
+        log.all().iter().filter(reported).count()
     };
     while attempts("DEBUG") < 3 {
         assert!(started.elapsed() < PATIENCE, "{:#?}", log.all());

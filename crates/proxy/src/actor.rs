@@ -403,7 +403,9 @@ impl<S: Surroundings> Actor<S> {
             Output::ClientEnded { instance, connection } => {
                 self.surroundings.client_ended(instance, connection);
             }
-            Output::Allowed(told) => self.handle.allowed.set(told.as_deref().and_then(patterns)),
+            Output::Allowed(reported) => {
+                self.handle.allowed.set(reported.as_deref().and_then(patterns))
+            }
             Output::Head { exchange, head, end } if self.role == Role::Gateway => {
                 let bell = self.handle.bell.clone();
                 let peer = self.relay.peer_of(exchange).unwrap_or_default();
@@ -539,8 +541,8 @@ fn restore(relay: &mut Relay, store: &mut Store) -> Vec<&'static str> {
 }
 
 /// A list as it was told; none where a later version knows patterns that are none here.
-fn patterns(told: &Allowed) -> Option<Vec<Pattern>> {
-    told.patterns.iter().map(|pattern| Pattern::parse(pattern).ok()).collect()
+fn patterns(reported: &Allowed) -> Option<Vec<Pattern>> {
+    reported.patterns.iter().map(|pattern| Pattern::parse(pattern).ok()).collect()
 }
 
 fn warn_of_long_schemas(services: &[coding::Service]) {

@@ -16,7 +16,7 @@ pub(crate) struct Alarm(Option<Raised>);
 
 struct Raised {
     since: Instant,
-    told: Instant,
+    reported: Instant,
     pause: Duration,
     times: u64,
     why: String,
@@ -33,13 +33,13 @@ impl Alarm {
     /// It is so, or still: `Some` where that is to be told.
     pub(crate) fn raise(&mut self, now: Instant, why: &str) -> Option<Lasting> {
         let Some(raised) = &mut self.0 else {
-            let (since, told) = (now, now);
+            let (since, reported) = (now, now);
             let why = why.to_owned();
-            self.0 = Some(Raised { since, told, pause: FIRST_PAUSE, times: 1, why });
+            self.0 = Some(Raised { since, reported, pause: FIRST_PAUSE, times: 1, why });
             return Some(Lasting { times: 1, since: Duration::ZERO });
         };
         raised.times += 1;
-        let quiet = now.saturating_duration_since(raised.told);
+        let quiet = now.saturating_duration_since(raised.reported);
         let is_due = quiet >= raised.pause;
         if !is_due && (raised.why == why || quiet < OTHER_PAUSE) {
             return None;
@@ -47,7 +47,7 @@ impl Alarm {
         if is_due {
             raised.pause = (raised.pause * 2).min(MAX_PAUSE);
         }
-        (raised.told, raised.why) = (now, why.to_owned());
+        (raised.reported, raised.why) = (now, why.to_owned());
         let since = now.saturating_duration_since(raised.since);
         Some(Lasting { times: raised.times, since })
     }
@@ -67,9 +67,9 @@ mod tests {
     fn what_lasts_is_told_at_its_beginning_its_changes_and_its_end() {
         let (mut alarm, start) = (Alarm::default(), Instant::now());
         let at = |seconds: u64| start + Duration::from_secs(seconds);
-        let told: Vec<u64> =
+        let reported: Vec<u64> =
             (0..3600).step_by(4).filter(|s| alarm.raise(at(*s), "away").is_some()).collect();
-        assert_eq!(told, [0, 60, 180, 420, 900, 1860]);
+        assert_eq!(reported, [0, 60, 180, 420, 900, 1860]);
         assert!(alarm.raise(at(3600), "refused").is_some());
         assert_eq!(alarm.raise(at(3604), "away"), None);
         let over = alarm.clear(at(3605)).unwrap();

@@ -80,14 +80,14 @@ pub(crate) fn has_room(any: &impl AsFd) -> bool {
 /// Waits until a client may have descriptors; `drop_one` gives some back. That clients wait is told
 /// now and then, and counted.
 pub(crate) async fn wait_for_room(any: &impl AsFd, metrics: &Metrics, drop_one: impl Fn()) {
-    static TOLD: OnceLock<Rarely> = OnceLock::new();
+    static REPORTED: OnceLock<Rarely> = OnceLock::new();
     let mut waited = false;
     while !has_room(any) {
         drop_one();
         if !waited {
             waited = true;
             metrics.count_limit(LIMIT);
-            if let Some(times) = TOLD.get_or_init(Rarely::default).note(Instant::now()) {
+            if let Some(times) = REPORTED.get_or_init(Rarely::default).note(Instant::now()) {
                 let what = "clients wait: nearly all file descriptors are in use, and those that \
                             are left are for carriers";
                 tracing::warn!(times, "{what}");

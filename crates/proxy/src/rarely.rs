@@ -13,7 +13,7 @@ pub(crate) struct Rarely(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    told: Option<Instant>,
+    reported: Option<Instant>,
     since: u64,
 }
 
@@ -23,10 +23,10 @@ impl Rarely {
     pub(crate) fn note(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.since += 1;
-        if state.told.is_some_and(|told| now < told + PAUSE) {
+        if state.reported.is_some_and(|reported| now < reported + PAUSE) {
             return None;
         }
-        state.told = Some(now);
+        state.reported = Some(now);
         Some(std::mem::take(&mut state.since))
     }
 }
@@ -38,8 +38,8 @@ mod tests {
     #[test]
     fn a_flood_is_a_line_now_and_then() {
         let (rarely, start) = (Rarely::default(), Instant::now());
-        let told: Vec<u64> =
+        let reported: Vec<u64> =
             (0..25_000).filter_map(|ms| rarely.note(start + Duration::from_millis(ms))).collect();
-        assert_eq!(told, [1, 10_000, 10_000]);
+        assert_eq!(reported, [1, 10_000, 10_000]);
     }
 }

@@ -17,10 +17,10 @@ const MAX_SOURCES: usize = 256;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<Told>);
+pub(crate) struct Refusals(Mutex<Log>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct Log {
     sources: BTreeMap<Option<Source>, Last>,
     /// When the present pause began, and its lines so far.
     since: Option<Instant>,
@@ -29,47 +29,47 @@ struct Told {
 
 #[derive(Debug)]
 struct Last {
-    told: Instant,
+    reported: Instant,
     suppressed: u64,
 }
 
 impl Refusals {
     /// Whether to log a refusal, and how many of the same source were left out since the last.
     pub(crate) fn tell(&self, address: IpAddr, now: Instant) -> Option<u64> {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let over = |since: Instant| now.duration_since(since) >= PAUSE;
-        if told.since.is_none_or(over) {
-            (told.since, told.lines) = (Some(now), 0);
+        if log.since.is_none_or(over) {
+            (log.since, log.lines) = (Some(now), 0);
         }
-        if told.sources.len() >= MAX_SOURCES {
-            told.sources.retain(|_, last| !over(last.told) || last.suppressed > 0);
+        if log.sources.len() >= MAX_SOURCES {
+            log.sources.retain(|_, last| !over(last.reported) || last.suppressed > 0);
         }
-        if told.sources.len() >= MAX_SOURCES {
-            told.sources.retain(|_, last| !over(last.told));
+        if log.sources.len() >= MAX_SOURCES {
+            log.sources.retain(|_, last| !over(last.reported));
         }
         let key = Some(Source::of(address));
-        let fits = told.sources.contains_key(&key) || told.sources.len() < MAX_SOURCES;
+        let fits = log.sources.contains_key(&key) || log.sources.len() < MAX_SOURCES;
         let key = key.filter(|_| fits);
-        let full = told.lines >= MAX_LINES;
-        let suppressed = match told.sources.get_mut(&key) {
-            Some(last) if full || !over(last.told) => {
+        let full = log.lines >= MAX_LINES;
+        let suppressed = match log.sources.get_mut(&key) {
+            Some(last) if full || !over(last.reported) => {
                 last.suppressed += 1;
                 return None;
             }
             Some(last) => {
-                last.told = now;
+                last.reported = now;
                 std::mem::take(&mut last.suppressed)
             }
             None => {
                 let suppressed = u64::from(full);
-                told.sources.insert(key, Last { told: now, suppressed });
+                log.sources.insert(key, Last { reported: now, suppressed });
                 if full {
                     return None;
                 }
                 0
             }
         };
-        told.lines += 1;
+        log.lines += 1;
         Some(suppressed)
     }
 }
@@ -112,7 +112,7 @@ mod tests {
         // One customer's addresses of IPv6 are one source.
         let later = start + 3 * PAUSE;
         let address = |low: u128| Ipv6Addr::from_bits(0x2001_0db8 << 96 | low).into();
-        let told = (0..100).filter(|low| refusals.tell(address(*low), later).is_some());
-        assert_eq!(told.count(), 1);
+        let log = (0..100).filter(|low| refusals.tell(address(*low), later).is_some());
+        assert_eq!(log.count(), 1);
     }
 }

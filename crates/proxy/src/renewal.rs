@@ -91,10 +91,10 @@ impl Renewal {
         }
         if let (Some(patterns), Some(allow)) = (news.allow, &self.allow) {
             renewed.taken.push(format!("allow ({} patterns)", patterns.len()));
-            let told = gateway::told(&patterns);
+            let reported = gateway::allowed(&patterns);
             allow.set(patterns);
             if let Some(handle) = &self.handle {
-                handle.send(Message::Input(Input::Allowed(told))).await;
+                handle.send(Message::Input(Input::Allowed(reported))).await;
             }
         }
         if let Some([deny, direct_allow]) = news.edge {

@@ -145,7 +145,7 @@ async fn ask(address: SocketAddr, method: &str, uri: &str, fields: &[(&str, &str
 
 /// Asks until the answer comes by a dictionary: what such codings make of these answers is learned
 /// beside the first of them.
-async fn ask_until_told(address: SocketAddr, uri: &str, fields: &[(&str, &str)]) -> Got {
+async fn ask_until_encoded(address: SocketAddr, uri: &str, fields: &[(&str, &str)]) -> Got {
     let began = Instant::now();
     while began.elapsed() < common::PATIENCE {
         let answer = ask(address, "GET", uri, fields).await;
@@ -194,7 +194,7 @@ async fn an_answer_that_a_client_keeps_makes_the_next_ones_short() {
         [(ALL, &["dcb", "dcz"][..]), ("gzip, dcz", &["dcz"]), ("dcb", &["dcb"])]
     {
         let fields = [held[0], held[1], ("accept-encoding", codings)];
-        let answer = ask_until_told(edgeless, "/tracks/22", &fields).await;
+        let answer = ask_until_encoded(edgeless, "/tracks/22", &fields).await;
         assert!(expected.contains(&answer.coding()), "{codings}: {:?}", answer.headers);
         assert_eq!(answer.content(&kept), tracks(22));
         let gzip = ask(edgeless, "GET", "/tracks/22", &[("accept-encoding", "gzip")]).await;
@@ -210,7 +210,7 @@ async fn an_answer_that_a_client_keeps_makes_the_next_ones_short() {
     let other = ("dictionary-id", "\"other\"");
     for fields in [vec![held[0]], vec![held[0], other]] {
         let fields = [fields, vec![("accept-encoding", ALL)]].concat();
-        let answer = ask_until_told(edgeless, "/tracks/23", &fields).await;
+        let answer = ask_until_encoded(edgeless, "/tracks/23", &fields).await;
         assert_eq!(answer.content(&kept), tracks(23));
     }
     assert!(seen.lock().unwrap().iter().all(|head| head.contains("accept-encoding: identity")));
@@ -227,7 +227,7 @@ async fn a_dictionary_crosses_to_no_other_client_and_no_other_service() {
     let (hash, id) = (hash(&tracks(1)), format!("\"{id}\""));
     let held =
         [("accept-encoding", ALL), ("available-dictionary", &*hash), ("dictionary-id", &*id)];
-    let fine = ask_until_told(edgeless, "/tracks/2", &[&held[..], &[alice]].concat()).await;
+    let fine = ask_until_encoded(edgeless, "/tracks/2", &[&held[..], &[alice]].concat()).await;
     assert_eq!(fine.content(&tracks(1)), tracks(2));
     let mut expected = ignored(&gateway).await;
     for other in [

@@ -371,7 +371,7 @@ async fn a_loop_is_noticed() {
 
 #[tokio::test]
 async fn a_request_whose_client_breaks_off_reaches_no_end_at_the_origin() {
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut reported) = tokio::sync::mpsc::unbounded_channel();
     let origin = Origin::scripted(move |mut stream: TcpStream| {
         let tell = tell.clone();
         async move {
@@ -389,6 +389,7 @@ async fn a_request_whose_client_breaks_off_reaches_no_end_at_the_origin() {
     stream.write_all(request.as_bytes()).await.unwrap();
     eventually(|| async { origin.connections.load(Ordering::SeqCst) == 1 }).await;
     drop(stream);
-    let bytes = tokio::time::timeout(common::PATIENCE, told.recv()).await.expect("hangs").unwrap();
+    let bytes =
+        tokio::time::timeout(common::PATIENCE, reported.recv()).await.expect("hangs").unwrap();
     assert!(!bytes.ends_with(b"0\r\n\r\n"), "{}", String::from_utf8_lossy(&bytes));
 }

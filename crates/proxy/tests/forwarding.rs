@@ -441,7 +441,7 @@ async fn a_slow_reader_holds_only_its_own_answer() {
 #[tokio::test]
 async fn a_client_that_leaves_takes_its_request_along() {
     // The origin never answers; it sees the connection close.
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (tell, mut reported) = tokio::sync::mpsc::unbounded_channel();
     let origin = Origin::scripted(move |mut stream: TcpStream| {
         let tell = tell.clone();
         async move {
@@ -456,9 +456,9 @@ async fn a_client_that_leaves_takes_its_request_along() {
     let mut stream = TcpStream::connect(edge.address).await.unwrap();
     let request = format!("GET {} HTTP/1.1\r\nHost: a\r\n\r\n", origin.url("/never"));
     stream.write_all(request.as_bytes()).await.unwrap();
-    assert_eq!(told.recv().await, Some("asked"));
+    assert_eq!(reported.recv().await, Some("asked"));
     drop(stream);
-    let closed = tokio::time::timeout(common::PATIENCE, told.recv()).await.expect("hangs");
+    let closed = tokio::time::timeout(common::PATIENCE, reported.recv()).await.expect("hangs");
     assert_eq!(closed, Some("closed"));
     let admin = edge.admin.unwrap();
     eventually(|| async move {

@@ -39,12 +39,12 @@ impl Relay {
         if self.config.role == Role::Gateway {
             return self.ignore(now, id, WHAT, "an edge has none");
         }
-        let told = Allowed::decode(content);
+        let reported = Allowed::decode(content);
         if let Some(carrier) = self.carriers.get_mut(&id) {
-            let told = told.as_ref().ok().filter(|told| !told.patterns.is_empty());
-            carrier.allowed = told.cloned().map(Arc::new);
+            let reported = reported.as_ref().ok().filter(|reported| !reported.patterns.is_empty());
+            carrier.allowed = reported.cloned().map(Arc::new);
         }
-        if let Err(error) = told {
+        if let Err(error) = reported {
             self.ignore(now, id, WHAT, &error.to_string());
         }
     }
@@ -52,14 +52,14 @@ impl Relay {
     /// Edge: tells the shell what the gateway has said that new requests go to; nothing as long as
     /// they go to none, for the next may let through what this one does not.
     pub(crate) fn publish_allowed(&mut self) {
-        let told = self.usable().find_map(|id| self.carriers.get(&id)?.allowed.clone());
-        let is_known = match (&told, &self.published) {
-            (Some(told), Some(known)) => Arc::ptr_eq(told, known),
-            (told, known) => told.is_none() && known.is_none(),
+        let reported = self.usable().find_map(|id| self.carriers.get(&id)?.allowed.clone());
+        let is_known = match (&reported, &self.published) {
+            (Some(reported), Some(known)) => Arc::ptr_eq(reported, known),
+            (reported, known) => reported.is_none() && known.is_none(),
         };
         if !is_known {
-            self.published.clone_from(&told);
-            self.outputs.push_back(Output::Allowed(told));
+            self.published.clone_from(&reported);
+            self.outputs.push_back(Output::Allowed(reported));
         }
     }
 }

@@ -194,9 +194,9 @@ impl Relay {
     /// Ends the peer's message when all of it is delivered.
     fn end_incoming(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let told = exchange.incoming.ended_with_head;
+        let reported = exchange.incoming.ended_with_head;
         if let Some(trailers) = exchange.incoming.take_end() {
-            if !told {
+            if !reported {
                 self.outputs.push_back(Output::End { exchange: id, trailers });
             }
             self.settle_if_done(now, id);

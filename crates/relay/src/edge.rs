@@ -153,8 +153,8 @@ impl Relay {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.incoming.headed {
             // What came is passed on; if that is all of it, nothing was lost.
-            let is_told = exchange.outgoing.finished || exchange.status >= 300;
-            if is_told && self.has_all(id) {
+            let needs_no_more = exchange.outgoing.finished || exchange.status >= 300;
+            if needs_no_more && self.has_all(id) {
                 self.stop(now, id);
                 self.settle_if_done(now, id);
                 return;

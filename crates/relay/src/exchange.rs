@@ -181,8 +181,8 @@ impl Exchange {
     /// would without the pair need no padding.
     pub(crate) fn pad(&mut self, key: u64, part: &mut Part) {
         let Part::Data(piece) = part else { return };
-        let told = self.guard.cross_site || self.coded || self.traits.tunnel;
-        if self.guard.padded && !told {
+        let reported = self.guard.cross_site || self.coded || self.traits.tunnel;
+        if self.guard.padded && !reported {
             piece.padding = self.leaving.note(key, piece);
         }
     }

@@ -251,9 +251,9 @@ impl Relay {
         let before = exchange.on_carrier();
         let parallel = self.carriers.get(&carrier).is_some_and(Carrier::allows_parallel);
         let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
-        let is_told = is_bound || exchange.log.parts_for(takes_anew).is_some();
+        let can_resend = is_bound || exchange.log.parts_for(takes_anew).is_some();
         // Where repeating it does no harm, that is sooner than what hangs.
-        let stays = !has_all || (!is_told && !exchange.traits.idempotent);
+        let stays = !has_all || (!can_resend && !exchange.traits.idempotent);
         if stays && parallel && before.is_some_and(goes_on) {
             return self.send_outcome(now, carrier, id, OutcomeState::Unfinished);
         }

@@ -15,8 +15,8 @@ use crate::ids::CarrierId;
 /// The transport's counters are read no more often than this for each carrier, but for what came
 /// together.
 const MEASURE_PAUSE: Duration = Duration::from_millis(10);
-/// Events about what a carrier's peer said and was ignored: beyond it they are not told.
-const MAX_TOLD: u32 = 16;
+/// Events about what a carrier's peer sent and was ignored: beyond it there are none.
+const MAX_IGNORED_EVENTS: u32 = 16;
 /// A link that is said to be faster, a terabit a second, or longer, was not measured.
 const MAX_BYTES_PER_S: u64 = 125_000_000_000;
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(600);
@@ -58,11 +58,11 @@ impl Relay {
         }
     }
 
-    /// What a peer said is not used, and told if it was not said too often.
+    /// What a peer sent is not used; an event says so, unless there were too many.
     pub(crate) fn ignore(&mut self, now: Duration, carrier: CarrierId, what: &str, reason: &str) {
         let Some(carrier) = self.carriers.get_mut(&carrier) else { return };
         carrier.ignored = carrier.ignored.saturating_add(1);
-        if carrier.ignored <= MAX_TOLD {
+        if carrier.ignored <= MAX_IGNORED_EVENTS {
             let (what, reason) = (what.to_owned(), reason.to_owned());
             self.event(now, Fact::Ignored { what, reason });
         }

@@ -31,7 +31,7 @@ pub(super) struct Machine {
     /// What is left of a message that is being read.
     frames: BytesMut,
     now: Duration,
-    told_wake_at: Option<Duration>,
+    announced_wake_at: Option<Duration>,
     fault: Option<Error>,
     faulted: bool,
 }
@@ -59,7 +59,7 @@ impl Machine {
             blocks: BTreeMap::new(),
             frames: BytesMut::new(),
             now: Duration::ZERO,
-            told_wake_at: None,
+            announced_wake_at: None,
             fault: None,
             faulted: false,
         };
@@ -221,8 +221,8 @@ impl carrier::Machine for Machine {
         if let Some(packet) = self.next_datagram() {
             return Some(Output::Datagram(packet.encode()));
         }
-        let wake_at = self.sending.wake_at().filter(|at| self.told_wake_at != Some(*at))?;
-        self.told_wake_at = Some(wake_at);
+        let wake_at = self.sending.wake_at().filter(|at| self.announced_wake_at != Some(*at))?;
+        self.announced_wake_at = Some(wake_at);
         Some(Output::WakeAt(wake_at))
     }
 

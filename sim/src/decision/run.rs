@@ -165,13 +165,13 @@ impl<'a> Run<'a> {
         let after = self.connection.transport();
         let windows = path.windows(coded.bytes);
         let whole = after.retransmitted == before;
-        let told = self.estimate.receipt(&Receipt {
+        let reported = self.estimate.receipt(&Receipt {
             bytes: super::whole((coded.bytes - path.segment_bytes).max(0.0)),
             spread: Duration::from_secs_f64(transfer.spread_s.max(0.0)),
             unbroken: whole,
             windows,
         });
-        self.estimate.took(coded.bytes, network_s, whole && windows <= 1.0 && !told);
+        self.estimate.took(coded.bytes, network_s, whole && windows <= 1.0 && !reported);
         if self.estimate.is_still(&path) {
             let took = Observation::Network { path: &path, bytes: coded.bytes, seconds: network_s };
             self.policy.observe(&took);

@@ -186,7 +186,7 @@ impl Context {
                 let start = model.text.len();
                 model.text.reserve(len);
                 let mut coder = RangeDecoder::new(coded);
-                model.code(&mut coder, start + len).map_err(Broken::told)?;
+                model.code(&mut coder, start + len).map_err(Broken::message)?;
                 if !coder.is_used_up() {
                     return Err("a block of another length than told".to_owned());
                 }
@@ -194,16 +194,16 @@ impl Context {
                 Ok(())
             }
             State::Decoder(outline, back) => {
-                let (parts_len, coded) = split::take_number(coded).map_err(Broken::told)?;
+                let (parts_len, coded) = split::take_number(coded).map_err(Broken::message)?;
                 if parts_len > split::most_bytes(len) {
                     return Err("parts of more than four times the block".to_owned());
                 }
                 let mut parts = Vec::new();
                 let went = back.decode(coded, parts_len, last, &mut parts);
                 went.map_err(|error| error.to_string())?;
-                split::join_parts(outline, &parts, len, out).map_err(Broken::told)
+                split::join_parts(outline, &parts, len, out).map_err(Broken::message)
             }
-            State::Encoder(..) => Err(Broken::Unknown.told()),
+            State::Encoder(..) => Err(Broken::Unknown.message()),
         }
     }
 

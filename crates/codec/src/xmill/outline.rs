@@ -36,8 +36,8 @@ pub(super) enum Broken {
 
 impl Broken {
     /// For people.
-    pub(super) fn told(self) -> String {
-        let told = match self {
+    pub(super) fn message(self) -> String {
+        let message = match self {
             Self::Unopened => "an element ends that is not open",
             Self::Unknown => "a number of what does not exist",
             Self::Overlong => "a block with more than its length",
@@ -45,7 +45,7 @@ impl Broken {
             Self::Short => "a block whose bytes are used up early",
             Self::Unused => "values that nothing asked for",
         };
-        told.to_owned()
+        message.to_owned()
     }
 }
 

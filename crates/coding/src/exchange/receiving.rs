@@ -66,7 +66,7 @@ pub(crate) struct Receiving {
     /// Bytes that were decoded.
     pub(crate) decoded_bytes: u64,
     /// It was told that all is decoded.
-    told: bool,
+    reported: bool,
 }
 
 impl Default for Receiving {
@@ -87,7 +87,7 @@ impl Default for Receiving {
             ended: false,
             undelivered: false,
             decoded_bytes: 0,
-            told: false,
+            reported: false,
         }
     }
 }
@@ -283,7 +283,7 @@ impl Receiving {
 
     /// All of the message is here and decoded, and nobody was told.
     pub(crate) fn is_whole_at_last(&mut self) -> bool {
-        self.is_whole() && !std::mem::replace(&mut self.told, true)
+        self.is_whole() && !std::mem::replace(&mut self.reported, true)
     }
 
     /// Notes decoded bytes, which are some.

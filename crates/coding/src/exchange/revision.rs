@@ -150,13 +150,13 @@ impl Revisions {
     }
 
     /// How it went on, as it is told.
-    pub(crate) fn told(&self) -> Vec<facts::Revision> {
-        let told = |revision: &Revision| facts::Revision {
+    pub(crate) fn reported(&self) -> Vec<facts::Revision> {
+        let reported = |revision: &Revision| facts::Revision {
             at_bytes: revision.at_bytes,
             encoding: revision.options.label(),
             reason: revision.reason.to_owned(),
         };
-        self.revisions.iter().map(told).collect()
+        self.revisions.iter().map(reported).collect()
     }
 
     /// A block went: with what came out of its encoder and how long that took, or as it is.

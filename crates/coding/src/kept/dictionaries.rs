@@ -61,7 +61,7 @@ pub(crate) struct Trained {
 #[derive(Debug)]
 struct Theirs {
     kept: Arc<Kept>,
-    told: Option<Duration>,
+    reported: Option<Duration>,
 }
 
 /// What is collected of a context.
@@ -76,14 +76,14 @@ struct Maker {
     training: bool,
     used: u64,
     /// When it was told that its dictionary is used.
-    told: Option<Duration>,
+    reported: Option<Duration>,
 }
 
 impl Maker {
     fn new() -> Self {
         let (samples, wanted) = (VecDeque::new(), FRESH_SAMPLES.0);
-        let (made, training, told) = (None, false, None);
-        Self { samples, fresh: 0, wanted, misses: 0, made, training, used: 0, told }
+        let (made, training, reported) = (None, false, None);
+        Self { samples, fresh: 0, wanted, misses: 0, made, training, used: 0, reported }
     }
 }
 
@@ -148,13 +148,13 @@ impl Dictionaries {
             |maker: &Maker| maker.made.as_ref().is_some_and(|it| it.kept.id().short() == id);
         let mut mine = self.makers.iter_mut().filter(|((of, _), _)| *of == scope);
         let ((_, context), maker) = mine.find(|(_, maker)| is_it(maker))?;
-        is_due(&mut maker.told, now).then(|| name_of_made(scope, context))
+        is_due(&mut maker.reported, now).then(|| name_of_made(scope, context))
     }
 
     /// A message was told by one of a peer's.
     pub(crate) fn used_held(&mut self, now: Duration, scope: u64, id: [u8; 8]) -> Option<[u8; 32]> {
         let one = self.held.used(|owner, one| owner == scope && one.kept.id().short() == id)?;
-        is_due(&mut one.told, now).then(|| name_of_held(scope, one.kept.id()))
+        is_due(&mut one.reported, now).then(|| name_of_held(scope, one.kept.id()))
     }
 
     /// This side's and those that it holds for peers.
@@ -171,7 +171,7 @@ impl Dictionaries {
 
     /// Holds a peer's dictionary; `false`: another peer's oldest went for it.
     pub(crate) fn hold(&mut self, scope: u64, kept: Arc<Kept>) -> bool {
-        let gone = self.held.hold(scope, Theirs { kept, told: None });
+        let gone = self.held.hold(scope, Theirs { kept, reported: None });
         let is_anothers = gone.as_ref().is_some_and(|(owner, _)| *owner != scope);
         self.gone.extend(gone.map(|(owner, one)| name_of_held(owner, one.kept.id())));
         !is_anothers
@@ -232,7 +232,7 @@ impl Dictionaries {
         let version = maker.made.as_ref().map_or(1, |before| before.version.saturating_add(1));
         let made = Made { kept: Arc::new(kept), version, parcel: parcel.into() };
         let before = maker.made.replace(made.clone()).map(|before| before.kept.id().short());
-        maker.told = Some(now);
+        maker.reported = Some(now);
         let (scope, context) = key;
         Some(Trained { scope, context, made, before })
     }
@@ -245,10 +245,10 @@ impl Dictionaries {
 }
 
 /// Whether it is to be told again, which is done then.
-fn is_due(told: &mut Option<Duration>, now: Duration) -> bool {
-    let due = told.is_none_or(|before| now >= before + USED_PAUSE);
+fn is_due(reported: &mut Option<Duration>, now: Duration) -> bool {
+    let due = reported.is_none_or(|before| now >= before + USED_PAUSE);
     if due {
-        *told = Some(now);
+        *reported = Some(now);
     }
     due
 }

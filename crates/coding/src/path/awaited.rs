@@ -9,8 +9,8 @@ use record::decision as facts;
 use crate::exchange::choice::Choice;
 use crate::exchange::revision::{Part, Revisions};
 use crate::ids::ExchangeId;
+use crate::reported::{expected_parts, reported_parts, reported_split};
 use crate::times::Departure;
-use crate::told::{expected_parts, told_parts, told_split};
 
 /// See the module.
 #[derive(Debug)]
@@ -110,10 +110,10 @@ impl Awaited {
         Some(facts::Outcome {
             encoding,
             body_bytes: choice.plain_bytes,
-            expected: told_parts(&expected),
-            actual: told_parts(&actual),
-            split: told_split(&split),
-            revisions: choice.revisions.as_ref().map(Revisions::told).unwrap_or_default(),
+            expected: reported_parts(&expected),
+            actual: reported_parts(&actual),
+            split: reported_split(&split),
+            revisions: choice.revisions.as_ref().map(Revisions::reported).unwrap_or_default(),
         })
     }
 }

@@ -54,9 +54,9 @@ impl Measured {
             let whole = took.before.retransmitted == transport.retransmitted;
             let (windows, train) = (took.windows(&transport), took.train);
             let unbroken = train.unbroken && whole;
-            let told = self.estimate.receipt(&estimate::Receipt { unbroken, windows, ..train });
+            let reported = self.estimate.receipt(&estimate::Receipt { unbroken, windows, ..train });
             let at_once = took.at_once && windows <= 1.0;
-            self.estimate.took(took.bytes, took.seconds, at_once && whole && !told);
+            self.estimate.took(took.bytes, took.seconds, at_once && whole && !reported);
         }
     }
 

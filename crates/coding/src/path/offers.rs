@@ -9,7 +9,7 @@ use codec::infoset::SchemaContext;
 use proto::control::Keeping;
 
 use crate::kept::dictionaries::{Dictionaries, Made};
-use crate::told::whole;
+use crate::reported::whole;
 
 /// Dictionaries of a path's peer that are made ready at once: one, and one that came in the
 /// place of another.

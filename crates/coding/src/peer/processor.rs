@@ -68,11 +68,11 @@ impl Peer<'_> {
             fixed_s: decoding.fixed_s.into(),
             per_byte_s: decoding.per_byte_s.into(),
         };
-        let told = model.encodings.iter().flat_map(|decoding| {
+        let reported = model.encodings.iter().flat_map(|decoding| {
             let arms = arms_of(self.core, |options| options.codec == decoding.codec);
             arms.into_iter().map(move |arm| (arm, speed(decoding)))
         });
-        let decode = &told.collect::<Vec<_>>()[..];
+        let decode = &reported.collect::<Vec<_>>()[..];
         self.core.observe(&Observation::Decoder { peer: self.path.peer_id, decode });
     }
 }

@@ -13,7 +13,7 @@ use super::known::Known;
 use crate::exchange::choice::Choice;
 use crate::exchange::revision::Revisions;
 use crate::links::figures;
-use crate::told::{parts, rounded, wanted, whole};
+use crate::reported::{parts, rounded, wanted, whole};
 
 /// What a block takes to an encoder's thread and back, beside what it waits for it.
 const HANDOVER_S: f64 = 3e-4;

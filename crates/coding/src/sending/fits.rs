@@ -8,7 +8,7 @@ use super::Sender;
 use super::known::Known;
 use crate::encoding::ANY;
 use crate::recipient::Recipient;
-use crate::told::whole;
+use crate::reported::whole;
 
 /// Memory that a single body's codec may take of what is left, so that others find room.
 const MEMORY_SHARE: usize = 4;

@@ -169,7 +169,7 @@ impl Sender<'_> {
         let mut decision = choice.facts.take();
         if let Some(decision) = &mut decision {
             if let Some(candidate) = choice.expected(choice.arm) {
-                decision.expected = super::told::parts(candidate);
+                decision.expected = super::reported::parts(candidate);
             }
             decision.base = match self.one.sending.recipient() {
                 Some(recipient) => recipient.fact_of(choice.options),

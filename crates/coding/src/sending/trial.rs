@@ -18,7 +18,7 @@ use crate::exchange::Exchange;
 use crate::exchange::choice::{Tried, going};
 use crate::exchange::revision::Revisions;
 use crate::job::{Job, Setup, Try};
-use crate::told::whole;
+use crate::reported::whole;
 
 /// Most encodings tried on the first block of a message: each waits for the one before.
 const MAX_TRIES: usize = 3;

@@ -337,14 +337,14 @@ fn a_dictionary_is_used_for_what_is_whole_and_taken() {
 
 #[test]
 fn a_recipient_that_says_it_decodes_slowly_is_believed() {
-    let told = |per_byte_s| {
+    let reported = |per_byte_s| {
         let decoding = |codec| Decoding { codec, fixed_s: 0.0, per_byte_s };
         Some(Arc::new(Model { encodings: (1..=3).map(decoding).collect() }))
     };
     let mut side = side();
-    side.answers(Recipient { decoder: told(1e-4), ..slow(&EVERY) }, &rows(1000));
+    side.answers(Recipient { decoder: reported(1e-4), ..slow(&EVERY) }, &rows(1000));
     assert_eq!(side.framing, Framing::Blocks);
-    side.answers(Recipient { decoder: told(1e-9), ..slow(&EVERY) }, &rows(1000));
+    side.answers(Recipient { decoder: reported(1e-9), ..slow(&EVERY) }, &rows(1000));
     assert!(matches!(side.framing, Framing::Content(_)));
 }
 

@@ -328,7 +328,7 @@ fn a_queue_of_ones_own_is_no_longer_path() {
     // When each packet under way was sent, and comes back.
     let mut under_way = std::collections::VecDeque::<(f64, f64)>::new();
     let mut free_at = 0.0_f64;
-    let mut told = counters(20, 0, 0);
+    let mut reported = counters(20, 0, 0);
     while left > 0 || !under_way.is_empty() {
         now += 0.01;
         while under_way.front().is_some_and(|&(_, back)| back <= now) {
@@ -339,14 +339,14 @@ fn a_queue_of_ones_own_is_no_longer_path() {
         while left > 0 && (under_way.len() as f64) < window.min(170.0) {
             free_at = free_at.max(now) + seconds;
             under_way.push_back((now, free_at + least_s));
-            (left, told.segments_out) = (left - 1, told.segments_out + 1);
+            (left, reported.segments_out) = (left - 1, reported.segments_out + 1);
         }
-        told.rtt = Duration::from_secs_f64(mean_s);
-        told.bytes_out = 1448 * u64::from(told.segments_out);
-        told.backlog_bytes = 1448 * (under_way.len() as u64 + u64::from(left));
-        (told.window_segments, told.app_limited) = (170, left == 0);
-        told.delivered_bytes_per_s = 1448 * 2_000_000 / 8 / 1500;
-        estimate.transport(told);
+        reported.rtt = Duration::from_secs_f64(mean_s);
+        reported.bytes_out = 1448 * u64::from(reported.segments_out);
+        reported.backlog_bytes = 1448 * (under_way.len() as u64 + u64::from(left));
+        (reported.window_segments, reported.app_limited) = (170, left == 0);
+        reported.delivered_bytes_per_s = 1448 * 2_000_000 / 8 / 1500;
+        estimate.transport(reported);
     }
     assert!(mean_s > 0.5, "{mean_s}");
     assert_eq!(estimate.jumps(), 0);
@@ -534,8 +534,8 @@ fn a_figure_that_is_read_twice_counts_once() {
     for _ in 0..3 {
         estimate.receipt(&train(250_000.0, 20));
     }
-    let told = Transport { delivered_bytes_per_s: 100_000, ..counters(200, 10, 0) };
-    (0..2).for_each(|_| estimate.transport(told));
+    let reported = Transport { delivered_bytes_per_s: 100_000, ..counters(200, 10, 0) };
+    (0..2).for_each(|_| estimate.transport(reported));
     assert_eq!(estimate.jumps(), 0);
     assert!((estimate.rate_bps().value / 250_000.0 - 1.0).abs() < 0.05, "{estimate:?}");
 }
@@ -677,7 +677,7 @@ fn what_comes_slowly_tells_a_rate_though_the_first_hop_takes_it_in_one_packet() 
 #[test]
 fn what_comes_late_now_and_then_says_nothing_against_the_transport() {
     let mut estimate = Estimate::new(1e6, Duration::from_millis(1), None);
-    let told = |estimate: &mut Estimate, segments_out: u32, bytes_per_s: u64| {
+    let reported = |estimate: &mut Estimate, segments_out: u32, bytes_per_s: u64| {
         let rtt = Duration::from_micros(u64::from(2500 + segments_out % 7));
         let delivered_bytes_per_s = bytes_per_s;
         let counters = counters(1, segments_out, 0);
@@ -689,19 +689,19 @@ fn what_comes_late_now_and_then_says_nothing_against_the_transport() {
         });
     };
     for at in 1..=60 {
-        told(&mut estimate, 50 * at, 110_000_000);
+        reported(&mut estimate, 50 * at, 110_000_000);
         estimate.receipt(&train(if at % 10 == 0 { 33e6 } else { 900e6 }, 45));
     }
     let found = estimate.rate_bps().value;
     assert!(found > 500e6, "{found}");
     // The kernel keeps the rate from before a fade; behind it the link is what it was.
     for at in 61..=70 {
-        told(&mut estimate, 50 * at, 110_000_000);
+        reported(&mut estimate, 50 * at, 110_000_000);
         estimate.receipt(&train(2e6, 45));
     }
     estimate.receipt(&train(900e6, 45));
     for at in 71..=73 {
-        told(&mut estimate, 50 * at, 110_000_000);
+        reported(&mut estimate, 50 * at, 110_000_000);
     }
     let found = estimate.rate_bps().value;
     assert!(found > 500e6, "{found}");

@@ -234,13 +234,13 @@ fn a_trial_of_speed_counts_until_messages_tell() {
     assert_eq!(expected(&policy).decode_s, before.decode_s);
 
     // A restart on a processor that is busy just now: what messages told still holds.
-    let told = taught();
+    let reported = taught();
     let mut restarted = fresh();
     restarted.observe(&Observation::Speed { arm: Arm(1), encode: Some(slow), decode: Some(slow) });
-    restarted.restore(&ARMS, &saved(&told)).unwrap();
-    assert_eq!(expected(&restarted), expected(&told));
+    restarted.restore(&ARMS, &saved(&reported)).unwrap();
+    assert_eq!(expected(&restarted), expected(&reported));
     restarted.observe(&Observation::Speed { arm: Arm(1), encode: Some(slow), decode: Some(slow) });
-    assert_eq!(expected(&restarted), expected(&told));
+    assert_eq!(expected(&restarted), expected(&reported));
     // Of an arm that does not exist nothing is believed.
     restarted.observe(&Observation::Speed { arm: Arm(9), encode: Some(slow), decode: None });
 }

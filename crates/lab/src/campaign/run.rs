@@ -140,14 +140,14 @@ impl Session {
     }
 }
 
-/// Something that a job tells.
+/// Something that a job reports.
 enum Event {
-    Run(Box<Told>),
+    Run(Box<Measured>),
     Over { number: u64, expected_s: f64, memory_bytes: u64, took_s: f64 },
 }
 
 /// A run that has ended.
-struct Told {
+struct Measured {
     cell: usize,
     turn: Turn,
     run: Run,
@@ -289,9 +289,9 @@ impl<'a> Driver<'a> {
     /// Takes in everything that jobs have told, waiting a moment for the first.
     fn take_in(&mut self) -> Result<()> {
         let mut event = self.inbox.recv_timeout(TICK).ok();
-        while let Some(told) = event {
-            match told {
-                Event::Run(told) => self.keep(*told)?,
+        while let Some(measured) = event {
+            match measured {
+                Event::Run(measured) => self.keep(*measured)?,
                 Event::Over { number, expected_s, memory_bytes, took_s } => {
                     self.memory_left_bytes += memory_bytes;
                     self.tally.end(number, expected_s, took_s);
@@ -303,8 +303,8 @@ impl<'a> Driver<'a> {
     }
 
     /// Stores a run, or puts it in the queue again when the machine has spoilt it.
-    fn keep(&mut self, told: Told) -> Result<()> {
-        let Told { cell, turn, mut run } = told;
+    fn keep(&mut self, measured: Measured) -> Result<()> {
+        let Measured { cell, turn, mut run } = measured;
         let limits = self.shared.plan.limits;
         let spoilt = verdict::spoilt(&run, limits);
         self.throttle.observe_end(self.session.begun.elapsed(), spoilt.is_some());
@@ -438,7 +438,7 @@ fn work(
     let place = Place { shared, job, number, parallel };
     // Whoever receives these has gone only when they do not matter any more.
     place.work(|turn, run| {
-        let _ = events.send(Event::Run(Box::new(Told { cell: job.cell, turn, run })));
+        let _ = events.send(Event::Run(Box::new(Measured { cell: job.cell, turn, run })));
     });
     let took_s = begun.elapsed().as_secs_f64();
     let _ = events.send(Event::Over { number, expected_s, memory_bytes, took_s });

@@ -54,9 +54,9 @@ pub(crate) struct Refused {
     pub(crate) reason: String,
 }
 
-/// What is told of an exchange.
+/// The fields of an exchange's line in the access log.
 #[derive(Debug)]
-struct Told {
+struct Fields {
     exchange: Option<String>,
     method: String,
     target: String,
@@ -85,7 +85,7 @@ struct Shared {
     at_gateway: bool,
     from_client_bytes: AtomicU64,
     to_client_bytes: AtomicU64,
-    told: Mutex<Told>,
+    fields: Mutex<Fields>,
 }
 
 /// A hand on an exchange's line.
@@ -93,7 +93,7 @@ struct Shared {
 pub(crate) struct Access(Arc<Shared>);
 
 impl Access {
-    fn new(metrics: &Arc<Metrics>, client: &str, at_gateway: bool, told: Told) -> Self {
+    fn new(metrics: &Arc<Metrics>, client: &str, at_gateway: bool, fields: Fields) -> Self {
         Self(Arc::new(Shared {
             metrics: Arc::clone(metrics),
             started: Instant::now(),
@@ -101,7 +101,7 @@ impl Access {
             at_gateway,
             from_client_bytes: AtomicU64::new(0),
             to_client_bytes: AtomicU64::new(0),
-            told: Mutex::new(told),
+            fields: Mutex::new(fields),
         }))
     }
 
@@ -119,8 +119,8 @@ impl Access {
         {
             target.insert_str(0, &format!("http://{}", String::from_utf8_lossy(host.as_bytes())));
         }
-        let told = Told::new(request.method().to_string(), &target, way);
-        let access = Self::new(metrics, client, false, told);
+        let fields = Fields::new(request.method().to_string(), &target, way);
+        let access = Self::new(metrics, client, false, fields);
         request.extensions_mut().insert(access.clone());
         access
     }
@@ -144,9 +144,9 @@ impl Access {
                 (String::new(), String::new())
             }
         };
-        let mut told = Told::new(method, &target, Way::Pair);
-        told.exchange = Some(id.to_string());
-        Self::new(metrics, edge, true, told)
+        let mut fields = Fields::new(method, &target, Way::Pair);
+        fields.exchange = Some(id.to_string());
+        Self::new(metrics, edge, true, fields)
     }
 
     /// The line that goes along with a request.
@@ -161,85 +161,86 @@ impl Access {
         request.map(|body| Counted::request(body, access).boxed_unsync())
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fields(&self) -> MutexGuard<'_, Fields> {
+        self.0.fields.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whose settings count.
     pub(crate) fn service(&self, service: &impl ToString) {
-        self.told().service = Some(service.to_string());
+        self.fields().service = Some(service.to_string());
     }
 
     /// It goes straight to its origin: what came of it over the pair counts no more.
     pub(crate) fn goes_directly(&self) {
-        let mut told = self.told();
-        if told.way == Way::Pair {
-            (told.way, told.fell_back) = (Way::Direct, true);
-            (told.exchange, told.cause, told.reason, told.carried) = (None, None, None, None);
+        let mut fields = self.fields();
+        if fields.way == Way::Pair {
+            (fields.way, fields.fell_back) = (Way::Direct, true);
+            (fields.exchange, fields.cause, fields.reason, fields.carried) =
+                (None, None, None, None);
         }
     }
 
     /// The actor's name for it.
     pub(crate) fn named(&self, id: &str) {
-        self.told().exchange = Some(id.to_owned());
+        self.fields().exchange = Some(id.to_owned());
     }
 
     /// Without an edge: what the answer's content is coded in.
     pub(crate) fn coded(&self, exchange: &str, encoding: &str) {
-        let mut told = self.told();
-        told.exchange = Some(exchange.to_owned());
-        told.answer_encoding = Some(encoding.to_owned());
+        let mut fields = self.fields();
+        fields.exchange = Some(exchange.to_owned());
+        fields.answer_encoding = Some(encoding.to_owned());
     }
 
     /// What the relay says of it.
     pub(crate) fn fact(&self, fact: &Fact) {
-        let mut told = self.told();
+        let mut fields = self.fields();
         match fact {
             Fact::Chosen { direction: Direction::Request, encoding, .. } => {
-                told.request_encoding = Some(encoding.clone());
+                fields.request_encoding = Some(encoding.clone());
             }
             Fact::Chosen { direction: Direction::Response, encoding, .. } => {
-                told.answer_encoding = Some(encoding.clone());
+                fields.answer_encoding = Some(encoding.clone());
             }
             Fact::Finished { status, carried, .. } => {
-                self.ended(&mut told, *status, carried);
+                self.ended(&mut fields, *status, carried);
             }
             Fact::Failed { cause, reason, status, carried, .. } => {
-                self.ended(&mut told, *status, carried);
+                self.ended(&mut fields, *status, carried);
                 // The rest of a request that was not wanted is no failure.
                 if cause != CauseKind::AnsweredEarly.name() {
-                    told.cause = Some(cause.clone());
-                    told.reason = Some(reason.clone());
+                    fields.cause = Some(cause.clone());
+                    fields.reason = Some(reason.clone());
                 }
             }
             _ => {}
         }
     }
 
-    fn ended(&self, told: &mut Told, status: u16, carried: &Carried) {
+    fn ended(&self, fields: &mut Fields, status: u16, carried: &Carried) {
         if status != 0 {
             // The client's status may be another: 101 crosses the link as 200.
-            told.status.get_or_insert(status);
+            fields.status.get_or_insert(status);
         }
         if let Some(encoding) = &carried.received_encoding {
             let encoded_as = match self.0.at_gateway {
-                true => &mut told.request_encoding,
-                false => &mut told.answer_encoding,
+                true => &mut fields.request_encoding,
+                false => &mut fields.answer_encoding,
             };
             *encoded_as = Some(encoding.clone());
         }
-        told.carried = Some(carried.clone());
+        fields.carried = Some(carried.clone());
     }
 
     /// The answer's head is there: what follows is counted.
     pub(crate) fn answered<B: http_body::Body>(self, answer: Response<B>) -> Response<Counted<B>> {
-        let mut told = self.told();
-        told.status = Some(answer.status().as_u16());
+        let mut fields = self.fields();
+        fields.status = Some(answer.status().as_u16());
         if let Some(refused) = answer.extensions().get::<Refused>() {
-            told.cause.get_or_insert_with(|| refused.error.to_owned());
-            told.reason.get_or_insert_with(|| refused.reason.clone());
+            fields.cause.get_or_insert_with(|| refused.error.to_owned());
+            fields.reason.get_or_insert_with(|| refused.reason.clone());
         }
-        drop(told);
+        drop(fields);
         self.headed();
         answer.map(|body| Counted::answer(body, Some(self)))
     }
@@ -247,7 +248,7 @@ impl Access {
     /// The answer's head is there.
     pub(crate) fn headed(&self) {
         let elapsed = self.0.started.elapsed();
-        self.told().headed.get_or_insert(elapsed);
+        self.fields().headed.get_or_insert(elapsed);
     }
 
     fn count(&self, towards_client: bool, bytes: u64) {
@@ -260,30 +261,30 @@ impl Access {
 
     /// The answer broke off.
     fn broke_off(&self) {
-        self.told().cause.get_or_insert_with(|| CauseKind::OriginFailed.name().to_owned());
+        self.fields().cause.get_or_insert_with(|| CauseKind::OriginFailed.name().to_owned());
     }
 
     /// The client wanted no more of the answer.
     fn left_early(&self) {
-        let mut told = self.told();
-        let has_body = told.method != Method::HEAD.as_str()
-            && !matches!(told.status, Some(100..=199 | 204 | 304));
+        let mut fields = self.fields();
+        let has_body = fields.method != Method::HEAD.as_str()
+            && !matches!(fields.status, Some(100..=199 | 204 | 304));
         if has_body {
-            told.cause.get_or_insert_with(|| CauseKind::ClientGone.name().to_owned());
+            fields.cause.get_or_insert_with(|| CauseKind::ClientGone.name().to_owned());
         }
     }
 }
 
 /// What a client sent is no request; it is told so.
 pub(crate) fn unreadable(metrics: &Arc<Metrics>, way: Way, client: &str, fault: &Fault) {
-    let mut told = Told::new(String::new(), "", way);
-    told.status = Some(fault.status);
-    told.cause = Some(CauseKind::BadRequest.name().to_owned());
-    told.reason = Some(fault.reason.clone());
-    drop(Access::new(metrics, client, false, told));
+    let mut fields = Fields::new(String::new(), "", way);
+    fields.status = Some(fault.status);
+    fields.cause = Some(CauseKind::BadRequest.name().to_owned());
+    fields.reason = Some(fault.reason.clone());
+    drop(Access::new(metrics, client, false, fields));
 }
 
-impl Told {
+impl Fields {
     fn new(method: String, target: &str, way: Way) -> Self {
         Self {
             exchange: None,
@@ -330,25 +331,25 @@ fn seconds(duration: Duration) -> f64 {
 
 /// Writes the line at a level of its own: each level is a place in the code.
 macro_rules! line {
-    ($level:ident, $client:expr, $told:expr, $bytes:expr, $wire:expr, $duration:expr) => {
+    ($level:ident, $client:expr, $fields:expr, $bytes:expr, $wire:expr, $duration:expr) => {
         tracing::$level!(
             client = *$client,
-            method = $told.method,
-            target = $told.target,
-            service = $told.service,
-            status = $told.status,
-            way = $told.way.name(),
-            fell_back = $told.fell_back.then_some(true),
+            method = $fields.method,
+            target = $fields.target,
+            service = $fields.service,
+            status = $fields.status,
+            way = $fields.way.name(),
+            fell_back = $fields.fell_back.then_some(true),
             request_bytes = $bytes.0,
             answer_bytes = $bytes.1,
             request_wire_bytes = $wire.map(|wire: (u64, u64)| wire.0),
             answer_wire_bytes = $wire.map(|wire| wire.1),
-            request_encoding = $told.request_encoding,
-            answer_encoding = $told.answer_encoding,
+            request_encoding = $fields.request_encoding,
+            answer_encoding = $fields.answer_encoding,
             duration_s = seconds($duration),
-            cause = $told.cause.as_deref().unwrap_or("ok"),
-            reason = $told.reason,
-            exchange = $told.exchange,
+            cause = $fields.cause.as_deref().unwrap_or("ok"),
+            reason = $fields.reason,
+            exchange = $fields.exchange,
             "exchange"
         )
     };
@@ -358,8 +359,8 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let Self { metrics, started, client, at_gateway, .. } = self;
         let (from, to) = (*self.from_client_bytes.get_mut(), *self.to_client_bytes.get_mut());
-        let told = &*self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let wire = match (&told.carried, told.way) {
+        let fields = &*self.fields.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let wire = match (&fields.carried, fields.way) {
             (Some(carried), _) if *at_gateway => {
                 Some((carried.received_wire_bytes, carried.sent_wire_bytes))
             }
@@ -369,23 +370,23 @@ impl Drop for Shared {
             (None, _) => None,
         };
         // At a gateway the origin stands where the client does at an edge.
-        let bytes = match &told.carried {
+        let bytes = match &fields.carried {
             Some(carried) if *at_gateway => (carried.received_body_bytes, carried.sent_body_bytes),
             _ => (from, to),
         };
-        metrics.count_exchange(told.way, told.status, told.headed);
-        if let Some(exchange) = &told.exchange {
+        metrics.count_exchange(fields.way, fields.status, fields.headed);
+        if let Some(exchange) = &fields.exchange {
             metrics.keep_request(exchange, || Asked {
-                method: told.method.clone(),
-                target: told.target.clone(),
-                status: told.status,
+                method: fields.method.clone(),
+                target: fields.target.clone(),
+                status: fields.status,
                 client: client.clone(),
             });
         }
         let duration = started.elapsed();
-        match told.is_failure() {
-            true => line!(warn, client, told, bytes, wire, duration),
-            false => line!(info, client, told, bytes, wire, duration),
+        match fields.is_failure() {
+            true => line!(warn, client, fields, bytes, wire, duration),
+            false => line!(info, client, fields, bytes, wire, duration),
         }
     }
 }

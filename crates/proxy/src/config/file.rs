@@ -445,8 +445,8 @@ impl Reader<'_> {
                 DeValue::Table(table) => {
                     self.table(&spot, table, &mut settings);
                     let meant = Spot { key: "match", ..spot.clone() };
-                    let told = self.mistakes.iter().any(|(_, spot, _)| *spot == meant);
-                    if !told && !table.keys().any(|key| key.get_ref() == "match") {
+                    let reported = self.mistakes.iter().any(|(_, spot, _)| *spot == meant);
+                    if !reported && !table.keys().any(|key| key.get_ref() == "match") {
                         let what = "a service without 'match': say which requests are meant, like \
                                     match = \"http://tracks.example:8080\"";
                         self.wrong(at, meant, what.to_owned());

@@ -580,8 +580,8 @@ struct Interims {
 
 impl Interims {
     fn of(admitted: &Admitted) -> Self {
-        let is_told = admitted.version != http::Version::HTTP_10;
-        Self { line: is_told.then(|| Arc::clone(&admitted.connection.line)) }
+        let takes_interim = admitted.version != http::Version::HTTP_10;
+        Self { line: takes_interim.then(|| Arc::clone(&admitted.connection.line)) }
     }
 
     fn pass(&self, status: u16, fields: &bhttp::Fields) {

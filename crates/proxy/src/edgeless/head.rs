@@ -170,8 +170,8 @@ pub(crate) fn offered(headers: &mut HeaderMap, offer: HeaderValue) {
 
 /// RFC 9110 §12.5.5.
 pub(crate) fn add_vary(headers: &mut HeaderMap, field: &HeaderName) {
-    let told = |name: String| name == field.as_str() || name == "*";
-    if !fields::tokens(headers, &header::VARY).any(told) {
+    let reported = |name: String| name == field.as_str() || name == "*";
+    if !fields::tokens(headers, &header::VARY).any(reported) {
         headers.append(header::VARY, HeaderValue::from(field.clone()));
     }
 }

@@ -44,7 +44,7 @@ use self::dictionary::{Dictionaries, Known};
 use self::head::Asked;
 use self::machine::{Block, Exchange};
 use self::outcome::{Followed, Sending};
-use self::profiles::{Profiles, Told};
+use self::profiles::{Profiles, Reported};
 use self::reader::{Reader, in_words_of_the_pair};
 use self::soap::{Heard, Overheard};
 use crate::access::Access;
@@ -99,7 +99,7 @@ struct Chosen {
 /// What is known of a request when its answer comes.
 struct About<'a> {
     asked: &'a Asked,
-    told: &'a Told,
+    reported: &'a Reported,
     /// What it has to do with dictionaries; none where there may be none.
     known: Option<&'a Known>,
     /// Index of the service's settings.
@@ -148,10 +148,10 @@ impl Edgeless {
 
     /// The path to a client, also as it is told: as the kernel knows it, before that as the client
     /// sees it.
-    fn path(&self, connection: &Connection, told: &Told) -> (Path, Link) {
+    fn path(&self, connection: &Connection, reported: &Reported) -> (Path, Link) {
         let mut path = connection.path.lock().unwrap_or_else(PoisonError::into_inner);
         let transport = socket::tcp_info(&connection.socket).ok();
-        let estimate = path.get_or_insert_with(|| match told.link {
+        let estimate = path.get_or_insert_with(|| match reported.link {
             None => self.estimate.clone(),
             Some(link) => believed(link, transport.as_ref(), self.rate_cap_bps),
         });
@@ -160,7 +160,7 @@ impl Edgeless {
         }
         let link = coding::figures(estimate);
         let mut path = estimate.path();
-        if let Some(seen) = told.link
+        if let Some(seen) = reported.link
             && estimate.loss().weight <= 0.0
         {
             path.loss = f64::from(seen.loss).min(MAX_LOSS);
@@ -219,7 +219,7 @@ impl Edgeless {
     ) -> Result<Chosen, BoxError> {
         // The machine is asked when there is something to see.
         let first = content.take().await?;
-        let (path, link) = self.path(about.connection, about.told);
+        let (path, link) = self.path(about.connection, about.reported);
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let id = ExchangeId { instance: self.instance, number };
         let (target, operation) = (about.target.to_owned(), about.asked.operation.clone());
@@ -309,8 +309,8 @@ impl Edgeless {
 fn message(parts: &response::Parts, about: &About<'_>, (path, link): (Path, Link)) -> Message {
     let headers = &parts.headers;
     let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let may_be_told = !relay::forbids_keeping(&fields::to_fields(headers));
-    let known = about.known.filter(|known| may_be_told && known.permits(headers));
+    let may_be_base = !relay::forbids_keeping(&fields::to_fields(headers));
+    let known = about.known.filter(|known| may_be_base && known.permits(headers));
     let accepted = &about.asked.accepted;
     let forms = [Form::Dcb, Form::Dcz].into_iter().filter(|form| accepted.takes(*form));
     let recipient = Recipient {
@@ -318,7 +318,7 @@ fn message(parts: &response::Parts, about: &About<'_>, (path, link): (Path, Link
         forms: forms.collect(),
         dictionary: known.and_then(|known| known.held.clone()),
         identity: !accepted.forbids_identity(),
-        decoder: about.told.model.clone(),
+        decoder: about.reported.model.clone(),
         path,
         link,
         account: Source::of_text(&about.connection.client).number(),
@@ -454,11 +454,11 @@ impl Answer for Edgeless {
             self.dictionaries.hear(Instant::now(), known, &parts);
         }
         let by_block = || Some(self.profiles.read(heard?.profile()?));
-        let told = by_field.or_else(by_block).unwrap_or_default();
-        if let Some(reason) = &told.ignored {
+        let reported = by_field.or_else(by_block).unwrap_or_default();
+        if let Some(reason) = &reported.ignored {
             self.ignored("profile", reason).await;
         }
-        if told.wanted {
+        if reported.wanted {
             parts.headers.insert(WANTED_FIELD, HeaderValue::from_static("?1"));
         }
         if reader.is_stranger() && parts.headers.contains_key(header::CONTENT_ENCODING) {
@@ -469,9 +469,9 @@ impl Answer for Edgeless {
         if !may_code || body.is_end_stream() || !reader.permits(&parts.headers) {
             return Response::from_parts(parts, body);
         }
-        let (asked, told, known) = (&asked, &told, known.as_ref());
+        let (asked, reported, known) = (&asked, &reported, known.as_ref());
         let connection = &connection;
-        let about = About { asked, told, known, service, target: &target, connection, access };
+        let about = About { asked, reported, known, service, target: &target, connection, access };
         let head = parts.clone();
         let response = match self.code(parts, body, &about).await {
             Ok(response) => response,

@@ -12,16 +12,16 @@ use proto::profile::{FIELD, Link, Model, Packet, Profile, decode_field};
 /// the most encodings they take less than half a mebibyte.
 const MAX_MODELS: usize = 1024;
 
-/// What a request told.
+/// What a request reported of its client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     /// How fast the client decodes.
     pub(crate) model: Option<Arc<Model>>,
     /// Its link as it sees it.
     pub(crate) link: Option<Link>,
     /// The client names a model that is not known here: it is to send it.
     pub(crate) wanted: bool,
-    /// Why what it told is not used.
+    /// Why what it reported is not used.
     pub(crate) ignored: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Profiles {
 
 impl Profiles {
     /// Takes the field off a request: it is for this hop. None where there is no such field.
-    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Option<Told> {
+    pub(crate) fn take(&self, headers: &mut HeaderMap) -> Option<Reported> {
         let values: Vec<_> = headers.get_all(FIELD).iter().cloned().collect();
         headers.remove(FIELD);
         match values.as_slice() {
@@ -54,8 +54,8 @@ impl Profiles {
         }
     }
 
-    /// What a packet tells.
-    pub(crate) fn read(&self, packet: Result<Packet, proto::Error>) -> Told {
+    /// What a packet reports.
+    pub(crate) fn read(&self, packet: Result<Packet, proto::Error>) -> Reported {
         match packet {
             Ok(Packet::Profile(profile)) => self.look_up(profile),
             Ok(Packet::Later { version }) => ignored(format!("version {version} is not known")),
@@ -63,7 +63,7 @@ impl Profiles {
         }
     }
 
-    fn look_up(&self, profile: Profile) -> Told {
+    fn look_up(&self, profile: Profile) -> Reported {
         let Profile { hash, model, link } = profile;
         if model.as_ref().is_some_and(|model| name_of_model(model) != hash) {
             return ignored("its hash is another model's".to_owned());
@@ -73,10 +73,10 @@ impl Profiles {
         let used = state.clock;
         if let Some(known) = state.known.get_mut(&hash) {
             known.used = used;
-            return Told { model: Some(Arc::clone(&known.model)), link, ..Told::default() };
+            return Reported { model: Some(Arc::clone(&known.model)), link, ..Reported::default() };
         }
         let Some(model) = model.map(Arc::new) else {
-            return Told { link, wanted: true, ..Told::default() };
+            return Reported { link, wanted: true, ..Reported::default() };
         };
         if state.known.len() >= MAX_MODELS {
             let oldest = state.known.iter().min_by_key(|(_, known)| known.used);
@@ -85,12 +85,12 @@ impl Profiles {
             }
         }
         state.known.insert(hash, Known { model: Arc::clone(&model), used });
-        Told { model: Some(model), link, ..Told::default() }
+        Reported { model: Some(model), link, ..Reported::default() }
     }
 }
 
-fn ignored(reason: String) -> Told {
-    Told { ignored: Some(reason), ..Told::default() }
+fn ignored(reason: String) -> Reported {
+    Reported { ignored: Some(reason), ..Reported::default() }
 }
 
 #[cfg(test)]
@@ -104,13 +104,13 @@ mod tests {
         Model { encodings: vec![Decoding { codec: 2, fixed_s, per_byte_s: 0.0 }] }
     }
 
-    fn tell(profiles: &Profiles, profile: &Profile) -> Told {
+    fn tell(profiles: &Profiles, profile: &Profile) -> Reported {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_str(&encode_field(profile)).unwrap();
         headers.insert(FIELD, value);
-        let told = profiles.take(&mut headers);
+        let reported = profiles.take(&mut headers);
         assert!(headers.is_empty() && profiles.take(&mut headers).is_none());
-        told.unwrap()
+        reported.unwrap()
     }
 
     #[test]
@@ -118,11 +118,11 @@ mod tests {
         let profiles = Profiles::default();
         let hash = name_of_model(&model(0.5));
         let short = Profile { hash, model: None, link: None };
-        let told = tell(&profiles, &short);
-        assert!(told.wanted && told.model.is_none());
+        let reported = tell(&profiles, &short);
+        assert!(reported.wanted && reported.model.is_none());
         let whole = Profile { model: Some(model(0.5)), ..short.clone() };
-        let told = tell(&profiles, &whole);
-        assert_eq!((told.wanted, told.model.as_deref()), (false, Some(&model(0.5))));
+        let reported = tell(&profiles, &whole);
+        assert_eq!((reported.wanted, reported.model.as_deref()), (false, Some(&model(0.5))));
         assert_eq!(tell(&profiles, &short).model.as_deref(), Some(&model(0.5)));
     }
 
@@ -131,8 +131,8 @@ mod tests {
         let profiles = Profiles::default();
         let hash = name_of_model(&model(0.5));
         let forged = Profile { hash, model: Some(model(0.25)), link: None };
-        let told = tell(&profiles, &forged);
-        assert!(told.model.is_none() && told.ignored.is_some());
+        let reported = tell(&profiles, &forged);
+        assert!(reported.model.is_none() && reported.ignored.is_some());
         assert!(tell(&profiles, &Profile { model: None, ..forged }).wanted);
     }
 

@@ -132,7 +132,7 @@ impl Gateway {
         let mut config = self.config;
         let metrics = Metrics::new(config.build, self.store.as_ref());
         let Renewal { keeper, services, allow, .. } = self.renewal;
-        config.relay.allowed = told(&config.allow);
+        config.relay.allowed = allowed(&config.allow);
         let allow = allow.unwrap_or_else(|| Live::new(config.allow.clone()));
         let reach = || Reach::new(Arc::clone(&config.resolver), Rule::Allowed(allow.clone()));
         let (farewell, parting) = Farewell::new();
@@ -196,8 +196,8 @@ impl Gateway {
     }
 }
 
-/// What edges are told of the allow list.
-pub(crate) fn told(allow: &[Pattern]) -> Allowed {
+/// What is announced to edges of the allow list.
+pub(crate) fn allowed(allow: &[Pattern]) -> Allowed {
     Allowed::of(allow.iter().map(ToString::to_string).collect())
 }
 

@@ -261,9 +261,9 @@ impl Client {
 /// A body of unknown length is chunked, whatever the method: the library leaves it out of those
 /// that seldom have one.
 fn tell_framing(message: &mut http::Request<AnyBody>) {
-    let is_told = message.headers().contains_key(header::CONTENT_LENGTH);
+    let is_stated = message.headers().contains_key(header::CONTENT_LENGTH);
     let body = message.body();
-    if !body.is_end_stream() && !is_told && body.size_hint().exact().is_none() {
+    if !body.is_end_stream() && !is_stated && body.size_hint().exact().is_none() {
         let chunked = HeaderValue::from_static("chunked");
         message.headers_mut().insert(header::TRANSFER_ENCODING, chunked);
     }

@@ -58,9 +58,9 @@ pub(super) fn load(connection: &Connection) -> rusqlite::Result<(Vec<Dictionary>
     })?;
     let (mut sound, mut damaged) = (Vec::new(), Vec::new());
     for row in rows {
-        let (name, told, bytes) = row?;
+        let (name, reported, bytes) = row?;
         match <[u8; 32]>::try_from(&name[..]) {
-            Ok(name) if digest(&name, &bytes).as_ref() == told => {
+            Ok(name) if digest(&name, &bytes).as_ref() == reported => {
                 sound.push(Dictionary { name, bytes });
             }
             _ => damaged.push(name),

@@ -170,7 +170,7 @@ impl File {
         });
         let why = match found.optional() {
             Ok(None) => return None,
-            Ok(Some((bytes, told))) if digest(&SHA256, &bytes).as_ref() == told => {
+            Ok(Some((bytes, reported))) if digest(&SHA256, &bytes).as_ref() == reported => {
                 return Some(bytes);
             }
             Ok(Some(_)) => "its digest is another".to_owned(),

@@ -37,7 +37,7 @@ use write::{Job, Writer};
 /// must hold nobody up.
 const MAX_WAITING: usize = 512;
 /// A disk that stays slow or full is told of once in so long.
-const TOLD_PAUSE: Duration = Duration::from_secs(60);
+const REPORT_PAUSE: Duration = Duration::from_secs(60);
 /// How long the end of the process waits for the disk.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a side waits for the process before it, which lets go of the store when it is told to
@@ -92,7 +92,7 @@ pub struct Store {
     learned: Learned,
     directory: PathBuf,
     /// When it was last told that facts find no room.
-    told: Option<Instant>,
+    reported: Option<Instant>,
 }
 
 impl Store {
@@ -117,7 +117,7 @@ impl Store {
     ) -> Result<Option<Self>, Error> {
         let Some(place) = place else { return Ok(None) };
         let began = Instant::now();
-        let mut told = false;
+        let mut reported = false;
         loop {
             if let Some(file) = File::open(place)? {
                 return Self::with(file, place, policy).map(Some);
@@ -125,7 +125,7 @@ impl Store {
             if began.elapsed() > HOLDER_PATIENCE {
                 return Err(held(place));
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 let (store, most_s) = (place.directory.display(), HOLDER_PATIENCE.as_secs());
                 let what = "another longwire has the store: waiting for it to end";
                 tracing::info!(%store, most_s, "{what}");
@@ -154,7 +154,7 @@ impl Store {
             .map_err(Error::system("start the thread of the store"))?;
         let (jobs, thread) = (Some(Arc::new(jobs)), Some(thread));
         let directory = place.directory.clone();
-        Ok(Self { jobs, thread, policy, learned, directory, told: None })
+        Ok(Self { jobs, thread, policy, learned, directory, reported: None })
     }
 
     /// What an edge's names are made with; drawn where there is none yet.
@@ -222,8 +222,8 @@ impl Store {
             Err(TrySendError::Full(_)) => true,
             Err(TrySendError::Disconnected(_)) => return,
         };
-        if full && self.told.is_none_or(|told| told.elapsed() > TOLD_PAUSE) {
-            self.told = Some(Instant::now());
+        if full && self.reported.is_none_or(|reported| reported.elapsed() > REPORT_PAUSE) {
+            self.reported = Some(Instant::now());
             tracing::warn!("the store's disk is slow: the history has gaps");
         }
     }

@@ -709,12 +709,12 @@ fn killed_at_any_moment_it_loses_nothing() {
             line.ok()?.strip_prefix("acknowledged ")?.parse::<u64>().ok()
         };
         let mut lines = lines.filter_map(number);
-        let told = lines.by_ref().take(usize::try_from(await_lines).unwrap()).last();
+        let reported = lines.by_ref().take(usize::try_from(await_lines).unwrap()).last();
         // sleep: the moment of the kill is what is tested.
         std::thread::sleep(pause);
         child.kill().unwrap();
         child.wait().unwrap();
-        acknowledged = lines.last().or(told).unwrap_or(acknowledged).max(acknowledged);
+        acknowledged = lines.last().or(reported).unwrap_or(acknowledged).max(acknowledged);
 
         let found = open(&scratch.place()).take_learned();
         let number = learned(&found);
@@ -727,8 +727,8 @@ fn killed_at_any_moment_it_loses_nothing() {
         assert!(newest >= acknowledged, "kill {kill}: {newest} of {acknowledged}");
         let expected: Vec<String> = (newest + 1 - ids.len() as u64..=newest).map(id).collect();
         assert!(ids.iter().eq(&expected), "kill {kill}: the history has gaps");
-        let told = entries.iter().filter(|entry| entry.exchange <= id(acknowledged));
-        assert!(told.clone().all(|entry| entry.outcome.is_some()), "kill {kill}");
+        let reported = entries.iter().filter(|entry| entry.exchange <= id(acknowledged));
+        assert!(reported.clone().all(|entry| entry.outcome.is_some()), "kill {kill}");
         assert_eq!(scratch.aside(), 0, "kill {kill}");
     }
     println!("{kills} kills, {acknowledged} decisions and dictionaries acknowledged, none lost");

@@ -10,7 +10,7 @@ use record::event::Fact;
 use rusqlite::params;
 
 use super::file::{File, is_damage, reason};
-use super::{TOLD_PAUSE, dictionaries, unix_s};
+use super::{REPORT_PAUSE, dictionaries, unix_s};
 
 /// Jobs in one transaction, at most: what has come by then is committed.
 const MAX_BATCH: usize = 128;
@@ -66,7 +66,7 @@ pub(super) struct Writer {
     /// Decisions and bytes in the history; `None`: to be counted.
     held: Option<Held>,
     /// When a failure was last told.
-    told: Option<Instant>,
+    reported: Option<Instant>,
     /// Something was lost since the last flush.
     lost: bool,
     /// Requests whose decisions are still on their way, or have none: exchange and text.
@@ -86,7 +86,7 @@ const ROW_BYTES: &str = "length(exchange) + length(service) + length(reason) \
 
 impl Writer {
     pub(super) fn new(file: File) -> Self {
-        Self { file, held: None, told: None, lost: false, early: VecDeque::new() }
+        Self { file, held: None, reported: None, lost: false, early: VecDeque::new() }
     }
 
     pub(super) fn file(&self) -> &File {
@@ -141,8 +141,8 @@ impl Writer {
             }
         }
         self.lost = true;
-        if self.told.is_none_or(|told| told.elapsed() > TOLD_PAUSE) {
-            self.told = Some(Instant::now());
+        if self.reported.is_none_or(|reported| reported.elapsed() > REPORT_PAUSE) {
+            self.reported = Some(Instant::now());
             let why = reason(error);
             tracing::warn!(why, "the store cannot be written: its history has gaps");
         }

@@ -217,9 +217,9 @@ pub fn is_cross_site(request: &bhttp::Request) -> bool {
     }
     let own = hosts(request);
     let is_own = |url: &[u8]| host_of(url).is_some_and(|asks| own.contains(&asks));
-    let mut told = values(fields, "origin").chain(values(fields, "referer")).peekable();
-    if told.peek().is_some() {
-        return !told.all(is_own);
+    let mut reported = values(fields, "origin").chain(values(fields, "referer")).peekable();
+    if reported.peek().is_some() {
+        return !reported.all(is_own);
     }
     // A page of another site can leave both out of what it has somebody's browser ask.
     let says_who =
@@ -230,8 +230,8 @@ pub fn is_cross_site(request: &bhttp::Request) -> bool {
 /// The names of the target, as its clients may know it.
 fn hosts(request: &bhttp::Request) -> Vec<Vec<u8>> {
     let named = ["host", HOST_FIELD, "x-forwarded-host"];
-    let told = named.iter().flat_map(|name| values(&request.fields, name));
-    let listed = told.flat_map(|value| value.split(|byte| *byte == b','));
+    let reported = named.iter().flat_map(|name| values(&request.fields, name));
+    let listed = reported.flat_map(|value| value.split(|byte| *byte == b','));
     listed.chain([&request.authority[..]]).map(plain_host).collect()
 }
 

@@ -10,11 +10,13 @@ fn list(patterns: &[&str]) -> Allowed {
 
 /// What the shell hears: each list in turn, none where it is to know of none.
 fn heard(outputs: &[Output]) -> Vec<Vec<String>> {
-    let told = outputs.iter().filter_map(|output| match output {
-        Output::Allowed(told) => Some(told.as_ref().map_or(Vec::new(), |one| one.patterns.clone())),
+    let reported = outputs.iter().filter_map(|output| match output {
+        Output::Allowed(reported) => {
+            Some(reported.as_ref().map_or(Vec::new(), |one| one.patterns.clone()))
+        }
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 #[test]
@@ -39,8 +41,8 @@ fn a_gateway_tells_its_list_first_and_again_when_it_changes() {
 fn a_gateway_without_a_list_that_can_be_told_tells_none() {
     let mut relay = Relay::new(Config::new(Role::Gateway, 9));
     let (mut peer, outputs) = connect_to(&mut relay, ms(0), CARRIER, Peer::new(Role::Edge, 1));
-    let told = |frame: &Part| matches!(frame, Part::Control(Allowed::KIND, _));
-    assert!(!peer.takes(&outputs).iter().any(told));
+    let reported = |frame: &Part| matches!(frame, Part::Control(Allowed::KIND, _));
+    assert!(!peer.takes(&outputs).iter().any(reported));
     // An edge has no business to tell of one.
     let outputs = peer.sends(&mut relay, ms(1), CARRIER, &[list(&["http://a"]).part()]);
     assert!(heard(&outputs).is_empty());

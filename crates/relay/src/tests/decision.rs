@@ -12,7 +12,7 @@ use record::event::Fact;
 use super::*;
 
 /// What the relay said happened, and the rest of what it wants.
-fn told(relay: &mut Relay) -> (Vec<Fact>, Vec<Output>) {
+fn reported(relay: &mut Relay) -> (Vec<Fact>, Vec<Output>) {
     let (mut facts, mut outputs) = (Vec::new(), Vec::new());
     while let Some(output) = relay.poll_output() {
         match output {
@@ -55,7 +55,7 @@ impl Side {
         self.relay.handle_input(self.now, input);
         let mut frames = Vec::new();
         loop {
-            let (facts, outputs) = told(&mut self.relay);
+            let (facts, outputs) = reported(&mut self.relay);
             self.facts.extend(facts);
             if outputs.is_empty() {
                 return frames;
@@ -222,8 +222,8 @@ fn credit_bounds_the_window() {
     let body: Bytes = xml(3000).into();
     side.tell(Input::Data { exchange, bytes: body.slice(..100_000) });
     side.tell(Input::Data { exchange, bytes: body.slice(100_000..) });
-    let told = side.chosen().1.expect("it was weighed").link.window_packets;
-    assert!((told - 100_000.0 / 1448.0).abs() < 0.1, "{told}");
+    let reported = side.chosen().1.expect("it was weighed").link.window_packets;
+    assert!((reported - 100_000.0 / 1448.0).abs() < 0.1, "{reported}");
 }
 
 /// The round trip that is believed may be too long; all the same nothing held the message back.
@@ -316,7 +316,7 @@ fn of_receipts_that_come_together_none_is_lost() {
     Frame::from(shorter.part()).encode(&mut together);
     let bytes = together.into();
     side.relay.handle_input(side.now, Input::Received { carrier: CARRIER, bytes });
-    let (_, outputs) = told(&mut side.relay);
+    let (_, outputs) = reported(&mut side.relay);
     let measures = |output: &&Output| matches!(output, Output::Measure { .. });
     assert_eq!(outputs.iter().filter(measures).count(), 1);
     side.tell(counters(0));
@@ -510,7 +510,7 @@ fn a_message_that_came_is_acknowledged_once_it_is_decoded() {
 #[test]
 fn of_messages_that_fit_in_a_packet_the_first_are_reported_and_then_ever_fewer() {
     let mut side = Side::new(auto());
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for nth in 1..=40 {
         let id = side.relay.next_exchange();
         let head = request("GET", &[]);
@@ -527,10 +527,10 @@ fn of_messages_that_fit_in_a_packet_the_first_are_reported_and_then_ever_fewer()
         for frame in side.tell(Input::Wake) {
             let Part::Control(Receipt::KIND, content) = frame else { panic!("{frame:?}") };
             assert_eq!(Receipt::decode(&content).unwrap().exchange, exchange);
-            told.push(nth);
+            reported.push(nth);
         }
     }
-    assert_eq!(told, [1, 2, 3, 4, 5, 6, 7, 8, 16, 32]);
+    assert_eq!(reported, [1, 2, 3, 4, 5, 6, 7, 8, 16, 32]);
 }
 
 #[test]
@@ -576,9 +576,12 @@ fn the_operators_cap_bounds_what_is_believed() {
     let link = side.chosen().1.expect("weighed").link;
     assert!((link.rate_bps.value - 9600.0).abs() < 1e-6, "{link:?}");
     let links = side.relay.links();
-    let [told] = &links[..] else { panic!("{links:?}") };
-    assert_eq!((told.path, &told.peer[..], told.figures), (path_of(CARRIER), "peer", link));
-    assert_eq!((told.figures.rtt_s.value, told.figures.rtt_s.weight), (0.001, 1.0));
+    let [reported] = &links[..] else { panic!("{links:?}") };
+    assert_eq!(
+        (reported.path, &reported.peer[..], reported.figures),
+        (path_of(CARRIER), "peer", link)
+    );
+    assert_eq!((reported.figures.rtt_s.value, reported.figures.rtt_s.weight), (0.001, 1.0));
     // Messages that are there at once change nothing of it.
     for _ in 0..40 {
         let (exchange, _) = side.posts(&xml(500), None);

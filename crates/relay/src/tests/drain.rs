@@ -13,7 +13,7 @@ fn ignored(relay: &mut Relay, carrier: CarrierId, frames: &[Part]) -> Vec<String
     frames.iter().cloned().for_each(|part| Frame::from(part).encode(&mut bytes));
     relay.handle_input(ms(9), Input::Received { carrier, bytes: bytes.into() });
     let outputs = std::iter::from_fn(|| relay.poll_output());
-    let told = outputs.filter_map(|output| match output {
+    let reported = outputs.filter_map(|output| match output {
         Output::Event(Event { fact: Fact::Ignored { what, reason }, .. }) => {
             assert_eq!(what, "drained");
             Some(reason)
@@ -21,7 +21,7 @@ fn ignored(relay: &mut Relay, carrier: CarrierId, frames: &[Part]) -> Vec<String
         Output::Abort { .. } | Output::Close { .. } => panic!("{output:?}"),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 /// The edge after two requests, of which the gateway says that it took the first.

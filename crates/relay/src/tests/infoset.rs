@@ -435,12 +435,12 @@ fn a_schema_goes_to_the_side_that_has_none_and_serves_both_ways() {
         // What is asked for once goes otherwise until the peer has what it takes.
         pair.asks(&tracks());
         assert_eq!(pair.encodings(), ["identity"; 2]);
-        let told = pair.ends.each_ref().map(|end| end.ignored().len());
+        let reported = pair.ends.each_ref().map(|end| end.ignored().len());
         pair.rests(20);
         // The edge learns from the answer what its service is made of.
         (0..2).for_each(|_| pair.asks(&tracks()));
         assert_eq!((pair.encodings(), pair.bodies()), (["exi-schema"; 2], [&expected[..]; 2]));
-        assert_eq!(pair.ends.each_ref().map(|end| end.ignored().len()), told);
+        assert_eq!(pair.ends.each_ref().map(|end| end.ignored().len()), reported);
     }
 }
 
@@ -553,8 +553,8 @@ fn an_absurd_schema_is_ignored() {
                 relay.handle_input(ms(6), Input::Done(job.run(&mut Contexts::default())));
                 outputs = take(&mut relay);
             }
-            let told = peer.takes(&outputs);
-            let held = told.iter().any(|frame| match frame {
+            let reported = peer.takes(&outputs);
+            let held = reported.iter().any(|frame| match frame {
                 Part::Control(Keeping::KIND, content) => {
                     matches!(Keeping::decode(content), Ok(Keeping::Held { .. }))
                 }

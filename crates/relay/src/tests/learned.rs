@@ -117,11 +117,11 @@ fn speeds_measured_here_are_believed_of_encodings_that_there_are() {
     let mut relay = relay();
     let fresh = relay.learned();
     let speed = Speed { fixed_s: 1e-3, per_byte_s: 1e-6 };
-    let told = |options| Input::Speeds(vec![Speeds { options, encode: speed, decode: speed }]);
+    let reported = |options| Input::Speeds(vec![Speeds { options, encode: speed, decode: speed }]);
     let strange = codec::Options { level: -6, ..codec::Options::of("zstd:3").unwrap() };
-    relay.handle_input(Duration::ZERO, told(strange));
+    relay.handle_input(Duration::ZERO, reported(strange));
     assert_eq!(relay.learned(), fresh);
-    relay.handle_input(Duration::ZERO, told(codec::Options::of("zstd:3").unwrap()));
+    relay.handle_input(Duration::ZERO, reported(codec::Options::of("zstd:3").unwrap()));
     assert_ne!(relay.learned(), fresh);
 }
 

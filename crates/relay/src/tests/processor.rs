@@ -40,9 +40,9 @@ fn a_peer_that_asks_is_told_once_it_is_known() {
     let outputs = peer.sends(&mut relay, ms(1), CARRIER, &[Processor::wanted()]);
     assert_eq!(of_processor(&peer.takes(&outputs)), []);
     relay.handle_input(ms(2), Input::Speeds(speeds(1.0)));
-    let told = of_processor(&peer.takes(&drain(&mut relay)));
-    let [Processor::Reported(Packet::Profile(found)), Processor::Wanted] = &told[..] else {
-        panic!("{told:?}")
+    let reported = of_processor(&peer.takes(&drain(&mut relay)));
+    let [Processor::Reported(Packet::Profile(found)), Processor::Wanted] = &reported[..] else {
+        panic!("{reported:?}")
     };
     let model = found.model.clone().unwrap();
     assert_eq!((found, found.link), (&profile(model.clone()), None));
@@ -50,7 +50,7 @@ fn a_peer_that_asks_is_told_once_it_is_known() {
     assert!(model.encodings.iter().all(|one| one.codec != 0 && one.per_byte_s > 0.9e-8));
     // And each time that it asks again.
     let outputs = peer.sends(&mut relay, ms(3), CARRIER, &[Processor::wanted()]);
-    assert_eq!(of_processor(&peer.takes(&outputs)), told[..1]);
+    assert_eq!(of_processor(&peer.takes(&outputs)), reported[..1]);
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn a_forged_or_absurd_profile_is_ignored_with_an_event() {
         while let Some(carrier::Output::Bytes(bytes)) = peer.0.poll_output() {
             relay.handle_input(ms(2), Input::Received { carrier: CARRIER, bytes });
         }
-        let told: Vec<_> = std::iter::from_fn(|| relay.poll_output()).collect();
-        let told = told.iter().any(|output| match output {
+        let reported: Vec<_> = std::iter::from_fn(|| relay.poll_output()).collect();
+        let reported = reported.iter().any(|output| match output {
             Output::Event(Event { fact: Fact::Ignored { what, reason }, .. }) => {
                 what == "profile" && reason.contains(why)
             }
             _ => false,
         });
-        assert!(told, "{why}");
+        assert!(reported, "{why}");
         assert_eq!(relay.learned(), fresh, "{why}");
     }
 }

@@ -384,7 +384,7 @@ fn a_request_with_another_way_does_not_wait_for_word_of_a_dead_gateway() {
     peer.takes(&outputs);
     relay.handle_input(ms(1500), Input::CarrierDown { carrier: CARRIER, reason: "gone".into() });
     let mut at = 1500;
-    let told = loop {
+    let reported = loop {
         at += 100;
         assert!(at < 6000, "it waits for a word");
         relay.handle_input(ms(at), Input::Wake);
@@ -396,5 +396,5 @@ fn a_request_with_another_way_does_not_wait_for_word_of_a_dead_gateway() {
             }
         }
     };
-    assert_eq!(told, (CauseKind::GatewayUnreachable, true));
+    assert_eq!(reported, (CauseKind::GatewayUnreachable, true));
 }

@@ -108,7 +108,7 @@ fn summary(rows: &[&Row<'_, '_>]) -> String {
         rows.iter().filter_map(|row| regret(row)).collect()
     };
     let (ours, nam) = (of(|row| row.ours), of(|row| row.nam));
-    let told = |name: &str, all: &[Regret]| {
+    let reported = |name: &str, all: &[Regret]| {
         let relative: Vec<f64> = all.iter().map(|one| one.relative).collect();
         let most = relative.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let over = relative.iter().filter(|one| **one > TOO_MUCH).count();
@@ -126,11 +126,11 @@ fn summary(rows: &[&Row<'_, '_>]) -> String {
         parts.push("No cell counts".to_string());
     }
     if !ours.is_empty() {
-        parts.push(told("Ours", &ours));
+        parts.push(reported("Ours", &ours));
         parts.push(format!("surely more than 5 % behind the best fixed encoding: {behind}"));
     }
     if !nam.is_empty() {
-        parts.push(told("NAM as published", &nam));
+        parts.push(reported("NAM as published", &nam));
     }
     parts.join("; ") + "."
 }

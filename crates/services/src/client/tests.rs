@@ -170,10 +170,10 @@ async fn every_interface_gives_every_track_in_every_way_of_asking() {
 #[tokio::test]
 async fn progress_tells_each_exchange_before_it() {
     let target = service();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let config = Config { warm_up: None, ..config() };
     fetch(&plan(&target, Api::RestJson, &[3, 1]), &config, |progress| {
-        told.push(format!(
+        reported.push(format!(
             "{} {}/{} {}",
             progress.name, progress.done, progress.total, progress.warm_up
         ));
@@ -181,7 +181,7 @@ async fn progress_tells_each_exchange_before_it() {
     .await
     .unwrap();
     assert_eq!(
-        told,
+        reported,
         ["track 3 0/4 true", "track 1 1/4 true", "track 3 2/4 false", "track 1 3/4 false"]
     );
 }

@@ -23,7 +23,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Watched<S> {
         Self { stream: stream.take(read_bytes), read_bytes, activity }
     }
 
-    fn told(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Ready(Ok(_)) => self.activity.went(),
             Poll::Ready(Err(_)) => {}
@@ -56,7 +56,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(self.stream.get_mut()).poll_write(cx, bytes);
-        self.told(written)
+        self.note(written)
     }
 
     fn poll_write_vectored(
@@ -65,7 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(self.stream.get_mut()).poll_write_vectored(cx, parts);
-        self.told(written)
+        self.note(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -15,7 +15,7 @@ pub(super) struct Receiver {
     /// Numbers and transmissions in the order of arrival, since `told`.
     log: VecDeque<(u64, u64)>,
     /// Arrivals that the sender knows of and that were dropped from the log.
-    told: u64,
+    acknowledged: u64,
     unacknowledged: u32,
     first: u64,
     end: u64,
@@ -51,7 +51,7 @@ impl Receiver {
         let quick = number < self.first + QUICK || self.missing == 0;
         if !in_order || quick || self.unacknowledged >= 2 {
             self.unacknowledged = 0;
-            return Some(self.told + self.log.len() as u64);
+            return Some(self.acknowledged + self.log.len() as u64);
         }
         None
     }
@@ -72,8 +72,8 @@ impl Receiver {
 
     /// What an acknowledgement tells beyond those before it.
     pub(super) fn tell(&mut self, received: u64) -> impl Iterator<Item = (u64, u64)> + use<'_> {
-        let news = received.saturating_sub(self.told);
-        self.told += news;
+        let news = received.saturating_sub(self.acknowledged);
+        self.acknowledged += news;
         self.log.drain(..crate::decision::index(news))
     }
 }

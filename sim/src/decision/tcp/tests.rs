@@ -69,19 +69,19 @@ fn with_loss_times_are_near_those_of_an_independent_model() {
 fn the_kernel_s_figures_tell_the_link() {
     let mut connection = Connection::new(&link(2_000_000, 100, 0.0), 1);
     connection.send(2_000_000);
-    let told = connection.transport();
-    let rate = 8.0 * told.delivered_bytes_per_s as f64;
-    assert!((1.8e6..2.05e6).contains(&rate), "{told:?}");
-    assert!((told.min_rtt.as_secs_f64() - 0.2).abs() < 0.01, "{told:?}");
-    assert_eq!(told.retransmitted, 0);
+    let reported = connection.transport();
+    let rate = 8.0 * reported.delivered_bytes_per_s as f64;
+    assert!((1.8e6..2.05e6).contains(&rate), "{reported:?}");
+    assert!((reported.min_rtt.as_secs_f64() - 0.2).abs() < 0.01, "{reported:?}");
+    assert_eq!(reported.retransmitted, 0);
     let mut lossy = Connection::new(&link(2_000_000, 100, 0.05), 1);
     for _ in 0..50 {
         lossy.send(50_000);
     }
-    let told = lossy.transport();
-    let needed = told.retransmitted - told.duplicates;
-    let share = f64::from(needed) / f64::from(told.segments_out);
-    assert!((0.03..0.08).contains(&share), "{told:?}");
+    let reported = lossy.transport();
+    let needed = reported.retransmitted - reported.duplicates;
+    let share = f64::from(needed) / f64::from(reported.segments_out);
+    assert!((0.03..0.08).contains(&share), "{reported:?}");
 }
 
 #[test]

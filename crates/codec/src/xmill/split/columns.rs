@@ -12,7 +12,7 @@ const CHOICE: u8 = 1;
 const COUNTED: u8 = 2;
 const SHARED: u8 = 3;
 const LINES: u8 = 4;
-const TOLD: u8 = 5;
+const STATED: u8 = 5;
 const SHAPED: u8 = 6;
 const WORDS: u8 = 7;
 const AGAIN: u8 = 8;
@@ -112,7 +112,7 @@ fn put_texts(values: &[&[u8]], out: &mut Vec<u8>) -> u8 {
             put_number(value.len(), out);
             out.extend_from_slice(value);
         }
-        return TOLD;
+        return STATED;
     }
     let shares = shares(values);
     let mut last: &[u8] = &[];
@@ -174,7 +174,7 @@ pub(super) enum Reader<'a> {
     Words(Words<'a>),
     Shared { last: Vec<u8>, rest: Input<'a> },
     Lines(Input<'a>),
-    Told(Input<'a>),
+    Stated(Input<'a>),
 }
 
 impl<'a> Reader<'a> {
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
             }
             SHARED => Self::Shared { last: Vec::new(), rest: input },
             LINES => Self::Lines(input),
-            TOLD => Self::Told(input),
+            STATED => Self::Stated(input),
             _ => return Err(Broken::Unknown),
         })
     }
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
                 *all.get(usize::from(which.byte()?)).ok_or(Broken::Unknown)?
             }
             Self::Lines(rest) => rest.line()?,
-            Self::Told(rest) => rest.text()?,
+            Self::Stated(rest) => rest.text()?,
             Self::Shared { last, rest } => {
                 let shared = usize::from(rest.byte()?);
                 if shared > last.len() {
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
             Self::Choice { which: rest, .. }
             | Self::Shared { rest, .. }
             | Self::Lines(rest)
-            | Self::Told(rest) => rest.rest().is_empty(),
+            | Self::Stated(rest) => rest.rest().is_empty(),
         }
     }
 }

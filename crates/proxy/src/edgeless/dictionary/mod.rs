@@ -86,7 +86,7 @@ impl Dictionaries {
         }
         let (origin, context) = context(request, client);
         let mut has_other = false;
-        let (held, ignored) = match told(headers) {
+        let (held, ignored) = match dictionary_of(headers) {
             Ok(None) => (None, None),
             Ok(Some((hash, ours))) => {
                 let held = self.lock().find(context, hash);
@@ -159,7 +159,7 @@ impl Known {
 
 /// The dictionary that a client says it has, and whether it says that it is one of ours. Errors:
 /// why what it says cannot be meant.
-fn told(headers: &HeaderMap) -> Result<Option<(Id, bool)>, &'static str> {
+fn dictionary_of(headers: &HeaderMap) -> Result<Option<(Id, bool)>, &'static str> {
     let one = |name: &str| {
         let mut values = headers.get_all(name).iter();
         (values.next().map(HeaderValue::as_bytes), values.next().is_some())
@@ -177,7 +177,7 @@ fn told(headers: &HeaderMap) -> Result<Option<(Id, bool)>, &'static str> {
 /// RFC 9842 §2.2.1: a client offers what is fresh, so only what says for how long is of use (RFC
 /// 9111 §4.2), and is nobody's own. The origin's own offer stands.
 fn stays_fresh(headers: &HeaderMap) -> bool {
-    !is_told(headers, &["no-store", "no-cache", "private"])
+    !is_directed(headers, &["no-store", "no-cache", "private"])
         && fresh_s(headers).is_some_and(|seconds| seconds > 0)
         && !headers.contains_key(header::SET_COOKIE)
         && !headers.contains_key(OFFER_FIELD)
@@ -189,7 +189,7 @@ fn stays_fresh(headers: &HeaderMap) -> bool {
 fn own_offer(parts: &response::Parts) -> Option<Duration> {
     let headers = &parts.headers;
     let lines: Vec<_> = headers.get_all(OFFER_FIELD).iter().map(HeaderValue::as_bytes).collect();
-    let keeps = parts.status == StatusCode::OK && !is_told(headers, &["no-store", "no-cache"]);
+    let keeps = parts.status == StatusCode::OK && !is_directed(headers, &["no-store", "no-cache"]);
     if !keeps || lines.is_empty() || decode_offer(&lines.join(&b", "[..])).is_err() {
         return None;
     }
@@ -198,7 +198,7 @@ fn own_offer(parts: &response::Parts) -> Option<Duration> {
 }
 
 /// Whether Cache-Control has one of these directives, with a value or without.
-fn is_told(headers: &HeaderMap, names: &[&str]) -> bool {
+fn is_directed(headers: &HeaderMap, names: &[&str]) -> bool {
     fields::tokens(headers, &header::CACHE_CONTROL)
         .any(|directive| directive.split('=').next().is_some_and(|name| names.contains(&name)))
 }

@@ -79,14 +79,14 @@ fn a_peer_that_speaks_later_versions_too_is_understood_and_one_that_speaks_no_ot
         relay.handle_input(ms(2), Input::Received { carrier, bytes: bytes.into() });
         outputs.extend(std::iter::from_fn(|| relay.poll_output()));
         let answered = outputs.iter().any(|output| matches!(output, Output::Head { .. }));
-        let told = outputs.iter().any(|output| match output {
+        let reported = outputs.iter().any(|output| match output {
             Output::Event(event) => match &event.fact {
                 Fact::CarrierDown { reason, .. } => reason.contains("version"),
                 _ => false,
             },
             _ => false,
         });
-        assert_eq!((answered, told), (least == 1, least == 2), "{outputs:?}");
+        assert_eq!((answered, reported), (least == 1, least == 2), "{outputs:?}");
         // Who was refused has not got the request, and no other try would end otherwise.
         let another_way = |output: &Output| matches!(output, Output::Abort { untouched: true, .. });
         assert_eq!(outputs.iter().any(another_way), least == 2);
@@ -166,7 +166,7 @@ fn a_link_of_nothing_or_without_end_is_not_believed() {
         Transport { segment_bytes: 0, window_segments: 0, ..real },
         Transport::default(),
     ];
-    for (told, absurd) in [(1, endless), (0, nothing)] {
+    for (reported, absurd) in [(1, endless), (0, nothing)] {
         for transport in absurd {
             let mut pair = Pair::new();
             ask(&mut pair, 0);
@@ -175,7 +175,7 @@ fn a_link_of_nothing_or_without_end_is_not_believed() {
                 pair.tell(role, Input::Transport { carrier, transport: real });
                 pair.tell(role, Input::Transport { carrier, transport });
                 // What nobody has measured is no news; what cannot be is.
-                assert_eq!(ignored(&mut pair, role, "link"), told, "{transport:?}");
+                assert_eq!(ignored(&mut pair, role, "link"), reported, "{transport:?}");
             }
             ask(&mut pair, 1);
             let figures = pair.edge.relay.links()[0].figures;

@@ -1,4 +1,4 @@
-//! What is decided and what came of it, as events tell it.
+//! What is decided and what came of it, as events report it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use decide::outcome::{Parts, Split};
 use decide::policy::{Candidate, Objective};
 use record::decision as facts;
 
-/// What is wanted of a service, as it is told.
+/// What is wanted of a service, as it is reported.
 pub(crate) fn wanted(objective: Objective) -> String {
     match objective {
         Objective::Time => "time".to_owned(),
@@ -15,9 +15,9 @@ pub(crate) fn wanted(objective: Objective) -> String {
     }
 }
 
-/// What is expected of an arm, as it is told.
+/// What is expected of an arm, as it is reported.
 pub(crate) fn parts(candidate: &Candidate) -> facts::Parts {
-    told_parts(&expected_parts(candidate))
+    reported_parts(&expected_parts(candidate))
 }
 
 /// What is expected of an arm.
@@ -31,8 +31,8 @@ pub(crate) fn expected_parts(candidate: &Candidate) -> Parts {
     }
 }
 
-/// What was expected of a message, or came of it, as it is told.
-pub(crate) fn told_parts(parts: &Parts) -> facts::Parts {
+/// What was expected of a message, or came of it, as it is reported.
+pub(crate) fn reported_parts(parts: &Parts) -> facts::Parts {
     facts::Parts {
         bytes: whole(parts.bytes),
         encode_s: rounded(parts.encode_s),
@@ -42,8 +42,8 @@ pub(crate) fn told_parts(parts: &Parts) -> facts::Parts {
     }
 }
 
-/// Whose the difference is, as it is told: not rounded, so that it adds up.
-pub(crate) fn told_split(split: &Split) -> facts::Split {
+/// Whose the difference is, as it is reported: not rounded, so that it adds up.
+pub(crate) fn reported_split(split: &Split) -> facts::Split {
     facts::Split {
         encode_s: split.encode_s,
         decode_s: split.decode_s,
@@ -52,12 +52,12 @@ pub(crate) fn told_split(split: &Split) -> facts::Split {
     }
 }
 
-/// A length as it is told; it comes from a model and may be anything.
+/// A length as it is reported; it comes from a model and may be anything.
 pub(crate) fn whole(bytes: f64) -> u64 {
     Duration::try_from_secs_f64(bytes.max(0.0)).map_or(u64::MAX, |bytes| bytes.as_secs())
 }
 
-/// Six digits are more than anybody measures; what is no number is told as none.
+/// Six digits are more than anybody measures; what is no number is reported as zero.
 pub(crate) fn rounded(value: f64) -> f64 {
     if !value.is_finite() || value == 0.0 {
         return 0.0;
