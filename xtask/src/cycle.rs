@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::unit::{Place, Unit};
+use crate::unit::{Position, Unit};
 
 /// Modules each of which leads to each other.
 pub(crate) struct Cycle {
     pub(crate) modules: BTreeSet<String>,
     /// A shortest way round, with the place of each step.
-    pub(crate) way: Vec<(String, Place)>,
+    pub(crate) way: Vec<(String, Position)>,
 }
 
 /// The cycles of a crate, the longest first.
@@ -39,7 +39,7 @@ pub(crate) fn cycles(unit: &Unit) -> Vec<Cycle> {
 
 /// Every module that `from` leads to, with the one before it on a shortest way.
 fn steps<'a>(
-    arrows: &'a BTreeMap<(String, String), Place>,
+    arrows: &'a BTreeMap<(String, String), Position>,
     from: &'a str,
 ) -> BTreeMap<&'a str, &'a str> {
     let mut before: BTreeMap<&str, &str> = BTreeMap::new();
@@ -59,8 +59,8 @@ fn steps<'a>(
 fn way(
     start: &str,
     steps: &BTreeMap<&str, &str>,
-    arrows: &BTreeMap<(String, String), Place>,
-) -> Vec<(String, Place)> {
+    arrows: &BTreeMap<(String, String), Position>,
+) -> Vec<(String, Position)> {
     let mut way = Vec::new();
     let mut to = start;
     while let Some(&from) = steps.get(to) {

@@ -32,7 +32,7 @@ struct Scope {
 
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) path: String,
     pub(crate) line: usize,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Place {
 pub(crate) struct Kind {
     /// With its module, as `carrier::Carrier`.
     pub(crate) name: String,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) fields: usize,
     pub(crate) is_table: bool,
     /// Functions of all its inherent `impl`s.
@@ -59,7 +59,7 @@ pub(crate) struct Stray {
     /// The module that they are in.
     pub(crate) module: String,
     /// The first of them, and how many there are.
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) count: usize,
 }
 
@@ -95,7 +95,7 @@ impl Unit {
     }
 
     /// Which module names which, and where it does so first.
-    pub(crate) fn arrows(&self) -> BTreeMap<(String, String), Place> {
+    pub(crate) fn arrows(&self) -> BTreeMap<(String, String), Position> {
         let mut arrows = BTreeMap::new();
         for (path, items) in &self.files {
             let mentions = items.mentions.iter().map(|m| (&m.scope, &m.path, m.line));
@@ -105,7 +105,7 @@ impl Unit {
                 let from = self.top(scope);
                 let to = self.absolute(scope, named, MAX_STEPS).and_then(|p| self.target(&p));
                 if let Some(to) = to.filter(|to| *to != from) {
-                    let place = Place { path: path.clone(), line };
+                    let place = Position { path: path.clone(), line };
                     let first =
                         arrows.entry((from.to_owned(), to)).or_insert_with(|| place.clone());
                     *first = place.min(first.clone());
@@ -127,7 +127,7 @@ impl Unit {
             let found = (item.scope.clone(), item.name.clone());
             Some(Kind {
                 name: full_name(&found),
-                place: Place { path: path.clone(), line: item.line },
+                place: Position { path: path.clone(), line: item.line },
                 fields: item.fields?,
                 is_table: item.is_table,
                 methods: methods.get(&found).copied().unwrap_or_default(),
@@ -157,7 +157,7 @@ impl Unit {
             if let Some(stray) = known {
                 stray.count += 1;
             } else {
-                let place = Place { path: path.clone(), line: item.line };
+                let place = Position { path: path.clone(), line: item.line };
                 let (home, module) = (home.to_owned(), module.to_owned());
                 strays.push(Stray { name, home, module, place, count: 1 });
             }

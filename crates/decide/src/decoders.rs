@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::regression::Prediction;
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// Peers remembered beside the first; beyond it the one longest unused goes.
 const MAX_PEERS: usize = 256;
@@ -164,7 +164,7 @@ fn make_room<T>(all: &mut BTreeMap<u64, T>, used: impl Fn(&T) -> u64) {
 }
 
 /// The first, what it said, the clock, then the others and the words of others, in ascending order.
-impl State for Decoders {
+impl Persist for Decoders {
     fn write(&self, to: &mut Writer<'_>) {
         to.u64(self.first);
         to.f64(self.first_off);

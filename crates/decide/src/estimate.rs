@@ -126,7 +126,7 @@ pub struct Figure {
     pub weight: f64,
 }
 
-/// Estimates of one carrier's path in one direction. State is constant in size.
+/// Estimates of one carrier's path in one direction. Their size is constant.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     /// Mean of the rates' logarithms.

@@ -6,7 +6,7 @@
 
 use crate::arm::Arm;
 use crate::models::Subject;
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// Groups of a class; beyond it the one longest unused goes.
 const MAX_GROUPS: usize = 8;
@@ -35,12 +35,12 @@ pub(crate) struct Beyond {
 
 /// Where a message is among others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Place {
+struct GroupPosition {
     ln_bytes: f64,
     ln_head: f64,
 }
 
-impl Place {
+impl GroupPosition {
     fn new(subject: &Subject) -> Self {
         let ln = |value: f64| value.max(f64::MIN_POSITIVE).ln().clamp(-MAX_LN, MAX_LN);
         Self { ln_bytes: ln(subject.bytes), ln_head: ln(subject.head_share) }
@@ -70,7 +70,7 @@ impl Share {
 
 #[derive(Clone, Debug)]
 struct Group {
-    place: Place,
+    place: GroupPosition,
     /// By arm.
     shares: Vec<Share>,
     used: u64,
@@ -103,7 +103,7 @@ impl Groups {
         arm: usize,
         expected: impl Fn(usize, f64, f64) -> Option<f64>,
     ) -> Beyond {
-        let place = Place::new(subject);
+        let place = GroupPosition::new(subject);
         let Some(group) = self.nearest(&place).map(|at| &self.all[at]) else {
             return Beyond::default();
         };
@@ -134,7 +134,7 @@ impl Groups {
             return;
         }
         self.clock += 1;
-        let place = Place::new(subject);
+        let place = GroupPosition::new(subject);
         let near = |at: &usize| self.all[*at].place.apart(&place) <= 1.0;
         let at = self.nearest(&place).filter(near).unwrap_or_else(|| self.begin(place));
         let group = &mut self.all[at];
@@ -145,7 +145,7 @@ impl Groups {
     }
 
     /// A new group, and where it is.
-    fn begin(&mut self, place: Place) -> usize {
+    fn begin(&mut self, place: GroupPosition) -> usize {
         if self.all.len() >= MAX_GROUPS {
             let oldest = (0..self.all.len()).min_by_key(|&at| self.all[at].used);
             oldest.map(|at| self.all.swap_remove(at));
@@ -154,14 +154,14 @@ impl Groups {
         self.all.len() - 1
     }
 
-    fn nearest(&self, place: &Place) -> Option<usize> {
+    fn nearest(&self, place: &GroupPosition) -> Option<usize> {
         let apart = |at: usize| self.all[at].place.apart(place);
         (0..self.all.len()).min_by(|&a, &b| apart(a).total_cmp(&apart(b)))
     }
 }
 
 /// Of each group its place and what each arm showed.
-impl State for Groups {
+impl Persist for Groups {
     fn write(&self, to: &mut Writer<'_>) {
         to.u64(self.clock);
         to.count(self.all.len());
@@ -183,7 +183,7 @@ impl State for Groups {
             let used = from.u64()?;
             let ln_bytes = from.f64("a length's logarithm", -MAX_LN..=MAX_LN)?;
             let ln_head = from.f64("a head's logarithm", -MAX_LN..=MAX_LN)?;
-            let at = self.begin(Place { ln_bytes, ln_head });
+            let at = self.begin(GroupPosition { ln_bytes, ln_head });
             self.all[at].used = used;
             for arm in from.arms() {
                 let mean = from.f64("a share's logarithm", -MAX_LN..=MAX_LN)?;

@@ -8,7 +8,7 @@ use crate::estimate::UNSEEN_LOSS;
 use crate::models::{Expected, KNOWN, Models, Subject};
 use crate::network::{NetworkModel, Path, Paths};
 use crate::policy::{Candidate, Decision, Going, Objective, Observation, Policy, Request};
-use crate::state::{self, Error, Kind, Reader, State, Writer};
+use crate::state::{self, Error, Kind, Persist, Reader, Writer};
 
 /// A gain below this share of the message's time is not worth a coding, nor another than the last
 /// one, nor another try: predictions are not that good, and codecs that are warm are faster.
@@ -409,7 +409,7 @@ impl Policy for Learned {
 }
 
 /// What a class had last keeps a choice steady across a restart; time saved up is not earned again.
-impl State for Learned {
+impl Persist for Learned {
     fn write(&self, to: &mut Writer<'_>) {
         self.network.write(to);
         self.models.write(to);

@@ -6,7 +6,7 @@ use crate::arm::{Arm, Prior, SIZE_FEATURES, Speed, size_features, time_features}
 use crate::decoders::{Decoders, Known};
 use crate::groups::Groups;
 use crate::regression::{Common, Kin, Lesson, Prediction, Recursive};
-use crate::state::{Error, MAX_ARMS, Reader, State, Writer};
+use crate::state::{Error, MAX_ARMS, Persist, Reader, Writer};
 
 /// Features of sizes, or their coefficients.
 type Sizes = [f64; SIZE_FEATURES];
@@ -438,7 +438,7 @@ impl Models {
     }
 }
 
-impl State for Model {
+impl Persist for Model {
     fn write(&self, to: &mut Writer<'_>) {
         self.size.write(to);
         self.encode.write(to);
@@ -455,7 +455,7 @@ impl State for Model {
 /// Of each arm its family, the speeds that its times are measured against, and its models; how the
 /// peers decode; then the classes in ascending order, each with the models of all arms and what
 /// these have in common.
-impl State for Models {
+impl Persist for Models {
     fn write(&self, to: &mut Writer<'_>) {
         for (prior, model) in self.priors.iter().zip(&self.arms) {
             to.count(model.family);

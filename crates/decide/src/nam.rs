@@ -7,7 +7,7 @@ use crate::models::{Expected, Seen};
 use crate::network::{NetworkModel, NoLoss, Path, Pftk};
 use crate::policy::{Candidate, Decision, Objective, Observation, Policy, Request};
 use crate::regression::Cubic;
-use crate::state::{self, Error, Kind, Reader, State, Writer};
+use crate::state::{self, Error, Kind, Persist, Reader, Writer};
 
 /// Bytes in a megabyte, the unit of the regressions.
 const MEGABYTE: f64 = 1e6;
@@ -151,7 +151,7 @@ impl Regressions {
     }
 }
 
-impl State for Nam {
+impl Persist for Nam {
     fn write(&self, to: &mut Writer<'_>) {
         for regressions in &self.arms {
             regressions.megabytes.write(to);

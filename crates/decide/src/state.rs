@@ -4,7 +4,7 @@
 //! Little-endian. A head: version of the format (1 byte), kind of policy (1 byte), number of arms
 //! (1 byte), and of each its name (1 byte of length, UTF-8). Arms are told by their names, so that
 //! another set of them takes what it knows: the rest is skipped. Then the policy's own, each part
-//! written beside its type (`State`). Nothing may follow.
+//! written beside its type (`Persist`). Nothing may follow.
 //!
 //! The bytes come from a disk: every figure has a range and every count a bound, and what is
 //! refused leaves the policy as it was.
@@ -77,14 +77,14 @@ pub(crate) enum Kind {
 }
 
 /// What can be saved. `read` into a part that is as new; what it holds after an error is no good.
-pub(crate) trait State {
+pub(crate) trait Persist {
     fn write(&self, to: &mut Writer<'_>);
     fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Error>;
 }
 
 /// Saves a policy of `own` arms that have these names. Nothing is saved where the names are not one
 /// an arm, or beyond the bounds: nobody could restore it.
-pub(crate) fn save(kind: Kind, arms: &[&str], own: usize, state: &impl State, out: &mut Vec<u8>) {
+pub(crate) fn save(kind: Kind, arms: &[&str], own: usize, state: &impl Persist, out: &mut Vec<u8>) {
     let bad = |name: &&str| name.len() > MAX_NAME_BYTES;
     if arms.len() != own || own > MAX_ARMS || arms.iter().any(bad) {
         return;
@@ -101,7 +101,7 @@ pub(crate) fn save(kind: Kind, arms: &[&str], own: usize, state: &impl State, ou
 }
 
 /// Restores `state` of `own` arms that have these names; after an error it is as it was.
-pub(crate) fn restore<S: State + Clone>(
+pub(crate) fn restore<S: Persist + Clone>(
     kind: Kind,
     arms: &[&str],
     own: usize,

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// A directory of a test's own, gone at its end.
-struct Place(PathBuf);
+struct TestDirectory(PathBuf);
 
-impl Place {
+impl TestDirectory {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("lw-run-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -30,7 +30,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -58,7 +58,7 @@ fn can_make_hosts() -> bool {
 }
 
 fn probe() -> bool {
-    let place = Place::new("probe");
+    let place = TestDirectory::new("probe");
     let plan = place.plan(
         "title = 'x'\nrepetitions = 1\n[client]\ntracks = '1'\nwarm_up = 0\n[[network]]\n\
          name = 'los'\n[[group]]\nname = 'g'\nservices = ['soap']\n",
@@ -116,7 +116,7 @@ fn what_goes_wrong_is_a_result_and_the_rest_is_measured() {
     if !can_make_hosts() {
         return;
     }
-    let place = Place::new("mixed");
+    let place = TestDirectory::new("mixed");
     let plan = place.plan(MIXED);
     let output =
         lab(&["run", text(&plan), "--out", text(&place.out()), "--json"]).output().unwrap();
@@ -176,7 +176,7 @@ fn a_campaign_without_one_good_run_ends_with_status_1_and_the_reasons() {
     if !can_make_hosts() {
         return;
     }
-    let place = Place::new("hopeless");
+    let place = TestDirectory::new("hopeless");
     let plan = place.plan(HOPELESS);
     let output = lab(&["run", text(&plan), "--out", text(&place.out())]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -218,7 +218,7 @@ fn an_own_campaign_names_what_the_pair_gains() {
     if !can_make_hosts() {
         return;
     }
-    let place = Place::new("own");
+    let place = TestDirectory::new("own");
     let plan = place.plan(OWN);
     let output =
         lab(&["run", text(&plan), "--out", text(&place.out()), "--json"]).output().unwrap();
@@ -265,7 +265,7 @@ fn a_client_of_a_plan_finds_the_pair_connected() {
     if !can_make_hosts() {
         return;
     }
-    let place = Place::new("far");
+    let place = TestDirectory::new("far");
     let plan = place.plan(FAR);
     let output =
         lab(&["run", text(&plan), "--out", text(&place.out()), "--json"]).output().unwrap();
@@ -293,7 +293,7 @@ fn a_campaign_that_is_ended_goes_on_without_repeating_what_is_done() {
     if !can_make_hosts() {
         return;
     }
-    let place = Place::new("resume");
+    let place = TestDirectory::new("resume");
     let plan = place.plan(MANY);
     let out = place.out();
     let arguments = ["run", text(&plan), "--out", text(&out), "--parallel", "2", "--json"];
@@ -352,7 +352,7 @@ fn started(out: &Path) -> Vec<String> {
 
 #[test]
 fn bad_plans_and_bad_places_are_one_line_and_status_2() {
-    let place = Place::new("bad");
+    let place = TestDirectory::new("bad");
     let cases = [
         ("title = 'x'\nsede = 1\n", "2: unknown key 'sede': did you mean 'seed'?"),
         ("title = 'x'\n[[network]]\nname = 'los'\n[client]\ntimeout = '3 parsecs'\n", "5: "),
@@ -387,7 +387,7 @@ fn bad_plans_and_bad_places_are_one_line_and_status_2() {
 
 #[test]
 fn the_cells_and_the_time_are_told_beforehand() {
-    let place = Place::new("list");
+    let place = TestDirectory::new("list");
     let plan = place.plan(MANY);
     let output = lab(&["run", text(&plan), "--list", "--json"]).output().unwrap();
     let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use proxy::store::{Place, Store};
+use proxy::store::{Store, StoreSettings};
 
 /// How long anything here may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -270,7 +270,7 @@ fn a_gateway_makes_way_for_the_next_which_has_its_ports_and_what_it_learned() {
     next.tell_to_end();
     assert_eq!(next.ended(), Some(0));
     let directory = scratch.0.clone();
-    let place = Place {
+    let place = StoreSettings {
         directory,
         history_rows: 100,
         history_bytes: 1 << 20,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use proxy::store::{History, Place, Store};
+use proxy::store::{History, Store, StoreSettings};
 use record::decision::{
     Asked, Base, Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts,
     Revision, Split,
@@ -66,11 +66,11 @@ fn decision(service: &str) -> Decision {
 fn kept(name: &str) -> Kept {
     let directory = std::env::temp_dir().join(format!("longwire-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
-    let place = Place {
+    let place = StoreSettings {
         directory: directory.clone(),
         history_rows: 100,
         history_bytes: 1 << 20,
-        age: Place::AGE,
+        age: StoreSettings::AGE,
     };
     let mut store = Store::open(&place, "learned").unwrap();
     for (number, service) in [(1, "http://tracks.example"), (2, "http://\u{1b}[31mred.example")] {
@@ -323,11 +323,11 @@ fn a_pair_that_is_killed_goes_on_with_what_it_knew() {
     let before = fetch(&service.1, &store, 12);
     let again = fetch(&service.1, &store, 1);
     // The outcomes were learned from once and for all, not to be learned from again.
-    let place = Place {
+    let place = StoreSettings {
         directory: store.clone(),
         history_rows: 999,
         history_bytes: 1 << 20,
-        age: Place::AGE,
+        age: StoreSettings::AGE,
     };
     let left = Store::open(&place, "learned").unwrap().take_learned();
     assert!(left.state.is_some() && left.since.len() == 1, "{}", left.since.len());

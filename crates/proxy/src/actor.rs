@@ -574,7 +574,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::store::Place;
+    use crate::store::StoreSettings;
 
     fn facts(edgeless: bool) -> [Fact; 2] {
         let parts = json!({ "bytes": 900, "encode_s": 0.1, "network_s": 0.2, "decode_s": 0.3 });
@@ -606,11 +606,11 @@ mod tests {
     fn what_clients_without_an_edge_got_teaches_what_they_get_and_nothing_to_the_pair() {
         let directory = std::env::temp_dir().join(format!("longwire-actor-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&directory);
-        let place = Place {
+        let place = StoreSettings {
             directory: directory.clone(),
             history_rows: 9,
             history_bytes: 1 << 20,
-            age: Place::AGE,
+            age: StoreSettings::AGE,
         };
         for edgeless in [true, false] {
             let mut store = Store::open(&place, "learned").unwrap();

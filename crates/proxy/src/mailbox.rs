@@ -73,7 +73,7 @@ enum Upload {
 }
 
 #[derive(Default)]
-struct State {
+struct MailboxState {
     id: Option<ExchangeId>,
     rung: bool,
     /// From the local side, not yet seen by the actor.
@@ -113,7 +113,7 @@ struct State {
 
 /// The meeting place itself.
 pub(crate) struct Mailbox {
-    state: Mutex<State>,
+    state: Mutex<MailboxState>,
     bell: Bell,
     /// The exchange's line in the log.
     access: Option<Access>,
@@ -129,13 +129,13 @@ impl Mailbox {
         bell: Bell,
         access: Option<Access>,
     ) -> Arc<Self> {
-        let state = State {
+        let state = MailboxState {
             client_out: Some(client),
             head_out: Some((head, end)),
             service_out: service,
             credit_out: WINDOW_BYTES,
             out_closed: end,
-            ..State::default()
+            ..MailboxState::default()
         };
         Arc::new(Self { state: Mutex::new(state), bell, access })
     }
@@ -147,13 +147,13 @@ impl Mailbox {
         bell: Bell,
         access: Option<Access>,
     ) -> Arc<Self> {
-        let state = State {
+        let state = MailboxState {
             id: Some(id),
             end_in: end.then(Fields::new),
             credit_out: if end { 0 } else { WINDOW_BYTES },
             in_closed: end,
             upload: if end { Upload::Whole } else { Upload::Open },
-            ..State::default()
+            ..MailboxState::default()
         };
         let mailbox = Self { state: Mutex::new(state), bell, access };
         mailbox.ring(&mut mailbox.lock());
@@ -168,12 +168,12 @@ impl Mailbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState> {
         // A panic elsewhere cannot leave the state half changed: no step in here can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ring(&self, state: &mut State) {
+    fn ring(&self, state: &mut MailboxState) {
         if let (Some(id), false) = (state.id, state.rung) {
             state.rung = true;
             // The actor is gone only when the process ends.
@@ -290,7 +290,7 @@ impl Mailbox {
         }
     }
 
-    fn give_up(&self, state: &mut State, cause: Cause) {
+    fn give_up(&self, state: &mut MailboxState, cause: Cause) {
         state.ended = Some(Ended { cause: cause.clone(), untouched: false });
         state.abort_out = Some(cause);
         (state.in_closed, state.out_closed) = (true, true);
@@ -300,7 +300,7 @@ impl Mailbox {
 }
 
 /// Wakes whoever waits for this exchange; the actor's and the other direction's changes show alike.
-fn wake(state: &mut State) {
+fn wake(state: &mut MailboxState) {
     for waker in [state.reader.take(), state.writer.take(), state.watcher.take()] {
         waker.into_iter().for_each(Waker::wake);
     }

@@ -9,10 +9,10 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Rarely(Mutex<State>);
+pub(crate) struct Rarely(Mutex<RarelyState>);
 
 #[derive(Default)]
-struct State {
+struct RarelyState {
     reported: Option<Instant>,
     since: u64,
 }

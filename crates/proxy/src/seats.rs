@@ -64,7 +64,7 @@ struct Taken<K> {
     lost: Arc<Notify>,
 }
 
-struct State<K> {
+struct SeatsState<K> {
     taken: BTreeMap<u64, Taken<K>>,
     of: BTreeMap<K, usize>,
     changes: u64,
@@ -74,7 +74,7 @@ struct State<K> {
 /// See the module. `K` tells sources apart.
 pub(crate) struct Seats<K> {
     most: usize,
-    state: Mutex<State<K>>,
+    state: Mutex<SeatsState<K>>,
     /// A place became free, or somebody dispensable.
     changed: Notify,
 }
@@ -82,11 +82,11 @@ pub(crate) struct Seats<K> {
 impl<K: Clone + Ord> Seats<K> {
     /// `most` places.
     pub(crate) fn new(most: usize) -> Arc<Self> {
-        let state = State { taken: BTreeMap::new(), of: BTreeMap::new(), changes: 0, next: 0 };
+        let state = SeatsState { taken: BTreeMap::new(), of: BTreeMap::new(), changes: 0, next: 0 };
         Arc::new(Self { most, state: Mutex::new(state), changed: Notify::new() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
+    fn lock(&self) -> MutexGuard<'_, SeatsState<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,7 +133,7 @@ impl<K: Clone + Ord> Seats<K> {
     }
 }
 
-impl<K: Clone + Ord> State<K> {
+impl<K: Clone + Ord> SeatsState<K> {
     fn most_dispensable(&self) -> Option<u64> {
         let rank = |taken: &Taken<K>| {
             let of_source = self.of.get(&taken.source).copied().unwrap_or(0);

@@ -51,7 +51,7 @@ struct Lane {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     lanes: BTreeMap<Key, Lane>,
     /// Lanes with blocks and no thread, and other jobs, in turn.
     ready: VecDeque<Turn>,
@@ -63,7 +63,7 @@ struct State {
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
     idle_changed: Condvar,
 }
@@ -78,7 +78,7 @@ enum Duty {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,7 +90,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl QueueState {
     fn ready(&mut self, duty: Duty) -> &mut VecDeque<Turn> {
         match duty {
             Duty::Bodies => &mut self.ready,

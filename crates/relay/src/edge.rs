@@ -16,7 +16,7 @@ use crate::config::MAX_RESENDS;
 use crate::exchange::{Exchange, Stage};
 use crate::ids::CarrierId;
 use crate::opening::{Answer, Opened};
-use crate::shares::Place;
+use crate::shares::ExchangePlace;
 use crate::timers::Key;
 
 impl Relay {
@@ -49,7 +49,7 @@ impl Relay {
         let Opened { head, method, traits, guard, about, message } = opened;
         let (target, exchange) = (about.target.clone(), id.to_string());
         self.event(now, Fact::Started { exchange, method, target });
-        let mut place = Place::default();
+        let mut place = ExchangePlace::default();
         let refusal = if head.len() > bhttp::MAX_HEAD_BYTES {
             // The gateway would close the carrier over it.
             let (len, most) = (head.len(), bhttp::MAX_HEAD_BYTES);
@@ -58,7 +58,7 @@ impl Relay {
         } else if self.shutting_down {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
         } else {
-            place = Place::of_client(client.as_ref(), traits);
+            place = ExchangePlace::of_client(client.as_ref(), traits);
             self.find_room(now, &place).err().map(|reason| (CauseKind::Limit, reason))
         };
         if let Some((kind, reason)) = refusal {

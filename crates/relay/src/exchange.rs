@@ -15,7 +15,7 @@ use crate::incoming::Incoming;
 use crate::outcomes::Log;
 use crate::outgoing::Outgoing;
 use crate::padding::Block;
-use crate::shares::Place;
+use crate::shares::ExchangePlace;
 
 /// Where an exchange stands towards its carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) struct Exchange {
     pub(crate) stage: Stage,
     pub(crate) traits: Traits,
     /// Whose shares it takes, and of what.
-    pub(crate) place: Place,
+    pub(crate) place: ExchangePlace,
     /// When something last passed, either way.
     pub(crate) moved: Duration,
     /// When the local side last gave or took some of a body.
@@ -121,7 +121,7 @@ impl Exchange {
             started: now,
             stage,
             traits,
-            place: Place::default(),
+            place: ExchangePlace::default(),
             moved: now,
             took: now,
             outgoing: Outgoing::default(),

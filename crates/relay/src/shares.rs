@@ -68,12 +68,12 @@ impl Holder {
 
 /// A place that an exchange has.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct ExchangePlace {
     class: Class,
     holders: Vec<Holder>,
 }
 
-impl Place {
+impl ExchangePlace {
     fn new(traits: Traits, holders: Vec<Holder>) -> Self {
         let class = if traits.tunnel { Class::Standing } else { Class::Passing };
         Self { class, holders }
@@ -107,14 +107,14 @@ impl Shares {
         self.taken.get(&class).copied().unwrap_or(0)
     }
 
-    fn enter(&mut self, place: &Place) {
+    fn enter(&mut self, place: &ExchangePlace) {
         *self.taken.entry(place.class).or_default() += 1;
         for holder in &place.holders {
             *self.of.entry((place.class, holder.clone())).or_default() += 1;
         }
     }
 
-    pub(crate) fn leave(&mut self, place: &Place) {
+    pub(crate) fn leave(&mut self, place: &ExchangePlace) {
         if let Some(taken) = self.taken.get_mut(&place.class) {
             *taken = taken.saturating_sub(1);
         }
@@ -130,7 +130,7 @@ impl Shares {
     }
 
     /// How many the first of the holders has.
-    fn has(&self, place: &Place) -> usize {
+    fn has(&self, place: &ExchangePlace) -> usize {
         place.holders.first().map_or(0, |holder| self.count(place.class, holder))
     }
 
@@ -139,7 +139,7 @@ impl Shares {
     }
 
     /// Whether there is one more of `most`, for anybody and for these.
-    fn check(&self, place: &Place, most: usize) -> Result<(), Full> {
+    fn check(&self, place: &ExchangePlace, most: usize) -> Result<(), Full> {
         let free = most.saturating_sub(self.taken(place.class));
         if free == 0 {
             return Err(Full::ForAll);
@@ -179,14 +179,14 @@ impl Relay {
         carrier: CarrierId,
         id: ExchangeId,
         traits: Traits,
-    ) -> Place {
+    ) -> ExchangePlace {
         let peer = self.carriers.get(&carrier).map(|carrier| carrier.peer.clone());
         let holders = vec![Holder::Peer(peer.unwrap_or_default()), Holder::Edge(id.instance)];
-        Place::new(traits, holders)
+        ExchangePlace::new(traits, holders)
     }
 
     /// The exchange has its place, and a clock.
-    pub(crate) fn take_place(&mut self, now: Duration, id: ExchangeId, place: Place) {
+    pub(crate) fn take_place(&mut self, now: Duration, id: ExchangeId, place: ExchangePlace) {
         self.shares.enter(&place);
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.place = place;
@@ -195,7 +195,7 @@ impl Relay {
     }
 
     /// Makes room for one more where that can be; else why there is none, in one sentence.
-    pub(crate) fn find_room(&mut self, now: Duration, place: &Place) -> Result<(), String> {
+    pub(crate) fn find_room(&mut self, now: Duration, place: &ExchangePlace) -> Result<(), String> {
         let (most, setting, what) = match place.class {
             Class::Passing => (self.config.max_exchanges, "max_exchanges", "exchanges"),
             Class::Standing => {
@@ -227,9 +227,9 @@ impl Relay {
 
     /// What may go for one more: the oldest answer whose edge is gone, else what is longest still.
     /// It is the same holder's, or that of one who has more.
-    fn dispensable(&self, now: Duration, place: &Place) -> Option<ExchangeId> {
+    fn dispensable(&self, now: Duration, place: &ExchangePlace) -> Option<ExchangeId> {
         let same_class = || self.exchanges.values().filter(|one| one.place.class == place.class);
-        let of = |holder: &Place| {
+        let of = |holder: &ExchangePlace| {
             let its = || same_class().filter(|one| one.place.is_of(holder));
             let detached = its().filter(|one| one.stage == Stage::Detached);
             let still = its().filter(|one| one.is_dispensable(now));
@@ -262,7 +262,7 @@ impl Relay {
     /// place among its like, if there is one.
     pub(crate) fn note_answer_to_shares(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id).filter(|one| one.endless) else { return };
-        let standing = Place { class: Class::Standing, ..exchange.place.clone() };
+        let standing = ExchangePlace { class: Class::Standing, ..exchange.place.clone() };
         if self.shares.check(&standing, self.config.max_tunnels).is_ok() {
             self.shares.leave(&exchange.place);
             self.shares.enter(&standing);
@@ -336,8 +336,8 @@ impl Exchange {
 mod tests {
     use super::*;
 
-    fn place(client: &str) -> Place {
-        Place::new(Traits::default(), vec![Holder::Client(client.to_owned())])
+    fn place(client: &str) -> ExchangePlace {
+        ExchangePlace::new(Traits::default(), vec![Holder::Client(client.to_owned())])
     }
 
     /// As many as `client` gets.

@@ -22,13 +22,13 @@ const MAX_NESTED: usize = 4;
 /// by number; limits of depth and output.
 pub fn decode(document: &[u8], settings: &Settings<'_>, limits: &Limits) -> Result<Vec<u8>, Error> {
     let mut out = Vec::new();
-    let place = Place { default: String::new(), depth: 0, nested: 0 };
+    let place = Surroundings { default: String::new(), depth: 0, nested: 0 };
     document_into(document, settings.table, limits, &place, &mut out)?;
     Ok(out)
 }
 
-/// Where a document stands.
-struct Place {
+/// What surrounds a document that is inside of another.
+struct Surroundings {
     /// The default namespace around it.
     default: String,
     /// Elements around it.
@@ -45,7 +45,7 @@ fn document_into(
     document: &[u8],
     table: Option<&TokenTable>,
     limits: &Limits,
-    place: &Place,
+    place: &Surroundings,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
     let (header, tokens) = read(document).map_err(|error| refused(error, 0))?;
@@ -130,7 +130,7 @@ struct Decoder<'a> {
     header: Header<'a>,
     table: Option<&'a TokenTable>,
     limits: &'a Limits,
-    place: &'a Place,
+    place: &'a Surroundings,
     out: Vec<u8>,
     open: Vec<Open>,
     /// Prefixes and what they mean.
@@ -155,7 +155,7 @@ impl<'a> Decoder<'a> {
         header: Header<'a>,
         table: Option<&'a TokenTable>,
         limits: &'a Limits,
-        place: &'a Place,
+        place: &'a Surroundings,
         out: Vec<u8>,
     ) -> Self {
         Self {
@@ -531,7 +531,7 @@ impl<'a> Decoder<'a> {
         if self.place.nested >= MAX_NESTED || !matches!(data.first(), Some(0..=3)) {
             return Ok(false);
         }
-        let place = Place {
+        let place = Surroundings {
             default: self.meaning("").unwrap_or("").to_owned(),
             depth: self.place.depth + self.open.len(),
             nested: self.place.nested + 1,

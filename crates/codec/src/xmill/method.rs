@@ -80,7 +80,7 @@ fn options(window_log: u8, level: i8) -> Options {
     Options { codec: 0, level, window_log: window_log.min(BACK_WINDOW_LOG) }
 }
 
-enum State {
+enum CoderState {
     Model(Box<Model>),
     Encoder(Outline, Box<dyn Encoder>),
     Decoder(Outline, Box<dyn Decoder>),
@@ -98,7 +98,7 @@ struct Plan {
 /// What one direction keeps between blocks.
 pub(super) struct Context {
     plan: Plan,
-    state: State,
+    state: CoderState,
     /// Nothing was coded since all began.
     fresh: bool,
 }
@@ -134,14 +134,14 @@ impl Context {
             return Err(Error::Limit { codec: NAME, what });
         }
         let plan = Plan { window_log, method, level };
-        Ok(Self { plan, state: State::new(&plan)?, fresh: true })
+        Ok(Self { plan, state: CoderState::new(&plan)?, fresh: true })
     }
 
     /// Codes a block; `None` if it cannot be coded so.
     pub(super) fn encode(&mut self, block: &[u8], last: bool) -> Result<Option<Vec<u8>>, Error> {
         let mut coded = Vec::with_capacity(block.len() / 8 + 64);
         match &mut self.state {
-            State::Model(model) => {
+            CoderState::Model(model) => {
                 model.text.extend_from_slice(block);
                 let mut coder = RangeEncoder::new(&mut coded);
                 let end = model.text.len();
@@ -149,7 +149,7 @@ impl Context {
                 coder.finish();
                 Ok(went.then_some(coded))
             }
-            State::Encoder(outline, back) => {
+            CoderState::Encoder(outline, back) => {
                 let fresh = std::mem::take(&mut self.fresh);
                 let (parts, cuts) = split::part(outline, block);
                 if parts.len() > split::most_bytes(block.len()) {
@@ -159,8 +159,8 @@ impl Context {
                 if fresh && block.len() <= WHOLE_BYTES {
                     // So little repeats in it that it may be better off in one part.
                     let parts = [&[0], block].concat();
-                    let (mut other, mut whole) = (State::new(&self.plan)?, Vec::new());
-                    if let State::Encoder(_, back) = &mut other {
+                    let (mut other, mut whole) = (CoderState::new(&self.plan)?, Vec::new());
+                    if let CoderState::Encoder(_, back) = &mut other {
                         put_parts(&parts, &[parts.len()], last, &mut **back, &mut whole)?;
                         if whole.len() < coded.len() {
                             (self.state, coded) = (other, whole);
@@ -169,7 +169,7 @@ impl Context {
                 }
                 Ok(Some(coded))
             }
-            State::Decoder(..) => Ok(None),
+            CoderState::Decoder(..) => Ok(None),
         }
     }
 
@@ -182,7 +182,7 @@ impl Context {
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         match &mut self.state {
-            State::Model(model) => {
+            CoderState::Model(model) => {
                 let start = model.text.len();
                 model.text.reserve(len);
                 let mut coder = RangeDecoder::new(coded);
@@ -193,7 +193,7 @@ impl Context {
                 out.extend_from_slice(model.text.get(start..).unwrap_or_default());
                 Ok(())
             }
-            State::Decoder(outline, back) => {
+            CoderState::Decoder(outline, back) => {
                 let (parts_len, coded) = split::take_number(coded).map_err(Broken::message)?;
                 if parts_len > split::most_bytes(len) {
                     return Err("parts of more than four times the block".to_owned());
@@ -203,13 +203,13 @@ impl Context {
                 went.map_err(|error| error.to_string())?;
                 split::join_parts(outline, &parts, len, out).map_err(Broken::message)
             }
-            State::Encoder(..) => Err(Broken::Unknown.message()),
+            CoderState::Encoder(..) => Err(Broken::Unknown.message()),
         }
     }
 
     /// Between blocks: forgets what is behind the window, or all.
     pub(super) fn turn(&mut self, stored: bool) -> Result<(), Error> {
-        if let State::Model(model) = &mut self.state {
+        if let CoderState::Model(model) = &mut self.state {
             if !stored && model.total() <= TOTAL_BYTES {
                 if model.position() >= 2 << self.plan.window_log {
                     model.slide(1 << self.plan.window_log);
@@ -219,12 +219,12 @@ impl Context {
         } else if !stored {
             return Ok(());
         }
-        (self.state, self.fresh) = (State::new(&self.plan)?, true);
+        (self.state, self.fresh) = (CoderState::new(&self.plan)?, true);
         Ok(())
     }
 }
 
-impl State {
+impl CoderState {
     fn new(plan: &Plan) -> Result<Self, Error> {
         let options = options(plan.window_log, plan.level.unwrap_or(0));
         let log = u32::from(plan.window_log);

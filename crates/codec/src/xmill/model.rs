@@ -8,7 +8,7 @@
 use super::guesses::{Chance, Followers, Guesses, Span};
 use super::nibbles::Nibbles;
 use super::outline::{Broken, END, NEW, Outline, PIECE, SPELLED, TEXT};
-use super::pieces::{Item, Place, hash_bytes, join, next_item};
+use super::pieces::{Item, PiecePosition, hash_bytes, join, next_item};
 use super::range::Coder;
 use super::strong::{CONTEXTS, Situation, Strong};
 
@@ -145,7 +145,7 @@ impl Model {
                 return Err(Broken::Short);
             }
             let before = self.at;
-            let Place::Value(mark) = self.outline.place else {
+            let PiecePosition::Value(mark) = self.outline.place else {
                 self.structure(c, end)?;
                 if self.at == before {
                     return Err(Broken::Empty);
@@ -156,7 +156,7 @@ impl Model {
             let (Item::Value(len) | Item::Piece(len)) = next_item(rest, self.outline.place);
             self.value(c, self.outline.attribute, mark, len, end)?;
             if self.at < end {
-                self.outline.place = Place::Tag;
+                self.outline.place = PiecePosition::Tag;
             }
         }
         Ok(())
@@ -213,7 +213,7 @@ impl Model {
     fn symbol<C: Coder>(&mut self, c: &mut C, wanted: usize) -> usize {
         let [a, b, d, e, f, g] = self.symbols;
         let path = self.outline.path();
-        let low = join(a | u32::from(self.outline.place == Place::Tag) << 20, path);
+        let low = join(a | u32::from(self.outline.place == PiecePosition::Tag) << 20, path);
         let middle = join(join(b, d), low);
         let high = join(join(join(e, f), g), middle);
         let hashes = [high, middle, low];
@@ -230,8 +230,11 @@ impl Model {
                 return self.note_symbol(hashes, guess.value as usize);
             }
         }
-        let contexts =
-            [0x77 + u32::from(self.outline.place == Place::Tag), join(a, 0x33), join(low, 0x51)];
+        let contexts = [
+            0x77 + u32::from(self.outline.place == PiecePosition::Tag),
+            join(a, 0x33),
+            join(low, 0x51),
+        ];
         let mut symbol = 0;
         let halves = if self.outline.pieces.len() + PIECE <= 256 { 2 } else { 4 };
         for half in (0..halves).rev() {

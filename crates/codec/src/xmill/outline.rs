@@ -2,7 +2,7 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "numbers of pieces are below 2^14")]
 
-use super::pieces::{Piece, Pieces, Place, join};
+use super::pieces::{Piece, PiecePosition, Pieces, join};
 
 /// Open elements that are followed; deeper ones are coded as if they were siblings.
 const DEPTH: usize = 256;
@@ -58,7 +58,7 @@ struct Frame {
 pub(super) struct Outline {
     /// The window as a power of two.
     pub(super) log: u32,
-    pub(super) place: Place,
+    pub(super) place: PiecePosition,
     stack: Vec<Frame>,
     pub(super) pieces: Pieces,
     /// Key of the attribute that a piece opened.
@@ -75,7 +75,7 @@ impl Outline {
     pub(super) fn new(log: u32) -> Self {
         Self {
             log,
-            place: Place::Content,
+            place: PiecePosition::Content,
             stack: Vec::new(),
             pieces: Pieces::new(log),
             attribute: 0,
@@ -100,7 +100,7 @@ impl Outline {
     /// Closes the element that is open; its name. Errors: none is.
     pub(super) fn close(&mut self) -> Result<&[u8], Broken> {
         let frame = self.stack.pop().ok_or(Broken::Unopened)?;
-        self.place = Place::Content;
+        self.place = PiecePosition::Content;
         Ok(self.pieces.name(usize::from(frame.number)))
     }
 
@@ -128,7 +128,7 @@ impl Outline {
         if piece.opens && self.stack.len() < DEPTH {
             self.stack.push(Frame { number: number as u16, name: piece.name });
         }
-        if let Place::Value(_) = piece.after {
+        if let PiecePosition::Value(_) = piece.after {
             self.attribute = join(piece.tail, self.stack.last().map_or(0, |frame| frame.name));
         }
         if piece.closes {

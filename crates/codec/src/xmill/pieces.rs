@@ -21,7 +21,7 @@ pub(super) const PROBES: usize = 32;
 
 /// Where in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PiecePosition {
     /// Between tags.
     Content,
     /// Within a tag, behind a value or where a piece was cut.
@@ -42,15 +42,15 @@ fn is_space(byte: u8) -> bool {
 }
 
 /// The next item of `rest`, which is not empty unless in a value.
-pub(super) fn next_item(rest: &[u8], place: Place) -> Item {
+pub(super) fn next_item(rest: &[u8], place: PiecePosition) -> Item {
     match place {
-        Place::Tag => Item::Piece(markup_len(rest)),
-        Place::Content if rest.first() == Some(&b'<') => Item::Piece(markup_len(rest)),
-        Place::Content => text_item(rest),
-        Place::Value(quote @ (b'"' | b'\'')) => {
+        PiecePosition::Tag => Item::Piece(markup_len(rest)),
+        PiecePosition::Content if rest.first() == Some(&b'<') => Item::Piece(markup_len(rest)),
+        PiecePosition::Content => text_item(rest),
+        PiecePosition::Value(quote @ (b'"' | b'\'')) => {
             Item::Value(memchr(quote, rest).unwrap_or(rest.len()))
         }
-        Place::Value(mark) => {
+        PiecePosition::Value(mark) => {
             let end: &[u8] = if mark == b'-' { b"-->" } else { b"]]>" };
             Item::Value(memmem::find(rest, end).unwrap_or(rest.len()))
         }
@@ -94,7 +94,7 @@ pub(super) struct Piece {
     pub(super) tail: u32,
     pub(super) opens: bool,
     pub(super) closes: bool,
-    pub(super) after: Place,
+    pub(super) after: PiecePosition,
 }
 
 /// A quick hash of a short string.
@@ -129,12 +129,12 @@ impl Piece {
     pub(super) fn of(bytes: &[u8]) -> Self {
         let last = bytes.last().copied().unwrap_or(0);
         let after = match bytes {
-            b"<!--" => Place::Value(b'-'),
-            b"<![CDATA[" => Place::Value(b']'),
-            _ if last == b'>' => Place::Content,
-            _ if matches!(last, b'"' | b'\'') => Place::Value(last),
-            _ if bytes.iter().copied().all(is_space) => Place::Content,
-            _ => Place::Tag,
+            b"<!--" => PiecePosition::Value(b'-'),
+            b"<![CDATA[" => PiecePosition::Value(b']'),
+            _ if last == b'>' => PiecePosition::Content,
+            _ if matches!(last, b'"' | b'\'') => PiecePosition::Value(last),
+            _ if bytes.iter().copied().all(is_space) => PiecePosition::Content,
+            _ => PiecePosition::Tag,
         };
         let opens = bytes.len() > 1 && bytes[0] == b'<' && !matches!(bytes[1], b'/' | b'!' | b'?');
         let name = if opens { &bytes[1..] } else { &[] };

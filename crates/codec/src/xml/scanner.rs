@@ -24,7 +24,7 @@ const CDATA: &str = "<![CDATA[";
 
 /// Where in a document the next token stands (XML 1.0, productions 1 and 22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum DocumentState {
     Start,
     Prolog,
     /// A document type was there.
@@ -112,7 +112,7 @@ pub struct Scanner {
     pub(super) late: bool,
     /// The last start tag was an empty-element tag: its end is due.
     pub(super) empty: bool,
-    place: Place,
+    place: DocumentState,
     /// The two bytes behind the last character data.
     behind_text: [u8; 2],
     /// Bytes used by the events so far.
@@ -150,7 +150,7 @@ impl Scanner {
             ended: false,
             late: false,
             empty: false,
-            place: Place::Start,
+            place: DocumentState::Start,
             behind_text: [0; 2],
             offset: 0,
             lead: 0,
@@ -185,7 +185,7 @@ impl Scanner {
         self.declarations.clear();
         self.unbind();
         self.empty = false;
-        self.place = Place::Start;
+        self.place = DocumentState::Start;
         (self.offset, self.lead, self.checked) = (0, 0, 0);
         self.ender = None;
         self.entities = Entities::None;
@@ -296,7 +296,7 @@ impl Scanner {
     /// all tokens are tags and text of the content, which take the short way.
     #[inline(always)]
     pub(crate) fn pull_whole(&mut self, input: &str) -> Result<Kind, Box<Error>> {
-        if self.place == Place::Content && !self.empty && self.lead == 0 {
+        if self.place == DocumentState::Content && !self.empty && self.lead == 0 {
             let found = match input.as_bytes() {
                 [] | [b'<', b'!' | b'?', ..] => None,
                 [b'<', b'/', ..] => self.end(input, 0)?,
@@ -396,7 +396,7 @@ impl Scanner {
         }
         loop {
             let found = match self.place {
-                Place::Content => self.content(input, self.lead)?,
+                DocumentState::Content => self.content(input, self.lead)?,
                 _ => self.outside(input, ended)?,
             };
             let Some(kind) = found else { return self.incomplete(input, ended).map(|()| None) };
@@ -424,7 +424,7 @@ impl Scanner {
     fn incomplete(&mut self, input: &str, ended: bool) -> Result<(), Fail> {
         if ended {
             let what = match self.place {
-                Place::Content => "the document ends inside an element or token",
+                DocumentState::Content => "the document ends inside an element or token",
                 _ => "the document ends without an element or inside a token",
             };
             return Err(self.malformed(input.len(), what));
@@ -467,7 +467,7 @@ impl Scanner {
 
     pub(super) fn closed(&mut self, root: bool) {
         if root {
-            self.place = Place::Epilog;
+            self.place = DocumentState::Epilog;
         }
     }
 
@@ -490,17 +490,17 @@ impl Scanner {
     /// A token before the root element or behind it.
     fn outside(&mut self, input: &str, ended: bool) -> Found {
         let bytes = input.as_bytes();
-        if self.place == Place::Start && self.offset == 0 && self.lead == 0 {
+        if self.place == DocumentState::Start && self.offset == 0 && self.lead == 0 {
             self.lead = if input.starts_with('\u{feff}') { 3 } else { 0 };
         } else {
             self.lead = space_end(bytes, self.lead);
         }
         let from = self.lead;
-        if self.place == Place::Start {
+        if self.place == DocumentState::Start {
             if !ended && bytes.len() < from + 6 {
                 return Ok(None);
             }
-            self.place = Place::Prolog;
+            self.place = DocumentState::Prolog;
             if input[from..].starts_with("<?xml")
                 && bytes.get(from + 5).is_some_and(|byte| super::chars::is_space(*byte))
             {
@@ -510,20 +510,20 @@ impl Scanner {
             return self.outside(input, ended);
         }
         match (bytes.get(from), bytes.get(from + 1)) {
-            (None, _) if ended && self.place == Place::Epilog => {
+            (None, _) if ended && self.place == DocumentState::Epilog => {
                 Ok(Some(self.found(Kind::Eof, from, from, from)))
             }
             (None, _) | (Some(b'<'), None) => Ok(None),
             (Some(b'<'), Some(b'?')) => self.pi(input, from),
             (Some(b'<'), Some(b'!')) => self.markup(input, from),
             (Some(b'<'), Some(b'/')) => Err(self.malformed(from, "an end tag without its start")),
-            (Some(b'<'), Some(_)) if self.place == Place::Epilog => {
+            (Some(b'<'), Some(_)) if self.place == DocumentState::Epilog => {
                 Err(self.malformed(from, "a second root element"))
             }
             (Some(b'<'), Some(_)) => {
                 let start = self.start(input, from)?;
                 if start.is_some() {
-                    self.place = Place::Content;
+                    self.place = DocumentState::Content;
                 }
                 Ok(start)
             }
@@ -540,7 +540,7 @@ impl Scanner {
         if "<!--".starts_with(rest) {
             return Ok(None);
         }
-        if self.place != Place::Prolog {
+        if self.place != DocumentState::Prolog {
             return Err(self.malformed(from, "'<!' where neither comment nor section may begin"));
         }
         match parse(rest) {
@@ -550,7 +550,7 @@ impl Scanner {
                 if doctype.subset.len() > self.limits.table_bytes {
                     return Err(self.limit("an internal subset over table_bytes".to_owned()));
                 }
-                self.place = Place::PrologBehindDoctype;
+                self.place = DocumentState::PrologBehindDoctype;
                 self.entities = entities;
                 let end = from + len;
                 Ok(Some(self.found(Kind::Doctype, from, end, end)))
@@ -685,7 +685,7 @@ impl Scanner {
     fn declaration(&mut self, input: &str, from: usize) -> Found {
         let inside = &input[from + 5..];
         let Some(len) = instruction_end(inside.as_bytes()) else {
-            self.place = Place::Start;
+            self.place = DocumentState::Start;
             return Ok(None);
         };
         let end = from + 5 + len;

@@ -45,7 +45,7 @@ pub(crate) struct Base {
 
 /// What is in a slot of what was sent.
 #[derive(Debug)]
-enum State {
+enum SlotState {
     /// The message of this exchange has not left yet.
     Asked(u64),
     /// It has left. What it is known by here, and at the peer.
@@ -60,7 +60,7 @@ struct Slot {
     exchange: u64,
     context: Context,
     class: u64,
-    state: State,
+    state: SlotState,
     /// Deltas told by it whose receipt is awaited.
     users: usize,
     /// When it was given out, and when it was used last.
@@ -101,15 +101,17 @@ impl Slot {
     /// Whether it is still to become the message of an exchange.
     fn is_of(&self, exchange: u64) -> bool {
         match self.state {
-            State::Asked(of) | State::Left { exchange: of, .. } => of == exchange,
-            State::Held(_) => false,
+            SlotState::Asked(of) | SlotState::Left { exchange: of, .. } => of == exchange,
+            SlotState::Held(_) => false,
         }
     }
 
     fn bytes(&self) -> usize {
         match &self.state {
-            State::Held(kept) | State::Left { here: Some(kept), .. } => kept.content().len(),
-            State::Asked(_) | State::Left { here: None, .. } => 0,
+            SlotState::Held(kept) | SlotState::Left { here: Some(kept), .. } => {
+                kept.content().len()
+            }
+            SlotState::Asked(_) | SlotState::Left { here: None, .. } => 0,
         }
     }
 }
@@ -123,7 +125,7 @@ impl Sent {
     /// Messages that are held.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kept>> {
         self.slots.values().filter_map(|slot| match &slot.state {
-            State::Held(kept) | State::Left { here: Some(kept), .. } => Some(kept),
+            SlotState::Held(kept) | SlotState::Left { here: Some(kept), .. } => Some(kept),
             _ => None,
         })
     }
@@ -137,7 +139,7 @@ impl Sent {
     /// the last of all.
     pub(crate) fn base(&self, context: &Context, class: u64) -> Option<Base> {
         let held = self.slots.iter().filter_map(|(&slot, one)| match &one.state {
-            State::Held(kept) if one.context == *context => Some((slot, one, kept)),
+            SlotState::Held(kept) if one.context == *context => Some((slot, one, kept)),
             _ => None,
         });
         let (slot, one, kept) = held.max_by_key(|(_, one, _)| (one.class == class, one.given))?;
@@ -172,7 +174,7 @@ impl Sent {
         let (of_class, of_context) =
             (count(true) >= MAX_OF_A_CLASS, count(false) >= MAX_OF_A_CONTEXT);
         let goes = |one: &Slot| {
-            let bound = one.users > 0 || matches!(one.state, State::Asked(_));
+            let bound = one.users > 0 || matches!(one.state, SlotState::Asked(_));
             !bound
                 && (!of_class || one.class == class)
                 && (!(of_class || of_context) || one.context == context)
@@ -185,7 +187,7 @@ impl Sent {
         let slot = free.filter(|_| !of_class && !of_context).or_else(oldest)?;
         self.clock += 1;
         self.free(slot);
-        let state = State::Asked(exchange);
+        let state = SlotState::Asked(exchange);
         let (given, used) = (self.clock, self.clock);
         let users = 0;
         self.slots.insert(slot, Slot { exchange, context, class, state, users, given, used });
@@ -195,16 +197,15 @@ impl Sent {
     /// The message in a slot has left.
     pub(crate) fn left(&mut self, slot: u64) {
         if let Some(slot) = self.slots.get_mut(&slot)
-            && let State::Asked(exchange) = slot.state
+            && let SlotState::Asked(exchange) = slot.state
         {
-            slot.state = State::Left { exchange, here: None, there: None };
+            slot.state = SlotState::Left { exchange, here: None, there: None };
         }
     }
 
     /// The message of an exchange is not kept here.
     pub(crate) fn give_up(&mut self, exchange: u64) {
-        let of =
-            |slot: &Slot| matches!(slot.state, State::Left { exchange: of, .. } if of == exchange);
+        let of = |slot: &Slot| matches!(slot.state, SlotState::Left { exchange: of, .. } if of == exchange);
         let found = self.slots.iter().find(|(_, slot)| of(slot)).map(|(&at, _)| at);
         found.into_iter().for_each(|at| self.free(at));
     }
@@ -216,7 +217,7 @@ impl Sent {
         kept: Option<Arc<Kept>>,
     ) -> Result<(), &'static str> {
         let found = self.slots.iter_mut().find_map(|(&at, slot)| match &mut slot.state {
-            State::Left { exchange: of, here, .. } if *of == exchange && here.is_none() => {
+            SlotState::Left { exchange: of, here, .. } if *of == exchange && here.is_none() => {
                 Some((at, here, (&slot.context, slot.class)))
             }
             _ => None,
@@ -254,7 +255,7 @@ impl Sent {
     /// The peer keeps the message of an exchange by this name.
     pub(crate) fn confirmed(&mut self, exchange: u64, id: [u8; 8]) -> Result<(), &'static str> {
         let found = self.slots.iter_mut().find_map(|(&at, slot)| match &mut slot.state {
-            State::Left { exchange: of, there, .. } if *of == exchange => Some((at, there)),
+            SlotState::Left { exchange: of, there, .. } if *of == exchange => Some((at, there)),
             _ => None,
         });
         // Its slot may have gone to another meanwhile.
@@ -265,11 +266,11 @@ impl Sent {
 
     fn settle(&mut self, at: u64) -> Result<(), &'static str> {
         let Some(slot) = self.slots.get_mut(&at) else { return Ok(()) };
-        let State::Left { here: Some(here), there: Some(there), .. } = &slot.state else {
+        let SlotState::Left { here: Some(here), there: Some(there), .. } = &slot.state else {
             return Ok(());
         };
         if here.id().short() == *there {
-            slot.state = State::Held(Arc::clone(here));
+            slot.state = SlotState::Held(Arc::clone(here));
             return Ok(());
         }
         self.free(at);
@@ -321,7 +322,7 @@ impl Sent {
 
     /// An exchange is over: what it had not sent yet will not come.
     pub(crate) fn forget(&mut self, exchange: u64) {
-        self.slots.retain(|_, slot| !matches!(slot.state, State::Asked(of) if of == exchange));
+        self.slots.retain(|_, slot| !matches!(slot.state, SlotState::Asked(of) if of == exchange));
     }
 }
 

@@ -1,10 +1,10 @@
 //! The model that knows the rate, corrected by what messages really took.
 
-use super::lengths::{Lengths, Place};
+use super::lengths::{Lengths, MessageShape};
 use super::{NetworkModel, Path, RateAware};
 use crate::estimate::UNSEEN_LOSS;
 use crate::regression::Recursive;
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// What a measured time weighs after the next one.
 const FORGETTING: f64 = 0.97;
@@ -46,7 +46,7 @@ impl Corrected {
             let factors = if path.measured { &mut self.factors } else { &mut self.unmeasured };
             factors.observe(&[waiting / all, sending / all], ratio);
             if path.measured {
-                self.lengths.observe(Place::new(path, bytes), waiting / all, ratio);
+                self.lengths.observe(MessageShape::new(path, bytes), waiting / all, ratio);
             }
         }
     }
@@ -62,7 +62,8 @@ impl NetworkModel for Corrected {
         let (waiting, sending) = RateAware::parts(path, bytes);
         let all = waiting + sending;
         let overflows = path.measured && path.loss > UNSEEN_LOSS;
-        let own = overflows.then(|| self.lengths.ratio(&Place::new(path, bytes), waiting / all));
+        let own =
+            overflows.then(|| self.lengths.ratio(&MessageShape::new(path, bytes), waiting / all));
         if let Some(ratio) = own.flatten() {
             return ratio.clamp(1.0 / MAX_RATIO, MAX_RATIO) * all;
         }
@@ -74,7 +75,7 @@ impl NetworkModel for Corrected {
 }
 
 /// What was learned of no measured path is not kept.
-impl State for Corrected {
+impl Persist for Corrected {
     fn write(&self, to: &mut Writer<'_>) {
         self.factors.write(to);
         self.lengths.write(to);

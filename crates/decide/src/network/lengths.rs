@@ -7,7 +7,7 @@
 
 use super::Path;
 use super::corrected::MAX_RATIO;
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// Messages remembered: the regression of so many takes some microseconds.
 const REMEMBERED: usize = 32;
@@ -31,7 +31,7 @@ const MAX_BURST: f64 = 1e6;
 /// A message that went.
 #[derive(Clone, Copy, Debug, Default)]
 struct Went {
-    place: Place,
+    place: MessageShape,
     /// Share of waiting in the time that the model expected.
     waiting: f64,
     /// What it took over that time.
@@ -43,7 +43,7 @@ impl Went {
         [self.waiting, 1.0 - self.waiting]
     }
 
-    fn likeness(&self, place: &Place) -> f64 {
+    fn likeness(&self, place: &MessageShape) -> f64 {
         let apart = self.place.apart(place);
         (-0.5 * apart.iter().map(|apart| apart * apart).sum::<f64>()).exp()
     }
@@ -55,7 +55,7 @@ impl Went {
 
 /// A message among others: those are alike that are less than 1 apart.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct MessageShape {
     length: f64,
     /// Packets that leave at once.
     burst: f64,
@@ -63,7 +63,7 @@ pub(super) struct Place {
     steep: f64,
 }
 
-impl Place {
+impl MessageShape {
     pub(super) fn new(path: &Path, bytes: f64) -> Self {
         let length = (2.0 * ALIKE * bytes / path.segment_bytes).ln_1p() / ALIKE;
         let packets = path.packets(bytes);
@@ -103,7 +103,7 @@ impl Lengths {
     }
 
     /// Learns what a message took over what was expected, of which `waiting` was a share.
-    pub(super) fn observe(&mut self, place: Place, waiting: f64, ratio: f64) {
+    pub(super) fn observe(&mut self, place: MessageShape, waiting: f64, ratio: f64) {
         if self.count == REMEMBERED {
             self.went.copy_within(1.., 0);
             self.count -= 1;
@@ -114,7 +114,7 @@ impl Lengths {
     }
 
     /// What is to be expected over what the model says, where lengths decide.
-    pub(super) fn ratio(&self, place: &Place, waiting: f64) -> Option<f64> {
+    pub(super) fn ratio(&self, place: &MessageShape, waiting: f64) -> Option<f64> {
         let Found { factors, own } = self.found.as_ref()?;
         let own = own.iter().zip(self.went()).map(|(own, went)| own * went.likeness(place));
         Some(factors[0] * waiting + factors[1] * (1.0 - waiting) + own.sum::<f64>())
@@ -196,7 +196,7 @@ fn solve(matrix: &mut [[f64; REMEMBERED]; REMEMBERED], x: &mut [f64]) {
 }
 
 /// The messages; what they tell is found again.
-impl State for Lengths {
+impl Persist for Lengths {
     fn write(&self, to: &mut Writer<'_>) {
         to.count(self.count);
         for Went { place, waiting, ratio } in self.went() {
@@ -212,7 +212,7 @@ impl State for Lengths {
             let burst = from.f64("packets at once", 0.0..=MAX_BURST)?;
             let steep = from.f64("packets before the threshold", 0.0..=MAX_BURST)?;
             *went = Went {
-                place: Place { length, burst, steep },
+                place: MessageShape { length, burst, steep },
                 waiting: from.f64("a share of waiting", 0.0..=1.0)?,
                 ratio: from.f64("a ratio of times", 1.0 / MAX_RATIO..=MAX_RATIO)?,
             };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Corrected, NetworkModel, Path};
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// Peers remembered: some times as many as are connected to a gateway at once.
 const MAX_PEERS: usize = 256;
@@ -70,7 +70,7 @@ impl NetworkModel for Paths {
 }
 
 /// The clock, then the peers of which something is worth keeping, in ascending order.
-impl State for Paths {
+impl Persist for Paths {
     fn write(&self, to: &mut Writer<'_>) {
         to.u64(self.clock);
         let kept = self.peers.iter().filter(|(_, peer)| peer.network.weight() > 0.0);

@@ -1,7 +1,7 @@
 //! How unsure coefficients are.
 
 use super::dot;
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// A covariance of coefficients that were unsure apart from each other when nothing was seen.
 ///
@@ -73,7 +73,7 @@ impl<const N: usize> Covariance<N> {
 const ROUNDING: f64 = 1e-6;
 
 /// The upper triangle: it is symmetric. What it began with is the program's.
-impl<const N: usize> State for Covariance<N> {
+impl<const N: usize> Persist for Covariance<N> {
     fn write(&self, to: &mut Writer<'_>) {
         for (row, entries) in self.entries.iter().enumerate() {
             entries[row..].iter().for_each(|&figure| to.f64(figure));

@@ -1,6 +1,6 @@
 //! Cubic regression as NAM has it (NAM §2.1, its Figure 2): sums of powers, which add up.
 
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// Coefficients of a cubic polynomial.
 const TERMS: usize = 4;
@@ -100,7 +100,7 @@ impl Cubic {
 /// Most that a sum can be in a state: a billion samples of a gigabyte, to the sixth power.
 const MAX_SUM: f64 = 1e27;
 
-impl State for Cubic {
+impl Persist for Cubic {
     fn write(&self, to: &mut Writer<'_>) {
         self.powers.iter().chain(&self.products).for_each(|&sum| to.f64(sum));
     }

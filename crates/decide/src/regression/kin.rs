@@ -3,7 +3,7 @@
 use super::add;
 use super::covariance::Covariance;
 use super::recursive::{Lesson, MAX_FIGURE, Prediction, Recursive};
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// Shares of the variance that regressions begin with; the rest each has for its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,7 +111,7 @@ impl<const N: usize> Moves<N> {
     }
 }
 
-impl<const N: usize> State for Part<N> {
+impl<const N: usize> Persist for Part<N> {
     fn write(&self, to: &mut Writer<'_>) {
         self.moved.iter().for_each(|&figure| to.f64(figure));
         self.covariance.write(to);

@@ -2,7 +2,7 @@
 
 use super::covariance::Covariance;
 use super::{add, dot};
-use crate::state::{Error, Reader, State, Writer};
+use crate::state::{Error, Persist, Reader, Writer};
 
 /// A residual is taken for at most this many standard deviations: one stall of the machine must not
 /// undo what a hundred messages taught.
@@ -150,7 +150,7 @@ impl<const N: usize> Recursive<N> {
 /// Most that a coefficient, or the variance of residuals, can be in a state.
 pub(super) const MAX_FIGURE: f64 = 1e6;
 /// Coefficients, covariance, variance and weight. What it forgets is the program's.
-impl<const N: usize> State for Recursive<N> {
+impl<const N: usize> Persist for Recursive<N> {
     fn write(&self, to: &mut Writer<'_>) {
         self.coefficients.iter().for_each(|&figure| to.f64(figure));
         self.covariance.write(to);

@@ -60,7 +60,7 @@ pub(super) struct Turn {
 }
 
 /// A job under way.
-pub(super) struct Place<'a> {
+pub(super) struct RunningJob<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) job: &'a Job,
     pub(super) number: u64,
@@ -74,7 +74,7 @@ struct Ground {
     scratch: PathBuf,
 }
 
-impl Place<'_> {
+impl RunningJob<'_> {
     /// Does all runs and hands each to `done`. One that cannot be prepared is a run with a failure.
     pub(super) fn work(&self, mut done: impl FnMut(Turn, Run)) {
         let mut ground = None;

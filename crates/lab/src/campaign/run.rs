@@ -10,7 +10,7 @@ use nix::sys::signalfd::SignalFd;
 use record::campaign::{Run, Setting};
 use record::machine::Machine;
 
-use super::job::{Job, Place, Shared, Turn};
+use super::job::{Job, RunningJob, Shared, Turn};
 use super::order::{self, Planned};
 use super::plan::{Expected, Plan, share};
 use super::store::{Frame, RunKey, Store};
@@ -435,7 +435,7 @@ fn work(
     (expected_s, memory_bytes): (f64, u64),
 ) {
     let begun = Instant::now();
-    let place = Place { shared, job, number, parallel };
+    let place = RunningJob { shared, job, number, parallel };
     // Whoever receives these has gone only when they do not matter any more.
     place.work(|turn, run| {
         let _ = events.send(Event::Run(Box::new(Measured { cell: job.cell, turn, run })));

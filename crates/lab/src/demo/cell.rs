@@ -33,7 +33,7 @@ pub(super) struct Shared<'a> {
 }
 
 /// One of them. The link has the cell's own number in the lab.
-pub(super) struct Place<'a> {
+pub(super) struct RunningCell<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) link: usize,
     pub(super) network: &'a Network,
@@ -49,7 +49,7 @@ pub(super) struct Ready {
     _forwarder: Option<Forwarder>,
 }
 
-impl Place<'_> {
+impl RunningCell<'_> {
     /// Starts the cell's servers and waits until they can be used. The error is one line.
     pub(super) fn prepare(&self) -> Result<Ready, String> {
         let deadline = Instant::now() + READY_PATIENCE;

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 /// Opens when everybody has come, or never.
 pub(super) struct Gate {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
-enum State {
+enum GateState {
     Missing(usize),
     Open(Instant),
     Closed,
@@ -18,24 +18,24 @@ enum State {
 impl Gate {
     /// For `count` who wait.
     pub(super) fn new(count: usize) -> Self {
-        Self { state: Mutex::new(State::Missing(count)), changed: Condvar::new() }
+        Self { state: Mutex::new(GateState::Missing(count)), changed: Condvar::new() }
     }
 
     /// One comes and waits for the others. When the gate opened; none when it never will.
     pub(super) fn wait(&self) -> Option<Instant> {
         let mut state = self.state();
-        if let State::Missing(missing) = &mut *state {
+        if let GateState::Missing(missing) = &mut *state {
             *missing -= 1;
             if *missing == 0 {
-                *state = State::Open(Instant::now());
+                *state = GateState::Open(Instant::now());
                 self.changed.notify_all();
             }
         }
         loop {
             match *state {
-                State::Open(at) => return Some(at),
-                State::Closed => return None,
-                State::Missing(_) => {
+                GateState::Open(at) => return Some(at),
+                GateState::Closed => return None,
+                GateState::Missing(_) => {
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
@@ -45,18 +45,18 @@ impl Gate {
     /// When it opened, if it did.
     pub(super) fn opened(&self) -> Option<Instant> {
         match *self.state() {
-            State::Open(at) => Some(at),
-            State::Missing(_) | State::Closed => None,
+            GateState::Open(at) => Some(at),
+            GateState::Missing(_) | GateState::Closed => None,
         }
     }
 
     /// Sends everybody away.
     pub(super) fn close(&self) {
-        *self.state() = State::Closed;
+        *self.state() = GateState::Closed;
         self.changed.notify_all();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use record::demo::{Cell, Demo, Mode, Service, Setting};
 use record::machine::Machine;
 use record::result::Lateness;
 
-use super::cell::{Place, Shared};
+use super::cell::{RunningCell, Shared};
 use super::gate::Gate;
 use super::outside::Outside;
 use super::plan::{Link, Plan};
@@ -206,7 +206,7 @@ fn run_cells(
         for (link, index) in indices.iter().enumerate() {
             let network = &links[index.network].network;
             let service = &shared.plan.services[index.service];
-            let place = Place { shared, link, network, service, mode: index.mode };
+            let place = RunningCell { shared, link, network, service, mode: index.mode };
             let events = events.clone();
             scope.spawn(move || run_cell(&place, gate, &events));
         }
@@ -220,7 +220,7 @@ fn run_cells(
     })
 }
 
-fn run_cell(place: &Place<'_>, gate: &Gate, events: &SyncSender<Event>) {
+fn run_cell(place: &RunningCell<'_>, gate: &Gate, events: &SyncSender<Event>) {
     let prepared = place.prepare();
     // Whoever receives these has gone only when they do not matter any more.
     let _ = events.send(Event::Prepared(place.link));

@@ -29,12 +29,12 @@ const MAX_DESCENDANTS: usize = 256;
 
 /// All processes that are under way, and the directory that holds what they log.
 pub(crate) struct Processes {
-    state: Mutex<State>,
+    state: Mutex<ChildrenState>,
     logs: PathBuf,
 }
 
 #[derive(Default)]
-struct State {
+struct ChildrenState {
     children: BTreeMap<u64, Child>,
     started: u64,
     stopped: bool,
@@ -131,7 +131,7 @@ impl Processes {
         self.state().stopped
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ChildrenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use std::mem;
 use std::rc::Rc;
 
 use super::ipv6::reports_own_groups;
-use super::recorder::Place;
+use super::recorder::RecordPosition;
 
 /// Length of an Ethernet header; the rest is the IP packet, which is what the link carries.
 const HEADER_BYTES: usize = 14;
@@ -29,7 +29,7 @@ pub(super) struct Frame {
     bytes: Vec<u8>,
     pool: Pool,
     /// Where it stands in its link's record.
-    pub(super) entry: Place,
+    pub(super) entry: RecordPosition,
 }
 
 /// Why a frame does not get onto the link.
@@ -62,7 +62,7 @@ impl Pool {
     fn copy(&self, content: &[u8]) -> Frame {
         let mut bytes = self.free.borrow_mut().pop().unwrap_or_default();
         bytes.extend_from_slice(content);
-        Frame { bytes, pool: self.clone(), entry: Place::NONE }
+        Frame { bytes, pool: self.clone(), entry: RecordPosition::NONE }
     }
 }
 

@@ -12,12 +12,12 @@ const CHUNK_ENTRIES: usize = 256;
 
 /// Where a packet stands in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RecordPosition {
     entry: u32,
     is_copy: bool,
 }
 
-impl Place {
+impl RecordPosition {
     /// Not recorded.
     pub(super) const NONE: Self = Self { entry: u32::MAX, is_copy: false };
 
@@ -103,9 +103,9 @@ impl Recorder {
         direction: Direction,
         offered: Duration,
         packet: &[u8],
-    ) -> Place {
+    ) -> RecordPosition {
         if self.entries_max == 0 {
-            return Place::NONE;
+            return RecordPosition::NONE;
         }
         self.push(Entry {
             direction,
@@ -119,7 +119,7 @@ impl Recorder {
     }
 
     /// Notes what became of it.
-    pub(super) fn end(&mut self, place: Place, due: Option<Duration>, fate: Fate) {
+    pub(super) fn end(&mut self, place: RecordPosition, due: Option<Duration>, fate: Fate) {
         let Some(entry) = self.entry(place) else { return };
         if place.is_copy {
             let copy = Entry { due, fate, is_copy: true, ..*entry };
@@ -144,15 +144,15 @@ impl Recorder {
         self.unrecorded
     }
 
-    fn entry(&mut self, place: Place) -> Option<&mut Entry> {
+    fn entry(&mut self, place: RecordPosition) -> Option<&mut Entry> {
         let at = place.entry as usize;
         self.chunks.get_mut(at / CHUNK_ENTRIES)?.get_mut(at % CHUNK_ENTRIES)
     }
 
-    fn push(&mut self, entry: Entry) -> Place {
+    fn push(&mut self, entry: Entry) -> RecordPosition {
         if self.entries >= self.entries_max {
             self.unrecorded += 1;
-            return Place::NONE;
+            return RecordPosition::NONE;
         }
         if self.entries.is_multiple_of(CHUNK_ENTRIES) {
             self.chunks.push(piece());
@@ -160,8 +160,10 @@ impl Recorder {
         if let Some(chunk) = self.chunks.last_mut() {
             chunk.push(entry);
         }
-        let place =
-            Place { entry: u32::try_from(self.entries).unwrap_or(u32::MAX), is_copy: false };
+        let place = RecordPosition {
+            entry: u32::try_from(self.entries).unwrap_or(u32::MAX),
+            is_copy: false,
+        };
         self.entries += 1;
         place
     }

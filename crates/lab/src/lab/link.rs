@@ -122,7 +122,7 @@ impl Drop for Seat {
 pub struct Link {
     name: String,
     record_packets: usize,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
     hosts: [Host; 2],
     ticket: Ticket,
     /// Nothing runs on the hosts any more.
@@ -131,7 +131,7 @@ pub struct Link {
 }
 
 /// What changes while a link runs.
-struct State {
+struct LinkState {
     config: LinkConfig,
     seed: u64,
     /// Packets lost on the intakes before the link was last begun.
@@ -146,7 +146,7 @@ impl Link {
         let LinkSpec { name, config, seed, record_packets, .. } = spec.clone();
         let beginning = Beginning::new(config.clone(), seed, record_packets)?;
         let ticket = works.ferry.add(FerryLink { ports, beginning })?;
-        let state = Mutex::new(State { config, seed, lost_before: [0; 2] });
+        let state = Mutex::new(LinkState { config, seed, lost_before: [0; 2] });
         let deserted = AtomicBool::new(false);
         Ok(Self { name, record_packets, state, hosts, ticket, deserted, seat })
     }
@@ -237,7 +237,7 @@ impl Link {
         Ok([a.lost_on_intake()?, b.lost_on_intake()?])
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

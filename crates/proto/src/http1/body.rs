@@ -19,11 +19,11 @@ pub struct Scan {
 /// A body on its way; see the module.
 #[derive(Clone, Debug)]
 pub struct Body {
-    state: State,
+    state: BodyState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BodyState {
     Counted(u64),
     UntilClose,
     /// In the line before a chunk: digits so far, the size, and the line's length.
@@ -60,10 +60,10 @@ impl Body {
     #[must_use]
     pub fn new(framing: Framing) -> Self {
         let state = match framing {
-            Framing::None | Framing::Length(0) => State::Ended,
-            Framing::Length(length) => State::Counted(length),
-            Framing::Chunked => State::Size { digits: 0, size: 0 },
-            Framing::UntilClose => State::UntilClose,
+            Framing::None | Framing::Length(0) => BodyState::Ended,
+            Framing::Length(length) => BodyState::Counted(length),
+            Framing::Chunked => BodyState::Size { digits: 0, size: 0 },
+            Framing::UntilClose => BodyState::UntilClose,
         };
         Self { state }
     }
@@ -71,13 +71,13 @@ impl Body {
     /// Whether all of it has come; one that lasts until the connection ends never says so.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.state == State::Ended
+        self.state == BodyState::Ended
     }
 
     /// Whether the end of the connection is the end of the body.
     #[must_use]
     pub fn lasts_until_close(&self) -> bool {
-        self.state == State::UntilClose
+        self.state == BodyState::UntilClose
     }
 
     /// Takes what has come next.
@@ -86,22 +86,23 @@ impl Body {
     /// A chunked coding that is none (RFC 9112 §7.1), or extensions or trailers over their bounds.
     pub fn scan(&mut self, bytes: &[u8]) -> Result<Scan, Fault> {
         let mut used = 0;
-        while used < bytes.len() && self.state != State::Ended {
+        while used < bytes.len() && self.state != BodyState::Ended {
             let left = bytes.len() - used;
             let skip = |count: u64| usize::try_from(count).unwrap_or(usize::MAX).min(left);
             match self.state {
-                State::UntilClose => used = bytes.len(),
-                State::Counted(count) => {
+                BodyState::UntilClose => used = bytes.len(),
+                BodyState::Counted(count) => {
                     let taken = skip(count);
                     used += taken;
                     let rest = count - taken as u64;
-                    self.state = if rest == 0 { State::Ended } else { State::Counted(rest) };
+                    self.state =
+                        if rest == 0 { BodyState::Ended } else { BodyState::Counted(rest) };
                 }
-                State::Data(count) => {
+                BodyState::Data(count) => {
                     let taken = skip(count);
                     used += taken;
                     let rest = count - taken as u64;
-                    self.state = if rest == 0 { State::DataCr } else { State::Data(rest) };
+                    self.state = if rest == 0 { BodyState::DataCr } else { BodyState::Data(rest) };
                 }
                 _ => {
                     let byte = bytes.get(used).copied().unwrap_or_default();
@@ -110,11 +111,11 @@ impl Body {
                 }
             }
         }
-        Ok(Scan { used, ended: self.state == State::Ended })
+        Ok(Scan { used, ended: self.state == BodyState::Ended })
     }
 }
 
-impl State {
+impl BodyState {
     /// One byte between chunks, or of the trailer section.
     fn step(self, byte: u8) -> Result<Self, Fault> {
         match (self, byte) {

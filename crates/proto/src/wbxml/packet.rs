@@ -194,7 +194,7 @@ pub enum Token<'a> {
 
 /// What the next token is read as (§5.8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum TokenState {
     /// Outside of the root element, or in content.
     Tags,
     /// In the attributes of a tag; whether content follows.
@@ -213,7 +213,7 @@ pub struct Tokens<'a> {
     at: usize,
     version: u8,
     wide: bool,
-    state: State,
+    state: TokenState,
     /// An attribute was begun in this list.
     attribute: bool,
     root: bool,
@@ -248,7 +248,7 @@ pub fn read(document: &[u8]) -> Result<(Header<'_>, Tokens<'_>), Error> {
         at,
         version,
         wide: charset::is_wide(charset),
-        state: State::Tags,
+        state: TokenState::Tags,
         attribute: false,
         root: false,
         depth: 0,
@@ -342,7 +342,7 @@ impl<'a> Tokens<'a> {
             }
             let page = self.byte("a code page")?;
             match self.state {
-                State::Tags => self.tag_page = page,
+                TokenState::Tags => self.tag_page = page,
                 _ => self.attribute_page = page,
             }
             code = self.byte("a token behind a page switch")?;
@@ -351,7 +351,7 @@ impl<'a> Tokens<'a> {
     }
 
     fn token(&mut self) -> Result<Option<Token<'a>>, Error> {
-        if self.state == State::Tags && self.depth == 0 {
+        if self.state == TokenState::Tags && self.depth == 0 {
             if self.root && self.at == self.document.len() {
                 return Ok(None);
             }
@@ -364,7 +364,7 @@ impl<'a> Tokens<'a> {
             global::STR_I => Token::String(self.text()?),
             global::STR_T => Token::TableString { index: self.integer("an index")? },
             global::OPAQUE => {
-                let in_attributes = self.state != State::Tags;
+                let in_attributes = self.state != TokenState::Tags;
                 if self.version < 1 + u8::from(in_attributes) {
                     let value = u64::from(self.version);
                     return Err(Error::Peer { what: "opaque data before its version", value });
@@ -376,10 +376,10 @@ impl<'a> Tokens<'a> {
                 Token::ExtensionIndex { number: code & 3, value: self.integer("an extension")? }
             }
             0xc0..=0xc2 => Token::Extension { number: code & 3 },
-            _ if self.state == State::Tags => return self.tag(code).map(Some),
+            _ if self.state == TokenState::Tags => return self.tag(code).map(Some),
             _ => return self.attribute(code).map(Some),
         };
-        if self.state != State::Tags && !self.attribute {
+        if self.state != TokenState::Tags && !self.attribute {
             return Err(Error::Peer { what: "a value before any attribute", value: code.into() });
         }
         Ok(Some(token))
@@ -399,7 +399,7 @@ impl<'a> Tokens<'a> {
 
     fn tag(&mut self, code: u8) -> Result<Token<'a>, Error> {
         if code == global::PI {
-            self.state = State::Pi;
+            self.state = TokenState::Pi;
             self.attribute = false;
             return Ok(Token::Pi);
         }
@@ -413,7 +413,7 @@ impl<'a> Tokens<'a> {
         };
         self.root = true;
         if attributes {
-            self.state = State::Attributes(content);
+            self.state = TokenState::Attributes(content);
             self.attribute = false;
         } else if content {
             self.depth += 1;
@@ -423,7 +423,7 @@ impl<'a> Tokens<'a> {
 
     fn attribute(&mut self, code: u8) -> Result<Token<'a>, Error> {
         let page = self.attribute_page;
-        let second = self.attribute && self.state == State::Pi;
+        let second = self.attribute && self.state == TokenState::Pi;
         match code {
             0x85.. if self.attribute => Ok(Token::AttributeValue { page, code }),
             _ if second => Err(Error::Peer {
@@ -445,14 +445,14 @@ impl<'a> Tokens<'a> {
     fn end(&mut self) -> Result<Token<'a>, Error> {
         let empty = Error::Peer { what: "an attribute list without an attribute", value: 1 };
         match self.state {
-            State::Attributes(_) | State::Pi if !self.attribute => Err(empty),
-            State::Attributes(content) => {
-                self.state = State::Tags;
+            TokenState::Attributes(_) | TokenState::Pi if !self.attribute => Err(empty),
+            TokenState::Attributes(content) => {
+                self.state = TokenState::Tags;
                 self.depth += usize::from(content);
                 Ok(Token::EndAttributes)
             }
-            State::Pi => {
-                self.state = State::Tags;
+            TokenState::Pi => {
+                self.state = TokenState::Tags;
                 Ok(Token::EndPi)
             }
             _ => {
@@ -467,12 +467,12 @@ impl<'a> Iterator for Tokens<'a> {
     type Item = Result<Token<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.state == State::Over {
+        if self.state == TokenState::Over {
             return None;
         }
         let token = self.token().transpose();
         if !matches!(token, Some(Ok(_))) {
-            self.state = State::Over;
+            self.state = TokenState::Over;
         }
         token
     }

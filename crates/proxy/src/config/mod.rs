@@ -32,7 +32,7 @@ use crate::metrics::Build;
 use crate::origin::{Resolve, SystemResolver};
 use crate::pattern::Pattern;
 use crate::socket;
-use crate::store::Place;
+use crate::store::StoreSettings;
 use crate::upstream::Upstream;
 
 /// Bound on open exchanges that a setting may ask for.
@@ -140,7 +140,7 @@ pub struct EdgeConfig {
     /// First match first.
     pub services: Vec<Service>,
     /// Where what is learned is kept, and the history.
-    pub store: Option<Place>,
+    pub store: Option<StoreSettings>,
     /// For the relay; its instance is drawn at the start.
     pub relay: relay::Config,
     /// What the program is built from, for those who ask the process.
@@ -182,7 +182,7 @@ pub struct GatewayConfig {
     /// First match first.
     pub services: Vec<Service>,
     /// Where what is learned is kept, and the history.
-    pub store: Option<Place>,
+    pub store: Option<StoreSettings>,
     /// For the relay; its instance is drawn at the start.
     pub relay: relay::Config,
     /// What the program is built from, for those who ask the process.
@@ -448,7 +448,7 @@ fn threads(check: &mut Check, value: Option<usize>) -> usize {
 /// Where a store is, most rows and bytes of its history, and how long it keeps things.
 type Kept = (Option<PathBuf>, Option<u64>, Option<Size>, Option<Period>);
 
-fn store(check: &mut Check, (directory, rows, size, age): Kept) -> Option<Place> {
+fn store(check: &mut Check, (directory, rows, size, age): Kept) -> Option<StoreSettings> {
     let Some(directory) = directory else {
         let needs = "needs a store to be kept in: give 'store' or --store DIR";
         let given = [
@@ -471,11 +471,11 @@ fn store(check: &mut Check, (directory, rows, size, age): Kept) -> Option<Place>
         Ok(())
     };
     check.take("store", wrong);
-    let history_rows = rows.unwrap_or(Place::HISTORY_ROWS);
-    let history_bytes = size.map_or(Place::HISTORY_BYTES, |size| size.0);
-    let mut kept = Place::AGE;
+    let history_rows = rows.unwrap_or(StoreSettings::HISTORY_ROWS);
+    let history_bytes = size.map_or(StoreSettings::HISTORY_BYTES, |size| size.0);
+    let mut kept = StoreSettings::AGE;
     long_enough(check, &mut kept, "store_age", age);
-    Some(Place { directory, history_rows, history_bytes, age: kept })
+    Some(StoreSettings { directory, history_rows, history_bytes, age: kept })
 }
 
 fn listen_address(text: Option<&str>, section: &str) -> Result<Option<SocketAddr>, Error> {

@@ -31,7 +31,7 @@ struct Known {
 }
 
 #[derive(Default)]
-struct State {
+struct ProfilesState {
     known: BTreeMap<[u8; 8], Known>,
     clock: u64,
 }
@@ -39,7 +39,7 @@ struct State {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Profiles {
-    state: Mutex<State>,
+    state: Mutex<ProfilesState>,
 }
 
 impl Profiles {

@@ -29,11 +29,11 @@ const SHOWN_BYTES: usize = 60;
 /// What the two ends of a client's connection have for each other; see the module.
 #[derive(Default)]
 pub(crate) struct Line {
-    state: Mutex<State>,
+    state: Mutex<LineState>,
 }
 
 #[derive(Default)]
-struct State {
+struct LineState {
     /// Heads that the library has and nobody has asked for: it takes one at a time, so at most two.
     heads: VecDeque<Result<RequestHead, Fault>>,
     /// Methods of requests whose response has not begun, for framing; as many.
@@ -53,7 +53,7 @@ struct State {
 }
 
 impl Line {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -23,11 +23,11 @@ pub(crate) type OnInterim = Arc<dyn Fn(&ResponseHead) + Send + Sync>;
 /// What who asks and the stream of the connection have for each other; see the module.
 #[derive(Default)]
 pub(crate) struct Talk {
-    state: Mutex<State>,
+    state: Mutex<TalkState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TalkState {
     /// Of the request whose response is due; none while none is.
     asked: Option<Asked>,
     /// Something of it has been written.
@@ -53,7 +53,7 @@ pub(crate) struct Asked {
 }
 
 impl Talk {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TalkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

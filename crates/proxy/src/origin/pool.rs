@@ -41,7 +41,7 @@ struct Idle {
 }
 
 #[derive(Default)]
-struct State {
+struct OriginPoolState {
     idle: BTreeMap<Key, Vec<Idle>>,
     /// A task waits to close what is too old.
     reaping: bool,
@@ -50,11 +50,11 @@ struct State {
 /// See the module.
 #[derive(Clone, Default)]
 pub(crate) struct Pool {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<OriginPoolState>>,
 }
 
 impl Pool {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OriginPoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,7 +95,7 @@ impl Pool {
     }
 }
 
-impl State {
+impl OriginPoolState {
     fn prune(&mut self, now: Instant) {
         self.idle.retain(|key, list| {
             let timeout = if key.owner.is_some() { OWNED_IDLE_TIMEOUT } else { IDLE_TIMEOUT };

@@ -10,7 +10,7 @@ use record::decision::Entry;
 use ring::digest::{SHA256, digest};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
-use super::Place;
+use super::StoreSettings;
 use super::dictionaries::{self, Dictionary};
 use super::read::{self, COLUMNS};
 use super::secret;
@@ -46,7 +46,7 @@ const MAX_UNSAVED: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) connection: Connection,
-    place: Place,
+    place: StoreSettings,
     /// The directory, locked: a second writer would undo what the first learned.
     lock: fs::File,
 }
@@ -93,7 +93,7 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
 impl File {
     /// Opens the file of a place, or begins one; a bad one is set aside. None where another process
     /// has it.
-    pub(super) fn open(place: &Place) -> Result<Option<Self>, Error> {
+    pub(super) fn open(place: &StoreSettings) -> Result<Option<Self>, Error> {
         let directory = &place.directory;
         fs::DirBuilder::new()
             .recursive(true)
@@ -104,7 +104,7 @@ impl File {
         strict::check_directory(&lock, directory)?;
         // SQLite is to follow no link, and counts those above the directory too.
         let real = directory.canonicalize().map_err(|error| unusable(directory, &error))?;
-        let place = &Place { directory: real, ..place.clone() };
+        let place = &StoreSettings { directory: real, ..place.clone() };
         let path = place.directory.join(FILE_NAME);
         let connection = if is_emptied(&path) {
             begin_anew(&path, "nothing is left in it")?
@@ -120,7 +120,7 @@ impl File {
     }
 
     /// Where it is, and its bounds.
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &StoreSettings {
         &self.place
     }
 

@@ -48,7 +48,7 @@ const HOLDER_PAUSE: Duration = Duration::from_millis(20);
 
 /// Where and how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StoreSettings {
     /// Directory of the file; made if it is not there.
     pub directory: PathBuf,
     /// Most decisions kept in the history.
@@ -59,7 +59,7 @@ pub struct Place {
     pub age: Duration,
 }
 
-impl Place {
+impl StoreSettings {
     /// Decisions kept, unless told otherwise: at one a second, a day.
     pub const HISTORY_ROWS: u64 = 100_000;
     /// Bytes kept, unless told otherwise.
@@ -101,7 +101,7 @@ impl Store {
     /// # Errors
     /// [`Error::Caller`] when another process writes to it, [`Error::System`] for a directory that
     /// cannot be used. A file that is no good is none: it is set aside.
-    pub fn open(place: &Place, policy: &'static str) -> Result<Self, Error> {
+    pub fn open(place: &StoreSettings, policy: &'static str) -> Result<Self, Error> {
         let file = File::open(place)?;
         Self::with(file.ok_or_else(|| held(place))?, place, policy)
     }
@@ -112,7 +112,7 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open`].
     pub async fn of_side(
-        place: Option<&Place>,
+        place: Option<&StoreSettings>,
         policy: &'static str,
     ) -> Result<Option<Self>, Error> {
         let Some(place) = place else { return Ok(None) };
@@ -135,7 +135,7 @@ impl Store {
         }
     }
 
-    fn with(file: File, place: &Place, policy: &'static str) -> Result<Self, Error> {
+    fn with(file: File, place: &StoreSettings, policy: &'static str) -> Result<Self, Error> {
         let mut writer = Writer::new(file);
         // Before anything of it is taken up.
         writer.drop_old(unix_s());
@@ -273,7 +273,7 @@ impl Drop for Store {
     }
 }
 
-fn held(place: &Place) -> Error {
+fn held(place: &StoreSettings) -> Error {
     let shown = place.directory.display();
     Error::Caller(format!(
         "another longwire keeps its store in {shown}: give each side a --store of its own"

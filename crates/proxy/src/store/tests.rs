@@ -25,12 +25,12 @@ impl Scratch {
         Self(path)
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> StoreSettings {
+        StoreSettings {
             directory: self.0.clone(),
             history_rows: 1000,
             history_bytes: 1 << 20,
-            age: Place::AGE,
+            age: StoreSettings::AGE,
         }
     }
 
@@ -52,7 +52,7 @@ impl Drop for Scratch {
     }
 }
 
-fn open(place: &Place) -> Store {
+fn open(place: &StoreSettings) -> Store {
     Store::open(place, "learned").unwrap()
 }
 
@@ -162,7 +162,7 @@ fn what_was_handed_in_is_there_again() {
 fn the_oldest_go_when_a_bound_is_reached() {
     for (rows, bytes) in [(100, 1 << 30), (1 << 30, 100_000)] {
         let scratch = Scratch::new(&format!("bound-{rows}"));
-        let place = Place { history_rows: rows, history_bytes: bytes, ..scratch.place() };
+        let place = StoreSettings { history_rows: rows, history_bytes: bytes, ..scratch.place() };
         let mut store = open(&place);
         let mut most = 0;
         for number in 0..1000 {
@@ -635,11 +635,11 @@ const CONTEXTS: u64 = 5;
 #[test]
 fn child_that_writes() {
     let Some(directory) = std::env::var_os(CHILD) else { return };
-    let place = Place {
+    let place = StoreSettings {
         directory: directory.into(),
         history_rows: 500,
         history_bytes: 1 << 20,
-        age: Place::AGE,
+        age: StoreSettings::AGE,
     };
     let mut store = open(&place);
     let first = learned(&store.take_learned());

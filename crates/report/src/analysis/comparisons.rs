@@ -11,12 +11,12 @@ use super::types::Comparison;
 use super::{bootstrap, holm, permutation};
 
 /// Network, server, service and way of a cell.
-type Place<'a> = (&'a str, &'a str, &'a str, Way);
+type CellKey<'a> = (&'a str, &'a str, &'a str, Way);
 
 /// All comparisons, with the number of cells that have settings but no default beside them.
 pub(super) fn all(campaign: &Campaign) -> (Vec<Comparison>, usize) {
     let cells = &campaign.cells;
-    let mut defaults: BTreeMap<Place<'_>, usize> = BTreeMap::new();
+    let mut defaults: BTreeMap<CellKey<'_>, usize> = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.settings.is_empty()) {
         defaults.entry(place(cell)).or_insert(index);
     }
@@ -31,13 +31,13 @@ pub(super) fn all(campaign: &Campaign) -> (Vec<Comparison>, usize) {
     (comparisons, alone)
 }
 
-fn place(cell: &Cell) -> Place<'_> {
+fn place(cell: &Cell) -> CellKey<'_> {
     (&cell.network, &cell.server, &cell.service, cell.way)
 }
 
 /// The default of the same way. A client that offers gzip to a server that does not compress gets
 /// what one gets that does not offer it, so that the direct way's default serves as well.
-fn default_of(cell: &Cell, defaults: &BTreeMap<Place<'_>, usize>) -> Option<usize> {
+fn default_of(cell: &Cell, defaults: &BTreeMap<CellKey<'_>, usize>) -> Option<usize> {
     let (network, server, service, way) = place(cell);
     let other = (way == Way::Gzip).then_some((network, server, service, Way::Direct));
     let same = defaults.get(&place(cell));

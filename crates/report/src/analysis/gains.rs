@@ -11,12 +11,12 @@ use super::series::{mean, mean_of_means};
 use super::types::Gain;
 
 /// Everything of a cell that is not the pair's.
-type Place<'a> = (&'a str, &'a str, &'a str, Vec<&'a (String, String)>);
+type CellKey<'a> = (&'a str, &'a str, &'a str, Vec<&'a (String, String)>);
 
 /// Every cell through longwire that has a direct one beside it, in the order of the cells.
 pub(super) fn all(campaign: &Campaign) -> Vec<Gain> {
     let cells = &campaign.cells;
-    let mut direct: BTreeMap<Place<'_>, usize> = BTreeMap::new();
+    let mut direct: BTreeMap<CellKey<'_>, usize> = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.way == Way::Direct) {
         direct.entry(place(cell)).or_insert(index);
     }
@@ -28,7 +28,7 @@ pub(super) fn all(campaign: &Campaign) -> Vec<Gain> {
     gains.collect()
 }
 
-fn place(cell: &Cell) -> Place<'_> {
+fn place(cell: &Cell) -> CellKey<'_> {
     let of_server = |(name, _): &&(String, String)| !PAIR_SETTINGS.contains(&name.as_str());
     let settings = cell.settings.iter().filter(of_server).collect();
     (&cell.network, &cell.server, &cell.service, settings)

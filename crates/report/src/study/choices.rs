@@ -2,7 +2,7 @@
 
 use record::campaign::Run;
 
-use super::data::{Arm, GENERATED, NAM, OURS, Place, Study};
+use super::data::{Arm, GENERATED, NAM, OURS, Study, StudyCell};
 use super::plot::{Frame, Panels, figure};
 use super::table::class_name;
 use crate::svg::{Anchor, LinearScale, Svg};
@@ -21,13 +21,13 @@ const CLASS: &str = "medium";
 /// A run with where it was.
 struct Shown<'s, 'a> {
     title: String,
-    place: &'s Place<'a>,
+    place: &'s StudyCell<'a>,
     run: &'a Run,
 }
 
 /// The section.
 pub(super) fn choices(study: &Study<'_>) -> String {
-    let changes = |place: &Place<'_>| !place.network.changes.is_empty();
+    let changes = |place: &StudyCell<'_>| !place.network.changes.is_empty();
     let changing = shown(study, |place, _| changes(place));
     let steady = shown(study, |place, arm| {
         let one_of = arm.processor == 1.0 || arm.processor == 16.0;
@@ -48,13 +48,13 @@ pub(super) fn choices(study: &Study<'_>) -> String {
 /// The first run of each policy that chooses, where it is wanted.
 fn shown<'s, 'a>(
     study: &'s Study<'a>,
-    wanted: impl Fn(&Place<'_>, &Arm<'_>) -> bool,
+    wanted: impl Fn(&StudyCell<'_>, &Arm<'_>) -> bool,
 ) -> Vec<Shown<'s, 'a>> {
     let chosen = |arm: &Arm<'_>| matches!(arm.policy, OURS | NAM);
     let arms = study
         .arms()
         .filter(|(place, arm)| chosen(arm) && place.server != GENERATED && wanted(place, arm));
-    let of_arm = |(place, arm): (&'s Place<'a>, &Arm<'a>)| {
+    let of_arm = |(place, arm): (&'s StudyCell<'a>, &Arm<'a>)| {
         let run = arm.cell.good_runs().find(|run| !run.decisions.is_empty())?;
         let (network, class) = (&place.network.name, class_name(place));
         let policy = if arm.policy == OURS { "ours" } else { "NAM" };

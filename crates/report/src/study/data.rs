@@ -25,11 +25,11 @@ pub(super) const GENERATED: &str = "benchmark";
 pub(super) struct Study<'a> {
     pub(super) campaign: &'a Campaign,
     /// In the order of the campaign.
-    pub(super) places: Vec<Place<'a>>,
+    pub(super) places: Vec<StudyCell<'a>>,
 }
 
 /// What policies are compared at: a network and a class of answers of a server.
-pub(super) struct Place<'a> {
+pub(super) struct StudyCell<'a> {
     pub(super) network: &'a Network,
     pub(super) server: &'a str,
     pub(super) class: &'a str,
@@ -52,11 +52,11 @@ pub(super) struct Arm<'a> {
 impl<'a> Study<'a> {
     /// None where the campaign names no policy.
     pub(super) fn of(campaign: &'a Campaign) -> Option<Self> {
-        let mut places: Vec<Place<'a>> = Vec::new();
+        let mut places: Vec<StudyCell<'a>> = Vec::new();
         for cell in campaign.cells.iter().filter(|cell| cell.way == Way::Longwire) {
             let Some(arm) = arm(campaign, cell) else { continue };
             let encodings = setting(cell, ENCODINGS);
-            let is_it = |place: &Place<'_>| {
+            let is_it = |place: &StudyCell<'_>| {
                 (place.network.name.as_str(), place.server, place.class, place.encodings)
                     == (cell.network.as_str(), &cell.server, &cell.service, encodings)
             };
@@ -66,7 +66,7 @@ impl<'a> Study<'a> {
             }
             let mut networks = campaign.networks.iter();
             let Some(network) = networks.find(|one| one.name == cell.network) else { continue };
-            places.push(Place {
+            places.push(StudyCell {
                 network,
                 server: &cell.server,
                 class: &cell.service,
@@ -81,13 +81,13 @@ impl<'a> Study<'a> {
     }
 
     /// All arms with their places.
-    pub(super) fn arms(&self) -> impl Iterator<Item = (&Place<'a>, &Arm<'a>)> {
+    pub(super) fn arms(&self) -> impl Iterator<Item = (&StudyCell<'a>, &Arm<'a>)> {
         self.places.iter().flat_map(|place| place.arms.iter().map(move |arm| (place, arm)))
     }
 }
 
 /// Generated answers have a name of their own.
-fn tell_servers(places: &mut [Place<'_>]) {
+fn tell_servers(places: &mut [StudyCell<'_>]) {
     let all: Vec<_> = places.iter().map(|place| (place.class, place.server)).collect();
     for place in places {
         let is_other = |(class, server): &(&str, &str)| {
@@ -97,7 +97,7 @@ fn tell_servers(places: &mut [Place<'_>]) {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> StudyCell<'a> {
     /// The processors that something encodes on, the fastest first.
     pub(super) fn processors(&self) -> Vec<f64> {
         let mut all: Vec<f64> = self.arms.iter().map(|arm| arm.processor).collect();

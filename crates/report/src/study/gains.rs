@@ -1,7 +1,7 @@
 //! The equivalent of NAM's Figure 7: what choosing gains over always none, always Zip and always
 //! XMill.
 
-use super::data::{GENERATED, NAM, NONE, OURS, Place, Study, XMILL, ZIP};
+use super::data::{GENERATED, NAM, NONE, OURS, Study, StudyCell, XMILL, ZIP};
 use super::plot::{Panels, figure};
 use super::table::class_name;
 use crate::svg::{Anchor, LinearScale, Mark, Svg};
@@ -20,7 +20,7 @@ const OTHERS: [(&str, &str, &str, Mark); 3] = [
 /// What is shown of a class: its place on each network, with a processor.
 struct Panel<'s, 'a> {
     title: String,
-    places: Vec<&'s Place<'a>>,
+    places: Vec<&'s StudyCell<'a>>,
     processor: f64,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn figure_7(study: &Study<'_>) -> String {
 fn panels<'s, 'a>(study: &'s Study<'a>) -> Vec<Panel<'s, 'a>> {
     let mut all = Vec::new();
     for (rank, class) in ["small", "medium", "large", "huge"].into_iter().enumerate() {
-        let of_class = |place: &&Place<'a>| {
+        let of_class = |place: &&StudyCell<'a>| {
             let usual = place.encodings.is_none() && place.network.changes.is_empty();
             usual && place.class == class
         };
@@ -66,13 +66,13 @@ fn panels<'s, 'a>(study: &'s Study<'a>) -> Vec<Panel<'s, 'a>> {
         };
         let places = || study.places.iter().filter(of_class).filter(|of| of.server == *server);
         let with_policy =
-            |place: &&Place<'_>| place.arms.iter().any(|arm| matches!(arm.policy, NAM | OURS));
-        let mut processors: Vec<f64> = places().flat_map(Place::processors).collect();
+            |place: &&StudyCell<'_>| place.arms.iter().any(|arm| matches!(arm.policy, NAM | OURS));
+        let mut processors: Vec<f64> = places().flat_map(StudyCell::processors).collect();
         processors.sort_by(f64::total_cmp);
         processors.dedup();
         let slowest = processors.len().saturating_sub(1);
         let Some(processor) = processors.get(rank.min(slowest)).copied() else { continue };
-        let places: Vec<&Place<'a>> = places().filter(with_policy).collect();
+        let places: Vec<&StudyCell<'a>> = places().filter(with_policy).collect();
         if let Some(first) = places.first() {
             let name = class_name(first);
             let title = format!("{name}, processor {processor} times slower");
@@ -122,7 +122,7 @@ fn draw(svg: &mut Svg, grid: &Panels, at: usize, panel: &Panel<'_, '_>) {
 }
 
 /// In per cent of the other's time.
-fn gain(place: &Place<'_>, processor: f64, policy: &str, other: &str) -> Option<f64> {
+fn gain(place: &StudyCell<'_>, processor: f64, policy: &str, other: &str) -> Option<f64> {
     let total = |policy| -> Option<f64> {
         let means = place.arm(policy, processor)?.means();
         (!means.is_empty()).then(|| means.values().sum())

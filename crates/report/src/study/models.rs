@@ -1,6 +1,6 @@
 //! The equivalent of NAM's Figure 3: how wrong the models of the network are, by size of message.
 
-use super::data::{NAM, OURS, Place, Study};
+use super::data::{NAM, OURS, Study, StudyCell};
 use super::plot::{Frame, Panels, decades, figure, size};
 use crate::format;
 use crate::svg::{Anchor, LogScale, Mark, Svg};
@@ -49,17 +49,17 @@ type Point = (f64, f64);
 
 /// The section.
 pub(super) fn figure_3(study: &Study<'_>) -> String {
-    let in_group = |place: &&Place<'_>| {
+    let in_group = |place: &&StudyCell<'_>| {
         place.arms.iter().any(|arm| arm.cell.groups.iter().any(|group| group == GROUP))
     };
-    let mut places: Vec<&Place<'_>> = study.places.iter().filter(in_group).collect();
+    let mut places: Vec<&StudyCell<'_>> = study.places.iter().filter(in_group).collect();
     if places.is_empty() {
         places = study.places.iter().collect();
     }
-    let long = |place: &&&Place<'_>| 2.0 * place.network.delay_s >= LONG_S;
-    let (far, near): (Vec<&Place<'_>>, Vec<&Place<'_>>) =
+    let long = |place: &&&StudyCell<'_>| 2.0 * place.network.delay_s >= LONG_S;
+    let (far, near): (Vec<&StudyCell<'_>>, Vec<&StudyCell<'_>>) =
         places.iter().partition(|place| long(place));
-    let panels: Vec<(&str, Vec<&Place<'_>>)> =
+    let panels: Vec<(&str, Vec<&StudyCell<'_>>)> =
         [("a. Long round trip", far), ("b. Short round trip", near)]
             .into_iter()
             .filter(|(_, places)| SERIES.iter().any(|series| !points(series, places).is_empty()))
@@ -89,7 +89,7 @@ pub(super) fn figure_3(study: &Study<'_>) -> String {
         + &figure(&svg.finish("Model error by size"), &caption)
 }
 
-fn networks(places: &[&Place<'_>]) -> String {
+fn networks(places: &[&StudyCell<'_>]) -> String {
     let mut all: Vec<String> = Vec::new();
     for place in places {
         let text = format!("{} ({})", place.network.name, crate::campaign::describe(place.network));
@@ -100,7 +100,7 @@ fn networks(places: &[&Place<'_>]) -> String {
     all.join("; ")
 }
 
-fn points(series: &Series, places: &[&Place<'_>]) -> Vec<Point> {
+fn points(series: &Series, places: &[&StudyCell<'_>]) -> Vec<Point> {
     let of_loss = places.iter().filter(|place| (place.network.loss > 0.0) == series.lossy);
     let arms =
         of_loss.flat_map(|place| place.arms.iter().filter(|arm| arm.policy == series.policy));
@@ -129,7 +129,7 @@ fn binned(points: &[Point]) -> Vec<(f64, f64, usize)> {
     medians.collect()
 }
 
-fn draw(svg: &mut Svg, frame: Frame, title: &str, places: &[&Place<'_>]) {
+fn draw(svg: &mut Svg, frame: Frame, title: &str, places: &[&StudyCell<'_>]) {
     frame.title(svg, title);
     let all = SERIES.iter().flat_map(|series| points(series, places));
     let x = LogScale::around(all.map(|(bytes, _)| bytes), frame.left, frame.right);

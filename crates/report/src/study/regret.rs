@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use record::campaign::Run;
 
-use super::data::{Arm, Place, mean, means};
+use super::data::{Arm, StudyCell, mean, means};
 
 /// What half the width of a 95 % interval is in standard errors, by degrees of freedom from 1
 /// (Student's t).
@@ -48,7 +48,7 @@ fn chooses(half: usize) -> impl Fn(&Run) -> bool {
 
 impl Oracle {
     /// Of a place and a processor; none where one half of the runs is missing.
-    pub(super) fn of(place: &Place<'_>, processor: f64) -> Option<Self> {
+    pub(super) fn of(place: &StudyCell<'_>, processor: f64) -> Option<Self> {
         let arms = place.fixed(processor);
         Some(Self { halves: [half(&arms, 0)?, half(&arms, 1)?] })
     }

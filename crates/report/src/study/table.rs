@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::data::{Arm, GENERATED, NAM, NONE, OURS, Place, Study, XMILL, ZIP, mean};
+use super::data::{Arm, GENERATED, NAM, NONE, OURS, Study, StudyCell, XMILL, ZIP, mean};
 use super::regret::{Oracle, Regret};
 use crate::format;
 use crate::text::escaped;
@@ -17,7 +17,7 @@ const MIN_DELAY_S: f64 = 0.0003;
 
 /// A cell: a place and a processor, with what came of the policies.
 struct Row<'s, 'a> {
-    place: &'s Place<'a>,
+    place: &'s StudyCell<'a>,
     processor: f64,
     oracle: Oracle,
     nam: Option<Regret>,
@@ -92,7 +92,7 @@ fn key_processor(row: &Row<'_, '_>) -> String {
 }
 
 /// The class, with what is different about it.
-pub(super) fn class_name(place: &Place<'_>) -> String {
+pub(super) fn class_name(place: &StudyCell<'_>) -> String {
     let of = match place.server {
         GENERATED => ", generated".to_string(),
         server if place.several_servers => format!(", {server}"),

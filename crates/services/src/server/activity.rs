@@ -11,7 +11,7 @@ use super::Timeouts;
 
 /// What one connection is doing.
 #[derive(Debug)]
-pub(crate) struct Activity(Mutex<State>);
+pub(crate) struct Activity(Mutex<ActivityState>);
 
 /// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ enum Phase {
 }
 
 #[derive(Debug)]
-struct State {
+struct ActivityState {
     phase: Phase,
     /// When bytes came last.
     read: Instant,
@@ -57,7 +57,7 @@ impl Activity {
     /// Of a connection that begins now.
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Self(Mutex::new(State {
+        Self(Mutex::new(ActivityState {
             phase: Phase::Waiting(now),
             read: now,
             moved: now,
@@ -167,7 +167,7 @@ impl Activity {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ActivityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

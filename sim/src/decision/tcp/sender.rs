@@ -17,7 +17,7 @@ const DUPLICATES: usize = 3;
 const MIN_RTT_S: f64 = 300.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SegmentState {
     Waiting,
     Flying,
     Lost,
@@ -27,7 +27,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     bytes: u32,
-    state: State,
+    state: SegmentState,
     /// Number of its last transmission.
     transmission: u64,
     sent_s: f64,
@@ -149,7 +149,7 @@ impl Sender {
             left -= bytes;
             self.slots.push_back(Slot {
                 bytes: u32::try_from(bytes).unwrap_or(SEGMENT_BYTES),
-                state: State::Waiting,
+                state: SegmentState::Waiting,
                 transmission: 0,
                 sent_s: 0.0,
                 delivered: 0,
@@ -217,7 +217,7 @@ impl Sender {
         let again = slot.transmission > 0;
         *slot = Slot {
             bytes: slot.bytes,
-            state: State::Flying,
+            state: SegmentState::Flying,
             transmission,
             sent_s: now_s,
             delivered,
@@ -267,7 +267,7 @@ impl Sender {
                     self.flying += 1;
                     return self.transmit(now_s, self.next - 1);
                 }
-                let flying = |slot: &Slot| slot.state == State::Flying;
+                let flying = |slot: &Slot| slot.state == SegmentState::Flying;
                 let Some(at) = self.slots.iter().rposition(flying) else {
                     self.arm(now_s);
                     return None;
@@ -289,8 +289,8 @@ impl Sender {
         }
         self.cubic.window = 1.0;
         for (number, slot) in (self.base..).zip(&mut self.slots) {
-            if slot.state == State::Flying {
-                slot.state = State::Lost;
+            if slot.state == SegmentState::Flying {
+                slot.state = SegmentState::Lost;
                 self.lost.insert(number);
             }
         }
@@ -313,15 +313,16 @@ impl Sender {
         for (number, transmission) in arrivals {
             let front = number == self.base;
             let start = self.undo.as_ref().map(|undo| undo.transmission);
-            let Some(slot) = self.slot(number).filter(|slot| slot.state != State::Delivered) else {
+            let Some(slot) = self.slot(number).filter(|slot| slot.state != SegmentState::Delivered)
+            else {
                 self.counters.2 += 1;
                 continue;
             };
-            let before = std::mem::replace(&mut slot.state, State::Delivered);
+            let before = std::mem::replace(&mut slot.state, SegmentState::Delivered);
             let slot = *slot;
             fresh += 1;
             match before {
-                State::Flying => self.flying -= 1,
+                SegmentState::Flying => self.flying -= 1,
                 _ => {
                     self.lost.remove(&number);
                 }
@@ -338,7 +339,7 @@ impl Sender {
                 self.needless();
             }
         }
-        while self.slots.front().is_some_and(|slot| slot.state == State::Delivered) {
+        while self.slots.front().is_some_and(|slot| slot.state == SegmentState::Delivered) {
             self.slots.pop_front();
             self.base += 1;
             self.beyond -= 1;
@@ -356,11 +357,12 @@ impl Sender {
         self.recovery_end = None;
         for number in std::mem::take(&mut self.lost) {
             if let Some(slot) = self.slot(number) {
-                slot.state = State::Flying;
+                slot.state = SegmentState::Flying;
                 self.flying += 1;
             }
         }
-        let flying = (self.base..).zip(&self.slots).filter(|(_, slot)| slot.state == State::Flying);
+        let flying =
+            (self.base..).zip(&self.slots).filter(|(_, slot)| slot.state == SegmentState::Flying);
         let mut order: Vec<_> = flying.map(|(number, slot)| (slot.transmission, number)).collect();
         order.sort_unstable();
         self.order = order.into();
@@ -422,7 +424,7 @@ impl Sender {
                 break;
             }
             let missing = self.slot(number).is_some_and(|slot| {
-                slot.state == State::Flying && slot.transmission == transmission
+                slot.state == SegmentState::Flying && slot.transmission == transmission
             });
             if missing && !sure {
                 let wait_s = self.least_rtt_s.0 / 4.0;
@@ -438,7 +440,7 @@ impl Sender {
 
     fn lose(&mut self, number: u64) {
         if let Some(slot) = self.slot(number) {
-            slot.state = State::Lost;
+            slot.state = SegmentState::Lost;
         }
         self.flying -= 1;
         self.lost.insert(number);
@@ -452,7 +454,7 @@ impl Sender {
     pub(super) fn transport(&self, now_s: f64) -> Transport {
         let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         let (sent, again, duplicates) = self.counters;
-        let left = self.slots.iter().filter(|slot| slot.state != State::Delivered);
+        let left = self.slots.iter().filter(|slot| slot.state != SegmentState::Delivered);
         Transport {
             rtt: Duration::from_secs_f64(self.srtt_s),
             min_rtt: Duration::from_secs_f64(self.least_rtt_s.0),

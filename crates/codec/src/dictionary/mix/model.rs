@@ -147,13 +147,13 @@ pub(super) struct Model {
     /// For each match model the last place of each hash.
     places: Table,
     learned: Learned,
-    state: State,
+    state: TextState,
     pub(super) history: Vec<u8>,
 }
 
 /// What is true of one place of one text.
 #[derive(Clone, Debug)]
-struct State {
+struct TextState {
     syntax: Syntax,
     matches: [Match; MATCHES],
     expected: Option<u8>,
@@ -168,7 +168,7 @@ struct State {
     p_mixed: i32,
 }
 
-impl State {
+impl TextState {
     fn new() -> Self {
         Self {
             syntax: Syntax::new(),
@@ -210,7 +210,7 @@ impl Model {
             slot_bits,
             places: Table::new(MATCHES << slot_bits, PLACE_DIRTY),
             learned,
-            state: State::new(),
+            state: TextState::new(),
             history: Vec::new(),
         }
     }
@@ -225,7 +225,7 @@ impl Model {
     pub(super) fn finish_priming(&mut self) -> Learned {
         self.slots.keeps = true;
         self.places.keeps = true;
-        self.state = State::new();
+        self.state = TextState::new();
         self.learned.clone()
     }
 
@@ -235,7 +235,7 @@ impl Model {
         self.places.undo();
         self.learned.clone_from(learned);
         self.history.truncate(len);
-        self.state = State::new();
+        self.state = TextState::new();
     }
 
     /// Probability, of 16 bits, that the next bit is one.

@@ -11,7 +11,7 @@ pub(super) fn mix(hash: u32, value: u32) -> u32 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum MarkupPosition {
     Text,
     /// Behind `<`, in the name of an element.
     Name,
@@ -28,7 +28,7 @@ enum Place {
 /// State behind the bytes seen so far.
 #[derive(Clone, Debug)]
 pub(super) struct Syntax {
-    place: Place,
+    place: MarkupPosition,
     /// Where the names of open elements stand, the innermost last; deeper ones wrap around.
     open: [(usize, u32); DEPTH],
     depth: usize,
@@ -57,7 +57,7 @@ pub(super) struct Syntax {
 impl Syntax {
     pub(super) fn new() -> Self {
         Self {
-            place: Place::Text,
+            place: MarkupPosition::Text,
             open: [(0, 0); DEPTH],
             depth: 0,
             name_at: 0,
@@ -80,12 +80,12 @@ impl Syntax {
     /// A small number for the place, below 8.
     pub(super) fn place(&self) -> usize {
         match self.place {
-            Place::Text => usize::from(self.word != 0),
-            Place::Name => 2,
-            Place::End => 3,
-            Place::Tag => 4,
-            Place::Quoted(_) => 5,
-            Place::Other => 6,
+            MarkupPosition::Text => usize::from(self.word != 0),
+            MarkupPosition::Name => 2,
+            MarkupPosition::End => 3,
+            MarkupPosition::Tag => 4,
+            MarkupPosition::Quoted(_) => 5,
+            MarkupPosition::Other => 6,
         }
     }
 
@@ -104,18 +104,18 @@ impl Syntax {
         self.words(byte);
         self.value = mix(self.value.wrapping_add(1), u32::from(byte));
         match self.place {
-            Place::Quoted(quote) if byte == quote => {
-                self.place = Place::Tag;
+            MarkupPosition::Quoted(quote) if byte == quote => {
+                self.place = MarkupPosition::Tag;
                 self.value = 0;
             }
-            Place::Quoted(_) => {}
-            Place::Text | Place::Other if byte == b'<' => self.begin(at),
-            Place::Other if byte == b'>' => self.text(0),
-            Place::Text => self.loose(byte),
-            Place::Other => {}
-            Place::Name => self.in_name(byte, at),
-            Place::Tag => self.in_tag(byte),
-            Place::End => {
+            MarkupPosition::Quoted(_) => {}
+            MarkupPosition::Text | MarkupPosition::Other if byte == b'<' => self.begin(at),
+            MarkupPosition::Other if byte == b'>' => self.text(0),
+            MarkupPosition::Text => self.loose(byte),
+            MarkupPosition::Other => {}
+            MarkupPosition::Name => self.in_name(byte, at),
+            MarkupPosition::Tag => self.in_tag(byte),
+            MarkupPosition::End => {
                 if byte == b'>' {
                     self.sibling = self.element();
                     self.depth = self.depth.saturating_sub(1);
@@ -147,12 +147,12 @@ impl Syntax {
     }
 
     fn text(&mut self, field: u32) {
-        self.place = Place::Text;
+        self.place = MarkupPosition::Text;
         (self.field, self.value) = (field, 0);
     }
 
     fn begin(&mut self, at: usize) {
-        self.place = Place::Name;
+        self.place = MarkupPosition::Name;
         (self.name_at, self.name) = (at + 1, 0);
         (self.field, self.value) = (self.element() ^ 0x5555, 0);
     }
@@ -168,16 +168,16 @@ impl Syntax {
 
     fn in_name(&mut self, byte: u8, at: usize) {
         match byte {
-            b'!' | b'?' if at == self.name_at => self.place = Place::Other,
+            b'!' | b'?' if at == self.name_at => self.place = MarkupPosition::Other,
             b'/' if at == self.name_at => {
-                self.place = Place::End;
+                self.place = MarkupPosition::End;
                 self.expected = self.depth.checked_sub(1).map(|top| self.open[top % DEPTH].0);
                 self.expected_len = 0;
             }
             b'>' | b' ' | b'\t' | b'\n' | b'\r' | b'/' => {
                 self.open[self.depth % DEPTH] = (self.name_at, self.name);
                 self.depth = self.depth.saturating_add(1);
-                self.place = Place::Tag;
+                self.place = MarkupPosition::Tag;
                 self.value = 0;
                 self.sibling = 0;
                 if byte == b'>' {
@@ -197,7 +197,7 @@ impl Syntax {
                 }
                 self.text(self.element());
             }
-            b'"' | b'\'' => self.place = Place::Quoted(byte),
+            b'"' | b'\'' => self.place = MarkupPosition::Quoted(byte),
             b'=' => (self.field, self.value) = (self.last_word, 0),
             b' ' => self.value = 0,
             _ => {}
@@ -213,8 +213,8 @@ impl Syntax {
 
     /// Follows the end tag: `byte` came.
     pub(super) fn follow(&mut self, byte: u8, predicted: Option<u8>) {
-        if self.place != Place::End || byte == b'/' && self.expected_len == 0 {
-            if self.place != Place::End {
+        if self.place != MarkupPosition::End || byte == b'/' && self.expected_len == 0 {
+            if self.place != MarkupPosition::End {
                 self.expected = None;
             }
             return;

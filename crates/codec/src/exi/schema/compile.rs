@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::built_in::ANY_TYPE;
-use super::content::{State, Terminal, automaton};
+use super::content::{NonTerminal, Terminal, automaton};
 use super::model::{Body, Complex, Content, TypeIndex, Use, Variety, Wildcard};
 use super::strings::Strings;
 use super::substitutions::Substitutions;
@@ -300,7 +300,7 @@ impl Compiler<'_> {
 
     fn content_productions(
         &self,
-        state: &State,
+        state: &NonTerminal,
         base: RuleId,
         mixed: Option<RuleId>,
     ) -> Vec<Production> {

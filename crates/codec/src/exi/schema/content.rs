@@ -23,7 +23,7 @@ pub(super) enum Terminal {
 
 /// A non-terminal: productions in the order of their event codes, and whether EE is one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct State {
+pub(super) struct NonTerminal {
     pub(super) moves: Vec<(Terminal, u32)>,
     pub(super) accepts: bool,
 }
@@ -139,7 +139,7 @@ struct Builder<'a> {
     /// By node: the last closure that came by.
     visited: Vec<u32>,
     visit: u32,
-    states: Vec<State>,
+    states: Vec<NonTerminal>,
     by_closure: BTreeMap<Closure, u32>,
     by_start: BTreeMap<Vec<NodeIndex>, u32>,
     open: Vec<(u32, Vec<NodeIndex>)>,
@@ -151,7 +151,7 @@ pub(super) fn automaton(
     substitutions: &Substitutions,
     particle: ParticleIndex,
     budget: &mut Budget,
-) -> Result<Vec<State>, Error> {
+) -> Result<Vec<NonTerminal>, Error> {
     let mut graph = Graph { model, budget, nodes: Vec::new() };
     let accept = graph.push(Node::Accept)?;
     let start = graph.particle(particle, 0, accept)?;
@@ -186,8 +186,8 @@ impl Builder<'_> {
             Some(&known) => known,
             None => {
                 let new = self.budget.index(self.states.len())?;
-                self.budget.take(size_of::<State>() + closure.0.len() * 8)?;
-                self.states.push(State { moves: Vec::new(), accepts: closure.1 });
+                self.budget.take(size_of::<NonTerminal>() + closure.0.len() * 8)?;
+                self.states.push(NonTerminal { moves: Vec::new(), accepts: closure.1 });
                 self.open.push((new, closure.0.clone()));
                 self.by_closure.insert(closure, new);
                 new

@@ -1,7 +1,7 @@
 //! Type definitions: restriction, extension, list and union (XML Schema Part 1 §3.4.2, §3.14.2).
 
 use super::built_in::{ANY_SIMPLE_TYPE, ANY_TYPE};
-use super::load::Place;
+use super::load::NodeRef;
 use super::model::{
     Body, Complex, Compositor, Content, ParticleIndex, Patterns, Primitive, Simple, Term,
     TypeIndex, Use, Variety, Wildcard,
@@ -12,7 +12,7 @@ use crate::exi::grammar::WhiteSpace;
 
 impl Resolver<'_> {
     /// The base and the body of a simple type definition.
-    pub(super) fn simple_type(&mut self, place: Place) -> Result<(TypeIndex, Simple), Error> {
+    pub(super) fn simple_type(&mut self, place: NodeRef) -> Result<(TypeIndex, Simple), Error> {
         let Some(child) = self.child(place, &["restriction", "list", "union"]) else {
             let what = "simpleType has neither restriction nor list nor union".to_owned();
             return Err(self.fault(place, what));
@@ -45,12 +45,12 @@ impl Resolver<'_> {
         }
     }
 
-    fn not_simple(&self, place: Place) -> Error {
+    fn not_simple(&self, place: NodeRef) -> Error {
         self.fault(place, "the base is not a simple type".to_owned())
     }
 
     /// The simple type that an attribute names or a child defines.
-    fn base_simple(&mut self, place: Place, attribute: &str) -> Result<TypeIndex, Error> {
+    fn base_simple(&mut self, place: NodeRef, attribute: &str) -> Result<TypeIndex, Error> {
         let base = match self.attribute(place, attribute) {
             Some(value) => self.type_by_name(place, &value)?,
             None => match self.child(place, &["simpleType"]) {
@@ -66,7 +66,7 @@ impl Resolver<'_> {
     }
 
     /// A simple type restricted by the facets at a place; `None` if the base is not simple.
-    fn facets(&mut self, place: Place, base: TypeIndex) -> Result<Option<Simple>, Error> {
+    fn facets(&mut self, place: NodeRef, base: TypeIndex) -> Result<Option<Simple>, Error> {
         let Some(simple) = self.model.simple(base) else { return Ok(None) };
         self.budget.take(simple.bytes())?;
         let mut simple = simple.clone();
@@ -93,7 +93,7 @@ impl Resolver<'_> {
     }
 
     /// The base and the body of a complex type definition.
-    pub(super) fn complex_type(&mut self, place: Place) -> Result<(TypeIndex, Complex), Error> {
+    pub(super) fn complex_type(&mut self, place: NodeRef) -> Result<(TypeIndex, Complex), Error> {
         let mixed = self.truth(place, "mixed");
         let Some(content) = self.child(place, &["simpleContent", "complexContent"]) else {
             let own = self.explicit_content(place)?;
@@ -149,7 +149,7 @@ impl Resolver<'_> {
 
     fn simple_content(
         &mut self,
-        place: Place,
+        place: NodeRef,
         base: TypeIndex,
         extends: bool,
     ) -> Result<Content, Error> {
@@ -176,7 +176,7 @@ impl Resolver<'_> {
 
     fn complex_content(
         &mut self,
-        place: Place,
+        place: NodeRef,
         base: TypeIndex,
         extends: bool,
         mixed: bool,
@@ -208,7 +208,7 @@ impl Resolver<'_> {
     }
 
     /// The particle of a type's own content; `None` if nothing is allowed.
-    fn explicit_content(&mut self, place: Place) -> Result<Option<ParticleIndex>, Error> {
+    fn explicit_content(&mut self, place: NodeRef) -> Result<Option<ParticleIndex>, Error> {
         let Some(child) = self.child(place, &["group", "all", "choice", "sequence"]) else {
             return Ok(None);
         };
@@ -228,7 +228,7 @@ impl Resolver<'_> {
     /// Mixed content without elements is a particle all the same.
     fn effective_content(
         &mut self,
-        place: Place,
+        place: NodeRef,
         own: Option<ParticleIndex>,
         mixed: bool,
     ) -> Result<Content, Error> {

@@ -56,7 +56,7 @@ pub(super) struct Source {
 
 /// A place in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct NodeRef {
     pub(super) source: u32,
     pub(super) node: u32,
     /// The global component that it is part of, if it is.
@@ -68,7 +68,7 @@ pub(super) struct Place {
 pub(super) struct Definition {
     pub(super) kind: Kind,
     pub(super) name: Name,
-    pub(super) place: Place,
+    pub(super) place: NodeRef,
     /// What it redefines.
     pub(super) previous: Option<u32>,
 }
@@ -117,17 +117,17 @@ impl Sources {
         Ok(sources)
     }
 
-    pub(super) fn source(&self, place: Place) -> &Source {
+    pub(super) fn source(&self, place: NodeRef) -> &Source {
         &self.list[place.source as usize]
     }
 
-    pub(super) fn node(&self, place: Place) -> &Node {
+    pub(super) fn node(&self, place: NodeRef) -> &Node {
         self.source(place).tree.node(place.node)
     }
 
     /// The children of a place, in order.
-    pub(super) fn children(&self, place: Place) -> Vec<Place> {
-        self.node(place).children.iter().map(|&node| Place { node, ..place }).collect()
+    pub(super) fn children(&self, place: NodeRef) -> Vec<NodeRef> {
+        self.node(place).children.iter().map(|&node| NodeRef { node, ..place }).collect()
     }
 
     /// Target namespaces of all documents.
@@ -145,7 +145,7 @@ impl Sources {
     }
 
     /// A QName in an attribute value.
-    pub(super) fn expand(&mut self, place: Place, value: &str) -> Result<Name, Error> {
+    pub(super) fn expand(&mut self, place: NodeRef, value: &str) -> Result<Name, Error> {
         let (prefix, local) = value.split_once(':').unwrap_or(("", value));
         let source = &self.list[place.source as usize];
         let Some(uri) = source.tree.namespace(place.node, prefix) else {
@@ -162,7 +162,7 @@ impl Sources {
 
     /// The component that a reference at a place means: inside a redefinition its own name means
     /// what it redefines.
-    pub(super) fn refer(&self, kind: Kind, name: Name, from: Place) -> Option<u32> {
+    pub(super) fn refer(&self, kind: Kind, name: Name, from: NodeRef) -> Option<u32> {
         if let Some(within) = from.within {
             let own = self.definitions[within as usize];
             if (own.kind, own.name) == (kind, name) && own.previous.is_some() {
@@ -179,7 +179,7 @@ struct Loader<'a, 'r> {
     limits: &'a Limits,
     depth: usize,
     /// Imports whose document was not found: where, of which namespace, at which location.
-    missing: Vec<(Place, Text, String)>,
+    missing: Vec<(NodeRef, Text, String)>,
 }
 
 impl Loader<'_, '_> {
@@ -237,12 +237,12 @@ impl Loader<'_, '_> {
             .depth
             .checked_sub(1)
             .ok_or_else(|| limit("schema documents include each other deeper than limits.depth"))?;
-        self.children(Place { source: index, node: 0, within: None })?;
+        self.children(NodeRef { source: index, node: 0, within: None })?;
         self.depth += 1;
         Ok(())
     }
 
-    fn children(&mut self, root: Place) -> Result<(), Error> {
+    fn children(&mut self, root: NodeRef) -> Result<(), Error> {
         let children = self.sources.children(root);
         for &child in &children {
             match self.sources.node(child).tag {
@@ -263,7 +263,7 @@ impl Loader<'_, '_> {
         Ok(())
     }
 
-    fn include(&mut self, place: Place) -> Result<(), Error> {
+    fn include(&mut self, place: NodeRef) -> Result<(), Error> {
         let source = self.sources.source(place);
         let Some(location) = self.sources.node(place).attribute("schemaLocation") else {
             return Err(fault(self.sources, place, "schemaLocation is missing".to_owned()));
@@ -283,7 +283,7 @@ impl Loader<'_, '_> {
     /// An import that names no document is not an error; a reference into it is one. A document
     /// that is named and not there is an error, since the other side may have it, and with it
     /// other string tables; unless the caller gave one of its namespace.
-    fn import(&mut self, place: Place) -> Result<(), Error> {
+    fn import(&mut self, place: NodeRef) -> Result<(), Error> {
         let node = self.sources.node(place);
         let namespace = node.attribute("namespace").map(str::to_owned);
         let location = node
@@ -336,7 +336,7 @@ impl Loader<'_, '_> {
 
     /// Enters a global component. The first of two of one name stays: documents that are reached
     /// by two locations define everything twice.
-    fn define(&mut self, place: Place, again: bool) -> Result<(), Error> {
+    fn define(&mut self, place: NodeRef, again: bool) -> Result<(), Error> {
         let node = self.sources.node(place);
         let Some(kind) = Kind::of(node.tag) else { return Ok(()) };
         let Some(local) = node.attribute("name").map(str::to_owned) else {
@@ -354,7 +354,7 @@ impl Loader<'_, '_> {
             return Ok(());
         }
         let id = u32::try_from(self.sources.definitions.len()).unwrap_or(u32::MAX);
-        let place = Place { within: Some(id), ..place };
+        let place = NodeRef { within: Some(id), ..place };
         self.sources.definitions.push(Definition { kind, name, place, previous });
         self.sources.globals.insert((kind, name), id);
         Ok(())

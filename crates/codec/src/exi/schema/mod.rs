@@ -43,7 +43,7 @@ use std::collections::BTreeSet;
 use super::Options;
 use super::grammar::Grammars;
 use crate::{Error, Limits};
-use load::{Place, Sources};
+use load::{NodeRef, Sources};
 use names::{Text, Texts};
 
 /// What errors call this.
@@ -136,12 +136,12 @@ impl Grammars {
 }
 
 /// An error at a place of a document.
-fn fault(sources: &Sources, place: Place, what: String) -> Error {
+fn fault(sources: &Sources, place: NodeRef, what: String) -> Error {
     let what = located(sources, place, &what);
     Error::Malformed { codec: CODEC, offset: sources.node(place).offset, what }
 }
 
-fn located(sources: &Sources, place: Place, what: &str) -> String {
+fn located(sources: &Sources, place: NodeRef, what: &str) -> String {
     format!("{}: {what}", sources.source(place).location)
 }
 

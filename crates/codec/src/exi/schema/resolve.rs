@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::built_in::{self, ANY_SIMPLE_TYPE, ANY_TYPE};
-use super::load::{Kind, Place, Sources};
+use super::load::{Kind, NodeRef, Sources};
 use super::model::{
     Attribute, AttributeIndex, Body, Complex, Compositor, Content, Element, ElementIndex, Model,
     Particle, ParticleIndex, Term, Type, TypeIndex, Use, Wildcard,
@@ -14,9 +14,9 @@ use crate::{Error, Limits};
 
 /// How far a type is.
 #[derive(Clone, Copy)]
-enum State {
-    Open(Place),
-    Busy(Place),
+enum TypeState {
+    Open(NodeRef),
+    Busy(NodeRef),
     Done,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Resolver<'a> {
     pub(super) budget: Budget,
     limits: &'a Limits,
     depth: usize,
-    states: Vec<State>,
+    states: Vec<TypeState>,
     queue: VecDeque<TypeIndex>,
     types: BTreeMap<u32, TypeIndex>,
     elements: Made<ElementIndex>,
@@ -59,7 +59,7 @@ pub(super) struct Resolver<'a> {
 pub(super) fn resolve(sources: &mut Sources, limits: &Limits) -> Result<Model, Error> {
     let model = built_in::model(&mut sources.texts);
     let mut resolver = Resolver {
-        states: vec![State::Done; model.types.len()],
+        states: vec![TypeState::Done; model.types.len()],
         sources,
         model,
         budget: Budget::new(limits),
@@ -103,27 +103,27 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    pub(super) fn fault(&self, place: Place, what: String) -> Error {
+    pub(super) fn fault(&self, place: NodeRef, what: String) -> Error {
         fault(self.sources, place, what)
     }
 
-    pub(super) fn attribute(&self, place: Place, name: &str) -> Option<String> {
+    pub(super) fn attribute(&self, place: NodeRef, name: &str) -> Option<String> {
         self.sources.node(place).attribute(name).map(str::to_owned)
     }
 
-    pub(super) fn tag(&self, place: Place) -> &'static str {
+    pub(super) fn tag(&self, place: NodeRef) -> &'static str {
         self.sources.node(place).tag
     }
 
     /// The first child of one of some names.
-    pub(super) fn child(&self, place: Place, tags: &[&str]) -> Option<Place> {
+    pub(super) fn child(&self, place: NodeRef, tags: &[&str]) -> Option<NodeRef> {
         self.sources.children(place).into_iter().find(|&child| tags.contains(&self.tag(child)))
     }
 
     /// Runs one step further down; what refers to itself without end is refused.
     fn deeper<T>(
         &mut self,
-        place: Place,
+        place: NodeRef,
         step: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.depth == 0 {
@@ -137,12 +137,12 @@ impl Resolver<'_> {
         Ok(made)
     }
 
-    fn circular(&self, place: Place) -> Error {
+    fn circular(&self, place: NodeRef) -> Error {
         self.fault(place, "the definition refers to itself".to_owned())
     }
 
     /// The definition that a reference means.
-    fn refer(&mut self, kind: Kind, place: Place, value: &str) -> Result<u32, Error> {
+    fn refer(&mut self, kind: Kind, place: NodeRef, value: &str) -> Result<u32, Error> {
         let name = self.sources.expand(place, value)?;
         self.sources.refer(kind, name, place).ok_or_else(|| {
             let shown = self.sources.texts.show(name);
@@ -153,7 +153,7 @@ impl Resolver<'_> {
     // Types.
 
     /// The type that a name at a place means.
-    pub(super) fn type_by_name(&mut self, place: Place, value: &str) -> Result<TypeIndex, Error> {
+    pub(super) fn type_by_name(&mut self, place: NodeRef, value: &str) -> Result<TypeIndex, Error> {
         let name = self.sources.expand(place, value)?;
         if self.sources.texts.get(name.uri) == XSD
             && let Some(&found) = self.model.named_types.get(&name)
@@ -171,17 +171,17 @@ impl Resolver<'_> {
         let found = self.sources.definitions[definition as usize];
         // What is redefined has no name any more (XML Schema Part 1 §4.2.2).
         let latest =
-            self.sources.refer(Kind::Type, found.name, Place { within: None, ..found.place });
+            self.sources.refer(Kind::Type, found.name, NodeRef { within: None, ..found.place });
         let name = (latest == Some(definition)).then_some(found.name);
         let index = self.open_type(name, found.place)?;
         self.types.insert(definition, index);
         Ok(index)
     }
 
-    fn open_type(&mut self, name: Option<Name>, place: Place) -> Result<TypeIndex, Error> {
+    fn open_type(&mut self, name: Option<Name>, place: NodeRef) -> Result<TypeIndex, Error> {
         let body = Complex { content: Content::Empty, uses: Vec::new(), wildcard: None };
         let index = self.push_type(name, ANY_TYPE, Body::Complex(body))?;
-        self.states[index as usize] = State::Open(place);
+        self.states[index as usize] = TypeState::Open(place);
         self.queue.push_back(index);
         Ok(index)
     }
@@ -194,23 +194,23 @@ impl Resolver<'_> {
     ) -> Result<TypeIndex, Error> {
         let index = index(self.model.types.len())?;
         self.model.types.push(Type { name, base, body });
-        self.states.push(State::Done);
+        self.states.push(TypeState::Done);
         Ok(index)
     }
 
     /// A type without a name, defined at a place.
-    pub(super) fn anonymous(&mut self, place: Place) -> Result<TypeIndex, Error> {
+    pub(super) fn anonymous(&mut self, place: NodeRef) -> Result<TypeIndex, Error> {
         self.open_type(None, place)
     }
 
     /// Makes sure that a type is made, since what is derived from it needs to look into it.
     pub(super) fn complete(&mut self, index: TypeIndex) -> Result<(), Error> {
         let place = match self.states[index as usize] {
-            State::Done => return Ok(()),
-            State::Busy(place) => return Err(self.circular(place)),
-            State::Open(place) => place,
+            TypeState::Done => return Ok(()),
+            TypeState::Busy(place) => return Err(self.circular(place)),
+            TypeState::Open(place) => place,
         };
-        self.states[index as usize] = State::Busy(place);
+        self.states[index as usize] = TypeState::Busy(place);
         let (base, body) = self.deeper(place, |resolver| {
             if resolver.tag(place) == "simpleType" {
                 let (base, simple) = resolver.simple_type(place)?;
@@ -222,12 +222,12 @@ impl Resolver<'_> {
         })?;
         let made = &mut self.model.types[index as usize];
         (made.base, made.body) = (base, body);
-        self.states[index as usize] = State::Done;
+        self.states[index as usize] = TypeState::Done;
         Ok(())
     }
 
     /// {type definition} by attribute or by child, if one is there.
-    fn own_type(&mut self, place: Place) -> Result<Option<TypeIndex>, Error> {
+    fn own_type(&mut self, place: NodeRef) -> Result<Option<TypeIndex>, Error> {
         if let Some(value) = self.attribute(place, "type") {
             return self.type_by_name(place, &value).map(Some);
         }
@@ -261,7 +261,7 @@ impl Resolver<'_> {
 
     fn element(
         &mut self,
-        place: Place,
+        place: NodeRef,
         name: Name,
         head: Option<ElementIndex>,
     ) -> Result<ElementIndex, Error> {
@@ -273,12 +273,12 @@ impl Resolver<'_> {
         Ok(made)
     }
 
-    pub(super) fn truth(&self, place: Place, name: &str) -> bool {
+    pub(super) fn truth(&self, place: NodeRef, name: &str) -> bool {
         matches!(self.sources.node(place).attribute(name), Some("true" | "1"))
     }
 
     /// The name of a local element or attribute.
-    fn local_name(&mut self, place: Place, qualified: bool) -> Result<Name, Error> {
+    fn local_name(&mut self, place: NodeRef, qualified: bool) -> Result<Name, Error> {
         let Some(local) = self.attribute(place, "name") else {
             let what = format!("{} has neither name nor ref", self.tag(place));
             return Err(self.fault(place, what));
@@ -303,14 +303,18 @@ impl Resolver<'_> {
         Ok(made)
     }
 
-    fn attribute_declaration(&mut self, place: Place, name: Name) -> Result<AttributeIndex, Error> {
+    fn attribute_declaration(
+        &mut self,
+        place: NodeRef,
+        name: Name,
+    ) -> Result<AttributeIndex, Error> {
         let type_index = self.own_type(place)?.unwrap_or(ANY_SIMPLE_TYPE);
         let made = index(self.model.attributes.len())?;
         self.model.attributes.push(Attribute { name, type_index });
         Ok(made)
     }
 
-    fn attribute_use(&mut self, place: Place, into: &mut Attributes) -> Result<(), Error> {
+    fn attribute_use(&mut self, place: NodeRef, into: &mut Attributes) -> Result<(), Error> {
         let usage = self.attribute(place, "use");
         let (name, attribute) = match self.attribute(place, "ref") {
             Some(value) => {
@@ -337,7 +341,7 @@ impl Resolver<'_> {
     }
 
     /// Attribute uses and wildcard below a place (XML Schema Part 1 §3.4.2).
-    pub(super) fn attributes(&mut self, place: Place) -> Result<Attributes, Error> {
+    pub(super) fn attributes(&mut self, place: NodeRef) -> Result<Attributes, Error> {
         let mut made = Attributes::default();
         let mut own = None;
         for child in self.sources.children(place) {
@@ -359,7 +363,7 @@ impl Resolver<'_> {
         Ok(made)
     }
 
-    fn attribute_group(&mut self, place: Place) -> Result<Attributes, Error> {
+    fn attribute_group(&mut self, place: NodeRef) -> Result<Attributes, Error> {
         let Some(value) = self.attribute(place, "ref") else {
             return Err(self.fault(place, "attributeGroup has no ref".to_owned()));
         };
@@ -380,7 +384,7 @@ impl Resolver<'_> {
     }
 
     /// XML Schema Part 1 §3.10.2
-    fn wildcard(&mut self, place: Place) -> Result<Wildcard, Error> {
+    fn wildcard(&mut self, place: NodeRef) -> Result<Wildcard, Error> {
         let target = self.sources.source(place).target;
         let value = self.attribute(place, "namespace");
         Ok(match value.as_deref().unwrap_or("##any") {
@@ -417,7 +421,7 @@ impl Resolver<'_> {
     // Particles (XML Schema Part 1 §3.8.2, §3.9.2).
 
     /// The particle at a place; `None` if it may never occur.
-    pub(super) fn particle(&mut self, place: Place) -> Result<Option<ParticleIndex>, Error> {
+    pub(super) fn particle(&mut self, place: NodeRef) -> Result<Option<ParticleIndex>, Error> {
         let min = self.occurs(place, "minOccurs")?.unwrap_or(1);
         let max = match self.sources.node(place).attribute("maxOccurs") {
             Some("unbounded") => None,
@@ -451,7 +455,7 @@ impl Resolver<'_> {
         self.push_particle(place, min.min(max.unwrap_or(u32::MAX)), max, term).map(Some)
     }
 
-    fn particles(&mut self, place: Place) -> Result<Vec<ParticleIndex>, Error> {
+    fn particles(&mut self, place: NodeRef) -> Result<Vec<ParticleIndex>, Error> {
         const PARTICLES: [&str; 6] = ["element", "any", "group", "sequence", "choice", "all"];
         let mut made = Vec::new();
         for child in self.sources.children(place) {
@@ -464,7 +468,7 @@ impl Resolver<'_> {
 
     pub(super) fn push_particle(
         &mut self,
-        place: Place,
+        place: NodeRef,
         min: u32,
         max: Option<u32>,
         term: Term,
@@ -488,7 +492,7 @@ impl Resolver<'_> {
         Ok(made)
     }
 
-    fn occurs(&self, place: Place, name: &str) -> Result<Option<u32>, Error> {
+    fn occurs(&self, place: NodeRef, name: &str) -> Result<Option<u32>, Error> {
         let Some(value) = self.sources.node(place).attribute(name) else { return Ok(None) };
         if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(self.fault(place, format!("{name} {value} is not a number")));
@@ -496,7 +500,7 @@ impl Resolver<'_> {
         Ok(Some(value.parse().unwrap_or(u32::MAX)))
     }
 
-    fn element_term(&mut self, place: Place) -> Result<ElementIndex, Error> {
+    fn element_term(&mut self, place: NodeRef) -> Result<ElementIndex, Error> {
         if let Some(value) = self.attribute(place, "ref") {
             let definition = self.refer(Kind::Element, place, &value)?;
             return self.global_element(definition);
@@ -507,7 +511,7 @@ impl Resolver<'_> {
     }
 
     /// The particle of a named group, occurring once.
-    fn group(&mut self, place: Place) -> Result<ParticleIndex, Error> {
+    fn group(&mut self, place: NodeRef) -> Result<ParticleIndex, Error> {
         let Some(value) = self.attribute(place, "ref") else {
             return Err(self.fault(place, "group has no ref".to_owned()));
         };

@@ -12,7 +12,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use super::outline::{Broken, END, NEW, Outline, SPELLED, TEXT};
-use super::pieces::{Item, Place, next_item};
+use super::pieces::{Item, PiecePosition, next_item};
 use bytes::Input;
 pub(super) use bytes::put_number;
 use columns::{Reader, Writer};
@@ -78,10 +78,10 @@ pub(super) fn part(outline: &mut Outline, block: &[u8]) -> (Vec<u8>, Vec<usize>)
         let (Item::Value(len) | Item::Piece(len)) = kind;
         let item = &block[at..at + len];
         at += len;
-        if let Place::Value(_) = outline.place {
+        if let PiecePosition::Value(_) = outline.place {
             add(outline.attribute, item);
             if at < block.len() {
-                outline.place = Place::Tag;
+                outline.place = PiecePosition::Tag;
             }
             continue;
         }
@@ -157,10 +157,10 @@ pub(super) fn join_parts(
     };
     while out.len() < end {
         let start = out.len();
-        if let Place::Value(_) = outline.place {
+        if let PiecePosition::Value(_) = outline.place {
             value(outline.attribute, out)?;
             if out.len() < end {
-                outline.place = Place::Tag;
+                outline.place = PiecePosition::Tag;
             }
             continue;
         }

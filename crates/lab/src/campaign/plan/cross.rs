@@ -133,7 +133,7 @@ impl Crossing<'_> {
             for service in services {
                 for way in ways.iter().filter_map(|way| Way::parse(way)) {
                     for settings in &variants {
-                        let place = Place { network, server, service, way };
+                        let place = CellPosition { network, server, service, way };
                         let mut cell = self.cell(&place, settings, &group.name, &client);
                         cell.repetitions = group.repetitions.unwrap_or(of.repetitions);
                         cells.push(cell);
@@ -185,7 +185,7 @@ impl Crossing<'_> {
 
     fn cell(
         &self,
-        at: &Place<'_>,
+        at: &CellPosition<'_>,
         settings: &Settings,
         group: &str,
         client: &ClientPlan,
@@ -204,7 +204,7 @@ impl Crossing<'_> {
         }
     }
 
-    fn name(&self, at: &Place<'_>, settings: &[(String, String)]) -> String {
+    fn name(&self, at: &CellPosition<'_>, settings: &[(String, String)]) -> String {
         let settings: Vec<String> =
             settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let variant = if settings.is_empty() { "default".to_string() } else { settings.join(",") };
@@ -220,7 +220,7 @@ impl Crossing<'_> {
             let network = network.ok_or_else(|| at("no such network".to_string()))?;
             let server = self.servers.iter().position(|one| one.name == of.server);
             let server = server.ok_or_else(|| at(format!("no server '{}'", of.server)))?;
-            let place = Place { network, server, service: &of.service, way: Way::Direct };
+            let place = CellPosition { network, server, service: &of.service, way: Way::Direct };
             let settings: Vec<_> = of.settings.clone().into_iter().collect();
             let seconds = of.time.0.as_secs_f64();
             Ok(Reference { cell: self.name(&place, &settings), seconds, note: of.note.clone() })
@@ -274,7 +274,7 @@ fn check_pair(settings: &BTreeMap<String, Vec<String>>, ways: &[String]) -> Resu
 }
 
 /// Where a cell stands, its settings apart.
-struct Place<'a> {
+struct CellPosition<'a> {
     network: usize,
     server: usize,
     service: &'a str,

@@ -23,7 +23,7 @@ pub(super) struct Held {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct HeldState {
     /// By context and hash.
     pub(super) held: BTreeMap<(Id, Id), Held>,
     pub(super) bytes: usize,
@@ -36,7 +36,7 @@ pub(super) struct State {
     pub(super) with_own: BTreeMap<Id, Instant>,
 }
 
-impl State {
+impl HeldState {
     pub(super) fn find(&mut self, context: Id, hash: Id) -> Option<Arc<Kept>> {
         self.clock += 1;
         let held = self.held.get_mut(&(context, hash))?;

@@ -21,7 +21,7 @@ use proto::dictionary::{
 };
 use relay::Client;
 
-use self::held::State;
+use self::held::HeldState;
 use self::requester::{context, is_secure};
 use super::reader::Reader;
 use crate::fields;
@@ -65,11 +65,11 @@ pub(crate) struct Known {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Dictionaries {
-    state: Mutex<State>,
+    state: Mutex<HeldState>,
 }
 
 impl Dictionaries {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HeldState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,7 +6,7 @@ use super::*;
 fn what_is_made_of_messages_goes_when_it_is_too_old() {
     let scratch = Scratch::new("age");
     let day = Duration::from_secs(24 * 60 * 60);
-    let place = Place { age: 90 * day, ..scratch.place() };
+    let place = StoreSettings { age: 90 * day, ..scratch.place() };
     let mut store = open(&place);
     (0..6).for_each(|number| store.observe(chosen(number)));
     (0..4).for_each(|number| store.keep_dictionary(name(number), b"of messages".to_vec().into()));
@@ -50,7 +50,7 @@ fn what_is_made_of_messages_goes_when_it_is_too_old() {
 #[test]
 fn a_process_that_runs_on_drops_what_has_become_too_old() {
     let scratch = Scratch::new("age-daily");
-    let place = Place { age: Duration::from_secs(1000), ..scratch.place() };
+    let place = StoreSettings { age: Duration::from_secs(1000), ..scratch.place() };
     let mut store = open(&place);
     store.observe(chosen(1));
     store.keep_dictionary(name(1), b"of messages".to_vec().into());
