@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_is_told_from_one_that_is_a_twentieth_wider() {
+    fn a_distribution_is_distinguished_from_one_that_is_a_twentieth_wider() {
         let mut random = Random::new(9);
         let unit: Vec<f64> =
             (0..5000).map(|_| (random.bits() >> 11) as f64 / (1_u64 << 53) as f64).collect();

@@ -2,7 +2,7 @@
 //! what is left where a stranger's text and a secret have to meet.
 //!
 //! A victim's answers hold a secret. Before each guess the victim asks once more, so that there is
-//! an answer to be told by; then the attacker has one made that repeats the guess, and sees how
+//! an answer to be its base; then the attacker has one made that repeats the guess, and sees how
 //! many bytes it took.
 
 use std::collections::BTreeMap;

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_missing_is_told() {
+    fn a_packet_that_is_missing_is_reported() {
         let lost = missed(Way::Root, [100.0; 5], 9);
         assert!(lost.len() == 1 && lost[0].contains("5 packets"), "{lost:?}");
     }

@@ -74,8 +74,8 @@ fn taken(options: Options, body: &[u8]) -> (usize, usize) {
     (encoder_bytes.unsigned_abs(), (held_bytes() - before).unsigned_abs())
 }
 
-/// Deflate is Rust throughout, so its memory is what the allocator counts. (That of zstd is told by
-/// zstd itself, in the crate's own tests.)
+/// Deflate is Rust throughout, so its memory is what the allocator counts. (That of zstd is known
+/// from zstd itself, in the crate's own tests.)
 #[test]
 fn deflate_takes_what_the_table_says() {
     let _turn = TURN.lock();

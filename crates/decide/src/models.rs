@@ -89,7 +89,7 @@ impl Model {
     }
 }
 
-/// A class of messages: those alike enough to be told by one model (service, operation, content
+/// A class of messages: those alike enough for one model (service, operation, content
 /// type, direction).
 #[derive(Clone, Debug)]
 struct Class {

@@ -2,7 +2,7 @@
 //! ended.
 //!
 //! Little-endian. A head: version of the format (1 byte), kind of policy (1 byte), number of arms
-//! (1 byte), and of each its name (1 byte of length, UTF-8). Arms are told by their names, so that
+//! (1 byte), and of each its name (1 byte of length, UTF-8). Arms are known by their names, so that
 //! another set of them takes what it knows: the rest is skipped. Then the policy's own, each part
 //! written beside its type (`Persist`). Nothing may follow.
 //!

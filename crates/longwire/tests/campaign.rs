@@ -386,7 +386,7 @@ fn bad_plans_and_bad_places_are_one_line_and_status_2() {
 }
 
 #[test]
-fn the_cells_and_the_time_are_told_beforehand() {
+fn the_cells_and_the_time_are_reported_beforehand() {
     let place = TestDirectory::new("list");
     let plan = place.plan(MANY);
     let output = lab(&["run", text(&plan), "--list", "--json"]).output().unwrap();

@@ -230,7 +230,7 @@ fn bad_use_is_one_line_and_status_2() {
 
 /// What is damaged is told in a line of its own; what is not is shown.
 #[test]
-fn a_row_that_cannot_be_read_is_told_of_and_the_others_are_shown() {
+fn a_row_that_cannot_be_read_is_reported_and_the_others_are_shown() {
     let mut kept = kept("unreadable");
     kept.store = None;
     let path = kept.directory.join("longwire.sqlite");
@@ -347,7 +347,7 @@ fn a_pair_that_is_killed_goes_on_with_what_it_knew() {
     let _ = std::fs::remove_dir_all(&store);
 }
 
-/// What the last answer was told by, once it is by a dictionary, and its exchange; asks until then.
+/// What the last answer was encoded with, once that is a dictionary, and its exchange; asks until then.
 fn encoded_with_dictionary(edge: &str, url: &str, store: &Path) -> (Base, String) {
     let patience = Instant::now() + Duration::from_secs(60);
     while Instant::now() < patience {

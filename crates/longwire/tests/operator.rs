@@ -223,7 +223,7 @@ fn on_a_small_disk(folder: &str, args: &[&str]) -> Option<Command> {
 }
 
 #[test]
-fn a_full_disk_under_the_store_stops_no_side_and_is_told() {
+fn a_full_disk_under_the_store_stops_no_side_and_is_reported() {
     let folder = std::env::temp_dir().join(format!("longwire-full-disk-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let shown = folder.to_str().unwrap();
@@ -269,7 +269,7 @@ fn a_full_disk_under_the_store_stops_no_side_and_is_told() {
 }
 
 #[test]
-fn bad_use_has_its_status_though_nobody_can_be_told() {
+fn bad_use_has_its_status_though_no_message_can_be_written() {
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     let status = command.args(["edge", "--listen", "nowhere"]).stderr(full).status().unwrap();
@@ -610,7 +610,7 @@ fn warnings_are_what_somebody_has_to_look_after() {
 }
 
 #[test]
-fn a_gateway_that_is_away_is_told_once_and_when_it_is_back() {
+fn a_gateway_that_is_away_is_reported_once_and_when_it_is_back() {
     let url = origin();
     let place = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = place.local_addr().unwrap().to_string();

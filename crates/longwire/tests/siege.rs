@@ -154,14 +154,14 @@ fn clients_that_come_and_go_leave_neither_memory_nor_descriptors() {
     is_served(&edge.address, &url);
     let before = [gateway.descriptors(), edge.descriptors()];
     let ask = |path: &str| format!("GET {url}/{path} HTTP/1.1\r\nHost: a\r\n\r\n");
-    let half = format!("GET {url}/x HTTP/1.1\r\nHost: a\r\nX: {}", "y".repeat(60_000));
+    let partial = format!("GET {url}/x HTTP/1.1\r\nHost: a\r\nX: {}", "y".repeat(60_000));
     let upload = format!("POST {url}/x HTTP/1.1\r\nHost: a\r\nContent-Length: 99999\r\n\r\nhalf");
     let mut peaks = Vec::new();
     for _ in 0..3 {
         for (count, what) in [
             (200, ask("big/1")),
             (200, upload.clone()),
-            (200, half.clone()),
+            (200, partial.clone()),
             (300, String::new()),
             (300, "GET http://a HTT".to_owned()),
         ] {

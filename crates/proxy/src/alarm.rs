@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lasts_is_told_at_its_beginning_its_changes_and_its_end() {
+    fn what_lasts_is_reported_at_its_beginning_its_changes_and_its_end() {
         let (mut alarm, start) = (Alarm::default(), Instant::now());
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let reported: Vec<u64> =

@@ -40,7 +40,7 @@ pub(crate) struct Services(Live<List>);
 #[derive(Debug)]
 struct List {
     all: Vec<Arc<Service>>,
-    /// The first of those that requests are told by now.
+    /// The first of those that requests are matched with now.
     first: usize,
 }
 

@@ -413,7 +413,7 @@ fn escape(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::decision::{Figure as Told, Link as Figures};
+    use record::decision::{Figure as Reported, Link as Figures};
     use record::event::Carried;
 
     use super::*;
@@ -440,7 +440,7 @@ mod tests {
     }
     #[test]
     fn what_is_believed_of_a_link_stands_beside_what_is_behind_it() {
-        let figure = |value, weight| Told { value, weight };
+        let figure = |value, weight| Reported { value, weight };
         let figures = Figures {
             rate_bps: figure(250_000.0, 3.5),
             rtt_s: figure(0.55, 8.0),

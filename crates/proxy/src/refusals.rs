@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_told_of_once_a_second_with_what_was_left_out() {
+    fn a_source_is_reported_once_a_second_with_what_was_left_out() {
         let (refusals, start) = (Refusals::default(), Instant::now());
         let at = |ms| start + Duration::from_millis(ms);
         assert_eq!(refusals.tell(v4(1), at(0)), Some(0));

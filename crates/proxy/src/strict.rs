@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_one_is_told_from_others() {
+    fn a_group_of_one_is_distinguished_from_others() {
         let passwd = "root:x:0:0::/:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:100::/:/x\n";
         assert!(is_alone(1000, passwd, "ann:x:1000:\nusers:x:100:bob\n"));
         assert!(is_alone(1000, passwd, "ann:x:1000:ann\n"));

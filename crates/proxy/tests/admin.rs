@@ -82,10 +82,10 @@ async fn a_connection_has_a_clock() {
     let mut idle = TcpStream::connect(admin).await.unwrap();
     idle.write_all(head.as_bytes()).await.unwrap();
     read_until(&mut idle, "live\n").await;
-    let mut half = TcpStream::connect(admin).await.unwrap();
-    half.write_all(b"GET /metr").await.unwrap();
+    let mut partial = TcpStream::connect(admin).await.unwrap();
+    partial.write_all(b"GET /metr").await.unwrap();
     let closed = async {
-        for stream in [&mut idle, &mut half] {
+        for stream in [&mut idle, &mut partial] {
             while !matches!(stream.read(&mut [0; 4096]).await, Ok(0) | Err(_)) {}
         }
     };

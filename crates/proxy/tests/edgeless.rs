@@ -174,7 +174,7 @@ async fn a_link_that_the_client_says_is_fast_is_believed_until_measured() {
 }
 
 #[tokio::test]
-async fn a_model_that_was_told_once_is_known_by_its_hash() {
+async fn a_model_that_was_reported_once_is_known_by_its_hash() {
     let origin = Origin::start().await;
     let (_gateway, edgeless) = edgeless("").await;
     let url = origin.url("/text/60000");

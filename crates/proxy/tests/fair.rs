@@ -209,7 +209,7 @@ async fn an_origin_that_stands_still_amid_its_answer_ends_the_exchange() {
 }
 
 #[tokio::test]
-async fn a_client_that_stands_still_amid_its_request_is_told() {
+async fn a_client_that_stands_still_amid_its_request_is_reported() {
     let origin = Origin::start().await;
     let (pair, _gateway) = common::pair("idle_timeout = '1 s'", "").await;
     let alone = edge("idle_timeout = '1 s'").await;

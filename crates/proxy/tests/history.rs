@@ -49,7 +49,7 @@ impl Drop for Scratch {
 }
 
 #[tokio::test]
-async fn a_choice_for_a_client_without_an_edge_is_told_with_what_came_of_it() {
+async fn a_choice_for_a_client_without_an_edge_is_reported_with_what_came_of_it() {
     let origin = Origin::start().await;
     let scratch = Scratch::new("told");
     let (_gateway, edgeless) = scratch.gateway().await;
@@ -87,7 +87,7 @@ async fn a_choice_for_a_client_without_an_edge_is_told_with_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_goes_as_it_is_and_one_in_blocks_are_told_too() {
+async fn an_answer_that_goes_as_it_is_and_one_in_blocks_are_reported_too() {
     let origin = Origin::start().await;
     let scratch = Scratch::new("blocks");
     let (_gateway, edgeless) = scratch.gateway().await;

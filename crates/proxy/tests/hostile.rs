@@ -134,8 +134,8 @@ async fn a_corrupt_block_is_never_delivered() {
         // Cut short.
         |exchange| {
             let block = coded("zstd", &common::text_like(5000, 1));
-            let half = &block[..block.len() / 2];
-            encoded(&[head(exchange, 2, false, &[]), data(exchange, 5000, half, true)])
+            let partial = &block[..block.len() / 2];
+            encoded(&[head(exchange, 2, false, &[]), data(exchange, 5000, partial, true)])
         },
         // Longer than it says.
         |exchange| {

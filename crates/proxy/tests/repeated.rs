@@ -1,5 +1,5 @@
 //! Messages that repeat, through sockets and threads: they go as deltas, come back byte for byte,
-//! and one client's are never told by another's.
+//! and one client's are never encoded against another's.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
 

@@ -99,7 +99,7 @@ pub struct Link {
     pub window_packets: f64,
 }
 
-/// What a body was told by, that both sides held.
+/// What a body was encoded against, that both sides held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Base {
@@ -147,7 +147,7 @@ pub struct Decision {
     /// A probe: another encoding, made only to learn from.
     #[serde(rename = "shadow", default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<String>,
-    /// What the body was told by, where its encoding has such a thing.
+    /// What the body was encoded against, where its encoding has such a thing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
     /// The body went to an edgeless client, which reports nothing: in its outcome decoding took

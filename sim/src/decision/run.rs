@@ -177,7 +177,7 @@ impl<'a> Run<'a> {
             self.policy.observe(&took);
         }
         self.policy.observe(&Observation::Encoding { subject: &subject, arm, seen: &seen });
-        self.learn_beside(&decision, &subject, message);
+        self.learn_from_probe(&decision, &subject, message);
         let off = self.random.below(2001) as f64 / 1000.0 - 1.0;
         self.connection.idle(self.pause_s + self.pause_scatter_s * off);
         Outcome { message: at, arm: arm.0, codec_s, network_s, expected_s }
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
     }
 
     /// Learns what encodings that nobody sends turn out to be.
-    fn learn_beside(&mut self, decision: &Decision, subject: &Subject, message: &Message) {
+    fn learn_from_probe(&mut self, decision: &Decision, subject: &Subject, message: &Message) {
         if self.chooser == Chooser::Nam {
             self.profile(message);
         } else if let Some(arm) = decision.probe {

@@ -1,6 +1,6 @@
 //! What is secret in a message, and whom it names as its sender.
 //!
-//! Whatever becomes part of a dictionary, or a base that later messages are told by, shows through
+//! Whatever becomes part of a dictionary, or a base of later messages, shows through
 //! the length of those that have it in common. So before a message is kept, what proves an identity
 //! is cut out of it: headers of WS-Security and what they hold, assertions, passwords, tokens,
 //! keys, cookies, by their names (`words`) or by how they look (`text`). Names are compared without

@@ -318,7 +318,7 @@ impl TokenTable {
         self.name.rsplit(' ').next().unwrap_or("")
     }
 
-    /// Whether tags are told by namespace and local name, not as written.
+    /// Whether tags are known by namespace and local name, not as written.
     pub(super) fn has_namespaces(&self) -> bool {
         self.uris.len() > 0
     }

@@ -546,7 +546,7 @@ fn prefixes_are_looked_up_where_the_last_tag_stands() {
 }
 
 #[test]
-fn names_are_told_apart_whatever_came_before() {
+fn names_are_distinguished_whatever_came_before() {
     // Guesses are right for the second row, and wrong for the last in all its names.
     let row = "<r:row a='1' b='2'><r:name>x</r:name><r:names>y</r:names></r:row >";
     let last = "<r:row b='1' ab='2'><r:names>x</r:names><s:name>y</s:name><r:name/></r:row>";

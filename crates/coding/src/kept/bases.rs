@@ -14,7 +14,7 @@ use codec::dictionary::Kept;
 use proto::control::Keeping;
 
 /// Messages of one class that are kept at a time: what repeats resembles the last, and each is
-/// bound until the receipts of those that were told by it are here.
+/// bound until the receipts of its deltas are here.
 const MAX_OF_A_CLASS: usize = 3;
 /// Messages of one context: services have operations, each a class.
 const MAX_OF_A_CONTEXT: usize = 24;
@@ -25,7 +25,7 @@ const MAX_UNCONFIRMED: usize = 64;
 /// Kinds of messages remembered that cannot be kept.
 const MAX_BARREN: usize = 64;
 
-/// Those whose messages may be told by each other's: one service, one principal.
+/// Exchanges whose messages may be encoded against each other: one service, one principal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Context {
     /// As the edge names or numbers them; never two that are to be kept apart.
@@ -34,7 +34,7 @@ pub(crate) struct Context {
     pub(crate) service: String,
 }
 
-/// A message that both sides hold, for one that is to be told by it.
+/// A message that both sides hold, as the base of the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Base {
     pub(crate) slot: u64,
@@ -61,7 +61,7 @@ struct Slot {
     context: Context,
     class: u64,
     state: SlotState,
-    /// Deltas told by it whose receipt is awaited.
+    /// Deltas against it whose receipt is awaited.
     users: usize,
     /// When it was given out, and when it was used last.
     given: u64,
@@ -76,7 +76,7 @@ struct Unconfirmed {
     at: Duration,
 }
 
-/// What a message was told by.
+/// What a message was encoded against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// The message in a slot.
@@ -277,7 +277,7 @@ impl Sent {
         Err("it keeps another message than was sent")
     }
 
-    /// A message leaves that is told by another, or by a dictionary.
+    /// A message leaves that is encoded against another, or with a dictionary.
     pub(crate) fn delta(&mut self, at: Duration, exchange: u64, by: By, plain: Bytes) {
         self.arrived(exchange);
         self.clock += 1;

@@ -27,7 +27,7 @@ pub(crate) const MAX_SAMPLE_BYTES: usize = 4 << 10;
 /// Dictionaries that are being made: one, and one that waits. So there is always a context that may
 /// go for another.
 const MAX_TRAINING: usize = 2;
-/// Messages with nothing of their kind to be told by, since a dictionary was last thought of: fewer
+/// Messages that had no base and no dictionary of their kind, since a dictionary was last thought of: fewer
 /// are not worth its way across.
 const MIN_MISSES: u32 = 4;
 /// Samples that have to be new for another try; each one in vain doubles it up to the second. No
@@ -120,7 +120,7 @@ impl Dictionaries {
         maker
     }
 
-    /// A message had nothing of its kind to be told by.
+    /// A message had no base and no dictionary of its kind.
     pub(crate) fn missed(&mut self, scope: u64, context: &Context) {
         let maker = self.maker(scope, context);
         maker.misses = maker.misses.saturating_add(1);
@@ -142,7 +142,7 @@ impl Dictionaries {
         of.map(|(_, one)| &one.kept).find(|kept| kept.id().short() == id)
     }
 
-    /// A message was told by one of this side's: the name to tell that of.
+    /// A message was encoded with one of this side's: the name to report.
     pub(crate) fn used_made(&mut self, now: Duration, scope: u64, id: [u8; 8]) -> Option<[u8; 32]> {
         let is_it =
             |maker: &Maker| maker.made.as_ref().is_some_and(|it| it.kept.id().short() == id);
@@ -151,7 +151,7 @@ impl Dictionaries {
         is_due(&mut maker.reported, now).then(|| name_of_made(scope, context))
     }
 
-    /// A message was told by one of a peer's.
+    /// A message was encoded with one of a peer's.
     pub(crate) fn used_held(&mut self, now: Duration, scope: u64, id: [u8; 8]) -> Option<[u8; 32]> {
         let one = self.held.used(|owner, one| owner == scope && one.kept.id().short() == id)?;
         is_due(&mut one.reported, now).then(|| name_of_held(scope, one.kept.id()))

@@ -35,7 +35,7 @@ impl<'a> Known<'a> {
         self.service().map_or(Objective::Time, |service| service.objective)
     }
 
-    /// Those alike enough to be told by one model: service, operation, media type, direction.
+    /// Messages alike enough for one model: service, operation, media type, direction.
     pub(super) fn class(&self) -> u64 {
         let media = self.one.sending.media_type().unwrap_or_default();
         let direction = match self.recipient() {

@@ -127,7 +127,7 @@ fn what_goes_for_another_is_kept_no_longer() {
     assert!(takes(&mut coding, 2, 300).is_superset(&of_one));
 }
 
-/// Who asks is told by another name with another secret.
+/// The requester has another name with another secret.
 #[test]
 fn nobody_can_be_guessed_by_a_name() {
     let id = Id::of(b"a");

@@ -436,7 +436,7 @@ fn what_clients_get_is_learned_apart_and_taken_up_again() {
 }
 
 #[test]
-fn answers_that_go_past_the_machine_are_told_too() {
+fn answers_that_go_past_the_machine_are_reported_too() {
     let mut side = side();
     let fast = Recipient { path: path(1e10, 1e-4), ..slow(&[Content::Brotli]) };
     side.begin(fast, Some(3_000_000));
@@ -469,7 +469,7 @@ fn clients_leave_half_the_memory_of_encoders_to_the_pair() {
 }
 
 #[test]
-fn content_with_a_secret_in_it_is_told_from_other() {
+fn content_with_a_secret_in_it_is_distinguished_from_other() {
     let mut side = side();
     for (content, free) in [
         ("<a>1</a>", true),

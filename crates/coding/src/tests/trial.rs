@@ -130,7 +130,7 @@ fn tries(gives: &[(&str, Gives)], wished: &str, bytes: usize) -> (Vec<String>, O
 }
 
 #[test]
-fn what_goes_is_told_with_its_own_wait() {
+fn what_goes_is_reported_with_its_own_wait() {
     let (first, second) = ((3000, ms(7), ms(1)), (4000, ms(70), ms(2)));
     let gives = [("zstd:3", first), ("zstd:9", second)];
     let (asked, outcome, _) = tries(&gives, "identity", 20_000);

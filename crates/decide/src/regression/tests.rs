@@ -12,7 +12,7 @@ fn learn(mean: &mut Recursive<1>, values: impl IntoIterator<Item = f64>) {
 }
 
 #[test]
-fn a_line_is_found_and_its_scatter_told() {
+fn a_line_is_found_and_its_scatter_reported() {
     let mut line = Recursive::new([0.0, 0.0], [3.0, 3.0], 1.0, 0.995);
     for at in 0..400 {
         let x = f64::from(at % 20) / 10.0;
@@ -24,7 +24,7 @@ fn a_line_is_found_and_its_scatter_told() {
 }
 
 #[test]
-fn before_a_sample_it_says_what_it_was_told_and_how_unsure_that_is() {
+fn before_a_sample_it_says_what_it_was_given_and_how_unsure_that_is() {
     let prior = Recursive::new([1.0, 0.5], [0.3, 0.4], 0.1, 0.99);
     let found = prior.predict(&[1.0, 2.0]);
     assert!((found.mean - 2.0).abs() < 1e-12);
@@ -137,7 +137,7 @@ fn what_one_is_taught_is_expected_of_the_others_and_of_its_family_most() {
 }
 
 #[test]
-fn what_its_own_observations_told_moves_for_no_other_but_the_rest_does() {
+fn what_its_own_observations_taught_moves_for_no_other_but_the_rest_does() {
     let (mut kin, mut all) = kin();
     teach(&mut kin, &mut all, 1, [1.0, 0.0], 0.3);
     let before = all[1].predict(&[1.0, 0.0]).mean;

@@ -469,7 +469,7 @@ fn a_rate_that_shows_itself_needs_no_second_to_be_believed_for_a_bound() {
 /// The kernel keeps the rate of the last that the link held back: what one short packet then
 /// brings back, while the mean round trip still shows the queue, is no rate of short packets.
 #[test]
-fn a_rate_that_was_told_is_not_told_again_with_other_segments() {
+fn a_rate_that_was_reported_is_not_reported_again_with_other_segments() {
     let mut estimate = fresh();
     for _ in 0..3 {
         estimate.receipt(&train(1.1e6, 20));

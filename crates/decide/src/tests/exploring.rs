@@ -36,12 +36,12 @@ fn a_codec_that_is_believed_slow_for_what_others_showed_is_looked_at() {
     (0..8).for_each(|_| learn(&mut learned, &subject, Arm(1), seen_in(bytes, None, None)));
     let expected = learned.models().expect(&subject, Arm(1)).unwrap();
     assert!(expected.unsure < 0.15 && expected.encode_s > 5.0 * REALLY.0, "{expected:?}");
-    let looked = (0..20).position(|_| {
+    let probed = (0..20).position(|_| {
         let decision = next(&mut learned, &subject, &path);
         assert_eq!(decision.chosen.arm, Arm::IDENTITY, "{decision:?}");
         decision.probe == Some(Arm(1))
     });
-    assert!(looked.is_some());
+    assert!(probed.is_some());
 }
 
 /// Its encoder was looked at, and that it decodes fast shows when it is sent: a few times, however
@@ -77,13 +77,13 @@ fn what_is_unsure_both_ways_is_looked_at_before_it_is_sent() {
     let strong = learned.models().expect(&subject, Arm(2)).unwrap();
     let slow = seen_in(strong.bytes, None, Some(400.0 * strong.decode_s));
     (0..2).for_each(|_| learn(&mut learned, &subject, Arm(2), slow));
-    for look in [false, true] {
-        if look {
+    for probe in [false, true] {
+        if probe {
             let seen = seen_in(0.3 * subject.bytes, Some(REALLY.0), None);
             (0..2).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
         }
         let sent = (0..30).any(|_| next(&mut learned, &subject, &path).chosen.arm == Arm(1));
-        assert_eq!(sent, look);
+        assert_eq!(sent, probe);
     }
 }
 

@@ -101,8 +101,8 @@ fn where_both_ways_do_the_same_looking_tells_of_decoding_too() {
         let seen = Seen { bytes: 20e3, encode_s: Some(0.1), decode_s: None };
         learn(&mut learned, &subject, Arm(2), seen);
     }
-    let looked_at = decoding(&learned, 2);
-    assert!(looked_at < 0.15 * before[1], "{looked_at} of {before:?}");
+    let probed = decoding(&learned, 2);
+    assert!(probed < 0.15 * before[1], "{probed} of {before:?}");
     assert!(decoding(&learned, 1) > 0.5 * before[0], "its decoder is another matter");
     // Whoever decoded knows better.
     for _ in 0..4 {
@@ -344,12 +344,12 @@ fn what_may_be_smaller_is_looked_at_where_bytes_count_however_slow_it_is() {
     let bytes = learned.models().expect(&subject, Arm(1)).unwrap().bytes;
     let seen = Seen { bytes, ..Seen::default() };
     (0..5).for_each(|_| learn(&mut learned, &subject, Arm(1), seen));
-    let mut looked = |objective| {
+    let mut probed = |objective| {
         (0..500)
             .any(|_| ask(&mut learned, &subject, &path, objective, |_| true).probe == Some(Arm(2)))
     };
-    assert!(!looked(Objective::Time));
-    assert!(looked(Objective::Bytes));
+    assert!(!probed(Objective::Time));
+    assert!(probed(Objective::Bytes));
 }
 
 #[test]
@@ -530,11 +530,11 @@ fn what_is_smaller_goes_where_it_costs_nothing() {
 fn an_arm_that_is_as_expected_is_looked_at_once() {
     let mut learned = Learned::new(Models::new(priors()));
     let subject = xml(50_000.0);
-    let mut looked = 0;
+    let mut probed = 0;
     for _ in 0..300 {
         let decision = ask(&mut learned, &subject, &path(50e6, 0.02), Objective::Time, |_| true);
         let Some(arm) = decision.probe else { continue };
-        looked += 1;
+        probed += 1;
         let expected = decision.candidates.iter().find(|one| one.arm == arm).unwrap().expected;
         let encode_s = Some(expected.encode_s);
         learn(
@@ -544,7 +544,7 @@ fn an_arm_that_is_as_expected_is_looked_at_once() {
             Seen { bytes: expected.bytes, encode_s, decode_s: None },
         );
     }
-    assert_eq!(looked, 1);
+    assert_eq!(probed, 1);
 }
 
 #[test]
@@ -552,19 +552,19 @@ fn a_length_that_nobody_looked_at_is_not_known() {
     let mut learned = Learned::new(Models::new(priors()));
     let [(long, long_bytes), (short, short_bytes)] =
         [(4.3e6, 200_000.0), (430e3, 30_000.0)].map(|(bytes, coded)| (xml(bytes), coded));
-    let look = |learned: &mut Learned, subject: &Subject, bytes| {
+    let probe = |learned: &mut Learned, subject: &Subject, bytes| {
         learn(learned, subject, Arm(2), Seen { bytes, ..Seen::default() });
     };
     let known = |learned: &Learned, subject: &Subject| {
         learned.models().expect(subject, Arm(2)).unwrap().unsure < 0.15
     };
-    look(&mut learned, &long, long_bytes);
+    probe(&mut learned, &long, long_bytes);
     assert!(known(&learned, &long) && !known(&learned, &short));
-    look(&mut learned, &short, short_bytes);
+    probe(&mut learned, &short, short_bytes);
     assert!(known(&learned, &long) && known(&learned, &short));
     for _ in 0..3 {
-        look(&mut learned, &long, long_bytes);
-        look(&mut learned, &short, short_bytes);
+        probe(&mut learned, &long, long_bytes);
+        probe(&mut learned, &short, short_bytes);
     }
     for (subject, bytes) in [(long, long_bytes), (short, short_bytes)] {
         let found = learned.models().expect(&subject, Arm(2)).unwrap();
@@ -575,7 +575,7 @@ fn a_length_that_nobody_looked_at_is_not_known() {
 /// One operation, two questions: neither the lengths nor the heads of their answers say how much
 /// more the one compresses, and what one arm showed of an answer is to be expected of the others.
 #[test]
-fn answers_of_one_class_that_differ_are_told_apart() {
+fn answers_of_one_class_that_differ_are_distinguished() {
     let mut learned = Learned::new(Models::new(priors()));
     let [one, other] = [(2.9e6, 0.033), (4.3e6, 0.010)].map(|(bytes, share)| (xml(bytes), share));
     let of = |arm: usize, share: f64| share / arm as f64;

@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn arms_are_told_by_their_names() {
+fn arms_are_known_by_their_names() {
     let mut policy = taught();
     let bytes = saved(&policy);
     let expected = policy.models().expect(&subject(PROBE), Arm(2)).unwrap();

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pair_is_told_what_it_may_choose_among() {
+    fn the_pair_gets_what_it_may_choose_among() {
         let only = Only {
             file: PathBuf::new(),
             origin: "http://b:80\"80".to_string(),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn only_reports_of_nothing_but_the_links_own_groups_are_told_apart() {
+    fn only_reports_of_nothing_but_the_links_own_groups_are_distinguished() {
         assert!(reports_own_groups(&report_v2(&[[0xff, 2]])));
         assert!(reports_own_groups(&report_v2(&[[0xff, 2], [0xff, 0x12]])));
         assert!(!reports_own_groups(&report_v2(&[[0xff, 2], [0xff, 5]])), "one goes further");

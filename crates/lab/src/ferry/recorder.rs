@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fate_is_told() {
+    fn every_fate_is_reported() {
         let mut recorder = Recorder::new(10);
         let mut offer = |at| recorder.offer(Direction::Ba, ms(at), &[0; 100]);
         let [first, second, third, _] = [1, 2, 3, 4].map(&mut offer);

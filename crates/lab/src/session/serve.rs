@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_of_a_link_is_told_by_direction() {
+    fn what_was_changed_of_a_link_is_reported_by_direction() {
         let base = LinkConfig::preset("satcom").unwrap();
         let mut now = base.clone();
         assert_eq!(differences(&base, &now), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Whether two texts say the same, told by other means than the codec's.
+//! Whether two texts say the same, checked by other means than the codec's.
 
 use codec::xml::{Event, Reader};
 use codec::{Limits, xml};

@@ -52,7 +52,7 @@ fn the_documented_file_holds_every_key_and_resolves() {
 }
 
 #[test]
-fn clients_without_an_edge_are_on_loopback_unless_told_otherwise() {
+fn edgeless_clients_are_on_loopback_unless_configured_otherwise() {
     let with = |keys: &str| {
         let needed = "[gateway]\nlisten = '127.0.0.1:0'\nallow = ['http://a']\n";
         gateway(&format!("{needed}{keys}")).map(|config| config.http)
@@ -205,7 +205,7 @@ fn mistakes(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn all_that_is_wrong_is_told_each_with_its_line() {
+fn all_that_is_wrong_is_reported_each_with_its_line() {
     let text = "[edge]\nlisten = 'here'\nfallbak = 'none'\nmax_tunnels = 'x'\ngateway = 5\n\
                 fallback = 'direct'\nencoding = 'gzip'\nadmin = '0.0.0.0:1'\ndeny = [\n\
                 'http://a',\n'b',\n'c']\nkey = 'none.key'\npeer = 'none.pub'\nkeepalive = '0 s'\n\

@@ -66,7 +66,7 @@ impl Accepted {
     }
 
     /// What is asked of the origin, so that its answer can be coded as fits best: content as it is,
-    /// or, where `with_dictionary`, told by one that the origin gave the client.
+    /// or, where `with_dictionary`, encoded with one that the origin gave the client.
     pub(crate) fn for_origin(&self, with_dictionary: bool) -> HeaderValue {
         let taken = |form| with_dictionary && self.takes(form);
         HeaderValue::from_static(match (taken(Form::Dcb), taken(Form::Dcz)) {

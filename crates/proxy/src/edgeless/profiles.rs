@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_told_once_is_known_by_its_hash() {
+    fn a_model_reported_once_is_known_by_its_hash() {
         let profiles = Profiles::default();
         let hash = name_of_model(&model(0.5));
         let short = Profile { hash, model: None, link: None };

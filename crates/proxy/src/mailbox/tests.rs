@@ -153,7 +153,7 @@ fn a_success_for_half_a_request_is_given_up() {
 }
 
 #[test]
-fn an_abort_reaches_both_halves() {
+fn an_abort_reaches_both_directions() {
     let (mailbox, mut port, _bells) = at_edge(false);
     let reason = "gone".to_owned();
     let cause = Cause { kind: CauseKind::CarrierLost, reason };

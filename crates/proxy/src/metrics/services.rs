@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_choices_is_told_by_service_with_the_best_in_hindsight() {
+    fn what_came_of_choices_is_reported_by_service_with_the_best_in_hindsight() {
         let mut services = Services::default();
         for exchange in ["1", "2"] {
             services.chosen(exchange, "zstd:3", &decision("http://a"));

@@ -475,7 +475,7 @@ fn of_too_many_states_the_last_saved_stay_whatever_the_clock_says() {
 }
 
 #[test]
-fn a_damaged_or_foreign_dictionary_is_set_aside_alone() {
+fn a_damaged_or_unknown_dictionary_is_set_aside_alone() {
     let scratch = Scratch::new("damaged-dictionary");
     let mut store = open(&scratch.place());
     for number in 0..3_u8 {

@@ -38,7 +38,7 @@ fn a_gateway_tells_its_list_first_and_again_when_it_changes() {
 }
 
 #[test]
-fn a_gateway_without_a_list_that_can_be_told_tells_none() {
+fn a_gateway_without_a_list_that_can_be_reported_tells_none() {
     let mut relay = Relay::new(Config::new(Role::Gateway, 9));
     let (mut peer, outputs) = connect_to(&mut relay, ms(0), CARRIER, Peer::new(Role::Edge, 1));
     let reported = |frame: &Part| matches!(frame, Part::Control(Allowed::KIND, _));
@@ -76,7 +76,7 @@ fn an_edge_knows_the_list_as_long_as_it_can_use_the_carrier_that_it_came_on() {
 }
 
 #[test]
-fn a_list_that_cannot_be_read_takes_back_what_was_told() {
+fn a_list_that_cannot_be_read_takes_back_what_was_reported() {
     let (mut relay, mut peer) = edge();
     let good = list(&["http://a"]).part();
     for wrong in [&[9][..], &[0], &[1, 0xff], &[1; 1025]] {

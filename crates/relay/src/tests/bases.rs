@@ -1,4 +1,4 @@
-//! Messages told by those before: what gets smaller, who never meets whom, and what happens to a
+//! Messages encoded against those before: what gets smaller, who never meets whom, and what happens to a
 //! message whose base is gone.
 
 mod absurd;
@@ -291,7 +291,7 @@ fn track(seed: u32, extra: &str) -> Vec<u8> {
 }
 
 #[test]
-fn messages_that_repeat_are_told_by_those_before_in_both_directions() {
+fn messages_that_repeat_are_encoded_against_those_before_in_both_directions() {
     let mut pair = Pair::new();
     let mut sizes = Vec::new();
     for seed in 0..12 {
@@ -353,7 +353,7 @@ fn what_a_base_made_short_says_nothing_of_other_encodings() {
 /// On a link that loses one packet in twenty each packet more is one more that what is behind it
 /// may have to wait for.
 #[test]
-fn what_is_kept_is_told_in_no_packet_of_its_own() {
+fn what_is_kept_is_reported_in_no_packet_of_its_own() {
     let mut pair = Pair::new();
     pair.warms_up();
     let before = pair.pieces;
@@ -365,7 +365,7 @@ fn what_is_kept_is_told_in_no_packet_of_its_own() {
 }
 
 #[test]
-fn what_is_kept_is_told_after_a_round_trip_even_if_nothing_follows() {
+fn what_is_kept_is_reported_after_a_round_trip_even_if_nothing_follows() {
     let mut pair = Pair::new();
     pair.asks("a", &[], &track(0, ""), &track(1, ""));
     let held = |pair: &Pair| pair.bases(Role::Gateway).count();
@@ -383,7 +383,7 @@ fn what_is_kept_is_told_after_a_round_trip_even_if_nothing_follows() {
 }
 
 #[test]
-fn what_is_kept_is_told_before_a_gateway_goes() {
+fn what_is_kept_is_reported_before_a_gateway_goes() {
     let mut pair = Pair::new();
     pair.asks("a", &[], &track(0, ""), &track(1, ""));
     let before = pair.pieces[0];
@@ -392,7 +392,7 @@ fn what_is_kept_is_told_before_a_gateway_goes() {
 }
 
 #[test]
-fn answers_to_requests_without_a_body_are_told_by_those_before() {
+fn answers_to_requests_without_a_body_are_encoded_against_those_before() {
     let mut pair = Pair::new();
     for seed in 0..6 {
         pair.asks("a", &[], &[], &track(seed, ""));
@@ -401,7 +401,7 @@ fn answers_to_requests_without_a_body_are_told_by_those_before() {
 }
 
 #[test]
-fn nothing_is_told_by_what_was_not_acknowledged() {
+fn nothing_is_encoded_against_what_was_not_acknowledged() {
     let mut pair = Pair::new();
     pair.asks("a", &[], &track(0, ""), &track(1, ""));
     pair.held = Some(Vec::new());
@@ -451,7 +451,7 @@ fn principals_never_share_a_base() {
 }
 
 #[test]
-fn what_a_target_has_to_prove_it_tells_askers_apart() {
+fn what_a_target_has_to_prove_it_tells_requesters_apart() {
     let requester = |authority: &'static str, path: &'static str| {
         let Head::Request(mut request) = request("GET", &[]) else { unreachable!() };
         (request.authority, request.path) = (authority.into(), path.into());
@@ -511,7 +511,7 @@ fn nothing_secret_is_held_on_either_side() {
 }
 
 #[test]
-fn who_cannot_be_told_apart_or_read_has_no_bases() {
+fn who_cannot_be_distinguished_or_read_has_no_bases() {
     let mut pair = Pair::new();
     pair.media = "application/x-www-form-urlencoded";
     let form = b"user=alice&password=hush&text=".repeat(20);

@@ -721,7 +721,7 @@ fn what_is_learned_of_all_encodings_takes_at_most_eight_megabytes() {
     assert!((6_000_000..8_000_000).contains(&bytes) && arms > 15, "{arms} arms: {bytes}");
 }
 
-/// What another peer takes to decode, told by the history, is no matter of this one's.
+/// What another peer takes to decode, learned from the history, is no matter of this one's.
 #[test]
 fn what_one_peer_takes_to_decode_is_not_expected_of_another() {
     let mut side = Side::new(auto());

@@ -169,7 +169,7 @@ fn what_is_on_a_carrier_that_stalls_moves_to_another_kind_and_stays_there() {
 }
 
 #[test]
-fn without_order_no_number_of_requests_is_told_and_none_is_believed() {
+fn without_order_no_number_of_requests_is_reported_and_none_is_believed() {
     let unordered = Abilities { ordered: false, ..Abilities::STREAM };
     let (mut relay, mut peer) = gateway_with(unordered);
     peer.sends(&mut relay, ms(0), CARRIER, &[request_frame(7)]);

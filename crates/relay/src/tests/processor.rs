@@ -35,7 +35,7 @@ fn of_processor(frames: &[Part]) -> Vec<Processor> {
 }
 
 #[test]
-fn a_peer_that_asks_is_told_once_it_is_known() {
+fn a_peer_that_asks_is_answered_once_it_is_known() {
     let (mut relay, mut peer) = edge();
     let outputs = peer.sends(&mut relay, ms(1), CARRIER, &[Processor::wanted()]);
     assert_eq!(of_processor(&peer.takes(&outputs)), []);

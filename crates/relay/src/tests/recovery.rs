@@ -426,7 +426,7 @@ fn what_may_be_sent_again_after_it_was_given_up_is_never_a_post() {
 }
 
 #[test]
-fn who_wakes_the_relay_early_is_told_again() {
+fn who_wakes_the_relay_early_is_given_the_time_again() {
     let mut relay = Relay::new(Config::new(Role::Gateway, 9));
     relay.handle_input(
         ms(0),

@@ -225,7 +225,7 @@ fn operators_who_fix_an_encoding_get_it_for_every_block() {
 /// Whatever the body is made of and wherever the carrier breaks: all of it, or its beginning and a
 /// failure.
 #[test]
-fn bodies_of_all_sorts_come_whole_or_are_told_to_be_lost() {
+fn bodies_of_all_sorts_come_whole_or_are_reported_to_be_lost() {
     let mut revised = 0;
     for seed in 0..60_u64 {
         let mut numbers = noise(64, seed + 100).into_iter().map(usize::from);

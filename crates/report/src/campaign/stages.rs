@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_again_is_told_from_what_is_new_even_when_numbers_wrap() {
+    fn what_goes_again_is_distinguished_from_what_is_new_even_when_numbers_wrap() {
         let service = |sequence, payload| packet(Toward::Service, [1, 2], sequence, payload);
         let last = u32::MAX - 9;
         let found = kinds(&[

@@ -198,7 +198,7 @@ fn links_for_the_simulator_do_not_count_and_other_encodings_stand_apart() {
 }
 
 #[test]
-fn classes_of_several_servers_are_told_apart() {
+fn classes_of_several_servers_are_distinguished() {
     let mut campaign = campaign(2);
     assert!(chapter(&campaign).contains("<td class='text'>medium</td>"));
     let others = campaign.cells.clone();

@@ -200,7 +200,7 @@ async fn the_warm_up_is_as_long_as_asked_for() {
 }
 
 #[tokio::test]
-async fn connections_and_clocks_are_told() {
+async fn connections_and_clocks_are_reported() {
     let target = service();
     let before = crate::processor::monotonic_s();
     let opened = |result: &Fetch| -> Vec<u32> {

@@ -33,7 +33,7 @@ fn each_phase_has_its_timers() {
 }
 
 #[test]
-fn late_content_is_told_once() {
+fn late_content_is_reported_once() {
     let activity = Activity::new();
     activity.came();
     activity.awaits_content();

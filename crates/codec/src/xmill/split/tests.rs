@@ -53,7 +53,7 @@ fn every_kind_of_column_comes_back_small() {
 }
 
 #[test]
-fn the_same_numbers_are_told_once() {
+fn the_same_numbers_are_reported_once() {
     let rows = |name| {
         let row = |i: u32| {
             let key = i.wrapping_mul(2_654_435_761) >> 8;

@@ -1,4 +1,4 @@
-//! Halves that fill a window, the transport's or their credit: the rest waits for what comes back,
+//! Messages that fill a window, the transport's or their credit: the rest waits for what comes back,
 //! which is no rate.
 
 use super::*;
