@@ -27,8 +27,14 @@ const CLEAN: &[(&str, &str)] = &[
          | `proto` | `stream/` | none | pure: `bytes` |\n\
          | `proxy` | the shell | `proto` | shell |\n",
     ),
-    ("README.md", "# Read\n\n[fidelity](docs/fidelity.md)\n"),
+    ("README.md", "# Read\n\n[fidelity](docs/fidelity.md) [words](docs/glossary.md)\n"),
     ("docs/fidelity.md", "# Fidelity\n"),
+    (
+        "docs/glossary.md",
+        "# Words\n\n| in names | in doc comments | say | in | but not in |\n\
+         | --- | --- | --- | --- | --- |\n\
+         | farewell | farewell | drain | all | |\n",
+    ),
     ("crates/proto/Cargo.toml", "[dependencies]\nbytes.workspace = true\n"),
     ("crates/proxy/Cargo.toml", "[dependencies]\nproto.workspace = true\n"),
     (
@@ -67,6 +73,15 @@ const PLANTED: &[(&str, &str, Option<&str>, &str)] = &[
         "crates/proxy/src/a.rs:1",
     ),
     ("verbs", "crates/proto/src/b/machine.rs", Some("\n"), "crates/proto/src/b/machine.rs:1"),
+    ("words", "docs/glossary.md", None, "docs/glossary.md:1"),
+    ("words", "crates/proxy/src/a.rs", Some("\nfn say_farewell() {}\n"), "crates/proxy/src/a.rs:2"),
+    (
+        "words",
+        "crates/proxy/src/a.rs",
+        Some("\n\n/// Says farewell.\nfn f() {}\n"),
+        "crates/proxy/src/a.rs:3",
+    ),
+    ("words", "crates/proxy/src/a.rs", Some("enum State {}\n"), "crates/proxy/src/a.rs:1"),
     (
         "bounds",
         "crates/proxy/src/a.rs",

@@ -15,7 +15,7 @@ use crate::state::{Error, Persist, Reader, Writer};
 
 /// Peers remembered beside the first; beyond it the one longest unused goes.
 const MAX_PEERS: usize = 256;
-/// How far a peer may be off the others, as a logarithm, before it reported: telephones and servers.
+/// How far a peer may be off the others, as a logarithm, before it reported: phones and servers.
 const SPREAD: f64 = 2.0;
 /// What is forgotten of a peer with each message, as a variance: it may have other work tomorrow.
 const DRIFT: f64 = 0.001;

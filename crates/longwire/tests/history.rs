@@ -347,7 +347,7 @@ fn a_pair_that_is_killed_goes_on_with_what_it_knew() {
     let _ = std::fs::remove_dir_all(&store);
 }
 
-/// What the last answer was encoded with, once that is a dictionary, and its exchange; asks until then.
+/// The dictionary that the last answer was encoded with, and its exchange; asks until there is one.
 fn encoded_with_dictionary(edge: &str, url: &str, store: &Path) -> (Base, String) {
     let patience = Instant::now() + Duration::from_secs(60);
     while Instant::now() < patience {

@@ -341,58 +341,49 @@ fn every_exchange_has_one_line_that_says_what_it_was() {
     };
 
     ask(proxy, &head("GET", &format!("{allow}/x?token=s3cret&y=1"), ""), "", "abcde");
-    let reported = at_edge.exchange("/x?token=[cut]&y=1");
-    assert_eq!(reported["client"], "127.0.0.1");
-    assert_eq!((&reported["method"], &reported["way"]), (&"GET".into(), &"pair".into()));
-    assert_eq!((&reported["status"], &reported["cause"]), (&200.into(), &"ok".into()));
-    assert_eq!((&reported["answer_bytes"], &reported["level"]), (&5.into(), &"INFO".into()));
-    assert!(reported["answer_wire_bytes"].as_u64().unwrap() > 5, "{reported:#}");
-    assert!(reported["request_wire_bytes"].as_u64().unwrap() > 5, "{reported:#}");
-    assert_eq!(reported["answer_encoding"], "identity");
+    let line = at_edge.exchange("/x?token=[cut]&y=1");
+    assert_eq!(line["client"], "127.0.0.1");
+    assert_eq!((&line["method"], &line["way"]), (&"GET".into(), &"pair".into()));
+    assert_eq!((&line["status"], &line["cause"]), (&200.into(), &"ok".into()));
+    assert_eq!((&line["answer_bytes"], &line["level"]), (&5.into(), &"INFO".into()));
+    assert!(line["answer_wire_bytes"].as_u64().unwrap() > 5, "{line:#}");
+    assert!(line["request_wire_bytes"].as_u64().unwrap() > 5, "{line:#}");
+    assert_eq!(line["answer_encoding"], "identity");
     let same = at_gateway.exchange("/x?token=[cut]&y=1");
     for field in ["exchange", "method", "status", "way", "cause", "answer_bytes"] {
-        assert_eq!(same[field], reported[field], "{field}: {same:#}");
+        assert_eq!(same[field], line[field], "{field}: {same:#}");
     }
 
     let tunnel = format!("CONNECT {service} HTTP/1.1\r\nHost: a\r\n\r\n");
     ask(proxy, &tunnel, "hello", "world");
-    let reported = at_edge.wait("exchange", |line| line["method"] == "CONNECT");
-    assert_eq!((&reported[0]["status"], &reported[0]["level"]), (&200.into(), &"INFO".into()));
-    assert_eq!(
-        (&reported[0]["request_bytes"], &reported[0]["answer_bytes"]),
-        (&5.into(), &5.into())
-    );
-    assert!(reported[0]["answer_wire_bytes"].as_u64().unwrap() > 5, "{:#}", reported[0]);
+    let line = at_edge.wait("exchange", |line| line["method"] == "CONNECT");
+    assert_eq!((&line[0]["status"], &line[0]["level"]), (&200.into(), &"INFO".into()));
+    assert_eq!((&line[0]["request_bytes"], &line[0]["answer_bytes"]), (&5.into(), &5.into()));
+    assert!(line[0]["answer_wire_bytes"].as_u64().unwrap() > 5, "{:#}", line[0]);
 
     let upgrade = "Connection: upgrade\r\nUpgrade: websocket\r\n";
     ask(proxy, &head("GET", &format!("{allow}/socket"), upgrade), "", "101 Switching");
     assert_eq!(at_edge.exchange("/socket")["status"], 101);
 
     ask(proxy, &head("GET", &format!("{allow}/events"), ""), "", "data: 1");
-    let reported = at_edge.exchange("/events");
-    assert_eq!((&reported["status"], &reported["level"]), (&200.into(), &"INFO".into()));
-    assert!(reported["answer_bytes"].as_u64().unwrap() > 0, "{reported:#}");
+    let line = at_edge.exchange("/events");
+    assert_eq!((&line["status"], &line["level"]), (&200.into(), &"INFO".into()));
+    assert!(line["answer_bytes"].as_u64().unwrap() > 0, "{line:#}");
 
     ask(proxy, &head("GET", "http://127.0.0.1:1/no", ""), "", "403 ");
-    let reported = at_edge.exchange("/no");
-    assert_eq!(
-        (&reported["status"], &reported["cause"]),
-        (&403.into(), &"http_request_denied".into())
-    );
-    assert_eq!(reported["level"], "INFO");
+    let line = at_edge.exchange("/no");
+    assert_eq!((&line["status"], &line["cause"]), (&403.into(), &"http_request_denied".into()));
+    assert_eq!(line["level"], "INFO");
     ask(proxy, "GET ftp://a/b HTTP/1.1\r\nHost: a\r\n\r\n", "", "400 ");
     assert_eq!(at_edge.exchange("ftp://a/b")["status"], 400);
     ask(proxy, "no request\r\n\r\n", "", "400 ");
-    let reported = at_edge.wait("exchange", |line| line["method"] == "");
-    assert_eq!(
-        (&reported[0]["status"], &reported[0]["cause"]),
-        (&400.into(), &"bad_request".into())
-    );
+    let line = at_edge.wait("exchange", |line| line["method"] == "");
+    assert_eq!((&line[0]["status"], &line[0]["cause"]), (&400.into(), &"bad_request".into()));
 
     let http = at_gateway.address("listener for clients without an edge", "http");
     ask(&http, &head("GET", &format!("{allow}/edgeless"), ""), "", "abcde");
-    let reported = at_gateway.exchange("/edgeless");
-    assert_eq!((&reported["way"], &reported["answer_bytes"]), (&"edgeless".into(), &5.into()));
+    let line = at_gateway.exchange("/edgeless");
+    assert_eq!((&line["way"], &line["answer_bytes"]), (&"edgeless".into(), &5.into()));
 
     // None of this was a failure: what its gateway forbids an edge does not even begin.
     let count = |sample: &str| Side::metric(&metrics, sample);

@@ -403,9 +403,7 @@ impl<S: Surroundings> Actor<S> {
             Output::ClientEnded { instance, connection } => {
                 self.surroundings.client_ended(instance, connection);
             }
-            Output::Allowed(reported) => {
-                self.handle.allowed.set(reported.as_deref().and_then(patterns))
-            }
+            Output::Allowed(list) => self.handle.allowed.set(list.as_deref().and_then(patterns)),
             Output::Head { exchange, head, end } if self.role == Role::Gateway => {
                 let bell = self.handle.bell.clone();
                 let peer = self.relay.peer_of(exchange).unwrap_or_default();
@@ -540,9 +538,9 @@ fn restore(relay: &mut Relay, store: &mut Store) -> Vec<&'static str> {
     refused
 }
 
-/// A list as it was told; none where a later version knows patterns that are none here.
-fn patterns(reported: &Allowed) -> Option<Vec<Pattern>> {
-    reported.patterns.iter().map(|pattern| Pattern::parse(pattern).ok()).collect()
+/// A list as it was announced; none where a later version knows patterns that are none here.
+fn patterns(list: &Allowed) -> Option<Vec<Pattern>> {
+    list.patterns.iter().map(|pattern| Pattern::parse(pattern).ok()).collect()
 }
 
 fn warn_of_long_schemas(services: &[coding::Service]) {

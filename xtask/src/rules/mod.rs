@@ -17,6 +17,7 @@ mod size;
 mod text;
 mod units;
 mod verbs;
+mod words;
 
 use crate::finding::{Finding, Report};
 use crate::house::House;
@@ -36,6 +37,7 @@ pub(crate) const RULES: &[Rule] = &[
     dependencies::RULE,
     serialization::RULE,
     verbs::RULE,
+    words::RULE,
     bounds::RULE,
     fuzzed::RULE,
     errors::RULE,

@@ -205,7 +205,10 @@ impl Sent {
 
     /// The message of an exchange is not kept here.
     pub(crate) fn give_up(&mut self, exchange: u64) {
-        let of = |slot: &Slot| matches!(slot.state, SlotState::Left { exchange: of, .. } if of == exchange);
+        let of = |slot: &Slot| match slot.state {
+            SlotState::Left { exchange: of, .. } => of == exchange,
+            SlotState::Asked(_) | SlotState::Held(_) => false,
+        };
         let found = self.slots.iter().find(|(_, slot)| of(slot)).map(|(&at, _)| at);
         found.into_iter().for_each(|at| self.free(at));
     }

@@ -27,8 +27,8 @@ pub(crate) const MAX_SAMPLE_BYTES: usize = 4 << 10;
 /// Dictionaries that are being made: one, and one that waits. So there is always a context that may
 /// go for another.
 const MAX_TRAINING: usize = 2;
-/// Messages that had no base and no dictionary of their kind, since a dictionary was last thought of: fewer
-/// are not worth its way across.
+/// Messages that had no base and no dictionary of their kind, since a dictionary was last thought
+/// of: fewer are not worth its way across.
 const MIN_MISSES: u32 = 4;
 /// Samples that have to be new for another try; each one in vain doubles it up to the second. No
 /// fewer than there can be: what one is made of never has to outlive the relay.

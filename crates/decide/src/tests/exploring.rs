@@ -30,7 +30,7 @@ const REALLY: (f64, f64) = (0.0133, 0.005);
 
 /// Sizes are known, and so nothing but its time.
 #[test]
-fn a_codec_that_is_believed_slow_for_what_others_showed_is_looked_at() {
+fn a_codec_that_is_believed_slow_for_what_others_showed_is_probed() {
     let (mut learned, subject, path) = slowed();
     let bytes = 0.3 * subject.bytes;
     (0..8).for_each(|_| learn(&mut learned, &subject, Arm(1), seen_in(bytes, None, None)));
@@ -69,7 +69,7 @@ fn a_codec_that_the_peer_may_decode_faster_is_sent_a_few_times() {
 
 /// Only what its decoder was feared to take for what another's took speaks against it.
 #[test]
-fn what_is_unsure_both_ways_is_looked_at_before_it_is_sent() {
+fn what_is_unsure_both_ways_is_probed_before_it_is_sent() {
     let mut all = priors();
     all[1].family = "fast";
     let mut learned = Learned::new(Models::new(all));

@@ -128,7 +128,7 @@ fn speeds_that_are_measured_alike_do_not_make_encoding_tell_of_decoding() {
 
 /// The peer is slow: so it is for a decoder that only its encoder was looked at of.
 #[test]
-fn what_decoders_showed_of_a_slow_peer_is_expected_of_one_that_was_looked_at_alone() {
+fn what_decoders_showed_of_a_slow_peer_is_expected_of_one_that_was_only_probed() {
     let (mut learned, subject) = alike_both_ways();
     let decoding = |learned: &Learned| learned.models().expect(&subject, Arm(2)).unwrap().decode_s;
     let before = decoding(&learned);
@@ -334,7 +334,7 @@ fn going_back_on_an_encoding_is_judged_by_what_is_wanted() {
 }
 
 #[test]
-fn what_may_be_smaller_is_looked_at_where_bytes_count_however_slow_it_is() {
+fn what_may_be_smaller_is_probed_where_bytes_count_however_slow_it_is() {
     let [plain, fast, slow] = priors()[..] else { unreachable!() };
     // The slow one is not expected to be any smaller, and takes seconds for a megabyte.
     let overhead_bytes = fast.overhead_bytes + 1.0;
@@ -527,7 +527,7 @@ fn what_is_smaller_goes_where_it_costs_nothing() {
 }
 
 #[test]
-fn an_arm_that_is_as_expected_is_looked_at_once() {
+fn an_arm_that_is_as_expected_is_probed_once() {
     let mut learned = Learned::new(Models::new(priors()));
     let subject = xml(50_000.0);
     let mut probed = 0;
@@ -548,7 +548,7 @@ fn an_arm_that_is_as_expected_is_looked_at_once() {
 }
 
 #[test]
-fn a_length_that_nobody_looked_at_is_not_known() {
+fn a_length_that_nobody_probed_is_not_known() {
     let mut learned = Learned::new(Models::new(priors()));
     let [(long, long_bytes), (short, short_bytes)] =
         [(4.3e6, 200_000.0), (430e3, 30_000.0)].map(|(bytes, coded)| (xml(bytes), coded));
@@ -601,7 +601,7 @@ fn answers_of_one_class_that_differ_are_distinguished() {
 
 /// One round trip more or less over a long path, at three windows of ten packets and more.
 #[test]
-fn what_is_known_is_looked_at_again_near_a_step() {
+fn what_is_known_is_probed_again_near_a_step() {
     let [plain, fast, _] = priors()[..] else { unreachable!() };
     let other = Prior { overhead_bytes: fast.overhead_bytes + 2_000.0, ..fast };
     let mut learned = Learned::new(Models::new(vec![plain, fast, other]));

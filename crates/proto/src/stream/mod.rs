@@ -25,11 +25,11 @@
 //! of HELLO is an id, a length and a value. A QUERY opens a flow that carries only the answer.
 //! A PING is answered at once with a PONG, also amid a shutdown.
 //!
-//! An edge may open a carrier parallel to one that has stalled. If both HELLOs have parameter 6, the
-//! older stays for what is on it and is not asked about; else the gateway closes it. Once a QUERY
-//! about an exchange was answered, its HEAD is not taken any more on another carrier; and where the
-//! OUTCOME was that the answer is lost or the request aborted, an edge to which that does no harm
-//! may send the request again, with its number, on the carrier where it asked.
+//! An edge may open a carrier parallel to one that has stalled. If both HELLOs have parameter 6,
+//! the older stays for what is on it and is not asked about; else the gateway closes it. Once a
+//! QUERY about an exchange was answered, its HEAD is not taken any more on another carrier; and
+//! where the OUTCOME was that the answer is lost or the request aborted, an edge to which that does
+//! no harm may send the request again, with its number, on the carrier where it asked.
 //!
 //! A QUERY may come late, behind one about the same exchange on another carrier. If both HELLOs
 //! have the parameter 7, an edge numbers its questions about an exchange from 1, whichever carriers

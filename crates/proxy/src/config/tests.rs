@@ -267,7 +267,7 @@ const LINE: &str =
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_read_or_told_in_lines(
+    fn any_text_is_read_or_its_mistakes_are_listed_by_line(
         lines in proptest::collection::vec(LINE, 0..9),
     ) {
         for mistake in mistakes(&lines.join("\n")) {

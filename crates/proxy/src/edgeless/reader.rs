@@ -55,7 +55,7 @@ impl Reader {
     }
 }
 
-/// What of a request tells whose page asks ([`relay::is_cross_site`]), as far as another value might
+/// The fields that tell whose page asks ([`relay::is_cross_site`]), as far as another value might
 /// have had another answer.
 fn decided(headers: &HeaderMap) -> Vec<HeaderName> {
     let has = |name: &HeaderName| headers.contains_key(name);

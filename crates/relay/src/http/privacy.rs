@@ -3,8 +3,8 @@
 //!
 //! A length shows what a message has in common with what it was coded with. So it has to be known
 //! who asks ([`tells_who`]), whether it is another site that asks by somebody's browser
-//! ([`is_cross_site`]), what nobody may keep ([`forbids_keeping`]), and where a stranger's text and a
-//! secret can meet in one message ([`may_meet`]), whose length then is padded ([`crate::padding`]).
+//! ([`is_cross_site`]), what nobody may keep ([`forbids_keeping`]), and where a stranger's text and
+//! a secret can meet in one message ([`may_meet`]), whose length is padded ([`crate::padding`]).
 
 use proto::bhttp;
 

@@ -1,5 +1,5 @@
-//! Messages encoded against those before: what gets smaller, who never meets whom, and what happens to a
-//! message whose base is gone.
+//! Messages encoded against those before: what gets smaller, who never meets whom, and what happens
+//! to a message whose base is gone.
 
 mod absurd;
 mod dictionaries;

@@ -262,9 +262,9 @@ fn what_a_busy_machine_spoilt_is_marked_and_concludes_nothing() {
     demo.cells[0].repeated = true;
     demo.cells[1].repeated = true;
     let text = table(&demo).split_whitespace().collect::<Vec<_>>().join(" ");
-    let reported = "2 of 6 cells were measured once more, as the machine was too busy the first time: \
+    let note = "2 of 6 cells were measured once more, as the machine was too busy the first time: \
                 1 of them are sound now";
-    assert!(text.contains(reported), "{text}");
+    assert!(text.contains(note), "{text}");
     demo.cells[1].lateness.p99_us = 90;
     demo.cells[2].fetch.as_mut().unwrap().processor_wait_s = Some(0.2);
     assert!(table(&demo).contains("0.400*"), "the client waited for a processor");

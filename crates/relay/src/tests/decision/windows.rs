@@ -1,5 +1,5 @@
-//! Messages that fill a window, the transport's or their credit: the rest waits for what comes back,
-//! which is no rate.
+//! Messages that fill a window, the transport's or their credit: the rest waits for what comes
+//! back, which is no rate.
 
 use super::*;
 

@@ -50,7 +50,7 @@ fn contexts_begin_anew_only_so_often() {
 
 /// A peer that codes every other block of many tiny ones: one context, and memory for one.
 #[test]
-fn blocks_coded_and_not_by_turns_take_one_context() {
+fn blocks_coded_and_uncoded_alternately_take_one_context() {
     let (mut relay, mut peer) = gateway();
     let Part::Head(head) = request_frame(5) else { unreachable!() };
     let head = Part::Head(HeadPart { codec: 2, window_log: 17, end: false, ..head });
