@@ -1,4 +1,4 @@
-//! `longwire explain`: why a body went as it did, and what would have been better.
+//! `longwire explain`: why a body was encoded as it was, and what would have been better.
 
 use std::fmt::Write as _;
 use std::io;
@@ -18,10 +18,10 @@ const MAX_ID_DIGITS: usize = 32;
 /// Bodies that are explained at once: the two of an exchange.
 const MAX_BODIES: u32 = 2;
 
-/// Explain the decisions of one exchange: why each body went in its encoding.
+/// Explain the decisions of one exchange: why each body got its encoding.
 ///
-/// For each body: what every encoding was expected to take and why some were not allowed, what was
-/// believed of the link and on how many measurements that rests, what was measured, where the
+/// For each body: what every encoding was expected to take and why some were not allowed, the
+/// estimate of the path and on how many measurements that rests, what was measured, where the
 /// difference comes from, and what the other encodings would have taken on the network as it turned
 /// out to be (their own times and sizes remain as expected).
 #[derive(clap::Args)]
@@ -117,18 +117,18 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
     if let Some(request) = &entry.request {
         let status = request.status.map_or("no status".to_owned(), |status| status.to_string());
         let client = printable(&request.client);
-        writeln!(text, "  for {}: {status}, asked by {client}", history::request(entry))?;
+        writeln!(text, "  for {}: {status}, requester {client}", history::request(entry))?;
     }
     writeln!(text, "  chosen: {}: {}", entry.encoding, printable(&entry.reason))?;
     let Some(decision) = &entry.decision else {
-        return writeln!(text, "  No model was asked.\n");
+        return writeln!(text, "  The policy was not asked.\n");
     };
     match &decision.base {
         Some(Base::Message { sha256 }) => {
-            writeln!(text, "  told by the message {} before it", printable(sha256))?;
+            writeln!(text, "  delta; base: the message {} before it", printable(sha256))?;
         }
         Some(Base::Dictionary { sha256, version }) => {
-            writeln!(text, "  told by dictionary {}, version {version}", printable(sha256))?;
+            writeln!(text, "  dictionary {}, version {version}", printable(sha256))?;
         }
         None => {}
     }
@@ -138,7 +138,7 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
     let share = 100.0 * decision.head_share;
     writeln!(
         text,
-        "  a fast coder leaves {share:.0} % of its beginning; class {}",
+        "  a fast encoding leaves {share:.0} % of its prefix; class {}",
         decision.class
     )?;
     writeln!(text, "  objective: {}", decision.objective)?;
@@ -149,24 +149,24 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
         writeln!(text, "    {encoding:<12} not allowed: {why}")?;
     }
     if let Some(probe) = &decision.probe {
-        writeln!(text, "  tried beside it, to learn from: {}", printable(probe))?;
+        writeln!(text, "  probe, encoded only to learn from: {}", printable(probe))?;
     }
     match &entry.outcome {
         Some(outcome) => came(outcome, decision, &entry.encoding, text),
         None => {
-            write!(text, "  What came of it the peer has not told; ")?;
-            writeln!(text, "of what fits in a packet as it is it never does.\n")
+            write!(text, "  No receipt has come from the peer; ")?;
+            writeln!(text, "none comes for a message that fits in one packet as identity.\n")
         }
     }
 }
 
 fn link(link: &Link, text: &mut String) -> std::fmt::Result {
     let reported = |weight: f64| match weight {
-        0.0 => "nobody has measured".to_owned(),
+        0.0 => "nothing was measured".to_owned(),
         weight => format!("weight of {weight:.1} measurements"),
     };
     let (rate, rtt, loss) = (&link.rate_bps, &link.rtt_s, &link.loss);
-    writeln!(text, "  the link as it was believed to be:")?;
+    writeln!(text, "  the estimate of the path:")?;
     writeln!(text, "    rate       {} ({})", bits(rate.value), reported(rate.weight))?;
     writeln!(text, "    round trip {} ({})", seconds(rtt.value), reported(rtt.weight))?;
     writeln!(text, "    loss       {:.2} % ({})", 100.0 * loss.value, reported(loss.weight))?;
@@ -194,7 +194,7 @@ fn bits(bps: f64) -> String {
 }
 
 fn candidates(entry: &Entry, decision: &Decision, text: &mut String) -> std::fmt::Result {
-    writeln!(text, "  what was expected of each, the best first:")?;
+    writeln!(text, "  what was expected of each encoding, the best first:")?;
     write!(text, "    {:<12} {:>10} {:>9} {:>9}", "encoding", "bytes", "encode", "network")?;
     write!(text, " {:>9} {:>9}", "decode", "in all")?;
     let outcome = entry.outcome.as_ref();
@@ -225,17 +225,17 @@ fn came(
 ) -> std::fmt::Result {
     let (expected, actual, split) = (&outcome.expected, &outcome.actual, &outcome.split);
     let off = actual.total_s() - expected.total_s();
-    writeln!(text, "  what came of it:")?;
+    writeln!(text, "  what was measured:")?;
     for revision in &outcome.revisions {
         let (encoding, why) = (printable(&revision.encoding), printable(&revision.reason));
-        writeln!(text, "    from byte {} on {encoding}: {why}", revision.at_bytes)?;
+        writeln!(text, "    revision: from byte {} on {encoding}: {why}", revision.at_bytes)?;
     }
     write!(text, "    {} bytes became {}, ", outcome.body_bytes, actual.bytes)?;
-    writeln!(text, "expected were {}", expected.bytes)?;
-    write!(text, "    {} in all, expected were ", seconds(actual.total_s()))?;
-    writeln!(text, "{}: off by {}", seconds(expected.total_s()), signed(off))?;
+    writeln!(text, "{} were expected", expected.bytes)?;
+    write!(text, "    {} in all, ", seconds(actual.total_s()))?;
+    writeln!(text, "{} were expected: off by {}", seconds(expected.total_s()), signed(off))?;
     let receiver = match decision.edgeless {
-        true => "as expected: the client does not tell",
+        true => "as expected: an edgeless client sends no receipt",
         false => "the receiver's side",
     };
     for (part, time, share, whose) in [
@@ -249,7 +249,7 @@ fn came(
     }
     if actual.wait_s > 0.0 {
         let (waited, expected) = (seconds(actual.wait_s), seconds(expected.wait_s));
-        writeln!(text, "    of encoding {waited} was waiting for it, expected were {expected}")?;
+        writeln!(text, "    {waited} of it waited for an encoder, {expected} were expected")?;
     }
     others(outcome, decision, taken, text)
 }

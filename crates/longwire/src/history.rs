@@ -15,12 +15,12 @@ use crate::side;
 /// List the last decisions of an edge or gateway that keeps a store, oldest first.
 ///
 /// A line for each body that was sent: when, its service, the encoding that was chosen, the time
-/// that was expected and that was measured from its first byte's encoding to its last one's
-/// decoding, and where their difference comes from: encoding, decoding, the network, or another
-/// size than expected; these four add up to it; then the request, without secrets, once it has
-/// ended: status, client (at a gateway the edge), method and target. A dash: the peer has not told
-/// (of what fits in a packet as it is it never does), or no model was asked. The process that keeps
-/// the store may run meanwhile.
+/// that was expected and that was measured, from encoding its first byte to decoding its last, and
+/// where their difference comes from: encoding, decoding, the network, or another size than
+/// expected; these four add up to it; then the request, without secrets, once it has ended: status,
+/// client (at a gateway the edge), method and target. A dash: no receipt has come from the peer
+/// (none comes for a message that fits in one packet as identity), or the policy was not asked. The
+/// process that keeps the store may run meanwhile.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -106,7 +106,7 @@ fn kept(name: &str) -> Kept {
     Kept { directory, store: Some(store) }
 }
 
-/// Who wants few bytes is not told what would have been faster.
+/// Where few bytes are wanted, nothing says what would have been faster.
 #[test]
 fn explain_weighs_by_what_was_wanted() {
     let mut kept = kept("bytes");
@@ -177,14 +177,14 @@ fn explain_tells_why_and_what_would_have_been() {
     let id = format!("{:016x}{:016x}", 0xABCD, 1);
     let why = text(&run(&kept, "explain", &[&id]));
     for expected in [
-        "for POST http://tracks.example/?[31m?token=[cut]: 201, asked by 192.0.2.7",
+        "for POST http://tracks.example/?[31m?token=[cut]: 201, requester 192.0.2.7",
         "chosen: zstd:3: expected to arrive soonest",
-        "  told by dictionary 5f5f5f5f",
+        "  dictionary 5f5f5f5f",
         "5f5f5f5f, version 3",
         "rate       250 kbit/s (weight of 12.0 measurements)",
         "brotli:9     not allowed: the peer does not decode it",
-        "from byte 8000 on identity: no coding",
-        "10000 bytes became 2500, expected were 2000",
+        "revision: from byte 8000 on identity: no coding",
+        "10000 bytes became 2500, 2000 were expected",
         "off by +701 ms",
         "of the error   +650 ms",
         // The model said 0.65 s for what took 1.3: what xmill needs on the network doubles as well.
@@ -200,7 +200,7 @@ fn explain_tells_why_and_what_would_have_been() {
     let hindsight = all[0]["hindsight"].as_array().unwrap();
     assert_eq!((hindsight.len(), &hindsight[1]["total_s"]), (3, &serde_json::json!(1.303)));
     let pending = text(&run(&kept, "explain", &[&format!("{:016x}{:016x}", 0xabcd, 2)]));
-    assert!(pending.contains("has not told") && !pending.contains('\u{1b}'), "{pending}");
+    assert!(pending.contains("No receipt has come") && !pending.contains('\u{1b}'), "{pending}");
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn fetch(service: &str, store: &Path, times: usize) -> Vec<Entry> {
     let edge = Running::start(&[&["edge", "--gateway", &gateway.1][..], &listen].concat());
     for time in 0..times {
         let mut stream = TcpStream::connect(&edge.1).unwrap();
-        // Another principal each time: nothing is told by what came before.
+        // Another principal each time: nothing has a base.
         let request = format!("GET {allow}/rest/xml/10 HTTP/1.1\r\nHost: a\r\nCookie: {time}\r\n");
         write!(stream, "{request}Connection: close\r\n\r\n").unwrap();
         let mut answer = Vec::new();
@@ -364,7 +364,7 @@ fn encoded_with_dictionary(edge: &str, url: &str, store: &Path) -> (Base, String
         // sleep: a dictionary crosses, and is agreed on, while nobody asks.
         std::thread::sleep(Duration::from_millis(100));
     }
-    panic!("no answer was told by a dictionary");
+    panic!("no answer was encoded with a dictionary");
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn a_pair_that_is_killed_uses_its_dictionaries_again() {
         .args(["explain", &exchange, "--store", store.to_str().unwrap()])
         .output()
         .unwrap();
-    let (why, expected) = (text(&why), format!("told by dictionary {sha256}, version 1\n"));
+    let (why, expected) = (text(&why), format!("  dictionary {sha256}, version 1\n"));
     assert!(why.contains(&expected), "{why}");
     println!("{expected}");
     let _ = std::fs::remove_dir_all(&directory);
