@@ -6,7 +6,7 @@
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
 //! - [`carrier`]: what a relay and a carrier's machine say to each other.
 //! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
-//! - [`control`]: what relays tell each other beside their exchanges.
+//! - [`control`]: what relays send each other besides their exchanges.
 //! - [`dictionary`]: fields of HTTP by which dictionaries are named (RFC 9842).
 //! - [`exchange`]: the parts of exchanges, as any carrier takes them.
 //! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).

@@ -1,6 +1,6 @@
-//! What the gateway lets edges reach: it says so at the beginning of each carrier, and again when
-//! that changes, so that nothing crosses the link only to be refused. At the edge the shell knows
-//! of it as long as requests go to the gateway that said so.
+//! What the gateway lets edges reach: it announces that at the beginning of each carrier, and again
+//! when that changes, so that nothing crosses the link only to be refused. At the edge the shell
+//! knows of it as long as requests go to the gateway that announced it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Relay {
         }
     }
 
-    /// Edge: the gateway told. What cannot be read takes back what was told before.
+    /// Edge: the gateway announced its list. One that cannot be read takes back the one before.
     pub(crate) fn heed_allowed(&mut self, now: Duration, id: CarrierId, content: &[u8]) {
         if self.config.role == Role::Gateway {
             return self.ignore(now, id, WHAT, "an edge has none");
@@ -49,8 +49,8 @@ impl Relay {
         }
     }
 
-    /// Edge: tells the shell what the gateway has said that new requests go to; nothing as long as
-    /// they go to none, for the next may let through what this one does not.
+    /// Edge: reports to the shell the list of the gateway that new requests go to; nothing as long
+    /// as they go to none, for the next may let through what this one does not.
     pub(crate) fn publish_allowed(&mut self) {
         let reported = self.usable().find_map(|id| self.carriers.get(&id)?.allowed.clone());
         let is_known = match (&reported, &self.published) {

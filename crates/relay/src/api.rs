@@ -55,7 +55,7 @@ pub enum CauseKind {
     /// The carrier broke, or the gateway is shutting down, before anything was forwarded: safe to
     /// repeat (502).
     NotForwarded,
-    /// The request may have been carried out; nobody can tell (502).
+    /// The request may have been carried out or not; neither side knows (502).
     OutcomeUnknown,
     /// The request was carried out but its answer is lost (502).
     AnswerLost,
@@ -129,8 +129,8 @@ impl CauseKind {
 /// What the shell knows of a request besides its head.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Who asks, as far as can be told (an address). What two clients send or get is never encoded
-    /// against each other's messages, and what nobody is said to ask for against none.
+    /// The client, as far as it is known (an address). Messages of two clients are never encoded
+    /// against each other, and those of an unknown client against none.
     pub client: Option<Client>,
     /// What is set for its service: index in [`crate::Config::services`].
     pub service: Option<usize>,
@@ -261,8 +261,8 @@ pub enum Input {
     },
     /// Gateway: what edges may reach is this from now on.
     Allowed(Allowed),
-    /// How fast the encodings were in a trial on this processor. The peer's is believed to be such
-    /// a one until it has told, or decoded something.
+    /// How fast the encodings were in a trial on this processor. The peer's is believed to be
+    /// the same until the peer has reported its own, or decoded something.
     Speeds(Vec<Speeds>),
     /// Counters of a carrier's transport, asked for with [`Output::Measure`].
     Transport {
@@ -310,7 +310,7 @@ pub enum DialFailure {
     Refused,
     /// Nobody listens there, or there is no way to it.
     Unreachable,
-    /// No word came in time: the link may be down for a while.
+    /// No answer came in time: the link may be down for a while.
     Silent,
 }
 
@@ -374,8 +374,8 @@ pub enum Output {
         /// The edge's number of the connection.
         connection: u64,
     },
-    /// Edge: what the gateway lets it reach, in the place of what was told before; none where that
-    /// is not known. What none of it can mean would be refused there.
+    /// Edge: what the gateway lets it reach, in the place of what was announced before; none where
+    /// that is not known. What none of it can mean would be refused there.
     Allowed(Option<Arc<Allowed>>),
     /// An informational response for the client (edge only).
     Interim {

@@ -52,7 +52,7 @@ pub(crate) struct Measured {
     pub(crate) rate_bps: Option<f64>,
     /// When the transport's counters were asked for last.
     pub(crate) at: Option<Duration>,
-    /// The transport's last counters; none where it never told.
+    /// The transport's last counters; none where it never reported any.
     pub(crate) counters: Option<Transport>,
 }
 
@@ -84,13 +84,13 @@ pub(crate) struct Carrier {
     /// Bytes given to the shell, and bytes that came.
     pub(crate) transmitted: u64,
     pub(crate) received: u64,
-    /// How often what the peer said was ignored.
+    /// How often something that the peer sent was ignored.
     pub(crate) ignored: u32,
     /// Gateway: exchanges that the edge heard here were in vain: it may send them again.
     pub(crate) released: BTreeSet<u64>,
     /// Whether the peer still answers.
     pub(crate) pulse: Pulse,
-    /// Edge: what the gateway lets it reach, as far as it has said.
+    /// Edge: what the gateway lets it reach, once announced.
     pub(crate) allowed: Option<Arc<Allowed>>,
 }
 
@@ -146,7 +146,7 @@ impl Carrier {
         self.machine.peer().is_some_and(|peer| peer.counts)
     }
 
-    /// What it has carried and what waits, as the coding is told.
+    /// What it has carried and what waits, as it is reported to the coding.
     pub(crate) fn wire(&self) -> Wire {
         let (in_flight, queued) = (self.under_way(), self.queued);
         let idle = self.schedule.is_empty() && in_flight == 0 && queued == 0;
@@ -214,7 +214,7 @@ impl Carrier {
         bytes
     }
 
-    /// The kernel took so many bytes. Where it tells no more, they count as delivered.
+    /// The kernel took so many bytes. Where it reports no more, they count as delivered.
     pub(crate) fn sent(&mut self, now: Duration, bytes: usize) {
         self.in_flight = self.in_flight.saturating_sub(bytes);
         if self.measured.counters.is_none() {

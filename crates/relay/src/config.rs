@@ -1,4 +1,4 @@
-//! What a relay is told at its start, and its bounds.
+//! The configuration of a relay, and its bounds.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ pub(crate) const MAX_OUTCOMES: usize = 4096;
 /// Most times that a request goes back to wait for a carrier; a gateway that keeps taking requests
 /// and breaking is no better than none.
 pub(crate) const MAX_RESENDS: u8 = 8;
-/// How long nothing may pass through an exchange, unless said otherwise: at 2.4 kbit/s the turn of
-/// one among 256 comes within half of it.
+/// How long nothing may pass through an exchange, unless said otherwise: at 2.4 kbit/s each of 256
+/// exchanges is scheduled within half of it.
 const MAX_STILL: Duration = Duration::from_secs(60 * 60);
 /// A tunnel or event stream through which nothing passed for so long goes for another, where there
 /// are no more to be had.
@@ -55,14 +55,14 @@ pub struct Config {
     /// Edge or gateway.
     pub role: Role,
     /// Drawn at random by the shell at every start. Where peers have no keys, who knows an edge's
-    /// may ask for its answers: it is told to nobody but the gateway.
+    /// may ask for its answers: it is revealed to nobody but the gateway.
     pub instance: u64,
     /// Peers have no keys, and are called by their addresses, which may change hands.
     pub without_keys: bool,
     /// The kinds of carriers that there are, at both sides in the same order: an edge keeps one of
     /// each kind that takes new exchanges.
     pub kinds: Vec<Kind>,
-    /// Gateway: what edges are told that they may reach.
+    /// Gateway: what is announced to edges that they may reach.
     pub allowed: Allowed,
     /// Edge: what makes it and its principals known when it has started again; without it their
     /// dictionaries end with it.
@@ -75,7 +75,8 @@ pub struct Config {
     pub rate_cap_bps: Option<f64>,
     /// Edge: how long a request waits for the gateway.
     pub connect_timeout: Duration,
-    /// Edge: how long a request whose carrier broke waits for word of what became of it.
+    /// Edge: how long a request whose carrier broke waits for the gateway's report of what became
+    /// of it.
     pub outcome_timeout: Duration,
     /// How long a connected carrier may take to say HELLO.
     pub hello_timeout: Duration,
@@ -101,7 +102,7 @@ pub struct Config {
     /// those wait who know what does, a client's or an origin's side and the carrier's.
     pub still_timeout: Duration,
     /// Memory of all encoders, in bytes: beyond it windows shrink, then bodies go uncoded. All
-    /// decoders get as much again: beyond it decoding waits its turn.
+    /// decoders get as much again: beyond it decoding waits.
     pub codec_bytes: usize,
     /// Memory for bodies from the peer, in bytes, shared out as credit beyond what each exchange
     /// starts with.

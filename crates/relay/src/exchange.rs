@@ -73,7 +73,7 @@ pub(crate) struct Exchange {
     pub(crate) took: Duration,
     pub(crate) outgoing: Outgoing,
     pub(crate) incoming: Incoming,
-    /// What its lengths may tell, and to whom.
+    /// What its lengths may reveal, and to whom.
     pub(crate) guard: Guard,
     /// The block that is leaving, where its length is padded.
     pub(crate) leaving: Block,
@@ -162,7 +162,7 @@ impl Exchange {
         self.status != 0 && (self.traits.tunnel || self.endless)
     }
 
-    /// What passed, as events tell it.
+    /// What passed, as events report it.
     pub(crate) fn carried(&self, codec: Duration) -> Carried {
         let Meter { sent_body_bytes, sent_wire_bytes, .. } = self.meter;
         let Meter { received_body_bytes, received_wire_bytes, .. } = self.meter;
@@ -177,7 +177,7 @@ impl Exchange {
         }
     }
 
-    /// A part of this side's message leaves: its length is to tell less. Bodies that go as they
+    /// A part of this side's message leaves: its length is to reveal less. Bodies that go as they
     /// would without the pair need no padding.
     pub(crate) fn pad(&mut self, key: u64, part: &mut Part) {
         let Part::Data(piece) = part else { return };

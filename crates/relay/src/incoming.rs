@@ -31,7 +31,7 @@ pub(crate) struct Incoming {
     delivery: Delivery,
     local_credit: u64,
     ended: Option<bhttp::Fields>,
-    /// The message ended with its head: the local side was told so with it.
+    /// The message ended with its head: that was reported to the local side with it.
     pub(crate) ended_with_head: bool,
     /// All of it was decoded.
     pub(crate) whole: bool,
@@ -60,7 +60,7 @@ impl Default for Incoming {
 }
 
 impl Incoming {
-    /// Codec of the body; the level is the sender's and not told.
+    /// Codec of the body; the level is the sender's and not sent.
     pub(crate) fn codec_name(&self) -> String {
         let label = self.options.label();
         label.split_once(':').map_or(label.clone(), |(name, _)| name.to_owned())

@@ -79,7 +79,7 @@ pub struct Relay {
     coding: Coding,
     /// What the coding says is being done.
     is_coding: bool,
-    /// Carriers that have carried something since the coding was told.
+    /// Carriers that have carried something since that was reported to the coding.
     stale: BTreeSet<CarrierId>,
     shutting_down: bool,
     /// Gateway: edges had time to hear of the shutdown.
@@ -548,7 +548,7 @@ impl Relay {
         self.event(now, Fact::Failed { exchange, cause, reason, elapsed_s, status, carried });
     }
 
-    /// Drops everything held for an exchange; the caller has told whom it concerns.
+    /// Drops everything held for an exchange; the caller has informed whom it concerns.
     fn forget(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.remove(&id) else { return };
         self.waiting.remove(&id);

@@ -1,4 +1,4 @@
-//! The transport's counters of a carrier, and what a peer said that is not used.
+//! The transport's counters of a carrier, and what a peer sent that is not used.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Relay {
     }
 }
 
-/// What a machine has measured, as a transport would tell it.
+/// What a machine has measured, as a transport would report it.
 fn counted(measured: &Measured, held_bytes: usize, datagram_bytes: usize) -> Transport {
     Transport {
         rtt: measured.round_trip,
@@ -84,7 +84,7 @@ fn counted(measured: &Measured, held_bytes: usize, datagram_bytes: usize) -> Tra
     }
 }
 
-/// Whether any link can be so; what a transport does not know it tells as 0.
+/// Whether any link can be so; what a transport does not know it reports as 0.
 fn possible(transport: &Transport) -> Result<(), &'static str> {
     if transport.delivered_bytes_per_s > MAX_BYTES_PER_S {
         Err("it is said to deliver more than any link carries")

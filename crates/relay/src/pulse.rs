@@ -1,7 +1,7 @@
 //! Whether the other side still answers.
 //!
-//! TCP does not tell: a process that hangs has a kernel that acknowledges, and where a link is down
-//! TCP waits ever longer before it tries again. So an edge that waits for something and hears
+//! TCP does not show that: a process that hangs has a kernel that acknowledges, and where a link is
+//! down TCP waits ever longer before it tries again. So an edge that waits for something and hears
 //! nothing for some round trips sends a PING. Any byte that comes is a sign of life. If neither
 //! comes, the carrier has stalled: another is dialled beside it. Who is silent for the whole of
 //! [`crate::Config::peer_timeout`] is given up by either side.
@@ -57,9 +57,9 @@ const FIRST_ROUND_TRIP: Duration = Duration::from_secs(1);
 pub(crate) struct Pulse {
     /// When something came last.
     heard_at: Duration,
-    /// When something was first said since then, but for PINGs.
+    /// When something was first sent since then, but for PINGs.
     spoke_at: Option<Duration>,
-    /// The peer has answered a PING: only then does silence say anything.
+    /// The peer has answered a PING: only then does silence mean anything.
     answers: bool,
     next: u64,
     asked: Option<Asked>,
@@ -67,7 +67,7 @@ pub(crate) struct Pulse {
     doubted: bool,
     calm: u32,
     round_trip: Option<Duration>,
-    /// Bytes that the peer's kernel has, as far as the transport tells, and since when.
+    /// Bytes that the peer's kernel has, as far as the transport reports, and since when.
     delivered: u64,
     moved_at: Duration,
     /// Since when nothing has come though it should have.
@@ -91,7 +91,7 @@ impl Pulse {
         self.spoke_at = None;
     }
 
-    /// The transport tells that the peer's kernel has so many bytes.
+    /// The transport reports that the peer's kernel has so many bytes.
     pub(crate) fn delivered(&mut self, now: Duration, bytes: u64) {
         if bytes > self.delivered {
             (self.delivered, self.moved_at) = (bytes, now);
@@ -204,7 +204,7 @@ impl Relay {
         self.touch(id);
     }
 
-    /// Something that may have an answer is said to the peer.
+    /// Something that may have an answer is sent to the peer.
     pub(crate) fn spoke(&mut self, now: Duration, id: CarrierId) {
         let (role, keepalive) = (self.config.role, self.config.keepalive);
         let Some(carrier) = self.carriers.get_mut(&id) else { return };

@@ -139,9 +139,9 @@ fn narrow() -> (Learned, Subject, Path) {
 fn opened(learned: &mut Learned, subject: &Subject, path: &Path, objective: Objective) -> Vec<i32> {
     let plain = |at: &i32| {
         let decision = ask(learned, subject, path, objective, |_| true);
-        let is_plain = decision.chosen.arm == Arm::IDENTITY;
-        assert_eq!(is_plain, decision.reason.contains("window"), "{at}: {decision:?}");
-        is_plain
+        let is_identity = decision.chosen.arm == Arm::IDENTITY;
+        assert_eq!(is_identity, decision.reason.contains("window"), "{at}: {decision:?}");
+        is_identity
     };
     (1..=40).filter(plain).collect()
 }

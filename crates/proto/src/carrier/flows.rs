@@ -50,19 +50,19 @@ impl Flows {
         Self { setup, peer: None, slack, flows: BTreeMap::new() }
     }
 
-    /// What this side says of itself.
+    /// What this side announces of itself.
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// What the peer has said of itself, once it has.
+    /// What the peer has announced of itself, once it has.
     #[must_use]
     pub fn peer(&self) -> Option<&Peer> {
         self.peer.as_ref()
     }
 
-    /// The peer says what it is. Errors: it has said so before.
+    /// The peer announces itself. Errors: it has done so before.
     pub fn greet(&mut self, peer: Peer) -> Result<(), Error> {
         if self.peer.is_some() {
             return Err(Error::Peer { what: "a second HELLO", value: 0 });
@@ -119,7 +119,7 @@ impl Flows {
         }
     }
 
-    /// The relay sends a part; `false` where it says nothing any more. Errors: what the relay must
+    /// The relay sends a part; `false` where it means nothing any more. Errors: what the relay must
     /// not send.
     pub fn send(&mut self, part: &Part) -> Result<bool, Error> {
         match part {
@@ -264,7 +264,7 @@ impl Flows {
         }
     }
 
-    /// Not behind the final head: the origin's word came too late.
+    /// Not behind the final head: the interim response came too late.
     fn may_send_interim(&self, exchange: u64) -> bool {
         self.flows.get(&exchange).is_some_and(|flow| flow.sending == FlowState::Idle)
     }

@@ -1,4 +1,4 @@
-//! What a relay and a carrier's machine say to each other, whatever the carrier is made of.
+//! The interface of a relay and a carrier's machine, whatever the carrier is made of.
 //!
 //! A machine turns [`Part`]s into what its transport takes, and back. It greets the peer by itself
 //! and keeps both sides to its protocol; what is sent when, and on which exchange, is the relay's.
@@ -19,7 +19,7 @@ use crate::exchange::{Part, Role};
 /// is mostly less, and all of it may have to be asked about.
 pub const MAX_EARLY_EXCHANGES: u64 = 16;
 
-/// What this side says of itself on each carrier.
+/// What this side announces of itself on each carrier.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Which end.
@@ -36,7 +36,7 @@ pub struct Setup {
     pub max_window_log: u8,
 }
 
-/// What the other side has said of itself.
+/// What the other side has announced of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Version of the carrier's protocol that both sides speak.
@@ -116,7 +116,7 @@ pub enum Input {
 /// What a machine wants done, in this order.
 #[derive(Debug, PartialEq)]
 pub enum Output {
-    /// The peer has said what it is: once, before all else that comes of it.
+    /// The peer has announced itself: once, before all else that comes from it.
     Greeted,
     /// A part came that the relay has to act on. Those of exchanges that are over are left out.
     Received(Part),
@@ -156,7 +156,7 @@ pub trait Machine: fmt::Debug + Send {
     /// What there is to do, one thing at a time; `None` until the next input.
     fn poll_output(&mut self) -> Option<Output>;
 
-    /// What the peer has said of itself, once it has.
+    /// What the peer has announced of itself, once it has.
     fn peer(&self) -> Option<&Peer>;
 
     /// Credit left to send a body on an exchange, in bytes; 0 for one that is not open.
@@ -169,7 +169,7 @@ pub trait Machine: fmt::Debug + Send {
     /// this side has not, nothing more of it comes once it is not.
     fn is_open(&self, exchange: u64) -> bool;
 
-    /// Whether a part may be sent already: before the peer has said what it is, few may.
+    /// Whether a part may be sent already: before the peer has announced itself, few may.
     fn may_send(&self, part: &Part) -> bool;
 
     /// Bytes that a part would take now, within a few.

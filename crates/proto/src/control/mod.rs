@@ -1,4 +1,4 @@
-//! What the relays of a pair tell each other beside their exchanges: contents of
+//! What the relays of a pair exchange between themselves, of no flow of a body: contents of
 //! [`crate::exchange::Part::Control`], by kind.
 //!
 //! Any carrier with a control channel takes them. Kinds that a receiver does not know are ignored.

@@ -1,5 +1,5 @@
 //! What crosses between two relays, whatever carries it: the parts of exchanges, and what the
-//! relays tell each other beside them.
+//! relays send each other besides.
 //!
 //! A relay sends, keeps, holds back and sends again [`Part`]s. How a part looks on the way, and
 //! what a carrier needs besides (a greeting, signs of life, padding), is the carrier's own.
@@ -62,7 +62,7 @@ pub struct Data {
     pub anew: bool,
     /// Last piece of the message; only with `block_end`.
     pub end: bool,
-    /// With the last piece of a block whose length must not tell what is in it: how the carrier
+    /// With the last piece of a block whose length must not reveal what is in it: how the carrier
     /// rounds it up. It does not cross.
     pub padding: Option<Padding>,
     /// The piece.
@@ -116,7 +116,7 @@ pub enum OutcomeState {
     Lost(u16),
     /// It was begun and given up before the request was whole.
     Aborted,
-    /// Too long ago to tell.
+    /// Too long ago for the gateway to remember.
     Forgotten,
     /// Its request is not whole yet, or its answer cannot be sent again: it goes on over the
     /// carrier that it came on. Only for an edge that supports parallel carriers.

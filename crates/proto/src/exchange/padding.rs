@@ -4,9 +4,9 @@
 //! Who guesses a secret right saves a byte or two, and sees that. A step alone hides it only from
 //! who cannot choose the length of the rest: else a guess is put where one byte less is a step
 //! less. So before it is rounded up, a length grows by a sum of two chances, which is a triangle:
-//! near its ends it is rare, so that no length is told from the next one by being possible at all.
-//! For two lengths that differ by up to two bytes the observer gains at most a hundredth of a bit
-//! ([`Padding::STEP_BYTES`]); whoever can have a hundred such messages sent gains one bit.
+//! near its ends it is rare, so that no length is distinguished from the next one by being possible
+//! at all. For two lengths that differ by up to two bytes the observer gains at most a hundredth of
+//! a bit ([`Padding::STEP_BYTES`]); whoever can have a hundred such messages sent gains one bit.
 
 /// See the module: the two chances of one block, which the relay draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ mod tests {
         law
     }
 
-    /// Bits that one length tells of which of two that are equally probable was padded.
+    /// Bits that one length reveals of which of two that are equally probable was padded.
     fn bits(one: usize, other: usize) -> f64 {
         let (one, other) = (law(one), law(other));
         let part =

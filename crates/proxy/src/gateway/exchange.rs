@@ -298,7 +298,8 @@ impl Origins {
         let pass = pass || asked.cross_site;
         let is_free = !headers.contains_key(header::RANGE) && !signature::covers_coding(&headers);
         if !pass && is_free && !accepted.forbids_identity() {
-            // What is told by a dictionary that the client has from the origin is short already.
+            // What is encoded with a dictionary that the client has from the origin is short
+            // already.
             let has_dictionary = headers.contains_key(proto::dictionary::AVAILABLE_FIELD);
             headers.insert(header::ACCEPT_ENCODING, accepted.for_origin(has_dictionary));
         }

@@ -64,15 +64,15 @@ impl Relay {
         }
     }
 
-    /// Edge: the gateway hears of the end of a client's connection. Where it cannot be told, what
-    /// it keeps ends by its own clock.
+    /// Edge: the gateway hears of the end of a client's connection. Where it cannot be reported,
+    /// what it keeps ends by its own clock.
     pub(crate) fn client_ended(&mut self, now: Duration, connection: u64) {
         for carrier in self.carriers.keys().copied().collect::<Vec<_>>() {
             self.send(now, carrier, ClientEnded { connection }.part());
         }
     }
 
-    /// Gateway: an edge told so.
+    /// Gateway: an edge reported the end of a client's connection.
     pub(crate) fn peer_client_ended(&mut self, now: Duration, carrier: CarrierId, content: &[u8]) {
         let ended = match ClientEnded::decode(content) {
             Ok(ended) if self.config.role == Role::Gateway => ended,

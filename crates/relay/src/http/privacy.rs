@@ -1,5 +1,5 @@
-//! What lengths may tell, and to whom: the rules, in one place for the pair and for clients without
-//! an edge.
+//! What lengths may reveal, and to whom: the rules, in one place for the pair and for clients
+//! without an edge.
 //!
 //! A length shows what a message has in common with what it was coded with. So it has to be known
 //! who asks ([`tells_who`]), whether it is another site that asks by somebody's browser
@@ -157,10 +157,10 @@ const MAX_NAME_BYTES: usize = 128;
 /// it would else be taken for another site's ([`is_cross_site`]).
 pub const HOST_FIELD: &str = "longwire-host";
 
-/// A client, as far as the shell can tell.
+/// A client, as far as the shell knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Client {
-    /// Who asks: an address, and what an operator has named beside.
+    /// Its address, and what an operator has named besides.
     pub name: String,
     /// Fields that say nothing of who asks, besides those that are known not to.
     pub impersonal: Vec<String>,
@@ -178,7 +178,7 @@ impl From<&str> for Client {
     }
 }
 
-/// What the lengths of an exchange's messages may tell.
+/// What the lengths of an exchange's messages may reveal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Guard {
     /// Another site asks: nothing of it is coded or kept, and it teaches nothing. Its lengths tell
@@ -202,8 +202,8 @@ impl Guard {
 }
 
 /// Whether another site asks by somebody's browser (Fetch, `Sec-Fetch-Site`; RFC 6454 §7), or one
-/// that cannot be told from that: `Sec-Fetch-Site` is neither `same-origin` nor `none`; without it,
-/// `Origin` or `Referer` is of another host than the target, a browser asks for leave
+/// that cannot be distinguished from that: `Sec-Fetch-Site` is neither `same-origin` nor `none`;
+/// without it, `Origin` or `Referer` is of another host than the target, a browser asks for leave
 /// (`Access-Control-Request-*`), or it shows a credential and says nothing of where from.
 #[must_use]
 pub fn is_cross_site(request: &bhttp::Request) -> bool {

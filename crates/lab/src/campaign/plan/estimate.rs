@@ -75,7 +75,7 @@ impl Plan {
         let plain_s = self.exchange_s(cell, 1.0);
         let coded_s = self.exchange_s(cell, LEFT) + codec_s;
         let exchange_s = match coding.policy {
-            Policy::Plain => plain_s,
+            Policy::Identity => plain_s,
             Policy::Coded => coded_s,
             Policy::Chosen => coded_s.min(plain_s),
         };
@@ -111,7 +111,7 @@ impl Plan {
 
     /// Packets of a run of a cell, both ways.
     fn packets(&self, cell: &CellPlan) -> f64 {
-        let left = if self.coding(cell).policy == Policy::Plain { 1.0 } else { LEFT };
+        let left = if self.coding(cell).policy == Policy::Identity { 1.0 } else { LEFT };
         let data = self.mean_bytes(cell) * left / SEGMENT_BYTES;
         // Two segments for an acknowledgement, a request and its acknowledgement.
         self.exchanges(cell) * (1.5 * data + 2.0)
@@ -120,7 +120,7 @@ impl Plan {
     /// What processors do for a run of a cell; a slower one waits instead.
     fn processors_s(&self, cell: &CellPlan) -> f64 {
         let bytes = self.exchanges(cell) * self.mean_bytes(cell);
-        let coded = self.coding(cell).policy != Policy::Plain;
+        let coded = self.coding(cell).policy != Policy::Identity;
         let codec_s = if coded { CODED_BYTE_S * bytes } else { 0.0 };
         PROCESSES_S + PACKET_PROCESSOR_S * self.packets(cell) + BYTE_PROCESSOR_S * bytes + codec_s
     }
@@ -157,10 +157,10 @@ impl Plan {
         let through_pair = cell.way == Way::Longwire;
         let policy = match policy {
             _ if !through_pair && value("compression") == Some("forced") => Policy::Coded,
-            Some("identity") => Policy::Plain,
+            Some("identity") => Policy::Identity,
             None | Some("auto" | "nam") if through_pair => Policy::Chosen,
             Some(_) if through_pair => Policy::Coded,
-            _ => Policy::Plain,
+            _ => Policy::Identity,
         };
         let slower = processor.and_then(|factor| factor.parse().ok()).unwrap_or(1.0);
         Coding { policy, slower }
@@ -209,7 +209,7 @@ struct Coding {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Policy {
-    Plain,
+    Identity,
     Coded,
     /// Whatever is faster.
     Chosen,
