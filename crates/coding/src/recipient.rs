@@ -111,6 +111,13 @@ impl Recipient {
         Some(facts::Base::Message { sha256: kept.id().to_string() })
     }
 
+    /// Memory of the encoder of a coding with its dictionary, for so many bytes of content; `None`
+    /// for other encodings.
+    pub(crate) fn form_bytes(&self, options: Options, bytes: f64) -> Option<usize> {
+        let held = self.dictionary.as_ref().map_or(0, |kept| kept.content().len());
+        Some(form_bytes(form_of(options)?, bytes + held as f64))
+    }
+
     /// Seconds that it takes to decode so many bytes of an encoding, where it has told.
     pub(crate) fn decode_s(&self, options: Options, bytes: f64) -> Option<f64> {
         let form = form_of(options).and_then(|form| codec::find(form.name()).ok());
@@ -144,7 +151,7 @@ fn level(form: Form) -> i8 {
 
 /// Memory of an encoder with a dictionary: that of the codec within, whose window holds so many
 /// bytes of dictionary and content.
-pub(crate) fn form_bytes(form: Form, bytes: f64) -> usize {
+fn form_bytes(form: Form, bytes: f64) -> usize {
     let codec = match form {
         Form::Dcb => Coding::Brotli.codec(),
         Form::Dcz => Coding::Zstd.codec(),

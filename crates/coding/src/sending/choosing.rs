@@ -195,7 +195,8 @@ impl Known<'_> {
         link: &facts::Link,
     ) -> facts::Decision {
         let arms = self.core.config.encoding.arms();
-        let label = |arm: usize| arms.get(arm).map_or_else(String::new, |arm| self.label(*arm));
+        let labels = self.labels();
+        let label = |arm: usize| arms.get(arm).map_or_else(String::new, |arm| labels(*arm));
         let candidates = decision.candidates.iter().map(|candidate| facts::Candidate {
             encoding: label(candidate.arm.0),
             expected: parts(candidate),

@@ -1,12 +1,14 @@
 //! Which encodings may be taken, with what window and memory.
 
-use codec::Options;
+use codec::{Codec, Options};
 use decide::models::Subject;
 use proto::exchange::MAX_BLOCK_BYTES;
 
 use super::Sender;
 use super::known::Known;
+use crate::api::Abilities;
 use crate::encoding::ANY;
+use crate::exchange::Exchange;
 use crate::recipient::Recipient;
 use crate::reported::whole;
 
@@ -40,7 +42,9 @@ impl Sender<'_> {
     pub(super) fn trim_encoder(&mut self) {
         let Some(choice) = &self.one.choice else { return };
         let (options, bytes) = (choice.options, choice.subject.bytes);
-        let takes = match (options.is_infoset(), self.known().form_bytes(options, bytes)) {
+        let recipient = self.known().recipient();
+        let form_bytes = recipient.and_then(|recipient| recipient.form_bytes(options, bytes));
+        let takes = match (options.is_infoset(), form_bytes) {
             (true, _) => codec::infoset::MEMORY_BYTES,
             (false, Some(bytes)) => bytes,
             (false, None) => options.codec().map_or(0, |codec| codec.encoder_bytes(options)),
@@ -73,89 +77,135 @@ impl Known<'_> {
     /// Whether each arm may be taken; with `named`, for what goes on behind a head that has named
     /// this window.
     pub(crate) fn fits(&self, subject: &Subject, named: Option<u8>) -> Vec<Fit> {
-        let left = self.encoder_bytes_left();
-        let arms = self.core.config.encoding.arms().iter();
-        arms.map(|options| self.fit(*options, subject, named, left)).collect()
+        let config = &self.core.config;
+        let terms = Terms {
+            one: self.one,
+            recipient: self.recipient(),
+            peer: self.path.as_ref().map(|path| &path.abilities),
+            only: self.service().and_then(|service| service.encodings.as_deref()),
+            media: match config.encoding.is_fixed() {
+                true => None,
+                false => Some(self.one.sending.media_type().unwrap_or(ANY)),
+            },
+            most_window_log: named,
+            bytes: subject.bytes,
+            share: config.codec_bytes / MEMORY_SHARE,
+            left: self.encoder_bytes_left(),
+        };
+        config.encoding.arms().iter().map(|options| self.fit(&terms, *options)).collect()
     }
 
-    fn fit(&self, options: Options, subject: &Subject, named: Option<u8>, left: usize) -> Fit {
-        let Ok(codec) = options.codec() else { return Fit::Refused("unknown") };
+    fn fit(&self, terms: &Terms<'_>, options: Options) -> Fit {
+        match terms.fit(options) {
+            // What both ends have agreed on of the message's vocabulary decides besides.
+            None => self.fit_infoset(options, terms.left),
+            Some(fit) => fit,
+        }
+    }
+}
+
+/// What is the same for all encodings of a message.
+#[derive(Debug)]
+struct Terms<'a> {
+    one: &'a Exchange,
+    recipient: Option<&'a Recipient>,
+    peer: Option<&'a Abilities>,
+    /// The encodings of its service, where that has its own.
+    only: Option<&'a [Options]>,
+    /// Its media type, where the encoding is chosen.
+    media: Option<&'a str>,
+    /// The window that its head has named.
+    most_window_log: Option<u8>,
+    /// Length of its body, as far as is known.
+    bytes: f64,
+    /// Memory that a body's encoder may ever take, and may take now, in bytes.
+    share: usize,
+    left: usize,
+}
+
+impl Terms<'_> {
+    /// Whether an encoding may be taken, and with what window and memory; `None` where the infoset
+    /// is enough, which is decided elsewhere.
+    fn fit(&self, options: Options) -> Option<Fit> {
+        let Ok(codec) = options.codec() else { return Some(Fit::Refused("unknown")) };
         if options.codec == 0 {
-            return Fit::Open { options, bytes: 0 };
+            return Some(Fit::Open { options, bytes: 0 });
         }
-        let only = self.service().and_then(|service| service.encodings.as_deref());
-        if only.is_some_and(|only| !only.contains(&options)) {
-            return Fit::Refused("not among the service's encodings");
+        if self.only.is_some_and(|only| !only.contains(&options)) {
+            return Some(Fit::Refused("not among the service's encodings"));
         }
-        if let Some(recipient) = self.recipient() {
+        if let Some(recipient) = self.recipient {
             if recipient.framing(options).is_none() {
-                return Fit::Refused(NOT_TAKEN);
+                return Some(Fit::Refused(NOT_TAKEN));
             }
-            if let Some(bytes) = self.form_bytes(options, subject.bytes) {
-                return self.fit_form(recipient, (options, bytes), left);
+            if let Some(bytes) = recipient.form_bytes(options, self.bytes) {
+                return Some(self.fit_form(recipient, options, bytes));
             }
         }
-        let peer = self.path.as_ref().map(|path| &path.abilities);
-        if peer.is_some_and(|peer| !peer.codecs.contains(&options.codec)) {
-            return Fit::Refused("the peer cannot decode it");
+        if self.peer.is_some_and(|peer| !peer.codecs.contains(&options.codec)) {
+            return Some(Fit::Refused("the peer cannot decode it"));
         }
-        let media = self.one.sending.media_type().unwrap_or(ANY);
-        if !self.core.config.encoding.is_fixed() && !codec.properties().applies_to(media) {
-            return Fit::Refused("not for this media type");
+        if self.media.is_some_and(|media| !codec.properties().applies_to(media)) {
+            return Some(Fit::Refused("not for this media type"));
         }
         if options.is_infoset() {
-            return self.fit_infoset(options, left);
+            return None;
         }
         if options.wants_base() {
-            return self.fit_base(options, subject, left);
+            return Some(self.fit_base(options));
         }
-        let most = peer.map_or(codec::MAX_WINDOW_LOG, |peer| peer.max_window_log);
+        Some(self.fit_window(codec, options))
+    }
+
+    /// The same by the greatest window that the memory left allows.
+    fn fit_window(&self, codec: &dyn Codec, options: Options) -> Fit {
+        let most = self.peer.map_or(codec::MAX_WINDOW_LOG, |peer| peer.max_window_log);
         let most = options.window_log.min(most);
         if most < codec::MIN_WINDOW_LOG {
             return Fit::Refused("the peer's window is too small");
         }
         // A smaller one need not take less: brotli's strong levels want most for small ones.
         let wanted =
-            || (codec::MIN_WINDOW_LOG..most).find(|log| subject.bytes <= f64::from(1_u32 << log));
-        let most = named.or_else(wanted).unwrap_or(most).min(most);
+            || (codec::MIN_WINDOW_LOG..most).find(|log| self.bytes <= f64::from(1_u32 << log));
+        let most = self.most_window_log.or_else(wanted).unwrap_or(most).min(most);
         let sizes = (codec::MIN_WINDOW_LOG..=most).rev().map(|window_log| {
             let options = Options { window_log, ..options };
             (options, codec.encoder_bytes(options))
         });
-        let share = self.core.config.codec_bytes / MEMORY_SHARE;
-        let why = match sizes.clone().any(|(_, bytes)| bytes <= share) {
-            true => SHORT,
-            false => NEVER,
-        };
-        let fitting = sizes.into_iter().find(|(_, bytes)| *bytes <= left);
-        fitting.map_or(Fit::Refused(why), |(options, bytes)| Fit::Open { options, bytes })
+        if let Some((options, bytes)) = sizes.clone().find(|(_, bytes)| *bytes <= self.left) {
+            return Fit::Open { options, bytes };
+        }
+        match { sizes }.any(|(_, bytes)| bytes <= self.share) {
+            true => Fit::Refused(SHORT),
+            false => Fit::Refused(NEVER),
+        }
     }
 
     /// The same of an encoding against what the peer holds.
-    fn fit_base(&self, options: Options, subject: &Subject, left: usize) -> Fit {
+    fn fit_base(&self, options: Options) -> Fit {
         let Some(base) = self.one.held.base_of(options) else {
             return Fit::Refused(NO_BASE);
         };
-        let both = whole(subject.bytes).saturating_add(base.content().len() as u64);
+        let both = whole(self.bytes).saturating_add(base.content().len() as u64);
         let log = (codec::MIN_WINDOW_LOG..codec::MAX_WINDOW_LOG)
             .find(|log| both <= 1 << log)
             .unwrap_or(codec::MAX_WINDOW_LOG);
         let options = Options { window_log: log, ..options };
         let bytes = options.codec().map_or(0, |codec| codec.encoder_bytes(options));
-        match bytes <= left {
+        match bytes <= self.left {
             true => Fit::Open { options, bytes },
             false => Fit::Refused(SHORT),
         }
     }
 
     /// The same of a coding with a dictionary that a recipient holds: of content that is one block.
-    fn fit_form(&self, to: &Recipient, (options, bytes): (Options, usize), left: usize) -> Fit {
+    fn fit_form(&self, to: &Recipient, options: Options, bytes: usize) -> Fit {
         let (body, whole) = self.one.sending.at_hand();
         let is_one = whole && !self.one.sending.has_trailers() && body.len() <= MAX_BLOCK_BYTES;
         match to.dictionary {
             None => Fit::Refused(NO_DICTIONARY),
             Some(_) if !is_one => Fit::Refused(LONG),
-            Some(_) if bytes > left => Fit::Refused(SHORT),
+            Some(_) if bytes > self.left => Fit::Refused(SHORT),
             Some(_) => Fit::Open { options, bytes },
         }
     }

@@ -131,16 +131,15 @@ impl<'a> Known<'a> {
 
     /// What an encoding is called in events.
     pub(super) fn label(&self, options: Options) -> String {
-        match self.recipient() {
-            Some(_) => recipient::label(options),
-            None => options.label(),
-        }
+        self.labels()(options)
     }
 
-    /// Memory of the encoder of a coding with the recipient's dictionary, where it is one.
-    pub(super) fn form_bytes(&self, options: Options, bytes: f64) -> Option<usize> {
-        let held = self.recipient()?.dictionary.as_ref().map_or(0, |kept| kept.content().len());
-        Some(recipient::form_bytes(recipient::form_of(options)?, bytes + held as f64))
+    /// What encodings are called in events.
+    pub(super) fn labels(&self) -> fn(Options) -> String {
+        match self.recipient() {
+            Some(_) => recipient::label,
+            None => |options| options.label(),
+        }
     }
 }
 
