@@ -8,18 +8,21 @@ mod recipients;
 mod schemas;
 mod trial;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use codec::Options;
-use codec::dictionary::Id;
+use codec::dictionary::{Id, Kept};
+use decide::estimate::Estimate;
 use record::decision::Direction;
 use record::event::Fact;
 
 use super::*;
-use api::{About, Departed, Message, Piece, Wire};
+use api::{Abilities, About, Departed, Input, Message, Output, Piece, Wire};
 use job::{Contexts, Job, Prepare};
+use path::Path;
 
 pub(crate) const EDGE: usize = 0;
 pub(crate) const GATEWAY: usize = 1;

@@ -23,6 +23,17 @@ impl Sender<'_> {
         if departed.block {
             self.one.sending.departed();
         }
+        self.note_departure(departed);
+        if departed.end && self.one.has_recipient() {
+            self.left();
+        } else if departed.end {
+            self.await_receipt();
+            self.keep_sent();
+        }
+        self.advance();
+    }
+
+    fn note_departure(&mut self, departed: Departed) {
         let Some(path) = self.path.as_deref().filter(|_| departed.body) else { return };
         let departure = self.one.departure.get_or_insert_with(|| Departure {
             first: self.now,
@@ -46,15 +57,7 @@ impl Sender<'_> {
         }
     }
 
-    /// All of the message is with the path: its receipt is awaited.
-    pub(crate) fn gone(&mut self) {
-        if self.one.has_recipient() {
-            return self.left();
-        }
-        self.await_receipt();
-        self.keep_sent();
-    }
-
+    /// All of the message is with the path.
     fn await_receipt(&mut self) {
         let Some(departure) = self.one.departure else { return };
         let Some(choice) = self.one.choice.take() else { return };

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use codec::Options;
 use record::event::Fact;
 
-use super::api::{Fault, FaultKind, Output};
+use super::api::{Fault, FaultKind, Message, Output};
 use super::core::{Core, Key};
 use super::exchange::sending::{Cut, InWork};
 use super::exchange::{Exchange, Stands};
@@ -56,6 +56,48 @@ impl Sender<'_> {
 
     fn output(&mut self, output: Output) {
         self.core.outputs.push_back(output);
+    }
+
+    /// The message begins.
+    pub(crate) fn begin(&mut self, message: Message) {
+        if message.recipient.is_some() {
+            self.one.stands = Stands::Away;
+        }
+        self.one.exact.said = message.exact;
+        self.one.sending.begin(self.now, message);
+        self.advance();
+    }
+
+    /// Bytes of its body came.
+    pub(crate) fn push(&mut self, bytes: &Bytes) {
+        self.one.sending.push(self.now, bytes);
+        self.advance();
+    }
+
+    /// Its body is whole; trailer fields may follow it.
+    pub(crate) fn end(&mut self, trailers: bool) {
+        self.one.sending.end(trailers);
+        self.advance();
+    }
+
+    /// The exchange has no path any more.
+    pub(crate) fn detach(&mut self, waits: bool) {
+        self.one.stands = if waits { Stands::Waits } else { Stands::Away };
+        self.path = None;
+        self.advance();
+    }
+
+    /// The message goes again from its beginning.
+    pub(crate) fn rewind(&mut self, body: &Bytes) {
+        self.one.sending.rewind(body);
+        self.one.rewind();
+    }
+
+    /// Nothing more of it is wanted.
+    pub(crate) fn stop(&mut self) {
+        self.one.sending.stop();
+        self.one.rewind();
+        self.advance();
     }
 
     /// Cuts blocks, chooses the codec with the first, orders work, hands over what is ready.

@@ -94,6 +94,7 @@ impl Sender<'_> {
         if self.one.held.path.is_some_and(|of| of != path) {
             self.go_anew();
         }
+        self.advance();
     }
 
     /// The message goes as it is, if it has gone by what its path's ends hold.

@@ -12,7 +12,7 @@ use proto::profile::{Decoding, Model};
 use record::decision::{self as facts, Decision, Outcome};
 
 use super::*;
-use crate::job::{Encode, Try};
+use crate::job::{Done, Encode, Try};
 use crate::recipient::{Framing, Recipient};
 
 const EVERY: [Content; 4] = Content::ALL;

@@ -3,6 +3,7 @@
 use codec::Limits;
 use codec::exi::schema::Document;
 use codec::infoset::SchemaContext;
+use proto::control::Keeping;
 
 use super::*;
 use crate::kept::schemas::Schemas;

@@ -13,6 +13,7 @@ use record::decision::Outcome;
 use record::event::Fact;
 
 use super::*;
+use crate::job::Done;
 
 /// Tries these in turn, and then wants to go on in `wished`; else as the one before it.
 #[derive(Debug)]
