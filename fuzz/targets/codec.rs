@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         least + i8::try_from(i32::from(*level) % (i32::from(most - least) + 1)).unwrap_or(0)
     });
     let window_log = if codec.number() == 0 { 0 } else { 15 };
-    let options = Options { codec: codec.number(), level, window_log };
+    let options = Options { codec, level, window_log };
     hostile(options, usize::from(*size) * 16, data);
     round_trip(options, usize::from(*size).max(1) * 16, data);
 });

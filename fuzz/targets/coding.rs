@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use codec::Options;
+use codec::Table;
 use codec::infoset::SchemaContext;
 use coding::api::{Abilities, About, Departed, Input, Message, Output, Piece, Wire};
 use coding::job::{Contexts, Job};
@@ -75,6 +75,7 @@ impl<'a> Life<'a> {
             services: vec![Service { infoset, ..Service::default() }],
             rate_cap_bps: None,
             body_timeout: Duration::from_secs(30),
+            codecs: Table::default(),
             codec_bytes: CODEC_BYTES,
         };
         let (coding, now, open) = (Coding::new(config), Duration::ZERO, BTreeMap::new());
@@ -208,7 +209,7 @@ impl<'a> Life<'a> {
         }
         one.came = kind > 200;
         let window_log = if codec == 0 { 0 } else { 15 };
-        let options = Options { codec, window_log, ..Options::IDENTITY };
+        let Ok(options) = Table::default().options(codec, window_log) else { return };
         self.input(Input::Expect { exchange, options, end: kind > 200 });
     }
 

@@ -137,6 +137,25 @@ impl Pair {
         objective: Objective,
         encoding: &Encoding,
     ) -> Self {
+        Self::of(
+            link,
+            media,
+            objective,
+            [Role::Edge, Role::Gateway].map(|role| {
+                let encoding = encoding.clone();
+                Config { encoding, ..Config::new(role, 1) }
+            }),
+        )
+    }
+
+    /// The same of an edge and a gateway with these settings; their services are set here.
+    #[must_use]
+    pub fn of(
+        link: &LinkConfig,
+        media: &'static str,
+        objective: Objective,
+        [edge, gateway]: [Config; 2],
+    ) -> Self {
         let channel = |direction: Direction| {
             let way = if direction == Direction::Ab { &link.ab } else { &link.ba };
             let mut way = way.clone();
@@ -145,13 +164,11 @@ impl Pair {
             Channel::new(way, 1, direction)
         };
         let services = vec![Service { objective, ..Service::default() }];
-        let config = |role| {
-            let (services, encoding) = (services.clone(), encoding.clone());
-            let secret = Some(Secret::new([1; 32]));
-            Config { services, encoding, secret, ..Config::new(role, 1) }
+        let end = |config, direction| {
+            let (services, secret) = (services.clone(), Some(Secret::new([1; 32])));
+            End::new(Config { services, secret, ..config }, channel(direction))
         };
-        let end = |role, direction| End::new(config(role), channel(direction));
-        let ends = [end(Role::Edge, Direction::Ab), end(Role::Gateway, Direction::Ba)];
+        let ends = [end(edge, Direction::Ab), end(gateway, Direction::Ba)];
         let mut pair = Self {
             ends,
             now: Duration::ZERO,

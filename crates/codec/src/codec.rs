@@ -1,5 +1,6 @@
 //! The trait, the table, and how a codec is named.
 
+use std::fmt;
 use std::sync::Arc;
 
 use proto::exchange::MAX_BLOCK_BYTES;
@@ -120,7 +121,8 @@ pub trait Codec: Sync {
     /// A fresh context. Of codecs without [`Flow::Blocks`] it holds the lengths of all blocks
     /// together to what came out, where bytes come back; where an infoset does, lengths only bound.
     fn decoder(&self, options: Options) -> Result<Box<dyn Decoder>, Error> {
-        let decoder = options.settings().decoder(self.properties().name)?;
+        let settings = options.settings();
+        let decoder = settings.bounded(self.name(), self.stream_decoder(&settings)?);
         Ok(Box::new(Gathered::new(self.properties(), decoder)))
     }
 
@@ -137,6 +139,21 @@ pub trait Codec: Sync {
     /// [`Properties::levels`].
     fn levels(&self) -> Option<(i8, i8, i8)> {
         self.properties().levels
+    }
+}
+
+/// Two with one number are the same: see [`Table`].
+impl PartialEq for dyn Codec {
+    fn eq(&self, other: &Self) -> bool {
+        self.number() == other.number()
+    }
+}
+
+impl Eq for dyn Codec {}
+
+impl fmt::Debug for dyn Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -185,7 +202,7 @@ pub trait StreamDecoder: Send {
     fn decode(&mut self, input: &[u8], last: bool, out: &mut Vec<u8>) -> Result<Step, Error>;
 }
 
-/// Every codec there is.
+/// Every codec that is built in.
 pub static CODECS: &[&dyn Codec] = &[
     &Identity,
     &Deflate,
@@ -205,8 +222,8 @@ pub static CODECS: &[&dyn Codec] = &[
     &Xmill,
 ];
 
-/// The codecs that a pair can use for any exchange: they need nothing, and each block comes out
-/// whole.
+/// The codecs of [`CODECS`] that a pair can use for any exchange: they need nothing, and each block
+/// comes out whole.
 pub fn block_codecs() -> impl Iterator<Item = &'static dyn Codec> + Clone {
     CODECS.iter().copied().filter(|codec| codec.properties().flow == Flow::Blocks)
 }
@@ -227,11 +244,77 @@ fn named(
     })
 }
 
+/// Most codecs of a [`Table`]: as many as a peer's HELLO may name.
+pub const MAX_CODECS: usize = 64;
+
+/// The codecs that one side has, each with a number and a name of its own: [`CODECS`], and those
+/// that whoever makes the side adds. It belongs to the side's settings; there is no registry.
+///
+/// A number stands for a codec only where a peer names one, and only a table tells which it is.
+/// All else holds [`Options`], which have the codec itself.
+#[derive(Clone, Debug)]
+pub struct Table {
+    all: Vec<&'static dyn Codec>,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { all: CODECS.to_vec() }
+    }
+}
+
+impl Table {
+    /// With one more. Its peers have to mean the same by its number.
+    ///
+    /// # Errors
+    /// Its number or its name is taken; there are [`MAX_CODECS`].
+    pub fn with(mut self, codec: &'static dyn Codec) -> Result<Self, Error> {
+        let is_same = |one: &&'static dyn Codec| *one == codec || one.name() == codec.name();
+        let (name, number) = (codec.name(), codec.number());
+        if let Some(other) = self.all.iter().find(|one| is_same(one)) {
+            let (taken, its) = (other.name(), other.number());
+            let what = format!(
+                "codec {name} ({number}) beside {taken} ({its}): each has a name and a number of \
+                 its own"
+            );
+            return Err(Error::Option { what });
+        }
+        if self.all.len() >= MAX_CODECS {
+            let what = format!("codec {name}: there are {MAX_CODECS} others, the most of a table");
+            return Err(Error::Option { what });
+        }
+        self.all.push(codec);
+        Ok(self)
+    }
+
+    /// The codecs for any exchange, as [`block_codecs`].
+    pub fn block_codecs(&self) -> impl Iterator<Item = &'static dyn Codec> {
+        self.all.iter().copied().filter(|codec| codec.properties().flow == Flow::Blocks)
+    }
+
+    /// What a peer's message goes in, by what its head says.
+    ///
+    /// # Errors
+    /// No codec has that number; it is none for messages of the pair; the window is over
+    /// [`MAX_WINDOW_LOG`].
+    pub fn options(&self, number: u64, window_log: u8) -> Result<Options, Error> {
+        let codec = self.all.iter().copied().find(|codec| codec.number() == number);
+        let codec = codec
+            .ok_or_else(|| Error::Option { what: format!("no codec has the number {number}") })?;
+        let options = Options { codec, level: 0, window_log };
+        match options.stands_alone() {
+            true => options.check()?,
+            false => options.check_window()?,
+        }
+        Ok(options)
+    }
+}
+
 /// A codec with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// [`Codec::number`].
-    pub codec: u64,
+    /// The codec.
+    pub codec: &'static dyn Codec,
     /// 0 where the codec has no levels; ignored by decoders.
     pub level: i8,
     /// Window as a power of two; deflate's is always 2^15.
@@ -240,10 +323,11 @@ pub struct Options {
 
 impl Options {
     /// No coding.
-    pub const IDENTITY: Self = Self { codec: 0, level: 0, window_log: 0 };
+    pub const IDENTITY: Self = Self { codec: &Identity, level: 0, window_log: 0 };
 
     /// The difference from a message that both sides hold: for messages of a single block.
-    pub const DELTA: Self = Self { codec: 11, level: 0, window_log: MIN_WINDOW_LOG };
+    pub const DELTA: Self =
+        Self { codec: &table::dictionary::DELTA, level: 0, window_log: MIN_WINDOW_LOG };
 
     /// Reads `NAME` or `NAME:LEVEL` of a codec for blocks, with the greatest window.
     pub fn of(text: &str) -> Result<Self, Error> {
@@ -262,34 +346,37 @@ impl Options {
             }
         };
         let window_log = if codec.number() == 0 { 0 } else { MAX_WINDOW_LOG };
-        Ok(Self { codec: codec.number(), level, window_log })
+        Ok(Self { codec, level, window_log })
     }
 
-    /// The codec in the table; one that a peer named may be missing.
-    pub fn codec(self) -> Result<&'static dyn Codec, Error> {
-        CODECS.iter().copied().find(|codec| codec.number() == self.codec).ok_or_else(|| {
-            Error::Option { what: format!("no codec has the number {}", self.codec) }
-        })
+    /// Whether bytes stay as they are.
+    #[must_use]
+    pub fn is_identity(self) -> bool {
+        self.codec.number() == Self::IDENTITY.codec.number()
+    }
+
+    /// Whether a message can be read by itself: it needs nothing that both ends have agreed on.
+    #[must_use]
+    pub fn stands_alone(self) -> bool {
+        !self.wants_base() && !self.is_infoset()
     }
 
     /// A fresh encoding context.
     pub fn encoder(self) -> Result<Box<dyn Encoder>, Error> {
-        self.codec()?.encoder(self)
+        self.codec.encoder(self)
     }
 
-    /// Whether a peer may ask for this: the codec is one for blocks, the window within bounds.
-    pub fn check(self) -> Result<&'static dyn Codec, Error> {
+    /// Refuses a codec that is not one for blocks, and a window over the limit.
+    fn check(self) -> Result<(), Error> {
         self.check_window()?;
-        let codec = self.codec()?;
-        if codec.properties().flow != Flow::Blocks {
-            let what = format!("codec {} is not one for blocks", codec.name());
+        if self.codec.properties().flow != Flow::Blocks {
+            let what = format!("codec {} is not one for blocks", self.codec.name());
             return Err(Error::Option { what });
         }
-        Ok(codec)
+        Ok(())
     }
 
-    /// Refuses a window over the limit.
-    pub fn check_window(self) -> Result<(), Error> {
+    fn check_window(self) -> Result<(), Error> {
         if self.window_log > MAX_WINDOW_LOG {
             let what = format!("window 2^{} is over the limit 2^{MAX_WINDOW_LOG}", self.window_log);
             return Err(Error::Option { what });
@@ -302,13 +389,16 @@ impl Options {
         Settings { level: Some(self.level), ..Settings::default() }
     }
 
-    /// A fresh decoding context; options that [`Options::check`] refuses are refused.
+    /// A fresh decoding context. Errors: a codec that is not one for blocks, a window over the
+    /// limit.
     pub fn decoder(self) -> Result<Box<dyn Decoder>, Error> {
-        self.check()?.decoder(self)
+        self.check()?;
+        self.codec.decoder(self)
     }
 
     /// With a dictionary that both sides hold: for messages of a single block.
-    pub const DICTIONARY: Self = Self { codec: 10, level: 19, window_log: MIN_WINDOW_LOG };
+    pub const DICTIONARY: Self =
+        Self { codec: &table::dictionary::ZSTD, level: 19, window_log: MIN_WINDOW_LOG };
 
     /// Whether it is coded with what both sides hold: [`Options::DELTA`], [`Options::DICTIONARY`].
     #[must_use]
@@ -322,7 +412,7 @@ impl Options {
             return self.encoder();
         }
         let settings = Settings { level: Some(self.level), ..Self::on(base) };
-        self.codec()?.stream_encoder(&settings)
+        self.codec.stream_encoder(&settings)
     }
 
     /// A fresh decoding context, against `base` where the codec wants one.
@@ -330,9 +420,9 @@ impl Options {
         if !self.wants_base() {
             return self.decoder();
         }
-        let properties = self.codec()?.properties();
-        let decoder = Self::on(base).decoder(properties.name)?;
-        Ok(Box::new(Gathered::new(properties, decoder)))
+        let settings = Self::on(base);
+        let decoder = settings.bounded(self.codec.name(), self.codec.stream_decoder(&settings)?);
+        Ok(Box::new(Gathered::new(self.codec.properties(), decoder)))
     }
 
     /// Settings for messages of a block, whatever they say of their length.
@@ -347,11 +437,11 @@ impl Options {
     /// As a person writes it: `zstd:3`.
     #[must_use]
     pub fn label(self) -> String {
-        match self.codec() {
-            Ok(_) if self == Self::EXI_SCHEMA => "exi-schema".to_owned(),
-            Ok(codec) if codec.levels().is_some() => format!("{}:{}", codec.name(), self.level),
-            Ok(codec) => codec.name().to_owned(),
-            Err(_) => format!("codec {}", self.codec),
+        let name = self.codec.name();
+        match self.codec.levels() {
+            _ if self == Self::EXI_SCHEMA => "exi-schema".to_owned(),
+            Some(_) => format!("{name}:{}", self.level),
+            None => name.to_owned(),
         }
     }
 }

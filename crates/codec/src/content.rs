@@ -13,9 +13,11 @@
 
 use zstd_safe::FrameFormat;
 
+use crate::brotli::Brotli;
+use crate::deflate::Deflate;
 use crate::gzip::GzipEncoder;
-use crate::zstd::ZstdEncoder;
-use crate::{Encoder, Error, Options};
+use crate::zstd::{Zstd, ZstdEncoder};
+use crate::{Codec, Encoder, Error, Options};
 
 /// A coding that clients of HTTP know, of a codec for any bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,13 +55,13 @@ impl Coding {
         Self::ALL.into_iter().find(|coding| coding.token() == token)
     }
 
-    /// Number of the codec that makes it.
+    /// The codec that makes it.
     #[must_use]
-    pub fn codec(self) -> u64 {
+    pub fn codec(self) -> &'static dyn Codec {
         match self {
-            Self::Gzip | Self::Deflate => 1,
-            Self::Zstd => 2,
-            Self::Brotli => 3,
+            Self::Gzip | Self::Deflate => &Deflate,
+            Self::Zstd => &Zstd,
+            Self::Brotli => &Brotli,
         }
     }
 
@@ -88,8 +90,7 @@ mod tests {
     fn what_comes_out_is_the_standard_form_whole_after_each_block() {
         let text = b"<track id=\"7\"><pos>12.5 60.1</pos></track>\n".repeat(40);
         for coding in Coding::ALL {
-            let codec =
-                crate::CODECS.iter().find(|codec| codec.number() == coding.codec()).unwrap();
+            let codec = coding.codec();
             let (least, usual, most) = codec.levels().unwrap();
             for level in [least, usual, most] {
                 let options = Options::of(&format!("{}:{level}", codec.name())).unwrap();

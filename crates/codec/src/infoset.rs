@@ -20,8 +20,11 @@ use proto::exchange::MAX_BLOCK_BYTES;
 use crate::codec::MIN_WINDOW_LOG;
 use crate::exi::schema::{Document, Resolve};
 use crate::exi::{self, Alignment, DocumentEncoder, Grammars, Preserve};
+use crate::table::cbor::CborJson;
+use crate::table::exi::Exi;
+use crate::table::wbxml::WBXML;
 use crate::xml::{Event, Reader, Start};
-use crate::{Decoder, Encoder, Error, Limits, Options, cbor, wbxml};
+use crate::{Codec, Decoder, Encoder, Error, Limits, Options, cbor, wbxml};
 
 pub use parcel::PARCEL_BYTES;
 
@@ -57,24 +60,24 @@ const LIMITS: Limits = Limits {
 
 impl Options {
     /// EXI without a schema.
-    pub const EXI: Self = Self::of_infoset(EXI_NUMBER, 0);
+    pub const EXI: Self = Self::of_infoset(&Exi, 0);
     /// EXI with the grammars of a schema that both sides have.
-    pub const EXI_SCHEMA: Self = Self::of_infoset(EXI_NUMBER, 1);
+    pub const EXI_SCHEMA: Self = Self::of_infoset(&Exi, 1);
     /// WBXML, with the built-in token table that fits.
-    pub const WBXML: Self = Self::of_infoset(WBXML_NUMBER, 0);
+    pub const WBXML: Self = Self::of_infoset(&WBXML, 0);
     /// CBOR in place of JSON.
-    pub const CBOR: Self = Self::of_infoset(CBOR_NUMBER, 0);
+    pub const CBOR: Self = Self::of_infoset(&CborJson, 0);
     /// All that give an infoset back.
     pub const INFOSET: [Self; 4] = [Self::EXI, Self::EXI_SCHEMA, Self::WBXML, Self::CBOR];
 
-    const fn of_infoset(codec: u64, level: i8) -> Self {
+    const fn of_infoset(codec: &'static dyn Codec, level: i8) -> Self {
         Self { codec, level, window_log: MIN_WINDOW_LOG }
     }
 
     /// Whether an infoset comes back, and not every byte: for [`SchemaContext`].
     #[must_use]
     pub fn is_infoset(self) -> bool {
-        matches!(self.codec, EXI_NUMBER | WBXML_NUMBER | CBOR_NUMBER)
+        matches!(self.codec.number(), EXI_NUMBER | WBXML_NUMBER | CBOR_NUMBER)
     }
 }
 
@@ -125,7 +128,7 @@ impl Marks {
 /// # Errors
 /// A message that is too short to say.
 pub fn schema_of(options: Options, coded: &[u8]) -> Result<Option<[u8; 8]>, Error> {
-    if options.codec != EXI_NUMBER {
+    if options.codec.number() != EXI_NUMBER {
         return Ok(None);
     }
     Head::read(coded).map(|(head, _)| head.schema)
@@ -273,14 +276,14 @@ impl SchemaContext {
     }
 
     fn encode(&self, options: Options, message: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
-        let coded = match options.codec {
+        let coded = match options.codec.number() {
             WBXML_NUMBER => wbxml::encode(message, &wbxml::Settings::default(), &LIMITS)?,
             CBOR_NUMBER => cbor::from_json(message, &cbor::Settings::default(), &LIMITS)?,
             _ => self.to_exi(options, message)?,
         };
         let mut text = Vec::new();
         self.decode(options, &coded, &mut text)?;
-        let same = match options.codec {
+        let same = match options.codec.number() {
             // No two texts of different values have the same form.
             CBOR_NUMBER => cbor::from_json(&text, &cbor::Settings::default(), &LIMITS)? == coded,
             _ => same_xml(message, &text)?,
@@ -318,7 +321,7 @@ impl SchemaContext {
     }
 
     fn decode(&self, options: Options, coded: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
-        let text = match options.codec {
+        let text = match options.codec.number() {
             WBXML_NUMBER => wbxml::decode(coded, &wbxml::Settings::default(), &LIMITS)?,
             CBOR_NUMBER => cbor::to_json(coded, &LIMITS)?,
             _ => return self.exi(coded, out),

@@ -1,4 +1,5 @@
-//! Bytes to fewer bytes and back: one [`Codec`] trait, one table of them.
+//! Bytes to fewer bytes and back: one [`Codec`] trait, one table of them, and a [`Table`] for who
+//! has others too.
 //!
 //! A body is coded in blocks that share a context: each block comes out whole (flushed), so that
 //! the other side can decode it before the next one exists.
@@ -41,8 +42,8 @@ pub mod xml;
 mod zstd;
 
 pub use codec::{
-    CODECS, Codec, Decoder, Encoder, Fidelity, Flow, MAX_WINDOW_LOG, MIN_WINDOW_LOG, Needs,
-    Options, Properties, Step, StreamDecoder, block_codecs, find,
+    CODECS, Codec, Decoder, Encoder, Fidelity, Flow, MAX_CODECS, MAX_WINDOW_LOG, MIN_WINDOW_LOG,
+    Needs, Options, Properties, Step, StreamDecoder, Table, block_codecs, find,
 };
 pub use error::Error;
 pub use limits::Limits;

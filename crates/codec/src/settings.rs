@@ -45,10 +45,17 @@ impl Settings {
     /// [`Limits::output_bytes`]. Errors: as for [`Settings::encoder`].
     pub fn decoder(&self, codec: &str) -> Result<Box<dyn StreamDecoder>, Error> {
         let codec = find(codec)?;
-        let inner = codec.stream_decoder(self)?;
-        let (codec, limits) = (codec.name(), self.limits);
-        let left = limits.output_bytes;
-        Ok(Box::new(Bounded { codec, inner, left, limits, held: Vec::new(), at: 0, used: 0 }))
+        Ok(self.bounded(codec.name(), codec.stream_decoder(self)?))
+    }
+
+    /// The same of a codec's own decoder.
+    pub(crate) fn bounded(
+        &self,
+        codec: &'static str,
+        inner: Box<dyn StreamDecoder>,
+    ) -> Box<dyn StreamDecoder> {
+        let (limits, left) = (self.limits, self.limits.output_bytes);
+        Box::new(Bounded { codec, inner, left, limits, held: Vec::new(), at: 0, used: 0 })
     }
 
     /// Encodes a whole message.

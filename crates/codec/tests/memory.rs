@@ -82,7 +82,7 @@ fn deflate_takes_what_the_table_says() {
     let body = text(300_000);
     for level in 1..=9 {
         let options = Options::of(&format!("deflate:{level}")).unwrap();
-        let codec = options.codec().unwrap();
+        let codec = options.codec;
         let (encoder, decoder) = taken(options, &body);
         let said = (codec.encoder_bytes(options), codec.decoder_bytes(options));
         println!("{}: {encoder} of {}, {decoder} of {}", options.label(), said.0, said.1);
@@ -130,7 +130,7 @@ fn brotli_takes_what_the_table_says() {
     let body = text(1_200_000);
     for (level, window_log) in (0..=11).flat_map(|level| [(level, 15), (level, 20)]) {
         let options = Options { window_log, ..Options::of(&format!("brotli:{level}")).unwrap() };
-        let codec = options.codec().unwrap();
+        let codec = options.codec;
         // Strong levels are slow, and their memory is there from the first blocks on.
         let body = if level > 9 { &body[..200_000] } else { &body[..] };
         let (encoder, decoder) = peaks(options, body);
@@ -149,7 +149,7 @@ fn xmill_takes_what_the_table_says() {
     let body = text(600_000);
     for (level, window_log) in [1, 5, 9].into_iter().flat_map(|level| [(level, 15), (level, 20)]) {
         let options = Options { window_log, ..Options::of(&format!("xmill:{level}")).unwrap() };
-        let codec = options.codec().unwrap();
+        let codec = options.codec;
         let (encoder, decoder) = peaks(options, &body);
         let said = (codec.encoder_bytes(options), codec.decoder_bytes(options));
         let at = options.label();

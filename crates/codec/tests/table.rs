@@ -5,7 +5,10 @@
 mod common;
 
 use common::{assert_same, decode, encode, samples, settings};
-use longwire_codec::{CODECS, Error, Flow, Limits, Settings, block_codecs, find};
+use longwire_codec::{
+    CODECS, Codec, Encoder, Error, Flow, Limits, MAX_CODECS, MAX_WINDOW_LOG, Options, Properties,
+    Settings, StreamDecoder, Table, block_codecs, find,
+};
 
 #[test]
 fn names_and_numbers_are_of_one_codec_each() {
@@ -129,7 +132,66 @@ fn only_codecs_for_blocks_are_for_any_exchange() {
         assert_eq!(codec.properties().flow, Flow::Blocks);
     }
     for codec in CODECS.iter().filter(|codec| codec.properties().flow != Flow::Blocks) {
-        let options = longwire_codec::Options { codec: codec.number(), level: 0, window_log: 15 };
-        assert!(options.check().is_err(), "{}", codec.name());
+        let options = Options { codec: *codec, level: 0, window_log: 15 };
+        assert!(options.decoder().is_err(), "{}", codec.name());
+        let known = Table::default().options(codec.number(), 15);
+        assert_eq!(known.is_ok(), !options.stands_alone(), "{}", codec.name());
     }
+}
+
+/// As [`longwire_codec::Codec`] has it, with another number and name.
+struct Renamed(Properties);
+
+impl Codec for Renamed {
+    fn properties(&self) -> &'static Properties {
+        Box::leak(Box::new(self.0))
+    }
+
+    fn stream_encoder(&self, settings: &Settings) -> Result<Box<dyn Encoder>, Error> {
+        find("zstd")?.stream_encoder(settings)
+    }
+
+    fn stream_decoder(&self, settings: &Settings) -> Result<Box<dyn StreamDecoder>, Error> {
+        find("zstd")?.stream_decoder(settings)
+    }
+}
+
+fn renamed(name: &'static str, number: u64) -> &'static dyn Codec {
+    let properties = find("zstd").unwrap().properties();
+    Box::leak(Box::new(Renamed(Properties { name, number, ..*properties })))
+}
+
+/// A peer's number is a codec where the table has one, and messages go through it, though it is not
+/// built in.
+#[test]
+fn a_table_has_what_was_added_to_it_and_no_other_has() {
+    let more = Table::default().with(renamed("other", 1000)).unwrap();
+    let options = more.options(1000, 17).unwrap();
+    assert_eq!((options.codec.name(), options.window_log), ("other", 17));
+    assert_eq!(more.block_codecs().count(), block_codecs().count() + 1);
+    let message = Table::default().options(1000, 17).unwrap_err().to_string();
+    assert_eq!(message, "no codec has the number 1000");
+    let (mut coded, mut back) = (Vec::new(), Vec::new());
+    let text = b"to be, or not to be, to be, or not to be".repeat(9);
+    options.encoder().unwrap().encode(&text, true, &mut coded).unwrap();
+    options.decoder().unwrap().decode(&coded, text.len(), true, &mut back).unwrap();
+    assert!(back == text && coded.len() < text.len() / 2);
+}
+
+#[test]
+fn a_table_refuses_what_would_mean_two_codecs_and_windows_over_the_limit() {
+    let with = |name, number| Table::default().with(renamed(name, number));
+    for (name, number) in [("other", 2), ("zstd", 1000)] {
+        let message = with(name, number).unwrap_err().to_string();
+        let both = format!("codec {name} ({number}) beside zstd (2)");
+        assert_eq!(message, format!("{both}: each has a name and a number of its own"));
+    }
+    let mut full = Table::default();
+    for number in CODECS.len()..MAX_CODECS {
+        let name = Box::leak(format!("other{number}").into_boxed_str());
+        full = full.with(renamed(name, 1000 + number as u64)).unwrap();
+    }
+    assert!(full.with(renamed("other", 1000)).is_err());
+    assert!(Table::default().options(2, MAX_WINDOW_LOG + 1).is_err());
+    assert!(Table::default().options(Options::DELTA.codec.number(), MAX_WINDOW_LOG + 1).is_err());
 }

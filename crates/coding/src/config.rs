@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use codec::Options;
+use codec::{Options, Table};
 use decide::estimate::Estimate;
 use record::decision::Direction;
 
@@ -27,6 +27,8 @@ pub struct Config {
     /// What makes this side and its principals known when it has started again; without it their
     /// dictionaries end with it.
     pub secret: Option<Secret>,
+    /// The codecs that this side has.
+    pub codecs: Table,
     /// Encodings and who chooses among them.
     pub encoding: Encoding,
     /// What is different for some services.
@@ -42,13 +44,13 @@ pub struct Config {
 
 impl Config {
     /// Codecs that this side decodes, by number.
-    pub(crate) fn codecs(&self) -> impl Iterator<Item = u64> + use<> {
+    pub(crate) fn codecs(&self) -> impl Iterator<Item = u64> {
         let allowed = self.services.iter().any(|service| service.infoset.is_some());
         let infoset = [Options::EXI, Options::WBXML, Options::CBOR];
         let infoset = infoset.into_iter().filter(move |_| allowed);
         let held = [Options::DELTA, Options::DICTIONARY];
         let others = held.into_iter().chain(infoset).map(|options| options.codec);
-        codec::block_codecs().map(|codec| codec.number()).chain(others)
+        self.codecs.block_codecs().chain(others).map(|codec| codec.number())
     }
 
     /// What is believed of a path that nobody has measured.

@@ -53,6 +53,8 @@ enum Way {
 pub struct Encoding {
     way: Way,
     arms: Vec<Options>,
+    /// What is expected of each arm before it was seen at work.
+    priors: Vec<Prior>,
 }
 
 /// What is set for one service.
@@ -69,24 +71,29 @@ pub struct Service {
 }
 
 impl Encoding {
+    fn over(way: Way, arms: impl IntoIterator<Item = Options>) -> Self {
+        let mut encoding = Self { way, arms: Vec::new(), priors: Vec::new() };
+        arms.into_iter().for_each(|options| encoding.push(options, prior(options)));
+        encoding
+    }
+
     /// What is learned of the traffic decides.
     #[must_use]
     pub fn auto() -> Self {
-        Self { way: Way::Learned, arms: table(&ARMS) }
+        Self::over(Way::Learned, table(&ARMS))
     }
 
     /// NAM as it was published decides.
     #[must_use]
     pub fn nam() -> Self {
-        Self { way: Way::Nam, arms: table(&NAM_ARMS) }
+        Self::over(Way::Nam, table(&NAM_ARMS))
     }
 
     /// Always the same coding.
     #[must_use]
     pub fn fixed(options: Options) -> Self {
-        let mut arms = vec![Options::IDENTITY];
-        arms.extend((options.codec != 0).then_some(options));
-        Self { way: Way::Fixed, arms }
+        let coded = (!options.is_identity()).then_some(options);
+        Self::over(Way::Fixed, [Options::IDENTITY].into_iter().chain(coded))
     }
 
     /// Reads `auto`, `nam`, `NAME` or `NAME:LEVEL`.
@@ -113,8 +120,34 @@ impl Encoding {
     /// chosen.
     pub fn allow_infoset(&mut self) {
         if self.way == Way::Learned && !self.arms.contains(&Options::EXI) {
-            self.arms.extend(Options::INFOSET);
+            Options::INFOSET.into_iter().for_each(|options| self.push(options, prior(options)));
         }
+    }
+
+    /// Adds an encoding of whatever codec, with what is expected of it, where one among several is
+    /// chosen.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub fn add(&mut self, options: Options, expected: Prior) -> Result<(), codec::Error> {
+        if self.way == Way::Learned && !self.arms.contains(&options) {
+            self.push(options, expected);
+        }
+        self.check()
+    }
+
+    fn push(&mut self, options: Options, expected: Prior) {
+        self.arms.push(options);
+        self.priors.push(expected);
+    }
+
+    /// Refuses more encodings than may be weighed.
+    fn check(&self) -> Result<(), codec::Error> {
+        if self.arms.len() > MAX_ARMS {
+            let what = format!("{} encodings in all: at most {MAX_ARMS}", self.arms.len());
+            return Err(codec::Error::Option { what });
+        }
+        Ok(())
     }
 
     /// The encodings by arm.
@@ -137,15 +170,12 @@ impl Encoding {
             if meant.is_empty() {
                 meant.push(options);
                 if self.way == Way::Learned {
-                    self.arms.push(options);
+                    self.push(options, prior(options));
                 }
             }
             selected.append(&mut meant);
         }
-        if self.arms.len() > MAX_ARMS {
-            let what = format!("{} encodings in all: at most {MAX_ARMS}", self.arms.len());
-            return Err(codec::Error::Option { what });
-        }
+        self.check()?;
         Ok(selected)
     }
 
@@ -153,10 +183,7 @@ impl Encoding {
     #[must_use]
     pub fn policy(&self) -> Box<dyn Policy> {
         match self.way {
-            Way::Learned => {
-                let priors = self.arms.iter().map(|arm| prior(*arm)).collect();
-                Box::new(Learned::new(Models::new(priors)))
-            }
+            Way::Learned => Box::new(Learned::new(Models::new(self.priors.clone()))),
             Way::Nam => Box::new(Nam::new(self.arms.len())),
             Way::Fixed => Box::new(Fixed(decide::Arm(self.arms.len() - 1))),
         }
@@ -218,7 +245,7 @@ fn named(name: &str) -> Result<Options, codec::Error> {
         return Ok(options);
     }
     let options = Options::of(name)?;
-    let any = options.codec()?.properties().applies_to(ANY);
+    let any = options.codec.properties().applies_to(ANY);
     let most = if any { codec::MAX_WINDOW_LOG } else { MAX_SPECIAL_WINDOW_LOG };
     Ok(Options { window_log: options.window_log.min(most), ..options })
 }
@@ -262,6 +289,23 @@ mod tests {
         let all =
             (1..=19).flat_map(|level| [format!("zstd:{level}"), format!("brotli:{}", level % 12)]);
         assert!(auto.meant_by(&all.collect::<Vec<_>>()).is_err(), "too many");
+    }
+
+    #[test]
+    fn what_is_added_comes_once_and_with_what_is_expected_of_it() {
+        let (mut auto, mut fixed) = (Encoding::auto(), Encoding::fixed(Options::IDENTITY));
+        let before = auto.arms().len();
+        let options = Options::of("brotli:7").unwrap();
+        let expected = Prior { overhead_bytes: 7.0, ..Prior::IDENTITY };
+        for encoding in [&mut auto, &mut fixed] {
+            encoding.add(options, expected).unwrap();
+            encoding.add(options, prior(options)).unwrap();
+        }
+        assert_eq!((auto.arms().len(), fixed.arms().len()), (before + 1, 1));
+        assert_eq!((auto.arms()[before], &auto.priors[before..]), (options, &[expected][..]));
+        let more = (-7..=19).map(|level| Options { level, ..Options::of("zstd").unwrap() });
+        let added: Result<Vec<_>, _> = more.map(|options| auto.add(options, expected)).collect();
+        assert!(added.is_err(), "too many");
     }
 
     #[test]

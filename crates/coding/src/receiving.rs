@@ -58,7 +58,7 @@ impl Receiver<'_> {
 
     /// A piece of the body came.
     pub(crate) fn piece(&mut self, piece: &Piece, received: u64) {
-        let coded = !piece.uncoded && self.one.receiving.options().codec != 0;
+        let coded = !piece.uncoded && !self.one.receiving.options().is_identity();
         self.one.arrival.note(self.now, received, piece.bytes.len(), coded);
         let read = self.one.receiving.push(piece).and_then(|whole| match whole {
             true => self.find_base().and_then(|()| self.find_schema_context()),
@@ -147,7 +147,7 @@ impl Receiver<'_> {
         let options = self.one.receiving.options();
         let bytes = match options.is_infoset() {
             true => infoset::MEMORY_BYTES,
-            false => options.codec().map_or(0, |codec| codec.decoder_bytes(options)),
+            false => options.codec.decoder_bytes(options),
         };
         let taken = self.core.decoder_bytes;
         let key = Key::Decoder(self.one.id);

@@ -121,7 +121,7 @@ impl Recipient {
     /// Seconds that it takes to decode so many bytes of an encoding, where it has told.
     pub(crate) fn decode_s(&self, options: Options, bytes: f64) -> Option<f64> {
         let form = form_of(options).and_then(|form| codec::find(form.name()).ok());
-        let codec = form.map_or(options.codec, |codec| codec.number());
+        let codec = form.unwrap_or(options.codec).number();
         let reported = self.decoder.as_ref()?.of(codec)?;
         Some(f64::from(reported.fixed_s) + f64::from(reported.per_byte_s) * bytes)
     }
@@ -160,5 +160,5 @@ fn form_bytes(form: Form, bytes: f64) -> usize {
         .find(|log| bytes <= f64::from(1_u32 << log))
         .unwrap_or(codec::MAX_WINDOW_LOG);
     let options = Options { codec, level: level(form), window_log };
-    options.codec().map_or(usize::MAX, |codec| codec.encoder_bytes(options))
+    codec.encoder_bytes(options)
 }

@@ -21,10 +21,10 @@ pub struct Speeds {
 pub(crate) fn profile(all: &[Speeds]) -> Option<Profile> {
     let mut encodings: Vec<Decoding> = Vec::new();
     for Speeds { options, decode, .. } in all {
-        let alone = options.codec != 0 && !options.wants_base() && !options.is_infoset();
-        if alone && encodings.iter().all(|known| known.codec != options.codec) {
+        let alone = !options.is_identity() && options.stands_alone();
+        if alone && encodings.iter().all(|known| known.codec != options.codec.number()) {
             encodings.push(Decoding {
-                codec: options.codec,
+                codec: options.codec.number(),
                 fixed_s: single(decode.fixed_s).min(MAX_SECONDS),
                 per_byte_s: single(decode.per_byte_s).min(MAX_PER_BYTE_S),
             });

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use codec::Options;
 use codec::dictionary::{Id, Kept};
+use codec::{Options, Table};
 use decide::estimate::Estimate;
 use record::decision::Direction;
 use record::event::Fact;
@@ -38,6 +38,7 @@ fn config(at: usize) -> Config {
         sends: if at == EDGE { Direction::Request } else { Direction::Response },
         instance: 1 + at as u64,
         secret: None,
+        codecs: Table::default(),
         encoding: Encoding::auto(),
         services: Vec::new(),
         rate_cap_bps: None,

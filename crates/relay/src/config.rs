@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use codec::Table;
 use coding::{Encoding, Secret, Service};
 use decide::estimate::Estimate;
 use proto::control::Allowed;
@@ -67,6 +68,8 @@ pub struct Config {
     /// Edge: what makes it and its principals known when it has started again; without it their
     /// dictionaries end with it.
     pub secret: Option<Secret>,
+    /// The codecs that this side has, which its peers are told.
+    pub codecs: Table,
     /// Encodings and who chooses among them.
     pub encoding: Encoding,
     /// What is different for some services; [`crate::Known::service`] names them by index.
@@ -122,6 +125,7 @@ impl Config {
             kinds: vec![Kind::STREAM],
             allowed: Allowed::default(),
             secret: None,
+            codecs: Table::default(),
             encoding: Encoding::auto(),
             services: Vec::new(),
             rate_cap_bps: None,
@@ -159,6 +163,7 @@ impl Config {
             },
             instance: self.instance,
             secret: self.secret.clone(),
+            codecs: self.codecs.clone(),
             encoding: self.encoding.clone(),
             services: self.services.clone(),
             rate_cap_bps: self.rate_cap_bps,

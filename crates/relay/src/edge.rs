@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use codec::Table;
 use coding::ExchangeId;
 use coding::api::{About, Input as Code, Message};
 use proto::exchange::{Head as HeadPart, OutcomeState};
@@ -264,7 +265,7 @@ impl Relay {
         exchange.outgoing.drop_kept();
         exchange.guard.marked |= answer.private;
         let private = exchange.guard.marked;
-        let options = match codec_of(head) {
+        let options = match codec_of(&self.config.codecs, head) {
             Ok(options) => options,
             Err(cause) => return self.refuse(now, id, &cause),
         };
@@ -286,14 +287,8 @@ impl Relay {
 }
 
 /// The codec of the body that a head announces; one that is not ours is the peer's fault.
-pub(crate) fn codec_of(head: &HeadPart) -> Result<codec::Options, Cause> {
-    let options = codec::Options { codec: head.codec, level: 0, window_log: head.window_log };
+pub(crate) fn codec_of(codecs: &Table, head: &HeadPart) -> Result<codec::Options, Cause> {
     let corrupt =
         |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };
-    let is_special = options.wants_base() || options.is_infoset();
-    let known = match is_special {
-        true => options.check_window().and_then(|()| options.codec()),
-        false => options.check(),
-    };
-    known.map(|_| options).map_err(corrupt)
+    codecs.options(head.codec, head.window_log).map_err(corrupt)
 }

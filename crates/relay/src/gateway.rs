@@ -63,7 +63,7 @@ impl Relay {
         if let Err(reason) = self.find_room(now, &place) {
             return self.refuse_request(now, carrier, id, CauseKind::Limit, reason);
         }
-        let options = match codec_of(head) {
+        let options = match codec_of(&self.config.codecs, head) {
             Ok(options) => options,
             Err(Cause { kind, reason }) => {
                 return self.refuse_request(now, carrier, id, kind, reason);

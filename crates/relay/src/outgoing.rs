@@ -81,7 +81,7 @@ impl Outgoing {
     /// It goes by what both ends of the carrier hold, or as an infoset: elsewhere that alone may be
     /// of no use.
     pub(crate) fn is_bound(&self) -> bool {
-        self.options.is_some_and(|options| options.wants_base() || options.is_infoset())
+        self.options.is_some_and(|options| !options.stands_alone())
     }
 
     /// The message as it was before anything was sent, where it [can](Self::can_go_again) be; its
@@ -204,7 +204,7 @@ impl Outgoing {
         let options = self.options.unwrap_or(codec::Options::IDENTITY);
         Part::Head(Head {
             exchange: number,
-            codec: options.codec,
+            codec: options.codec.number(),
             window_log: options.window_log,
             end: only,
             head: self.head.clone(),

@@ -316,10 +316,15 @@ impl Relay {
     /// The coding hears of a peer, by what it said on the carrier; `early`: by what it said last.
     pub(crate) fn path_up(&mut self, now: Duration, id: CarrierId, peer: &Peer, early: bool) {
         let Some(carrier) = self.carriers.get(&id) else { return };
+        // Whether a codec needs nothing that both ends have to agree on first.
+        let stands_alone = |codec: &u64| {
+            let options = self.config.codecs.options(*codec, 0);
+            options.is_ok_and(codec::Options::stands_alone)
+        };
         let abilities = Abilities {
             codecs: match carrier.may_agree() {
                 true => peer.codecs.clone(),
-                false => peer.codecs.iter().copied().filter(|codec| stands_alone(*codec)).collect(),
+                false => peer.codecs.iter().copied().filter(stands_alone).collect(),
             },
             max_window_log: peer.max_window_log,
             renews: peer.anew,
@@ -392,10 +397,4 @@ impl Relay {
         }
         self.fail_local(now, id, cause.clone());
     }
-}
-
-/// Whether a codec needs nothing that both ends have to agree on first.
-fn stands_alone(codec: u64) -> bool {
-    let options = codec::Options { codec, level: 0, window_log: 0 };
-    !options.wants_base() && !options.is_infoset()
 }

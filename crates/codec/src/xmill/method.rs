@@ -77,7 +77,7 @@ impl Method {
 }
 
 fn options(window_log: u8, level: i8) -> Options {
-    Options { codec: 0, level, window_log: window_log.min(BACK_WINDOW_LOG) }
+    Options { level, window_log: window_log.min(BACK_WINDOW_LOG), ..Options::IDENTITY }
 }
 
 enum CoderState {

@@ -100,7 +100,7 @@ impl Held {
             codec if codec == Options::DICTIONARY.codec => name,
             _ => None,
         };
-        self.went = options.wants_base() || options.is_infoset();
+        self.went = !options.stands_alone();
     }
 
     /// The body of this side's message is another text, which says the same.

@@ -221,7 +221,7 @@ impl Receiving {
                 Bytes::from(whole)
             }
         };
-        let uncoded = piece.uncoded || self.options().codec == 0;
+        let uncoded = piece.uncoded || self.options().is_identity();
         let decoded_len = usize::try_from(decoded_len).unwrap_or(usize::MAX);
         if uncoded && bytes.len() != decoded_len {
             let len = bytes.len();

@@ -95,7 +95,7 @@ pub(crate) struct Revisions {
 impl Revisions {
     /// Of a message whose head names these options; none where its blocks belong together.
     pub(crate) fn new(arm: Arm, options: Options) -> Option<Self> {
-        let together = options.wants_base() || options.is_infoset() || options.codec == 0;
+        let together = !options.stands_alone() || options.is_identity();
         (!together).then(|| Self {
             arm,
             options,

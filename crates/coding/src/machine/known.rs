@@ -27,7 +27,7 @@ impl Coding {
     }
 
     /// Codecs that this side decodes, by number.
-    pub fn codecs(&self) -> impl Iterator<Item = u64> + use<> {
+    pub fn codecs(&self) -> impl Iterator<Item = u64> {
         self.core.config.codecs()
     }
 

@@ -118,7 +118,7 @@ impl Path {
     }
 
     fn decodes(&self, options: Options) -> bool {
-        self.abilities.codecs.contains(&options.codec)
+        self.abilities.codecs.contains(&options.codec.number())
     }
 
     /// The peer knows the schema that its message came with: what goes back may go with it too.

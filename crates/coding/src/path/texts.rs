@@ -37,12 +37,12 @@ impl Texts {
     }
 
     pub(crate) fn is_read(&self, service: usize, options: Options) -> bool {
-        !self.unread.contains(&(service, options.codec, options.level))
+        !self.unread.contains(&(service, options.codec.number(), options.level))
     }
 
     /// The peer has got what it lacked.
     pub(crate) fn read_again(&mut self, service: usize, options: Options) {
-        self.unread.remove(&(service, options.codec, options.level));
+        self.unread.remove(&(service, options.codec.number(), options.level));
     }
 
     /// A message has left.

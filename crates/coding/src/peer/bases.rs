@@ -84,7 +84,8 @@ impl Peer<'_> {
         else {
             return;
         };
-        let is_new = self.path.texts.unread.insert((service, options.codec, options.level));
+        let is_new =
+            self.path.texts.unread.insert((service, options.codec.number(), options.level));
         self.send(Keeping::Identity { exchange, bytes }.part());
         if is_new {
             let services = &self.core.config.services;

@@ -69,7 +69,7 @@ impl Peer<'_> {
             per_byte_s: decoding.per_byte_s.into(),
         };
         let reported = model.encodings.iter().flat_map(|decoding| {
-            let arms = arms_of(self.core, |options| options.codec == decoding.codec);
+            let arms = arms_of(self.core, |options| options.codec.number() == decoding.codec);
             arms.into_iter().map(move |arm| (arm, speed(decoding)))
         });
         let decode = &reported.collect::<Vec<_>>()[..];

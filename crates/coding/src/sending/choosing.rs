@@ -127,7 +127,7 @@ impl Known<'_> {
     /// and while it is made the head crosses, in a packet of its own.
     fn head_leads(&self, choice: &Choice) -> bool {
         let Some(decision) = &choice.decision else { return false };
-        let together = choice.options.wants_base() || choice.options.is_infoset();
+        let together = !choice.options.stands_alone();
         let together = together || self.one.has_recipient();
         let chosen = &decision.chosen;
         if together || decision.objective != Objective::Time || !chosen.expected.is_known() {

@@ -1,6 +1,6 @@
 //! Which encodings may be taken, with what window and memory.
 
-use codec::{Codec, Options};
+use codec::Options;
 use decide::models::Subject;
 use proto::exchange::MAX_BLOCK_BYTES;
 
@@ -47,7 +47,7 @@ impl Sender<'_> {
         let takes = match (options.is_infoset(), form_bytes) {
             (true, _) => codec::infoset::MEMORY_BYTES,
             (false, Some(bytes)) => bytes,
-            (false, None) => options.codec().map_or(0, |codec| codec.encoder_bytes(options)),
+            (false, None) => options.codec.encoder_bytes(options),
         };
         let spare = self.one.encoder_bytes.saturating_sub(takes);
         self.one.encoder_bytes -= spare;
@@ -97,7 +97,7 @@ impl Known<'_> {
 
     fn fit(&self, terms: &Terms<'_>, options: Options) -> Fit {
         match terms.fit(options) {
-            // What both ends have agreed on of the message's vocabulary decides besides.
+            // What both ends have agreed on of the schema context decides besides.
             None => self.fit_infoset(options, terms.left),
             Some(fit) => fit,
         }
@@ -127,8 +127,8 @@ impl Terms<'_> {
     /// Whether an encoding may be taken, and with what window and memory; `None` where the infoset
     /// is enough, which is decided elsewhere.
     fn fit(&self, options: Options) -> Option<Fit> {
-        let Ok(codec) = options.codec() else { return Some(Fit::Refused("unknown")) };
-        if options.codec == 0 {
+        let codec = options.codec;
+        if options.is_identity() {
             return Some(Fit::Open { options, bytes: 0 });
         }
         if self.only.is_some_and(|only| !only.contains(&options)) {
@@ -142,7 +142,7 @@ impl Terms<'_> {
                 return Some(self.fit_form(recipient, options, bytes));
             }
         }
-        if self.peer.is_some_and(|peer| !peer.codecs.contains(&options.codec)) {
+        if self.peer.is_some_and(|peer| !peer.codecs.contains(&codec.number())) {
             return Some(Fit::Refused("the peer cannot decode it"));
         }
         if self.media.is_some_and(|media| !codec.properties().applies_to(media)) {
@@ -154,11 +154,11 @@ impl Terms<'_> {
         if options.wants_base() {
             return Some(self.fit_base(options));
         }
-        Some(self.fit_window(codec, options))
+        Some(self.fit_window(options))
     }
 
     /// The same by the greatest window that the memory left allows.
-    fn fit_window(&self, codec: &dyn Codec, options: Options) -> Fit {
+    fn fit_window(&self, options: Options) -> Fit {
         let most = self.peer.map_or(codec::MAX_WINDOW_LOG, |peer| peer.max_window_log);
         let most = options.window_log.min(most);
         if most < codec::MIN_WINDOW_LOG {
@@ -170,12 +170,13 @@ impl Terms<'_> {
         let most = self.most_window_log.or_else(wanted).unwrap_or(most).min(most);
         let sizes = (codec::MIN_WINDOW_LOG..=most).rev().map(|window_log| {
             let options = Options { window_log, ..options };
-            (options, codec.encoder_bytes(options))
+            (options, options.codec.encoder_bytes(options))
         });
         if let Some((options, bytes)) = sizes.clone().find(|(_, bytes)| *bytes <= self.left) {
             return Fit::Open { options, bytes };
         }
-        match { sizes }.any(|(_, bytes)| bytes <= self.share) {
+        let mut sizes = sizes;
+        match sizes.any(|(_, bytes)| bytes <= self.share) {
             true => Fit::Refused(SHORT),
             false => Fit::Refused(NEVER),
         }
@@ -191,7 +192,7 @@ impl Terms<'_> {
             .find(|log| both <= 1 << log)
             .unwrap_or(codec::MAX_WINDOW_LOG);
         let options = Options { window_log: log, ..options };
-        let bytes = options.codec().map_or(0, |codec| codec.encoder_bytes(options));
+        let bytes = options.codec.encoder_bytes(options);
         match bytes <= self.left {
             true => Fit::Open { options, bytes },
             false => Fit::Refused(SHORT),

@@ -132,7 +132,7 @@ impl Sender<'_> {
         }
         // The end of a coding for who is no peer comes out of its encoder, also where it is alone.
         let empty = decoded_len == 0 && self.one.sending.recipient().is_none();
-        if choice.options.codec == 0 || self.one.sending.uncoded || empty {
+        if choice.options.is_identity() || self.one.sending.uncoded || empty {
             choice.plain_bytes += decoded_len as u64;
             choice.coded_bytes += decoded_len as u64;
             self.block(cut.bytes, decoded_len, false, cut.end);

@@ -213,7 +213,6 @@ impl Known<'_> {
 
 /// A coding of blocks of any bytes, whatever the message began with.
 fn is_for_any(options: Options) -> bool {
-    let together = options.wants_base() || options.is_infoset();
-    let coded = options.codec != 0 && !together;
-    coded && options.codec().is_ok_and(|codec| codec.properties().applies_to(ANY))
+    let coded = !options.is_identity() && options.stands_alone();
+    coded && options.codec.properties().applies_to(ANY)
 }

@@ -126,7 +126,7 @@ fn what_was_only_tried_keeps_no_memory() {
     assert_eq!(side.coding.codec_bytes(), 10 << 20);
     side.tell(Input::Wake);
     let options = side.ordered[0].setup().unwrap().options;
-    let takes = options.codec().unwrap().encoder_bytes(options);
+    let takes = options.codec.encoder_bytes(options);
     assert_eq!(side.coding.codec_bytes(), takes);
 }
 

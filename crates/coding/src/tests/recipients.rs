@@ -70,7 +70,7 @@ struct Side {
 
 /// What an encoder leaves of JSON in per cent, and seconds that it takes for each byte, about.
 fn said(options: Options) -> (usize, f64) {
-    match (options.codec, options.level) {
+    match (options.codec.number(), options.level) {
         (2, ..=1) => (30, 4e-9),
         (2, ..=3) => (25, 8e-9),
         (2, ..=9) => (21, 6e-8),

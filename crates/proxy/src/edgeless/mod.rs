@@ -247,7 +247,7 @@ impl Edgeless {
                     let name = id.to_string();
                     let label = framing.label(options);
                     about.access.iter().for_each(|access| access.coded(&name, &label));
-                    settled = framing.token().filter(|_| options.codec != 0).zip(Some(awaited));
+                    settled = framing.token().filter(|_| !options.is_identity()).zip(Some(awaited));
                     if settled.is_none() {
                         return Ok(chosen(exchange, awaited, None));
                     }

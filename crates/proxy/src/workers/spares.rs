@@ -42,10 +42,9 @@ impl Context {
     }
 
     fn bytes(&self) -> usize {
-        let Ok(codec) = self.options.codec() else { return 0 };
         match self.contexts.decoder {
-            None => codec.encoder_bytes(self.options),
-            Some(_) => codec.decoder_bytes(self.options),
+            None => self.options.codec.encoder_bytes(self.options),
+            Some(_) => self.options.codec.decoder_bytes(self.options),
         }
     }
 }

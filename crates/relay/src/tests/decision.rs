@@ -82,7 +82,7 @@ impl Side {
         let cpu = Duration::from_micros(200);
         let done = job.run(&mut self.contexts).took(cpu);
         if let Job::Encode(Encode { setup, .. }) = &job {
-            let takes = setup.options.codec().unwrap().encoder_bytes(setup.options);
+            let takes = setup.options.codec.encoder_bytes(setup.options);
             assert!(takes <= self.relay.load().codec_bytes, "{:?}", setup.options);
             if !self.busy.is_zero() {
                 self.now += self.busy + cpu;
@@ -556,7 +556,7 @@ fn what_an_operator_or_a_peer_forbids_is_never_taken() {
     for _ in 0..30 {
         side.posts(&xml(500), None);
     }
-    assert!(side.options().all(|options| options.codec <= 2));
+    assert!(side.options().all(|options| options.codec.number() <= 2));
 }
 
 #[test]

@@ -412,7 +412,11 @@ fn on_whose_behalf_it_is_goes_with_it() {
             instance: 9,
             initial_credit: 100_000,
             max_exchanges: 8,
-            codecs: vec![0, codec::Options::DELTA.codec, codec::Options::DICTIONARY.codec],
+            codecs: vec![
+                0,
+                codec::Options::DELTA.codec.number(),
+                codec::Options::DICTIONARY.codec.number(),
+            ],
             max_window_log: 20,
         }))
     };

@@ -235,7 +235,9 @@ fn a_window_over_the_limit_opens_nothing_whatever_the_codec() {
     for codec in [codec::Options::of("zstd").unwrap(), codec::Options::DELTA, codec::Options::EXI] {
         for window_log in [codec::MAX_WINDOW_LOG + 1, 63, 64, 255] {
             let (mut relay, mut peer) = gateway();
-            let Part::Head(head) = head_frame(5, codec.codec, false) else { unreachable!() };
+            let Part::Head(head) = head_frame(5, codec.codec.number(), false) else {
+                unreachable!()
+            };
             let head = Part::Head(HeadPart { window_log, ..head });
             let block = block(5, b"123456789");
             let data = Part::Data(Data { uncoded: false, end: true, ..block });

@@ -594,7 +594,7 @@ fn a_hostile_infoset_ends_its_exchange_alone() {
             peer.takes(&outputs);
             let number = exchange.number;
             let Part::Head(mut head) = response_frame(number, false) else { unreachable!() };
-            (head.codec, head.window_log) = (Options::EXI.codec, 15);
+            (head.codec, head.window_log) = (Options::EXI.codec.number(), 15);
             let bytes = Bytes::copy_from_slice(coded);
             let data = Data {
                 exchange: number,

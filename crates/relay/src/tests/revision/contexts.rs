@@ -86,6 +86,6 @@ fn blocks_coded_and_uncoded_alternately_take_one_context() {
         most = most.max(relay.load().codec_bytes);
     }
     assert_eq!((began, got), (1, 100_000));
-    let one = options.codec().unwrap().decoder_bytes(options);
+    let one = options.codec.decoder_bytes(options);
     assert_eq!(most, one);
 }

@@ -216,7 +216,7 @@ impl Pair {
     /// What a context takes was reserved.
     fn check_memory(&self, end: usize, job: &Job) {
         let Some(Setup { options, .. }) = job.setup() else { return };
-        let codec = options.codec().unwrap();
+        let codec = options.codec;
         let takes = match job {
             Job::Encode(_) => codec.encoder_bytes(*options),
             Job::Decode(_) => codec.decoder_bytes(*options),
