@@ -215,9 +215,9 @@ impl Receiving {
         let bytes = match self.partial.is_empty() {
             true => Bytes::copy_from_slice(&piece.bytes),
             false => {
-                self.partial.extend_from_slice(&piece.bytes);
-                let mut whole = Vec::from(std::mem::take(&mut self.partial));
-                whole.shrink_to_fit();
+                let mut whole = Vec::with_capacity(len);
+                whole.extend_from_slice(&std::mem::take(&mut self.partial));
+                whole.extend_from_slice(&piece.bytes);
                 Bytes::from(whole)
             }
         };

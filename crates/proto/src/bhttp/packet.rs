@@ -110,6 +110,7 @@ impl Response {
 pub fn encode_fields(fields: &Fields, out: &mut Vec<u8>) {
     let line = |text: &Bytes| varint::encoded_len(text.len() as u64) + text.len();
     let total: usize = fields.iter().map(|(name, value)| line(name) + line(value)).sum();
+    out.reserve(varint::encoded_len(total as u64) + total);
     varint::encode(total as u64, out);
     for (name, value) in fields {
         varint::encode_bytes(name, out);

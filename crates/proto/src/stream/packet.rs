@@ -111,8 +111,10 @@ impl Frame {
             Self::Part(part) => encode_part(part, &mut payload, &mut tail),
             Self::Padding(_) => return,
         };
+        let len = payload.len() + tail.len();
+        out.reserve(varint::encoded_len(kind) + varint::encoded_len(len as u64) + len);
         varint::encode(kind, out);
-        varint::encode((payload.len() + tail.len()) as u64, out);
+        varint::encode(len as u64, out);
         out.extend_from_slice(&payload);
         out.extend_from_slice(tail);
     }
