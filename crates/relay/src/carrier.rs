@@ -241,13 +241,15 @@ impl Carrier {
         self.machine.handle_input(now, carrier::Input::Bytes(bytes));
     }
 
-    /// A datagram came; one that is longer than any of its kind says nothing.
-    pub(crate) fn receive_datagram(&mut self, now: Duration, bytes: Bytes) {
+    /// A datagram came; one that is longer than any of its kind says nothing. Whether it was taken.
+    pub(crate) fn receive_datagram(&mut self, now: Duration, bytes: Bytes) -> bool {
         let most = self.abilities.max_datagram_bytes.unwrap_or(0);
-        if bytes.len() <= most {
+        let is_taken = bytes.len() <= most;
+        if is_taken {
             self.received += bytes.len() as u64;
             self.machine.handle_input(now, carrier::Input::Datagram(bytes));
         }
+        is_taken
     }
 
     /// A datagram left.

@@ -173,7 +173,9 @@ impl Relay {
             self.wait_again(now, id);
             return;
         }
+        // What was not sent is let go, so that it cannot go on where it came from.
         self.stop(now, id);
+        self.moved_for_good(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if !matches!(exchange.stage, Stage::Ambiguous { .. }) {
             self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));

@@ -216,7 +216,7 @@ impl Relay {
     pub(crate) fn query(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, at: u64) {
         if !self.outcomes.ask(id, carrier, at) {
             let reason = "it was asked about on another carrier since".to_owned();
-            return self.refuse_request(now, carrier, id, CauseKind::OutcomeUnknown, reason);
+            return self.end_flow(now, carrier, id, reason);
         }
         let parallel = self.carriers.get(&carrier).is_some_and(Carrier::allows_parallel);
         let takes_anew = self.takes_anew(carrier);
@@ -242,6 +242,12 @@ impl Relay {
             Some(Outcome::Running) => return self.query_running(now, carrier, id),
         };
         self.send_outcome(now, carrier, id, state);
+    }
+
+    /// Nothing more comes of an exchange on a carrier, which its edge has left.
+    fn end_flow(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId, reason: String) {
+        let (exchange, code) = (id.number, CauseKind::OutcomeUnknown.to_wire());
+        self.send(now, carrier, Part::Abort(Abort { exchange, code, reason }));
     }
 
     fn query_running(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
@@ -273,15 +279,16 @@ impl Relay {
         let Some(parts) = parts.map(|parts| parts.iter().cloned().collect()) else {
             let status = exchange.status;
             let reason = "too much of the answer is lost to send it again".to_owned();
+            if let Some(before) = before.filter(|before| *before != carrier) {
+                self.end_flow(now, before, id, reason.clone());
+            }
             self.note_abort(id);
             self.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
             return self.send_outcome(now, carrier, id, OutcomeState::Lost(status));
         };
         self.timers.set(Key::Exchange(id), None);
         if let Some(before) = before.filter(|before| *before != carrier) {
-            // Nothing more comes of it there.
-            let (code, reason) = (CauseKind::OutcomeUnknown.to_wire(), MOVED.to_owned());
-            self.send(now, before, Part::Abort(Abort { exchange: id.number, code, reason }));
+            self.end_flow(now, before, id, MOVED.to_owned());
             self.leave(now, id, before);
         }
         if let Some(carrier) = self.carriers.get_mut(&carrier) {

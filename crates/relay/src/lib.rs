@@ -223,11 +223,11 @@ impl Relay {
                 self.touch(carrier);
             }
             Input::Datagram { carrier, bytes } => {
-                if let Some(carrier) = self.carriers.get_mut(&carrier) {
-                    carrier.receive_datagram(now, bytes);
+                let state = self.carriers.get_mut(&carrier);
+                if state.is_some_and(|state| state.receive_datagram(now, bytes)) {
+                    self.heard(now, carrier);
+                    self.touch(carrier);
                 }
-                self.heard(now, carrier);
-                self.touch(carrier);
             }
             Input::Sent { carrier, bytes } => {
                 if let Some(carrier) = self.carriers.get_mut(&carrier) {

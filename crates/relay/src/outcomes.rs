@@ -134,8 +134,15 @@ impl Outcomes {
     }
 
     /// Notes an edge's HELLO; `false` when the instance is another peer's, and may not become this
-    /// one's.
-    pub(crate) fn greet(&mut self, instance: u64, peer: &str, may_move: bool) -> bool {
+    /// one's. Of too many edges the one is forgotten that said HELLO first of those that `is_here`
+    /// tells to have no carrier, if there are any.
+    pub(crate) fn greet(
+        &mut self,
+        instance: u64,
+        peer: &str,
+        may_move: bool,
+        is_here: impl Fn(u64) -> bool,
+    ) -> bool {
         self.greetings += 1;
         let greeted = self.greetings;
         if let Some(edge) = self.edges.get_mut(&instance) {
@@ -145,8 +152,10 @@ impl Outcomes {
             }
             return edge.peer == peer;
         }
-        let least = self.edges.iter().min_by_key(|(_, edge)| edge.greeted).map(|(id, _)| *id);
-        if let Some(least) = least.filter(|_| self.edges.len() >= MAX_OUTCOMES) {
+        let full = self.edges.len() >= MAX_OUTCOMES;
+        let all = self.edges.iter().filter(|_| full);
+        let least = all.min_by_key(|(id, edge)| (is_here(**id), edge.greeted));
+        if let Some(least) = least.map(|(id, _)| *id) {
             self.edges.remove(&least);
             self.forgot_edges = true;
             self.forget_all_of(least);
@@ -171,9 +180,10 @@ impl Outcomes {
             return false;
         }
         edge.asked.insert(exchange.number, Question { at, numbered, carrier });
-        if edge.asked.len() > MAX_OUTCOMES
-            && let Some((oldest, _)) = edge.asked.pop_first()
-        {
+        let mut others = edge.asked.keys().copied().filter(|number| *number != exchange.number);
+        let oldest = others.next().filter(|_| edge.asked.len() > MAX_OUTCOMES);
+        if let Some(oldest) = oldest {
+            edge.asked.remove(&oldest);
             edge.forgotten = edge.forgotten.max(oldest);
         }
         true

@@ -223,15 +223,18 @@ impl Relay {
 
     pub(crate) fn received(&mut self, now: Duration, carrier: CarrierId, part: Part) {
         let Some(instance) = self.edge_instance(carrier) else { return };
-        let Some(part) = self.hold_back(carrier, part) else { return };
         let id = |number| ExchangeId { instance, number };
-        let here = |number| {
+        let is_here = |number| {
             self.exchanges.get(&id(number)).and_then(Exchange::on_carrier) == Some(carrier)
         };
-        if self.config.role == Role::Edge && part.exchange().is_some_and(|number| !here(number)) {
+        if self.config.role == Role::Edge && part.exchange().is_some_and(|one| !is_here(one)) {
             // It may be over here, so that it may go by this carrier again.
             self.room_freed = true;
         }
+        let Some(part) = self.hold_back(carrier, part) else { return };
+        let here = |number| {
+            self.exchanges.get(&id(number)).and_then(Exchange::on_carrier) == Some(carrier)
+        };
         match part {
             Part::Head(head) => match self.config.role {
                 Role::Edge if here(head.exchange) => {
@@ -288,8 +291,10 @@ impl Relay {
         // A name that is an address says little: who has the instance may come from another, if
         // nobody is there who had it before.
         let may_move = self.config.without_keys && self.others_of(id, instance).next().is_none();
-        let welcome =
-            self.config.role == Role::Edge || self.outcomes.greet(instance, &peer, may_move);
+        let carriers = &self.carriers;
+        let is_here = |edge| carriers.values().any(|carrier| carrier.peer_instance() == Some(edge));
+        let welcome = self.config.role == Role::Edge
+            || self.outcomes.greet(instance, &peer, may_move, is_here);
         if !welcome {
             // Else one peer could ask for the answers of another's exchanges.
             self.close_carrier(now, id, "the instance belongs to another peer");

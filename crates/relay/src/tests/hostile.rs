@@ -462,7 +462,9 @@ mod memory {
     #[test]
     fn what_is_open_is_never_forgotten_and_what_is_over_is_in_order() {
         let mut outcomes = Outcomes::new(1 << 20);
-        assert!(outcomes.greet(1, "a", false) && outcomes.greet(2, "b", false));
+        assert!(
+            outcomes.greet(1, "a", false, |_| false) && outcomes.greet(2, "b", false, |_| false)
+        );
         outcomes.begin(id(1, 1));
         for number in 1..=2 * MAX_OUTCOMES as u64 {
             outcomes.begin(id(2, number));
@@ -480,7 +482,9 @@ mod memory {
     #[test]
     fn who_asks_about_ever_more_spends_its_own_numbers() {
         let mut outcomes = Outcomes::new(1 << 20);
-        assert!(outcomes.greet(1, "a", false) && outcomes.greet(2, "b", false));
+        assert!(
+            outcomes.greet(1, "a", false, |_| false) && outcomes.greet(2, "b", false, |_| false)
+        );
         assert!(outcomes.ask(id(2, 1), CarrierId(1), 1));
         for number in 1..=MAX_OUTCOMES as u64 + 9 {
             assert!(outcomes.ask(id(1, number), CarrierId(2), 1));
@@ -496,22 +500,35 @@ mod memory {
     #[test]
     fn a_flood_of_edges_makes_nobody_believe_that_a_request_never_came() {
         let mut outcomes = Outcomes::new(1 << 20);
-        assert!(outcomes.greet(1, "a", false));
+        assert!(outcomes.greet(1, "a", false, |_| false));
         outcomes.begin(id(1, 1));
         outcomes.end(id(1, 1), answered(100));
         for instance in 2..=MAX_OUTCOMES as u64 + 1 {
-            assert!(outcomes.greet(instance, "flood", false));
+            assert!(outcomes.greet(instance, "flood", false, |_| false));
         }
-        assert!(outcomes.greet(1, "a", false));
+        assert!(outcomes.greet(1, "a", false, |_| false));
         assert!(outcomes.get(id(1, 1)).is_none() && outcomes.may_be_forgotten(id(1, 1)));
         assert!(!outcomes.was_here(id(1, 2)), "and yet it is served");
-        assert!(!outcomes.greet(1, "b", false), "an instance is its peer's");
+        assert!(!outcomes.greet(1, "b", false, |_| false), "an instance is its peer's");
+    }
+
+    #[test]
+    fn a_flood_of_edges_takes_the_place_of_none_that_is_here() {
+        let mut outcomes = Outcomes::new(1 << 20);
+        let is_here = |instance| instance == 1;
+        assert!(outcomes.greet(1, "a", false, is_here));
+        assert!(outcomes.ask(id(1, 1), CarrierId(1), 1));
+        for instance in 2..=2 * MAX_OUTCOMES as u64 {
+            assert!(outcomes.greet(instance, "flood", false, is_here));
+        }
+        assert!(outcomes.is_asked_elsewhere(id(1, 1), CARRIER));
+        assert!(!outcomes.may_be_forgotten(id(1, 1)));
     }
 
     #[test]
     fn answers_kept_stay_within_their_bytes_the_newest_longest() {
         let mut outcomes = Outcomes::new(10_000);
-        outcomes.greet(1, "a", false);
+        outcomes.greet(1, "a", false, |_| false);
         for number in 1..=100 {
             outcomes.begin(id(1, number));
             outcomes.end(id(1, number), answered(1000));

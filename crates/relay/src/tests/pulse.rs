@@ -291,6 +291,29 @@ fn a_short_body_that_went_into_an_outage_is_sent_again_and_a_long_one_stays_wher
     }
 }
 
+/// What was not sent of a request is let go when the carrier breaks on which it was asked about:
+/// then it cannot go on where it came from, and nobody waits for that.
+#[test]
+fn what_was_asked_about_in_vain_does_not_go_on_where_it_came_from() {
+    let (mut relay, mut peer) = known();
+    let (exchange, _) = asks(&mut relay, ms(1000), "POST", false);
+    relay.handle_input(ms(1000), Input::Data { exchange, bytes: vec![b'x'; 500].into() });
+    relay.handle_input(ms(1000), Input::End { exchange, trailers: Vec::new() });
+    peer.takes(&drain(&mut relay));
+    let (carrier, at) = until_dialled(&mut relay, 1050, 60_000).unwrap();
+    let gateway = || Peer::new(Role::Gateway, 9);
+    let (mut fresh, outputs) = connect_to(&mut relay, ms(at), carrier, gateway());
+    assert!(fresh.takes(&outputs).contains(&Part::Query(exchange.number, 1)));
+    relay.handle_input(ms(at + 10), Input::CarrierDown { carrier, reason: "reset".into() });
+    drain(&mut relay);
+    let (carrier, at) = until_dialled(&mut relay, at + 20, at + 60_000).unwrap();
+    let (mut fresh, outputs) = connect_to(&mut relay, ms(at), carrier, gateway());
+    assert!(fresh.takes(&outputs).contains(&Part::Query(exchange.number, 2)));
+    let unfinished = Part::Outcome(exchange.number, OutcomeState::Unfinished);
+    let outputs = fresh.sends(&mut relay, ms(at + 10), carrier, &[unfinished]);
+    assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
+}
+
 /// What is late on the old carrier must not be forwarded: the edge was told that it never came.
 #[test]
 fn beside_another_carrier_a_request_that_was_asked_about_is_not_taken_late() {
