@@ -8,7 +8,7 @@ use proto::Error;
 use proto::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
 use proto::control;
 use proto::exchange::{Data, Part};
-use proto::stream::{Frame, Hello, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION};
+use proto::stream::{Frame, Hello, MIN_PADDING_BYTES};
 
 use super::MAX_AHEAD;
 use super::packet::{MAX_ACKS, Packet};
@@ -39,18 +39,7 @@ pub(super) struct Machine {
 impl Machine {
     /// A fresh end; its greeting is the first thing it sends.
     pub(super) fn new(setup: Setup) -> Self {
-        let hello = Frame::Hello(Hello {
-            version_min: MIN_VERSION,
-            version_max: MAX_VERSION,
-            instance: setup.instance,
-            initial_credit: setup.initial_credit,
-            max_exchanges: setup.max_exchanges,
-            codecs: setup.codecs.clone(),
-            max_window_log: setup.max_window_log,
-            anew: true,
-            parallel: true,
-            counts: true,
-        });
+        let hello = Frame::Hello(Hello::of(&setup));
         let mut machine = Self {
             flows: Flows::new(setup, MAX_AHEAD),
             sending: Sending::new(),
@@ -140,17 +129,7 @@ impl Machine {
         }
         Ok(match frame {
             Frame::Hello(hello) => {
-                self.flows.greet(Peer {
-                    version: hello.version_max.min(MAX_VERSION),
-                    instance: hello.instance,
-                    initial_credit: hello.initial_credit,
-                    max_exchanges: hello.max_exchanges,
-                    codecs: hello.codecs,
-                    max_window_log: hello.max_window_log,
-                    anew: hello.anew,
-                    parallel: hello.parallel,
-                    counts: hello.counts,
-                })?;
+                self.flows.greet(hello.into_peer())?;
                 Some(Output::Greeted)
             }
             Frame::Padding(_) => None,

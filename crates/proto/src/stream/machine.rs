@@ -30,18 +30,7 @@ impl Machine {
     /// A fresh end of a fresh pipe; its HELLO is the first thing it transmits.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
-        let hello = Frame::Hello(Hello {
-            version_min: MIN_VERSION,
-            version_max: MAX_VERSION,
-            instance: setup.instance,
-            initial_credit: setup.initial_credit,
-            max_exchanges: setup.max_exchanges,
-            codecs: setup.codecs.clone(),
-            max_window_log: setup.max_window_log,
-            anew: true,
-            parallel: true,
-            counts: true,
-        });
+        let hello = Frame::Hello(Hello::of(&setup));
         let mut transmit = Vec::new();
         hello.encode(&mut transmit);
         Self {
@@ -105,17 +94,7 @@ impl Machine {
             let value = hello.version_max;
             return Err(Error::Limit { what: "the peer's version", value, limit: MAX_VERSION });
         }
-        self.flows.greet(Peer {
-            version: hello.version_max.min(MAX_VERSION),
-            instance: hello.instance,
-            initial_credit: hello.initial_credit,
-            max_exchanges: hello.max_exchanges,
-            codecs: hello.codecs,
-            max_window_log: hello.max_window_log,
-            anew: hello.anew,
-            parallel: hello.parallel,
-            counts: hello.counts,
-        })
+        self.flows.greet(hello.into_peer())
     }
 
     /// Checks a part of the relay's and encodes it.

@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
+use crate::carrier::{Peer, Setup};
 use crate::exchange::{Abort, Data, Head, MAX_BLOCK_BYTES, OutcomeState, Part};
 use crate::{Error, bhttp, varint};
 
@@ -91,6 +92,41 @@ pub enum Frame {
     /// So many bytes in all that say nothing, within [`MIN_PADDING_BYTES`] and
     /// [`MAX_PADDING_BYTES`]. It is never received: whoever reads it skips it.
     Padding(usize),
+}
+
+impl Hello {
+    /// What a side of this version says of itself.
+    #[must_use]
+    pub fn of(setup: &Setup) -> Self {
+        Self {
+            version_min: MIN_VERSION,
+            version_max: MAX_VERSION,
+            instance: setup.instance,
+            initial_credit: setup.initial_credit,
+            max_exchanges: setup.max_exchanges,
+            codecs: setup.codecs.clone(),
+            max_window_log: setup.max_window_log,
+            anew: true,
+            parallel: true,
+            counts: true,
+        }
+    }
+
+    /// What this says of a peer, in the greatest version that both sides speak.
+    #[must_use]
+    pub fn into_peer(self) -> Peer {
+        Peer {
+            version: self.version_max.min(MAX_VERSION),
+            instance: self.instance,
+            initial_credit: self.initial_credit,
+            max_exchanges: self.max_exchanges,
+            codecs: self.codecs,
+            max_window_log: self.max_window_log,
+            anew: self.anew,
+            parallel: self.parallel,
+            counts: self.counts,
+        }
+    }
 }
 
 impl Frame {
