@@ -1,7 +1,11 @@
 //! What the gateway remembers of exchanges, so that none is forwarded twice and an edge that lost
-//! its carrier can learn what became of its request. Bounded in number and in bytes.
+//! its carrier can learn what became of its request. Bounded in number and in bytes: where there is
+//! too much, the oldest goes of the peer that has most, so that none takes another's.
+
+mod ranking;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use coding::ExchangeId;
@@ -9,6 +13,7 @@ use proto::exchange::{Data, Part};
 
 use crate::config::{MAX_OUTCOMES, RETAINED_EXCHANGE_BYTES};
 use crate::ids::CarrierId;
+use ranking::Ranking;
 
 /// The parts of an answer as they were sent, for as long as they are few enough to keep.
 #[derive(Debug, Default)]
@@ -48,6 +53,15 @@ impl Log {
         (!self.overflowed).then_some(&self.parts)
     }
 
+    /// Bytes of body in the parts so far.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        let block = |part: &Part| match part {
+            Part::Data(data) => data.block_end,
+            _ => None,
+        };
+        self.parts.iter().filter_map(block).sum()
+    }
+
     /// The same for a peer, which may not take blocks that begin a context anew.
     pub(crate) fn parts_for(&self, takes_anew: bool) -> Option<&[Part]> {
         let is_anew = |part: &Part| matches!(part, Part::Data(data) if data.anew);
@@ -79,11 +93,21 @@ pub(crate) enum Outcome {
     Aborted,
 }
 
+impl Outcome {
+    /// Bytes of the answer that are kept.
+    fn held_bytes(&self) -> usize {
+        match self {
+            Self::Answered { log, .. } => log.held_bytes(),
+            Self::Running | Self::Aborted => 0,
+        }
+    }
+}
+
 /// An edge that said HELLO.
 #[derive(Debug)]
 struct Edge {
     /// Whose instance it is.
-    peer: String,
+    peer: Arc<str>,
     /// Numbers up to this may have been known once.
     forgotten: u64,
     /// Nothing of it was forgotten before it said HELLO first.
@@ -91,6 +115,17 @@ struct Edge {
     greeted: u64,
     /// The last question about each of its exchanges that were asked about.
     asked: BTreeMap<u64, Question>,
+}
+
+/// A peer with edges that are known.
+#[derive(Debug, Default)]
+struct Peer {
+    /// Its exchanges that are over, the oldest first.
+    over: VecDeque<ExchangeId>,
+    /// Those of them whose answer is kept, the oldest first.
+    kept: VecDeque<ExchangeId>,
+    /// An edge of it had to be forgotten: one that seems new may not be.
+    forgot_edges: bool,
 }
 
 /// A question about an exchange.
@@ -107,15 +142,16 @@ struct Question {
 pub(crate) struct Outcomes {
     /// Open ones are bounded by the relay's table of exchanges, the others by `over`.
     known: BTreeMap<ExchangeId, Outcome>,
-    /// Those that are over, the oldest first.
-    over: VecDeque<ExchangeId>,
-    /// Those of `over` whose answer is kept, the oldest first.
-    kept: VecDeque<ExchangeId>,
     edges: BTreeMap<u64, Edge>,
+    /// By name, those that have edges.
+    peers: BTreeMap<Arc<str>, Peer>,
+    /// How many edges, exchanges that are over, and bytes of answers each peer has here.
+    edges_of: Ranking,
+    over: Ranking,
+    retained: Ranking,
     greetings: u64,
-    /// An edge had to be forgotten: one that seems new may not be.
-    forgot_edges: bool,
-    retained_bytes: usize,
+    /// A peer had to be forgotten: one that seems new may not be.
+    forgot_peers: bool,
     limit_bytes: usize,
 }
 
@@ -123,19 +159,20 @@ impl Outcomes {
     pub(crate) fn new(limit_bytes: usize) -> Self {
         Self {
             known: BTreeMap::new(),
-            over: VecDeque::new(),
-            kept: VecDeque::new(),
             edges: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            edges_of: Ranking::default(),
+            over: Ranking::default(),
+            retained: Ranking::default(),
             greetings: 0,
-            forgot_edges: false,
-            retained_bytes: 0,
+            forgot_peers: false,
             limit_bytes,
         }
     }
 
     /// Notes an edge's HELLO; `false` when the instance is another peer's, and may not become this
-    /// one's. Of too many edges the one is forgotten that said HELLO first of those that `is_here`
-    /// tells to have no carrier, if there are any.
+    /// one's. Of too many edges one goes of the peer that has most: that which said HELLO first of
+    /// those that `is_here` tells to have no carrier, if there are any.
     pub(crate) fn greet(
         &mut self,
         instance: u64,
@@ -147,23 +184,78 @@ impl Outcomes {
         let greeted = self.greetings;
         if let Some(edge) = self.edges.get_mut(&instance) {
             edge.greeted = greeted;
-            if may_move {
-                peer.clone_into(&mut edge.peer);
+            if may_move && *edge.peer != *peer {
+                self.move_edge(instance, peer);
+                return true;
             }
-            return edge.peer == peer;
+            return *edge.peer == *peer;
         }
-        let full = self.edges.len() >= MAX_OUTCOMES;
-        let all = self.edges.iter().filter(|_| full);
-        let least = all.min_by_key(|(id, edge)| (is_here(**id), edge.greeted));
-        if let Some(least) = least.map(|(id, _)| *id) {
-            self.edges.remove(&least);
-            self.forgot_edges = true;
-            self.forget_all_of(least);
+        if self.edges.len() >= MAX_OUTCOMES {
+            self.forget_an_edge(is_here);
         }
-        let (peer, whole) = (peer.to_owned(), !self.forgot_edges);
+        let whole = match self.peers.get(peer) {
+            Some(known) => !known.forgot_edges,
+            None => !self.forgot_peers,
+        };
+        let peer: Arc<str> = peer.into();
+        self.edges_of.add(&peer, 1);
+        self.peers.entry(peer.clone()).or_default();
         let edge = Edge { peer, forgotten: 0, whole, greeted, asked: BTreeMap::new() };
         self.edges.insert(instance, edge);
         true
+    }
+
+    /// One edge less, of the peer with most of those that have one to spare.
+    fn forget_an_edge(&mut self, is_here: impl Fn(u64) -> bool) {
+        let has = |edge: &Edge| self.edges_of.of(&edge.peer);
+        let goes = self
+            .edges
+            .iter()
+            .min_by_key(|(id, edge)| (is_here(**id), std::cmp::Reverse(has(edge)), edge.greeted));
+        let Some(goes) = goes.map(|(id, _)| *id) else { return };
+        self.forget_all_of(goes);
+        let Some(edge) = self.edges.remove(&goes) else { return };
+        let peer = self.peers.get_mut(&edge.peer);
+        peer.into_iter().for_each(|peer| peer.forgot_edges = true);
+        self.has_one_edge_less(&edge.peer);
+    }
+
+    /// A peer is forgotten with its last edge.
+    fn has_one_edge_less(&mut self, name: &Arc<str>) {
+        self.edges_of.take(name, 1);
+        if self.edges_of.of(name) == 0 {
+            let peer = self.peers.remove(name);
+            self.forgot_peers |= peer.is_some_and(|peer| peer.forgot_edges);
+        }
+    }
+
+    /// The edge is of a peer of this name from now on, with all that is known of it.
+    fn move_edge(&mut self, instance: u64, name: &str) {
+        let name: Arc<str> = name.into();
+        let Some(edge) = self.edges.get_mut(&instance) else { return };
+        let before = std::mem::replace(&mut edge.peer, name.clone());
+        let bytes = |id: &ExchangeId| self.known.get(id).map_or(0, Outcome::held_bytes);
+        let mut old = self.peers.remove(&before).unwrap_or_default();
+        let mut new = self.peers.remove(&name).unwrap_or_default();
+        let is_its = |id: &ExchangeId| id.instance == instance;
+        let (over, stay) = old.over.into_iter().partition::<VecDeque<_>, _>(is_its);
+        old.over = stay;
+        let (kept, stay) = old.kept.into_iter().partition::<VecDeque<_>, _>(is_its);
+        old.kept = stay;
+        let retained = kept.iter().map(bytes).sum();
+        for (ranking, amount) in
+            [(&mut self.over, over.len()), (&mut self.retained, retained), (&mut self.edges_of, 1)]
+        {
+            ranking.add(&name, amount);
+        }
+        self.over.take(&before, over.len());
+        self.retained.take(&before, retained);
+        // Under its new name it is the newest.
+        new.over.extend(over);
+        new.kept.extend(kept);
+        self.peers.insert(before.clone(), old);
+        self.peers.insert(name, new);
+        self.has_one_edge_less(&before);
     }
 
     /// Notes that an edge asks about an exchange; `false` where it has asked later on another
@@ -224,8 +316,13 @@ impl Outcomes {
     /// The edge may send the request of an exchange that is over again.
     pub(crate) fn revive(&mut self, exchange: ExchangeId) {
         self.drop_log(exchange);
-        self.over.retain(|over| *over != exchange);
-        self.kept.retain(|kept| *kept != exchange);
+        if let Some((name, peer)) = self.peer_of(exchange) {
+            let before = peer.over.len();
+            peer.over.retain(|over| *over != exchange);
+            peer.kept.retain(|kept| *kept != exchange);
+            let less = before - peer.over.len();
+            self.over.take(&name, less);
+        }
         self.known.remove(&exchange);
     }
 
@@ -234,52 +331,77 @@ impl Outcomes {
         self.known.insert(exchange, Outcome::Running);
     }
 
-    /// Notes how an open exchange ended; the oldest that are over make room.
+    /// Notes how an open exchange ended; what is over makes room. Of an edge that was forgotten
+    /// meanwhile nothing is kept.
     pub(crate) fn end(&mut self, exchange: ExchangeId, outcome: Outcome) {
         let Some(known @ Outcome::Running) = self.known.get_mut(&exchange) else { return };
-        let kept = match &outcome {
-            Outcome::Answered { log, .. } => log.held_bytes(),
-            _ => 0,
-        };
+        let kept = outcome.held_bytes();
         *known = outcome;
-        self.over.push_back(exchange);
+        let Some((name, peer)) = self.peer_of(exchange) else {
+            self.known.remove(&exchange);
+            return;
+        };
+        peer.over.push_back(exchange);
         if kept > 0 {
-            self.retained_bytes += kept;
-            self.kept.push_back(exchange);
+            peer.kept.push_back(exchange);
         }
-        while self.retained_bytes > self.limit_bytes {
-            let Some(oldest) = self.kept.pop_front() else { break };
+        self.over.add(&name, 1);
+        self.retained.add(&name, kept);
+        while self.retained.total() > self.limit_bytes {
+            let most = self.retained.most().and_then(|most| self.peers.get_mut(&most));
+            let Some(oldest) = most.and_then(|peer| peer.kept.pop_front()) else { break };
             self.drop_log(oldest);
         }
-        while self.over.len() > MAX_OUTCOMES {
-            let Some(oldest) = self.over.pop_front() else { break };
+        while self.over.total() > MAX_OUTCOMES {
+            let most = self.over.most().and_then(|most| self.peers.get(&most));
+            let Some(oldest) = most.and_then(|peer| peer.over.front().copied()) else { break };
             self.forget(oldest);
         }
     }
 
+    /// The oldest of its peer that is over is known no more, but for its number.
     fn forget(&mut self, exchange: ExchangeId) {
-        if self.kept.front() == Some(&exchange) {
-            self.kept.pop_front();
-        }
         self.drop_log(exchange);
         self.known.remove(&exchange);
         if let Some(edge) = self.edges.get_mut(&exchange.instance) {
             edge.asked.remove(&exchange.number);
             edge.forgotten = edge.forgotten.max(exchange.number);
         }
+        let Some((name, peer)) = self.peer_of(exchange) else { return };
+        for queue in [&mut peer.over, &mut peer.kept] {
+            queue.pop_front_if(|front| *front == exchange);
+        }
+        self.over.take(&name, 1);
     }
 
+    /// Nothing that is over is known of an edge any more.
     fn forget_all_of(&mut self, instance: u64) {
-        let is_theirs = |exchange: &ExchangeId| exchange.instance == instance;
-        let theirs: Vec<_> = self.over.iter().copied().filter(is_theirs).collect();
-        self.over.retain(|exchange| !is_theirs(exchange));
-        self.kept.retain(|exchange| !is_theirs(exchange));
-        theirs.into_iter().for_each(|exchange| self.forget(exchange));
+        let of_it = ExchangeId { instance, number: 0 };
+        let Some((name, peer)) = self.peer_of(of_it) else { return };
+        let is_its = |exchange: &ExchangeId| exchange.instance == instance;
+        let over = std::mem::take(&mut peer.over).into_iter();
+        let (theirs, stay): (VecDeque<_>, _) = over.partition(is_its);
+        peer.over = stay;
+        peer.kept.retain(|exchange| !is_its(exchange));
+        for exchange in &theirs {
+            self.drop_log(*exchange);
+            self.known.remove(exchange);
+        }
+        self.over.take(&name, theirs.len());
+    }
+
+    fn peer_of(&mut self, exchange: ExchangeId) -> Option<(Arc<str>, &mut Peer)> {
+        let name = self.edges.get(&exchange.instance)?.peer.clone();
+        let peer = self.peers.get_mut(&name)?;
+        Some((name, peer))
     }
 
     fn drop_log(&mut self, exchange: ExchangeId) {
+        let Some(name) = self.edges.get(&exchange.instance).map(|edge| edge.peer.clone()) else {
+            return;
+        };
         if let Some(Outcome::Answered { log, .. }) = self.known.get_mut(&exchange) {
-            self.retained_bytes -= log.held_bytes();
+            self.retained.take(&name, log.held_bytes());
             log.give_up();
         }
     }

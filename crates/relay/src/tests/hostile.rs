@@ -504,12 +504,79 @@ mod memory {
         outcomes.begin(id(1, 1));
         outcomes.end(id(1, 1), answered(100));
         for instance in 2..=MAX_OUTCOMES as u64 + 1 {
-            assert!(outcomes.greet(instance, "flood", false, |_| false));
+            assert!(outcomes.greet(instance, &format!("peer {instance}"), false, |_| false));
         }
         assert!(outcomes.greet(1, "a", false, |_| false));
         assert!(outcomes.get(id(1, 1)).is_none() && outcomes.may_be_forgotten(id(1, 1)));
         assert!(!outcomes.was_here(id(1, 2)), "and yet it is served");
         assert!(!outcomes.greet(1, "b", false, |_| false), "an instance is its peer's");
+    }
+
+    #[test]
+    fn a_peer_with_ever_more_edges_loses_its_own() {
+        let mut outcomes = Outcomes::new(1 << 20);
+        assert!(outcomes.greet(1, "a", false, |_| false));
+        outcomes.begin(id(1, 1));
+        outcomes.end(id(1, 1), answered(100));
+        for instance in 10..=2 * MAX_OUTCOMES as u64 {
+            assert!(outcomes.greet(instance, "flood", false, |_| false));
+        }
+        assert!(matches!(outcomes.get(id(1, 1)), Some(Outcome::Answered { .. })));
+        assert!(!outcomes.may_be_forgotten(id(1, 2)), "the edge is known");
+        assert!(outcomes.greet(2, "a", false, |_| false), "and so is its peer");
+        assert!(!outcomes.may_be_forgotten(id(2, 1)));
+        assert!(outcomes.greet(3, "new", false, |_| false), "no peer was forgotten");
+        assert!(!outcomes.may_be_forgotten(id(3, 1)));
+        assert!(outcomes.greet(10, "flood", false, |_| false));
+        assert!(outcomes.may_be_forgotten(id(10, 1)), "of the flood's own something was");
+    }
+
+    #[test]
+    fn what_a_busy_peer_leaves_behind_takes_no_place_of_another() {
+        let mut outcomes = Outcomes::new(64_000);
+        for (instance, peer) in [(1, "quiet"), (2, "busy"), (3, "busy")] {
+            assert!(outcomes.greet(instance, peer, false, |_| true));
+        }
+        for number in 1..=20 {
+            outcomes.begin(id(1, number));
+            outcomes.end(id(1, number), answered(1000));
+        }
+        for number in 1..=2 * MAX_OUTCOMES as u64 {
+            let exchange = id(2 + number % 2, number);
+            outcomes.begin(exchange);
+            outcomes.end(exchange, answered(1000));
+        }
+        for number in 1..=20 {
+            let Some(Outcome::Answered { log, .. }) = outcomes.get(id(1, number)) else {
+                panic!("{number} is forgotten")
+            };
+            assert!(log.parts().is_some(), "{number}");
+        }
+        assert!(outcomes.was_here(id(3, 1)) && outcomes.get(id(3, 1)).is_none());
+        // A peer alone may have all that others do not want.
+        let known = |number: &u64| outcomes.get(id(2 + number % 2, *number)).is_some();
+        let rest = (1..=2 * MAX_OUTCOMES as u64).filter(known).count();
+        assert_eq!(rest, MAX_OUTCOMES - 20);
+    }
+
+    #[test]
+    fn an_edge_that_moves_takes_along_what_is_known_of_it() {
+        let mut outcomes = Outcomes::new(1 << 20);
+        assert!(outcomes.greet(1, "before", false, |_| false));
+        assert!(outcomes.greet(2, "before", false, |_| false));
+        for exchange in [id(1, 1), id(2, 1), id(1, 2)] {
+            outcomes.begin(exchange);
+            outcomes.end(exchange, answered(1000));
+        }
+        assert!(outcomes.greet(1, "after", true, |_| false));
+        for number in 1..=2 * MAX_OUTCOMES as u64 {
+            outcomes.begin(id(1, number + 2));
+            outcomes.end(id(1, number + 2), Outcome::Aborted);
+        }
+        assert!(outcomes.get(id(2, 1)).is_some(), "it is another's");
+        assert!(outcomes.get(id(1, 2)).is_none() && outcomes.was_here(id(1, 2)));
+        outcomes.revive(id(2, 1));
+        assert!(outcomes.get(id(2, 1)).is_none());
     }
 
     #[test]
