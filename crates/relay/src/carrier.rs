@@ -169,8 +169,18 @@ impl Carrier {
     /// Whether the peer can take a new exchange, with those that were promised a place.
     pub(crate) fn has_room(&self) -> bool {
         let Some(peer) = self.machine.peer() else { return false };
-        let taken = self.machine.open_exchanges().max(self.exchanges.len());
-        !self.going_away && (taken as u64) < peer.max_exchanges
+        let open = self.machine.open_exchanges();
+        // Some of those on it are open, and some of those open have left it.
+        let taken =
+            || open + self.exchanges.iter().filter(|one| !self.machine.is_open(**one)).count();
+        let is_less = |taken: usize| (taken as u64) < peer.max_exchanges;
+        !self.going_away && (is_less(open + self.exchanges.len()) || is_less(taken()))
+    }
+
+    /// Whether an answer may go over it, of which so many bytes of body are known.
+    pub(crate) fn takes(&self, endless: bool, body_bytes: u64) -> bool {
+        let Abilities { streams, max_message_bytes, .. } = self.abilities;
+        (streams || !endless) && max_message_bytes.is_none_or(|most| body_bytes <= most)
     }
 
     /// Nothing is left of an exchange that could be sent.

@@ -202,7 +202,7 @@ impl Relay {
         if asked != carrier {
             return;
         }
-        if state == OutcomeState::Unfinished && self.moves_back(now, carrier, id) {
+        if state == OutcomeState::Unfinished && self.moves_back(now, id) {
             return;
         }
         self.moved_for_good(id);

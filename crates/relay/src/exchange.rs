@@ -110,8 +110,9 @@ pub(crate) struct Exchange {
 pub(crate) struct Asked {
     /// How many went, over all carriers.
     pub(crate) times: u64,
-    /// Where the last went: its gateway takes the request, should it go again, nowhere else.
-    pub(crate) on: Option<CarrierId>,
+    /// Where the last went, and the gateway's instance where it is known: that one takes the
+    /// request, should it go again, nowhere else.
+    pub(crate) on: Option<(CarrierId, Option<u64>)>,
 }
 
 impl Exchange {

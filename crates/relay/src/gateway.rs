@@ -144,7 +144,7 @@ impl Relay {
             return;
         }
         let carrier = exchange.carrier().and_then(|id| self.carriers.get(&id));
-        if exchange.endless && carrier.is_some_and(|carrier| !carrier.abilities.streams) {
+        if carrier.is_some_and(|carrier| !carrier.takes(exchange.endless, 0)) {
             let reason = "the answer has no end, and its carrier takes none such".to_owned();
             return self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
         }
@@ -226,9 +226,11 @@ impl Relay {
             Some(Outcome::Aborted) => OutcomeState::Aborted,
             Some(Outcome::Answered { status, log, idempotent, on }) => {
                 let is_there = |on: CarrierId| on != carrier && self.carriers.contains_key(&on);
-                match log.parts_for(takes_anew) {
+                let here = self.carriers.get(&carrier);
+                let fits = here.is_some_and(|here| here.takes(false, log.body_bytes()));
+                match log.parts_for(takes_anew).filter(|_| fits) {
                     // All of it was given to the carrier before, which may only have stalled.
-                    None if parallel && !idempotent && on.is_some_and(is_there) => {
+                    None if parallel && !(*idempotent && fits) && on.is_some_and(is_there) => {
                         OutcomeState::Unfinished
                     }
                     None => OutcomeState::Lost(*status),
@@ -257,9 +259,13 @@ impl Relay {
         let before = exchange.on_carrier();
         let parallel = self.carriers.get(&carrier).is_some_and(Carrier::allows_parallel);
         let goes_on = |before: CarrierId| before != carrier && self.carriers.contains_key(&before);
+        let fits = self.carriers.get(&carrier).is_some_and(|here| {
+            let endless = exchange.endless || exchange.traits.tunnel;
+            here.takes(endless, exchange.meter.sent_body_bytes)
+        });
         let can_resend = is_bound || exchange.log.parts_for(takes_anew).is_some();
         // Where repeating it does no harm, that is sooner than what hangs.
-        let stays = !has_all || (!can_resend && !exchange.traits.idempotent);
+        let stays = !has_all || !fits || (!can_resend && !exchange.traits.idempotent);
         if stays && parallel && before.is_some_and(goes_on) {
             return self.send_outcome(now, carrier, id, OutcomeState::Unfinished);
         }
@@ -274,7 +280,7 @@ impl Relay {
         self.code(now, Code::Anew { exchange: id });
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let begins_anew = exchange.outgoing.begins_anew() || self.coding.begins_anew(id);
-        let may_go_on = takes_anew || !begins_anew;
+        let may_go_on = fits && (takes_anew || !begins_anew);
         let parts = exchange.log.parts_for(takes_anew).filter(|_| may_go_on);
         let Some(parts) = parts.map(|parts| parts.iter().cloned().collect()) else {
             let status = exchange.status;

@@ -560,6 +560,20 @@ impl Relay {
         if let Some(place) = exchange.on_carrier() {
             self.leave(now, id, place);
         }
+        if self.config.role == Role::Edge {
+            self.end_flows(now, id);
+        }
+    }
+
+    /// Edge: whatever is still open of an exchange, on a carrier that it was on before, is wanted
+    /// no more.
+    fn end_flows(&mut self, now: Duration, id: ExchangeId) {
+        let number = id.number;
+        let open = self.carriers.iter().filter(|(_, one)| one.machine.is_open(number));
+        for carrier in open.map(|(id, _)| *id).collect::<Vec<_>>() {
+            let (code, reason) = (CauseKind::ClientGone.to_wire(), "it is over".to_owned());
+            self.send(now, carrier, Part::Abort(Abort { exchange: number, code, reason }));
+        }
     }
 
     /// What passed in an exchange.

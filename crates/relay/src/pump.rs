@@ -231,7 +231,7 @@ impl Relay {
             // It may be over here, so that it may go by this carrier again.
             self.room_freed = true;
         }
-        let Some(part) = self.hold_back(carrier, part) else { return };
+        let Some(part) = self.hold_back(now, carrier, part) else { return };
         let here = |number| {
             self.exchanges.get(&id(number)).and_then(Exchange::on_carrier) == Some(carrier)
         };

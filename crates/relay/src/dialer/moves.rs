@@ -10,7 +10,7 @@ use crate::Relay;
 use crate::api::{Cause, CauseKind, DialFailure, Output};
 use crate::carrier::Carrier;
 use crate::config::MAX_CARRIERS_LEFT;
-use crate::exchange::Stage;
+use crate::exchange::{Exchange, Stage};
 use crate::ids::CarrierId;
 use crate::timers::Key;
 
@@ -150,39 +150,52 @@ impl Relay {
         }
     }
 
-    /// The gateway still gets the request over the carrier before: it goes on there.
-    pub(crate) fn moves_back(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) -> bool {
+    /// The exchange goes on over the carrier before: the gateway still gets the request there, or
+    /// all of the answer has come. `false` where it cannot.
+    pub(crate) fn moves_back(&mut self, now: Duration, id: ExchangeId) -> bool {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
         let Some(before) = exchange.moved_from.take() else { return false };
         let held_back = std::mem::take(&mut exchange.held_back);
+        let asked = exchange.on_carrier();
         let Some(state) = self.carriers.get_mut(&before) else { return false };
         state.exchanges.insert(id.number);
         let stalled = state.pulse.stalled.is_some();
         let patience = stalled.then_some(now + self.config.connect_timeout);
         self.timers.set(Key::Exchange(id), patience);
-        self.leave(now, id, carrier);
+        if let Some(asked) = asked {
+            self.leave(now, id, asked);
+        }
         self.set_stage(now, id, Stage::Open(before));
         held_back.into_iter().for_each(|part| self.received(now, before, part));
         true
     }
 
     /// What comes of an answer over the carrier before, while it is being asked about, may be all
-    /// that does: it waits for the gateway's word.
-    pub(crate) fn hold_back(&mut self, carrier: CarrierId, part: Part) -> Option<Part> {
-        let number = match &part {
-            Part::Head(head) => head.exchange,
-            Part::Data(data) => data.exchange,
-            Part::Abort(abort) => abort.exchange,
-            Part::Interim(number, _) | Part::Trailers(number, _) => *number,
+    /// that does: it waits for the gateway's word, or until it is whole.
+    pub(crate) fn hold_back(
+        &mut self,
+        now: Duration,
+        carrier: CarrierId,
+        part: Part,
+    ) -> Option<Part> {
+        let (number, is_end) = match &part {
+            Part::Head(head) => (head.exchange, head.end),
+            Part::Data(data) => (data.exchange, data.end),
+            Part::Trailers(number, _) => (*number, true),
+            Part::Abort(abort) => (abort.exchange, false),
+            Part::Interim(number, _) => (*number, false),
             _ => return Some(part),
         };
         let id = ExchangeId { instance: self.config.instance, number };
-        match self.exchanges.get_mut(&id).filter(|one| one.moved_from == Some(carrier)) {
-            Some(exchange) => {
-                exchange.held_back.push(part);
-                None
-            }
-            None => Some(part),
+        let before = |one: &&mut Exchange| one.moved_from == Some(carrier);
+        let Some(exchange) = self.exchanges.get_mut(&id).filter(before) else { return Some(part) };
+        exchange.held_back.push(part);
+        if is_end {
+            // Nobody need be asked any more, and the answer to a question is of no use.
+            let reason = "its answer has come elsewhere".to_owned();
+            self.fail_peer(now, id, &Cause { kind: CauseKind::ClientGone, reason });
+            self.moves_back(now, id);
         }
+        None
     }
 }

@@ -41,16 +41,20 @@ impl Relay {
             self.carriers.get(on).is_some_and(|carrier| may_take(carrier, exchange))
         };
         let able: Vec<CarrierId> = open.iter().filter(takes).copied().collect();
-        let (stage, asked_on) = (exchange.stage, exchange.asked.on);
-        let where_asked = asked_on.filter(|on| stage == Stage::Waiting && able.contains(on));
-        let soonest = where_asked.map_or_else(|| self.soonest(id, &able), |on| Some((on, None)));
+        let (stage, asked) = (exchange.stage, exchange.asked.on);
+        let is_there = |(on, _): &(CarrierId, _)| stage == Stage::Waiting && able.contains(on);
+        let soonest = match asked.filter(is_there) {
+            Some((on, _)) => Some((on, None)),
+            None => self.soonest(id, &able),
+        };
         let Some((carrier, route)) = soonest else { return };
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
         state.exchanges.insert(id.number);
         let (counts, gateway) = (state.counts(), state.peer_instance());
         match stage {
             Stage::Ambiguous { gateway, .. } => self.ask(now, id, carrier, gateway),
-            _ if counts && asked_on.is_some_and(|on| on != carrier) => {
+            // The same gateway takes it only where it was asked about last.
+            _ if counts && asked.is_some_and(|(on, at)| on != carrier && at == gateway) => {
                 self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));
                 self.ask(now, id, carrier, gateway);
             }
@@ -65,7 +69,8 @@ impl Relay {
 
     /// Asks the gateway of this instance, or whichever it is, what became of an exchange.
     fn ask(&mut self, now: Duration, id: ExchangeId, carrier: CarrierId, gateway: Option<u64>) {
-        let counts = self.carriers.get(&carrier).is_some_and(Carrier::counts);
+        let Some(state) = self.carriers.get(&carrier) else { return };
+        let (counts, here) = (state.counts(), state.peer_instance());
         let moved_from = self.exchanges.get(&id).and_then(|exchange| exchange.moved_from);
         if moved_from == Some(carrier) {
             // It is over there, else nobody would ask there.
@@ -73,7 +78,7 @@ impl Relay {
         }
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.incoming.opened();
-        exchange.asked = Asked { times: exchange.asked.times + 1, on: Some(carrier) };
+        exchange.asked = Asked { times: exchange.asked.times + 1, on: Some((carrier, here)) };
         let at = if counts { exchange.asked.times } else { 0 };
         self.set_stage(now, id, Stage::Ambiguous { gateway, asked: Some(carrier) });
         self.send(now, carrier, Part::Query(id.number, at));

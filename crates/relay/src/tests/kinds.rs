@@ -139,10 +139,9 @@ fn a_kind_that_cannot_be_reached_fails_nothing_that_another_may_take() {
     assert_eq!(abort(&outputs), (CauseKind::GatewayUnreachable, true));
 }
 
-/// What was sent over it may still arrive: the gateway is asked first, and the request never goes
-/// there again.
-#[test]
-fn what_is_on_a_carrier_that_stalls_moves_to_another_kind_and_stays_there() {
+/// A PUT that went by the first of two kinds, whose carrier has stalled, and about which the
+/// gateway was just asked by the second; when that was.
+fn moved() -> (Relay, Vec<Peer>, ExchangeId, u64) {
     let (mut relay, mut peers) = edge_with(&[Abilities::STREAM; 2]);
     let (exchange, outputs) = puts(&mut relay, ms(200), b"once");
     assert!(matches!(&peers[0].takes(&of(&outputs, FIRST))[..], [Part::Head(_), Part::Data(_)]));
@@ -152,7 +151,14 @@ fn what_is_on_a_carrier_that_stalls_moves_to_another_kind_and_stays_there() {
         let parts = peers[1].takes(&of(&outputs, SECOND));
         parts.contains(&Part::Query(exchange.number, 1))
     });
-    let at = asked.expect("never asked over the other");
+    (relay, peers, exchange, asked.expect("never asked over the other"))
+}
+
+/// What was sent over it may still arrive: the gateway is asked first, and the request never goes
+/// there again.
+#[test]
+fn what_is_on_a_carrier_that_stalls_moves_to_another_kind_and_stays_there() {
+    let (mut relay, mut peers, exchange, at) = moved();
     let unseen = Part::Outcome(exchange.number, OutcomeState::NotSeen);
     let outputs = peers[1].sends(&mut relay, ms(at + 1), SECOND, &[unseen]);
     let parts = peers[1].takes(&of(&outputs, SECOND));
@@ -166,6 +172,119 @@ fn what_is_on_a_carrier_that_stalls_moves_to_another_kind_and_stays_there() {
     assert!(!parts.iter().any(again), "{parts:?}");
     let waits = relay.exchanges[&exchange].stage;
     assert!(matches!(waits, Stage::Ambiguous { asked: None, .. }), "{waits:?}");
+}
+
+/// The carrier that had stalled brings all of the answer before the gateway's word.
+#[test]
+fn an_answer_that_is_whole_is_taken_whoever_was_asked_about_it() {
+    let data = |end| {
+        let (block_end, uncoded, anew, padding) = (Some(4), true, false, None);
+        let bytes = Bytes::from_static(b"done");
+        Part::Data(Data { exchange: 1, block_end, uncoded, anew, end, padding, bytes })
+    };
+    let (mut relay, mut peers, exchange, at) = moved();
+    assert_eq!(exchange.number, 1);
+    relay.handle_input(ms(at), Input::Credit { exchange, bytes: 100 });
+    let answer = [response_frame(1, false), data(true)];
+    let outputs = peers[0].sends(&mut relay, ms(at + 1), FIRST, &answer);
+    let gets = outputs.iter().filter_map(|output| match output {
+        Output::Head { .. } => Some("head"),
+        Output::Data { .. } => Some("data"),
+        Output::End { .. } => Some("end"),
+        _ => None,
+    });
+    assert_eq!(gets.collect::<Vec<_>>(), ["head", "data", "end"], "{outputs:?}");
+    let parts = peers[1].takes(&of(&outputs, SECOND));
+    assert!(matches!(&parts[..], [Part::Abort(abort)] if abort.exchange == 1), "{parts:?}");
+    assert!(relay.is_idle());
+
+    // What is not whole waits for the gateway's word.
+    let (mut relay, mut peers, exchange, at) = moved();
+    relay.handle_input(ms(at), Input::Credit { exchange, bytes: 100 });
+    let answer = [response_frame(1, false), data(false)];
+    let outputs = peers[0].sends(&mut relay, ms(at + 1), FIRST, &answer);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Head { .. })), "{outputs:?}");
+    let stays = [Part::Outcome(1, OutcomeState::Unfinished)];
+    let outputs = peers[1].sends(&mut relay, ms(at + 2), SECOND, &stays);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Data { .. })), "{outputs:?}");
+}
+
+#[test]
+fn who_gives_up_ends_what_is_open_on_the_carrier_before_too() {
+    let (mut relay, mut peers, exchange, at) = moved();
+    let cause = Cause { kind: CauseKind::ClientGone, reason: "enough".into() };
+    relay.handle_input(ms(at + 1), Input::Abort { exchange, cause });
+    let outputs = drain(&mut relay);
+    for (peer, id) in peers.iter_mut().zip([FIRST, SECOND]) {
+        let parts = peer.takes(&of(&outputs, id));
+        assert!(matches!(&parts[..], [Part::Abort(abort)] if abort.exchange == 1), "{parts:?}");
+    }
+    assert!(relay.carriers.values().all(|carrier| carrier.machine.open_exchanges() == 0));
+}
+
+/// Which of them it gets to is known by the instance in the HELLO.
+#[test]
+fn a_gateway_that_was_not_asked_need_not_be_before_it_gets_the_request() {
+    let (mut relay, mut peers, exchange, at) = moved();
+    let unseen = Part::Outcome(exchange.number, OutcomeState::NotSeen);
+    let outputs = peers[1].sends(&mut relay, ms(at + 1), SECOND, &[unseen]);
+    peers[1].takes(&of(&outputs, SECOND));
+    for (carrier, code) in [(FIRST, None), (SECOND, Some(CauseKind::NotForwarded.to_wire()))] {
+        if let Some(code) = code {
+            let abort = Abort { exchange: exchange.number, code, reason: "full".into() };
+            peers[1].sends(&mut relay, ms(at + 2), SECOND, &[Part::GoAway, Part::Abort(abort)]);
+        }
+        relay.handle_input(ms(at + 3), Input::CarrierDown { carrier, reason: "cut".into() });
+        drain(&mut relay);
+    }
+    relay.handle_input(ms(at + 4_000), Input::Wake);
+    drain(&mut relay);
+    let carrier = relay.next_dialled();
+    let next = Peer::new(Role::Gateway, 10);
+    let (mut next, outputs) = connect_to(&mut relay, ms(at + 4_001), carrier, next);
+    let parts = next.takes(&of(&outputs, carrier));
+    assert!(matches!(&parts[..], [Part::Head(_), ..]), "{parts:?}");
+}
+
+/// It goes on over the carrier that takes it, where that is still there; else it is lost.
+#[test]
+fn an_answer_too_long_for_the_carrier_it_is_asked_for_by_does_not_move_there() {
+    for is_over in [false, true] {
+        for is_there in [true, false] {
+            let kinds = [Abilities::STREAM, SMALL];
+            let mut relay = Relay::new(config(Role::Gateway, &kinds));
+            let mut peer = connect(&mut relay, ms(0), FIRST, Role::Edge, 1);
+            peer.sends(&mut relay, ms(1), FIRST, &[request_frame(5)]);
+            let exchange = ExchangeId { instance: 1, number: 5 };
+            let response = bhttp::Response { status: 200, fields: Vec::new() };
+            relay.handle_input(ms(2), Input::Response { exchange, response, end: false });
+            let bytes = Bytes::from_static(b"more than ten bytes");
+            relay.handle_input(ms(2), Input::Data { exchange, bytes });
+            if is_over {
+                relay.handle_input(ms(2), Input::End { exchange, trailers: Vec::new() });
+            }
+            peer.takes(&drain(&mut relay));
+            let kind = CarrierKind(1);
+            relay.handle_input(
+                ms(3),
+                Input::CarrierUp { carrier: SECOND, kind, peer: "peer".into() },
+            );
+            let mut small = Peer::new(Role::Edge, 1);
+            let Some(carrier::Output::Bytes(bytes)) = small.0.poll_output() else { panic!() };
+            small.takes(&drain(&mut relay));
+            relay.handle_input(ms(3), Input::Received { carrier: SECOND, bytes });
+            small.takes(&of(&drain(&mut relay), SECOND));
+            if !is_there {
+                let reason = "cut".to_owned();
+                relay.handle_input(ms(4), Input::CarrierDown { carrier: FIRST, reason });
+                drain(&mut relay);
+            }
+            let outputs = small.sends(&mut relay, ms(5), SECOND, &[Part::Query(5, 1)]);
+            let parts = small.takes(&of(&outputs, SECOND));
+            let state = if is_there { OutcomeState::Unfinished } else { OutcomeState::Lost(200) };
+            assert_eq!(parts, [Part::Outcome(5, state)], "over: {is_over}, there: {is_there}");
+        }
+    }
 }
 
 #[test]
