@@ -2,11 +2,13 @@
 //! HTTP says it with methods and fields ([`crate::http`]), other messages say it as it is.
 
 use bytes::Bytes;
+use codec::Table;
 use codec::dictionary::Id;
 use coding::api::{About, Message};
+use proto::exchange::Head as HeadPart;
 use proto::{Error, bhttp, message};
 
-use crate::api::Head;
+use crate::api::{Cause, CauseKind, Head};
 use crate::http;
 use crate::http::Traits;
 use crate::http::privacy::{Client, Guard};
@@ -132,6 +134,13 @@ impl Answer {
         let message = message::Message::decode(head)?;
         Ok((Self::of_message(&message), Head::Message(message)))
     }
+}
+
+/// The codec of the body that a head announces; one that is not ours is the peer's fault.
+pub(crate) fn codec_of(codecs: &Table, head: &HeadPart) -> Result<codec::Options, Cause> {
+    let corrupt =
+        |error: codec::Error| Cause { kind: CauseKind::Corrupt, reason: error.to_string() };
+    codecs.options(head.codec, head.window_log).map_err(corrupt)
 }
 
 fn described(message: &message::Message, head_bytes: usize) -> Message {

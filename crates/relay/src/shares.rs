@@ -9,20 +9,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::time::Duration;
 
-use coding::ExchangeId;
-use record::event::Fact;
-
-use crate::Relay;
-use crate::api::{Cause, CauseKind};
-use crate::carrier::Carrier;
-use crate::config::{MIN_IDLE, MIN_STUCK};
-use crate::exchange::{Exchange, Stage};
 use crate::http::Traits;
 use crate::http::privacy::Client;
-use crate::ids::CarrierId;
-use crate::timers::Key;
 
 /// A client may have so many times what is free: alone 7 of 8.
 const CLIENT_TIMES: usize = 7;
@@ -35,12 +24,10 @@ const PEER_TIMES: usize = 31;
 const FEW: usize = 8;
 /// Leading bits of an IPv6 address that a host's owner is given at least (RFC 6177 §2).
 const OWNED_BITS: u32 = 64;
-/// A clock that is looked at so late has leapt, or its machine has slept.
-const MAX_LATE: Duration = Duration::from_secs(60);
 
 /// What an exchange takes a place of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
+pub(crate) enum Class {
     /// A request and its answer.
     #[default]
     Passing,
@@ -69,7 +56,7 @@ impl Holder {
 /// A place that an exchange has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExchangePlace {
-    class: Class,
+    pub(crate) class: Class,
     holders: Vec<Holder>,
 }
 
@@ -85,7 +72,18 @@ impl ExchangePlace {
         Self::new(traits, vec![Holder::Client(client)])
     }
 
-    fn is_of(&self, other: &Self) -> bool {
+    /// Gateway: the place that a request wants of this edge of a peer.
+    pub(crate) fn of_edge(peer: String, instance: u64, traits: Traits) -> Self {
+        Self::new(traits, vec![Holder::Peer(peer), Holder::Edge(instance)])
+    }
+
+    /// The place of the same holders among tunnels and event streams.
+    pub(crate) fn standing(&self) -> Self {
+        Self { class: Class::Standing, ..self.clone() }
+    }
+
+    /// Whether the first of the holders is the same.
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
         self.holders.first() == other.holders.first()
     }
 }
@@ -107,7 +105,7 @@ impl Shares {
         self.taken.get(&class).copied().unwrap_or(0)
     }
 
-    fn enter(&mut self, place: &ExchangePlace) {
+    pub(crate) fn enter(&mut self, place: &ExchangePlace) {
         *self.taken.entry(place.class).or_default() += 1;
         for holder in &place.holders {
             *self.of.entry((place.class, holder.clone())).or_default() += 1;
@@ -130,7 +128,7 @@ impl Shares {
     }
 
     /// How many the first of the holders has.
-    fn has(&self, place: &ExchangePlace) -> usize {
+    pub(crate) fn has(&self, place: &ExchangePlace) -> usize {
         place.holders.first().map_or(0, |holder| self.count(place.class, holder))
     }
 
@@ -139,7 +137,7 @@ impl Shares {
     }
 
     /// Whether there is one more of `most`, for anybody and for these.
-    fn check(&self, place: &ExchangePlace, most: usize) -> Result<(), Full> {
+    pub(crate) fn check(&self, place: &ExchangePlace, most: usize) -> Result<(), Full> {
         let free = most.saturating_sub(self.taken(place.class));
         if free == 0 {
             return Err(Full::ForAll);
@@ -155,7 +153,7 @@ impl Shares {
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Full {
+pub(crate) enum Full {
     /// None is free.
     ForAll,
     /// What is free is for others.
@@ -169,166 +167,6 @@ fn owner(client: &str) -> String {
             Ipv6Addr::from(u128::from(address) >> OWNED_BITS << OWNED_BITS).to_string()
         }
         _ => client.to_owned(),
-    }
-}
-
-impl Relay {
-    /// Gateway: the place that an edge's request wants.
-    pub(crate) fn place_of_edge(
-        &self,
-        carrier: CarrierId,
-        id: ExchangeId,
-        traits: Traits,
-    ) -> ExchangePlace {
-        let peer = self.carriers.get(&carrier).map(|carrier| carrier.peer.clone());
-        let holders = vec![Holder::Peer(peer.unwrap_or_default()), Holder::Edge(id.instance)];
-        ExchangePlace::new(traits, holders)
-    }
-
-    /// The exchange has its place, and a clock.
-    pub(crate) fn take_place(&mut self, now: Duration, id: ExchangeId, place: ExchangePlace) {
-        self.shares.enter(&place);
-        if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.place = place;
-        }
-        self.look_at_still(now, id);
-    }
-
-    /// Makes room for one more where that can be; else why there is none, in one sentence.
-    pub(crate) fn find_room(&mut self, now: Duration, place: &ExchangePlace) -> Result<(), String> {
-        let (most, setting, what) = match place.class {
-            Class::Passing => (self.config.max_exchanges, "max_exchanges", "exchanges"),
-            Class::Standing => {
-                (self.config.max_tunnels, "max_tunnels", "tunnels and event streams")
-            }
-        };
-        let mut fits = self.shares.check(place, most);
-        while fits.is_err() {
-            let Some(goes) = self.dispensable(now, place) else { break };
-            self.give_up_for_another(now, goes, setting);
-            fits = self.shares.check(place, most);
-        }
-        let who = if self.config.role == proto::exchange::Role::Edge { "client" } else { "edge" };
-        let reason = match fits {
-            Ok(()) => return Ok(()),
-            Err(Full::ForAll) => {
-                format!("{most} {what} are open, as many as may be ({setting}); try later")
-            }
-            Err(Full::ForThese) => {
-                let has = self.shares.has(place);
-                let rest = "and the rest is for others; try later";
-                format!("this {who} has {has} of {most} {what} ({setting}), {rest}")
-            }
-        };
-        let (limit, consequence) = (setting.to_owned(), "a request gets 503".to_owned());
-        self.event(now, Fact::LimitReached { limit, consequence });
-        Err(reason)
-    }
-
-    /// What may go for one more: the oldest answer whose edge is gone, else what is longest still.
-    /// It is the same holder's, or that of one who has more.
-    fn dispensable(&self, now: Duration, place: &ExchangePlace) -> Option<ExchangeId> {
-        let same_class = || self.exchanges.values().filter(|one| one.place.class == place.class);
-        let of = |holder: &ExchangePlace| {
-            let its = || same_class().filter(|one| one.place.is_of(holder));
-            let detached = its().filter(|one| one.stage == Stage::Detached);
-            let still = its().filter(|one| one.is_dispensable(now));
-            let longest = || still.min_by_key(|one| one.took.max(one.moved));
-            detached.min_by_key(|one| one.started).or_else(longest).map(|one| one.id)
-        };
-        let of_greediest = || {
-            let may_go = |one: &&Exchange| one.stage == Stage::Detached || one.is_dispensable(now);
-            let has = |one: &&Exchange| self.shares.has(&one.place);
-            let one = same_class().filter(may_go).max_by_key(has)?;
-            of(&one.place).filter(|_| has(&one) > self.shares.has(place) + 1)
-        };
-        of(place).or_else(of_greediest)
-    }
-
-    fn give_up_for_another(&mut self, now: Duration, id: ExchangeId, setting: &str) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        let (kind, reason) = if exchange.stage == Stage::Detached {
-            let reason = "the edge did not come back before others wanted the place".to_owned();
-            (CauseKind::CarrierLost, format!("{reason} ({setting})"))
-        } else {
-            let still = now.saturating_sub(exchange.took).as_secs();
-            let reason = format!("nobody took or gave for {still} s, and another wants the place");
-            (CauseKind::Limit, format!("{reason} ({setting})"))
-        };
-        self.refuse(now, id, &Cause { kind, reason });
-    }
-
-    /// The head of an answer tells whether it has an end of its own. One that has none takes a
-    /// place among its like, if there is one.
-    pub(crate) fn note_answer_to_shares(&mut self, now: Duration, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get_mut(&id).filter(|one| one.endless) else { return };
-        let standing = ExchangePlace { class: Class::Standing, ..exchange.place.clone() };
-        if self.shares.check(&standing, self.config.max_tunnels).is_ok() {
-            self.shares.leave(&exchange.place);
-            self.shares.enter(&standing);
-            exchange.place = standing;
-        }
-        self.look_at_still(now, id);
-    }
-
-    /// Ends an exchange through which nothing has passed for as long as that may be, else looks
-    /// again when that could be.
-    pub(crate) fn look_at_still(&mut self, now: Duration, id: ExchangeId) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        let tunnel = exchange.traits.tunnel || exchange.endless;
-        let bound = if tunnel { self.config.tunnel_timeout } else { self.config.still_timeout };
-        let due = exchange.took.max(exchange.moved) + bound;
-        if now < due || now > due + MAX_LATE {
-            // Who is woken so late has slept with its machine: the time begins anew.
-            let due = if now < due { due } else { now + bound };
-            return self.timers.set(Key::Still(id), Some(due));
-        }
-        let limit = if tunnel { "tunnel_timeout" } else { "still_timeout" };
-        let (limit, consequence) = (limit.to_owned(), "exchange ended".to_owned());
-        self.event(now, Fact::LimitReached { limit, consequence });
-        let setting = if tunnel { " (tunnel_timeout)" } else { "" };
-        let reason = format!("nothing passed for {} s{setting}", bound.as_secs_f64());
-        self.refuse(now, id, &Cause { kind: CauseKind::OriginTimeout, reason });
-    }
-
-    /// Gateway: `new` has said HELLO. Where that makes more carriers than there may be, the peer
-    /// with most of them gives one up: the oldest that carries nothing, else the newest.
-    pub(crate) fn share_carriers(&mut self, now: Duration, new: CarrierId) {
-        let most = self.config.max_carriers;
-        let Some(ours) = self.carriers.get(&new).filter(|_| self.carriers.len() > most) else {
-            return;
-        };
-        let mut of: BTreeMap<&str, usize> = BTreeMap::new();
-        for carrier in self.carriers.values() {
-            *of.entry(&carrier.peer).or_default() += 1;
-        }
-        let own = ours.peer.as_str();
-        let greediest = of.iter().max_by_key(|(peer, count)| (**count, **peer == own));
-        let Some(peer) = greediest.map(|(peer, _)| (*peer).to_owned()) else { return };
-        let theirs = || self.carriers.iter().filter(|(_, carrier)| carrier.peer == peer);
-        let carries =
-            |carrier: &Carrier| !carrier.exchanges.is_empty() || !carrier.replays.is_empty();
-        let idle = theirs().find(|(id, carrier)| **id != new && !carries(carrier));
-        let Some(goes) = idle.or_else(|| theirs().next_back()).map(|(id, _)| *id) else { return };
-        let limit = "max_carriers".to_owned();
-        let consequence = "a carrier of the peer that has most was closed".to_owned();
-        self.event(now, Fact::LimitReached { limit, consequence });
-        let reason =
-            format!("{most} carriers are open (max_carriers), and '{peer}' has most of them");
-        self.close_carrier(now, goes, &reason);
-    }
-}
-
-impl Exchange {
-    /// Whether it has been still for so long that another may have its place: a tunnel that idles,
-    /// an answer whose client does not read. Nothing whose answer has not begun: it was forwarded.
-    fn is_dispensable(&self, now: Duration) -> bool {
-        let since = |at: Duration| now.saturating_sub(at);
-        self.status != 0
-            && match self.place.class {
-                Class::Standing => since(self.took.max(self.moved)) >= MIN_IDLE,
-                Class::Passing => self.incoming.waits() && since(self.took) >= MIN_STUCK,
-            }
     }
 }
 

@@ -1,11 +1,20 @@
 //! Single behaviours, step by step; the interplay under trouble is in `sim/`.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use coding::{ExchangeId, Service};
+use record::event::{Event, Fact};
+
+use crate::carriers::carrier::path_of;
+use crate::exchanges::Stage;
+use crate::timers::Key;
 use bytes::{Bytes, BytesMut};
 use coding::job::{Contexts, Decode, Done, Job};
 use coding::{Encoding, MAX_PRINCIPALS, Secret, Speeds};
 use proto::bhttp;
 use proto::carrier::{self, Machine as _};
-use proto::exchange::{Data, Head as HeadPart, OutcomeState, Part};
+use proto::exchange::{Abort, Data, Head as HeadPart, OutcomeState, Part};
 use proto::stream::{self, Frame, Machine};
 
 use super::*;
@@ -332,7 +341,7 @@ fn after_long_answers_the_next_need_not_wait_for_credit() {
     // The memory for answers is not promised twice.
     let (_, outputs) = asks(&mut relay, ms(5), "GET", true);
     let more = credit(&peer.takes(&outputs)).expect("no credit ahead");
-    assert!(2 * INITIAL_CREDIT_BYTES + ahead + more <= relay.config.receive_bytes);
+    assert!(2 * INITIAL_CREDIT_BYTES + ahead + more <= relay.transfer.core.config.receive_bytes);
     long_answer(&mut relay, &mut peer, third, 64 << 10);
     for _ in 0..100 {
         let (next, outputs) = asks(&mut relay, ms(6), "GET", true);

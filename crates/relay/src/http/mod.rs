@@ -2,7 +2,6 @@
 //! terms of [`coding`] and of the relay.
 
 mod exact;
-mod hints;
 pub(crate) mod privacy;
 pub(crate) mod requester;
 

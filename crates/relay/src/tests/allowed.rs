@@ -63,7 +63,7 @@ fn an_edge_knows_the_list_as_long_as_it_can_use_the_carrier_that_it_came_on() {
     relay.handle_input(ms(4), Input::CarrierDown { carrier: CARRIER, reason });
     assert_eq!(heard(&drain(&mut relay)), [Vec::<String>::new()]);
     relay.handle_input(ms(2000), Input::Wake);
-    let dialled = relay.next_dialled();
+    let dialled = relay.dialer.next_dialled();
     drain(&mut relay);
     let (mut peer, outputs) =
         connect_to(&mut relay, ms(2001), dialled, Peer::new(Role::Gateway, 10));

@@ -249,7 +249,7 @@ impl Pair {
     /// One side's process is another, with these settings and what was kept for it.
     fn restarts(&mut self, role: Role, change: impl FnOnce(&mut Config)) {
         let carrier = self.carrier;
-        let mut config = self.end(role).relay.config.clone();
+        let mut config = self.end(role).relay.transfer.core.config.clone();
         config.instance += 10;
         change(&mut config);
         let disk = std::mem::take(&mut self.end(role).disk);
@@ -266,7 +266,7 @@ impl Pair {
     /// Messages that an end holds as bases for the carrier.
     fn bases(&self, role: Role) -> impl Iterator<Item = &Kept> {
         let end = if role == Role::Edge { &self.edge } else { &self.gateway };
-        end.relay.coding.bases(path_of(self.carrier))
+        end.relay.transfer.coding.bases(path_of(self.carrier))
     }
 }
 
@@ -370,7 +370,7 @@ fn what_is_kept_is_reported_after_a_round_trip_even_if_nothing_follows() {
     pair.asks("a", &[], &track(0, ""), &track(1, ""));
     let held = |pair: &Pair| pair.bases(Role::Gateway).count();
     let before = pair.pieces;
-    let round_trip = pair.edge.relay.config.coding().estimate().rtt_s().value;
+    let round_trip = pair.edge.relay.transfer.core.config.coding().estimate().rtt_s().value;
     pair.now += Duration::from_secs_f64(round_trip / 2.0);
     pair.tell(Role::Edge, Input::Wake);
     // The answer, and the request that it was to.

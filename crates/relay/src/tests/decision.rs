@@ -670,7 +670,7 @@ fn what_was_seen_of_a_first_block_is_expected_of_as_long_a_body_as_what_was_sent
     let candidates = &decision.expect("it was weighed").candidates;
     let mut compared = 0;
     for one in candidates.iter().filter(|one| one.encoding != sent && looked(&one.encoding)) {
-        let options = side.relay.config.encoding.arms().iter();
+        let options = side.relay.transfer.core.config.encoding.arms().iter();
         let options = *options.clone().find(|options| options.label() == one.encoding).unwrap();
         let mut coder = options.encoder_on(None).unwrap();
         let mut coded = Vec::new();
@@ -716,8 +716,10 @@ fn what_is_learned_of_all_encodings_takes_at_most_eight_megabytes() {
     let mut config = auto();
     config.encoding.allow_infoset();
     let side = Side::new(config);
-    let (bytes, arms) =
-        (side.relay.coding.learned_bytes(), side.relay.config.encoding.arms().len());
+    let (bytes, arms) = (
+        side.relay.transfer.coding.learned_bytes(),
+        side.relay.transfer.core.config.encoding.arms().len(),
+    );
     assert!((6_000_000..8_000_000).contains(&bytes) && arms > 15, "{arms} arms: {bytes}");
 }
 

@@ -171,7 +171,7 @@ fn who_has_no_other_way_waits_for_the_next_gateway_but_not_for_long() {
             other = Some(exchange);
         }
         if outputs.iter().any(|output| matches!(output, Output::Dial { .. })) {
-            let (carrier, reason) = (relay.next_dialled(), "nobody listens".to_owned());
+            let (carrier, reason) = (relay.dialer.next_dialled(), "nobody listens".to_owned());
             let failure = DialFailure::Unreachable;
             relay.handle_input(ms(at), Input::DialFailed { carrier, failure, reason });
             outputs.extend(drain(&mut relay));

@@ -30,7 +30,7 @@ fn breaks(relay: &mut Relay, now: Duration, carrier: CarrierId) -> Vec<Output> {
 fn dials(relay: &mut Relay, now: Duration) -> CarrierId {
     relay.handle_input(now, Input::Wake);
     drain(relay);
-    relay.next_dialled()
+    relay.dialer.next_dialled()
 }
 
 /// The carrier is up and nothing has come over it; what the relay sent.
@@ -118,7 +118,7 @@ fn a_request_follows_hello_at_once_where_the_gateway_is_known() {
     let outputs = gateway.sends(&mut relay, ms(1600), carrier, &[answer]);
     assert!(outputs.iter().any(|output| matches!(output, Output::Head { end: true, .. })));
     assert!(relay.is_idle());
-    assert!(!relay.timers.is_set(Key::Exchange(exchange)));
+    assert!(!relay.transfer.core.timers.is_set(Key::Exchange(exchange)));
 }
 
 #[test]
@@ -126,9 +126,12 @@ fn an_answer_is_waited_for_without_the_bound_on_connecting_once_hello_is_here() 
     let mut relay = edge_of_known();
     let (exchange, _) = asks(&mut relay, ms(20), "GET", true);
     let (carrier, _) = goes_early(&mut relay, ms(1000));
-    assert!(relay.timers.is_set(Key::Exchange(exchange)), "it may still have to wait");
+    assert!(
+        relay.transfer.core.timers.is_set(Key::Exchange(exchange)),
+        "it may still have to wait"
+    );
     says_hello(&mut relay, ms(1600), carrier, Peer::new(Role::Gateway, 10));
-    assert!(!relay.timers.is_set(Key::Exchange(exchange)));
+    assert!(!relay.transfer.core.timers.is_set(Key::Exchange(exchange)));
 }
 
 #[test]
@@ -222,7 +225,7 @@ fn a_gateway_that_takes_fewer_now_gets_no_more_and_nothing_twice() {
     let outputs = drain(&mut relay);
     assert!(heads(&frames_of(&outputs)).is_empty(), "{outputs:?}");
     assert!(!outputs.iter().any(|output| matches!(output, Output::Close { .. })), "{outputs:?}");
-    let waits = relay.waiting_exchanges().map(|id| id.number).collect::<Vec<_>>();
+    let waits = relay.transfer.exchanges.unsent().map(|one| one.id.number).collect::<Vec<_>>();
     assert_eq!(waits, &numbers[2..]);
     // The two that went may be refused; then the next has its place.
     for (at, number) in numbers.iter().enumerate() {
@@ -377,9 +380,9 @@ fn a_carrier_has_no_pulse_before_hello() {
         let outputs = drain(&mut relay);
         assert!(frames_of(&outputs).is_empty(), "{at:?}: {outputs:?}");
     }
-    assert!(!relay.timers.is_set(Key::Pulse(carrier)));
+    assert!(!relay.transfer.core.timers.is_set(Key::Pulse(carrier)));
     // Its credit is what the gateway believes it to be.
-    assert_eq!(relay.exchanges[&exchange].incoming.window(), INITIAL_CREDIT_BYTES);
+    assert_eq!(relay.transfer.exchanges[&exchange].incoming.window(), INITIAL_CREDIT_BYTES);
     relay.handle_input(ms(11_000), Input::Wake);
     let outputs = drain(&mut relay);
     assert!(outputs.iter().any(|output| matches!(output, Output::Close { .. })), "{outputs:?}");
@@ -395,7 +398,7 @@ fn what_a_gateway_did_not_take_since_it_shuts_down_goes_to_the_next() {
     gateway.sends(&mut relay, ms(1600), carrier, &drained(0));
     let (_, frames) = goes_early(&mut relay, ms(3000));
     assert!(frames.is_empty(), "it was sent before");
-    let carrier = relay.next_dialled();
+    let carrier = relay.dialer.next_dialled();
     says_hello(&mut relay, ms(3600), carrier, Peer::new(Role::Gateway, 10));
     assert_eq!(heads(&frames_of(&drain(&mut relay))), [exchange.number]);
 }

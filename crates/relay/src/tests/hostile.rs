@@ -105,7 +105,7 @@ fn who_leaves_amid_an_answer_sent_again_harms_nobody_else() {
     relay.handle_input(ms(50), Input::Sent { carrier: CarrierId(1), bytes: 20_000 });
     outputs.extend(drain(&mut relay));
     assert!(!is_closed(&outputs), "{outputs:?}");
-    assert!(relay.carriers[&CarrierId(1)].replays.is_empty());
+    assert!(relay.transfer.carriers[&CarrierId(1)].replays.is_empty());
     let outputs = peer.sends(&mut relay, ms(60), CarrierId(1), &[request_frame(6)]);
     assert!(outputs.iter().any(|output| matches!(output, Output::Head { .. })));
 }
@@ -268,10 +268,10 @@ fn who_waits_for_a_decoder_and_goes_leaves_nothing_behind() {
     receives(&mut relay, ms(1), CARRIER, &coded(2));
     for number in 3..500 {
         receives(&mut relay, ms(number), CARRIER, &coded(number));
-        assert_eq!(relay.coding.waiting_decoders(), 2);
+        assert_eq!(relay.transfer.coding.waiting_decoders(), 2);
         let gone = abort_frame(number, CauseKind::ClientGone);
         receives(&mut relay, ms(number), CARRIER, &[gone]);
-        assert_eq!(relay.coding.waiting_decoders(), 1);
+        assert_eq!(relay.transfer.coding.waiting_decoders(), 1);
     }
     assert_eq!(relay.load().exchanges, 2);
 }
@@ -336,8 +336,8 @@ fn exchanges_that_come_and_go_leave_nothing_at_a_carrier_that_does_not_read() {
         let outputs = receives(&mut relay, ms(number), CARRIER, &[gone]);
         assert!(!is_closed(&outputs));
     }
-    assert!(relay.carriers[&CARRIER].schedule.is_empty() && relay.is_idle());
-    assert!(relay.carriers[&CARRIER].exchanges.is_empty());
+    assert!(relay.transfer.carriers[&CARRIER].schedule.is_empty() && relay.is_idle());
+    assert!(relay.transfer.carriers[&CARRIER].exchanges.is_empty());
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn windows_grow_within_the_memory_for_bodies() {
         drain(&mut relay);
         receives(&mut relay, ms(number), CARRIER, &[Part::Data(block(number, &BLOCK))]);
     }
-    let windows: u64 = relay.exchanges.values().map(|e| e.incoming.window()).sum();
+    let windows: u64 = relay.transfer.exchanges.values().map(|e| e.incoming.window()).sum();
     let first = 30 * INITIAL_CREDIT_BYTES;
     assert!(windows <= first + (4 << 20), "{windows}");
     assert!(windows > first + (3 << 20), "and they do grow: {windows}");

@@ -170,7 +170,7 @@ fn what_is_on_a_carrier_that_stalls_moves_to_another_kind_and_stays_there() {
     let parts = peers[0].takes(&of(&drain(&mut relay), FIRST));
     let again = |part: &Part| part.exchange() == Some(exchange.number);
     assert!(!parts.iter().any(again), "{parts:?}");
-    let waits = relay.exchanges[&exchange].stage;
+    let waits = relay.transfer.exchanges[&exchange].stage;
     assert!(matches!(waits, Stage::Ambiguous { asked: None, .. }), "{waits:?}");
 }
 
@@ -219,7 +219,7 @@ fn who_gives_up_ends_what_is_open_on_the_carrier_before_too() {
         let parts = peer.takes(&of(&outputs, id));
         assert!(matches!(&parts[..], [Part::Abort(abort)] if abort.exchange == 1), "{parts:?}");
     }
-    assert!(relay.carriers.values().all(|carrier| carrier.machine.open_exchanges() == 0));
+    assert!(relay.transfer.carriers.values().all(|carrier| carrier.machine.open_exchanges() == 0));
 }
 
 /// Which of them it gets to is known by the instance in the HELLO.
@@ -239,7 +239,7 @@ fn a_gateway_that_was_not_asked_need_not_be_before_it_gets_the_request() {
     }
     relay.handle_input(ms(at + 4_000), Input::Wake);
     drain(&mut relay);
-    let carrier = relay.next_dialled();
+    let carrier = relay.dialer.next_dialled();
     let next = Peer::new(Role::Gateway, 10);
     let (mut next, outputs) = connect_to(&mut relay, ms(at + 4_001), carrier, next);
     let parts = next.takes(&of(&outputs, carrier));
@@ -300,7 +300,11 @@ fn without_order_no_number_of_requests_is_reported_and_none_is_believed() {
     peers[0].takes(&outputs);
     let goaway = [Part::GoAway, Drained { requests: 0 }.part()];
     peers[0].sends(&mut relay, ms(300), FIRST, &goaway);
-    assert_eq!(relay.exchanges[&exchange].stage, Stage::Open(FIRST), "it may have been taken");
+    assert_eq!(
+        relay.transfer.exchanges[&exchange].stage,
+        Stage::Open(FIRST),
+        "it may have been taken"
+    );
 }
 
 #[test]
@@ -319,7 +323,7 @@ fn a_gateway_that_may_not_speak_first_says_nothing_of_its_own() {
 
     // An edge that says nothing at all is given up all the same.
     let (mut relay, _) = gateway_with(quiet);
-    let bound = relay.config.keepalive + relay.config.peer_timeout;
+    let bound = relay.transfer.core.config.keepalive + relay.transfer.core.config.peer_timeout;
     relay.handle_input(bound - ms(1), Input::Wake);
     assert!(drain(&mut relay).is_empty());
     relay.handle_input(bound, Input::Wake);
@@ -353,7 +357,7 @@ fn a_kind_that_takes_nothing_early_gets_nothing_early() {
         relay.handle_input(ms(200), Input::CarrierDown { carrier: FIRST, reason: "cut".into() });
         asks(&mut relay, ms(201), "GET", true);
         relay.handle_input(ms(1000), Input::Wake);
-        let carrier = relay.next_dialled();
+        let carrier = relay.dialer.next_dialled();
         drain(&mut relay);
         let kind = CarrierKind::FIRST;
         relay.handle_input(ms(1001), Input::CarrierUp { carrier, kind, peer: "peer".into() });

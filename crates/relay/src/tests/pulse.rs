@@ -55,7 +55,7 @@ fn until_dialled(relay: &mut Relay, from: u64, to: u64) -> Option<(CarrierId, u6
 }
 
 fn fails(relay: &mut Relay, at: u64, failure: DialFailure) -> Vec<Output> {
-    let carrier = relay.next_dialled();
+    let carrier = relay.dialer.next_dialled();
     let reason = "cannot reach the gateway: why".to_owned();
     relay.handle_input(ms(at), Input::DialFailed { carrier, failure, reason });
     drain(relay)
@@ -69,7 +69,7 @@ fn a_dial_on_its_way_stays_when_somebody_comes() {
     let first = dialled(&drain(&mut relay)).unwrap();
     let (_, outputs) = asks(&mut relay, ms(5), "GET", true);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Close { .. })), "{outputs:?}");
-    assert_eq!((relay.next_dialled(), dialled(&outputs)), (first, None));
+    assert_eq!((relay.dialer.next_dialled(), dialled(&outputs)), (first, None));
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn a_client_that_leaves_withdraws_its_question() {
     relay.handle_input(ms(2000), Input::Abort { exchange, cause });
     let frames = peer.takes(&drain(&mut relay));
     assert!(matches!(&frames[..], [Part::Abort(_)]), "{frames:?}");
-    assert!(relay.carriers.values().all(|carrier| carrier.exchanges.is_empty()));
+    assert!(relay.transfer.carriers.values().all(|carrier| carrier.exchanges.is_empty()));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn patience_withdraws_a_question_and_gives_back_its_place() {
     let outputs = drain(&mut relay);
     assert_eq!(abort(&outputs).0, CauseKind::OutcomeUnknown);
     assert!(matches!(&peer.takes(&outputs)[..], [Part::Abort(_)]));
-    assert!(relay.carriers.values().all(|carrier| carrier.exchanges.is_empty()));
+    assert!(relay.transfer.carriers.values().all(|carrier| carrier.exchanges.is_empty()));
 }
 
 #[test]
@@ -555,10 +555,10 @@ fn an_answer_that_began_anew_is_not_sent_to_who_cannot_read_it() {
         );
         relay.handle_input(ms(1), Input::CarrierDown { carrier: CARRIER, reason: "cut".into() });
         if over {
-            relay.note_answer(exchange, 200, log);
-            relay.forget(ms(1), exchange);
+            relay.transfer.note_answer(exchange, 200, log);
+            relay.transfer.forget(ms(1), exchange);
         } else {
-            let exchange = relay.exchanges.get_mut(&exchange).unwrap();
+            let exchange = relay.transfer.exchanges.get_mut(&exchange).unwrap();
             (exchange.status, exchange.log) = (200, log);
         }
         drain(&mut relay);

@@ -50,7 +50,7 @@ fn a_peer_with_many_carriers_gives_one_up_for_another_peer() {
     assert_eq!(closed(&outputs), [5], "nothing that carries goes for one of the same peer");
     let (_, outputs) = edge_connects(&mut relay, 6, "third", 2);
     assert_eq!(closed(&outputs), [3]);
-    let left: Vec<u64> = relay.carriers.keys().map(|id| id.0).collect();
+    let left: Vec<u64> = relay.transfer.carriers.keys().map(|id| id.0).collect();
     assert_eq!(left, [0, 2, 4, 6]);
 }
 
@@ -129,7 +129,7 @@ fn idle_tunnels_take_no_requests_place_and_yield_to_new_ones() {
         if refusal(&outputs).is_none() {
             open.push(id);
             // Answered.
-            relay.exchanges.get_mut(&id).unwrap().status = 200;
+            relay.transfer.exchanges.get_mut(&id).unwrap().status = 200;
         }
     }
     assert_eq!(open.len(), 56);
@@ -151,7 +151,7 @@ fn idle_tunnels_take_no_requests_place_and_yield_to_new_ones() {
             _ => None,
         })
         .collect();
-    assert!(ended == [(open[1], CauseKind::Limit)] && relay.exchanges.contains_key(&new));
+    assert!(ended == [(open[1], CauseKind::Limit)] && relay.transfer.exchanges.contains_key(&new));
 }
 
 /// A client that has all that it may have, and reads none of it, gets more once that is seen.
@@ -177,7 +177,7 @@ fn what_a_client_does_not_read_yields_to_what_it_asks_next() {
     }
     assert!(refusal(&client_asks(&mut relay, ms(9_000), "192.0.2.1", "GET").1).is_some());
     let (id, outputs) = client_asks(&mut relay, ms(10_500), "192.0.2.1", "GET");
-    assert!(relay.exchanges.contains_key(&id) && refusal(&outputs).is_some());
+    assert!(relay.transfer.exchanges.contains_key(&id) && refusal(&outputs).is_some());
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn an_event_stream_takes_a_place_among_tunnels() {
         };
         peer.sends(&mut relay, ms(at), CARRIER, &[Part::Head(head)]);
     }
-    assert_eq!((relay.shares.passing(), relay.load().exchanges), (0, 7));
+    assert_eq!((relay.transfer.shares.passing(), relay.load().exchanges), (0, 7));
     // All of them end, with a reason, when no event has come for as long as may be.
     relay.handle_input(Duration::from_secs(29 * 60), Input::Wake);
     assert_eq!((drain(&mut relay).len(), relay.load().exchanges), (0, 7));

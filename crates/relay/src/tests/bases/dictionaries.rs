@@ -50,7 +50,7 @@ fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link(
     let then = ask(&mut pair, "a", 30);
     assert_eq!(pair.edge.chosen().last(), Some(&DICTIONARY));
     assert_eq!(pair.gateway.chosen().last(), Some(&DICTIONARY));
-    let held: Vec<_> = pair.gateway.relay.coding.dictionaries().map(Kept::id).collect();
+    let held: Vec<_> = pair.gateway.relay.transfer.coding.dictionaries().map(Kept::id).collect();
     let Some(Base::Dictionary { sha256, version: 1 }) = base(&pair.gateway) else { panic!() };
     assert!(held.iter().any(|id| id.to_string() == sha256), "{sha256} {held:?}");
     assert!(then[0] * 2 < first[0] && then[1] * 2 < first[1], "{then:?} {first:?}");
@@ -61,7 +61,7 @@ fn a_dictionary_is_made_of_what_went_by_and_crosses_while_nobody_needs_the_link(
     assert_ne!(pair.gateway.chosen()[chosen.1], DICTIONARY);
     // Nothing secret is in it.
     for end in [&pair.edge, &pair.gateway] {
-        let all: Vec<_> = end.relay.coding.dictionaries().collect();
+        let all: Vec<_> = end.relay.transfer.coding.dictionaries().collect();
         assert_eq!(all.len(), 2, "its own and the other's");
         for kept in all {
             let text = String::from_utf8_lossy(kept.content());
@@ -77,7 +77,7 @@ fn a_dictionary_that_no_longer_pays_is_replaced() {
     (0..20).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
     pair.rests(30);
     let names = |pair: &Pair| {
-        let all = pair.edge.relay.coding.dictionaries().map(|kept| kept.id().short());
+        let all = pair.edge.relay.transfer.coding.dictionaries().map(|kept| kept.id().short());
         all.collect::<Vec<_>>()
     };
     let before = names(&pair);
@@ -144,6 +144,6 @@ fn what_a_hostile_peer_says_of_dictionaries_harms_nobody() {
         }
     }
     assert!(pair.edge.ignored() > 0);
-    assert_eq!(pair.edge.relay.coding.dictionaries().count(), 0);
+    assert_eq!(pair.edge.relay.transfer.coding.dictionaries().count(), 0);
     (1..40).for_each(|seed| assert_ne!(ask(&mut pair, "a", seed), [0, 0]));
 }

@@ -119,7 +119,7 @@ fn what_a_hostile_peer_says_of_names_harms_nobody() {
     }
     says(&mut pair, Role::Edge, &Keeping::Name { principal: 0, name: 9 });
     assert_eq!(pair.gateway.ignored(), before + 3, "an edge is who it was");
-    let names = pair.gateway.relay.coding.principals(path_of(pair.carrier));
+    let names = pair.gateway.relay.transfer.coding.principals(path_of(pair.carrier));
     assert!((1..=MAX_PRINCIPALS).contains(&names), "{names}");
     for seed in 40..44 {
         assert_ne!(ask(&mut pair, "a", seed), [0, 0]);
@@ -157,7 +157,7 @@ fn what_is_no_dictionary_of_this_sides_is_refused() {
         assert!(relay.restore_dictionary(*name, &long).is_err());
         assert!(relay.restore_dictionary([1; 32], bytes).is_err());
         relay.restore_dictionary(*name, bytes).unwrap();
-        assert_eq!(relay.coding.dictionaries().count(), 1);
+        assert_eq!(relay.transfer.coding.dictionaries().count(), 1);
     }
 }
 

@@ -232,7 +232,7 @@ fn what_nobody_may_keep_is_neither_base_nor_sample() {
         }
         for (role, end) in [(Role::Edge, &pair.edge), (Role::Gateway, &pair.gateway)] {
             assert_eq!(pair.bases(role).count(), 0, "{control}");
-            assert_eq!(end.relay.coding.dictionaries().count(), 0, "{control}");
+            assert_eq!(end.relay.transfer.coding.dictionaries().count(), 0, "{control}");
             assert!(end.disk.is_empty(), "{control}");
             assert!(!end.chosen().contains(&"delta"), "{control}: {:?}", end.chosen());
         }

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use coding::api::Input as Code;
 use decide::estimate::Transport;
 use proto::carrier::Measured;
 use record::event::Fact;
 
-use crate::Relay;
+use super::Carriers;
 use crate::api::Output;
-use crate::carrier::path_of;
+use crate::core::Core;
 use crate::ids::CarrierId;
 
 /// The transport's counters are read no more often than this for each carrier, but for what came
@@ -21,50 +20,61 @@ const MAX_IGNORED_EVENTS: u32 = 16;
 const MAX_BYTES_PER_S: u64 = 125_000_000_000;
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(600);
 
-impl Relay {
-    /// Asks for the transport's counters, unless they were read just now.
-    pub(crate) fn measure(&mut self, now: Duration, id: CarrierId, anyway: bool) {
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        if anyway || carrier.measured.at.is_none_or(|at| now >= at + MEASURE_PAUSE) {
-            carrier.measured.at = Some(now);
-            match carrier.machine.measured() {
-                Some(measured) => {
-                    let held_bytes = carrier.machine.held_bytes();
-                    let most = carrier.abilities.max_datagram_bytes.unwrap_or(0);
-                    self.transport(now, id, counted(&measured, held_bytes, most));
-                }
-                None => self.outputs.push_back(Output::Measure { carrier: id }),
-            }
+impl Carriers {
+    /// Asks for the transport's counters, unless they were read just now. Where the machine has
+    /// them, they are returned.
+    pub(crate) fn measure(
+        &mut self,
+        core: &mut Core,
+        now: Duration,
+        id: CarrierId,
+        anyway: bool,
+    ) -> Option<Transport> {
+        let carrier = self.table.get_mut(&id)?;
+        if !anyway && carrier.measured.at.is_some_and(|at| now < at + MEASURE_PAUSE) {
+            return None;
         }
+        carrier.measured.at = Some(now);
+        let Some(measured) = carrier.machine.measured() else {
+            core.outputs.push_back(Output::Measure { carrier: id });
+            return None;
+        };
+        let most = carrier.abilities.max_datagram_bytes.unwrap_or(0);
+        Some(counted(&measured, carrier.machine.held_bytes(), most))
     }
 
-    /// The transport's counters are here.
-    pub(crate) fn transport(&mut self, now: Duration, id: CarrierId, transport: Transport) {
+    /// The transport's counters are here. Whether they are taken.
+    pub(crate) fn take_counters(
+        &mut self,
+        core: &mut Core,
+        now: Duration,
+        id: CarrierId,
+        transport: Transport,
+    ) -> bool {
         if let Err(why) = possible(&transport) {
-            return self.ignore(now, id, "link", why);
+            self.ignore(core, now, id, "link", why);
+            return false;
         }
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+        let Some(carrier) = self.table.get_mut(&id) else { return false };
         carrier.measured.counters = Some(transport);
         carrier.delivered(now, transport.backlog_bytes);
-        self.code(now, Code::Transport { path: path_of(id), transport });
-        self.note_estimate(id);
-    }
-
-    /// What is believed of a carrier's path may have changed.
-    pub(crate) fn note_estimate(&mut self, id: CarrierId) {
-        let found = self.carriers.get_mut(&id).zip(self.coding.estimate(path_of(id)));
-        if let Some((carrier, estimate)) = found {
-            carrier.note_estimate(estimate);
-        }
+        true
     }
 
     /// What a peer sent is not used; an event says so, unless there were too many.
-    pub(crate) fn ignore(&mut self, now: Duration, carrier: CarrierId, what: &str, reason: &str) {
-        let Some(carrier) = self.carriers.get_mut(&carrier) else { return };
+    pub(crate) fn ignore(
+        &mut self,
+        core: &mut Core,
+        now: Duration,
+        id: CarrierId,
+        what: &str,
+        reason: &str,
+    ) {
+        let Some(carrier) = self.table.get_mut(&id) else { return };
         carrier.ignored = carrier.ignored.saturating_add(1);
         if carrier.ignored <= MAX_IGNORED_EVENTS {
             let (what, reason) = (what.to_owned(), reason.to_owned());
-            self.event(now, Fact::Ignored { what, reason });
+            core.event(now, Fact::Ignored { what, reason });
         }
     }
 }

@@ -4,113 +4,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coding::ExchangeId;
-use coding::api as code;
+use coding::api::{Input as Code, Piece};
 use proto::bhttp;
 use proto::exchange::{Data, Part, Role};
 use record::event::Fact;
 
-use crate::Relay;
+use super::Transfer;
 use crate::api::{Cause, CauseKind, Output};
-use crate::carrier::{carrier_of, path_of};
 use crate::config::{INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES};
-use crate::exchange::Stage;
-use crate::timers::Key;
+use crate::exchanges::Stage;
+use crate::ids::CarrierId;
 
-impl Relay {
-    /// Gives the coding an input, and does what it says.
-    pub(crate) fn code(&mut self, now: Duration, input: code::Input) {
-        while let Some(id) = self.stale.pop_first() {
-            if let Some(carrier) = self.carriers.get(&id) {
-                let wire = carrier.wire();
-                self.coding.handle_input(now, code::Input::Wire { path: path_of(id), wire });
-            }
-        }
-        self.coding.handle_input(now, input);
-        // What is done on the way gives it inputs too.
-        if std::mem::replace(&mut self.is_coding, true) {
-            return;
-        }
-        while let Some(output) = self.coding.poll_output() {
-            self.coded(now, output);
-        }
-        self.is_coding = false;
-    }
-
-    fn coded(&mut self, now: Duration, output: code::Output) {
-        match output {
-            code::Output::Settled { exchange, .. }
-            | code::Output::Block { exchange, .. }
-            | code::Output::Trailers { exchange }
-            | code::Output::Fault { exchange, .. }
-                if !self.exchanges.contains_key(&exchange) =>
-            {
-                self.outputs.push_back(Output::Client(output));
-            }
-            code::Output::Screened { .. } => self.outputs.push_back(Output::Client(output)),
-            code::Output::Settled { exchange: id, options, length, .. } => {
-                let role = self.config.role;
-                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-                exchange.outgoing.settle(options);
-                length.into_iter().for_each(|len| exchange.outgoing.set_length(role, len));
-                self.offer(id);
-            }
-            code::Output::Block { exchange: id, bytes, decoded_len, coded, anew, end } => {
-                let (block_end, uncoded, padding) = (Some(decoded_len as u64), !coded, None);
-                let block = Data { exchange: 0, block_end, uncoded, anew, end, padding, bytes };
-                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-                exchange.outgoing.push_block(block);
-                self.offer(id);
-            }
-            code::Output::Trailers { exchange: id } => {
-                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-                exchange.outgoing.trailers_may_go();
-                self.offer(id);
-            }
-            code::Output::Anew { exchange: id, body } => {
-                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-                exchange.outgoing.anew(body);
-                self.offer(id);
-            }
-            code::Output::Body { exchange: id, bytes } => {
-                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-                exchange.incoming.push_decoded(bytes);
-                self.deliver(now, id);
-            }
-            code::Output::Consumed { exchange, bytes } => self.consumed(now, exchange, bytes),
-            code::Output::Received { exchange: id } => {
-                let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-                exchange.incoming.whole = true;
-                self.end_incoming(now, id);
-            }
-            code::Output::Fault { exchange, fault } => {
-                let kind = match fault.kind {
-                    code::FaultKind::Corrupt => CauseKind::Corrupt,
-                    code::FaultKind::Limit => CauseKind::Limit,
-                };
-                self.refuse(now, exchange, &Cause { kind, reason: fault.reason });
-            }
-            code::Output::Control { path, kind, content } => {
-                self.send(now, carrier_of(path), Part::Control(kind, content));
-            }
-            code::Output::Measure { path, anyway } => {
-                self.measure(now, carrier_of(path), anyway);
-            }
-            code::Output::Ignored { path, what, reason } => {
-                self.ignore(now, carrier_of(path), what, &reason);
-            }
-            code::Output::Job(job) => self.outputs.push_back(Output::Job(job)),
-            code::Output::Release { exchange } => {
-                self.outputs.push_back(Output::Release { exchange });
-            }
-            code::Output::Store { name, bytes } => {
-                self.outputs.push_back(Output::Store { name, bytes });
-            }
-            code::Output::Used { name } => self.outputs.push_back(Output::Used { name }),
-            code::Output::Dropped { name } => self.outputs.push_back(Output::Forget { name }),
-            code::Output::Event(fact) => self.event(now, fact),
-        }
-    }
-
+impl Transfer {
     pub(crate) fn local_data(&mut self, now: Duration, id: ExchangeId, bytes: Bytes) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.meter.sent_body_bytes += bytes.len() as u64;
@@ -123,14 +28,14 @@ impl Relay {
             let reason = format!("the body has more than the {most} bytes that its carrier takes");
             return self.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
         }
-        self.code(now, code::Input::Body { exchange: id, bytes });
+        self.code(now, Code::Body { exchange: id, bytes });
         self.grant_local(id);
     }
 
     pub(crate) fn local_end(&mut self, now: Duration, id: ExchangeId, trailers: bhttp::Fields) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if let Err(error) = check_trailers(&trailers) {
-            let kind = match self.config.role {
+            let kind = match self.core.config.role {
                 Role::Edge => CauseKind::BadRequest,
                 Role::Gateway => CauseKind::OriginFailed,
             };
@@ -140,16 +45,16 @@ impl Relay {
         }
         let has_some = !trailers.is_empty();
         exchange.outgoing.end(trailers);
-        self.code(now, code::Input::End { exchange: id, trailers: has_some });
+        self.code(now, Code::End { exchange: id, trailers: has_some });
     }
 
-    pub(crate) fn local_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
+    pub(crate) fn local_abort(&mut self, now: Duration, id: ExchangeId, cause: &Cause) {
         if !self.exchanges.contains_key(&id) {
             return;
         }
-        self.failed(now, id, &cause);
-        self.fail_peer(now, id, &cause);
-        if self.config.role == Role::Gateway {
+        self.failed(now, id, cause);
+        self.fail_peer(now, id, cause);
+        if !self.core.is_edge() {
             self.note_abort(id);
         }
         self.forget(now, id);
@@ -161,7 +66,7 @@ impl Relay {
         exchange.took = now;
         if exchange.stage == Stage::Detached && exchange.traits.tunnel {
             // It is not kept for an edge that comes back: its reader has all the time it reads in.
-            self.timers.set(Key::Exchange(id), Some(now + self.config.retain));
+            self.set_deadline(id, Some(now + self.core.config.retain));
         }
         self.deliver(now, id);
     }
@@ -169,42 +74,75 @@ impl Relay {
     /// Tells the local side how much more body it may hand over, unless the body has to wait.
     pub(crate) fn grant_local(&mut self, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        let attached = exchange.carrier().is_some() || self.config.role == Role::Gateway;
-        if !attached || exchange.traits.expects_continue && self.config.role == Role::Edge {
+        let attached = exchange.carrier().is_some() || !self.core.is_edge();
+        if !attached || exchange.traits.expects_continue && self.core.is_edge() {
             return;
         }
         if let Some(bytes) = exchange.outgoing.grant() {
-            self.outputs.push_back(Output::Credit { exchange: id, bytes });
+            self.core.outputs.push_back(Output::Credit { exchange: id, bytes });
         }
     }
 
+    /// The request's body flows (RFC 9110 §10.1.1).
+    pub(crate) fn stop_expecting(&mut self, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        if std::mem::take(&mut exchange.traits.expects_continue) {
+            self.grant_local(id);
+        }
+    }
+
+    pub(crate) fn peer_data(
+        &mut self,
+        now: Duration,
+        carrier: CarrierId,
+        id: ExchangeId,
+        data: Data,
+    ) {
+        let received = self.carriers.get(&carrier).map_or(0, |carrier| carrier.received);
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.moved = now;
+        exchange.meter.received_wire_bytes += data.bytes.len() as u64 + 6;
+        if data.end {
+            exchange.incoming.end(Vec::new());
+        }
+        let Data { block_end, uncoded, anew, end, bytes, .. } = data;
+        let piece = Piece { block_end, uncoded, anew, end, bytes };
+        self.code(now, Code::Piece { exchange: id, piece, received });
+    }
+
+    pub(crate) fn peer_end(&mut self, now: Duration, id: ExchangeId, trailers: bhttp::Fields) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        exchange.incoming.end(trailers);
+        self.code(now, Code::PeerEnd { exchange: id });
+    }
+
     /// Gives the local side what is decoded, within its credit, and the end behind it.
-    fn deliver(&mut self, now: Duration, id: ExchangeId) {
+    pub(super) fn deliver(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         while let Some(bytes) = exchange.incoming.deliver() {
             exchange.meter.received_body_bytes += bytes.len() as u64;
-            self.outputs.push_back(Output::Data { exchange: id, bytes });
+            self.core.outputs.push_back(Output::Data { exchange: id, bytes });
         }
         if let Some(all) = exchange.incoming.delivered() {
-            self.code(now, code::Input::Delivered { exchange: id, all });
+            self.code(now, Code::Delivered { exchange: id, all });
         }
         self.end_incoming(now, id);
     }
 
     /// Ends the peer's message when all of it is delivered.
-    fn end_incoming(&mut self, now: Duration, id: ExchangeId) {
+    pub(super) fn end_incoming(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let reported = exchange.incoming.ended_with_head;
         if let Some(trailers) = exchange.incoming.take_end() {
             if !reported {
-                self.outputs.push_back(Output::End { exchange: id, trailers });
+                self.core.outputs.push_back(Output::End { exchange: id, trailers });
             }
             self.settle_if_done(now, id);
         }
     }
 
     /// Of what came, so much was read: the peer gets credit for it.
-    fn consumed(&mut self, now: Duration, id: ExchangeId, bytes: u64) {
+    pub(super) fn consumed(&mut self, now: Duration, id: ExchangeId, bytes: u64) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.incoming.consume(bytes);
         if !exchange.incoming.wants_credit() {
@@ -222,11 +160,11 @@ impl Relay {
     pub(crate) fn credit_target(&self, id: ExchangeId) -> u64 {
         // Beyond what each has from its beginning; tunnels and event streams seldom want more.
         let sharing = self.shares.passing().max(1) as u64;
-        let share = self.config.receive_bytes / sharing;
+        let share = self.core.config.receive_bytes / sharing;
         let others = self.exchanges.values().filter(|exchange| exchange.id != id);
         let beyond = |window: u64| window.saturating_sub(INITIAL_CREDIT_BYTES);
         let taken = others.map(|exchange| beyond(exchange.incoming.window())).sum();
-        let left = self.config.receive_bytes.saturating_sub(taken);
+        let left = self.core.config.receive_bytes.saturating_sub(taken);
         share.min(left).clamp(INITIAL_CREDIT_BYTES, MAX_CREDIT_BYTES)
     }
 
@@ -240,7 +178,7 @@ impl Relay {
     pub(crate) fn settle_if_done(&mut self, now: Duration, id: ExchangeId) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (sent, got) = (exchange.outgoing.finished, exchange.incoming.finished);
-        let early = match self.config.role {
+        let early = match self.core.config.role {
             // An origin that has answered with success may take the rest of the request still.
             Role::Gateway => {
                 sent && !exchange.traits.tunnel && exchange.status >= 300 && !self.has_all(id)
@@ -251,7 +189,7 @@ impl Relay {
             let reason = "the answer is whole".to_owned();
             let cause = Cause { kind: CauseKind::AnsweredEarly, reason };
             self.fail_peer(now, id, &cause);
-            self.outputs.push_back(Output::Abort { exchange: id, cause, untouched: false });
+            self.core.outputs.push_back(Output::Abort { exchange: id, cause, untouched: false });
         } else if !(sent && got) {
             return;
         }
@@ -263,7 +201,7 @@ impl Relay {
         let carried = self.carried(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let (status, started) = (exchange.status, exchange.started);
-        if self.config.role == Role::Gateway {
+        if !self.core.is_edge() {
             let mut log = std::mem::take(&mut exchange.log);
             if let Some(body) = delta {
                 // Should it have to be sent again, then by another carrier, without the base.
@@ -274,7 +212,7 @@ impl Relay {
         }
         let elapsed_s = now.saturating_sub(started).as_secs_f64();
         let exchange = id.to_string();
-        self.event(now, Fact::Finished { exchange, status, elapsed_s, carried });
+        self.core.event(now, Fact::Finished { exchange, status, elapsed_s, carried });
         self.forget(now, id);
     }
 }

@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use proto::bhttp;
+use proto::carrier::Abilities;
 use proto::exchange::Part;
 use record::event::Carried;
 
+use super::incoming::Incoming;
+use super::outgoing::Outgoing;
+use super::padding::Block;
 use crate::api::{Cause, CauseKind};
+use crate::config::{MIN_IDLE, MIN_STUCK};
 use crate::http::Traits;
 use crate::http::privacy::Guard;
 use crate::ids::CarrierId;
-use crate::incoming::Incoming;
 use crate::outcomes::Log;
-use crate::outgoing::Outgoing;
-use crate::padding::Block;
-use crate::shares::ExchangePlace;
+use crate::shares::{Class, ExchangePlace};
 
 /// Where an exchange stands towards its carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,14 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
+    /// Edge: where the question about it went.
+    pub(crate) fn on_question(self) -> Option<CarrierId> {
+        match self {
+            Self::Ambiguous { asked, .. } => asked,
+            _ => None,
+        }
+    }
+
     /// Edge: the request waits for a carrier, or the question about it does.
     pub(crate) fn waits(self) -> bool {
         matches!(self, Self::Waiting | Self::Ambiguous { asked: None, .. })
@@ -88,20 +98,26 @@ pub(crate) struct Exchange {
     /// Gateway: the answer as sent so far.
     pub(crate) log: Log,
     pub(crate) meter: Meter,
-    /// Edge: how often the request went back to wait for a carrier.
+    /// Edge: how its request has fared.
+    pub(crate) attempts: Attempts,
+}
+
+/// How a request has fared with carriers so far.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    /// How often it went back to wait for a carrier.
     pub(crate) resends: u8,
-    /// Edge: the carrier that the request was sent on, and its place among those sent there, from
-    /// 1.
+    /// The carrier that it was sent on, and its place among those sent there, from 1.
     pub(crate) sent_as: Option<(CarrierId, u64)>,
-    /// Edge: the carrier that it was on before it was asked about; it may have to go on there.
+    /// The carrier that it was on before it was asked about; it may have to go on there.
     pub(crate) moved_from: Option<CarrierId>,
     /// What came of its answer there meanwhile; the credit of the flow there bounds it.
     pub(crate) held_back: Vec<Part>,
-    /// Edge: it may go another way where its gateway cannot be reached.
+    /// It may go another way where its gateway cannot be reached.
     pub(crate) other_way: bool,
-    /// Edge: it was sent again though a gateway that is gone may have forwarded it.
+    /// It was sent again though a gateway that is gone may have forwarded it.
     pub(crate) repeated: bool,
-    /// Edge: what the gateway was asked about it.
+    /// What the gateway was asked about it.
     pub(crate) asked: Asked,
 }
 
@@ -135,13 +151,7 @@ impl Exchange {
             endless: false,
             log: Log::default(),
             meter: Meter::default(),
-            resends: 0,
-            sent_as: None,
-            moved_from: None,
-            held_back: Vec::new(),
-            other_way: false,
-            repeated: false,
-            asked: Asked::default(),
+            attempts: Attempts::default(),
         }
     }
 
@@ -150,7 +160,7 @@ impl Exchange {
         use CauseKind::{GatewayUnreachable, Limit, NotForwarded, OutcomeUnknown, ShuttingDown};
         let of_the_last =
             matches!(cause.kind, GatewayUnreachable | Limit | NotForwarded | ShuttingDown);
-        if !self.repeated || !of_the_last {
+        if !self.attempts.repeated || !of_the_last {
             return cause;
         }
         let before =
@@ -202,5 +212,44 @@ impl Exchange {
             Stage::Open(carrier) => Some(carrier),
             _ => None,
         }
+    }
+
+    /// Repeating the request does no harm, and all of it is still here.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.traits.idempotent && self.outgoing.can_go_again() && !self.incoming.headed
+    }
+
+    /// Whether carriers that can do no more than this may take it.
+    pub(crate) fn may_go_by(&self, abilities: &Abilities) -> bool {
+        let waits = self.traits.tunnel || self.traits.expects_continue;
+        let length = self.outgoing.length();
+        let fits =
+            abilities.max_message_bytes.is_none_or(|most| length.is_some_and(|len| len <= most));
+        fits && (abilities.streams || !waits)
+    }
+
+    /// It waits for a carrier, was never sent, is whole without a body, and asks for no change. Who
+    /// has another way takes that rather than have it done twice.
+    pub(crate) fn may_go_early(&self) -> bool {
+        let Self { traits, outgoing, .. } = self;
+        self.stage == Stage::Waiting
+            && self.attempts.resends == 0
+            && !self.attempts.repeated
+            && !self.attempts.other_way
+            && traits.safe
+            && !traits.tunnel
+            && !traits.expects_continue
+            && outgoing.is_bodyless()
+    }
+
+    /// Whether it has been still for so long that another may have its place: a tunnel that idles,
+    /// an answer whose client does not read. Nothing whose answer has not begun: it was forwarded.
+    pub(crate) fn is_dispensable(&self, now: Duration) -> bool {
+        let since = |at: Duration| now.saturating_sub(at);
+        self.status != 0
+            && match self.place.class {
+                Class::Standing => since(self.took.max(self.moved)) >= MIN_IDLE,
+                Class::Passing => self.incoming.waits() && since(self.took) >= MIN_STUCK,
+            }
     }
 }

@@ -12,26 +12,25 @@ use std::time::Duration;
 use coding::ExchangeId;
 use proto::carrier::MAX_EARLY_EXCHANGES;
 
-use crate::Relay;
+use super::Edge;
 use crate::config::MAX_RESENDS;
-use crate::exchange::{Exchange, Stage};
+use crate::exchanges::{Exchange, Stage};
 use crate::ids::CarrierId;
-use crate::timers::Key;
 
-impl Relay {
+impl Edge<'_> {
     /// A carrier is connected: what may goes ahead of the gateway's HELLO, the oldest first. Until
     /// there is one, nothing does so again.
     pub(crate) fn attach_early(&mut self, now: Duration, id: CarrierId) {
-        let Some(carrier) = self.carriers.get(&id) else { return };
-        if self.config.without_keys || !carrier.abilities.early {
+        let Some(carrier) = self.transfer.carriers.get(&id) else { return };
+        if self.transfer.core.config.without_keys || !carrier.abilities.early {
             return;
         }
-        let line = self.dialer.lines.get(carrier.kind.0);
+        let line = self.dialer.line_at(carrier.kind);
         let is_known = |(peer, _): &&(String, _)| *peer == carrier.peer;
         let known = line.and_then(|line| line.known.as_ref()).filter(is_known);
         let Some((_, gateway)) = known else { return };
         let most = usize::try_from(gateway.max_exchanges.min(MAX_EARLY_EXCHANGES)).unwrap_or(0);
-        let waits = self.waiting.iter().filter_map(|id| self.exchanges.get(id));
+        let waits = self.transfer.exchanges.waiting();
         let abilities = &carrier.abilities;
         let may = |one: &&Exchange| one.may_go_early() && one.may_go_by(abilities);
         let may = waits.filter(may);
@@ -40,25 +39,21 @@ impl Relay {
             return;
         }
         let gateway = self.dialer.line_of(id).and_then(|line| line.known.take());
-        if let Some(carrier) = self.carriers.get_mut(&id) {
+        if let Some(carrier) = self.transfer.carriers.get_mut(&id) {
             carrier.exchanges.extend(early.iter().map(|exchange| exchange.number));
         }
         if let Some((_, gateway)) = gateway {
-            self.path_up(now, id, &gateway, true);
+            self.transfer.path_up(now, id, &gateway, true);
         }
         for exchange in early {
-            self.set_stage(now, exchange, Stage::Open(id));
+            self.transfer.set_stage(now, exchange, Stage::Open(id));
         }
-    }
-
-    /// Whether the peer has said HELLO on a carrier.
-    pub(crate) fn is_greeted(&self, id: CarrierId) -> bool {
-        self.carriers.get(&id).is_some_and(|carrier| carrier.machine.peer().is_some())
     }
 
     /// What is on a carrier whose gateway has not said HELLO, and whether it has left.
     fn early(&self, id: CarrierId) -> Vec<(ExchangeId, bool)> {
-        let on_it = self.exchanges.values().filter(|exchange| exchange.carrier() == Some(id));
+        let on_it =
+            self.transfer.exchanges.values().filter(|exchange| exchange.carrier() == Some(id));
         on_it.map(|exchange| (exchange.id, exchange.outgoing.is_head_sent())).collect()
     }
 
@@ -67,11 +62,11 @@ impl Relay {
     pub(crate) fn early_arrived(&mut self, now: Duration, id: CarrierId) {
         for (exchange, has_left) in self.early(id) {
             match has_left {
-                true => self.timers.set(Key::Exchange(exchange), None),
+                true => self.transfer.set_deadline(exchange, None),
                 false => self.take_back(now, exchange, id),
             }
         }
-        let carrier = self.carriers.get(&id);
+        let carrier = self.transfer.carriers.get(&id);
         let known = carrier.and_then(|one| Some((one.peer.clone(), one.machine.peer()?.clone())));
         self.dialer.line_of(id).into_iter().for_each(|line| line.known.clone_from(&known));
     }
@@ -83,8 +78,8 @@ impl Relay {
                 self.take_back(now, exchange_id, id);
                 continue;
             }
-            if let Some(exchange) = self.exchanges.get_mut(&exchange_id) {
-                exchange.repeated = true;
+            if let Some(exchange) = self.transfer.exchanges.get_mut(&exchange_id) {
+                exchange.attempts.repeated = true;
             }
             self.ask_whoever_is_next(now, exchange_id, id);
         }
@@ -93,47 +88,31 @@ impl Relay {
     /// The gateway says that it has had a request before. One that went early may come there over
     /// its first carrier after the gateway was asked about it: it is asked again.
     pub(crate) fn ask_again(&mut self, now: Duration, id: ExchangeId) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
-        let may = exchange.repeated
+        let Some(exchange) = self.transfer.exchanges.get_mut(&id) else { return false };
+        let may = exchange.attempts.repeated
             && exchange.traits.safe
             && exchange.is_repeatable()
-            && exchange.resends < MAX_RESENDS;
+            && exchange.attempts.resends < MAX_RESENDS;
         let Some(carrier) = exchange.carrier().filter(|_| may) else { return false };
-        exchange.resends += 1;
+        exchange.attempts.resends += 1;
         self.ask_whoever_is_next(now, id, carrier);
         true
     }
 
     fn ask_whoever_is_next(&mut self, now: Duration, id: ExchangeId, carrier: CarrierId) {
-        self.stop(now, id);
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        exchange.sent_as = None;
-        self.set_stage(now, id, Stage::Ambiguous { gateway: None, asked: None });
-        self.timers.set(Key::Exchange(id), Some(now + self.config.outcome_timeout));
-        self.leave(now, id, carrier);
+        self.transfer.stop(now, id);
+        let Some(exchange) = self.transfer.exchanges.get_mut(&id) else { return };
+        exchange.attempts.sent_as = None;
+        self.transfer.set_stage(now, id, Stage::Ambiguous { gateway: None, asked: None });
+        self.transfer.set_deadline(id, Some(now + self.transfer.core.config.outcome_timeout));
+        self.transfer.leave(now, id, carrier);
         // One that had stalled may have recovered.
-        self.room_freed = true;
+        self.transfer.room_freed = true;
     }
 
     /// Nothing of it has left: it waits for a carrier as before, for no longer than it would have.
     fn take_back(&mut self, now: Duration, exchange: ExchangeId, carrier: CarrierId) {
-        self.set_stage(now, exchange, Stage::Waiting);
-        self.leave(now, exchange, carrier);
-    }
-}
-
-impl Exchange {
-    /// It waits for a carrier, was never sent, is whole without a body, and asks for no change. Who
-    /// has another way takes that rather than have it done twice.
-    fn may_go_early(&self) -> bool {
-        let Self { traits, outgoing, .. } = self;
-        self.stage == Stage::Waiting
-            && self.resends == 0
-            && !self.repeated
-            && !self.other_way
-            && traits.safe
-            && !traits.tunnel
-            && !traits.expects_continue
-            && outgoing.is_bodyless()
+        self.transfer.set_stage(now, exchange, Stage::Waiting);
+        self.transfer.leave(now, exchange, carrier);
     }
 }

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use proto::exchange::Role;
 
-use crate::Relay;
-use crate::carrier::Carrier;
+use super::Carriers;
+use super::carrier::Carrier;
+use crate::core::Core;
 use crate::ids::CarrierId;
 use crate::timers::Key;
 
@@ -180,131 +181,152 @@ impl Carrier {
         let since = pulse.spoke_at.unwrap_or_default().max(pulse.heard_at);
         (since + quiet * (1 << pulse.calm)).min(idle)
     }
-}
 
-impl Relay {
-    /// The peer said HELLO: the first PING shows whether it answers such, and how soon.
-    pub(crate) fn begin_pulse(&mut self, now: Duration, id: CarrierId) {
-        if let Some(carrier) = self.carriers.get_mut(&id) {
-            carrier.pulse.heard(now);
-            if !carrier.may_probe(self.config.role) {
-                return self.beat(now, id);
-            }
-        }
-        self.ping(now, id);
-    }
-
-    fn ping(&mut self, now: Duration, id: CarrierId) {
-        let Some(number) = self.carriers.get(&id).map(|carrier| carrier.pulse.next) else { return };
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        carrier.probe(now, number);
-        carrier.pulse.next += 1;
-        carrier.pulse.asked = Some(Asked { number, at: now, mark: None, out_at: None });
-        self.timers.set(Key::Pulse(id), Some(now + MAX_TICK));
-        self.touch(id);
+    /// The peer is asked for a sign of life.
+    fn ping(&mut self, core: &mut Core, now: Duration, id: CarrierId) {
+        let number = self.pulse.next;
+        self.probe(now, number);
+        self.pulse.next += 1;
+        self.pulse.asked = Some(Asked { number, at: now, mark: None, out_at: None });
+        core.timers.set(Key::Pulse(id), Some(now + MAX_TICK));
     }
 
     /// Something that may have an answer is sent to the peer.
-    pub(crate) fn spoke(&mut self, now: Duration, id: CarrierId) {
-        let (role, keepalive) = (self.config.role, self.config.keepalive);
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        carrier.pulse.calm = 0;
-        if carrier.pulse.spoke_at.is_none() {
-            carrier.pulse.spoke_at = Some(now);
-            let due = carrier.ping_due(role, keepalive).max(now + MIN_TICK);
-            self.timers.set_by(Key::Pulse(id), due);
+    pub(super) fn spoke(&mut self, core: &mut Core, now: Duration, id: CarrierId) {
+        self.pulse.calm = 0;
+        if self.pulse.spoke_at.is_none() {
+            self.pulse.spoke_at = Some(now);
+            let due = self.ping_due(core.config.role, core.config.keepalive).max(now + MIN_TICK);
+            core.timers.set_by(Key::Pulse(id), due);
         }
     }
 
     /// Something was given to the transport that need not have an answer: it will be looked at
     /// whether that gets there.
-    pub(crate) fn look_after(&mut self, now: Duration, id: CarrierId) {
-        let Some(carrier) = self.carriers.get(&id) else { return };
-        if self.config.role == Role::Edge && carrier.pulse.answers {
-            let due = now + carrier.quiet();
-            self.timers.set_by(Key::Pulse(id), due);
+    pub(super) fn look_after(&mut self, core: &mut Core, now: Duration, id: CarrierId) {
+        if core.is_edge() && self.pulse.answers {
+            core.timers.set_by(Key::Pulse(id), now + self.quiet());
         }
     }
 
-    /// Bytes came from the peer.
-    pub(crate) fn heard(&mut self, now: Duration, id: CarrierId) {
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+    /// It has not stalled, or no longer. Whether that is news.
+    fn moves_again(&mut self) -> bool {
+        self.pulse.stalled.take().is_some()
+    }
+}
+
+/// What a look at a carrier came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Beat {
+    /// Nothing is to be done.
+    Fine,
+    /// Its transport's counters may say more.
+    Measure,
+    /// Nothing has come since then though it should have.
+    Stalls(Duration),
+    /// What had stalled gets on again.
+    Recovers,
+    /// It is given up, for this reason.
+    Close(String),
+}
+
+impl Carriers {
+    /// The peer said HELLO: the first PING shows whether it answers such, and how soon.
+    pub(crate) fn begin_pulse(&mut self, core: &mut Core, now: Duration, id: CarrierId) -> Beat {
+        let Some(carrier) = self.table.get_mut(&id) else { return Beat::Fine };
         carrier.pulse.heard(now);
-        self.moves_again(now, id);
-    }
-
-    /// A carrier has not stalled, or no longer.
-    fn moves_again(&mut self, now: Duration, id: CarrierId) {
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
-        if carrier.pulse.stalled.take().is_some() {
-            self.carrier_recovers(now, id);
+        if !carrier.may_probe(core.config.role) {
+            return self.beat(core, now, id);
         }
+        carrier.ping(core, now, id);
+        self.touch(id);
+        Beat::Fine
     }
 
-    pub(crate) fn pong(&mut self, now: Duration, id: CarrierId, number: u64) {
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+    /// Something came from the peer. Whether the carrier had stalled.
+    pub(crate) fn heard(&mut self, now: Duration, id: CarrierId) -> bool {
+        let Some(carrier) = self.table.get_mut(&id) else { return false };
+        carrier.pulse.heard(now);
+        carrier.moves_again()
+    }
+
+    /// The peer has answered a PING: the round trip as it is now.
+    pub(crate) fn pong(
+        &mut self,
+        core: &mut Core,
+        now: Duration,
+        id: CarrierId,
+        number: u64,
+    ) -> Option<Duration> {
+        let carrier = self.table.get_mut(&id)?;
         carrier.pulse.pong(now, number);
-        self.dialer.note_round_trip(id, carrier.round_trip());
-        self.timers.set(Key::Pulse(id), Some(now + MIN_TICK));
+        core.timers.set(Key::Pulse(id), Some(now + MIN_TICK));
+        Some(carrier.round_trip())
     }
 
     /// It is time to look at a carrier.
-    pub(crate) fn beat(&mut self, now: Duration, id: CarrierId) {
-        let (role, limit) = (self.config.role, self.config.peer_timeout);
-        let Some(carrier) = self.carriers.get(&id) else { return };
-        let Some(asked) = carrier.pulse.asked else { return self.beat_unasked(now, id) };
+    pub(crate) fn beat(&mut self, core: &mut Core, now: Duration, id: CarrierId) -> Beat {
+        let (role, limit) = (core.config.role, core.config.peer_timeout);
+        let Some(carrier) = self.table.get_mut(&id) else { return Beat::Fine };
+        let Some(asked) = carrier.pulse.asked else { return self.beat_unasked(core, now, id) };
         let since = carrier.pulse.silent_since(&asked);
         let (patience, answers) = (carrier.patience(&asked), carrier.pulse.answers);
-        let stalled = carrier.pulse.stalled.is_some();
+        let stalled = carrier.pulse.stalled;
         let tick = (carrier.round_trip() / 4).clamp(MIN_TICK, MAX_TICK);
-        if carrier.pulse.heard_at > asked.at + patience || (!answers && now >= since + limit) {
+        let beat = if carrier.pulse.heard_at > asked.at + patience
+            || (!answers && now >= since + limit)
+        {
             // It speaks and does not answer: its silence says nothing either.
-            if let Some(carrier) = self.carriers.get_mut(&id) {
-                (carrier.pulse.asked, carrier.pulse.answers) = (None, false);
-            }
+            (carrier.pulse.asked, carrier.pulse.answers) = (None, false);
+            Beat::Fine
         } else if answers && now >= since + limit {
             let waited = limit.as_secs_f64();
             let reason = format!("the other side did not answer within {waited} s (peer_timeout)");
-            return self.close_carrier(now, id, &reason);
-        } else if !stalled
+            return Beat::Close(reason);
+        } else if stalled.is_none()
             && role == Role::Edge
             && (answers && now >= since + patience || carrier.is_blocked())
         {
-            self.carrier_stalls(now, id, since);
-        } else if carrier.pulse.stalled.is_some_and(|stalled| stalled < since) {
+            carrier.pulse.stalled = Some(since);
+            Beat::Stalls(since)
+        } else if stalled.is_some_and(|stalled| stalled < since) {
             // What is before the PING gets on again.
-            self.moves_again(now, id);
+            carrier.moves_again();
+            Beat::Recovers
         } else {
-            self.measure(now, id, false);
-        }
-        self.timers.set_by(Key::Pulse(id), now + tick);
+            Beat::Measure
+        };
+        core.timers.set_by(Key::Pulse(id), now + tick);
+        beat
     }
+
     /// It is time to look at a carrier whose peer was asked nothing.
-    fn beat_unasked(&mut self, now: Duration, id: CarrierId) {
-        let (role, keepalive) = (self.config.role, self.config.keepalive);
-        let limit = self.config.peer_timeout;
-        let Some(carrier) = self.carriers.get_mut(&id) else { return };
+    fn beat_unasked(&mut self, core: &mut Core, now: Duration, id: CarrierId) -> Beat {
+        let (role, keepalive) = (core.config.role, core.config.keepalive);
+        let limit = core.config.peer_timeout;
+        let Some(carrier) = self.table.get_mut(&id) else { return Beat::Fine };
         if !carrier.may_probe(role) {
             // Its edge asks for a sign of life when it has heard none for that long.
             let (silent, due) = (keepalive + limit, carrier.pulse.heard_at + keepalive + limit);
             if now < due {
-                return self.timers.set(Key::Pulse(id), Some(due));
+                core.timers.set(Key::Pulse(id), Some(due));
+                return Beat::Fine;
             }
-            let reason =
-                format!("nothing came for {} s (keepalive and peer_timeout)", silent.as_secs_f64());
-            return self.close_carrier(now, id, &reason);
+            let silent = silent.as_secs_f64();
+            let reason = format!("nothing came for {silent} s (keepalive and peer_timeout)");
+            return Beat::Close(reason);
         }
         let due = carrier.ping_due(role, keepalive);
         let late = role == Role::Edge && carrier.pulse.answers && carrier.is_unacknowledged();
         if now >= due || (late && carrier.pulse.doubted) {
             carrier.pulse.doubted = false;
-            return self.ping(now, id);
+            carrier.ping(core, now, id);
+            self.touch(id);
+            return Beat::Fine;
         }
         carrier.pulse.doubted = late;
-        if late {
-            self.measure(now, id, false);
-        }
         let due = if late { due.min(now + MAX_TICK) } else { due };
-        self.timers.set(Key::Pulse(id), Some(due));
+        core.timers.set(Key::Pulse(id), Some(due));
+        if late { Beat::Measure } else { Beat::Fine }
     }
 }

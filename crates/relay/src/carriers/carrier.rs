@@ -13,10 +13,10 @@ use proto::control::Allowed;
 use proto::exchange::{Part, Role};
 use proto::kinds::{self, Kind};
 
+use super::pulse::Pulse;
+use super::schedule::Schedule;
 use crate::config::{Config, INITIAL_CREDIT_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
 use crate::ids::{CarrierId, CarrierKind};
-use crate::pulse::Pulse;
-use crate::schedule::Schedule;
 
 /// The coding's name of a carrier, and the other way round: a carrier is one path to a peer.
 pub(crate) fn path_of(carrier: CarrierId) -> PathId {
@@ -216,12 +216,18 @@ impl Carrier {
         self.has_control(Role::Edge) && self.has_control(Role::Gateway)
     }
 
-    /// Gives the machine a part; returns its encoded size, about.
-    pub(crate) fn send(&mut self, now: Duration, part: Part) -> usize {
-        let bytes = self.machine.wire_len(&part);
-        self.queued += bytes;
+    /// Gives the machine a part.
+    pub(crate) fn send(&mut self, now: Duration, part: Part) {
+        self.queued += self.machine.wire_len(&part);
         self.machine.handle_input(now, carrier::Input::Send(part));
-        bytes
+    }
+
+    /// So many bytes leave.
+    pub(crate) fn left(&mut self, bytes: usize) {
+        self.queued = 0;
+        self.in_flight += bytes;
+        self.transmitted += bytes as u64;
+        self.pulse.left(self.transmitted);
     }
 
     /// The kernel took so many bytes. Where it reports no more, they count as delivered.
