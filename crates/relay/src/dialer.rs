@@ -367,7 +367,7 @@ impl Dialer {
     /// Why nobody could be reached, in all the time that was waited.
     pub(crate) fn why_in_vain(&mut self, now: Duration, waited: Duration) -> String {
         let waited = waited.as_secs_f64();
-        let (_, why) = self.last_failure();
+        let (_, why) = self.last_failure().unwrap_or_else(no_failure);
         self.lines.iter_mut().for_each(|line| line.grace_until = Some(now));
         let down = self.lines.iter().filter_map(|line| line.down.as_ref());
         let since = down.map(|down| now.saturating_sub(down.since).as_secs_f64());
@@ -388,14 +388,14 @@ impl Dialer {
         }
         let down = self.lines.iter().find_map(|line| line.down.as_ref());
         let down = down.map(|down| down.reason.clone());
-        let failure = || self.lines.iter().find_map(Line::last_failure).map(|(_, reason)| reason);
+        let failure = || self.last_failure().map(|(_, reason)| reason);
         let unknown = || "the gateway has not answered yet".to_owned();
         Err(down.or_else(failure).unwrap_or_else(unknown))
     }
 
     /// What the last dial came to, of the first kind of which that is known.
-    fn last_failure(&self) -> (DialFailure, String) {
-        self.lines.iter().find_map(Line::last_failure).unwrap_or_else(no_failure)
+    fn last_failure(&self) -> Option<(DialFailure, String)> {
+        self.lines.iter().find_map(Line::last_failure)
     }
 }
 

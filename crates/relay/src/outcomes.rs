@@ -20,6 +20,8 @@ use ranking::Ranking;
 pub(crate) struct Log {
     parts: Vec<Part>,
     bytes: usize,
+    /// Of the body, also of what is not kept.
+    body_bytes: u64,
     overflowed: bool,
 }
 
@@ -27,6 +29,9 @@ impl Log {
     /// Keeps a part of `bytes` encoded bytes, or gives up when the answer grows too large.
     pub(crate) fn push(&mut self, part: &Part, bytes: usize) {
         self.bytes += bytes + size_of::<Part>();
+        if let Part::Data(Data { block_end: Some(decoded_bytes), .. }) = part {
+            self.body_bytes += decoded_bytes;
+        }
         if self.bytes > RETAINED_EXCHANGE_BYTES {
             self.give_up();
         }
@@ -53,13 +58,9 @@ impl Log {
         (!self.overflowed).then_some(&self.parts)
     }
 
-    /// Bytes of body in the parts so far.
+    /// Bytes of body in all parts so far, kept or not.
     pub(crate) fn body_bytes(&self) -> u64 {
-        let block = |part: &Part| match part {
-            Part::Data(data) => data.block_end,
-            _ => None,
-        };
-        self.parts.iter().filter_map(block).sum()
+        self.body_bytes
     }
 
     /// The same for a peer, which may not take blocks that begin a context anew.
@@ -150,13 +151,15 @@ pub(crate) struct Outcomes {
     over: Ranking,
     retained: Ranking,
     greetings: u64,
-    /// A peer had to be forgotten: one that seems new may not be.
-    forgot_peers: bool,
+    /// An edge had to be forgotten: one of a peer that seems new may not be new.
+    forgot_any: bool,
+    /// Names of peers change hands: an edge may come back under any.
+    without_keys: bool,
     limit_bytes: usize,
 }
 
 impl Outcomes {
-    pub(crate) fn new(limit_bytes: usize) -> Self {
+    pub(crate) fn new(limit_bytes: usize, without_keys: bool) -> Self {
         Self {
             known: BTreeMap::new(),
             edges: BTreeMap::new(),
@@ -165,14 +168,15 @@ impl Outcomes {
             over: Ranking::default(),
             retained: Ranking::default(),
             greetings: 0,
-            forgot_peers: false,
+            forgot_any: false,
+            without_keys,
             limit_bytes,
         }
     }
 
     /// Notes an edge's HELLO; `false` when the instance is another peer's, and may not become this
-    /// one's. Of too many edges one goes of the peer that has most: that which said HELLO first of
-    /// those that `is_here` tells to have no carrier, if there are any.
+    /// one's. Of too many edges one goes: of those that `is_here` tells to have no carrier, if there
+    /// are any, and of those of the peer that has most, the one that said HELLO first.
     pub(crate) fn greet(
         &mut self,
         instance: u64,
@@ -193,13 +197,12 @@ impl Outcomes {
         if self.edges.len() >= MAX_OUTCOMES {
             self.forget_an_edge(is_here);
         }
-        let whole = match self.peers.get(peer) {
-            Some(known) => !known.forgot_edges,
-            None => !self.forgot_peers,
-        };
         let peer: Arc<str> = peer.into();
         self.edges_of.add(&peer, 1);
-        self.peers.entry(peer.clone()).or_default();
+        let forgot_edges = self.forgot_any;
+        let new = || Peer { forgot_edges, ..Peer::default() };
+        let known = self.peers.entry(peer.clone()).or_insert_with(new);
+        let whole = !(known.forgot_edges || self.without_keys && self.forgot_any);
         let edge = Edge { peer, forgotten: 0, whole, greeted, asked: BTreeMap::new() };
         self.edges.insert(instance, edge);
         true
@@ -217,6 +220,7 @@ impl Outcomes {
         let Some(edge) = self.edges.remove(&goes) else { return };
         let peer = self.peers.get_mut(&edge.peer);
         peer.into_iter().for_each(|peer| peer.forgot_edges = true);
+        self.forgot_any = true;
         self.has_one_edge_less(&edge.peer);
     }
 
@@ -224,8 +228,7 @@ impl Outcomes {
     fn has_one_edge_less(&mut self, name: &Arc<str>) {
         self.edges_of.take(name, 1);
         if self.edges_of.of(name) == 0 {
-            let peer = self.peers.remove(name);
-            self.forgot_peers |= peer.is_some_and(|peer| peer.forgot_edges);
+            self.peers.remove(name);
         }
     }
 

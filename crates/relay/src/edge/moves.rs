@@ -13,6 +13,9 @@ use crate::exchanges::{Exchange, Stage};
 use crate::ids::CarrierId;
 use crate::timers::Key;
 
+/// Most parts of an answer that are held back: its credit comes in pieces of some kilobytes.
+const MAX_HELD_BACK: usize = 1024;
+
 impl Edge<'_> {
     /// Nothing has come over a carrier though it should have, since then.
     pub(crate) fn carrier_stalls(&mut self, now: Duration, id: CarrierId, since: Duration) {
@@ -176,7 +179,6 @@ impl Edge<'_> {
             Part::Data(data) => (data.exchange, data.end),
             Part::Trailers(number, _) => (*number, true),
             Part::Abort(abort) => (abort.exchange, false),
-            Part::Interim(number, _) => (*number, false),
             _ => return Held::Not(part),
         };
         let id = ExchangeId { instance: self.transfer.core.config.instance, number };
@@ -185,6 +187,11 @@ impl Edge<'_> {
             return Held::Not(part);
         };
         exchange.attempts.held_back.push(part);
+        if exchange.attempts.held_back.len() > MAX_HELD_BACK {
+            let reason = format!("the answer comes in more than {MAX_HELD_BACK} pieces");
+            self.transfer.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
+            return Held::Back;
+        }
         if !is_end {
             return Held::Back;
         }

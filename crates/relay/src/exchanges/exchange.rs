@@ -111,7 +111,8 @@ pub(crate) struct Attempts {
     pub(crate) sent_as: Option<(CarrierId, u64)>,
     /// The carrier that it was on before it was asked about; it may have to go on there.
     pub(crate) moved_from: Option<CarrierId>,
-    /// What came of its answer there meanwhile; the credit of the flow there bounds it.
+    /// What came of its answer there meanwhile: no more than the credit of the flow there, in
+    /// no more than so many parts ([`crate::edge`]).
     pub(crate) held_back: Vec<Part>,
     /// It may go another way where its gateway cannot be reached.
     pub(crate) other_way: bool,

@@ -94,7 +94,11 @@ impl Gateway<'_> {
             }
             self.transfer.note_abort(id);
             self.transfer.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
-            return self.send_outcome(now, carrier, id, OutcomeState::Lost(status));
+            let state = match status {
+                0 => OutcomeState::Aborted,
+                status => OutcomeState::Lost(status),
+            };
+            return self.send_outcome(now, carrier, id, state);
         };
         self.transfer.set_deadline(id, None);
         if let Some(before) = before.filter(|before| *before != carrier) {

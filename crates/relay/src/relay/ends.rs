@@ -116,8 +116,7 @@ impl Relay {
     /// Ends a carrier from this side.
     pub(super) fn close_carrier(&mut self, now: Duration, carrier: CarrierId, reason: &str) {
         if self.transfer.carriers.contains_key(&carrier) {
-            let reason_for_shell = reason.to_owned();
-            let output = Output::Close { carrier, reason: reason_for_shell };
+            let output = Output::Close { carrier, reason: reason.to_owned() };
             self.transfer.core.outputs.push_back(output);
             self.carrier_down(now, carrier, reason);
         }

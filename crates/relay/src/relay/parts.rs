@@ -143,6 +143,9 @@ impl Relay {
     /// The peer ended an exchange.
     fn peer_abort(&mut self, now: Duration, id: ExchangeId, cause: Cause) {
         if !self.transfer.core.is_edge() {
+            if self.gateway().peer_is_done(now, id) {
+                return;
+            }
             self.transfer.note_abort(id);
         } else if self.edge().peer_abort(now, id, &cause) {
             return;

@@ -461,7 +461,7 @@ mod memory {
 
     #[test]
     fn what_is_open_is_never_forgotten_and_what_is_over_is_in_order() {
-        let mut outcomes = Outcomes::new(1 << 20);
+        let mut outcomes = Outcomes::new(1 << 20, false);
         assert!(
             outcomes.greet(1, "a", false, |_| false) && outcomes.greet(2, "b", false, |_| false)
         );
@@ -481,7 +481,7 @@ mod memory {
 
     #[test]
     fn who_asks_about_ever_more_spends_its_own_numbers() {
-        let mut outcomes = Outcomes::new(1 << 20);
+        let mut outcomes = Outcomes::new(1 << 20, false);
         assert!(
             outcomes.greet(1, "a", false, |_| false) && outcomes.greet(2, "b", false, |_| false)
         );
@@ -499,7 +499,7 @@ mod memory {
 
     #[test]
     fn a_flood_of_edges_makes_nobody_believe_that_a_request_never_came() {
-        let mut outcomes = Outcomes::new(1 << 20);
+        let mut outcomes = Outcomes::new(1 << 20, false);
         assert!(outcomes.greet(1, "a", false, |_| false));
         outcomes.begin(id(1, 1));
         outcomes.end(id(1, 1), answered(100));
@@ -514,7 +514,7 @@ mod memory {
 
     #[test]
     fn a_peer_with_ever_more_edges_loses_its_own() {
-        let mut outcomes = Outcomes::new(1 << 20);
+        let mut outcomes = Outcomes::new(1 << 20, false);
         assert!(outcomes.greet(1, "a", false, |_| false));
         outcomes.begin(id(1, 1));
         outcomes.end(id(1, 1), answered(100));
@@ -525,15 +525,51 @@ mod memory {
         assert!(!outcomes.may_be_forgotten(id(1, 2)), "the edge is known");
         assert!(outcomes.greet(2, "a", false, |_| false), "and so is its peer");
         assert!(!outcomes.may_be_forgotten(id(2, 1)));
-        assert!(outcomes.greet(3, "new", false, |_| false), "no peer was forgotten");
-        assert!(!outcomes.may_be_forgotten(id(3, 1)));
+        assert!(outcomes.greet(3, "new", false, |_| false), "it may have been the flood's before");
+        assert!(outcomes.may_be_forgotten(id(3, 1)));
         assert!(outcomes.greet(10, "flood", false, |_| false));
         assert!(outcomes.may_be_forgotten(id(10, 1)), "of the flood's own something was");
     }
 
+    /// A peer that was forgotten with all its edges comes back with them.
+    #[test]
+    fn what_was_forgotten_stays_so_for_all_edges_of_a_peer() {
+        let mut outcomes = Outcomes::new(1 << 20, false);
+        for instance in [1, 2] {
+            assert!(outcomes.greet(instance, "a", false, |_| false));
+            outcomes.begin(id(instance, 1));
+            outcomes.end(id(instance, 1), answered(100));
+        }
+        for instance in 10..=MAX_OUTCOMES as u64 + 10 {
+            assert!(outcomes.greet(instance, &format!("peer {instance}"), false, |_| false));
+        }
+        for instance in [1, 2] {
+            assert!(outcomes.greet(instance, "a", false, |_| false));
+            assert!(outcomes.get(id(instance, 1)).is_none());
+            assert!(outcomes.may_be_forgotten(id(instance, 1)), "{instance}");
+        }
+    }
+
+    /// Without keys it may come back under any name, also under one that is known.
+    #[test]
+    fn what_was_forgotten_stays_so_under_another_name() {
+        let mut outcomes = Outcomes::new(1 << 20, true);
+        for (instance, name) in [(1, "v1"), (3, "v2")] {
+            assert!(outcomes.greet(instance, name, true, |_| false));
+        }
+        outcomes.begin(id(1, 1));
+        outcomes.end(id(1, 1), answered(100));
+        let is_here = |instance| instance == 3;
+        for instance in 10..=MAX_OUTCOMES as u64 + 10 {
+            assert!(outcomes.greet(instance, &format!("peer {instance}"), true, is_here));
+        }
+        assert!(outcomes.greet(1, "v2", true, is_here));
+        assert!(outcomes.get(id(1, 1)).is_none() && outcomes.may_be_forgotten(id(1, 1)));
+    }
+
     #[test]
     fn what_a_busy_peer_leaves_behind_takes_no_place_of_another() {
-        let mut outcomes = Outcomes::new(64_000);
+        let mut outcomes = Outcomes::new(64_000, false);
         for (instance, peer) in [(1, "quiet"), (2, "busy"), (3, "busy")] {
             assert!(outcomes.greet(instance, peer, false, |_| true));
         }
@@ -561,7 +597,7 @@ mod memory {
 
     #[test]
     fn an_edge_that_moves_takes_along_what_is_known_of_it() {
-        let mut outcomes = Outcomes::new(1 << 20);
+        let mut outcomes = Outcomes::new(1 << 20, false);
         assert!(outcomes.greet(1, "before", false, |_| false));
         assert!(outcomes.greet(2, "before", false, |_| false));
         for exchange in [id(1, 1), id(2, 1), id(1, 2)] {
@@ -581,7 +617,7 @@ mod memory {
 
     #[test]
     fn a_flood_of_edges_takes_the_place_of_none_that_is_here() {
-        let mut outcomes = Outcomes::new(1 << 20);
+        let mut outcomes = Outcomes::new(1 << 20, false);
         let is_here = |instance| instance == 1;
         assert!(outcomes.greet(1, "a", false, is_here));
         assert!(outcomes.ask(id(1, 1), CarrierId(1), 1));
@@ -594,7 +630,7 @@ mod memory {
 
     #[test]
     fn answers_kept_stay_within_their_bytes_the_newest_longest() {
-        let mut outcomes = Outcomes::new(10_000);
+        let mut outcomes = Outcomes::new(10_000, false);
         outcomes.greet(1, "a", false, |_| false);
         for number in 1..=100 {
             outcomes.begin(id(1, number));

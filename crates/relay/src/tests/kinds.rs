@@ -76,6 +76,14 @@ fn puts(relay: &mut Relay, now: Duration, body: &'static [u8]) -> (ExchangeId, V
     (exchange, drain(relay))
 }
 
+/// The head of request 5, which has no body.
+fn heads_of(method: &str) -> Part {
+    let Head::Request(request) = request(method, &[]) else { panic!("not a request") };
+    let mut head = Vec::new();
+    request.encode(&mut head);
+    Part::Head(HeadPart { exchange: 5, codec: 0, window_log: 0, end: true, head: head.into() })
+}
+
 #[test]
 fn of_each_kind_one_is_dialled_and_what_comes_up_first_is_used() {
     let mut relay = Relay::new(config(Role::Edge, &[Abilities::STREAM; 3]));
@@ -139,6 +147,11 @@ fn a_kind_that_cannot_be_reached_fails_nothing_that_another_may_take() {
     assert_eq!(abort(&outputs), (CauseKind::GatewayUnreachable, true));
 }
 
+/// Something that a gateway may say at any time.
+fn sign_of_life() -> Part {
+    Allowed::of(vec!["*:80".into()]).part()
+}
+
 /// A PUT that went by the first of two kinds, whose carrier has stalled, and about which the
 /// gateway was just asked by the second; when that was.
 fn moved() -> (Relay, Vec<Peer>, ExchangeId, u64) {
@@ -164,7 +177,7 @@ fn what_is_on_a_carrier_that_stalls_moves_to_another_kind_and_stays_there() {
     let parts = peers[1].takes(&of(&outputs, SECOND));
     assert!(matches!(&parts[..], [Part::Head(_), ..]), "{parts:?}");
     // The first recovers, and the second breaks before it answers.
-    let outputs = peers[0].sends(&mut relay, ms(at + 2), FIRST, &[Part::Credit(77, 1)]);
+    let outputs = peers[0].sends(&mut relay, ms(at + 2), FIRST, &[sign_of_life()]);
     assert!(of(&outputs, FIRST).is_empty(), "{outputs:?}");
     relay.handle_input(ms(at + 3), Input::CarrierDown { carrier: SECOND, reason: "cut".into() });
     let parts = peers[0].takes(&of(&drain(&mut relay), FIRST));
@@ -246,20 +259,100 @@ fn a_gateway_that_was_not_asked_need_not_be_before_it_gets_the_request() {
     assert!(matches!(&parts[..], [Part::Head(_), ..]), "{parts:?}");
 }
 
+/// What a gateway wants no more of an answer that waits is bounded, whatever it is made of.
+#[test]
+fn an_answer_in_countless_pieces_is_not_held_back_for_ever() {
+    let (mut relay, mut peers, exchange, at) = moved();
+    let piece = || {
+        let (block_end, uncoded, anew, end, padding) = (None, true, false, false, None);
+        let bytes = Bytes::from_static(b"a");
+        Part::Data(Data { exchange: 1, block_end, uncoded, anew, end, padding, bytes })
+    };
+    let outputs = peers[0].sends(&mut relay, ms(at + 1), FIRST, &[response_frame(1, false)]);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })));
+    let pieces: Vec<Part> = std::iter::repeat_with(piece).take(2000).collect();
+    let outputs = peers[0].sends(&mut relay, ms(at + 1), FIRST, &pieces);
+    assert_eq!(abort(&outputs).0, CauseKind::Limit);
+    assert!(relay.transfer.exchanges.get(&exchange).is_none());
+}
+
+/// A client that gives up makes room for one that waits, wherever its exchange was.
+#[test]
+fn a_place_on_the_carrier_before_comes_free_too() {
+    let mut relay = Relay::new(config(Role::Edge, &[Abilities::STREAM; 2]));
+    relay.handle_input(ms(0), Input::Wake);
+    drain(&mut relay);
+    let mut peers: Vec<Peer> = [FIRST, SECOND]
+        .into_iter()
+        .map(|carrier| {
+            let peer = Peer::with(Role::Gateway, 9, 1, 1 << 20);
+            let (mut peer, outputs) = connect_to(&mut relay, ms(0), carrier, peer);
+            pongs(&mut relay, &mut peer, ms(100), carrier, &outputs);
+            peer
+        })
+        .collect();
+    // Both have no room any more, and a third waits.
+    let (first, outputs) = puts(&mut relay, ms(200), b"once");
+    let is_first = matches!(&peers[0].takes(&of(&outputs, FIRST))[..], [Part::Head(_), ..]);
+    assert!(is_first, "{outputs:?}");
+    asks(&mut relay, ms(200), "GET", true);
+    let (third, outputs) = asks(&mut relay, ms(200), "GET", true);
+    assert!(of(&outputs, FIRST).is_empty() && of(&outputs, SECOND).is_empty());
+    // The first carrier stalls, and recovers.
+    let stalls = (300..20_000).step_by(50).find(|at| {
+        relay.handle_input(ms(*at), Input::Wake);
+        drain(&mut relay);
+        matches!(relay.transfer.exchanges[&first].stage, Stage::Ambiguous { asked: None, .. })
+    });
+    let at = stalls.expect("never moved");
+    peers[0].sends(&mut relay, ms(at + 1), FIRST, &[sign_of_life()]);
+    let cause = Cause { kind: CauseKind::ClientGone, reason: "enough".into() };
+    relay.handle_input(ms(at + 2), Input::Abort { exchange: first, cause });
+    let parts = peers[0].takes(&of(&drain(&mut relay), FIRST));
+    let is_third = |part: &Part| matches!(part, Part::Head(head) if head.exchange == third.number);
+    assert!(parts.iter().any(is_third), "{parts:?}");
+}
+
+/// An edge that has all of the answer ends the exchange where it asked about it.
+#[test]
+fn an_origin_gets_the_rest_of_a_request_whose_answer_has_come() {
+    let (mut relay, mut peer) = gateway_with(Abilities::STREAM);
+    let Part::Head(head) = request_frame(5) else { panic!() };
+    let head = Part::Head(HeadPart { end: false, ..head });
+    let (block_end, uncoded, anew, end, padding) = (Some(4), true, false, true, None);
+    let bytes = Bytes::from_static(b"rest");
+    let body = Part::Data(Data { exchange: 5, block_end, uncoded, anew, end, padding, bytes });
+    peer.sends(&mut relay, ms(0), CARRIER, &[head, body]);
+    let outputs = answers(&mut relay, ms(1), b"done");
+    peer.takes(&outputs);
+    assert!(!relay.is_idle(), "its origin has not read it");
+    let code = CauseKind::ClientGone.to_wire();
+    let abort = Abort { exchange: 5, code, reason: "its answer has come elsewhere".into() };
+    let outputs = peer.sends(&mut relay, ms(2), CARRIER, &[Part::Abort(abort)]);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })), "{outputs:?}");
+    let exchange = ExchangeId { instance: 1, number: 5 };
+    relay.handle_input(ms(3), Input::Credit { exchange, bytes: 100 });
+    let outputs = drain(&mut relay);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Data { .. })), "{outputs:?}");
+    assert!(outputs.iter().any(|output| matches!(output, Output::End { .. })));
+    assert!(relay.is_idle());
+}
+
 /// It goes on over the carrier that takes it, where that is still there; else it is lost.
 #[test]
 fn an_answer_too_long_for_the_carrier_it_is_asked_for_by_does_not_move_there() {
-    for is_over in [false, true] {
-        for is_there in [true, false] {
+    static LONG: [u8; 70 << 10] = [7; 70 << 10];
+    let all = [(false, true), (false, false), (true, true), (true, false)];
+    for (is_over, is_there) in all {
+        for (method, body) in [("POST", &b"more than ten bytes"[..]), ("GET", &LONG)] {
             let kinds = [Abilities::STREAM, SMALL];
             let mut relay = Relay::new(config(Role::Gateway, &kinds));
             let mut peer = connect(&mut relay, ms(0), FIRST, Role::Edge, 1);
-            peer.sends(&mut relay, ms(1), FIRST, &[request_frame(5)]);
+            peer.sends(&mut relay, ms(1), FIRST, &[heads_of(method)]);
             let exchange = ExchangeId { instance: 1, number: 5 };
             let response = bhttp::Response { status: 200, fields: Vec::new() };
             relay.handle_input(ms(2), Input::Response { exchange, response, end: false });
-            let bytes = Bytes::from_static(b"more than ten bytes");
-            relay.handle_input(ms(2), Input::Data { exchange, bytes });
+            relay.handle_input(ms(2), Input::Data { exchange, bytes: Bytes::from_static(body) });
             if is_over {
                 relay.handle_input(ms(2), Input::End { exchange, trailers: Vec::new() });
             }
@@ -282,7 +375,8 @@ fn an_answer_too_long_for_the_carrier_it_is_asked_for_by_does_not_move_there() {
             let outputs = small.sends(&mut relay, ms(5), SECOND, &[Part::Query(5, 1)]);
             let parts = small.takes(&of(&outputs, SECOND));
             let state = if is_there { OutcomeState::Unfinished } else { OutcomeState::Lost(200) };
-            assert_eq!(parts, [Part::Outcome(5, state)], "over: {is_over}, there: {is_there}");
+            let case = format!("{method}, over: {is_over}, there: {is_there}");
+            assert_eq!(parts, [Part::Outcome(5, state)], "{case}");
         }
     }
 }

@@ -49,7 +49,7 @@ impl Transfer {
         Self {
             coding: Coding::new(config.coding()),
             is_coding: false,
-            outcomes: Outcomes::new(config.retained_bytes),
+            outcomes: Outcomes::new(config.retained_bytes, config.without_keys),
             core: Core::new(config),
             carriers: Carriers::default(),
             exchanges: Exchanges::default(),
@@ -253,6 +253,8 @@ impl Transfer {
         let number = id.number;
         let open = self.carriers.iter().filter(|(_, one)| one.machine.is_open(number));
         for carrier in open.map(|(id, _)| *id).collect::<Vec<_>>() {
+            // Others may have its place there.
+            self.room_freed = true;
             let (code, reason) = (CauseKind::ClientGone.to_wire(), "it is over".to_owned());
             self.send(now, carrier, Part::Abort(Abort { exchange: number, code, reason }));
         }
