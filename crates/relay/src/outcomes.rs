@@ -175,8 +175,8 @@ impl Outcomes {
     }
 
     /// Notes an edge's HELLO; `false` when the instance is another peer's, and may not become this
-    /// one's. Of too many edges one goes: of those that `is_here` tells to have no carrier, if there
-    /// are any, and of those of the peer that has most, the one that said HELLO first.
+    /// one's. Of too many edges one goes: of those that `is_here` tells to have no carrier, if
+    /// there are any, and of those of the peer that has most, the one that said HELLO first.
     pub(crate) fn greet(
         &mut self,
         instance: u64,

@@ -188,8 +188,8 @@ impl Gateway<'_> {
         self.transfer.fail_local(now, id, Cause { kind: CauseKind::CarrierLost, reason });
     }
 
-    /// The edge wants no more of an exchange. Whether it goes on all the same: all of the request has
-    /// come and all of the answer was sent, and its origin may take the rest of the request.
+    /// The edge wants no more of an exchange. Whether it goes on all the same: all of the request
+    /// has come and all of the answer was sent, and its origin may take the rest of the request.
     pub(crate) fn peer_is_done(&mut self, now: Duration, id: ExchangeId) -> bool {
         let Some(exchange) = self.transfer.exchanges.get(&id) else { return false };
         let goes_on = exchange.outgoing.finished && !exchange.traits.tunnel;
