@@ -58,15 +58,15 @@ impl Log {
         (!self.overflowed).then_some(&self.parts)
     }
 
-    /// Bytes of body in all parts so far, kept or not.
-    pub(crate) fn body_bytes(&self) -> u64 {
-        self.body_bytes
-    }
-
     /// The same for a peer, which may not take blocks that begin a context anew.
     pub(crate) fn parts_for(&self, takes_anew: bool) -> Option<&[Part]> {
         let is_anew = |part: &Part| matches!(part, Part::Data(data) if data.anew);
         self.parts().filter(|parts| takes_anew || !parts.iter().any(is_anew))
+    }
+
+    /// Bytes of body in all parts so far, kept or not.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.body_bytes
     }
 
     fn held_bytes(&self) -> usize {

@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use coding::ExchangeId;
-use proto::exchange::Part;
+use proto::exchange::{BLOCK_CREDIT_BYTES, Part};
 use record::event::Fact;
 
 use super::Edge;
 use crate::api::{Cause, CauseKind, DialFailure, Output};
-use crate::config::MAX_CARRIERS_LEFT;
+use crate::config::{MAX_CARRIERS_LEFT, MAX_CREDIT_BYTES, PIECE_BYTES};
 use crate::exchanges::{Exchange, Stage};
 use crate::ids::CarrierId;
 use crate::timers::Key;
 
-/// Most parts of an answer that are held back: its credit comes in pieces of some kilobytes.
-const MAX_HELD_BACK: usize = 1024;
+/// Most parts of an answer that are held back. As many as its credit may come in: each block takes
+/// [`BLOCK_CREDIT_BYTES`] of it beside its bytes, and is cut into pieces of [`PIECE_BYTES`]; with
+/// some to spare for pieces that ended with the credit there was.
+const MAX_HELD_BACK: u64 =
+    MAX_CREDIT_BYTES / BLOCK_CREDIT_BYTES + MAX_CREDIT_BYTES / PIECE_BYTES as u64 + 1024;
 
 impl Edge<'_> {
     /// Nothing has come over a carrier though it should have, since then.
@@ -187,7 +190,7 @@ impl Edge<'_> {
             return Held::Not(part);
         };
         exchange.attempts.held_back.push(part);
-        if exchange.attempts.held_back.len() > MAX_HELD_BACK {
+        if exchange.attempts.held_back.len() as u64 > MAX_HELD_BACK {
             let reason = format!("the answer comes in more than {MAX_HELD_BACK} pieces");
             self.transfer.refuse(now, id, &Cause { kind: CauseKind::Limit, reason });
             return Held::Back;

@@ -259,7 +259,31 @@ fn a_gateway_that_was_not_asked_need_not_be_before_it_gets_the_request() {
     assert!(matches!(&parts[..], [Part::Head(_), ..]), "{parts:?}");
 }
 
-/// What a gateway wants no more of an answer that waits is bounded, whatever it is made of.
+/// As many blocks as the credit of an answer has room for, each of two pieces, are held back.
+#[test]
+fn an_answer_in_many_blocks_is_held_back_and_arrives() {
+    let (mut relay, mut peers, exchange, at) = moved();
+    relay.handle_input(ms(at), Input::Credit { exchange, bytes: 100_000 });
+    let blocks = INITIAL_CREDIT_BYTES / (proto::exchange::BLOCK_CREDIT_BYTES + 2);
+    let piece = |block_end: Option<u64>, end| {
+        let (uncoded, anew, padding) = (true, false, None);
+        let bytes = Bytes::from_static(b"a");
+        Part::Data(Data { exchange: 1, block_end, uncoded, anew, end, padding, bytes })
+    };
+    let block = |number| [piece(None, false), piece(Some(2), number + 1 == blocks)];
+    let answer: Vec<Part> =
+        std::iter::once(response_frame(1, false)).chain((0..blocks).flat_map(block)).collect();
+    assert!(answer.len() > 2000);
+    let outputs = peers[0].sends(&mut relay, ms(at + 1), FIRST, &answer);
+    let came = outputs.iter().map(|output| match output {
+        Output::Data { bytes, .. } => bytes.len() as u64,
+        _ => 0,
+    });
+    assert_eq!(came.sum::<u64>(), 2 * blocks);
+    assert!(relay.is_idle());
+}
+
+/// What is held back of an answer is bounded, whatever it is made of.
 #[test]
 fn an_answer_in_countless_pieces_is_not_held_back_for_ever() {
     let (mut relay, mut peers, exchange, at) = moved();
@@ -270,7 +294,7 @@ fn an_answer_in_countless_pieces_is_not_held_back_for_ever() {
     };
     let outputs = peers[0].sends(&mut relay, ms(at + 1), FIRST, &[response_frame(1, false)]);
     assert!(!outputs.iter().any(|output| matches!(output, Output::Abort { .. })));
-    let pieces: Vec<Part> = std::iter::repeat_with(piece).take(2000).collect();
+    let pieces: Vec<Part> = std::iter::repeat_with(piece).take(20_000).collect();
     let outputs = peers[0].sends(&mut relay, ms(at + 1), FIRST, &pieces);
     assert_eq!(abort(&outputs).0, CauseKind::Limit);
     assert!(relay.transfer.exchanges.get(&exchange).is_none());
