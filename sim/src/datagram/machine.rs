@@ -162,6 +162,8 @@ impl carrier::Machine for Machine {
             return;
         }
         self.now = now;
+        // One that has come may be wanted once more at the same instant.
+        self.announced_wake_at = self.announced_wake_at.filter(|at| now < *at);
         let done = match input {
             Input::Datagram(datagram) => {
                 Packet::decode(&datagram).and_then(|packet| self.datagram(packet))
