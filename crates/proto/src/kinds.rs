@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::carrier::{Abilities, Machine, Setup};
-use crate::stream;
+use crate::{burst, stream};
 
 /// A kind of carrier.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,13 @@ impl Kind {
         name: "stream",
         abilities: Abilities::STREAM,
         make: |setup| Carrier::Stream(Box::new(stream::Machine::new(setup))),
+    };
+
+    /// Generations with forward error correction, over datagrams: see [`burst`].
+    pub const BURST: Self = Self {
+        name: "burst",
+        abilities: burst::ABILITIES,
+        make: |setup| Carrier::Other(Box::new(burst::Machine::new(setup))),
     };
 }
 

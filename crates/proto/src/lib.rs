@@ -4,6 +4,7 @@
 //!
 //! - [`varint`]: the variable-length integers of RFC 9000 §16 that the formats below share.
 //! - [`bhttp`]: heads of HTTP messages in binary form (RFC 9292).
+//! - [`burst`]: a carrier over datagrams that get lost, with forward error correction.
 //! - [`carrier`]: what a relay and a carrier's machine say to each other.
 //! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
 //! - [`control`]: what relays send each other besides their exchanges.
@@ -13,11 +14,13 @@
 //! - [`kinds`]: the kinds of carriers that there are.
 //! - [`message`]: envelopes of messages that are no HTTP.
 //! - [`profile`]: what a client tells of its decoding and its link, for HTTP and SOAP.
+//! - [`sealed`]: datagrams that are secret and known.
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 //! - [`timers`]: deadlines of a machine, one for each key.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
 
 pub mod bhttp;
+pub mod burst;
 pub mod carrier;
 pub mod cbor;
 pub mod control;
@@ -28,6 +31,7 @@ pub mod http1;
 pub mod kinds;
 pub mod message;
 pub mod profile;
+pub mod sealed;
 pub mod stream;
 mod structured;
 pub mod timers;

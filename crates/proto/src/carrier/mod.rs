@@ -140,6 +140,8 @@ pub struct Measured {
     pub round_trip: Duration,
     /// The least one.
     pub min_round_trip: Duration,
+    /// Bytes a second that the path takes; 0 where that was not seen.
+    pub bytes_per_s: u64,
     /// Datagrams with data sent, counted up.
     pub sent: u32,
     /// Datagrams sent again, counted up.
@@ -175,9 +177,20 @@ pub trait Machine: fmt::Debug + Send {
     /// Bytes that a part would take now, within a few.
     fn wire_len(&self, part: &Part) -> usize;
 
+    /// Bytes that came, once all outputs are taken, of a frame whose end has not; 0 where what
+    /// comes is always whole.
+    fn partial_bytes(&self) -> usize {
+        0
+    }
+
     /// Bytes that it holds until the peer has them; 0 where the transport holds them.
     fn held_bytes(&self) -> usize {
         0
+    }
+
+    /// Of these, bytes that have not left yet.
+    fn unsent_bytes(&self) -> usize {
+        self.held_bytes()
     }
 
     /// What it has measured of its path; `None` where the transport does so.

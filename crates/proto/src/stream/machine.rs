@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::packet::{Frame, Hello, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION, data_len};
+use super::packet::{Frame, Hello, MIN_PADDING_BYTES, data_len};
 use crate::Error;
 use crate::carrier::{self, Flows, Input, Output, Peer, Setup};
 use crate::control::Keeping;
@@ -90,10 +90,7 @@ impl Machine {
     }
 
     fn accept_hello(&mut self, hello: Hello) -> Result<(), Error> {
-        if hello.version_max < MIN_VERSION || hello.version_min > MAX_VERSION {
-            let value = hello.version_max;
-            return Err(Error::Limit { what: "the peer's version", value, limit: MAX_VERSION });
-        }
+        hello.check_versions()?;
         self.flows.greet(hello.into_peer())
     }
 
@@ -168,6 +165,10 @@ impl carrier::Machine for Machine {
             return None;
         }
         Some(Output::Bytes(Bytes::from(std::mem::take(&mut self.transmit))))
+    }
+
+    fn partial_bytes(&self) -> usize {
+        self.received.len()
     }
 
     fn peer(&self) -> Option<&Peer> {

@@ -77,6 +77,7 @@ mod packet;
 mod tests;
 
 pub use machine::Machine;
+pub(crate) use packet::data_len;
 pub use packet::{
     Frame, Hello, MAX_PADDING_BYTES, MAX_PAYLOAD_BYTES, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION,
 };

@@ -112,6 +112,18 @@ impl Hello {
         }
     }
 
+    /// Whether both sides speak a version.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn check_versions(&self) -> Result<(), Error> {
+        if self.version_max < MIN_VERSION || self.version_min > MAX_VERSION {
+            let value = self.version_max;
+            return Err(Error::Limit { what: "the peer's version", value, limit: MAX_VERSION });
+        }
+        Ok(())
+    }
+
     /// What this says of a peer, in the greatest version that both sides speak.
     #[must_use]
     pub fn into_peer(self) -> Peer {
@@ -188,7 +200,7 @@ impl From<Part> for Frame {
 }
 
 /// Bytes of the frame of a piece.
-pub(super) fn data_len(data: &Data) -> usize {
+pub(crate) fn data_len(data: &Data) -> usize {
     let mut payload = Vec::new();
     let kind = encode_data(data, &mut payload);
     let len = payload.len() + data.bytes.len();

@@ -1,0 +1,420 @@
+//! One end of a burst carrier.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use super::pace::Pace;
+use super::packet::{self, Chunk, Writer};
+use super::receiving::Receiving;
+use super::sending::{Path, Sending};
+use super::sent::{Datagram, Feedback, Sent};
+use super::{BESIDE_BYTES, FIRST_DATAGRAM_BYTES, MAX_AHEAD, MAX_DATAGRAM_BYTES, MAX_SYMBOL_BYTES};
+use crate::Error;
+use crate::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
+use crate::control::{self, Keeping};
+use crate::exchange::{Data, Part, Role};
+use crate::stream::{Frame, Hello, MIN_PADDING_BYTES, data_len};
+
+/// What a part has around it on the way, about.
+const AROUND_BYTES: usize = 24;
+/// The rate of a path of which nothing is known, in bytes a second.
+const FIRST_RATE: f64 = 125_000.0;
+/// Beyond, nothing helps.
+const MAX_LOSS: f64 = 0.9;
+/// Signs of life that are answered at once; of more the oldest are not.
+const MAX_PONGS: usize = 8;
+/// Until a loss shows and what mends it arrives, in round trips.
+const ROUNDS_TO_MEND: f64 = 1.5;
+
+/// A rate as a whole number.
+fn whole(rate: f64) -> u64 {
+    Duration::try_from_secs_f64(rate).map_or(u64::MAX, |rate| rate.as_secs())
+}
+
+/// One end of a burst carrier.
+#[derive(Debug)]
+pub struct Machine {
+    flows: Flows,
+    sending: Sending,
+    receiving: Receiving,
+    sent: Sent,
+    pace: Pace,
+    /// Bytes so far of blocks that are being sent, by exchange.
+    blocks: BTreeMap<u64, usize>,
+    /// What is left of a generation that is being read.
+    frames: BytesMut,
+    /// A datagram is to leave whatever is under way, so that the peer acknowledges something.
+    probe: bool,
+    /// Signs of life that the peer has asked for.
+    pongs: VecDeque<u64>,
+    now: Duration,
+    announced_wake_at: Option<Duration>,
+    fault: Option<Error>,
+    faulted: bool,
+}
+
+impl Machine {
+    /// A fresh end; its HELLO is the first thing it sends.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let hello = Frame::Hello(Hello::of(&setup));
+        let mut machine = Self {
+            flows: Flows::new(setup, MAX_AHEAD),
+            sending: Sending::new(),
+            receiving: Receiving::new(),
+            sent: Sent::new(),
+            pace: Pace::new(),
+            blocks: BTreeMap::new(),
+            frames: BytesMut::new(),
+            probe: false,
+            pongs: VecDeque::new(),
+            now: Duration::ZERO,
+            announced_wake_at: None,
+            fault: None,
+            faulted: false,
+        };
+        machine.push(None, &[hello], true);
+        machine
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.faulted = true;
+        self.fault = Some(error);
+    }
+
+    /// Most bytes of a datagram now.
+    fn datagram_bytes(&self) -> usize {
+        match self.sent.round_trip.smoothed() {
+            Some(_) => MAX_DATAGRAM_BYTES,
+            None => FIRST_DATAGRAM_BYTES,
+        }
+    }
+
+    /// What is believed of the path.
+    fn path(&self) -> Path {
+        let loss = self.sent.loss().clamp(0.0, MAX_LOSS);
+        let chance_loss = self.sent.chance_loss().clamp(0.0, MAX_LOSS);
+        let rate = self.pace.rate().unwrap_or(FIRST_RATE).max(1.0) / (1.0 - chance_loss);
+        let round_trip = self.sent.round_trip.expected().as_secs_f64();
+        Path {
+            symbol_bytes: self.datagram_bytes() - BESIDE_BYTES,
+            loss,
+            symbol_s: MAX_SYMBOL_BYTES as f64 / rate,
+            round_s: round_trip * ROUNDS_TO_MEND,
+        }
+    }
+
+    /// Frames go behind those of the same key; `ends`: nothing follows them soon.
+    fn push(&mut self, key: Option<u64>, frames: &[Frame], ends: bool) {
+        let mut bytes = Vec::new();
+        frames.iter().for_each(|frame| frame.encode(&mut bytes));
+        let path = self.path();
+        self.sending.push(key, &bytes, ends, &path);
+    }
+
+    /// Bytes of padding that follow a piece.
+    fn padding(&self, data: &Data) -> Option<usize> {
+        let before = self.blocks.get(&data.exchange).copied().unwrap_or(0);
+        let bytes = before + data_len(data);
+        data.padding.map(|padding| padding.behind(bytes, MIN_PADDING_BYTES))
+    }
+
+    fn send(&mut self, part: Part) -> Result<(), Error> {
+        if !carrier::Machine::may_send(self, &part) {
+            return Err(Error::Caller { what: "a part before the peer's HELLO" });
+        }
+        if !self.flows.send(&part)? {
+            return Ok(());
+        }
+        let key = match &part {
+            Part::Control(kind, content) => control::exchange_of(*kind, content),
+            part => part.exchange(),
+        };
+        let (mut padding, mut ends) = (None, true);
+        match &part {
+            Part::Head(head) => {
+                self.blocks.remove(&head.exchange);
+                ends = head.end;
+            }
+            Part::Abort(abort) => drop(self.blocks.remove(&abort.exchange)),
+            Part::Data(data) => {
+                padding = self.padding(data).map(Frame::Padding);
+                let before = self.blocks.remove(&data.exchange).unwrap_or(0);
+                if data.block_end.is_none() {
+                    self.blocks.insert(data.exchange, before + data_len(data));
+                }
+                ends = data.end;
+            }
+            _ => {}
+        }
+        let frames: Vec<Frame> = [Frame::Part(part)].into_iter().chain(padding).collect();
+        self.push(key, &frames, ends);
+        Ok(())
+    }
+
+    fn datagram(&mut self, datagram: &Bytes) -> Result<(), Error> {
+        let (number, chunks) = packet::decode(datagram)?;
+        let mut wants_ack = None;
+        for chunk in chunks {
+            match chunk {
+                Chunk::Symbol(symbol) => {
+                    self.receiving.push(symbol)?;
+                    wants_ack = Some(wants_ack.unwrap_or(false));
+                }
+                Chunk::Probe => wants_ack = Some(true),
+                Chunk::Ack(ack) => {
+                    let unsent = |(_, last): &&(u64, u64)| !self.sent.was_sent(*last);
+                    if let Some((_, value)) = ack.ranges.iter().find(unsent) {
+                        let what = "an acknowledgement of what was not sent";
+                        return Err(Error::Peer { what, value: *value });
+                    }
+                    let feedback = self.sent.acknowledged(self.now, &ack);
+                    self.heed(&feedback);
+                }
+            }
+        }
+        self.receiving.came(self.now, number);
+        if let Some(at_once) = wants_ack {
+            self.receiving.wants_ack(self.now, at_once);
+        }
+        Ok(())
+    }
+
+    fn heed(&mut self, feedback: &Feedback) {
+        let Feedback { arrived, greatest, .. } = feedback;
+        self.pace.arrived(self.now, arrived, *greatest, &self.sent);
+        let path = self.path();
+        for datagram in arrived {
+            datagram.acknowledged.iter().for_each(|number| self.receiving.confirmed(*number));
+            datagram.symbols.iter().for_each(|symbol| self.sending.arrived(*symbol, &path));
+        }
+        for datagram in &feedback.lost {
+            datagram.symbols.iter().for_each(|symbol| self.sending.lost(*symbol, &path));
+        }
+    }
+
+    /// Looks whether something is lost, or overdue.
+    fn look(&mut self) {
+        let lost = self.sent.find_lost(self.now);
+        if !lost.is_empty() {
+            self.heed(&Feedback { lost, ..Feedback::default() });
+        }
+        if self.sent.is_overdue(self.now) {
+            self.sending.probe();
+            self.probe = true;
+        }
+    }
+
+    /// What the next frame says that says something.
+    fn next_received(&mut self) -> Result<Option<Output>, Error> {
+        loop {
+            while let Some(frame) = Frame::take(&mut self.frames)? {
+                if let Some(output) = self.accept(frame)? {
+                    return Ok(Some(output));
+                }
+            }
+            if !self.frames.is_empty() {
+                return Err(Error::Truncated { what: "the last frame of a generation" });
+            }
+            let Some(generation) = self.receiving.next()? else { return Ok(None) };
+            self.frames = generation;
+        }
+    }
+
+    fn accept(&mut self, frame: Frame) -> Result<Option<Output>, Error> {
+        if let Frame::Hello(hello) = frame {
+            hello.check_versions()?;
+            self.flows.greet(hello.into_peer())?;
+            return Ok(Some(Output::Greeted));
+        }
+        if self.flows.peer().is_none() {
+            return Err(Error::Peer { what: "the first frame must be HELLO", value: 0 });
+        }
+        Ok(match frame {
+            Frame::Hello(_) | Frame::Padding(_) => None,
+            Frame::Ping(number) => {
+                self.pongs.push_back(number);
+                if self.pongs.len() > MAX_PONGS {
+                    self.pongs.pop_front();
+                }
+                None
+            }
+            Frame::Pong(number) => Some(Output::Answered(number)),
+            Frame::Part(part) => {
+                if let Part::Abort(abort) = &part {
+                    self.blocks.remove(&abort.exchange);
+                }
+                self.flows.accept(&part)?.then_some(Output::Received(part))
+            }
+        })
+    }
+
+    /// The next datagram that may leave now.
+    fn next_datagram(&mut self) -> Option<Bytes> {
+        if !self.pongs.is_empty() {
+            let pongs: Vec<Frame> = self.pongs.drain(..).map(Frame::Pong).collect();
+            self.push(None, &pongs, true);
+        }
+        let path = self.path();
+        let may_send =
+            self.probe || (self.sending.is_ready() && self.pace.may_leave(self.now, &self.sent));
+        let ack_is_due = self.receiving.ack_at().is_some_and(|at| at <= self.now);
+        if !may_send && !ack_is_due {
+            return None;
+        }
+        let number = self.sent.number();
+        let mut writer = Writer::new(number, self.datagram_bytes());
+        let ack = self.receiving.take_ack(self.now);
+        let acknowledged = ack.as_ref().and_then(|ack| ack.ranges.first()).map(|(_, last)| *last);
+        ack.into_iter().for_each(|ack| writer.push(&Chunk::Ack(ack)));
+        let mut symbols = Vec::new();
+        while may_send && let Some(symbol) = self.sending.next(writer.room_bytes(), &symbols, &path)
+        {
+            symbols.push((symbol.generation, symbol.index));
+            writer.push(&Chunk::Symbol(symbol));
+        }
+        if may_send && symbols.is_empty() {
+            writer.push(&Chunk::Probe);
+        }
+        let bytes = writer.finish();
+        if may_send {
+            self.probe = false;
+            let app_limited = self.pace.is_limited();
+            let (delivered, first_at) = self.pace.delivered(self.now, &self.sent);
+            let (at, len) = (self.now, bytes.len());
+            let (quiet, pauses) = (self.pace.is_quiet(&self.sent), self.sent.pauses);
+            let datagram = Datagram {
+                at,
+                bytes: len,
+                symbols,
+                acknowledged,
+                delivered,
+                first_at,
+                app_limited,
+                pauses,
+                quiet,
+            };
+            self.sent.leaves(number, datagram);
+            if !self.sending.is_ready() {
+                self.sent.pauses += 1;
+                self.pace.runs_dry(&self.sent);
+            }
+            self.pace.left(self.now, len, self.sent.chance_loss().clamp(0.0, MAX_LOSS));
+        }
+        Some(bytes)
+    }
+
+    fn wake_at(&mut self) -> Option<Duration> {
+        let may_leave = match self.sending.is_ready() {
+            true => self.pace.next_at(self.now, &self.sent),
+            false => None,
+        };
+        let all = [self.sent.wake_at(), self.receiving.ack_at(), may_leave];
+        all.into_iter().flatten().min()
+    }
+}
+
+impl carrier::Machine for Machine {
+    fn handle_input(&mut self, now: Duration, input: Input) {
+        if self.faulted {
+            return;
+        }
+        self.now = now;
+        self.announced_wake_at = self.announced_wake_at.filter(|at| now < *at);
+        let done = match input {
+            Input::Datagram(datagram) => self.datagram(&datagram),
+            Input::Send(part) => self.send(part),
+            Input::Probe(number) => {
+                self.push(None, &[Frame::Ping(number)], true);
+                Ok(())
+            }
+            Input::Bytes(_) => Err(Error::Caller { what: "bytes without a datagram" }),
+            Input::Wake => Ok(()),
+        };
+        if let Err(error) = done {
+            return self.fail(error);
+        }
+        self.look();
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        if !self.faulted {
+            match self.next_received() {
+                Ok(Some(output)) => return Some(output),
+                Ok(None) => {}
+                Err(error) => self.fail(error),
+            }
+        }
+        if let Some(error) = self.fault.take() {
+            return Some(Output::Fault(error));
+        }
+        if self.faulted {
+            return None;
+        }
+        if let Some(datagram) = self.next_datagram() {
+            return Some(Output::Datagram(datagram));
+        }
+        let wake_at = self.wake_at().filter(|at| self.announced_wake_at != Some(*at))?;
+        self.announced_wake_at = Some(wake_at);
+        Some(Output::WakeAt(wake_at))
+    }
+
+    fn peer(&self) -> Option<&Peer> {
+        self.flows.peer()
+    }
+
+    fn credit(&self, exchange: u64) -> u64 {
+        self.flows.credit(exchange)
+    }
+
+    fn open_exchanges(&self) -> usize {
+        self.flows.len()
+    }
+
+    fn is_open(&self, exchange: u64) -> bool {
+        self.flows.is_open(exchange)
+    }
+
+    /// As over a stream ([`crate::stream`]): before the peer's HELLO only an edge sends any, heads
+    /// of whole requests that name no codec, on whose behalf those are, and that they are given up.
+    fn may_send(&self, part: &Part) -> bool {
+        if self.flows.peer().is_some() || self.flows.setup().role == Role::Gateway {
+            return self.flows.peer().is_some();
+        }
+        match part {
+            Part::Head(head) => head.end && head.codec == 0,
+            Part::Abort(_) | Part::Control(Keeping::KIND, _) => true,
+            _ => false,
+        }
+    }
+
+    fn wire_len(&self, part: &Part) -> usize {
+        let padding = match part {
+            Part::Data(data) => self.padding(data).unwrap_or(0),
+            _ => 0,
+        };
+        AROUND_BYTES + part.content_len() + padding
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.sending.held_bytes()
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.sending.unsent_bytes()
+    }
+
+    fn measured(&self) -> Option<Measured> {
+        let round_trip = &self.sent.round_trip;
+        Some(Measured {
+            round_trip: round_trip.smoothed().unwrap_or_default(),
+            min_round_trip: round_trip.least().unwrap_or_default(),
+            bytes_per_s: self.pace.rate().map_or(0, whole),
+            sent: self.sent.left,
+            sent_again: self.sent.lost_ones,
+            timeouts: self.sent.timeouts,
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Generations that come: restored from symbols, and read once what is before each was read; and
+//! which datagrams came.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use super::code::Shape;
+use super::packet::{Ack, MAX_RANGES, Symbol};
+use super::{FIRST_GENERATION, MAX_AHEAD, MAX_HELD_BYTES};
+use crate::Error;
+
+/// How long an acknowledgement waits for more to acknowledge, at most.
+pub(super) const MAX_DELAY: Duration = Duration::from_millis(25);
+/// So many datagrams are acknowledged at once.
+const MAX_UNACKNOWLEDGED: u32 = 2;
+
+/// A generation that is not read.
+#[derive(Debug)]
+struct Generation {
+    after: u64,
+    shape: Shape,
+    symbols: BTreeMap<usize, Bytes>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    /// All below were read.
+    below: u64,
+    /// Those above that were.
+    read: BTreeSet<u64>,
+    open: BTreeMap<u64, Generation>,
+    held_bytes: usize,
+    /// Numbers of datagrams that came, each range by its first.
+    ranges: BTreeMap<u64, u64>,
+    greatest_at: Duration,
+    /// Datagrams since the last acknowledgement that want one, and when it goes at the latest.
+    unacknowledged: u32,
+    ack_at: Option<Duration>,
+}
+
+impl Receiving {
+    pub(super) fn new() -> Self {
+        Self {
+            below: FIRST_GENERATION,
+            read: BTreeSet::new(),
+            open: BTreeMap::new(),
+            held_bytes: 0,
+            ranges: BTreeMap::new(),
+            greatest_at: Duration::ZERO,
+            unacknowledged: 0,
+            ack_at: None,
+        }
+    }
+
+    fn is_read(&self, generation: u64) -> bool {
+        generation < self.below || self.read.contains(&generation)
+    }
+
+    /// A datagram of this number came. Whether it is the first of this number, as far as is known.
+    pub(super) fn came(&mut self, now: Duration, number: u64) -> bool {
+        let greatest = self.ranges.last_key_value().map(|(_, last)| *last);
+        if greatest.is_none_or(|greatest| number > greatest) {
+            self.greatest_at = now;
+        }
+        let before = self.ranges.range(..=number).next_back().map(|(first, last)| (*first, *last));
+        if before.is_some_and(|(_, last)| number <= last) {
+            return false;
+        }
+        let joined = before.filter(|(_, last)| last + 1 == number);
+        let first = joined.map_or(number, |(first, _)| first);
+        let last = self.ranges.remove(&(number + 1)).unwrap_or(number);
+        self.ranges.insert(first, last);
+        while self.ranges.len() > MAX_RANGES {
+            self.ranges.pop_first();
+        }
+        true
+    }
+
+    /// The peer knows which came of those up to this number: later ones alone are acknowledged
+    /// (RFC 9000 §13.2.4).
+    pub(super) fn confirmed(&mut self, number: u64) {
+        while self.ranges.len() > 1
+            && self.ranges.first_key_value().is_some_and(|(_, last)| *last <= number)
+        {
+            self.ranges.pop_first();
+        }
+    }
+
+    /// What came wants an acknowledgement: `at_once` where nothing else is waited for.
+    pub(super) fn wants_ack(&mut self, now: Duration, at_once: bool) {
+        self.unacknowledged += 1;
+        let at_once = at_once || self.unacknowledged >= MAX_UNACKNOWLEDGED;
+        let at = if at_once { now } else { now + MAX_DELAY };
+        self.ack_at = Some(self.ack_at.map_or(at, |before| before.min(at)));
+    }
+
+    /// When an acknowledgement goes, if nothing goes before that it can go with.
+    pub(super) fn ack_at(&self) -> Option<Duration> {
+        self.ack_at
+    }
+
+    /// What to acknowledge, where something came since that was done.
+    pub(super) fn take_ack(&mut self, now: Duration) -> Option<Ack> {
+        self.ack_at.take()?;
+        self.unacknowledged = 0;
+        let ranges = self.ranges.iter().rev().map(|(first, last)| (*first, *last)).collect();
+        Some(Ack { delay: now.saturating_sub(self.greatest_at), ranges })
+    }
+
+    /// A symbol came, perhaps again. Errors: what no sender of ours sends.
+    pub(super) fn push(&mut self, symbol: Symbol) -> Result<(), Error> {
+        let Symbol { generation, after, shape, index, bytes } = symbol;
+        if self.is_read(generation) {
+            return Ok(());
+        }
+        if generation >= self.below + MAX_AHEAD {
+            let limit = self.below + MAX_AHEAD - 1;
+            let what = "the number of a generation";
+            return Err(Error::Limit { what, value: generation, limit });
+        }
+        let new = || Generation { after, shape, symbols: BTreeMap::new() };
+        let open = self.open.entry(generation).or_insert_with(new);
+        if (open.after, open.shape) != (after, shape) {
+            return Err(Error::Peer { what: "two shapes of generation", value: generation });
+        }
+        if open.symbols.len() == shape.count || open.symbols.contains_key(&index) {
+            return Ok(());
+        }
+        self.held_bytes += bytes.len();
+        // A copy: the symbol shares the buffer that its datagram came in.
+        open.symbols.insert(index, Bytes::copy_from_slice(&bytes));
+        if self.held_bytes > MAX_HELD_BYTES {
+            let (value, limit) = (self.held_bytes as u64, MAX_HELD_BYTES as u64);
+            return Err(Error::Limit { what: "the bytes of unread generations", value, limit });
+        }
+        Ok(())
+    }
+
+    /// The next generation that is whole and has its turn.
+    pub(super) fn next(&mut self) -> Result<Option<BytesMut>, Error> {
+        let may = |(number, one): &(&u64, &Generation)| {
+            let whole = one.symbols.len() == one.shape.count;
+            let greeted = **number == FIRST_GENERATION || self.is_read(FIRST_GENERATION);
+            whole && greeted && (one.after == 0 || self.is_read(one.after))
+        };
+        let Some(number) = self.open.iter().find(may).map(|(number, _)| *number) else {
+            return Ok(None);
+        };
+        let Some(one) = self.open.remove(&number) else { return Ok(None) };
+        self.held_bytes -= one.symbols.values().map(Bytes::len).sum::<usize>();
+        self.read.insert(number);
+        while self.read.remove(&self.below) {
+            self.below += 1;
+        }
+        one.shape.restore(one.symbols.iter().map(|(index, bytes)| (*index, bytes))).map(Some)
+    }
+}

@@ -1,0 +1,332 @@
+//! Two ends over links that lose, delay, double and reorder, in virtual time.
+
+#![allow(clippy::cast_possible_truncation)] // Small numbers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::code::{Shape, repairs};
+use super::packet::{self, Ack, Chunk, Symbol, Writer};
+use super::*;
+use crate::carrier::{Input, Machine as _, Output, Setup};
+use crate::exchange::{Data, Head, Part, Role};
+
+/// Messages of which the times are taken.
+const TIMES: u64 = 60;
+/// Seeds of each property that is tried on many.
+const SEEDS: u64 = 300;
+
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % bound.max(1)
+    }
+
+    fn is(&mut self, share: f64) -> bool {
+        (self.below(1 << 40) as f64) < share * (1_u64 << 40) as f64
+    }
+}
+
+/// What a direction of a link does to datagrams.
+#[derive(Clone, Copy)]
+struct Link {
+    bits_per_s: f64,
+    delay: Duration,
+    loss: f64,
+    doubles: f64,
+    /// By so much one may be later than it should be.
+    jitter: Duration,
+}
+
+const WIFI2: Link = Link {
+    bits_per_s: 2e6,
+    delay: Duration::from_millis(100),
+    loss: 0.2,
+    doubles: 0.0,
+    jitter: Duration::ZERO,
+};
+
+struct World {
+    now: Duration,
+    ends: [Machine; 2],
+    link: Link,
+    busy: [Duration; 2],
+    wakes: [Option<Duration>; 2],
+    /// What is on its way, by when it comes.
+    coming: BTreeMap<(Duration, u64), (usize, Bytes)>,
+    sequence: u64,
+    random: Random,
+    got: [Vec<Part>; 2],
+    /// Bytes of datagrams that each end sent.
+    sent: [usize; 2],
+}
+
+fn setup(role: Role) -> Setup {
+    let instance = if role == Role::Edge { 1 } else { 9 };
+    let (initial_credit, max_exchanges, max_window_log) = (1 << 30, 256, 20);
+    Setup { role, instance, initial_credit, max_exchanges, codecs: vec![0], max_window_log }
+}
+
+impl World {
+    fn new(link: Link, seed: u64) -> Self {
+        let mut world = Self {
+            now: Duration::ZERO,
+            ends: [Role::Edge, Role::Gateway].map(|role| Machine::new(setup(role))),
+            link,
+            busy: [Duration::ZERO; 2],
+            wakes: [None; 2],
+            coming: BTreeMap::new(),
+            sequence: 0,
+            random: Random::new(seed),
+            got: [Vec::new(), Vec::new()],
+            sent: [0; 2],
+        };
+        (0..2).for_each(|end| world.input(end, Input::Wake));
+        world
+    }
+
+    fn input(&mut self, end: usize, input: Input) {
+        self.ends[end].handle_input(self.now, input);
+        while let Some(output) = self.ends[end].poll_output() {
+            match output {
+                Output::Received(part) => self.got[end].push(part),
+                Output::Datagram(bytes) => self.leaves(end, &bytes),
+                Output::WakeAt(at) => self.wakes[end] = Some(at),
+                Output::Greeted | Output::Answered(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn leaves(&mut self, end: usize, bytes: &Bytes) {
+        assert!(bytes.len() <= MAX_DATAGRAM_BYTES);
+        self.sent[end] += bytes.len() + 28;
+        let bits = ((bytes.len() + 28) * 8) as f64;
+        let out =
+            self.busy[end].max(self.now) + Duration::from_secs_f64(bits / self.link.bits_per_s);
+        self.busy[end] = out;
+        let times = usize::from(!self.random.is(self.link.loss));
+        let times = times + usize::from(self.random.is(self.link.doubles));
+        for _ in 0..times {
+            let jitter = self.link.jitter.mul_f64(self.random.below(1000) as f64 / 1000.0);
+            self.sequence += 1;
+            let at = (out + self.link.delay + jitter, self.sequence);
+            self.coming.insert(at, (1 - end, bytes.clone()));
+        }
+    }
+
+    /// The next thing that happens; `false` where nothing does any more.
+    fn step(&mut self) -> bool {
+        let coming = self.coming.first_key_value().map(|((at, _), _)| *at);
+        let wakes = self.wakes.map(|at| at.unwrap_or(Duration::MAX));
+        let wake = usize::from(wakes[1] < wakes[0]);
+        match coming {
+            Some(at) if at <= wakes[wake] => {
+                let Some((_, (end, bytes))) = self.coming.pop_first() else { return false };
+                self.now = self.now.max(at);
+                self.input(end, Input::Datagram(bytes));
+            }
+            _ if wakes[wake] < Duration::MAX => {
+                self.now = self.now.max(wakes[wake]);
+                self.wakes[wake] = None;
+                self.input(wake, Input::Wake);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Until an end has so many parts; when that is.
+    fn until(&mut self, end: usize, parts: usize) -> Duration {
+        let bound = self.now + Duration::from_secs(600);
+        while self.got[end].len() < parts {
+            assert!(self.step(), "nothing happens any more");
+            assert!(self.now < bound, "{} of {parts} after 600 s", self.got[end].len());
+        }
+        self.now
+    }
+
+    /// Both ends have said HELLO, and all of that is over.
+    fn greeted(link: Link, seed: u64) -> Self {
+        let mut world = Self::new(link, seed);
+        while world.ends.iter().any(|end| end.peer().is_none()) {
+            assert!(world.step());
+        }
+        world
+    }
+
+    fn send(&mut self, end: usize, parts: Vec<Part>) {
+        parts.into_iter().for_each(|part| self.ends[end].handle_input(self.now, Input::Send(part)));
+        self.input(end, Input::Wake);
+    }
+}
+
+/// A message of an exchange with a body of so many bytes.
+fn message(exchange: u64, bytes: usize) -> Vec<Part> {
+    let head = Bytes::from_static(b"a head of thirty bytes or so..");
+    let (codec, window_log) = (0, 0);
+    let mut parts = vec![Part::Head(Head { exchange, codec, window_log, end: bytes == 0, head })];
+    let mut left = bytes;
+    while left > 0 {
+        let len = left.min(16 << 10);
+        left -= len;
+        let bytes: Vec<u8> = (0..len).map(|at| (at * 7 + left + len * 3) as u8).collect();
+        let (block_end, uncoded, anew, padding) = (Some(len as u64), true, false, None);
+        let bytes = bytes.into();
+        let end = left == 0;
+        parts.push(Part::Data(Data { exchange, block_end, uncoded, anew, end, padding, bytes }));
+    }
+    parts
+}
+
+#[test]
+fn any_symbols_that_are_enough_restore_a_generation() {
+    let mut random = Random::new(1);
+    for length in [1, 2, 7, 1160, 1161, 5000, 33_333, MAX_GENERATION_BYTES] {
+        let bytes: Bytes = (0..length).map(|at| (at * 31 + 7) as u8).collect();
+        let shape = Shape::new(length, MAX_SYMBOL_BYTES);
+        assert_eq!(Shape::of_peer(length as u64, shape.count as u64), Ok(shape));
+        let mut symbols = shape.cut(&bytes);
+        let repair = shape.repair_of(&symbols);
+        symbols.extend(repair);
+        assert_eq!(symbols.len(), shape.symbols());
+        assert!(symbols.iter().all(|one| one.len() == shape.symbol_bytes()));
+        for _ in 0..20 {
+            let mut chosen = BTreeMap::new();
+            while chosen.len() < shape.count {
+                let index = random.below(symbols.len() as u64) as usize;
+                chosen.insert(index, symbols[index].clone());
+            }
+            let chosen = chosen.iter().map(|(index, bytes)| (*index, bytes));
+            assert_eq!(shape.restore(chosen).unwrap(), bytes, "{length}");
+        }
+    }
+}
+
+#[test]
+fn repair_is_sent_where_it_is_cheaper_than_to_wait() {
+    // A loss that costs a second, and symbols of a millisecond.
+    assert_eq!(repairs(20, 48, 0.0, 0.001, 1.0), 0);
+    let few = repairs(20, 48, 0.01, 0.001, 1.0);
+    let many = repairs(20, 48, 0.2, 0.001, 1.0);
+    assert!(few > 0 && many > few && many < 30, "{few} {many}");
+    // Where a symbol takes as long as a round trip, and where nobody waits, there is none.
+    assert_eq!(repairs(20, 48, 0.2, 1.0, 1.0), 0);
+    assert_eq!(repairs(20, 48, 0.2, 0.001, 0.0), 0);
+}
+
+#[test]
+fn datagrams_read_as_they_were_written() {
+    let shape = Shape::new(3000, MAX_SYMBOL_BYTES);
+    let bytes = Bytes::from(vec![7; shape.symbol_bytes()]);
+    let symbol = Symbol { generation: 300, after: 7, shape, index: 5, bytes };
+    let alone = Shape::new(3, MAX_SYMBOL_BYTES);
+    let bytes = Bytes::from_static(b"abc");
+    let single = Symbol { generation: 1, after: 0, shape: alone, index: 0, bytes };
+    let ranges = vec![(90, 100), (80, 80), (0, 78)];
+    let ack = Ack { delay: Duration::from_micros(6400), ranges };
+    let chunks = vec![
+        Chunk::Ack(ack),
+        Chunk::Symbol(symbol.clone()),
+        Chunk::Probe,
+        Chunk::Symbol(single.clone()),
+    ];
+    let mut writer = Writer::new(77, 2 * MAX_DATAGRAM_BYTES);
+    chunks.iter().for_each(|chunk| writer.push(chunk));
+    let before = writer.room_bytes();
+    writer.push(&Chunk::Symbol(single.clone()));
+    assert_eq!(before - writer.room_bytes(), single.wire_len());
+    let mut all = chunks;
+    all.push(Chunk::Symbol(single));
+    let datagram = writer.finish();
+    assert_eq!(packet::decode(&datagram), Ok((77, all)));
+    for cut in 0..datagram.len() {
+        // Never a panic, and what is cut off is missed or what is left of it is read.
+        let _ = packet::decode(&datagram.slice(..cut));
+    }
+}
+
+#[test]
+fn every_message_arrives_once_and_in_order_whatever_the_link_does() {
+    for seed in 0..SEEDS {
+        let mut random = Random::new(seed + 1000);
+        let link = Link {
+            bits_per_s: [9_600.0, 256e3, 2e6, 50e6][random.below(4) as usize],
+            delay: Duration::from_millis(random.below(600)),
+            loss: [0.0, 0.01, 0.1, 0.3][random.below(4) as usize],
+            doubles: [0.0, 0.1][random.below(2) as usize],
+            jitter: Duration::from_millis([0, 5, 80][random.below(3) as usize]),
+        };
+        let mut world = World::greeted(link, seed);
+        let most = if link.bits_per_s < 1e5 { 4_000 } else { 120_000 };
+        let mut wanted = Vec::new();
+        for exchange in 1..=4 {
+            let parts = message(exchange, random.below(most) as usize);
+            wanted.extend(parts.iter().cloned());
+            world.send(0, parts);
+        }
+        world.until(1, wanted.len());
+        for exchange in 1..=4 {
+            let of = |parts: &[Part]| {
+                let its = parts.iter().filter(|part| part.exchange() == Some(exchange));
+                its.cloned().collect::<Vec<_>>()
+            };
+            assert!(of(&world.got[1]) == of(&wanted), "seed {seed}, exchange {exchange}");
+        }
+        // What the peer has is let go, and nothing is said any more.
+        let bound = world.now + Duration::from_secs(600);
+        while world.step() {
+            assert!(world.now < bound, "seed {seed}: never quiet");
+        }
+        assert_eq!(world.got[1].len(), wanted.len(), "seed {seed}");
+        assert!(world.ends.iter().all(|end| end.held_bytes() == 0), "seed {seed}");
+    }
+}
+
+/// The median and the 95th percentile of what a message takes one way, and the mean of the bytes
+/// sent for it.
+fn times(link: Link, bytes: usize) -> (f64, f64, f64) {
+    let (mut took, mut spent) = (Vec::new(), 0);
+    for seed in 0..TIMES {
+        let mut world = World::greeted(link, seed);
+        // The path has been seen.
+        for exchange in 1..=5 {
+            let parts = message(exchange, 20_000);
+            let all = world.got[1].len() + parts.len();
+            world.send(0, parts);
+            world.until(1, all);
+            let pause = world.now + Duration::from_secs(1);
+            while world.now < pause && world.step() {}
+        }
+        let (began, sent) = (world.now, world.sent[0]);
+        let parts = message(9, bytes);
+        let all = world.got[1].len() + parts.len();
+        world.send(0, parts);
+        took.push((world.until(1, all) - began).as_secs_f64());
+        spent += world.sent[0] - sent;
+    }
+    took.sort_by(f64::total_cmp);
+    let at = |share: f64| took[(TIMES as f64 * share) as usize];
+    (at(0.5), at(0.95), spent as f64 / TIMES as f64)
+}
+
+#[test]
+fn a_fifth_lost_costs_a_fraction_of_the_time() {
+    for bytes in [2_000, 20_000, 200_000] {
+        let (median, p95, spent) = times(WIFI2, bytes);
+        let (clean, ..) = times(Link { loss: 0.0, ..WIFI2 }, bytes);
+        println!("{bytes} bytes: {clean:.3} s, lossy {median:.3}, p95 {p95:.3}, {spent:.0} bytes");
+        assert!(median <= 1.4 * clean && p95 <= 1.7 * clean, "{bytes}: {clean} {median} {p95}");
+        assert!(spent <= 2.5 * bytes as f64 + 3000.0, "{bytes}: {spent}");
+    }
+}
