@@ -38,8 +38,8 @@ pub struct Moods {
     pub aborts: bool,
     /// Readers are slow, and so are some writers.
     pub slow: bool,
-    /// Every edge has a carrier over datagrams beside its stream: they are lost, come out of order
-    /// and twice.
+    /// Every edge has a carrier over datagrams beside its stream, or in its place: they are lost,
+    /// come out of order and twice.
     pub datagrams: bool,
     /// Nothing gets over the links for a while, or the gateway's process hangs; not for so long
     /// that anybody's patience ends.
@@ -130,6 +130,8 @@ pub struct World {
     /// Memory for codecs is short.
     pub(crate) tight: bool,
     encoding: Encoding,
+    /// The kinds of carriers that every relay has.
+    pub(crate) kinds: Vec<Kind>,
 }
 
 impl World {
@@ -156,6 +158,12 @@ impl World {
             outage: None,
             tight: random.once_in(4),
             encoding: Encoding::of(encodings[at]).unwrap_or_else(|_| Encoding::auto()),
+            kinds: match seed % 4 {
+                _ if !moods.datagrams => vec![Kind::STREAM],
+                0 => vec![Kind::BURST],
+                1 | 2 => vec![Kind::STREAM, Kind::BURST],
+                _ => vec![Kind::STREAM, datagram::KIND],
+            },
             random,
         };
         let edges = if world.random.once_in(3) { 2 + world.random.below(2) } else { 1 };
@@ -196,10 +204,7 @@ impl World {
             // Some origins take a body in sips for hours.
             still_timeout: END_OF_TIME,
             max_exchanges: if self.random.once_in(5) { 2 } else { 256 },
-            kinds: match self.moods.datagrams {
-                true => vec![Kind::STREAM, datagram::KIND],
-                false => vec![Kind::STREAM],
-            },
+            kinds: self.kinds.clone(),
             ..Config::new(role, self.random.bits())
         };
         let (contexts, wake) = (BTreeMap::new(), None);

@@ -328,8 +328,10 @@ fn a_link_that_flips_bits_ends_no_side() {
         let flips = Arc::new(AtomicBool::new(false));
         let link = flipping(&gateway.address, &flips, seed);
         let times = ["--connect-timeout", "2 s", "--response-timeout", "2 s"];
+        // A frame that is never whole is believed in for ten times this.
+        let silence = ["--peer-timeout", "2 s"];
         let args = ["edge", "--gateway", &link, "--encoding", encoding];
-        let mut edge = Side::start(&[&args[..], &times].concat());
+        let mut edge = Side::start(&[&args[..], &times, &silence].concat());
         is_served(&edge.address, &url);
         let before = [gateway.descriptors(), edge.descriptors()];
         flips.store(true, Ordering::Relaxed);

@@ -244,6 +244,7 @@ impl carrier::Machine for Machine {
         Some(Measured {
             round_trip: sending.round_trip(),
             min_round_trip: sending.min_round_trip.min(sending.round_trip()),
+            bytes_per_s: 0,
             sent: sending.left,
             sent_again: sending.left_again,
             timeouts: sending.timeouts,

@@ -15,7 +15,9 @@ use proto::kinds::{self, Kind};
 
 use super::pulse::Pulse;
 use super::schedule::Schedule;
-use crate::config::{Config, INITIAL_CREDIT_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES};
+use crate::config::{
+    Config, INITIAL_CREDIT_BYTES, MAX_BACKLOG_BYTES, PIECE_BYTES, TRANSMIT_WINDOW_BYTES,
+};
 use crate::ids::{CarrierId, CarrierKind};
 
 /// The coding's name of a carrier, and the other way round: a carrier is one path to a peer.
@@ -28,6 +30,8 @@ pub(crate) fn carrier_of(path: PathId) -> CarrierId {
     CarrierId(path.0)
 }
 
+/// A machine that knows the rate of its path gets what leaves within so long.
+const AHEAD_MS: u64 = 100;
 /// What a probe takes on a carrier, about.
 const PROBE_BYTES: usize = 6;
 
@@ -81,6 +85,8 @@ pub(crate) struct Carrier {
     /// The peer wants no new exchanges.
     pub(crate) going_away: bool,
     pub(crate) measured: Measured,
+    /// Bytes given to a machine that counts what has arrived.
+    given: u64,
     /// Bytes given to the shell, and bytes that came.
     pub(crate) transmitted: u64,
     pub(crate) received: u64,
@@ -122,6 +128,7 @@ impl Carrier {
             requests: 0,
             going_away: false,
             measured: Measured::default(),
+            given: 0,
             transmitted: 0,
             received: 0,
             ignored: 0,
@@ -192,8 +199,19 @@ impl Carrier {
 
     /// Bytes that may be given to the carrier now.
     pub(crate) fn room_bytes(&self) -> usize {
-        let held = self.machine.held_bytes();
-        TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued + held)
+        let Some(measured) = self.machine.measured() else {
+            return TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued);
+        };
+        // What has left waits for nothing but to be acknowledged. What has not waits here, where
+        // what is urgent passes it.
+        let ahead = measured.bytes_per_s.saturating_mul(AHEAD_MS) / 1000;
+        let window = usize::try_from(ahead).unwrap_or(usize::MAX);
+        let window = match measured.bytes_per_s {
+            0 => TRANSMIT_WINDOW_BYTES,
+            _ => window.clamp(PIECE_BYTES, TRANSMIT_WINDOW_BYTES),
+        };
+        let unsent = window.saturating_sub(self.machine.unsent_bytes());
+        unsent.min(MAX_BACKLOG_BYTES.saturating_sub(self.machine.held_bytes()))
     }
 
     /// Most bytes of a body that leave at once, alone or beside others.
@@ -218,7 +236,9 @@ impl Carrier {
 
     /// Gives the machine a part.
     pub(crate) fn send(&mut self, now: Duration, part: Part) {
-        self.queued += self.machine.wire_len(&part);
+        let bytes = self.machine.wire_len(&part);
+        self.queued += bytes;
+        self.given += bytes as u64;
         self.machine.handle_input(now, carrier::Input::Send(part));
     }
 
@@ -241,13 +261,23 @@ impl Carrier {
     /// So many bytes of what the kernel took are not yet acknowledged.
     pub(crate) fn delivered(&mut self, now: Duration, backlog_bytes: u64) {
         let left = self.in_flight as u64 + backlog_bytes;
-        self.pulse.delivered(now, self.transmitted.saturating_sub(left));
+        self.pulse.delivered(now, self.sent_in_all().saturating_sub(left));
+    }
+
+    /// Bytes of which it shows how many have arrived: of a machine that counts them itself, what it
+    /// was given.
+    pub(crate) fn sent_in_all(&self) -> u64 {
+        match self.machine.measured() {
+            Some(_) => self.given,
+            None => self.transmitted,
+        }
     }
 
     /// Asks the peer for a sign of life.
     pub(crate) fn probe(&mut self, now: Duration, number: u64) {
         if self.machine.peer().is_some() {
             self.queued += PROBE_BYTES;
+            self.given += PROBE_BYTES as u64;
             self.machine.handle_input(now, carrier::Input::Probe(number));
         }
     }
@@ -268,10 +298,10 @@ impl Carrier {
         is_taken
     }
 
-    /// A datagram left.
+    /// A datagram left. What leaves again, or beside what was given, is no progress.
     pub(crate) fn datagram_left(&mut self, now: Duration, bytes: usize) {
         self.transmitted += bytes as u64;
-        self.pulse.left(self.transmitted);
+        self.pulse.left(self.given);
         self.delivered(now, self.machine.held_bytes() as u64);
     }
 

@@ -84,7 +84,8 @@ fn counted(measured: &Measured, held_bytes: usize, datagram_bytes: usize) -> Tra
     Transport {
         rtt: measured.round_trip,
         min_rtt: measured.min_round_trip,
-        app_limited: true,
+        delivered_bytes_per_s: measured.bytes_per_s,
+        app_limited: measured.bytes_per_s == 0,
         segments_out: measured.sent,
         retransmitted: measured.sent_again,
         timeouts: measured.timeouts,

@@ -2,9 +2,11 @@
 //!
 //! TCP does not show that: a process that hangs has a kernel that acknowledges, and where a link is
 //! down TCP waits ever longer before it tries again. So an edge that waits for something and hears
-//! nothing for some round trips sends a PING. Any byte that comes is a sign of life. If neither
-//! comes, the carrier has stalled: another is dialled beside it. Who is silent for the whole of
-//! [`crate::Config::peer_timeout`] is given up by either side.
+//! nothing for some round trips sends a PING. Any byte that comes is a sign of life, but for those
+//! of a frame that should long be whole: on a link without keys a length may come wrong, and then
+//! nothing is read any more, whatever comes. If neither comes, the carrier has stalled: another is
+//! dialled beside it. Who is silent for the whole of [`crate::Config::peer_timeout`] is given up by
+//! either side.
 //!
 //! On a slow link a PING stands behind what was sent before it. As long as the transport gets that
 //! on there is no doubt; only when it is out is an answer due.
@@ -45,6 +47,8 @@ const MIN_RATE_BPS: f64 = 1_000.0;
 /// How often it is looked whether a PING gets on.
 const MIN_TICK: Duration = Duration::from_millis(100);
 const MAX_TICK: Duration = Duration::from_secs(1);
+/// A frame is whole within so many times [`crate::Config::peer_timeout`], on the slowest link.
+const MAX_FRAME_TIMEOUTS: u32 = 10;
 /// Retransmission timeouts in a row from which on nothing gets through: the kernel's timeout has
 /// the round trip in it, and what stands in queues.
 const STALLED_TIMEOUTS: u32 = 2;
@@ -71,8 +75,21 @@ pub(crate) struct Pulse {
     /// Bytes that the peer's kernel has, as far as the transport reports, and since when.
     delivered: u64,
     moved_at: Duration,
+    partial: Partial,
     /// Since when nothing has come though it should have.
     pub(crate) stalled: Option<Duration>,
+}
+
+/// A frame of which not all has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Partial {
+    /// Bytes of it, and since when there are any.
+    bytes: u64,
+    since: Option<Duration>,
+    /// What the carrier had brought in all by then.
+    received: u64,
+    /// When a frame became whole last.
+    whole_at: Duration,
 }
 
 /// A PING whose PONG is not here.
@@ -143,6 +160,21 @@ impl Carrier {
         patience + Duration::from_secs_f64(packets * PACKET_BITS / rate_bps)
     }
 
+    /// All that came was read: bytes of a frame may be left whose end has not come.
+    fn note_partial(&mut self, now: Duration) {
+        let (bytes, before) = (self.machine.partial_bytes() as u64, self.pulse.partial);
+        let goes_on = bytes == before.bytes + (self.received - before.received);
+        let (since, whole_at) = if goes_on { (before.since, before.whole_at) } else { (None, now) };
+        let since = (bytes > 0).then(|| since.unwrap_or(now));
+        self.pulse.partial = Partial { bytes, since, received: self.received, whole_at };
+    }
+
+    /// Whether a frame should long be whole.
+    fn has_lost_step(&self, core: &Core, now: Duration) -> bool {
+        let patience = core.config.peer_timeout * MAX_FRAME_TIMEOUTS;
+        self.pulse.partial.since.is_some_and(|since| now > since + patience)
+    }
+
     /// Something of ours waits for the peer.
     fn waits(&self) -> bool {
         !self.exchanges.is_empty() || self.under_way() + self.queued > 0
@@ -150,7 +182,7 @@ impl Carrier {
 
     /// Whether the peer's kernel lacks something of what this one's took, as far as is known.
     fn is_unacknowledged(&self) -> bool {
-        self.transmitted > self.pulse.delivered
+        self.sent_in_all() > self.pulse.delivered
     }
 
     /// Whether the transport has tried in vain for so long that nothing gets through.
@@ -244,10 +276,22 @@ impl Carriers {
     }
 
     /// Something came from the peer. Whether the carrier had stalled.
-    pub(crate) fn heard(&mut self, now: Duration, id: CarrierId) -> bool {
+    pub(crate) fn heard(&mut self, core: &Core, now: Duration, id: CarrierId) -> bool {
         let Some(carrier) = self.table.get_mut(&id) else { return false };
+        if carrier.has_lost_step(core, now) {
+            return false;
+        }
         carrier.pulse.heard(now);
         carrier.moves_again()
+    }
+
+    /// All that came over a carrier was read. Whether a frame has become whole that should long
+    /// have been.
+    pub(crate) fn read(&mut self, core: &Core, now: Duration, id: CarrierId) -> bool {
+        let Some(carrier) = self.table.get_mut(&id) else { return false };
+        let before = carrier.has_lost_step(core, now);
+        carrier.note_partial(now);
+        before && !carrier.has_lost_step(core, now)
     }
 
     /// The peer has answered a PING: the round trip as it is now.
@@ -273,7 +317,7 @@ impl Carriers {
         let (patience, answers) = (carrier.patience(&asked), carrier.pulse.answers);
         let stalled = carrier.pulse.stalled;
         let tick = (carrier.round_trip() / 4).clamp(MIN_TICK, MAX_TICK);
-        let beat = if carrier.pulse.heard_at > asked.at + patience
+        let beat = if carrier.pulse.partial.whole_at > asked.at + patience
             || (!answers && now >= since + limit)
         {
             // It speaks and does not answer: its silence says nothing either.

@@ -108,7 +108,8 @@ impl Relay {
 
     /// Something came from the peer.
     pub(super) fn heard(&mut self, now: Duration, id: CarrierId) {
-        if self.transfer.carriers.heard(now, id) {
+        let Transfer { core, carriers, .. } = &mut self.transfer;
+        if carriers.heard(core, now, id) {
             self.edge().carrier_recovers(now, id);
         }
     }

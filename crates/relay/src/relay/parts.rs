@@ -68,6 +68,9 @@ impl Relay {
                     // Parts of exchanges that are over were not sent.
                     carrier.queued = 0;
                     carriers.stale.insert(id);
+                    if carriers.read(core, now, id) {
+                        self.heard(now, id);
+                    }
                     return;
                 }
             }

@@ -1,6 +1,7 @@
 //! Peers that stop answering, links that are down, gateways that are known to be unreachable.
 
 use decide::estimate::Transport;
+use proto::stream::Frame;
 
 use super::*;
 
@@ -93,6 +94,34 @@ fn a_gateway_that_hangs_is_found_while_something_waits_and_another_carrier_asks_
         if head.exchange == second.number)
     });
     assert!(asked && sent && relay.standing().is_ok(), "{frames:?}");
+}
+
+/// A length that a link without keys has changed: what comes after is taken for the rest of a
+/// frame.
+#[test]
+fn a_frame_that_never_ends_is_no_sign_of_life() {
+    // Sooner than a PING is sent, and later than it should have been answered.
+    for pause in [500, 3000] {
+        let (mut relay, _) = known();
+        asks(&mut relay, ms(1000), "POST", true);
+        acknowledged(&mut relay, ms(1000));
+        let mut bytes = Vec::new();
+        Frame::Part(Part::Control(1 << 20, Bytes::from(vec![0; 60_000]))).encode(&mut bytes);
+        let mut rest = bytes.iter();
+        let found = (1000..2_000_000_u64).step_by(500).find_map(|at| {
+            relay.handle_input(ms(at), Input::Wake);
+            let outputs = drain(&mut relay);
+            acknowledged(&mut relay, ms(at));
+            if at % pause == 0 {
+                let bytes = Bytes::copy_from_slice(&[*rest.next()?]);
+                relay.handle_input(ms(at), Input::Received { carrier: CARRIER, bytes });
+                drain(&mut relay);
+            }
+            dialled(&outputs).map(|_| at)
+        });
+        let frame = 600_000..610_000;
+        assert!(found.is_some_and(|at| frame.contains(&at)), "{pause}: {found:?}");
+    }
 }
 
 #[test]
