@@ -23,7 +23,9 @@ pub(crate) struct Common {
     /// Most that the link is believed to carry, like '250 kbit/s': measurements may say less.
     #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
     pub(crate) rate_cap: Option<Rate>,
-    /// How bytes cross the link: auto or stream (auto is stream, the one there is).
+    /// How messages cross the link: stream (TCP), or burst (sealed datagrams over UDP, with repair
+    /// for what gets lost; with keys alone). By default (auto) an edge uses stream, and a gateway
+    /// with keys takes both.
     #[arg(long, value_name = "NAME")]
     pub(crate) carrier: Option<String>,
     /// This side's private key, as `longwire keygen` makes it.

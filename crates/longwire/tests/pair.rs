@@ -95,7 +95,12 @@ fn get(edge: &str, url: &str) -> String {
 
 #[test]
 fn a_client_reaches_a_service_through_two_processes_with_keys() {
-    let scratch = Scratch::new("keys");
+    ["stream", "burst", "auto"].into_iter().for_each(over);
+}
+
+/// The same over this carrier.
+fn over(carrier: &str) {
+    let scratch = Scratch::new(&format!("keys-{carrier}"));
     for name in ["edge", "gateway"] {
         let output = run(&["keygen", &scratch.path(name), "--name", name]);
         assert!(output.status.success());
@@ -110,7 +115,7 @@ fn a_client_reaches_a_service_through_two_processes_with_keys() {
     let (edge_key, edge_pub) =
         (scratch.path("edge/longwire.key"), scratch.path("edge/longwire.pub"));
     let keys = ["--key", &gateway_key, "--peer", &edge_pub];
-    let listen = ["--listen", "127.0.0.1:0"];
+    let listen = ["--listen", "127.0.0.1:0", "--carrier", carrier];
     let gateway = Running::start(&[&["gateway", "--allow", &allow][..], &listen, &keys].concat());
     let keys = ["--key", &edge_key, "--peer", &gateway_pub];
     let to = ["edge", "--gateway", &gateway.address];

@@ -4,7 +4,7 @@
 //! credit ([`crate::mailbox`]), bytes for a carrier by the relay's transmit window, work by the
 //! relay's credit and codec memory.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,8 +44,8 @@ pub(crate) enum Message {
     Client(ExchangeId, Vec<coding::api::Input>),
     /// It is over.
     ClientGone(ExchangeId),
-    /// A carrier is connected; bytes for it go to `queue`.
-    CarrierUp { carrier: CarrierId, peer: String, queue: mpsc::UnboundedSender<Bytes> },
+    /// A carrier of this kind is connected; what is sent over it goes to `queue`.
+    CarrierUp { carrier: CarrierId, kind: &'static str, peer: String, queue: Queue },
     /// What happened beside the relay.
     Fact(Fact),
     /// These services too, whose numbers follow those of the ones before; false if they are too
@@ -59,11 +59,61 @@ pub(crate) enum Message {
     Links(oneshot::Sender<Vec<coding::Link>>),
 }
 
+/// Where what a carrier sends goes.
+pub(crate) enum Queue {
+    /// Bytes, all of them.
+    Bytes(mpsc::UnboundedSender<Bytes>),
+    /// Datagrams, as far as there is room.
+    Datagrams(mpsc::Sender<Bytes>),
+}
+
+/// The carriers, and where what they send goes.
+#[derive(Default)]
+struct Carriers {
+    queues: BTreeMap<CarrierId, Queue>,
+    /// The kinds that there are, by name, as the relay numbers them.
+    kinds: Vec<&'static str>,
+    /// Edge: those that are not connected yet, one of a kind.
+    dialled: BTreeSet<CarrierId>,
+}
+
+impl Carriers {
+    /// One of this kind is dialled; how the kind is called.
+    fn dialled(&mut self, carrier: CarrierId, kind: CarrierKind) -> &'static str {
+        self.dialled.insert(carrier);
+        self.kinds.get(kind.0).copied().unwrap_or_default()
+    }
+
+    /// One of the kind that is called so is connected; as the relay numbers it.
+    fn connected(&mut self, carrier: CarrierId, kind: &str, queue: Queue) -> CarrierKind {
+        self.dialled.remove(&carrier);
+        self.queues.insert(carrier, queue);
+        let at = self.kinds.iter().position(|name| *name == kind);
+        at.map_or(CarrierKind::FIRST, CarrierKind)
+    }
+
+    /// One has ended. Whether it was dialled in vain.
+    fn ended(&mut self, carrier: CarrierId) -> bool {
+        let was_dialled = self.dialled.remove(&carrier);
+        self.queues.remove(&carrier).is_none() && was_dialled
+    }
+
+    /// Bytes or a datagram leave. Where the carrier has just ended its CarrierDown is on the way.
+    fn send(&self, carrier: CarrierId, bytes: Bytes) {
+        match self.queues.get(&carrier) {
+            Some(Queue::Bytes(queue)) => drop(queue.send(bytes)),
+            // One for which there is no room is as good as lost.
+            Some(Queue::Datagrams(queue)) => drop(queue.try_send(bytes)),
+            None => {}
+        }
+    }
+}
+
 /// What an actor cannot do itself.
 pub(crate) trait Surroundings: Send + 'static {
-    /// Edge: connect to the gateway under this name.
+    /// Edge: connect to the gateway by a carrier of this kind, under this name.
     /// An attempt to connect waits for `pace` before another begins beside it.
-    fn dial(&mut self, carrier: CarrierId, pace: Duration);
+    fn dial(&mut self, carrier: CarrierId, kind: &'static str, pace: Duration);
     /// Gateway: serve this request.
     fn serve(&mut self, head: Head, end: bool, port: Port);
     /// Gateway: a client's connection at an edge has ended.
@@ -171,9 +221,7 @@ pub(crate) struct Actor<S: Surroundings> {
     /// Lines in the log of exchanges that the relay has, by their printed id.
     accesses: BTreeMap<String, Access>,
     log: Log,
-    carriers: BTreeMap<CarrierId, mpsc::UnboundedSender<Bytes>>,
-    /// Edge: the carrier that is not connected yet.
-    dialled: Option<CarrierId>,
+    carriers: Carriers,
     wake_at: Option<Instant>,
     shutting_down: bool,
     /// Inputs that follow from outputs: they wait until those are drained. At most one for each
@@ -208,6 +256,7 @@ impl<S: Surroundings> Actor<S> {
     ) -> Self {
         let (role, fixed) = (config.role, config.encoding.is_fixed());
         let encodings = config.encoding.arms().to_vec();
+        let kinds = config.kinds.iter().map(|kind| kind.name).collect();
         warn_of_long_schemas(&config.services);
         let mut relay = Relay::new(config);
         let mut store = store;
@@ -234,8 +283,7 @@ impl<S: Surroundings> Actor<S> {
             clients: BTreeMap::new(),
             accesses: BTreeMap::new(),
             log: Log::default(),
-            carriers: BTreeMap::new(),
-            dialled: None,
+            carriers: Carriers { kinds, ..Carriers::default() },
             wake_at: None,
             shutting_down: false,
             following: VecDeque::new(),
@@ -301,10 +349,9 @@ impl<S: Surroundings> Actor<S> {
             }
             Message::Client(id, inputs) => self.client(id, inputs),
             Message::ClientGone(id) => self.client_gone(id),
-            Message::CarrierUp { carrier, peer, queue } => {
-                self.dialled = self.dialled.filter(|dialled| *dialled != carrier);
-                self.carriers.insert(carrier, queue);
-                self.input(Input::CarrierUp { carrier, kind: CarrierKind::FIRST, peer });
+            Message::CarrierUp { carrier, kind, peer, queue } => {
+                let kind = self.carriers.connected(carrier, kind, queue);
+                self.input(Input::CarrierUp { carrier, kind, peer });
             }
             Message::Fact(fact) => {
                 self.event(Event { at_s: self.started.elapsed().as_secs_f64(), fact });
@@ -340,8 +387,7 @@ impl<S: Surroundings> Actor<S> {
 
     /// A carrier ended, or a dial failed.
     fn ended(&mut self, carrier: CarrierId, reason: &str) {
-        let was_dialled = self.dialled.take_if(|dialled| *dialled == carrier).is_some();
-        if self.carriers.remove(&carrier).is_none() && was_dialled {
+        if self.carriers.ended(carrier) {
             self.log.unreachable(reason);
         }
     }
@@ -377,16 +423,11 @@ impl<S: Surroundings> Actor<S> {
         }
         match output {
             Output::Dial { carrier, kind } => {
-                self.dialled = Some(carrier);
-                self.surroundings.dial(carrier, self.relay.dial_pace(kind));
+                let name = self.carriers.dialled(carrier, kind);
+                self.surroundings.dial(carrier, name, self.relay.dial_pace(kind));
             }
-            // The only kind of carrier here is a byte pipe.
-            Output::Datagram { .. } => {}
-            Output::Transmit { carrier, bytes } => {
-                if let Some(queue) = self.carriers.get(&carrier) {
-                    // Else the carrier has just ended and its CarrierDown is on the way.
-                    let _ = queue.send(bytes);
-                }
+            Output::Datagram { carrier, bytes } | Output::Transmit { carrier, bytes } => {
+                self.carriers.send(carrier, bytes);
             }
             Output::Measure { carrier } => {
                 let transport = self.metrics.transport(carrier);
@@ -396,7 +437,7 @@ impl<S: Surroundings> Actor<S> {
             // Dropping the queue lets the carrier's task write what is left, then close.
             Output::Close { carrier, reason } => {
                 tracing::debug!(carrier = carrier.0, reason, "closing a carrier");
-                self.carriers.remove(&carrier);
+                self.carriers.queues.remove(&carrier);
             }
             Output::Job(job) => self.workers.push(job),
             Output::Release { exchange } => self.workers.release(exchange),

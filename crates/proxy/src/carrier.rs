@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use proto::kinds::Kind;
 use proto::stream::Frame;
 use relay::{CarrierId, DialFailure, Input};
 use socket2::SockRef;
@@ -19,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use crate::actor::{Handle, Message};
+use crate::actor::{Handle, Message, Queue};
 use crate::keys::{Identity, PublicKey};
 use crate::metrics::Metrics;
 use crate::origin::Stream;
@@ -27,6 +28,7 @@ use crate::seats::{Doing, Seat, Seats, Source};
 use crate::trust::{Trust, Trusting};
 use crate::{socket, tls};
 
+pub(crate) mod datagram;
 mod dial;
 
 /// Most bytes read at a time.
@@ -239,7 +241,8 @@ impl Carriers {
         // bound: the relay's transmit window, and its bound on the backlog of a carrier.
         let (queue, waiting) = mpsc::unbounded_channel();
         let peer = peer.to_owned();
-        self.handle.send(Message::CarrierUp { carrier, peer, queue }).await;
+        let (kind, queue) = (Kind::STREAM.name, Queue::Bytes(queue));
+        self.handle.send(Message::CarrierUp { carrier, kind, peer, queue }).await;
         if !first.is_empty() {
             self.handle.send(Message::Input(Input::Received { carrier, bytes: first })).await;
         }

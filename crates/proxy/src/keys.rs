@@ -10,6 +10,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use curve25519_dalek::edwards::CompressedEdwardsY;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -78,6 +79,12 @@ impl PublicKey {
         groups.join(":")
     }
 
+    /// The point of X25519 that is the same on the other form of the curve (RFC 7748 §4.1); `None`
+    /// for bytes that are no point of it.
+    pub(crate) fn to_x25519(self) -> Option<[u8; 32]> {
+        Some(CompressedEdwardsY(self.0).decompress()?.to_montgomery().to_bytes())
+    }
+
     /// As SubjectPublicKeyInfo.
     pub(crate) fn to_spki(self) -> Vec<u8> {
         [&SPKI_PREFIX[..], &self.0[..]].concat()
@@ -127,7 +134,7 @@ pub fn generate(dir: &Path, name: &str, role: Option<Role>) -> Result<Generated,
     strict::check_place(dir)?;
     let (private, public) = (dir.join(PRIVATE_FILE), dir.join(PUBLIC_FILE));
     create(&private, 0o600, &pem(pkcs8.as_ref()))?;
-    create(&public, 0o644, &format!("{}\n", Peer { name: name.to_owned(), key, role }))?;
+    create(&public, 0o644, &format!("{}\n", Peer::new(name, key, role)))?;
     Ok(Generated { private, public, key })
 }
 
@@ -239,6 +246,38 @@ impl Identity {
         (!what.is_empty()).then(|| what.join(", "))
     }
 
+    /// The private scalar of X25519 that belongs to [`PublicKey::to_x25519`] of our key: the one
+    /// that signs (RFC 8032 §5.1.5), which X25519 itself clamps.
+    pub(crate) fn to_x25519(&self) -> Option<[u8; 32]> {
+        // The seed is an octet string in the octet string of the private key (RFC 8410 §7).
+        const BEFORE: [u8; 4] = [0x04, 0x22, 0x04, 0x20];
+        let der = self.pkcs8.secret_pkcs8_der();
+        let at = der.windows(BEFORE.len()).position(|window| window == BEFORE)? + BEFORE.len();
+        let seed = der.get(at..at + 32)?;
+        let digest = ring::digest::digest(&ring::digest::SHA512, seed);
+        digest.as_ref().first_chunk().copied()
+    }
+
+    /// The keys of the other side that are let in, and their names.
+    pub(crate) fn admitted(&self) -> impl Iterator<Item = (&str, PublicKey)> {
+        let fits = |peer: &&Peer| peer.role.is_none_or(|role| role == self.other);
+        self.peers.0.iter().filter(fits).map(|peer| (&*peer.name, peer.key))
+    }
+
+    /// The key of the other side with this point of X25519, and its name, if it is let in; else
+    /// why it is not.
+    pub(crate) fn admit_x25519(&self, point: &[u8; 32]) -> Result<(&str, PublicKey), String> {
+        let peer = self.peers.0.iter().find(|peer| peer.x25519.as_ref() == Some(point));
+        let Some(peer) = peer else {
+            return Err(format!(
+                "the other side's key is not among the {} in our --peer file; our own is {}",
+                self.peers.0.len(),
+                self.key.fingerprint()
+            ));
+        };
+        self.admit(Some(peer.key)).map(|name| (name, peer.key))
+    }
+
     /// The name of the other side's key, if it is let in; else why it is not.
     pub(crate) fn admit(&self, key: Option<PublicKey>) -> Result<&str, String> {
         let (ours, other) = (self.key.fingerprint(), self.other);
@@ -296,7 +335,15 @@ pub(crate) fn load_peers(path: &Path, other: Role) -> Result<Peers, Error> {
 pub(crate) struct Peer {
     name: String,
     key: PublicKey,
+    /// The same, as [`PublicKey::to_x25519`] has it.
+    x25519: Option<[u8; 32]>,
     role: Option<Role>,
+}
+
+impl Peer {
+    fn new(name: &str, key: PublicKey, role: Option<Role>) -> Self {
+        Self { name: name.to_owned(), key, x25519: key.to_x25519(), role }
+    }
 }
 
 impl fmt::Display for Peer {
@@ -364,7 +411,7 @@ impl Peers {
             if peers.len() == MAX_PEERS {
                 return Err(wrong(format!("more than {MAX_PEERS} keys")));
             }
-            peers.push(Peer { name: name.to_owned(), key, role });
+            peers.push(Peer::new(name, key, role));
         }
         if peers.is_empty() {
             return Err(format!("no key: copy the other side's {PUBLIC_FILE} here"));

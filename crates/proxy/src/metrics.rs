@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -168,6 +169,17 @@ impl Metrics {
         CarrierGuard { metrics: Arc::clone(self), carrier }
     }
 
+    /// A datagram of a carrier left for a socket, or came from one.
+    pub(crate) fn count_datagram(&self, sent: bool, bytes: usize, address: SocketAddr) {
+        /// Headers of UDP, and of IPv4 and IPv6.
+        const UDP_BYTES: u64 = 8;
+        const IP_BYTES: [u64; 2] = [20, 40];
+        let ip_bytes = IP_BYTES[usize::from(address.ip().to_canonical().is_ipv6())];
+        let traffic = &mut self.totals().traffic[usize::from(!sent)];
+        traffic.bytes += bytes as u64;
+        traffic.packet_bytes += bytes as u64 + UDP_BYTES + ip_bytes;
+    }
+
     /// What the kernel knows of a carrier's connection.
     pub(crate) fn transport(&self, carrier: CarrierId) -> Option<Transport> {
         let carriers = self.carriers();
@@ -269,13 +281,13 @@ impl Metrics {
             ),
             (
                 "wire_bytes_total",
-                "Bytes that carriers wrote to their sockets and read, with frames and TLS.",
+                "Bytes that carriers wrote to sockets and read, with frames and what seals them.",
                 sent.bytes,
                 received.bytes,
             ),
             (
                 "wire_packet_bytes_total",
-                "The same on the network: with headers of TCP and IP, and what was sent again.",
+                "The same on the network: with headers of TCP, UDP, IP, and what was sent again.",
                 sent.packet_bytes,
                 received.packet_bytes,
             ),

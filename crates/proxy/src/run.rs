@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use relay::Input;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::Error;
 use crate::actor::{Handle, Message};
 use crate::metrics::Metrics;
+use crate::{Error, socket};
 
 /// How long it then waits for carriers to end while nothing moves on any of them.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(5);
@@ -29,10 +29,23 @@ const PORT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Binds a listener; a port that stays in use is the caller's error.
 pub(crate) async fn bind(name: &str, address: SocketAddr) -> Result<TcpListener, Error> {
+    bind_by(name, address, async || TcpListener::bind(address).await).await
+}
+
+/// The same for datagrams.
+pub(crate) async fn bind_datagrams(name: &str, address: SocketAddr) -> Result<UdpSocket, Error> {
+    bind_by(name, address, async || UdpSocket::from_std(socket::datagrams(address)?.into())).await
+}
+
+async fn bind_by<T>(
+    name: &str,
+    address: SocketAddr,
+    bind: impl AsyncFn() -> io::Result<T>,
+) -> Result<T, Error> {
     let until = Instant::now() + PORT_PATIENCE;
     let in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
     let bound = loop {
-        match TcpListener::bind(address).await {
+        match bind().await {
             Err(error) if in_use(&error) && Instant::now() < until => {
                 // sleep: nobody is told when a port is free.
                 tokio::time::sleep(PORT_PAUSE).await;

@@ -3,12 +3,12 @@
 
 use std::io;
 use std::mem::size_of;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use decide::estimate::Transport;
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::carrier::Times;
 
@@ -56,6 +56,15 @@ pub(crate) fn prepare_carrier(
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
+/// A socket for datagrams at an address, which others of this user may have too: a process that
+/// ends keeps what its peers send to it, while the next one has the port.
+pub(crate) fn datagrams(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM.nonblocking(), None)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
 /// Whether an address is one of this machine's: the kernel sends to those from themselves.
 pub(crate) fn is_own(address: IpAddr) -> bool {
     let from: IpAddr = match address {
@@ -73,7 +82,7 @@ pub(crate) fn is_own(address: IpAddr) -> bool {
 
 /// Whether the kernel knows a congestion control by this name and lets us use it.
 pub(crate) fn check_congestion(name: &str) -> io::Result<()> {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
     socket.set_tcp_congestion(name.as_bytes())
 }
 
@@ -252,7 +261,7 @@ mod tests {
     /// A locked buffer would hold a longer window back for good, its own a first one.
     #[test]
     fn a_carriers_buffer_begins_wide_and_is_left_to_grow() {
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None);
         let socket = socket.unwrap();
         if set(socket.as_fd(), libc::SOL_SOCKET, SO_BUF_LOCK, 0).is_err() {
             return println!("skipped: this kernel's buffers do not grow once they were set");

@@ -75,7 +75,11 @@ impl Carriers {
     }
 
     /// The gateway's addresses. Where a name server does not answer in time, those of before.
-    async fn addresses(&self, address: &str, pace: Duration) -> io::Result<Vec<SocketAddr>> {
+    pub(super) async fn addresses(
+        &self,
+        address: &str,
+        pace: Duration,
+    ) -> io::Result<Vec<SocketAddr>> {
         let before = self.resolved.lock().map(|known| known.clone()).unwrap_or_default();
         let lookup = tokio::net::lookup_host(address);
         let found = if before.is_empty() {

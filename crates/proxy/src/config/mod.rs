@@ -23,6 +23,7 @@ pub use units::{Period, Rate, Size};
 
 use http::HeaderName;
 use mistakes::Check;
+use proto::kinds::Kind;
 
 use crate::Error;
 use crate::carrier::Security;
@@ -206,9 +207,10 @@ impl EdgeConfig {
         if edge.gateway.is_none() {
             edge.need_gateway(&mut check, fallback);
         }
-        check_transport(&mut check, edge.carrier.as_deref(), edge.congestion.as_deref());
+        check.take("congestion", check_congestion(edge.congestion.as_deref()));
         let mut relay = new_relay(&mut check, relay::Role::Edge)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
+        set_kinds(&mut check, &mut relay, edge.carrier.as_deref());
         service::set_encoding(&mut check, &mut relay, edge.encoding.as_deref(), edge.rate_cap);
         edge.set_times(&mut check, &mut relay);
         let (mut dial_timeout, mut drain_timeout) = (DIAL_TIMEOUT, DRAIN_TIMEOUT);
@@ -302,7 +304,7 @@ impl GatewayConfig {
         {
             check.take("listen", Err::<(), _>(security.refusal(listen)));
         }
-        check_transport(&mut check, gateway.carrier.as_deref(), gateway.congestion.as_deref());
+        check.take("congestion", check_congestion(gateway.congestion.as_deref()));
         let http = http_listener(&mut check, &gateway);
         let allowed = gateway.allow.unwrap_or_default();
         let allow = check.items("allow", &allowed, |text| Pattern::parse(text));
@@ -313,6 +315,7 @@ impl GatewayConfig {
         }
         let mut relay = new_relay(&mut check, relay::Role::Gateway)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
+        set_kinds(&mut check, &mut relay, gateway.carrier.as_deref());
         service::set_encoding(
             &mut check,
             &mut relay,
@@ -585,15 +588,23 @@ fn fallback(text: &str) -> Result<Fallback, Error> {
     }
 }
 
-fn check_transport(check: &mut Check, carrier: Option<&str>, congestion: Option<&str>) {
-    check.take("carrier", check_carrier(carrier));
-    check.take("congestion", check_congestion(congestion));
-}
-
-fn check_carrier(text: Option<&str>) -> Result<(), Error> {
-    match text {
-        None | Some("auto" | "stream") => Ok(()),
-        Some(text) => Err(caller(format!("carrier '{text}': one of auto, stream"))),
+/// The kinds of carriers: an edge chooses one, and a gateway takes those that there can be. One
+/// over datagrams is sealed with keys, and there is none without.
+fn set_kinds(check: &mut Check, relay: &mut relay::Config, carrier: Option<&str>) {
+    let takes_both = relay.role == relay::Role::Gateway && !relay.without_keys;
+    let kinds = match carrier.unwrap_or("auto") {
+        "auto" if takes_both => Ok(vec![Kind::STREAM, Kind::BURST]),
+        "auto" => Ok(vec![Kind::STREAM]),
+        "stream" => Ok(vec![Kind::STREAM]),
+        "burst" if relay.without_keys => Err(caller(
+            "carrier 'burst' needs keys: give --key FILE --peer FILE (longwire keygen makes them)",
+        )),
+        "burst" => Ok(vec![Kind::BURST]),
+        text => Err(caller(format!("carrier '{text}': one of auto, stream, burst"))),
+    };
+    let kinds = check.take("carrier", kinds);
+    if !kinds.is_empty() {
+        relay.kinds = kinds;
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use crate::access::Way;
 use crate::actor::{self, Actor, Inbox, Surroundings};
 use crate::admin::{self, Admin};
-use crate::carrier::{Carriers, Times};
+use crate::carrier::{Carriers, Times, datagram};
 use crate::clock::Clocks;
 use crate::config::EdgeConfig;
 use crate::front::{Answer, Connection, Front};
@@ -212,8 +212,13 @@ struct Dialling {
 }
 
 impl Surroundings for Dialling {
-    fn dial(&mut self, carrier: CarrierId, pace: Duration) {
-        tokio::spawn(self.carriers.clone().dial(carrier, self.gateway.clone(), pace));
+    fn dial(&mut self, carrier: CarrierId, kind: &'static str, pace: Duration) {
+        let (carriers, gateway) = (self.carriers.clone(), self.gateway.clone());
+        if kind == datagram::KIND.name {
+            tokio::spawn(carriers.dial_datagrams(carrier, gateway, pace));
+        } else {
+            tokio::spawn(carriers.dial(carrier, gateway, pace));
+        }
     }
 
     fn serve(&mut self, _: Head, _: bool, port: Port) {

@@ -2,15 +2,16 @@
 //! strangers have a few places of their own, for seconds, and the newest always finds one
 //! ([`crate::seats`]). Only then is it a carrier, for which there are other places.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use relay::CarrierId;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-use crate::carrier::Carriers;
+use crate::carrier::{Carriers, datagram};
 use crate::metrics::Metrics;
 use crate::rarely::Rarely;
 use crate::refusals::Refusals;
@@ -47,6 +48,24 @@ impl Door {
             refusals: Arc::default(),
             drops: Arc::default(),
             metrics,
+        }
+    }
+
+    /// The same port for carriers over datagrams: their places are those of all.
+    pub(crate) fn over_datagrams(&self, socket: UdpSocket) -> io::Result<datagram::Door> {
+        let places = (Arc::clone(&self.known), Arc::clone(&self.next));
+        let (refusals, metrics) = (Arc::clone(&self.refusals), Arc::clone(&self.metrics));
+        datagram::Door::new(socket, self.carriers.clone(), places, refusals, metrics)
+    }
+
+    /// Closes what comes, for ever: carriers of this kind are not taken.
+    pub(crate) async fn refuse(listener: TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((_, address)) => tracing::debug!(%address, "refused a carrier over TCP"),
+                // sleep: nobody is told when there are descriptors again.
+                Err(_) => tokio::time::sleep(run::ACCEPT_PAUSE).await,
+            }
         }
     }
 

@@ -8,14 +8,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::kinds::Kind;
 use relay::{Allowed, CarrierId, Head};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
 
 use crate::access::Way;
 use crate::actor::{self, Actor, Handle, Inbox, Surroundings};
 use crate::admin::{self, Admin};
-use crate::carrier::{Carriers, Times};
+use crate::carrier::{Carriers, Times, datagram};
 use crate::clock::Clocks;
 use crate::config::{Fallback, GatewayConfig};
 use crate::edge::{Exchanges, Reverse};
@@ -39,12 +40,55 @@ use exchange::Origins;
 /// Most connections of clients without an edge at once; more wait to be accepted.
 const MAX_EDGELESS_CONNECTIONS: usize = 1024;
 
+/// What carriers come to, by their kinds, at one address.
+struct Ports {
+    /// There is one in any case: a socket for datagrams alone does not keep others off its port.
+    listener: TcpListener,
+    takes_streams: bool,
+    datagrams: Option<UdpSocket>,
+    local: SocketAddr,
+}
+
+impl Ports {
+    async fn bind(listen: SocketAddr, kinds: &[Kind]) -> Result<Self, Error> {
+        let has = |name| kinds.iter().any(|kind| kind.name == name);
+        let listener = run::bind("listen", listen).await?;
+        let local = listener.local_addr().map_err(Error::system("ask for the bound address"))?;
+        let mut datagrams = None;
+        if has(datagram::KIND.name) {
+            datagrams = Some(run::bind_datagrams("listen", local).await?);
+        }
+        let takes_streams = has(Kind::STREAM.name);
+        Ok(Self { listener, takes_streams, datagrams, local })
+    }
+
+    /// Takes carriers for ever.
+    fn accept(self, door: Door) -> Result<impl Future<Output = ()> + Send, Error> {
+        let Self { listener, takes_streams, datagrams, .. } = self;
+        let datagrams = datagrams.map(|socket| door.over_datagrams(socket)).transpose();
+        let datagrams = datagrams.map_err(Error::system("set up the socket for datagrams"))?;
+        Ok(async move {
+            let streams = async move {
+                match takes_streams {
+                    true => door.accept(listener).await,
+                    false => Door::refuse(listener).await,
+                }
+            };
+            let datagrams = async move {
+                if let Some(datagrams) = datagrams {
+                    datagrams.receive().await;
+                }
+            };
+            tokio::join!(streams, datagrams);
+        })
+    }
+}
+
 /// A gateway that is bound and does not serve yet.
 pub struct Gateway {
     config: GatewayConfig,
-    listener: TcpListener,
+    ports: Ports,
     admin: Option<TcpListener>,
-    local: SocketAddr,
     local_admin: Option<SocketAddr>,
     http: Option<TcpListener>,
     local_http: Option<SocketAddr>,
@@ -57,7 +101,7 @@ pub struct Gateway {
 impl Gateway {
     /// Opens the store and binds the listeners; a port in use is the caller's error.
     pub async fn bind(config: GatewayConfig) -> Result<Self, Error> {
-        let listener = run::bind("listen", config.listen).await?;
+        let ports = Ports::bind(config.listen, &config.relay.kinds).await?;
         let admin = match config.admin {
             Some(address) => Some(run::bind("admin", address).await?),
             None => None,
@@ -71,7 +115,7 @@ impl Gateway {
         let address = |listener: &TcpListener| {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
-        let (local, local_admin) = (address(&listener)?, admin.as_ref().map(address).transpose()?);
+        let local_admin = admin.as_ref().map(address).transpose()?;
         let policy = config.relay.encoding.name();
         let store = Store::of_side(config.store.as_ref(), policy).await?;
         let local_http = http.as_ref().map(address).transpose()?;
@@ -86,9 +130,8 @@ impl Gateway {
         };
         Ok(Self {
             config,
-            listener,
+            ports,
             admin,
-            local,
             local_admin,
             http,
             local_http,
@@ -102,7 +145,7 @@ impl Gateway {
     /// Where edges may connect.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
-        self.local
+        self.ports.local
     }
 
     /// Where metrics and health are.
@@ -173,7 +216,7 @@ impl Gateway {
         let admin = Admin { metrics: shown, handle: asked, fallback: None, parting };
         let admin = admin::start(self.admin, admin);
         let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
-        let edges = door.accept(self.listener);
+        let edges = self.ports.accept(door)?;
         let accepting = async move {
             let clients = async {
                 if let Some((listener, front)) = http {
@@ -244,7 +287,7 @@ struct Serving {
 }
 
 impl Surroundings for Serving {
-    fn dial(&mut self, carrier: CarrierId, _: Duration) {
+    fn dial(&mut self, carrier: CarrierId, _: &str, _: Duration) {
         // A relay in the role of a gateway waits for carriers.
         tracing::error!(carrier = carrier.0, "a gateway was asked to dial");
     }

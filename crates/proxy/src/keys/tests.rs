@@ -41,7 +41,7 @@ fn a_peer_file_lists_several_and_errors_name_the_line() {
     let peers = Peers::parse(&text).unwrap();
     let peer = |name: &str, digit, role| {
         let key = parse_key(&key(digit)).unwrap();
-        Peer { name: name.to_owned(), key, role }
+        Peer::new(name, key, role)
     };
     let expected = [peer("east", 'a', Some(Role::Gateway)), peer("west", 'b', None)];
     assert_eq!(peers.0, expected);

@@ -1,0 +1,460 @@
+//! The gateway's socket for carriers over UDP.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use proto::sealed::{CONNECTION_BYTES, FIRST_MESSAGE_BYTES, Granted, Inside, Packet, TOKEN_BYTES};
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use relay::{CarrierId, Input};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::sync::{mpsc, watch};
+
+use super::noise::{Dialled, Resets};
+use super::session::{EdgePlace, Session};
+use super::tokens::{Admission, GOOD_FOR, Tokens};
+use super::{CLOSES, KIND, MAX_BYTES, MAX_WAITING, RECEIVE_BUFFER_BYTES};
+use crate::actor::{Message, Queue};
+use crate::carrier::Carriers;
+use crate::keys::PublicKey;
+use crate::metrics::Metrics;
+use crate::refusals::Refusals;
+use crate::seats::{Doing, Seat, Seats};
+use crate::socket;
+
+/// First messages of a key with a token that are taken while tokens are good.
+const MAX_ACCEPTED: usize = 64;
+/// First messages that were not looked at, as metrics call them.
+const STRANGERS: &str = "first messages over UDP";
+
+/// Pause after a socket could not be read.
+const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
+
+/// A socket, with what the kernel says of datagrams beside their bytes.
+struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+impl Socket {
+    fn new(socket: UdpSocket) -> io::Result<Self> {
+        let state = UdpSocketState::new((&socket).into())?;
+        // What it gives is what it has.
+        let _ = state.set_recv_buffer_size((&socket).into(), RECEIVE_BUFFER_BYTES);
+        Ok(Self { socket, state })
+    }
+
+    /// Room for what [`Socket::receive`] gets.
+    fn room(&self) -> Vec<Vec<u8>> {
+        vec![vec![0; MAX_BYTES * self.state.gro_segments()]; BATCH_SIZE]
+    }
+
+    /// The next datagrams, and where they come from.
+    async fn receive(&self, room: &mut [Vec<u8>]) -> Vec<(EdgePlace, Vec<u8>)> {
+        let mut metas = [RecvMeta::default(); BATCH_SIZE];
+        let receive = || {
+            let mut buffers: Vec<_> =
+                room.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+            self.state.recv((&self.socket).into(), &mut buffers, &mut metas)
+        };
+        let Ok(count) = self.socket.async_io(Interest::READABLE, receive).await else {
+            // sleep: what a host on the way says of one edge ends nothing, nor comes at once.
+            tokio::time::sleep(RECEIVE_PAUSE).await;
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        for (buffer, meta) in room.iter().zip(&metas[..count]) {
+            let place = EdgePlace { address: meta.addr, to: meta.dst_ip };
+            let each = buffer[..meta.len].chunks(meta.stride.max(1));
+            all.extend(each.map(|datagram| (place, datagram.to_vec())));
+        }
+        all
+    }
+
+    /// What cannot be sent is as good as lost.
+    async fn send(&self, place: EdgePlace, contents: &[u8]) {
+        let (destination, src_ip) = (place.address, place.to);
+        let transmit = Transmit { destination, ecn: None, contents, segment_size: None, src_ip };
+        let send = || self.state.try_send((&self.socket).into(), &transmit);
+        let _ = self.socket.async_io(Interest::WRITABLE, send).await;
+    }
+}
+
+/// A session, and the carrier that it is.
+struct Entry {
+    session: Mutex<Session>,
+    /// The door's, or one of its own once the door is closed.
+    socket: Mutex<Arc<Socket>>,
+    carrier: CarrierId,
+    metrics: Arc<Metrics>,
+    over: watch::Sender<bool>,
+}
+
+impl Entry {
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn socket(&self) -> Arc<Socket> {
+        Arc::clone(&self.socket.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sends a datagram, as far as one may be sent to where the edge is.
+    async fn send(&self, datagram: &[u8]) {
+        let sealed = self.session().seal(datagram);
+        if let Some((place, sealed)) = sealed {
+            self.send_sealed(place, &sealed).await;
+        }
+    }
+
+    async fn send_sealed(&self, place: EdgePlace, sealed: &[u8]) {
+        self.metrics.count_datagram(true, sealed.len(), place.address);
+        self.socket().send(place, sealed).await;
+    }
+
+    /// The carrier is over.
+    async fn close(&self) {
+        for _ in 0..CLOSES {
+            self.send(&Inside::Close.encode()).await;
+        }
+        self.over.send_replace(true);
+    }
+
+    /// What an edge sent that has a session, and that is for the relay.
+    async fn came(&self, place: EdgePlace, datagram: &[u8]) -> Option<Input> {
+        let (packet, head) = Packet::decode(datagram).ok()?;
+        let came = match packet {
+            Packet::First { number, .. } => {
+                self.session().open_early(place, datagram, head, number)
+            }
+            Packet::Data { number, .. } => {
+                let random = ring::rand::SystemRandom::new();
+                let drawn = ring::rand::generate(&random).ok()?.expose();
+                self.session().open(place, datagram, (head, number), drawn)
+            }
+            _ => None,
+        }?;
+        self.metrics.count_datagram(false, datagram.len(), place.address);
+        if let Some(answer) = came.answer {
+            self.send_sealed(place, &answer).await;
+        }
+        let carrier = self.carrier;
+        match came.inside? {
+            Inside::Datagram(bytes) => Some(Input::Datagram { carrier, bytes }),
+            Inside::Close => {
+                Some(Input::CarrierDown { carrier, reason: "closed by the other side".to_owned() })
+            }
+            Inside::Challenge(_) | Inside::Response(_) => None,
+        }
+    }
+
+    /// The door closes, and another process may have its port: what the edge sends from where it is
+    /// comes to a socket of its own from here on.
+    fn take_leave(self: &Arc<Self>, carriers: &Carriers) -> io::Result<()> {
+        let place = self.session().place();
+        let local = self.socket().socket.local_addr()?;
+        // Of a socket for both versions of IP, addresses of the older come as such and mapped.
+        let to = place.to.unwrap_or(local.ip()).to_canonical();
+        let from = SocketAddr::new(place.address.ip().to_canonical(), place.address.port());
+        let socket = socket::datagrams(SocketAddr::new(to, local.port()))?;
+        socket.connect(&from.into())?;
+        let own = Socket::new(UdpSocket::from_std(socket.into())?)?;
+        let own = Arc::new(own);
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&own);
+        let (entry, carriers, mut over) =
+            (Arc::clone(self), carriers.clone(), self.over.subscribe());
+        tokio::spawn(async move {
+            let mut room = own.room();
+            loop {
+                let came = tokio::select! {
+                    came = own.receive(&mut room) => came,
+                    _ = over.wait_for(|over| *over) => return,
+                };
+                for (place, datagram) in came {
+                    if let Some(input) = entry.came(place, &datagram).await {
+                        carriers.handle.send(Message::Input(input)).await;
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// How a connection is named.
+type Connection = [u8; CONNECTION_BYTES];
+
+/// The sessions that there are.
+#[derive(Default)]
+struct Sessions {
+    /// By their first message.
+    begun: HashMap<[u8; FIRST_MESSAGE_BYTES], Arc<Entry>>,
+    by_connection: HashMap<Connection, Arc<Entry>>,
+    /// The first messages of each key, by their times: those of the last while, and the latest.
+    accepted: BTreeMap<[u8; 32], Accepted>,
+}
+
+/// First messages of a key that were accepted.
+#[derive(Default)]
+struct Accepted {
+    latest_us: u64,
+    /// When each of the last came, and its own time: as many as tokens are good for so long.
+    last: VecDeque<(Instant, u64)>,
+}
+
+/// Whether a first message was made just now.
+enum Fresh {
+    Yes,
+    No,
+    /// A token would show it.
+    Unknown,
+}
+
+/// See the module.
+pub(crate) struct Door {
+    carriers: Carriers,
+    socket: Arc<Socket>,
+    known: Arc<Seats<String>>,
+    next: Arc<AtomicU64>,
+    refusals: Arc<Refusals>,
+    metrics: Arc<Metrics>,
+    tokens: Tokens,
+    sessions: Sessions,
+    /// Carriers that ended.
+    ended: (mpsc::UnboundedSender<Connection>, mpsc::UnboundedReceiver<Connection>),
+}
+
+impl Door {
+    /// One with this socket. `known` are the places of carriers, and `next` their next number, of
+    /// all kinds.
+    pub(crate) fn new(
+        socket: UdpSocket,
+        carriers: Carriers,
+        (known, next): (Arc<Seats<String>>, Arc<AtomicU64>),
+        refusals: Arc<Refusals>,
+        metrics: Arc<Metrics>,
+    ) -> io::Result<Self> {
+        let tokens = Tokens::new(Instant::now());
+        let tokens = tokens.ok_or_else(|| io::Error::other("no randomness"))?;
+        let (socket, sessions) = (Arc::new(Socket::new(socket)?), Sessions::default());
+        // bound: one for each carrier that there was, which has a place until it is taken.
+        let ended = mpsc::unbounded_channel();
+        Ok(Self { carriers, socket, known, next, refusals, metrics, tokens, sessions, ended })
+    }
+
+    /// Receives for ever.
+    pub(crate) async fn receive(mut self) {
+        let mut room = self.socket.room();
+        loop {
+            for (place, datagram) in self.socket.receive(&mut room).await {
+                self.came(place, &datagram).await;
+            }
+        }
+    }
+
+    async fn came(&mut self, place: EdgePlace, datagram: &[u8]) {
+        while let Ok(connection) = self.ended.1.try_recv() {
+            self.sessions.end(connection);
+        }
+        let Ok((packet, head)) = Packet::decode(datagram) else { return };
+        let entry = match packet {
+            Packet::First { message, .. } => self.sessions.begun.get(message),
+            Packet::Data { connection, .. } => self.sessions.by_connection.get(&connection),
+            _ => return,
+        };
+        if let Some(entry) = entry.map(Arc::clone) {
+            if let Some(input) = entry.came(place, datagram).await {
+                self.carriers.handle.send(Message::Input(input)).await;
+            }
+        } else if let Packet::First { token, message, number, .. } = packet {
+            self.first(place, datagram, (head, number), (message, token)).await;
+        } else if let Packet::Data { connection, .. } = packet {
+            self.reset(place, datagram.len(), connection).await;
+        }
+    }
+
+    /// An edge means a connection that is not known. What says so is no longer than what came.
+    async fn reset(&mut self, place: EdgePlace, came_bytes: usize, connection: Connection) {
+        let trust = self.carriers.trust.now();
+        let resets = trust.identity().and_then(Resets::new);
+        let Some(resets) = resets.filter(|_| self.tokens.may_reset(Instant::now())) else { return };
+        let reset = Packet::Reset { token: &resets.token(connection) }.head();
+        if reset.len() < came_bytes {
+            self.socket.send(place, &reset).await;
+        }
+    }
+
+    /// Somebody dials who has no session.
+    async fn first(
+        &mut self,
+        place: EdgePlace,
+        datagram: &[u8],
+        (head, number): (usize, u32),
+        (message, token): (&[u8; FIRST_MESSAGE_BYTES], Option<&[u8; TOKEN_BYTES]>),
+    ) {
+        let now = Instant::now();
+        let has_token = match self.tokens.admit(now, place.address, token) {
+            Admission::Look { has_token } => has_token,
+            Admission::Retry => return self.retry(now, place, message).await,
+            Admission::Drop => return self.metrics.count_limit(STRANGERS),
+        };
+        let trust = self.carriers.trust.now();
+        let Some(identity) = trust.identity() else { return };
+        // A token that is none is no part of the handshake that the edge means.
+        let Some(dialled) = Dialled::new(identity, message, token) else { return };
+        let (peer, key) = match identity.admit_x25519(&dialled.point) {
+            Ok((peer, key)) => (peer.to_owned(), key),
+            Err(why) => {
+                if let Some(suppressed) = self.refusals.tell(place.address.ip(), now) {
+                    let address = place.address;
+                    tracing::warn!(%address, why, suppressed, "refused a carrier over UDP");
+                }
+                return;
+            }
+        };
+        let (point, at_us) = (dialled.point, dialled.said.at_us);
+        match self.sessions.admit(point, at_us, has_token, now) {
+            Fresh::Unknown => return self.retry(now, place, message).await,
+            Fresh::No => return,
+            Fresh::Yes => {}
+        }
+        let Some(connection) = self.sessions.free_connection() else { return };
+        let Some(resets) = Resets::new(identity) else { return };
+        let granted = Granted { connection, reset: resets.token(connection) };
+        let session = Session::new(dialled, *message, granted, place, has_token);
+        let Some(mut session) = session else { return };
+        let came = session.open_early(place, datagram, head, number);
+        let Some(Inside::Datagram(bytes)) = came.and_then(|came| came.inside) else { return };
+        let Some((seat, _)) = self.known.try_take(&peer) else {
+            tracing::warn!(peer, "refused a carrier: too many are connected");
+            return;
+        };
+        self.sessions.accept(point, at_us, now);
+        self.tokens.know(place.address);
+        let over = watch::Sender::new(false);
+        let carrier = CarrierId(self.next.fetch_add(1, Ordering::Relaxed));
+        let (socket, session) = (Mutex::new(Arc::clone(&self.socket)), Mutex::new(session));
+        let metrics = Arc::clone(&self.metrics);
+        let entry = Arc::new(Entry { session, socket, carrier, metrics, over });
+        self.sessions.begun.insert(*message, Arc::clone(&entry));
+        self.sessions.by_connection.insert(connection, Arc::clone(&entry));
+        let (queue, waiting) = mpsc::channel(MAX_WAITING);
+        let (kind, address) = (KIND.name, place.address);
+        tracing::info!(carrier = carrier.0, peer, %address, kind, "carrier connected");
+        let queue = Queue::Datagrams(queue);
+        self.carriers.handle.send(Message::CarrierUp { carrier, kind, peer, queue }).await;
+        self.carriers.handle.send(Message::Input(Input::Datagram { carrier, bytes })).await;
+        let serving = serve(self.carriers.clone(), entry, waiting, seat, key);
+        let ended = self.ended.0.clone();
+        tokio::spawn(async move {
+            serving.await;
+            // The door may have gone.
+            let _ = ended.send(connection);
+        });
+    }
+
+    async fn retry(&self, now: Instant, place: EdgePlace, message: &[u8; FIRST_MESSAGE_BYTES]) {
+        let token = self.tokens.make(now, place.address);
+        if let Some(beginning) = message.first_chunk() {
+            self.socket.send(place, &Packet::Retry { beginning, token: &token }.head()).await;
+        }
+    }
+}
+
+/// However it closes, the carriers that there are go on.
+impl Drop for Door {
+    fn drop(&mut self) {
+        while let Ok(connection) = self.ended.1.try_recv() {
+            self.sessions.end(connection);
+        }
+        for entry in self.sessions.by_connection.values() {
+            if let Err(error) = entry.take_leave(&self.carriers) {
+                let carrier = entry.carrier.0;
+                tracing::warn!(carrier, %error, "a carrier over UDP ends with its port");
+                entry.over.send_replace(true);
+            }
+        }
+    }
+}
+
+impl Sessions {
+    /// Whether a first message was made just now, of this key and at this time of its own: it is
+    /// later than all before; or it has a token, and was not accepted with it before.
+    fn admit(&mut self, point: [u8; 32], at_us: u64, has_token: bool, now: Instant) -> Fresh {
+        let Some(accepted) = self.accepted.get_mut(&point) else {
+            return if has_token { Fresh::Yes } else { Fresh::Unknown };
+        };
+        while accepted.last.front().is_some_and(|(at, _)| now.duration_since(*at) > GOOD_FOR) {
+            accepted.last.pop_front();
+        }
+        let is_repeated = accepted.last.iter().any(|(_, before)| *before == at_us);
+        if at_us > accepted.latest_us {
+            Fresh::Yes
+        } else if is_repeated || accepted.last.len() >= MAX_ACCEPTED {
+            Fresh::No
+        } else if has_token {
+            Fresh::Yes
+        } else {
+            Fresh::Unknown
+        }
+    }
+
+    /// It is taken: not once more.
+    fn accept(&mut self, point: [u8; 32], at_us: u64, now: Instant) {
+        // bound: one for each key of the peer file.
+        let accepted = self.accepted.entry(point).or_default();
+        accepted.latest_us = accepted.latest_us.max(at_us);
+        accepted.last.push_back((now, at_us));
+        accepted.last.truncate(MAX_ACCEPTED);
+    }
+
+    /// A name that no connection has.
+    fn free_connection(&self) -> Option<Connection> {
+        let random = ring::rand::SystemRandom::new();
+        // One in four thousand million is taken for each that there is.
+        (0..16).find_map(|_| {
+            let drawn: [u8; 4] = ring::rand::generate(&random).ok()?.expose();
+            (!self.by_connection.contains_key(&drawn)).then_some(drawn)
+        })
+    }
+
+    fn end(&mut self, connection: Connection) {
+        if let Some(entry) = self.by_connection.remove(&connection) {
+            let first = entry.session().first;
+            self.begun.remove(&first);
+        }
+    }
+}
+
+/// Sends what the relay has for an edge, until it closes the carrier.
+async fn serve(
+    carriers: Carriers,
+    entry: Arc<Entry>,
+    mut waiting: mpsc::Receiver<Bytes>,
+    seat: Seat<String>,
+    key: PublicKey,
+) {
+    seat.note(Doing::Busy);
+    let sending = async {
+        while let Some(datagram) = waiting.recv().await {
+            entry.send(&datagram).await;
+        }
+        "closed by this side".to_owned()
+    };
+    let mut over = entry.over.subscribe();
+    let reason = tokio::select! {
+        reason = sending => reason,
+        () = seat.lost() => "closed by this side at once".to_owned(),
+        why = carriers.trust.lost(Some(key)) => format!("cut off: {why}"),
+        _ = over.wait_for(|over| *over) => "its port went to another process".to_owned(),
+    };
+    entry.close().await;
+    let carrier = entry.carrier;
+    tracing::debug!(carrier = carrier.0, reason, "carrier ended");
+    carriers.handle.send(Message::Input(Input::CarrierDown { carrier, reason })).await;
+}
