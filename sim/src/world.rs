@@ -369,6 +369,8 @@ impl World {
             segment_bytes: number(random, 14),
             backlog_bytes,
             idle: Duration::from_micros(random.magnitude(24)),
+            repairs: random.once_in(4),
+            incoming_loss_ppm: random.once_in(4).then(|| number(random, 24)),
         };
         let input = Input::Transport { carrier, transport };
         self.at(self.now, What::Tell { node, input });

@@ -303,6 +303,8 @@ pub enum Input {
         path: PathId,
         /// Name of the peer.
         peer: String,
+        /// What kind of carrier it is: what is learned of one says little of another.
+        kind: &'static str,
         /// Instance of the peer's process.
         instance: u64,
         /// What it can do.

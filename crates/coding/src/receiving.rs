@@ -10,6 +10,7 @@ use proto::control::{Keeping, Receipt};
 use record::event::Fact;
 
 use super::api::{Fault, FaultKind, Output, Piece};
+use super::core::habits::UNKNOWN_SHARE;
 use super::core::{Core, Key};
 use super::exchange::Exchange;
 use super::exchange::receiving::Block;
@@ -20,6 +21,7 @@ use super::path::Path;
 use super::path::piggyback::Waiting;
 use super::peer::{Peer, find_schema};
 use super::recipient::Framing;
+use super::sending::Known;
 
 /// Of the longest body that came of late, one part in so many is forgotten with each that comes.
 const LONGEST_FADES: u64 = 32;
@@ -208,6 +210,7 @@ impl Receiver<'_> {
 
     /// Tells the peer of a message that is received and decoded.
     fn acknowledge(&mut self) {
+        self.note_arrival();
         if self.keep_received() {
             return;
         }
@@ -219,6 +222,18 @@ impl Receiver<'_> {
         path.longest = bytes.max(path.longest - path.longest / LONGEST_FADES);
         if let Some(mut peer) = self.peer() {
             peer.piggyback(Waiting::Receipt(receipt, now));
+        }
+    }
+
+    /// How it came, for those that will.
+    fn note_arrival(&mut self) {
+        let Some((bytes, behind, spread)) = self.one.arrival.came() else { return };
+        let Some(path) = self.path.as_deref_mut() else { return };
+        path.measured.arriving.saw(behind, spread);
+        if self.core.config.asks() {
+            let known = Known { core: self.core, path: Some(path), one: self.one };
+            let class = known.answer_class();
+            self.core.habits.note(class, bytes as f64, UNKNOWN_SHARE);
         }
     }
 

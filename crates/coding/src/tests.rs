@@ -156,7 +156,8 @@ impl Pair {
         for at in [EDGE, GATEWAY] {
             let other = &self.ends[1 - at].coding;
             let (abilities, instance) = (abilities(other), other.core.config.instance);
-            let up = Input::Up { path: PATH, peer: "p".to_owned(), instance, abilities };
+            let up =
+                Input::Up { path: PATH, peer: "p".to_owned(), kind: "stream", instance, abilities };
             self.todo.push_back((at, Step::Take(up)));
         }
         self.runs();

@@ -52,6 +52,14 @@ impl Arrival {
         self.coded |= coded && len > 0;
     }
 
+    /// Bytes that it took on the wire, and those that the path brought behind its first piece with
+    /// the time in which they came; before its receipt alone.
+    pub(crate) fn came(&self) -> Option<(u64, u64, Duration)> {
+        let (first, received) = self.first.filter(|_| !self.reported)?;
+        let behind = self.last_received.saturating_sub(received);
+        Some((self.wire_bytes, behind, self.last.saturating_sub(first)))
+    }
+
     /// A block was decoded.
     pub(crate) fn decoded(&mut self, cpu: Duration) {
         self.decode += cpu;

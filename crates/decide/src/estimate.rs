@@ -101,6 +101,10 @@ pub struct Transport {
     pub backlog_bytes: u64,
     /// Time since data was last sent (tcpi_last_data_sent).
     pub idle: Duration,
+    /// It makes good what is lost by repair ([`Path::repairs`]).
+    pub repairs: bool,
+    /// Packets of a million that the peer sends which do not arrive, where the transport tells.
+    pub incoming_loss_ppm: Option<u32>,
 }
 
 /// What the peer tells of a message that it received.
@@ -295,6 +299,13 @@ impl Estimate {
         Figure { value: self.lost / all, weight: all - LOSS_PRIOR.0 - LOSS_PRIOR.1 }
     }
 
+    /// Share of the peer's packets that do not arrive, as the transport told last.
+    #[must_use]
+    pub fn incoming_loss(&self) -> Option<f64> {
+        let ppm = self.last?.incoming_loss_ppm?;
+        Some((f64::from(ppm) * 1e-6).min(1.0))
+    }
+
     /// Seconds that packets waited in queues of late.
     #[must_use]
     pub fn queueing_s(&self) -> f64 {
@@ -333,6 +344,7 @@ impl Estimate {
             segment_bytes: or(last.segment_bytes, 1448.0),
             header_bytes: 52.0,
             start_window: if last.window_segments > 0 { last.next_window() } else { NEW_WINDOW },
+            repairs: last.repairs,
             threshold: or(last.threshold_segments, f64::INFINITY),
             most_window: 1e6,
             timeout_s: (self.rtt_s().value + 0.2).max(0.2),

@@ -26,5 +26,6 @@ pub(crate) fn path(rate_bps: f64, rtt_s: f64) -> Path {
         most_window: 1e6,
         timeout_s: 0.2,
         backlog_bytes: 0.0,
+        repairs: false,
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use proxy::store::{Found, History};
 use record::calendar;
-use record::decision::{Base, Candidate, Decision, Entry, Link, Outcome};
+use record::decision::{Base, Candidate, Decision, Entry, Link, Outcome, Route};
 use serde_json::json;
 
 use crate::history::{self, printable, seconds, signed, tell_unreadable, whole};
@@ -20,10 +20,11 @@ const MAX_BODIES: u32 = 2;
 
 /// Explain the decisions of one exchange: why each body got its encoding.
 ///
-/// For each body: what every encoding was expected to take and why some were not allowed, the
-/// estimate of the path and on how many measurements that rests, what was measured, where the
-/// difference comes from, and what the other encodings would have taken on the network as it turned
-/// out to be (their own times and sizes remain as expected).
+/// For each body: by which carrier it went where there were several, what every encoding was
+/// expected to take and why some were not allowed, the estimate of the path and on how many
+/// measurements that rests, what was measured, where the difference comes from, and what the other
+/// encodings would have taken on the network as it turned out to be (their own times and sizes
+/// remain as expected).
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -142,6 +143,7 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
         decision.class
     )?;
     writeln!(text, "  objective: {}", decision.objective)?;
+    decision.route.iter().try_for_each(|route| carriers(route, text))?;
     link(&decision.link, text)?;
     candidates(entry, decision, text)?;
     for forbidden in &decision.forbidden {
@@ -158,6 +160,18 @@ fn explain(entry: &Entry, text: &mut String) -> std::fmt::Result {
             writeln!(text, "none comes for a message that fits in one packet as identity.\n")
         }
     }
+}
+
+fn carriers(route: &Route, text: &mut String) -> std::fmt::Result {
+    let (carrier, reason) = (printable(&route.carrier), printable(&route.reason));
+    writeln!(text, "  carrier: {carrier}: {reason}")?;
+    let mut all: Vec<_> = route.candidates.iter().collect();
+    all.sort_by(|a, b| a.expected_s.total_cmp(&b.expected_s));
+    for candidate in all {
+        let (carrier, expected) = (printable(&candidate.carrier), seconds(candidate.expected_s));
+        writeln!(text, "    {carrier:<12} {expected:>9} for the request and its answer")?;
+    }
+    Ok(())
 }
 
 fn link(link: &Link, text: &mut String) -> std::fmt::Result {

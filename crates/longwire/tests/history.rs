@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use proxy::store::{History, Store, StoreSettings};
 use record::decision::{
     Asked, Base, Candidate, Decision, Direction, Entry, Figure, Forbidden, Link, Outcome, Parts,
-    Revision, Split,
+    Revision, Route, RouteCandidate, Split,
 };
 use record::event::Fact;
 
@@ -59,7 +59,16 @@ fn decision(service: &str) -> Decision {
         probe: Some("xmill:5".to_owned()),
         base: Some(Base::Dictionary { sha256: "5f".repeat(32), version: 3 }),
         edgeless: false,
-        route: None,
+        route: Some(Route {
+            carrier: "burst".to_owned(),
+            reason: "its answer is expected first".to_owned(),
+            candidates: [("stream", 4.0), ("burst", 0.25)]
+                .map(|(carrier, expected_s)| RouteCandidate {
+                    carrier: carrier.to_owned(),
+                    expected_s,
+                })
+                .into(),
+        }),
     }
 }
 
@@ -181,6 +190,8 @@ fn explain_tells_why_and_what_would_have_been() {
         "chosen: zstd:3: expected to arrive soonest",
         "  dictionary 5f5f5f5f",
         "5f5f5f5f, version 3",
+        "  carrier: burst: its answer is expected first\n    burst           250 ms for",
+        "    stream          4.00 s for the request and its answer\n",
         "rate       250 kbit/s (weight of 12.0 measurements)",
         "brotli:9     not allowed: the peer does not decode it",
         "revision: from byte 8000 on identity: no coding",

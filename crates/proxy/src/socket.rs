@@ -249,6 +249,8 @@ pub(crate) fn tcp_info(socket: &impl AsFd) -> io::Result<Transport> {
         segment_bytes: info.snd_mss,
         backlog_bytes: unacknowledged + u64::from(info.notsent_bytes),
         idle: Duration::from_millis(u64::from(info.last_data_sent_ms)),
+        repairs: false,
+        incoming_loss_ppm: None,
     })
 }
 

@@ -175,7 +175,7 @@ pub struct Route {
 pub struct RouteCandidate {
     /// Its kind.
     pub carrier: String,
-    /// How long the request was expected to take by it, in seconds.
+    /// How long the request and its answer were expected to take by it, in seconds.
     pub expected_s: f64,
 }
 

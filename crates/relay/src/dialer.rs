@@ -58,6 +58,8 @@ pub(crate) struct Line {
     pub(crate) current: Option<CarrierId>,
     /// One that is being dialled, or has not said HELLO.
     pub(crate) fresh: Option<CarrierId>,
+    /// Exchanges that could have gone by it and went by carriers of other kinds, since one did.
+    pub(crate) passed_over: u32,
     /// Carriers that take nothing new, the oldest first.
     pub(crate) left: Vec<CarrierId>,
     pub(crate) dialled_at: Option<Duration>,
@@ -133,6 +135,11 @@ impl Dialer {
 
     pub(crate) fn line_of(&mut self, carrier: CarrierId) -> Option<&mut Line> {
         self.lines.iter_mut().find(|line| line.has(carrier))
+    }
+
+    /// The line of a carrier.
+    pub(crate) fn line_with(&self, carrier: CarrierId) -> Option<&Line> {
+        self.lines.iter().find(|line| line.has(carrier))
     }
 
     /// What a round trip to the gateway takes, as seen last over a carrier.

@@ -248,6 +248,7 @@ impl carrier::Machine for Machine {
             sent: sending.left,
             sent_again: sending.left_again,
             timeouts: sending.timeouts,
+            incoming_loss_ppm: None,
         })
     }
 }

@@ -27,6 +27,7 @@ pub const KIND: Kind = Kind {
         gateway_first: true,
         control: true,
         early: false,
+        repairs: false,
         max_datagram_bytes: Some(MAX_DATAGRAM_BYTES),
         max_message_bytes: None,
     },

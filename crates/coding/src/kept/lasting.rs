@@ -87,6 +87,17 @@ pub(crate) fn peer_id(peer: &str) -> u64 {
     u64::from_be_bytes(Id::of(peer.as_bytes()).short())
 }
 
+/// A peer as it is reached by a kind of carrier. A stream has the peer's own number, by which what
+/// was learned before there were other kinds is kept.
+pub(crate) fn carrier_id(peer: &str, kind: &str) -> u64 {
+    match kind {
+        "stream" => peer_id(peer),
+        kind => {
+            u64::from_be_bytes(Id::of(&[peer.as_bytes(), &[0], kind.as_bytes()].concat()).short())
+        }
+    }
+}
+
 /// An edge that has no name is one until it ends. Who says the same instance by another key is
 /// another.
 pub(crate) fn of_instance(peer: &str, instance: u64) -> u64 {

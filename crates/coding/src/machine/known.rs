@@ -16,7 +16,7 @@ use crate::ids::{ExchangeId, PathId};
 use crate::kept::lasting::{Restored, restored};
 use crate::links::{self, Link};
 use crate::path::Path;
-use crate::sending;
+use crate::sending::Known;
 
 impl Coding {
     /// Takes services beside those it has, whose numbers go on behind theirs; false if they are too
@@ -113,12 +113,16 @@ impl Coding {
         self.paths.get(&path).map_or(0, |path| path.longest)
     }
 
-    /// How long this side's message of an exchange takes over a path, in seconds: the bytes that
-    /// there are, or that such messages have. `None` where either is not known.
+    /// How long this side's message of an exchange takes over a path, in seconds, and at the side
+    /// that asks the answer to it: the bytes that there are, or that such messages have. What other
+    /// paths to the peer have shown of the link counts too. `None` where the exchange or the path
+    /// is not known.
     #[must_use]
     pub fn expected_s(&self, exchange: ExchangeId, path: PathId) -> Option<f64> {
         let (one, path) = (self.exchanges.get(&exchange)?, self.paths.get(&path)?);
-        Some(sending::expected_s(&self.core, one, path))
+        let is_other = |other: &&Path| other.known.peer == path.known.peer && other.id != path.id;
+        let others = self.paths.values().filter(is_other);
+        Some(Known { core: &self.core, path: Some(path), one }.expected_s(others))
     }
 
     /// Why an exchange goes over the path that it will be attached to, where there were several.

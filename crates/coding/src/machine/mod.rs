@@ -97,8 +97,8 @@ impl Coding {
                 self.receive(now, exchange, |one| one.delivered(all));
             }
             Input::Done(done) => self.done(now, done),
-            Input::Up { path, peer, instance, abilities } => {
-                self.up(now, path, (peer, instance), abilities);
+            Input::Up { path, peer, kind, instance, abilities } => {
+                self.up(now, path, (peer, kind, instance), abilities);
             }
             Input::Down { path } => self.down(path),
             Input::Leave { exchange, path } => {

@@ -70,7 +70,7 @@ impl Coding {
         &mut self,
         now: Duration,
         id: PathId,
-        (peer, instance): (String, u64),
+        (peer, kind, instance): (String, &'static str, u64),
         abilities: Abilities,
     ) {
         if let Some(path) = self.paths.get_mut(&id) {
@@ -79,14 +79,14 @@ impl Coding {
             return self.greet(now, id, instance);
         }
         let config = &self.core.config;
-        let mut estimate = self.gone.take(&peer).unwrap_or_else(|| config.estimate());
+        let mut estimate = self.gone.take(&peer, kind).unwrap_or_else(|| config.estimate());
         estimate.reconnected();
         let scope = config.asks().then(|| match &config.secret {
             Some(secret) => secret.of_edge(&peer),
             None => of_instance("", config.instance),
         });
         let edge = if config.asks() { config.instance } else { instance };
-        self.paths.insert(id, Path::new(id, (peer, edge), abilities, estimate, scope));
+        self.paths.insert(id, Path::new(id, (peer, kind, edge), abilities, estimate, scope));
         self.greet(now, id, instance);
     }
 
@@ -105,7 +105,7 @@ impl Coding {
         self.core.timers.set(Key::Piggyback(id), None);
         self.core.timers.set(Key::Offers(id), None);
         path.uncount_bases(&mut self.core.base_bytes);
-        self.gone.keep(path.peer, path.measured.estimate);
+        self.gone.keep(path.peer, path.known.kind, path.measured.estimate);
         // Their receipts will not come.
         for mut awaited in path.awaited.into_values() {
             awaited.learn(&mut *self.core.policy, None);

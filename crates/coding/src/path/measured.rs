@@ -3,6 +3,8 @@
 use decide::estimate::{self, Estimate, Transport};
 use decide::network;
 
+use super::arriving::Arriving;
+
 /// Messages that arrived and wait for the counters; a peer tells of no more in one packet.
 const MAX_TOOK: usize = 32;
 
@@ -33,6 +35,8 @@ impl Took {
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) estimate: Estimate,
+    /// What messages that came show.
+    pub(crate) arriving: Arriving,
     /// [`Estimate::jumps`] that the policy has heard of.
     jumps: u32,
     /// The transport's last counters; none where it never told.
@@ -43,7 +47,13 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn new(estimate: Estimate) -> Self {
-        Self { jumps: estimate.jumps(), estimate, counters: None, took: Vec::new() }
+        Self {
+            jumps: estimate.jumps(),
+            estimate,
+            arriving: Arriving::default(),
+            counters: None,
+            took: Vec::new(),
+        }
     }
 
     /// The transport's counters.

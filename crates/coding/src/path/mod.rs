@@ -1,5 +1,6 @@
 //! A path to a peer: what is believed of it, what was agreed over it, and what waits for it.
 
+pub(crate) mod arriving;
 pub(crate) mod awaited;
 pub(crate) mod gone;
 pub(crate) mod measured;
@@ -16,7 +17,7 @@ use super::api::{Abilities, Wire};
 use super::exchange::Exchange;
 use super::ids::PathId;
 use super::kept::bases::{Received, Sent};
-use super::kept::lasting::peer_id;
+use super::kept::lasting::{carrier_id, peer_id};
 use awaited::Awaited;
 use measured::Measured;
 use offers::Offers;
@@ -32,6 +33,17 @@ pub(crate) struct Names {
     pub(crate) of: BTreeMap<u64, u64>,
 }
 
+/// By what the policy knows a path, now and after a restart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownAs {
+    /// The peer: it decodes.
+    pub(crate) peer: u64,
+    /// Kind of the carrier.
+    pub(crate) kind: &'static str,
+    /// The peer by carriers of this kind.
+    pub(crate) carrier: u64,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -40,8 +52,7 @@ pub(crate) struct Path {
     pub(crate) peer: String,
     /// Instance of the edge at either end, by which exchanges are named.
     pub(crate) edge: u64,
-    /// By which the policy knows the peer, now and after a restart.
-    pub(crate) peer_id: u64,
+    pub(crate) known: KnownAs,
     pub(crate) abilities: Abilities,
     pub(crate) wire: Wire,
     pub(crate) measured: Measured,
@@ -73,7 +84,7 @@ pub(crate) struct Path {
 impl Path {
     pub(crate) fn new(
         id: PathId,
-        (peer, edge): (String, u64),
+        (peer, kind, edge): (String, &'static str, u64),
         abilities: Abilities,
         estimate: Estimate,
         scope: Option<u64>,
@@ -81,7 +92,7 @@ impl Path {
         Self {
             id,
             edge,
-            peer_id: peer_id(&peer),
+            known: KnownAs { peer: peer_id(&peer), kind, carrier: carrier_id(&peer, kind) },
             peer,
             abilities,
             wire: Wire::default(),

@@ -25,7 +25,7 @@ pub(crate) fn arms_of(core: &Core, is_it: impl Fn(&Options) -> bool) -> Vec<Arm>
 impl Peer<'_> {
     /// Asks a peer of whom nothing is known, once there is something to compare it with.
     pub(crate) fn ask_processor(&mut self) {
-        if self.core.own_profile.is_some() && !self.core.policy.knows(self.path.peer_id) {
+        if self.core.own_profile.is_some() && !self.core.policy.knows(self.path.known.peer) {
             self.send(Processor::wanted());
         }
     }
@@ -73,6 +73,6 @@ impl Peer<'_> {
             arms.into_iter().map(move |arm| (arm, speed(decoding)))
         });
         let decode = &reported.collect::<Vec<_>>()[..];
-        self.core.observe(&Observation::Decoder { peer: self.path.peer_id, decode });
+        self.core.observe(&Observation::Decoder { peer: self.path.known.peer, decode });
     }
 }

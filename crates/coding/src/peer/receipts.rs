@@ -36,7 +36,7 @@ impl Peer<'_> {
 
     fn notice_jump(&mut self) {
         if self.path.measured.has_jumped() {
-            let peer = self.path.peer_id;
+            let peer = self.path.known.carrier;
             self.core.observe(&Observation::PathChanged { peer });
         }
     }

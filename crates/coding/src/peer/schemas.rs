@@ -73,7 +73,7 @@ impl Peer<'_> {
     /// which is held for this one too from now on.
     fn have_schema(&mut self, schema_context: &Arc<SchemaContext>) {
         let Some(name) = schema_context.name() else { return };
-        let peer = self.path.peer_id;
+        let peer = self.path.known.peer;
         if self.core.schemas.used(peer, name) {
             self.core.outputs.push_back(Output::Used { name: name_of_schema(peer, name) });
         } else if self.core.schemas.any(name).is_some() {
@@ -83,7 +83,7 @@ impl Peer<'_> {
     }
 
     fn keep_schema(&mut self, schema_context: &Arc<SchemaContext>) {
-        let peer = self.path.peer_id;
+        let peer = self.path.known.peer;
         if let Some((name, bytes)) = lasting::schema(peer, schema_context) {
             self.core.store(name, bytes);
         }

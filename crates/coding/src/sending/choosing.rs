@@ -13,6 +13,7 @@ use super::known::Known;
 use crate::exchange::choice::Choice;
 use crate::exchange::revision::Revisions;
 use crate::links::figures;
+use crate::path;
 use crate::reported::{parts, rounded, wanted, whole};
 
 /// What a block takes to an encoder's thread and back, beside what it waits for it.
@@ -42,6 +43,7 @@ impl Sender<'_> {
         };
         let (path, link) = self.known().expected_path();
         let class = self.known().class();
+        let peer = self.known().decoder(&path);
         let (usual_bytes, usual_share) = self.core.habits_of(self.one).get(class);
         let least = prefix.len() as f64;
         let bytes = body_bytes.map_or(usual_bytes, |bytes| bytes as f64).max(least);
@@ -56,7 +58,7 @@ impl Sender<'_> {
         let must = self.known().must_encode();
         let mut choice = match triage(&message) {
             Triage::Alone(reason) if !must => {
-                let subject = Subject { peer: path.peer, class, bytes, head_share: 1.0 };
+                let subject = Subject { peer, class, bytes, head_share: 1.0 };
                 Choice::alone(subject, path, reason)
             }
             triage => {
@@ -65,7 +67,7 @@ impl Sender<'_> {
                     Triage::Open { head_share } => head_share,
                     Triage::Alone(_) => 1.0,
                 };
-                let subject = Subject { peer: path.peer, class, bytes, head_share };
+                let subject = Subject { peer, class, bytes, head_share };
                 let choice = Choice::alone(subject, path, "nothing else may be taken");
                 self.weigh(choice, &link)
             }
@@ -122,7 +124,7 @@ impl Sender<'_> {
     }
 }
 
-impl Known<'_> {
+impl<'a> Known<'a> {
     /// Whether the head is worth sending before the first block is there: that would show little,
     /// and while it is made the head crosses, in a packet of its own.
     fn head_leads(&self, choice: &Choice) -> bool {
@@ -160,7 +162,7 @@ impl Known<'_> {
             return (estimate.path(), figures(&estimate));
         };
         let mut path = at.estimate().path();
-        path.peer = at.peer_id;
+        path.peer = at.known.carrier;
         path.backlog_bytes += at.wire.in_flight as f64;
         // More than its credit does not leave before the peer was heard. Once it leaves there is
         // always little left of it, and more on its way.
@@ -175,15 +177,28 @@ impl Known<'_> {
         (path, facts::Link { window_packets: rounded(path.start_window), ..link })
     }
 
-    /// How long the message takes over the path, in seconds, as far as is known of both.
-    pub(crate) fn expected_s(&self) -> f64 {
+    /// Who decodes the message, as the policy knows it.
+    fn decoder(&self, path: &Path) -> u64 {
+        let peer = self.path.filter(|_| self.recipient().is_none());
+        peer.map_or(path.peer, |peer| peer.known.peer)
+    }
+
+    /// How long the message and the answer to it take over the path, in seconds, as far as is known
+    /// of them, and of it by these others that lead to the same peer.
+    pub(crate) fn expected_s(&self, others: impl Iterator<Item = &'a path::Path> + Clone) -> f64 {
         let (path, _) = self.expected_path();
+        let path = self.path.map_or(path, |at| at.with_others(path, others.clone()));
         let (usual_bytes, usual_share) = self.core.habits.get(self.class());
         let (prefix, whole) = self.one.sending.at_hand();
         let said = self.one.sending.said_length().map(|bytes| bytes as f64);
         let known = if whole { Some(prefix.len() as f64) } else { said };
         let body = known.unwrap_or(usual_bytes).max(prefix.len() as f64) * usual_share;
-        self.core.policy.network_s(&path, body + self.one.sending.head_len() as f64)
+        let out_s = self.core.policy.network_s(&path, body + self.one.sending.head_len() as f64);
+        let back_s = self.path.filter(|_| self.core.config.asks()).map_or(0.0, |at| {
+            let (answer_bytes, _) = self.core.habits.get(self.answer_class());
+            self.core.policy.network_s(&at.inwards(path, others), answer_bytes)
+        });
+        out_s + back_s
     }
 
     fn facts(

@@ -11,12 +11,15 @@ use crate::encoding::Service;
 use crate::exchange::Exchange;
 use crate::path::Path;
 
+/// Tells the class of answers from that of the messages that they are to.
+const ANSWER: u64 = 0x5bd1_e995_9e37_79b9;
+
 /// An exchange with the path that it goes over, if there is one, and all that is shared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
-    pub(super) core: &'a Core,
-    pub(super) path: Option<&'a Path>,
-    pub(super) one: &'a Exchange,
+    pub(crate) core: &'a Core,
+    pub(crate) path: Option<&'a Path>,
+    pub(crate) one: &'a Exchange,
 }
 
 impl<'a> Known<'a> {
@@ -48,6 +51,11 @@ impl<'a> Known<'a> {
         bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         })
+    }
+
+    /// Answers that are alike: those to messages that are.
+    pub(crate) fn answer_class(&self) -> u64 {
+        (self.class() ^ ANSWER).wrapping_mul(0x100_0000_01b3)
     }
 
     /// What the messages of the exchange's service are made of, where their infoset is enough: with

@@ -24,13 +24,9 @@ use super::exchange::{Exchange, Stands};
 use super::job::{Encode, Job, Setup};
 use super::path::Path;
 use super::peer::Peer;
-use known::Known;
 use trial::Encoded;
 
-/// How long this side's message of an exchange takes over a path, in seconds.
-pub(super) fn expected_s(core: &Core, one: &Exchange, path: &Path) -> f64 {
-    Known { core, one, path: Some(path) }.expected_s()
-}
+pub(crate) use known::Known;
 pub(crate) use trial::probed;
 
 /// An exchange with the path that it goes over, if there is one, and all that is shared.

@@ -20,7 +20,8 @@ impl Side {
     fn new(config: Config) -> Self {
         let mut coding = Coding::new(config);
         let abilities = abilities(&coding);
-        let up = Input::Up { path: PATH, peer: "p".to_owned(), instance: 9, abilities };
+        let up =
+            Input::Up { path: PATH, peer: "p".to_owned(), kind: "stream", instance: 9, abilities };
         coding.handle_input(ms(0), up);
         let (now, ordered) = (ms(0), Vec::new());
         let contexts = Contexts::default();

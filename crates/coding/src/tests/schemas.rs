@@ -63,7 +63,7 @@ fn a_schema_of_one_peer_is_there_for_the_next() {
     let config = with_infoset(GATEWAY, Arc::new(SchemaContext::without_schema()), &[]);
     let mut coding = Coding::new(config);
     let abilities = abilities(&coding);
-    let up = Input::Up { path: PATH, peer: "p".to_owned(), instance: 9, abilities };
+    let up = Input::Up { path: PATH, peer: "p".to_owned(), kind: "stream", instance: 9, abilities };
     coding.handle_input(ms(0), up);
     let (name, parcel) = (mine.name().unwrap(), mine.parcel().unwrap());
     coding.core.schemas.hold(77, Arc::new(SchemaContext::of_parcel(name, parcel.to_vec())));

@@ -86,7 +86,7 @@ fn tries(gives: &[(&str, Gives)], wished: &str, bytes: usize) -> (Vec<String>, O
     let media = Some("text/xml".to_owned());
     let abilities = Abilities { codecs: vec![0, 1, 2], max_window_log: 20, ..abilities(&coding) };
     let mut todo = VecDeque::from([
-        Input::Up { path: PATH, peer: "p".to_owned(), instance: 9, abilities },
+        Input::Up { path: PATH, peer: "p".to_owned(), kind: "stream", instance: 9, abilities },
         Input::Open { exchange, about: About::default() },
         Input::Message { exchange, message: Message { media, ..Message::default() } },
         Input::Attach { exchange, path: PATH },

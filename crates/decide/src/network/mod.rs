@@ -57,6 +57,9 @@ pub struct Path {
     pub timeout_s: f64,
     /// Bytes queued before ours.
     pub backlog_bytes: f64,
+    /// What is lost is made good by repair that was sent with it, or as soon as that shows: no
+    /// window shrinks for it, and no timeout is waited for. Else the transport is TCP.
+    pub repairs: bool,
 }
 
 impl Path {
@@ -97,6 +100,7 @@ impl Path {
             most_window: within(self.most_window, 1.0, 1e6, 1e6),
             timeout_s: within(self.timeout_s, 0.01, 120.0, 0.2),
             backlog_bytes: within(self.backlog_bytes, 0.0, 1e12, 0.0),
+            repairs: self.repairs,
         }
     }
 }

@@ -12,8 +12,15 @@ const CUBIC: f64 = 1.054;
 /// Slow start cannot take more rounds than this before any link is full.
 const MAX_ROUNDS: u32 = 24;
 
+/// What repair that was not needed, and datagrams that are not full, add to the bytes of a message.
+const REPAIR_SHARE: f64 = 0.05;
+/// Messages of which more is lost than the repair that was sent with them makes good, among those
+/// of which anything is lost: they wait for another round trip.
+const UNREPAIRED_SHARE: f64 = 0.25;
+
 /// Slow start, serialization at the rate, the window that loss leaves to CUBIC, and what the loss
-/// of a transfer's last packets costs.
+/// of a transfer's last packets costs; of a transport that repairs ([`Path::repairs`]) the repair,
+/// and what it does not make good at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RateAware;
 
@@ -21,6 +28,10 @@ impl RateAware {
     /// Bit/s of payload and headers that the transport sustains.
     #[must_use]
     pub fn sustained_bps(path: &Path) -> f64 {
+        if path.repairs {
+            // Its rate is that of what arrives.
+            return (path.rate_bps / (1.0 + REPAIR_SHARE)).max(1.0);
+        }
         let packet_bits = 8.0 * (path.segment_bytes + path.header_bytes);
         let mut rate = path.rate_bps * (1.0 - path.loss);
         rate = rate.min(path.most_window / path.rtt_s * packet_bits);
@@ -64,9 +75,13 @@ impl RateAware {
             window *= 2.0;
         }
         let p = path.loss;
-        // The last packets have nobody behind them whose arrival would tell of their loss.
-        let last = 1.0 - (1.0 - p).powf(packets.min(3.0));
-        let tail = last * (2.0 * path.rtt_s + 0.1) + 1.3 * p * (path.rtt_s + 0.2) / (1.0 - p);
+        let tail = if path.repairs {
+            UNREPAIRED_SHARE * (1.0 - (1.0 - p).powf(packets)) * path.rtt_s
+        } else {
+            // The last packets have nobody behind them whose arrival would tell of their loss.
+            let last = 1.0 - (1.0 - p).powf(packets.min(3.0));
+            last * (2.0 * path.rtt_s + 0.1) + 1.3 * p * (path.rtt_s + 0.2) / (1.0 - p)
+        };
         let queued = 8.0 * path.backlog_bytes / path.rate_bps;
         (waits + path.rtt_s / 2.0 + tail + queued, wire_bits / rate)
     }

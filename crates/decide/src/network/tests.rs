@@ -146,3 +146,20 @@ fn where_chance_decides_no_length_has_its_own() {
     let ratio = |bytes: f64| corrected.seconds(&path, bytes) / RateAware.seconds(&path, bytes);
     assert!((ratio(20e3) / ratio(10e3) - 1.0).abs() < 0.1, "{} {}", ratio(20e3), ratio(10e3));
 }
+
+/// At a loss of a fifth TCP waits for timeouts; repair costs its bytes, and seldom a round trip.
+#[test]
+fn repair_costs_little_where_loss_stops_a_window() {
+    for bytes in [2_000.0, 20_000.0, 200_000.0] {
+        let clean = Path { repairs: true, start_window: 1e6, ..path(2e6, 0.2, 0.0) };
+        let repaired = Path { loss: 0.2, rate_bps: 0.8 * 2e6, ..clean };
+        let (without, with) =
+            (RateAware.seconds(&clean, bytes), RateAware.seconds(&repaired, bytes));
+        assert!((1.0..1.4).contains(&(with / without)), "{bytes}: {with} for {without}");
+        let tcp = Path { loss: 0.2, most_window: 1e6, ..path(2e6, 0.2, 0.0) };
+        assert!(RateAware.seconds(&tcp, bytes) > 1.5 * with, "{bytes}");
+    }
+    // Where nothing is lost it is no better than TCP, but for the window.
+    let (tcp, burst) = (path(2e6, 0.2, 0.0), Path { repairs: true, ..path(2e6, 0.2, 0.0) });
+    assert!(RateAware.seconds(&burst, 600.0) >= RateAware.seconds(&tcp, 600.0));
+}

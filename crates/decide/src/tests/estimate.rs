@@ -373,6 +373,8 @@ fn absurd_counters_leave_a_usable_path() {
         segment_bytes: u32::MAX,
         backlog_bytes: u64::MAX,
         idle: Duration::MAX,
+        repairs: true,
+        incoming_loss_ppm: Some(u32::MAX),
     };
     for counters in [absurd, Transport::default(), absurd] {
         estimate.transport(counters);
@@ -387,6 +389,7 @@ fn absurd_counters_leave_a_usable_path() {
         let path = estimate.path();
         assert!(path.rate_bps.is_finite() && path.rate_bps > 0.0, "{path:?}");
         assert!(path.rtt_s > 0.0 && path.rtt_s <= 600.0 && path.loss < 1.0, "{path:?}");
+        assert!(estimate.incoming_loss().is_none_or(|loss| loss <= 1.0));
     }
 }
 

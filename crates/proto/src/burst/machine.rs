@@ -33,6 +33,11 @@ fn whole(rate: f64) -> u64 {
     Duration::try_from_secs_f64(rate).map_or(u64::MAX, |rate| rate.as_secs())
 }
 
+/// Of a million.
+fn ppm(share: f64) -> u32 {
+    u32::try_from(whole(share * 1e6)).unwrap_or(1_000_000)
+}
+
 /// One end of a burst carrier.
 #[derive(Debug)]
 pub struct Machine {
@@ -415,6 +420,7 @@ impl carrier::Machine for Machine {
             sent: self.sent.left,
             sent_again: self.sent.lost_ones,
             timeouts: self.sent.timeouts,
+            incoming_loss_ppm: self.receiving.loss().map(ppm),
         })
     }
 }

@@ -53,6 +53,7 @@ pub const ABILITIES: Abilities = Abilities {
     gateway_first: true,
     control: true,
     early: true,
+    repairs: true,
     max_datagram_bytes: Some(MAX_DATAGRAM_BYTES),
     max_message_bytes: None,
 };

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::code::Shape;
 use super::packet::{Ack, MAX_RANGES, Symbol};
+use super::sent::Losses;
 use super::{FIRST_GENERATION, MAX_AHEAD, MAX_HELD_BYTES};
 use crate::Error;
 
@@ -15,6 +16,10 @@ use crate::Error;
 pub(super) const MAX_DELAY: Duration = Duration::from_millis(25);
 /// So many datagrams are acknowledged at once.
 const MAX_UNACKNOWLEDGED: u32 = 2;
+
+/// Of a gap in the peer's numbers no more than so many count as lost: all in all of what is
+/// remembered.
+const MAX_COUNTED: u64 = 1000;
 
 /// A generation that is not read.
 #[derive(Debug)]
@@ -36,6 +41,10 @@ pub(super) struct Receiving {
     /// Numbers of datagrams that came, each range by its first.
     ranges: BTreeMap<u64, u64>,
     greatest_at: Duration,
+    /// Those of the peer's datagrams that are missing in front of one that came.
+    losses: Losses,
+    /// Any came.
+    has_any: bool,
     /// Datagrams since the last acknowledgement that want one, and when it goes at the latest.
     unacknowledged: u32,
     ack_at: Option<Duration>,
@@ -50,6 +59,8 @@ impl Receiving {
             held_bytes: 0,
             ranges: BTreeMap::new(),
             greatest_at: Duration::ZERO,
+            losses: Losses::default(),
+            has_any: false,
             unacknowledged: 0,
             ack_at: None,
         }
@@ -64,10 +75,17 @@ impl Receiving {
         let greatest = self.ranges.last_key_value().map(|(_, last)| *last);
         if greatest.is_none_or(|greatest| number > greatest) {
             self.greatest_at = now;
+            let missing = number.saturating_sub(greatest.unwrap_or(0) + 1);
+            (0..missing.min(MAX_COUNTED)).for_each(|_| self.losses.saw(true));
+            self.losses.saw(false);
+            self.has_any = true;
         }
         let before = self.ranges.range(..=number).next_back().map(|(first, last)| (*first, *last));
         if before.is_some_and(|(_, last)| number <= last) {
             return false;
+        }
+        if greatest.is_some_and(|greatest| number < greatest) {
+            self.losses.was_late();
         }
         let joined = before.filter(|(_, last)| last + 1 == number);
         let first = joined.map_or(number, |(first, _)| first);
@@ -77,6 +95,11 @@ impl Receiving {
             self.ranges.pop_first();
         }
         true
+    }
+
+    /// Share of the peer's datagrams that do not arrive; none before any came.
+    pub(super) fn loss(&self) -> Option<f64> {
+        self.has_any.then(|| self.losses.share())
     }
 
     /// The peer knows which came of those up to this number: later ones alone are acknowledged

@@ -138,7 +138,7 @@ pub(super) struct Sent {
 
 /// Lost ones and all, the older the less they count.
 #[derive(Debug)]
-struct Losses {
+pub(super) struct Losses {
     lost: f64,
     seen: f64,
 }
@@ -150,14 +150,19 @@ impl Default for Losses {
 }
 
 impl Losses {
-    fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         self.lost / self.seen
     }
 
-    fn saw(&mut self, is_lost: bool) {
+    pub(super) fn saw(&mut self, is_lost: bool) {
         let kept = 1.0 - 1.0 / MEMORY;
         self.lost = self.lost * kept + f64::from(u8::from(is_lost));
         self.seen = self.seen * kept + 1.0;
+    }
+
+    /// One that counted as lost came after all.
+    pub(super) fn was_late(&mut self) {
+        self.lost = (self.lost - 1.0).max(0.0);
     }
 }
 

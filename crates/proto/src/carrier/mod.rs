@@ -78,6 +78,9 @@ pub struct Abilities {
     pub control: bool,
     /// Requests may go ahead of the gateway's greeting, behind the edge's.
     pub early: bool,
+    /// What is lost is made good by repair that was sent with it, or without a timeout: it neither
+    /// shrinks a window nor holds back what is of another exchange.
+    pub repairs: bool,
     /// Most bytes of a datagram that its transport brings or takes; `None` where it has none.
     pub max_datagram_bytes: Option<usize>,
     /// Most bytes of a message's body; `None` where there is no bound.
@@ -92,6 +95,7 @@ impl Abilities {
         gateway_first: true,
         control: true,
         early: true,
+        repairs: false,
         max_datagram_bytes: None,
         max_message_bytes: None,
     };
@@ -148,6 +152,9 @@ pub struct Measured {
     pub sent_again: u32,
     /// Timeouts in a row since something was acknowledged.
     pub timeouts: u32,
+    /// Datagrams of a million that the peer sends which do not arrive, as far as the gaps in their
+    /// numbers tell; `None` where nothing tells.
+    pub incoming_loss_ppm: Option<u32>,
 }
 
 /// One end of a carrier. After each input the caller drains [`Machine::poll_output`].

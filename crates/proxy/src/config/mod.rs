@@ -588,13 +588,12 @@ fn fallback(text: &str) -> Result<Fallback, Error> {
     }
 }
 
-/// The kinds of carriers: an edge chooses one, and a gateway takes those that there can be. One
-/// over datagrams is sealed with keys, and there is none without.
+/// The kinds of carriers: those that there can be, or the one that is named. One over datagrams is
+/// sealed with keys, and there is none without.
 fn set_kinds(check: &mut Check, relay: &mut relay::Config, carrier: Option<&str>) {
-    let takes_both = relay.role == relay::Role::Gateway && !relay.without_keys;
     let kinds = match carrier.unwrap_or("auto") {
-        "auto" if takes_both => Ok(vec![Kind::STREAM, Kind::BURST]),
-        "auto" => Ok(vec![Kind::STREAM]),
+        "auto" if relay.without_keys => Ok(vec![Kind::STREAM]),
+        "auto" => Ok(vec![Kind::STREAM, Kind::BURST]),
         "stream" => Ok(vec![Kind::STREAM]),
         "burst" if relay.without_keys => Err(caller(
             "carrier 'burst' needs keys: give --key FILE --peer FILE (longwire keygen makes them)",

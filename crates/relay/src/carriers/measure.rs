@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use decide::estimate::Transport;
-use proto::carrier::Measured;
+use proto::carrier::{Abilities, Measured};
 use record::event::Fact;
 
 use super::Carriers;
@@ -19,6 +19,8 @@ const MAX_IGNORED_EVENTS: u32 = 16;
 /// A link that is said to be faster, a terabit a second, or longer, was not measured.
 const MAX_BYTES_PER_S: u64 = 125_000_000_000;
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(600);
+/// A window that holds nothing back.
+const PACED_WINDOW: u32 = 1 << 20;
 
 impl Carriers {
     /// Asks for the transport's counters, unless they were read just now. Where the machine has
@@ -39,8 +41,7 @@ impl Carriers {
             core.outputs.push_back(Output::Measure { carrier: id });
             return None;
         };
-        let most = carrier.abilities.max_datagram_bytes.unwrap_or(0);
-        Some(counted(&measured, carrier.machine.held_bytes(), most))
+        Some(counted(&measured, carrier.machine.held_bytes(), &carrier.abilities))
     }
 
     /// The transport's counters are here. Whether they are taken.
@@ -80,7 +81,9 @@ impl Carriers {
 }
 
 /// What a machine has measured, as a transport would report it.
-fn counted(measured: &Measured, held_bytes: usize, datagram_bytes: usize) -> Transport {
+fn counted(measured: &Measured, held_bytes: usize, abilities: &Abilities) -> Transport {
+    let datagram_bytes = abilities.max_datagram_bytes.unwrap_or(0);
+    let paced = abilities.repairs && measured.bytes_per_s > 0;
     Transport {
         rtt: measured.round_trip,
         min_rtt: measured.min_round_trip,
@@ -91,6 +94,10 @@ fn counted(measured: &Measured, held_bytes: usize, datagram_bytes: usize) -> Tra
         timeouts: measured.timeouts,
         segment_bytes: u32::try_from(datagram_bytes).unwrap_or(u32::MAX),
         backlog_bytes: held_bytes as u64,
+        // What leaves at a rate that is known waits for no acknowledgement.
+        window_segments: if paced { PACED_WINDOW } else { 0 },
+        repairs: abilities.repairs,
+        incoming_loss_ppm: measured.incoming_loss_ppm,
         ..Transport::default()
     }
 }

@@ -125,6 +125,32 @@ fn what_a_kind_cannot_take_goes_by_another_or_waits_for_it() {
     assert!(!ends, "it waits for the other: {outputs:?}");
 }
 
+/// Both kinds are expected to take as long: the first is taken, and the other is tried so seldom
+/// that it costs nothing that counts.
+#[test]
+fn a_kind_that_is_passed_over_is_tried_now_and_then() {
+    let (mut relay, mut peers) = edge_with(&[Abilities::STREAM; 2]);
+    let mut by = Vec::new();
+    for number in 0..300 {
+        let at = ms(200 + 10 * number);
+        let (exchange, outputs) = asks(&mut relay, at, "GET", true);
+        let is_head =
+            |part: &Part| matches!(part, Part::Head(head) if head.exchange == exchange.number);
+        let has = [FIRST, SECOND].map(|id| {
+            let parts = peers[usize::from(id == SECOND)].takes(&of(&outputs, id));
+            parts.iter().any(is_head)
+        });
+        assert!(has[0] != has[1], "{has:?}");
+        by.push(has[1]);
+        let carrier = if has[1] { SECOND } else { FIRST };
+        let peer = &mut peers[usize::from(has[1])];
+        peer.sends(&mut relay, at, carrier, &[response_frame(exchange.number, true)]);
+        relay.handle_input(at, Input::Sent { carrier, bytes: usize::MAX });
+    }
+    let tried: Vec<usize> = (0..by.len()).filter(|at| by[*at]).collect();
+    assert!((3..=4).contains(&tried.len()) && tried[0] >= 64, "{tried:?}");
+}
+
 #[test]
 fn where_no_kind_takes_a_request_it_is_refused_at_once() {
     let (mut relay, _) = edge_with(&[SMALL]);

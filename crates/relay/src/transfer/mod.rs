@@ -123,8 +123,9 @@ impl Transfer {
             early,
         };
         let (path, instance, peer) = (path_of(id), peer.instance, carrier.peer.clone());
+        let kind = self.core.config.kinds.get(carrier.kind.0).map_or("", |kind| kind.name);
         self.carriers.stale.insert(id);
-        self.code(now, Code::Up { path, peer, instance, abilities });
+        self.code(now, Code::Up { path, peer, kind, instance, abilities });
         self.note_estimate(id);
         if self.core.shutting_down {
             self.code(now, Code::Flush { path });

@@ -472,6 +472,8 @@ impl Sender {
             segment_bytes: SEGMENT_BYTES,
             idle: Duration::from_secs_f64((now_s - self.last_sent_s).max(0.0)),
             backlog_bytes: left.map(|slot| u64::from(slot.bytes)).sum(),
+            repairs: false,
+            incoming_loss_ppm: None,
         }
     }
 }
