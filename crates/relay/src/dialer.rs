@@ -74,6 +74,8 @@ pub(crate) struct Line {
     /// What the last dial came to since a carrier was up.
     pub(crate) last_failure: Option<(DialFailure, String)>,
     pub(crate) round_trip: Option<Duration>,
+    /// A gateway has said HELLO on one.
+    was_up: bool,
     /// What the gateway of this name said last, until something is sent because of it.
     pub(crate) known: Option<(String, Peer)>,
 }
@@ -104,7 +106,7 @@ impl Line {
     /// The gateway said HELLO on a carrier, which takes over from the one before, if there is one:
     /// which that is.
     pub(crate) fn connected(&mut self, carrier: CarrierId) -> Option<CarrierId> {
-        self.fresh = None;
+        (self.fresh, self.was_up) = (None, true);
         (self.failures, self.down, self.last_failure) = (0, None, None);
         (self.dialled_at, self.back_until) = (None, None);
         self.current.replace(carrier)
@@ -164,7 +166,7 @@ impl Dialer {
     }
 
     /// Every kind.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = CarrierKind> + use<> {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = CarrierKind> + Clone + use<> {
         (0..self.lines.len()).map(CarrierKind)
     }
 
@@ -349,16 +351,34 @@ impl Dialer {
         &self,
         core: &Core,
         exchange: &Exchange,
-    ) -> impl Iterator<Item = CarrierKind> {
-        let able = |kind: &CarrierKind| {
+    ) -> impl Iterator<Item = CarrierKind> + Clone {
+        let able = move |kind: &CarrierKind| {
             let kind = core.config.kinds.get(kind.0);
             kind.is_some_and(|kind| exchange.may_go_by(&kind.abilities))
         };
         self.kinds().filter(able)
     }
 
+    /// Whether carriers of one of these kinds show that the gateway itself is not to be reached,
+    /// however silent the others are: it refuses this edge, or nobody listens where it did. One that
+    /// has let it in before need not be tried by the others.
+    pub(crate) fn has_verdict(&self, kinds: impl Iterator<Item = CarrierKind> + Clone) -> bool {
+        let lines = || kinds.clone().filter_map(|kind| self.line_at(kind));
+        let all_down = lines().all(|line| line.down.is_some());
+        let none_up = lines().all(|line| line.current.is_none());
+        none_up
+            && lines().any(|line| {
+                let refuses = line.is_down(DialFailure::Refused);
+                let is_gone = line.was_up && line.is_down(DialFailure::Unreachable);
+                refuses && line.was_up || (refuses || is_gone) && all_down
+            })
+    }
+
     /// Whether no kind of carrier that may take an exchange is worth waiting for.
     pub(crate) fn is_hopeless(&self, core: &Core, exchange: &Exchange) -> bool {
+        if self.has_verdict(self.lines_for(core, exchange)) {
+            return true;
+        }
         self.lines_for(core, exchange).all(|kind| {
             let down = self.line_at(kind).and_then(|line| line.down.as_ref());
             down.is_some_and(|down| down.how != DialFailure::Silent || exchange.attempts.other_way)

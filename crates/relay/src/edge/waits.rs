@@ -6,7 +6,7 @@ use coding::ExchangeId;
 
 use super::Edge;
 use crate::api::{Cause, CauseKind, DialFailure};
-use crate::dialer::no_failure;
+use crate::dialer::{Down, no_failure};
 use crate::exchanges::{Exchange, Stage};
 use crate::ids::CarrierKind;
 use crate::transfer::Transfer;
@@ -25,18 +25,21 @@ impl Edge<'_> {
         let is_usable = |kind: &CarrierKind| self.dialer.usable_of(carriers, *kind).is_some();
         let down = |kind: &CarrierKind| self.dialer.line_at(*kind)?.down.clone();
         // One may have no room, or come soon.
-        if lines.iter().any(|kind| is_usable(kind) || down(kind).is_none()) {
+        let verdict = self.dialer.has_verdict(lines.iter().copied());
+        if !verdict && lines.iter().any(|kind| is_usable(kind) || down(kind).is_none()) {
             return self.transfer.set_deadline(id, Some(now + most));
         }
         let silent = lines.iter().filter_map(down).filter(|down| down.how == DialFailure::Silent);
-        let last = silent.map(|down| down.since).max();
+        let last = silent.map(|down| down.since).max().filter(|_| !verdict);
         match last.filter(|_| !exchange.attempts.other_way) {
             Some(since) => {
                 let probe = self.dialer.probe_time().min(most);
                 self.transfer.set_deadline(id, Some((since + most).max(now + probe)));
             }
             None => {
-                let reason = lines.iter().find_map(down).map(|down| down.reason);
+                let clear = |down: &Down| down.how != DialFailure::Silent;
+                let downs = || lines.iter().filter_map(down);
+                let reason = downs().find(clear).or_else(|| downs().next()).map(|one| one.reason);
                 self.fail_unreachable(now, id, &reason.unwrap_or_default());
             }
         }
@@ -64,8 +67,10 @@ impl Edge<'_> {
         }
         // What may be repeated is, where there is another way, rather than asked about; and nobody
         // waits for word of what may have reached nobody.
-        let all_down = self.dialer.lines().all(|line| line.down.is_some());
-        let none_silent = self.dialer.lines().all(|line| !line.is_down(DialFailure::Silent));
+        let verdict = self.dialer.has_verdict(self.dialer.kinds());
+        let all_down = verdict || self.dialer.lines().all(|line| line.down.is_some());
+        let none_silent =
+            verdict || self.dialer.lines().all(|line| !line.is_down(DialFailure::Silent));
         let elsewhere = |one: &&Exchange| {
             let Stage::Ambiguous { gateway, asked: None } = one.stage else { return false };
             let leaves = all_down && (one.attempts.other_way || (gateway.is_none() && none_silent));

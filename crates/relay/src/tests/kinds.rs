@@ -151,6 +151,74 @@ fn a_kind_that_is_passed_over_is_tried_now_and_then() {
     assert!((3..=4).contains(&tried.len()) && tried[0] >= 64, "{tried:?}");
 }
 
+fn fails(relay: &mut Relay, at: u64, id: CarrierId, failure: DialFailure) -> Vec<Output> {
+    let reason = format!("{failure:?}");
+    relay.handle_input(ms(at), Input::DialFailed { carrier: id, failure, reason });
+    drain(relay)
+}
+
+/// What the gateway itself says by one kind needs no word of another that is silent.
+#[test]
+fn a_gateway_that_refuses_by_one_kind_is_not_waited_for_by_another() {
+    for known in [false, true] {
+        let mut relay = Relay::new(config(Role::Edge, &[Abilities::STREAM; 2]));
+        relay.handle_input(ms(0), Input::Wake);
+        drain(&mut relay);
+        let mut first = FIRST;
+        if known {
+            connect_to(&mut relay, ms(0), FIRST, Peer::new(Role::Gateway, 9));
+            relay.handle_input(ms(1), Input::CarrierDown { carrier: FIRST, reason: "cut".into() });
+            relay.handle_input(ms(5000), Input::Wake);
+            first = relay.dialer.next_dialled();
+            drain(&mut relay);
+        }
+        asks(&mut relay, ms(5010), "GET", true);
+        let outputs = fails(&mut relay, 5020, first, DialFailure::Refused);
+        let ends = outputs.iter().any(|output| matches!(output, Output::Abort { .. }));
+        // Whom it has never let in the other may.
+        assert_eq!(ends, known, "{outputs:?}");
+        if !known {
+            let outputs = fails(&mut relay, 5030, SECOND, DialFailure::Silent);
+            assert_eq!(abort(&outputs), (CauseKind::GatewayUnreachable, true));
+        }
+        let (_, outputs) = asks(&mut relay, ms(5040), "POST", false);
+        let why = outputs.iter().find_map(|output| match output {
+            Output::Abort { cause, .. } => Some(&cause.reason[..]),
+            _ => None,
+        });
+        assert_eq!(why, Some("Refused"), "{outputs:?}");
+    }
+}
+
+/// A firewall may say that nobody listens where nobody ever did; of a kind that was up it is true.
+#[test]
+fn nobody_listens_where_a_carrier_was_up_before() {
+    for known in [false, true] {
+        let mut relay = Relay::new(config(Role::Edge, &[Abilities::STREAM; 2]));
+        relay.handle_input(ms(0), Input::Wake);
+        drain(&mut relay);
+        if known {
+            connect_to(&mut relay, ms(0), FIRST, Peer::new(Role::Gateway, 9));
+            relay.handle_input(ms(5), Input::CarrierDown { carrier: FIRST, reason: "cut".into() });
+        }
+        fails(&mut relay, 10, SECOND, DialFailure::Silent);
+        let mut first = FIRST;
+        // Longer than a gateway takes to start again.
+        for at in (20..10_000).step_by(20) {
+            relay.handle_input(ms(at), Input::Wake);
+            let dialled = drain(&mut relay).into_iter().find_map(|output| match output {
+                Output::Dial { carrier, kind: CarrierKind::FIRST } => Some(carrier),
+                _ => None,
+            });
+            first = dialled.unwrap_or(first);
+            fails(&mut relay, at + 1, first, DialFailure::Unreachable);
+        }
+        let (_, outputs) = asks(&mut relay, ms(10_000), "GET", true);
+        let ends = outputs.iter().any(|output| matches!(output, Output::Abort { .. }));
+        assert_eq!(ends, known, "{outputs:?}");
+    }
+}
+
 #[test]
 fn where_no_kind_takes_a_request_it_is_refused_at_once() {
     let (mut relay, _) = edge_with(&[SMALL]);
