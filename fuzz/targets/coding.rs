@@ -243,7 +243,7 @@ impl<'a> Life<'a> {
             early: kind % 8 == 1,
         };
         let (path, peer) = (PathId(self.paths), "peer".to_owned());
-        self.input(Input::Up { path, peer, instance: 7, abilities });
+        self.input(Input::Up { path, peer, kind: "stream", instance: 7, abilities });
         let wire = Wire { idle: kind > 64, ..Wire::default() };
         self.input(Input::Wire { path, wire });
     }

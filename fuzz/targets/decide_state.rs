@@ -30,6 +30,7 @@ fn path() -> Path {
         most_window: nothing,
         timeout_s: nothing,
         backlog_bytes: nothing,
+        repairs: false,
     }
     .bounded()
 }

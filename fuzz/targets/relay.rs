@@ -21,6 +21,7 @@ use proto::control::{Allowed, Drained, Keeping, Processor, Receipt};
 use proto::exchange::{Abort, Data, Head as HeadPart, OutcomeState, Part};
 use proto::profile::{Decoding, Model, Profile};
 use proto::stream::{Frame, Hello};
+use proto::urgency::Urgency;
 use relay::{
     CarrierId, CarrierKind, Cause, CauseKind, Config, Head, Input, Known, Output, Relay, Role,
 };
@@ -41,6 +42,7 @@ fn config(role: Role) -> Config {
     config.encoding.allow_infoset();
     let infoset = Some(Arc::new(SchemaContext::without_schema()));
     config.services = vec![Service { infoset, ..Service::default() }];
+    config.urgencies = vec![Urgency::new(1)];
     config
 }
 

@@ -63,6 +63,9 @@ pub(crate) struct Args {
     /// How long a request whose carrier broke waits for word of what became of it [default: 30 s].
     #[arg(long, value_name = "TIME", value_parser = Period::parse)]
     outcome_timeout: Option<Period>,
+    /// Let a request's field Priority put it before others, and not only behind them.
+    #[arg(long)]
+    urgent_clients: bool,
     /// Client connections at once, at most; more wait [default: 1024].
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
@@ -149,6 +152,7 @@ impl Side for Args {
             forwarded: args.forwarded,
             rewrite: Some(args.rewrite).filter(|what| !what.is_empty()),
             fallback: args.fallback,
+            urgent_clients: args.urgent_clients.then_some(true),
             encoding: common.encoding,
             rate_cap: common.rate_cap,
             carrier: common.carrier,

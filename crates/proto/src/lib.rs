@@ -35,6 +35,7 @@ pub mod sealed;
 pub mod stream;
 mod structured;
 pub mod timers;
+pub mod urgency;
 pub mod varint;
 pub mod wbxml;
 

@@ -8,6 +8,7 @@ use decide::estimate::Estimate;
 use proto::control::Allowed;
 use proto::exchange::Role;
 use proto::kinds::Kind;
+use proto::urgency::Urgency;
 use record::decision::Direction;
 
 /// Body bytes the local side may hand over ahead of the carrier, per exchange: two blocks.
@@ -74,6 +75,11 @@ pub struct Config {
     pub encoding: Encoding,
     /// What is different for some services; [`crate::Known::service`] names them by index.
     pub services: Vec<Service>,
+    /// How urgent requests of each service are, whatever they say themselves.
+    pub urgencies: Vec<Option<Urgency>>,
+    /// Edge: a client's own field `Priority` may make its requests more urgent than others', and
+    /// not only less.
+    pub urgent_clients: bool,
     /// Operator's bound on what the link is believed to carry, in bit/s.
     pub rate_cap_bps: Option<f64>,
     /// Edge: how long a request waits for the gateway.
@@ -115,6 +121,15 @@ pub struct Config {
 }
 
 impl Config {
+    /// Edge: how urgent a request of a service is that says this itself.
+    pub(crate) fn urgency(&self, service: Option<usize>, priority: Option<Urgency>) -> Urgency {
+        let set = service.and_then(|service| self.urgencies.get(service).copied().flatten());
+        set.unwrap_or_else(|| {
+            let priority = priority.unwrap_or_default();
+            if self.urgent_clients { priority } else { priority.max(Urgency::DEFAULT) }
+        })
+    }
+
     /// The defaults of one role.
     #[must_use]
     pub fn new(role: Role, instance: u64) -> Self {
@@ -128,6 +143,8 @@ impl Config {
             codecs: Table::default(),
             encoding: Encoding::auto(),
             services: Vec::new(),
+            urgencies: Vec::new(),
+            urgent_clients: false,
             rate_cap_bps: None,
             connect_timeout: Duration::from_secs(30),
             outcome_timeout: Duration::from_secs(30),

@@ -360,8 +360,8 @@ impl Dialer {
     }
 
     /// Whether carriers of one of these kinds show that the gateway itself is not to be reached,
-    /// however silent the others are: it refuses this edge, or nobody listens where it did. One that
-    /// has let it in before need not be tried by the others.
+    /// however silent the others are: it refuses this edge, or nobody listens where it did. One
+    /// that has let it in before need not be tried by the others.
     pub(crate) fn has_verdict(&self, kinds: impl Iterator<Item = CarrierKind> + Clone) -> bool {
         let lines = || kinds.clone().filter_map(|kind| self.line_at(kind));
         let all_down = lines().all(|line| line.down.is_some());

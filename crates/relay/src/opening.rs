@@ -6,6 +6,7 @@ use codec::Table;
 use codec::dictionary::Id;
 use coding::api::{About, Message};
 use proto::exchange::Head as HeadPart;
+use proto::urgency::Urgency;
 use proto::{Error, bhttp, message};
 
 use crate::api::{Cause, CauseKind, Head};
@@ -27,6 +28,8 @@ pub(crate) struct Opened {
     /// The method, or what stands for it in events.
     pub(crate) method: String,
     pub(crate) traits: Traits,
+    /// How urgent it says that it is.
+    pub(crate) priority: Option<Urgency>,
     pub(crate) guard: Guard,
     pub(crate) about: About,
     pub(crate) message: Message,
@@ -56,7 +59,8 @@ impl Opened {
         let message = Message { urgent, ..http::message(&request.fields, head.len()) };
         let (method, guard) = (http::text(&request.method), Guard::of(request));
         let about = http::about(request, client);
-        Self { head: head.into(), method, traits, guard, about, message }
+        let priority = http::priority(request);
+        Self { head: head.into(), method, traits, priority, guard, about, message }
     }
 
     /// A message of another kind, of this client.
@@ -76,7 +80,7 @@ impl Opened {
         };
         let method = format!("message {}", opening.message.kind);
         let message = described(&opening.message, head.len());
-        Self { head: head.into(), method, traits, guard, about, message }
+        Self { head: head.into(), method, traits, priority: None, guard, about, message }
     }
 
     /// Reads what came, and what it is to the local side.

@@ -33,6 +33,7 @@ mod pulse;
 mod recovery;
 mod revision;
 mod shares;
+mod urgency;
 
 const CARRIER: CarrierId = CarrierId(0);
 

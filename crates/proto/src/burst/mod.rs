@@ -2,14 +2,14 @@
 //!
 //! The frames of [`crate::stream`] that are sent of one exchange at a time are gathered into a
 //! generation, which is cut into symbols of equal length. Any of them, and of repair symbols made
-//! of them, that are as many as the source symbols restore it ([`code`]): what is lost need not be
+//! of them, that are as many as the source symbols restore it (`code`): what is lost need not be
 //! told apart, but only how much. How much repair leaves with the source symbols, and how much
-//! once losses show, is what is expected to cost less time: [`code::repairs`]. A generation names
+//! once losses show, is what is expected to cost less time: `code::repairs`. A generation names
 //! the one before it of the same exchange: the order within exchanges is kept, and no other.
 //!
 //! Datagrams are numbered, and acknowledged by ranges of numbers, each range again and again
-//! ([`packet`]); which are lost, and how long a round trip takes, is found out as RFC 9002 has it
-//! ([`sent`]). They leave at the rate that the path is seen to deliver ([`pace`]).
+//! (`packet`); which are lost, and how long a round trip takes, is found out as RFC 9002 has it
+//! (`sent`). They leave at the rate that the path is seen to deliver (`pace`).
 //!
 //! There is no handshake: the first datagrams hold the HELLO and, behind it, what may go before
 //! the peer's. Who the peer is, that nobody reads or changes what passes, and that nothing is read

@@ -9,6 +9,7 @@
 //! | 2 | [`Drained`]: how many of the carrier's requests a gateway that drains took |
 //! | 3 | [`Keeping`]: about messages that both ends hold |
 //! | 4 | [`Processor`]: how fast a side decodes, for a peer that asks |
+//! | 5 | [`Urgent`]: how urgent an exchange is |
 //! | 16 | [`Hints`]: the fields of the interim response that follows |
 //! | 17 | [`ClientEnded`]: a client's connection has ended |
 //! | 18 | [`Allowed`]: what an edge may reach |
@@ -21,6 +22,7 @@ mod hints;
 mod keeping;
 mod processor;
 mod receipt;
+mod urgent;
 
 pub use allowed::Allowed;
 pub use drained::Drained;
@@ -28,6 +30,7 @@ pub use hints::{ClientEnded, Hints};
 pub use keeping::Keeping;
 pub use processor::Processor;
 pub use receipt::Receipt;
+pub use urgent::Urgent;
 
 /// The exchange in whose order a control part has its place: it is about what follows of it. `None`
 /// for one that waits for nothing and for which nothing waits.
@@ -35,6 +38,7 @@ pub use receipt::Receipt;
 pub fn exchange_of(kind: u64, content: &Bytes) -> Option<u64> {
     match kind {
         Hints::KIND => Hints::decode(content).ok().map(|hints| hints.exchange),
+        Urgent::KIND => Urgent::decode(content).ok().map(|urgent| urgent.exchange),
         Keeping::KIND => match Keeping::decode(content).ok()? {
             Keeping::Principal { exchange, .. } | Keeping::Keep { exchange, .. } => Some(exchange),
             _ => None,

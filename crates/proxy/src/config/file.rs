@@ -99,6 +99,8 @@ section! {
         rewrite: Vec<String>,
         /// What to do while the gateway cannot be reached: `none` or `direct`.
         fallback: String,
+        /// Clients may make their own requests more urgent than others'.
+        urgent_clients: bool,
         /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
         /// Most that the link is believed to carry.
@@ -270,6 +272,8 @@ pub struct ServiceSettings {
     pub objective: Option<String>,
     /// With the last: how long a body may take.
     pub deadline: Option<Period>,
+    /// How urgent it is: a precedence, or a number from 0 to 7.
+    pub urgency: Option<String>,
     /// Fields that say who asks, besides those that are known to.
     pub principal: Option<Vec<String>>,
     /// Fields that do not say who asks, though nobody else would know.
@@ -291,6 +295,7 @@ impl Section for ServiceSettings {
         "encodings",
         "objective",
         "deadline",
+        "urgency",
         "principal",
         "not_principal",
         "fallback",
@@ -308,6 +313,7 @@ impl Section for ServiceSettings {
             "encodings" => self.encodings = Some(Value::read(value)?),
             "objective" => self.objective = Some(Value::read(value)?),
             "deadline" => self.deadline = Some(Value::read(value)?),
+            "urgency" => self.urgency = Some(Value::read(value)?),
             "principal" => self.principal = Some(Value::read(value)?),
             "not_principal" => self.not_principal = Some(Value::read(value)?),
             "fallback" => self.fallback = Some(Value::read(value)?),

@@ -210,6 +210,7 @@ impl EdgeConfig {
         check.take("congestion", check_congestion(edge.congestion.as_deref()));
         let mut relay = new_relay(&mut check, relay::Role::Edge)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
+        relay.urgent_clients = edge.urgent_clients.unwrap_or(false);
         set_kinds(&mut check, &mut relay, edge.carrier.as_deref());
         service::set_encoding(&mut check, &mut relay, edge.encoding.as_deref(), edge.rate_cap);
         edge.set_times(&mut check, &mut relay);

@@ -3,6 +3,7 @@
 use super::*;
 
 use decide::policy::Objective;
+use proto::urgency::Urgency;
 
 /// Most protocols that a service may change to.
 const MAX_UPGRADES: usize = 16;
@@ -52,6 +53,9 @@ pub(super) fn all(
         check.service(at);
         let decision = decision(check, relay, settings);
         relay.services.push(decision);
+        let urgency = settings.urgency.as_deref().map(Urgency::parse).transpose();
+        let urgency = check.take("urgency", urgency.map_err(wrong(settings)));
+        relay.urgencies.push(urgency);
         all.extend(service(check, settings));
     }
     all

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use super::*;
 use decide::policy::Objective;
+use proto::urgency::Urgency;
 
 fn parse(text: &str) -> Settings {
     Settings::parse(text).unwrap()
@@ -100,7 +101,12 @@ fn what_is_wanted_of_a_service_is_said_once() {
     assert_eq!(objective("").unwrap(), Objective::Time);
     assert_eq!(objective("objective = 'bytes'").unwrap(), Objective::Bytes);
     assert_eq!(objective("deadline = '500 ms'").unwrap(), Objective::Deadline(0.5));
+    let urgency = |keys: &str| with(keys).map(|config| config.relay.urgencies[0]);
+    assert_eq!(urgency("").unwrap(), None);
+    assert_eq!(urgency("urgency = 'flash'").unwrap(), Urgency::new(0));
+    assert_eq!(urgency("urgency = '6'").unwrap(), Urgency::new(6));
     for (keys, named) in [
+        ("urgency = '8'", "service 'http://a': urgency '8': one of flash"),
         ("objective = 'deadline'", "needs a deadline"),
         ("objective = 'time'\ndeadline = '1 s'", "give one of them"),
         ("objective = 'money'", "one of time, bytes, deadline"),

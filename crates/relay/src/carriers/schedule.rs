@@ -1,10 +1,12 @@
 //! Scheduler of a carrier: which exchange's part is sent next.
 //!
-//! Messages that have sent little get every other slot, so that a short message passes the long
-//! ones and yet cannot starve them. Within each of the two groups the scheduler is round-robin, by
-//! number.
+//! The more urgent one goes first (RFC 9218 §10). Among those of the same urgency, messages that
+//! have sent little get every other slot, so that a short message passes the long ones and yet
+//! cannot starve them. Within each of the two groups the scheduler is round-robin, by number.
 
 use std::collections::BTreeSet;
+
+use proto::urgency::Urgency;
 
 /// A message that has sent no more than this counts as short, in bytes.
 pub(crate) const SHORT_BYTES: u64 = 8 * 1024;
@@ -12,6 +14,13 @@ pub(crate) const SHORT_BYTES: u64 = 8 * 1024;
 /// See the module; holds each exchange of the carrier at most once.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
+    /// By urgency.
+    levels: [Level; Urgency::COUNT],
+}
+
+/// Exchanges of one urgency.
+#[derive(Debug, Default)]
+struct Level {
     short: Ring,
     long: Ring,
     short_went: bool,
@@ -33,31 +42,44 @@ impl Ring {
     }
 }
 
-impl Schedule {
-    /// An exchange has something to send, of which it sent `sent_bytes` so far.
-    pub(crate) fn offer(&mut self, number: u64, sent_bytes: u64) {
-        self.remove(number);
-        let ring = if sent_bytes <= SHORT_BYTES { &mut self.short } else { &mut self.long };
-        ring.waiting.insert(number);
-    }
-
-    /// The exchange has nothing to send any more.
-    pub(crate) fn remove(&mut self, number: u64) {
-        self.short.waiting.remove(&number);
-        self.long.waiting.remove(&number);
-    }
-
-    /// Takes the number of the exchange that sends next; none where nobody waits.
-    pub(crate) fn next(&mut self) -> Option<u64> {
+impl Level {
+    fn next(&mut self) -> Option<u64> {
         let long_first = self.short_went && !self.long.waiting.is_empty();
         self.short_went = !long_first && !self.short.waiting.is_empty();
         let ring = if self.short_went { &mut self.short } else { &mut self.long };
         ring.next()
     }
 
+    fn is_empty(&self) -> bool {
+        self.short.waiting.is_empty() && self.long.waiting.is_empty()
+    }
+}
+
+impl Schedule {
+    /// An exchange has something to send, of which it sent `sent_bytes` so far.
+    pub(crate) fn offer(&mut self, number: u64, urgency: Urgency, sent_bytes: u64) {
+        self.remove(number);
+        let Some(level) = self.levels.get_mut(usize::from(urgency.get())) else { return };
+        let ring = if sent_bytes <= SHORT_BYTES { &mut level.short } else { &mut level.long };
+        ring.waiting.insert(number);
+    }
+
+    /// The exchange has nothing to send any more.
+    pub(crate) fn remove(&mut self, number: u64) {
+        for level in &mut self.levels {
+            level.short.waiting.remove(&number);
+            level.long.waiting.remove(&number);
+        }
+    }
+
+    /// Takes the number of the exchange that sends next; none where nobody waits.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        self.levels.iter_mut().find_map(Level::next)
+    }
+
     /// Whether no exchange has anything to send.
     pub(crate) fn is_empty(&self) -> bool {
-        self.short.waiting.is_empty() && self.long.waiting.is_empty()
+        self.levels.iter().all(Level::is_empty)
     }
 }
 
@@ -68,9 +90,9 @@ mod tests {
     #[test]
     fn short_messages_get_every_other_slot_and_starve_no_other() {
         let mut schedule = Schedule::default();
-        (1..=3).for_each(|number| schedule.offer(number, SHORT_BYTES + 1));
-        (7..=9).for_each(|number| schedule.offer(number, 0));
-        schedule.offer(8, 10);
+        (1..=3).for_each(|number| schedule.offer(number, Urgency::DEFAULT, SHORT_BYTES + 1));
+        (7..=9).for_each(|number| schedule.offer(number, Urgency::DEFAULT, 0));
+        schedule.offer(8, Urgency::DEFAULT, 10);
         let order: Vec<_> = std::iter::from_fn(|| schedule.next()).collect();
         assert_eq!(order, [7, 1, 8, 2, 9, 3]);
         assert!(schedule.is_empty());
@@ -81,12 +103,26 @@ mod tests {
         let mut schedule = Schedule::default();
         let order: Vec<_> = (0..7)
             .filter_map(|_| {
-                (1..=3).for_each(|number| schedule.offer(number, 0));
+                (1..=3).for_each(|number| schedule.offer(number, Urgency::DEFAULT, 0));
                 schedule.next()
             })
             .collect();
         assert_eq!(order, [1, 2, 3, 1, 2, 3, 1]);
         schedule.remove(2);
         assert_eq!((schedule.next(), schedule.next()), (Some(3), None));
+    }
+
+    #[test]
+    fn what_is_more_urgent_goes_before_all_that_is_less() {
+        let mut schedule = Schedule::default();
+        let urgency = |value| Urgency::new(value).unwrap();
+        for (number, value) in [(1, 7), (2, 3), (3, 0), (4, 3), (5, 0)] {
+            schedule.offer(number, urgency(value), 0);
+        }
+        // It became more urgent.
+        schedule.offer(1, urgency(2), 0);
+        let order: Vec<_> = std::iter::from_fn(|| schedule.next()).collect();
+        assert_eq!(order, [3, 5, 1, 2, 4]);
+        assert!(schedule.is_empty());
     }
 }

@@ -66,7 +66,9 @@ impl Edge<'_> {
 
     fn open(&mut self, now: Duration, id: ExchangeId, opened: Opened, end: bool, known: Known) {
         let Known { client, service, other_way } = known;
-        let Opened { head, method, traits, guard, about, message } = opened;
+        let Opened { head, method, mut traits, priority, guard, about, message } = opened;
+        let urgency = self.transfer.core.config.urgency(service, priority);
+        let derived = std::mem::replace(&mut traits.urgency, urgency);
         let (target, exchange) = (about.target.clone(), id.to_string());
         self.transfer.core.event(now, Fact::Started { exchange, method, target });
         let mut place = ExchangePlace::default();
@@ -103,6 +105,7 @@ impl Edge<'_> {
         }
         exchange.guard = guard;
         exchange.attempts.other_way = other_way;
+        exchange.attempts.tells_urgency = traits.urgency != derived;
         let about = About { service, ..about };
         self.transfer.exchanges.insert(exchange);
         self.transfer.code(now, Code::Open { exchange: id, about });

@@ -114,6 +114,8 @@ pub(crate) struct Attempts {
     /// What came of its answer there meanwhile: no more than the credit of the flow there, in
     /// no more than so many parts ([`crate::edge`]).
     pub(crate) held_back: Vec<Part>,
+    /// Its urgency is another than its gateway takes it for by its head.
+    pub(crate) tells_urgency: bool,
     /// It may go another way where its gateway cannot be reached.
     pub(crate) other_way: bool,
     /// It was sent again though a gateway that is gone may have forwarded it.

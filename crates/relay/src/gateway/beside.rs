@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use proto::bhttp;
-use proto::control::{Allowed, ClientEnded, Hints};
+use proto::control::{Allowed, ClientEnded, Hints, Urgent};
 use proto::exchange::Part;
 
 use super::Gateway;
@@ -43,6 +43,23 @@ impl Gateway<'_> {
         if let Some(instance) = self.transfer.edge_instance(carrier) {
             let connection = ended.connection;
             self.transfer.core.outputs.push_back(Output::ClientEnded { instance, connection });
+        }
+    }
+
+    /// An edge says how urgent an answer is.
+    pub(crate) fn peer_urgency(&mut self, now: Duration, carrier: CarrierId, content: &[u8]) {
+        let urgent = match Urgent::decode(content) {
+            Ok(urgent) => urgent,
+            Err(error) => {
+                return self.transfer.ignore(now, carrier, "urgency", &error.to_string());
+            }
+        };
+        let Some(instance) = self.transfer.edge_instance(carrier) else { return };
+        let id = ExchangeId { instance, number: urgent.exchange };
+        let exchange = self.transfer.exchanges.get_mut(&id);
+        if let Some(exchange) = exchange.filter(|one| one.on_carrier() == Some(carrier)) {
+            exchange.traits.urgency = urgent.urgency;
+            self.transfer.offer(id);
         }
     }
 

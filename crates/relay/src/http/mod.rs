@@ -8,6 +8,7 @@ pub(crate) mod requester;
 use bytes::Bytes;
 use coding::api::{About, Message};
 use proto::bhttp;
+use proto::urgency::Urgency;
 
 use privacy::{Client, Guard};
 use requester::requester;
@@ -33,6 +34,9 @@ pub(crate) struct Traits {
     pub(crate) expects_continue: bool,
     /// Which messages it consists of.
     pub(crate) kind: Kind,
+    /// How urgent it is. Whoever asks may say that it is less than others are (RFC 9218); that it
+    /// is more, whoever runs the edge.
+    pub(crate) urgency: Urgency,
 }
 
 impl Traits {
@@ -45,8 +49,14 @@ impl Traits {
         let expects = field(fields, "expect");
         let expects_continue =
             expects.is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"));
-        Self { safe, idempotent, tunnel, expects_continue, kind: Kind::Http }
+        let urgency = priority(request).unwrap_or_default().max(Urgency::DEFAULT);
+        Self { safe, idempotent, tunnel, expects_continue, kind: Kind::Http, urgency }
     }
+}
+
+/// The urgency that a request says it has (RFC 9218 §4.1).
+pub(crate) fn priority(request: &bhttp::Request) -> Option<Urgency> {
+    field(&request.fields, "priority").and_then(|value| Urgency::of_field(value))
 }
 
 /// What is known of an exchange by its request.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use coding::ExchangeId;
 use coding::api::Input as Code;
 use proto::carrier::Output as FromMachine;
-use proto::control::{Allowed, ClientEnded, Drained, Hints, Keeping, Processor, Receipt};
+use proto::control::{Allowed, ClientEnded, Drained, Hints, Keeping, Processor, Receipt, Urgent};
 use proto::exchange::Part;
 
 use super::Relay;
@@ -180,6 +180,10 @@ impl Relay {
             (Allowed::KIND, true) => self.edge().heed_allowed(now, carrier, &content),
             (ClientEnded::KIND, false) => {
                 self.gateway().peer_client_ended(now, carrier, &content);
+            }
+            (Urgent::KIND, false) => self.gateway().peer_urgency(now, carrier, &content),
+            (Urgent::KIND, _) => {
+                self.transfer.ignore(now, carrier, "urgency", "a gateway has none");
             }
             (Drained::KIND, _) => self.transfer.ignore(now, carrier, "drained", OF_EDGE),
             (Hints::KIND, _) => self.transfer.ignore(now, carrier, "hints", OF_EDGE),

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use coding::api::{Departed, Input as Code};
+use proto::control::Urgent;
 use proto::exchange::Part;
+use proto::urgency::Urgency;
 
 use super::Transfer;
 use crate::carriers::carrier::{self, path_of};
@@ -44,7 +46,7 @@ impl Transfer {
             state.replays.remove(&id.number);
             self.offer(id);
         } else if part.is_some() {
-            state.schedule.offer(id.number, u64::MAX);
+            state.schedule.offer(id.number, Urgency::DEFAULT, u64::MAX);
         }
         if let Some(part) = part {
             self.send(now, carrier, part);
@@ -90,6 +92,7 @@ impl Transfer {
         }
         self.send(now, carrier, part);
         if has_head {
+            self.tell_urgency(now, carrier, id);
             self.credit_ahead(now, carrier, id);
             self.code(now, Code::Led { exchange: id });
         }
@@ -99,6 +102,16 @@ impl Transfer {
         self.grant_local(id);
         self.settle_if_done(now, id);
         self.offer(id);
+    }
+
+    /// The gateway hears how urgent the answer is.
+    fn tell_urgency(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let part = Urgent { exchange: id.number, urgency: exchange.traits.urgency }.part();
+        let may = self.carriers.get(&carrier).is_some_and(|one| one.machine.may_send(&part));
+        if may && exchange.attempts.tells_urgency {
+            self.send(now, carrier, part);
+        }
     }
 
     /// Where answers of late were longer than the credit that each begins with, the next one gets
@@ -123,7 +136,8 @@ impl Transfer {
         let Some(carrier_id) = exchange.carrier() else { return };
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
         if exchange.outgoing.is_ready() {
-            carrier.schedule.offer(id.number, exchange.meter.sent_wire_bytes);
+            let urgency = exchange.traits.urgency;
+            carrier.schedule.offer(id.number, urgency, exchange.meter.sent_wire_bytes);
             self.carriers.touch(carrier_id);
         }
     }
@@ -134,7 +148,7 @@ impl Transfer {
         self.code(now, Code::Credit { exchange, bytes });
         match self.carriers.get_mut(&id) {
             Some(carrier) if carrier.replays.contains_key(&exchange.number) => {
-                carrier.schedule.offer(exchange.number, u64::MAX);
+                carrier.schedule.offer(exchange.number, Urgency::DEFAULT, u64::MAX);
                 self.carriers.touch(id);
             }
             _ => self.offer(exchange),
