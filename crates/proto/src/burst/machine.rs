@@ -13,8 +13,8 @@ use super::sent::{Datagram, Feedback, Sent};
 use super::{BESIDE_BYTES, FIRST_DATAGRAM_BYTES, MAX_AHEAD, MAX_DATAGRAM_BYTES, MAX_SYMBOL_BYTES};
 use crate::Error;
 use crate::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
-use crate::control::{self, Keeping};
-use crate::exchange::{Data, Part, Role};
+use crate::control;
+use crate::exchange::{Data, Part};
 use crate::stream::{Frame, Hello, MIN_PADDING_BYTES, data_len};
 
 /// What a part has around it on the way, about.
@@ -382,17 +382,8 @@ impl carrier::Machine for Machine {
         self.flows.is_open(exchange)
     }
 
-    /// As over a stream ([`crate::stream`]): before the peer's HELLO only an edge sends any, heads
-    /// of whole requests that name no codec, on whose behalf those are, and that they are given up.
     fn may_send(&self, part: &Part) -> bool {
-        if self.flows.peer().is_some() || self.flows.setup().role == Role::Gateway {
-            return self.flows.peer().is_some();
-        }
-        match part {
-            Part::Head(head) => head.end && head.codec == 0,
-            Part::Abort(_) | Part::Control(Keeping::KIND, _) => true,
-            _ => false,
-        }
+        self.flows.may_send_early(part)
     }
 
     fn wire_len(&self, part: &Part) -> usize {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{MAX_EARLY_EXCHANGES, Peer, Setup};
 use crate::Error;
+use crate::control::Keeping;
 use crate::exchange::{Data, OutcomeState, Part, Role};
 
 /// Greatest credit that may be outstanding on an exchange, in bytes; more is a peer's fault.
@@ -76,6 +77,21 @@ impl Flows {
     #[must_use]
     pub fn credit(&self, exchange: u64) -> u64 {
         self.flows.get(&exchange).map_or(0, |flow| flow.send_credit)
+    }
+
+    /// Whether a part may be sent by now, of a carrier that takes some ahead of the peer's HELLO:
+    /// from an edge, heads of whole requests that name no codec, on whose behalf those are, and
+    /// that they are given up.
+    #[must_use]
+    pub fn may_send_early(&self, part: &Part) -> bool {
+        if self.peer.is_some() || self.setup.role == Role::Gateway {
+            return self.peer.is_some();
+        }
+        match part {
+            Part::Head(head) => head.end && head.codec == 0,
+            Part::Abort(_) | Part::Control(Keeping::KIND, _) => true,
+            _ => false,
+        }
     }
 
     /// Whether a direction of an exchange is open.

@@ -8,8 +8,7 @@ use bytes::{Bytes, BytesMut};
 use super::packet::{Frame, Hello, MIN_PADDING_BYTES, data_len};
 use crate::Error;
 use crate::carrier::{self, Flows, Input, Output, Peer, Setup};
-use crate::control::Keeping;
-use crate::exchange::{Data, Part, Role};
+use crate::exchange::{Data, Part};
 
 /// What a frame has around its content, about.
 const FRAME_BYTES: usize = 6;
@@ -187,17 +186,8 @@ impl carrier::Machine for Machine {
         self.flows.is_open(exchange)
     }
 
-    /// Before the peer's HELLO only an edge sends any: heads of whole requests that name no codec,
-    /// on whose behalf those are, and that they are given up.
     fn may_send(&self, part: &Part) -> bool {
-        if self.flows.peer().is_some() || self.flows.setup().role == Role::Gateway {
-            return self.flows.peer().is_some();
-        }
-        match part {
-            Part::Head(head) => head.end && head.codec == 0,
-            Part::Abort(_) | Part::Control(Keeping::KIND, _) => true,
-            _ => false,
-        }
+        self.flows.may_send_early(part)
     }
 
     fn wire_len(&self, part: &Part) -> usize {

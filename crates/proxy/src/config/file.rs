@@ -105,7 +105,7 @@ section! {
         encoding: String,
         /// Most that the link is believed to carry.
         rate_cap: Rate,
-        /// `auto` or `stream`.
+        /// `auto`, `stream` or `burst`.
         carrier: String,
         /// File of this side's private key.
         key: PathBuf,
@@ -183,7 +183,7 @@ section! {
         encoding: String,
         /// Most that the link is believed to carry.
         rate_cap: Rate,
-        /// `auto` or `stream`.
+        /// `auto`, `stream` or `burst`.
         carrier: String,
         /// File of this side's private key.
         key: PathBuf,
