@@ -8,6 +8,7 @@ use bytes::Bytes;
 use proto::carrier::{Input, Output, Setup};
 use proto::exchange::{Head, Part, Role};
 use proto::kinds::{Carrier, Kind};
+use proto::urgency::Urgency;
 
 /// The first byte says which of the two, and how long the datagrams are.
 pub fn any(kind: Kind, data: &[u8]) {
@@ -72,7 +73,7 @@ fn pair(kind: Kind, script: &[u8]) {
             let head = vec![7; exchange as usize * 900].into();
             let head = Head { exchange, codec: 0, window_log: 0, end: true, head };
             sent.push(Part::Head(head.clone()));
-            edge.handle_input(now, Input::Send(Part::Head(head)));
+            edge.handle_input(now, Input::Send(Part::Head(head), Urgency::DEFAULT));
         }
         for (machine, way) in [(&mut edge, &mut to_edge), (&mut gateway, &mut to_gateway)] {
             machine.handle_input(now, Input::Wake);

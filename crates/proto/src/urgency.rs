@@ -20,6 +20,8 @@ const NAMES: [(&str, Urgency); 4] = [
 pub struct Urgency(u8);
 
 impl Urgency {
+    /// Of what goes before all else.
+    pub const FIRST: Self = Self(0);
     /// Of what says nothing of it (RFC 9218 §4.1).
     pub const DEFAULT: Self = Self(3);
     /// How many there are.

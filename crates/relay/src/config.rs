@@ -21,6 +21,8 @@ pub(crate) const MAX_CREDIT_BYTES: u64 = 2 << 20;
 pub(crate) const TRANSMIT_WINDOW_BYTES: usize = 16 * 1024;
 /// A carrier whose peer does not read, while control parts pile up, is closed at this.
 pub(crate) const MAX_BACKLOG_BYTES: usize = 1 << 20;
+/// What is of no exchange and no longer than this goes before all else.
+pub(crate) const SHORT_CONTROL_BYTES: usize = 256;
 /// Largest piece of a block while others wait too; alone, a piece fills the transmit window.
 pub(crate) const PIECE_BYTES: usize = 2 * 1024;
 /// Most of an answer kept per exchange for a replay, in bytes of memory.

@@ -16,6 +16,7 @@ use proto::bhttp;
 use proto::carrier::{self, Machine as _};
 use proto::exchange::{Abort, Data, Head as HeadPart, OutcomeState, Part};
 use proto::stream::{self, Frame, Machine};
+use proto::urgency::Urgency;
 
 use super::*;
 
@@ -97,7 +98,7 @@ impl Peer {
         frames: &[Part],
     ) -> Vec<Output> {
         for frame in frames {
-            self.0.handle_input(now, carrier::Input::Send(frame.clone()));
+            self.0.handle_input(now, carrier::Input::Send(frame.clone(), Urgency::DEFAULT));
         }
         while let Some(output) = self.0.poll_output() {
             match output {

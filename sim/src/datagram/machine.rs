@@ -77,10 +77,7 @@ impl Machine {
         if !self.flows.send(&part)? {
             return Ok(());
         }
-        let key = match &part {
-            Part::Control(kind, content) => control::exchange_of(*kind, content),
-            part => part.exchange(),
-        };
+        let key = control::order_of(&part);
         let mut padding = None;
         match &part {
             Part::Head(head) => drop(self.blocks.remove(&head.exchange)),
@@ -168,7 +165,7 @@ impl carrier::Machine for Machine {
             Input::Datagram(datagram) => {
                 Packet::decode(&datagram).and_then(|packet| self.datagram(packet))
             }
-            Input::Send(part) => self.send(part),
+            Input::Send(part, _) => self.send(part),
             Input::Probe(number) => {
                 self.push(None, &[Frame::Ping(number)]);
                 Ok(())

@@ -8,17 +8,23 @@ use bytes::{Bytes, BytesMut};
 use super::pace::Pace;
 use super::packet::{self, Chunk, Writer};
 use super::receiving::Receiving;
-use super::sending::{Path, Sending};
+use super::sending::{Key, Path, Sending};
 use super::sent::{Datagram, Feedback, Sent};
-use super::{BESIDE_BYTES, FIRST_DATAGRAM_BYTES, MAX_AHEAD, MAX_DATAGRAM_BYTES, MAX_SYMBOL_BYTES};
+use super::{
+    AROUND_DATAGRAM_BYTES, BESIDE_BYTES, FIRST_DATAGRAM_BYTES, FULL_BYTES, MAX_AHEAD,
+    MAX_DATAGRAM_BYTES,
+};
 use crate::Error;
 use crate::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
 use crate::control;
 use crate::exchange::{Data, Part};
 use crate::stream::{Frame, Hello, MIN_PADDING_BYTES, data_len};
+use crate::urgency::Urgency;
 
 /// What a part has around it on the way, about.
 const AROUND_BYTES: usize = 24;
+/// What a datagram has that only acknowledges, about.
+const ACK_BYTES: usize = 10;
 /// The rate of a path of which nothing is known, in bytes a second.
 const FIRST_RATE: f64 = 125_000.0;
 /// Beyond, nothing helps.
@@ -27,6 +33,9 @@ const MAX_LOSS: f64 = 0.9;
 const MAX_PONGS: usize = 8;
 /// Until a loss shows and what mends it arrives, in round trips.
 const ROUNDS_TO_MEND: f64 = 1.5;
+
+/// Share of a datagram's own bytes in what it takes on the path.
+const DATAGRAM_SHARE: f64 = MAX_DATAGRAM_BYTES as f64 / FULL_BYTES as f64;
 
 /// A rate as a whole number.
 fn whole(rate: f64) -> u64 {
@@ -80,7 +89,7 @@ impl Machine {
             fault: None,
             faulted: false,
         };
-        machine.push(None, &[hello], true);
+        machine.push((Key::None, Urgency::FIRST), &[hello], true);
         machine
     }
 
@@ -97,22 +106,27 @@ impl Machine {
         }
     }
 
+    /// What is believed of the rate of the path, in bytes a second.
+    fn rate(&self) -> f64 {
+        self.pace.rate().or_else(|| self.receiving.fastest()).unwrap_or(FIRST_RATE).max(1.0)
+    }
+
     /// What is believed of the path.
     fn path(&self) -> Path {
         let loss = self.sent.loss().clamp(0.0, MAX_LOSS);
         let chance_loss = self.sent.chance_loss().clamp(0.0, MAX_LOSS);
-        let rate = self.pace.rate().unwrap_or(FIRST_RATE).max(1.0) / (1.0 - chance_loss);
+        let rate = self.rate() / (1.0 - chance_loss);
         let round_trip = self.sent.round_trip.expected().as_secs_f64();
         Path {
             symbol_bytes: self.datagram_bytes() - BESIDE_BYTES,
             loss,
-            symbol_s: MAX_SYMBOL_BYTES as f64 / rate,
+            symbol_s: FULL_BYTES as f64 / rate,
             round_s: round_trip * ROUNDS_TO_MEND,
         }
     }
 
     /// Frames go behind those of the same key; `ends`: nothing follows them soon.
-    fn push(&mut self, key: Option<u64>, frames: &[Frame], ends: bool) {
+    fn push(&mut self, key: (Key, Urgency), frames: &[Frame], ends: bool) {
         let mut bytes = Vec::new();
         frames.iter().for_each(|frame| frame.encode(&mut bytes));
         let path = self.path();
@@ -126,17 +140,15 @@ impl Machine {
         data.padding.map(|padding| padding.behind(bytes, MIN_PADDING_BYTES))
     }
 
-    fn send(&mut self, part: Part) -> Result<(), Error> {
+    fn send(&mut self, part: Part, urgency: Urgency) -> Result<(), Error> {
         if !carrier::Machine::may_send(self, &part) {
             return Err(Error::Caller { what: "a part before the peer's HELLO" });
         }
         if !self.flows.send(&part)? {
             return Ok(());
         }
-        let key = match &part {
-            Part::Control(kind, content) => control::exchange_of(*kind, content),
-            part => part.exchange(),
-        };
+        let key = control::order_of(&part);
+        let key = key.map_or(Key::None, Key::Exchange);
         let (mut padding, mut ends) = (None, true);
         match &part {
             Part::Head(head) => {
@@ -155,7 +167,7 @@ impl Machine {
             _ => {}
         }
         let frames: Vec<Frame> = [Frame::Part(part)].into_iter().chain(padding).collect();
-        self.push(key, &frames, ends);
+        self.push((key, urgency), &frames, ends);
         Ok(())
     }
 
@@ -180,9 +192,11 @@ impl Machine {
                 }
             }
         }
-        self.receiving.came(self.now, number);
+        self.receiving.came(self.now, number, datagram.len() + AROUND_DATAGRAM_BYTES);
         if let Some(at_once) = wants_ack {
-            self.receiving.wants_ack(self.now, at_once);
+            let takes = (ACK_BYTES + AROUND_DATAGRAM_BYTES) as f64 / self.rate();
+            let takes = Duration::try_from_secs_f64(takes).unwrap_or(Duration::MAX);
+            self.receiving.wants_ack(self.now, at_once, takes);
         }
         Ok(())
     }
@@ -260,7 +274,7 @@ impl Machine {
     fn next_datagram(&mut self) -> Option<Bytes> {
         if !self.pongs.is_empty() {
             let pongs: Vec<Frame> = self.pongs.drain(..).map(Frame::Pong).collect();
-            self.push(None, &pongs, true);
+            self.push((Key::Free, Urgency::FIRST), &pongs, true);
         }
         let path = self.path();
         let may_send =
@@ -284,11 +298,12 @@ impl Machine {
             writer.push(&Chunk::Probe);
         }
         let bytes = writer.finish();
+        let len = bytes.len() + AROUND_DATAGRAM_BYTES;
         if may_send {
             self.probe = false;
             let app_limited = self.pace.is_limited();
             let (delivered, first_at) = self.pace.delivered(self.now, &self.sent);
-            let (at, len) = (self.now, bytes.len());
+            let at = self.now;
             let (quiet, pauses) = (self.pace.is_quiet(&self.sent), self.sent.pauses);
             let datagram = Datagram {
                 at,
@@ -306,6 +321,8 @@ impl Machine {
                 self.sent.pauses += 1;
                 self.pace.runs_dry(&self.sent);
             }
+        }
+        if may_send || self.pace.is_slow() {
             self.pace.left(self.now, len, self.sent.chance_loss().clamp(0.0, MAX_LOSS));
         }
         Some(bytes)
@@ -330,9 +347,9 @@ impl carrier::Machine for Machine {
         self.announced_wake_at = self.announced_wake_at.filter(|at| now < *at);
         let done = match input {
             Input::Datagram(datagram) => self.datagram(&datagram),
-            Input::Send(part) => self.send(part),
+            Input::Send(part, urgency) => self.send(part, urgency),
             Input::Probe(number) => {
-                self.push(None, &[Frame::Ping(number)], true);
+                self.push((Key::Free, Urgency::FIRST), &[Frame::Ping(number)], true);
                 Ok(())
             }
             Input::Bytes(_) => Err(Error::Caller { what: "bytes without a datagram" }),
@@ -398,8 +415,8 @@ impl carrier::Machine for Machine {
         self.sending.held_bytes()
     }
 
-    fn unsent_bytes(&self) -> usize {
-        self.sending.unsent_bytes()
+    fn unsent_bytes(&self, urgency: Urgency) -> usize {
+        self.sending.unsent_bytes(urgency)
     }
 
     fn measured(&self) -> Option<Measured> {
@@ -407,7 +424,7 @@ impl carrier::Machine for Machine {
         Some(Measured {
             round_trip: round_trip.smoothed().unwrap_or_default(),
             min_round_trip: round_trip.least().unwrap_or_default(),
-            bytes_per_s: self.pace.rate().map_or(0, whole),
+            bytes_per_s: self.pace.rate().map_or(0, |rate| whole(rate * DATAGRAM_SHARE)),
             sent: self.sent.left,
             sent_again: self.sent.lost_ones,
             timeouts: self.sent.timeouts,

@@ -33,7 +33,13 @@ use crate::carrier::Abilities;
 pub const MAX_DATAGRAM_BYTES: usize = 1176;
 /// The same until the peer has acknowledged one: what makes both known to each other goes with it.
 pub const FIRST_DATAGRAM_BYTES: usize = 1040;
-/// Of these, what stands beside a symbol: numbers, its place, and an acknowledgement of a range.
+/// What a datagram takes on the path beside its own bytes, about: the heads of IPv4 and UDP, and
+/// what seals it.
+const AROUND_DATAGRAM_BYTES: usize = 52;
+/// What the longest datagram takes there.
+const FULL_BYTES: usize = MAX_DATAGRAM_BYTES + AROUND_DATAGRAM_BYTES;
+/// Of the bytes of a datagram, what stands beside a symbol: numbers, its place, and an
+/// acknowledgement of a range.
 const BESIDE_BYTES: usize = 40;
 /// Most bytes of a symbol.
 const MAX_SYMBOL_BYTES: usize = MAX_DATAGRAM_BYTES - BESIDE_BYTES;

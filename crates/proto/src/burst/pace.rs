@@ -4,13 +4,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::MAX_DATAGRAM_BYTES;
-use super::sent::{Datagram, Sent};
+use super::FULL_BYTES;
+use super::sent::{Datagram, Least, Sent};
 
-/// Datagrams that may leave before anything is known.
+/// Datagrams that may leave before anything is known, and while the rate is being found.
 const FIRST_WINDOW: usize = 10;
-/// And under way at least.
-const MIN_WINDOW: usize = 4;
+/// And under way at least, later.
+const MIN_USUAL_WINDOW: usize = 4;
+/// Both are fewer, but two, on a path that takes longer for them.
+const WINDOW_TAKES: Duration = Duration::from_millis(200);
+const MIN_WINDOW: usize = 2;
 /// Most bytes under way.
 const MAX_WINDOW_BYTES: usize = 4 << 20;
 /// The greatest rate of so many round trips counts.
@@ -40,6 +43,13 @@ const EMPTY: Duration = Duration::from_millis(200);
 const EMPTY_PAUSE: Duration = Duration::from_secs(10);
 /// Of what the path holds no more than this is under way where no queue of ours can be.
 const QUIET_SHARE: f64 = 0.75;
+/// Where a datagram takes longer than this, each that waits on the path is in the way of what is
+/// urgent.
+const SLOW: Duration = Duration::from_millis(25);
+/// There datagrams wait for less than so many times what one takes.
+const SLOW_QUEUE: f64 = 0.2;
+/// And while they wait for longer, fewer leave.
+const SLOW_GAIN: f64 = 0.75;
 /// A rate is seen over so long at least.
 const MIN_SAMPLE: Duration = Duration::from_micros(100);
 /// So much may leave at once, in time.
@@ -53,6 +63,12 @@ const TRAIN: u64 = 5;
 const CLOSER: f64 = 1.15;
 /// Share of a new figure in what is believed of the rate by trains.
 const NEW_SHARE: f64 = 0.25;
+
+/// Bytes as a whole number.
+fn whole(bytes: f64) -> usize {
+    let whole = Duration::try_from_secs_f64(bytes).map_or(u64::MAX, |bytes| bytes.as_secs());
+    usize::try_from(whole).unwrap_or(usize::MAX)
+}
 
 /// How far apart the path puts datagrams that left together: its rate, however few there were.
 #[derive(Debug, Default)]
@@ -105,6 +121,23 @@ impl Trains {
     }
 }
 
+/// How long datagrams wait on the path: what a round trip takes over the least of late, but for
+/// what each takes by its own length.
+#[derive(Debug, Default)]
+struct Waits {
+    now: Duration,
+    least: Least,
+}
+
+impl Waits {
+    /// A datagram that takes so long by itself was there and acknowledged in a round trip.
+    fn saw(&mut self, now: Duration, round_trip: Duration, takes: Duration, period: Duration) {
+        let rest = round_trip.saturating_sub(takes);
+        self.least.saw(now, rest, period);
+        self.now = self.least.get().map_or(Duration::ZERO, |least| rest - least);
+    }
+}
+
 /// What the rate is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -131,6 +164,7 @@ pub(super) struct Pace {
     full_rounds: u32,
     cycle: usize,
     trains: Trains,
+    waits: Waits,
     /// Until so many bytes have arrived, too little was sent for the path to show its rate.
     limited_until: Option<u64>,
     /// When the last that has arrived left.
@@ -153,6 +187,7 @@ impl Pace {
             full_rounds: 0,
             cycle: 2,
             trains: Trains::default(),
+            waits: Waits::default(),
             limited_until: Some(0),
             last_arrived_at: Duration::ZERO,
             empty_until: Duration::ZERO,
@@ -176,7 +211,26 @@ impl Pace {
         [in_round, self.trains.rate].into_iter().flatten().reduce(f64::max)
     }
 
+    /// How long so many bytes take to leave, as far as is known.
+    fn takes(&self, bytes: usize) -> Option<Duration> {
+        Duration::try_from_secs_f64(bytes as f64 / self.rate()?.max(1.0)).ok()
+    }
+
+    /// Whether datagrams wait on a slow path for longer than they should.
+    fn waits(&self) -> bool {
+        let full = self.takes(FULL_BYTES).unwrap_or(Duration::ZERO);
+        self.is_slow() && self.waits.now > full.mul_f64(SLOW_QUEUE)
+    }
+
+    /// Whether the path is known to be so slow that each datagram counts, whatever is in it.
+    pub(super) fn is_slow(&self) -> bool {
+        self.mode != Mode::Startup && self.takes(FULL_BYTES).is_some_and(|full| full > SLOW)
+    }
+
     fn gain(&self) -> f64 {
+        if self.waits() {
+            return SLOW_GAIN;
+        }
         match self.mode {
             Mode::Startup => STARTUP_GAIN,
             Mode::Drain => 1.0 / STARTUP_GAIN,
@@ -186,21 +240,25 @@ impl Pace {
 
     /// Bytes that may be under way.
     fn window(&self, now: Duration, sent: &Sent) -> usize {
-        if now < self.empty_until {
-            return MIN_WINDOW * MAX_DATAGRAM_BYTES;
-        }
-        let first = FIRST_WINDOW * MAX_DATAGRAM_BYTES;
+        let first = FIRST_WINDOW * FULL_BYTES;
         let Some((rate, least)) = self.rate().zip(sent.round_trip.least()) else { return first };
+        // Without a train, a low rate says only that little was sent.
+        let leaves = self.trains.rate.map(|_| whole(rate * WINDOW_TAKES.as_secs_f64()));
+        let takes = |most: usize| {
+            let most = most * FULL_BYTES;
+            leaves.map_or(most, |bytes| bytes.clamp(MIN_WINDOW * FULL_BYTES, most))
+        };
+        if now < self.empty_until {
+            return takes(MIN_USUAL_WINDOW) / 2;
+        }
         let gain = match self.mode {
             Mode::Startup => STARTUP_GAIN,
             Mode::Drain => 1.0,
             Mode::Steady => CYCLE[self.cycle].1,
         };
         let holds = rate * least.as_secs_f64() * gain;
-        let holds = Duration::try_from_secs_f64(holds).map_or(u64::MAX, |bytes| bytes.as_secs());
-        let holds = usize::try_from(holds).unwrap_or(usize::MAX);
-        let least = if self.mode == Mode::Startup { FIRST_WINDOW } else { MIN_WINDOW };
-        holds.clamp(least * MAX_DATAGRAM_BYTES, MAX_WINDOW_BYTES)
+        let least = if self.mode == Mode::Startup { FIRST_WINDOW } else { MIN_USUAL_WINDOW };
+        whole(holds).clamp(takes(least), MAX_WINDOW_BYTES)
     }
 
     /// Whether so little is under way that the path has no queue of ours.
@@ -269,6 +327,9 @@ impl Pace {
             }
         }
         if let Some(((number, delay), datagram)) = greatest.zip(datagrams.last()) {
+            let round_trip = now.saturating_sub(datagram.at).saturating_sub(delay);
+            let takes = self.takes(datagram.bytes).unwrap_or(Duration::ZERO);
+            self.waits.saw(now, round_trip, takes, sent.round_trip.period());
             let (sent_at, pauses, delivered) = (datagram.at, datagram.pauses, self.delivered.0);
             let came_at = now.saturating_sub(delay);
             self.trains.saw(Arrival { number, sent_at, came_at, delivered, pauses });

@@ -14,12 +14,21 @@ use crate::Error;
 
 /// How long an acknowledgement waits for more to acknowledge, at most.
 pub(super) const MAX_DELAY: Duration = Duration::from_millis(25);
+/// Or so many times what one takes where that is longer, up to a bound.
+const SLOW_TIMES: u32 = 2;
+const MAX_SLOW_DELAY: Duration = Duration::from_millis(200);
 /// So many datagrams are acknowledged at once.
 const MAX_UNACKNOWLEDGED: u32 = 2;
 
 /// Of a gap in the peer's numbers no more than so many count as lost: all in all of what is
 /// remembered.
 const MAX_COUNTED: u64 = 1000;
+
+/// Least time between two datagrams that is told apart.
+const MIN_GAP: Duration = Duration::from_micros(10);
+/// So many times of it are looked at before the least says anything, and what an older one counts.
+const MIN_GAPS: u32 = 4;
+const FASTEST_KEPT: f64 = 0.98;
 
 /// A generation that is not read.
 #[derive(Debug)]
@@ -45,6 +54,9 @@ pub(super) struct Receiving {
     losses: Losses,
     /// Any came.
     has_any: bool,
+    /// See `fastest`, and of how many gaps.
+    fastest: f64,
+    gaps: u32,
     /// Datagrams since the last acknowledgement that want one, and when it goes at the latest.
     unacknowledged: u32,
     ack_at: Option<Duration>,
@@ -61,6 +73,8 @@ impl Receiving {
             greatest_at: Duration::ZERO,
             losses: Losses::default(),
             has_any: false,
+            fastest: 0.0,
+            gaps: 0,
             unacknowledged: 0,
             ack_at: None,
         }
@@ -70,10 +84,16 @@ impl Receiving {
         generation < self.below || self.read.contains(&generation)
     }
 
-    /// A datagram of this number came. Whether it is the first of this number, as far as is known.
-    pub(super) fn came(&mut self, now: Duration, number: u64) -> bool {
+    /// A datagram of this number came, which took so many bytes on the path. Whether it is the
+    /// first of this number, as far as is known.
+    pub(super) fn came(&mut self, now: Duration, number: u64, bytes: usize) -> bool {
         let greatest = self.ranges.last_key_value().map(|(_, last)| *last);
         if greatest.is_none_or(|greatest| number > greatest) {
+            if greatest.is_some() {
+                let gap = now.saturating_sub(self.greatest_at).max(MIN_GAP).as_secs_f64();
+                self.fastest = (self.fastest * FASTEST_KEPT).max(bytes as f64 / gap);
+                self.gaps = self.gaps.saturating_add(1);
+            }
             self.greatest_at = now;
             let missing = number.saturating_sub(greatest.unwrap_or(0) + 1);
             (0..missing.min(MAX_COUNTED)).for_each(|_| self.losses.saw(true));
@@ -97,6 +117,12 @@ impl Receiving {
         true
     }
 
+    /// The rate of those datagrams of late that came closest together, in bytes a second: what the
+    /// path from the peer carries, about, and the one to it, as far as nothing better is known.
+    pub(super) fn fastest(&self) -> Option<f64> {
+        (self.gaps >= MIN_GAPS).then_some(self.fastest)
+    }
+
     /// Share of the peer's datagrams that do not arrive; none before any came.
     pub(super) fn loss(&self) -> Option<f64> {
         self.has_any.then(|| self.losses.share())
@@ -112,11 +138,15 @@ impl Receiving {
         }
     }
 
-    /// What came wants an acknowledgement: `at_once` where nothing else is waited for.
-    pub(super) fn wants_ack(&mut self, now: Duration, at_once: bool) {
+    /// What came wants an acknowledgement: `at_once` where nothing else is waited for; one takes so
+    /// long on the path.
+    pub(super) fn wants_ack(&mut self, now: Duration, at_once: bool, takes: Duration) {
         self.unacknowledged += 1;
-        let at_once = at_once || self.unacknowledged >= MAX_UNACKNOWLEDGED;
-        let at = if at_once { now } else { now + MAX_DELAY };
+        // Where it takes long, more waits for it.
+        let slow = Some(takes.saturating_mul(SLOW_TIMES)).filter(|delay| *delay > MAX_DELAY);
+        let is_second = slow.is_none() && self.unacknowledged >= MAX_UNACKNOWLEDGED;
+        let delay = slow.unwrap_or(MAX_DELAY).min(MAX_SLOW_DELAY);
+        let at = if at_once || is_second { now } else { now + delay };
         self.ack_at = Some(self.ack_at.map_or(at, |before| before.min(at)));
     }
 

@@ -1,4 +1,8 @@
 //! Generations on their way: what of which leaves next, until each has arrived.
+//!
+//! The more urgent ones leave first, whatever is under way of others; among those of the same
+//! urgency the older ones do. No generation leaves that is so far ahead of the oldest that the peer
+//! would not keep it, so that the least urgent is not held up for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +10,8 @@ use bytes::Bytes;
 
 use super::code::{Shape, repairs};
 use super::packet::Symbol;
-use super::{FIRST_GENERATION, MAX_AHEAD, MAX_GENERATION_BYTES, MAX_SYMBOL_BYTES};
+use super::{FIRST_GENERATION, FULL_BYTES, MAX_AHEAD, MAX_GENERATION_BYTES, MAX_SYMBOL_BYTES};
+use crate::urgency::Urgency;
 
 /// What the path is like, for how much repair is worth while.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +26,29 @@ pub(super) struct Path {
     pub(super) round_s: f64,
 }
 
+/// How many times as long a wait counts for what is so urgent, against the time that repair takes
+/// from the rest.
+fn weight(urgency: Urgency) -> f64 {
+    let above = Urgency::DEFAULT.get().saturating_sub(urgency.get());
+    f64::from(1_u32 << (above + above.min(1)))
+}
+
+/// In what order frames are read: each behind those before it with the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// Behind none.
+    Free,
+    /// Those of no exchange.
+    None,
+    /// Those of one.
+    Exchange(u64),
+}
+
 /// A generation that has not arrived, as far as is known.
 #[derive(Debug)]
 struct Generation {
-    key: Option<u64>,
+    key: Key,
+    urgency: Urgency,
     after: u64,
     shape: Shape,
     /// The source symbols, and the repair symbols behind them once one is to leave.
@@ -49,7 +73,9 @@ impl Generation {
         let coming = self.under_way + (self.planned - self.next);
         let needed = self.shape.count.saturating_sub(self.arrived.len());
         let lacks = needed.saturating_sub(coming);
-        let share = self.shape.symbol_bytes() as f64 / MAX_SYMBOL_BYTES as f64;
+        // In a datagram of its own.
+        let beside = (FULL_BYTES - MAX_SYMBOL_BYTES) as f64;
+        let share = (self.shape.symbol_bytes() as f64 + beside) / FULL_BYTES as f64;
         let most = self.shape.symbols();
         let repair = repairs(needed, most, path.loss, path.symbol_s * share, penalty_s);
         let spare = (coming + lacks).saturating_sub(needed);
@@ -74,13 +100,17 @@ impl Generation {
 pub(super) struct Sending {
     next: u64,
     open: BTreeMap<u64, Generation>,
-    /// The last generation of each exchange, or of none, as long as one of it is open.
-    last_of: BTreeMap<Option<u64>, u64>,
-    /// What is not in a generation yet, and of which exchange.
+    /// Those of which something is to leave, in the order in which it does.
+    ready: BTreeSet<(Urgency, u64)>,
+    /// The last generation of each key, as long as one of it is open.
+    last_of: BTreeMap<Key, u64>,
+    /// What is not in a generation yet, and of which key and urgency.
     gathered: Vec<u8>,
-    key: Option<u64>,
-    /// Bytes of symbols that were planned and have not left, and of all that has not arrived.
-    unsent: usize,
+    key: Key,
+    urgency: Urgency,
+    /// Bytes of symbols that were planned and have not left, by urgency.
+    unsent: [usize; Urgency::COUNT],
+    /// Bytes of all that has not arrived.
     held: usize,
 }
 
@@ -89,22 +119,31 @@ impl Sending {
         Self {
             next: FIRST_GENERATION,
             open: BTreeMap::new(),
+            ready: BTreeSet::new(),
             last_of: BTreeMap::new(),
             gathered: Vec::new(),
-            key: None,
-            unsent: 0,
+            key: Key::Free,
+            urgency: Urgency::DEFAULT,
+            unsent: [0; Urgency::COUNT],
             held: 0,
         }
     }
 
     /// Frames are to go behind those of the same key; `ends`: nothing follows soon, so that it had
     /// better be there at the first try.
-    pub(super) fn push(&mut self, key: Option<u64>, frames: &[u8], ends: bool, path: &Path) {
+    pub(super) fn push(
+        &mut self,
+        (key, urgency): (Key, Urgency),
+        frames: &[u8],
+        ends: bool,
+        path: &Path,
+    ) {
         // No frame goes beyond its generation.
-        if key != self.key || self.gathered.len() + frames.len() > MAX_GENERATION_BYTES {
+        let is_full = self.gathered.len() + frames.len() > MAX_GENERATION_BYTES;
+        if (key, urgency) != (self.key, self.urgency) || is_full {
             self.close(false, path);
         }
-        self.key = key;
+        (self.key, self.urgency) = (key, urgency);
         self.gathered.extend_from_slice(frames);
         if ends {
             self.close(true, path);
@@ -118,24 +157,29 @@ impl Sending {
         }
         let bytes = Bytes::from(std::mem::take(&mut self.gathered));
         let shape = Shape::new(bytes.len(), path.symbol_bytes);
-        let (number, key) = (self.next, self.key);
+        let (number, key, urgency) = (self.next, self.key, self.urgency);
         self.next += 1;
-        // What all of the same exchange before it are read after, is read by then.
-        let after = self.last_of.insert(key, number).unwrap_or(0);
+        // What all of the same key before it are read after, is read by then.
+        let after = match key {
+            Key::Free => 0,
+            key => self.last_of.insert(key, number).unwrap_or(0),
+        };
         let symbols = shape.cut(&bytes);
         self.held += bytes.len();
         let (next, planned, under_way) = (0, 0, 0);
         let arrived = BTreeSet::new();
-        let made = Generation { key, after, shape, symbols, next, planned, arrived, under_way };
-        self.open.insert(number, made);
+        self.open.insert(
+            number,
+            Generation { key, urgency, after, shape, symbols, next, planned, arrived, under_way },
+        );
         if !ends {
             return self.plan(number, path, 0.0);
         }
         // What is before it of the same message has its repair only now, for now it is waited for.
         let is_its = |(at, one): &(&u64, &Generation)| **at == number || one.key == key;
         let all: Vec<u64> = match key {
-            Some(_) => self.open.iter().filter(is_its).map(|(at, _)| *at).collect(),
-            None => vec![number],
+            Key::Exchange(_) => self.open.iter().filter(is_its).map(|(at, _)| *at).collect(),
+            Key::None | Key::Free => vec![number],
         };
         all.into_iter().for_each(|at| self.plan(at, path, path.round_s));
     }
@@ -144,16 +188,39 @@ impl Sending {
     fn plan(&mut self, number: u64, path: &Path, penalty_s: f64) {
         let Some(one) = self.open.get_mut(&number) else { return };
         let before = one.planned;
-        one.plan(path, penalty_s);
-        self.unsent += (one.planned - before) * one.shape.symbol_bytes();
+        let weight = match one.key {
+            Key::Exchange(_) => weight(one.urgency),
+            Key::None | Key::Free => 1.0,
+        };
+        one.plan(path, penalty_s * weight);
+        let more = (one.planned - before) * one.shape.symbol_bytes();
+        self.unsent[usize::from(one.urgency.get())] += more;
+        self.note(number);
     }
 
-    /// Bytes that have not left yet. There is room for no more where the peer keeps no more apart.
-    pub(super) fn unsent_bytes(&self) -> usize {
+    /// Something is to leave of a generation, or nothing more.
+    fn note(&mut self, number: u64) {
+        let Some(one) = self.open.get(&number) else { return };
+        match one.next < one.planned {
+            true => self.ready.insert((one.urgency, number)),
+            false => self.ready.remove(&(one.urgency, number)),
+        };
+    }
+
+    /// Bytes that have not left yet, and do so before what is as urgent as this. There is room for
+    /// no more where the peer keeps no more apart.
+    pub(super) fn unsent_bytes(&self, urgency: Urgency) -> usize {
+        let gathered = if self.urgency <= urgency { self.gathered.len() } else { 0 };
         match self.open.len() as u64 {
             MAX_AHEAD.. => usize::MAX,
-            _ => self.unsent + self.gathered.len(),
+            _ => self.unsent[..=usize::from(urgency.get())].iter().sum::<usize>() + gathered,
         }
+    }
+
+    /// So many bytes less are to leave.
+    fn sent(&mut self, urgency: Urgency, bytes: usize) {
+        let unsent = &mut self.unsent[usize::from(urgency.get())];
+        *unsent = unsent.saturating_sub(bytes);
     }
 
     /// Bytes that have not arrived, as far as is known.
@@ -162,10 +229,9 @@ impl Sending {
     }
 
     /// Generations that may leave: no further ahead of the oldest than the peer keeps apart.
-    fn sendable(&mut self) -> impl Iterator<Item = (&u64, &mut Generation)> {
+    fn sendable(&self) -> impl Iterator<Item = (Urgency, u64)> {
         let oldest = self.open.keys().next().copied().unwrap_or(self.next);
-        let within = self.open.range_mut(..oldest + MAX_AHEAD);
-        within.filter(|(_, one)| one.next < one.planned)
+        self.ready.iter().filter(move |(_, number)| *number < oldest + MAX_AHEAD).copied()
     }
 
     /// The next symbol that fits into so many bytes; what was gathered so far may be among them.
@@ -176,26 +242,27 @@ impl Sending {
         beside: &[(u64, usize)],
         path: &Path,
     ) -> Option<Symbol> {
-        if self.sendable().next().is_none() {
+        if self.sendable().next().is_none_or(|(urgency, _)| self.urgency < urgency) {
             self.close(false, path);
         }
-        let is_apart = |(number, _): &(&u64, &mut Generation)| {
-            !beside.iter().any(|(other, _)| other == *number)
-        };
-        let (number, one) = self.sendable().find(is_apart)?;
-        let (generation, after, shape) = (*number, one.after, one.shape);
+        let is_apart = |(_, number): &(Urgency, u64)| !beside.iter().any(|(one, _)| one == number);
+        let (_, generation) = self.sendable().find(is_apart)?;
+        let one = self.open.get_mut(&generation)?;
+        let (after, shape) = (one.after, one.shape);
         let index = one.next % one.shape.symbols();
         let sample = Symbol { generation, after, shape, index, bytes: Bytes::new() };
         if sample.wire_len() + shape.symbol_bytes() > most {
             return None;
         }
         let (index, bytes) = one.take();
-        self.unsent = self.unsent.saturating_sub(bytes.len());
+        let urgency = one.urgency;
+        self.sent(urgency, bytes.len());
+        self.note(generation);
         Some(Symbol { index, bytes, ..sample })
     }
 
     /// Whether anything is to leave.
-    pub(super) fn is_ready(&mut self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         !self.gathered.is_empty() || self.sendable().next().is_some()
     }
 
@@ -212,9 +279,10 @@ impl Sending {
             return;
         }
         self.held -= one.shape.length;
-        self.unsent =
-            self.unsent.saturating_sub((one.planned - one.next) * one.shape.symbol_bytes());
-        let key = one.key;
+        let spare = (one.planned - one.next) * one.shape.symbol_bytes();
+        let (key, urgency) = (one.key, one.urgency);
+        self.sent(urgency, spare);
+        self.ready.remove(&(urgency, number));
         self.open.remove(&number);
         if !self.open.values().any(|other| other.key == key) {
             // Whatever comes next of it finds all before it read.
@@ -234,9 +302,12 @@ impl Sending {
     /// Nothing was heard of what is under way: a symbol more of the oldest generation goes, if all
     /// of it has left.
     pub(super) fn probe(&mut self) {
-        if let Some(oldest) = self.open.values_mut().next().filter(|one| one.next == one.planned) {
+        let oldest = self.open.iter_mut().next().filter(|(_, one)| one.next == one.planned);
+        if let Some((number, oldest)) = oldest {
             oldest.planned += 1;
-            self.unsent += oldest.shape.symbol_bytes();
+            self.unsent[usize::from(oldest.urgency.get())] += oldest.shape.symbol_bytes();
+            let number = *number;
+            self.note(number);
         }
     }
 }

@@ -19,8 +19,10 @@ const FIRST_ROUND_TRIP: Duration = Duration::from_millis(500);
 /// may be sent where nothing is known of a path (RFC 8085 §3.1.2), and a link that is up again must
 /// not wait for longer.
 const MAX_WAIT: Duration = Duration::from_secs(3);
-/// The least round trip is that of the last one to two periods.
+/// The least round trip is that of the last one to two periods: each so long, or so many round
+/// trips as they are now, for a queue of ours must not pass for the path.
 const ROUND_TRIP_PERIOD: Duration = Duration::from_secs(5);
+const ROUND_TRIP_PERIODS: u32 = 10;
 /// Of so many datagrams the losses count.
 const MEMORY: f64 = 200.0;
 /// What is believed of losses before any datagram was seen: this share, as if of so many.
@@ -54,19 +56,37 @@ pub(super) struct RoundTrip {
     pub(super) latest: Duration,
     smoothed: Option<Duration>,
     variation: Duration,
-    /// The least of late: since when, the least since then, and of the time before.
+    least: Least,
+}
+
+/// The least of late.
+#[derive(Debug, Default)]
+pub(super) struct Least {
+    /// Since when, the least since then, and of the time before.
     since: Duration,
-    least_since: Option<Duration>,
-    least_before: Option<Duration>,
+    now: Option<Duration>,
+    before: Option<Duration>,
+}
+
+impl Least {
+    /// One more, in periods that are so long by now.
+    pub(super) fn saw(&mut self, now: Duration, one: Duration, period: Duration) {
+        if now >= self.since + period {
+            (self.since, self.before) = (now, self.now.take());
+        }
+        self.now = Some(self.now.map_or(one, |least| least.min(one)));
+    }
+
+    /// The least of this period and the one before.
+    pub(super) fn get(&self) -> Option<Duration> {
+        [self.now, self.before].into_iter().flatten().min()
+    }
 }
 
 impl RoundTrip {
     fn seen(&mut self, now: Duration, sample: Duration, delay: Duration) {
         self.latest = sample;
-        if now >= self.since + ROUND_TRIP_PERIOD {
-            (self.since, self.least_before) = (now, self.least_since.take());
-        }
-        self.least_since = Some(self.least_since.map_or(sample, |least| least.min(sample)));
+        self.least.saw(now, sample, self.period());
         let least = self.least().unwrap_or(sample);
         let adjusted = if sample >= least + delay { sample - delay } else { sample };
         match &mut self.smoothed {
@@ -84,16 +104,20 @@ impl RoundTrip {
 
     /// The least of late: the path may have become another.
     pub(super) fn least(&self) -> Option<Duration> {
-        [self.least_since, self.least_before].into_iter().flatten().min()
+        self.least.get()
+    }
+
+    /// How long a least one counts, once or twice.
+    pub(super) fn period(&self) -> Duration {
+        ROUND_TRIP_PERIOD.max(self.expected().saturating_mul(ROUND_TRIP_PERIODS))
     }
 
     /// Whether none of this while was as short as those before: what is under way may be in their
     /// way.
     pub(super) fn is_unsure(&self, now: Duration) -> bool {
-        let [since, before] = [self.least_since, self.least_before];
-        let is_longer =
-            since.zip(before).is_some_and(|(since, before)| since > before.mul_f64(1.05));
-        is_longer && now >= self.since + ROUND_TRIP_PERIOD / 2
+        let Least { since, now: least, before } = self.least;
+        let is_longer = least.zip(before).is_some_and(|(now, before)| now > before.mul_f64(1.05));
+        is_longer && now >= since + self.period() / 2
     }
 
     pub(super) fn smoothed(&self) -> Option<Duration> {

@@ -12,6 +12,7 @@ use super::packet::{self, Ack, Chunk, Symbol, Writer};
 use super::*;
 use crate::carrier::{Input, Machine as _, Output, Setup};
 use crate::exchange::{Data, Head, Part, Role};
+use crate::urgency::Urgency;
 
 /// Messages of which the times are taken.
 const TIMES: u64 = 60;
@@ -166,7 +167,12 @@ impl World {
     }
 
     fn send(&mut self, end: usize, parts: Vec<Part>) {
-        parts.into_iter().for_each(|part| self.ends[end].handle_input(self.now, Input::Send(part)));
+        self.send_as(end, parts, Urgency::DEFAULT);
+    }
+
+    fn send_as(&mut self, end: usize, parts: Vec<Part>, urgency: Urgency) {
+        let input = |part| Input::Send(part, urgency);
+        parts.into_iter().for_each(|part| self.ends[end].handle_input(self.now, input(part)));
         self.input(end, Input::Wake);
     }
 }
@@ -328,5 +334,71 @@ fn a_fifth_lost_costs_a_fraction_of_the_time() {
         println!("{bytes} bytes: {clean:.3} s, lossy {median:.3}, p95 {p95:.3}, {spent:.0} bytes");
         assert!(median <= 1.4 * clean && p95 <= 1.7 * clean, "{bytes}: {clean} {median} {p95}");
         assert!(spent <= 2.5 * bytes as f64 + 3000.0, "{bytes}: {spent}");
+    }
+}
+
+/// What urgent messages take one way, from the least to the longest, while bulk of the usual
+/// urgency fills the link for so long; and the share of the link that the bulk had.
+fn beside_bulk(link: Link, urgency: Urgency, lasts: Duration, seed: u64) -> (Vec<f64>, f64) {
+    const PIECE_BYTES: usize = 2048;
+    let mut world = World::greeted(link, seed);
+    let mut random = Random::new(seed + 77);
+    let (mut began, mut took, mut bulk) = (BTreeMap::new(), Vec::new(), 0);
+    world.send(0, message(1, PIECE_BYTES)[..1].to_vec());
+    world.until(1, 1);
+    world.send(1, vec![Part::Credit(1, 1 << 30)]);
+    world.until(0, 1);
+    let (from, mut next, mut exchange, mut seen) = (world.now, world.now, 2, 0);
+    while world.now < from + lasts {
+        while world.ends[0].unsent_bytes(Urgency::DEFAULT) < PIECE_BYTES {
+            let piece = message(1, 2 * PIECE_BYTES).remove(1);
+            let Part::Data(piece) = piece else { panic!("a piece of the body") };
+            let bytes = piece.bytes.slice(..PIECE_BYTES);
+            let block_end = Some(PIECE_BYTES as u64);
+            world.send(0, vec![Part::Data(Data { bytes, block_end, end: false, ..piece })]);
+        }
+        if world.now >= next && world.now > from + Duration::from_secs(120) {
+            next = world.now + Duration::from_millis(2000 + random.below(2000));
+            began.insert(exchange, world.now);
+            world.send_as(0, message(exchange, 200), urgency);
+            exchange += 1;
+        }
+        assert!(world.step());
+        let new = world.got[1][seen..].to_vec();
+        seen += new.len();
+        for part in new {
+            match part {
+                Part::Data(data) if data.exchange == 1 => bulk += data.bytes.len(),
+                Part::Data(data) => {
+                    took.push((world.now - began[&data.exchange]).as_secs_f64());
+                    world.send_as(1, message(data.exchange, 0), urgency);
+                }
+                _ => {}
+            }
+        }
+    }
+    took.sort_by(f64::total_cmp);
+    let share = bulk as f64 * 8.0 / link.bits_per_s / (world.now - from).as_secs_f64();
+    (took, share)
+}
+
+#[test]
+fn what_is_urgent_passes_what_fills_a_slow_link() {
+    let cnr = Link {
+        bits_per_s: 9_600.0,
+        delay: Duration::from_millis(100),
+        loss: 0.01,
+        doubles: 0.0,
+        jitter: Duration::ZERO,
+    };
+    for urgency in [Urgency::FIRST, Urgency::DEFAULT] {
+        let (took, share) = beside_bulk(cnr, urgency, Duration::from_secs(1200), 1);
+        let at = |share: f64| took[(took.len() as f64 * share) as usize];
+        let (median, p99) = (at(0.5), at(0.99));
+        println!("{} of {urgency}: {median:.3} p99 {p99:.3}, bulk {share:.3}", took.len());
+        // A full datagram takes a second, and half of one is on its way as a rule.
+        let (most, longest) = if urgency == Urgency::FIRST { (1.4, 2.0) } else { (4.0, 9.0) };
+        assert!(median < most && p99 < longest, "{urgency}: {median} {p99}");
+        assert!(share > 0.75, "{urgency}: {share}");
     }
 }

@@ -14,6 +14,7 @@ pub use flows::Flows;
 
 use crate::Error;
 use crate::exchange::{Part, Role};
+use crate::urgency::Urgency;
 
 /// Most exchanges that an edge has open before it has heard the gateway: what waits for a carrier
 /// is mostly less, and all of it may have to be asked about.
@@ -64,7 +65,7 @@ pub struct Peer {
 ///
 /// Every carrier is reliable: what it was given arrives once, or the carrier breaks. Parts of one
 /// exchange arrive in the order in which they were given, among them the control parts that are
-/// about it ([`crate::control::exchange_of`]); so do all the rest among themselves.
+/// about it ([`crate::control::order_of`]); so do all the rest among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// All parts arrive in the order in which they were given, whatever exchange they are of.
@@ -108,9 +109,9 @@ pub enum Input {
     Bytes(Bytes),
     /// A datagram came over the transport: perhaps late, perhaps not for the first time.
     Datagram(Bytes),
-    /// The relay sends a part. One that the peer's credit or the order of its exchange forbids is a
-    /// caller's fault.
-    Send(Part),
+    /// The relay sends a part, as urgent as this. One that the peer's credit or the order of its
+    /// exchange forbids is a caller's fault.
+    Send(Part, Urgency),
     /// The peer is asked for a sign of life: [`Output::Answered`] comes with the number.
     Probe(u64),
     /// The instant of the last [`Output::WakeAt`] has come, or any other.
@@ -195,8 +196,9 @@ pub trait Machine: fmt::Debug + Send {
         0
     }
 
-    /// Of these, bytes that have not left yet.
-    fn unsent_bytes(&self) -> usize {
+    /// Of these, bytes that have not left yet, and do so before a part as urgent as this.
+    fn unsent_bytes(&self, urgency: Urgency) -> usize {
+        let _ = urgency;
         self.held_bytes()
     }
 

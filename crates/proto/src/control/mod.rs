@@ -14,7 +14,7 @@
 //! | 17 | [`ClientEnded`]: a client's connection has ended |
 //! | 18 | [`Allowed`]: what an edge may reach |
 
-use bytes::Bytes;
+use crate::exchange::Part;
 
 mod allowed;
 mod drained;
@@ -32,11 +32,13 @@ pub use processor::Processor;
 pub use receipt::Receipt;
 pub use urgent::Urgent;
 
-/// The exchange in whose order a control part has its place: it is about what follows of it. `None`
-/// for one that waits for nothing and for which nothing waits.
+/// The exchange in whose order a part has its place: its own, or of a control part the one whose
+/// parts behind it that is about. `None` for a part that waits for no exchange's, and for which
+/// none of an exchange waits.
 #[must_use]
-pub fn exchange_of(kind: u64, content: &Bytes) -> Option<u64> {
-    match kind {
+pub fn order_of(part: &Part) -> Option<u64> {
+    let Part::Control(kind, content) = part else { return part.exchange() };
+    match *kind {
         Hints::KIND => Hints::decode(content).ok().map(|hints| hints.exchange),
         Urgent::KIND => Urgent::decode(content).ok().map(|urgent| urgent.exchange),
         Keeping::KIND => match Keeping::decode(content).ok()? {

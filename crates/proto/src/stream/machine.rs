@@ -133,7 +133,7 @@ impl carrier::Machine for Machine {
                 self.received.extend_from_slice(&bytes);
                 Ok(())
             }
-            Input::Send(part) => self.send(part),
+            Input::Send(part, _) => self.send(part),
             Input::Probe(number) if self.flows.peer().is_some() => {
                 Frame::Ping(number).encode(&mut self.transmit);
                 Ok(())

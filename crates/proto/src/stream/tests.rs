@@ -7,6 +7,7 @@ use super::*;
 use crate::carrier::{Input, MAX_EARLY_EXCHANGES, Machine as _, Output, Setup};
 use crate::control::Keeping;
 use crate::exchange::{Abort, Data, Head, OutcomeState, Padding, Part, Role};
+use crate::urgency::Urgency;
 use crate::{Error, varint};
 
 const NOW: Duration = Duration::ZERO;
@@ -84,7 +85,7 @@ fn fault(outputs: &[Output]) -> &Error {
 fn an_exchange_there_and_back_leaves_nothing_open() {
     let (mut edge, mut gateway) = connected();
     for frame in [head(1, false), data(1, 10, true)] {
-        edge.handle_input(NOW, Input::Send(frame));
+        edge.handle_input(NOW, Input::Send(frame, Urgency::DEFAULT));
     }
     let (_, reported) = exchange(&mut edge, &mut gateway);
     assert_eq!(
@@ -92,7 +93,7 @@ fn an_exchange_there_and_back_leaves_nothing_open() {
         vec![Output::Received(head(1, false)), Output::Received(data(1, 10, true))]
     );
     for frame in [Part::Interim(1, 102), head(1, false), data(1, 5, false), data(1, 0, true)] {
-        gateway.handle_input(NOW, Input::Send(frame));
+        gateway.handle_input(NOW, Input::Send(frame, Urgency::DEFAULT));
     }
     let (reported, _) = exchange(&mut edge, &mut gateway);
     assert_eq!(reported.len(), 4);
@@ -102,21 +103,21 @@ fn an_exchange_there_and_back_leaves_nothing_open() {
 #[test]
 fn neither_side_sends_beyond_its_credit() {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(head(1, false)));
-    edge.handle_input(NOW, Input::Send(data(1, 1000 - 128, false)));
+    edge.handle_input(NOW, Input::Send(head(1, false), Urgency::DEFAULT));
+    edge.handle_input(NOW, Input::Send(data(1, 1000 - 128, false), Urgency::DEFAULT));
     exchange(&mut edge, &mut gateway);
     assert_eq!(edge.credit(1), 0);
-    gateway.handle_input(NOW, Input::Send(Part::Credit(1, 300)));
+    gateway.handle_input(NOW, Input::Send(Part::Credit(1, 300), Urgency::DEFAULT));
     exchange(&mut edge, &mut gateway);
     assert_eq!(edge.credit(1), 300);
-    edge.handle_input(NOW, Input::Send(data(1, 300 - 127, false)));
+    edge.handle_input(NOW, Input::Send(data(1, 300 - 127, false), Urgency::DEFAULT));
     assert!(matches!(fault(&drain(&mut edge)), Error::Caller { .. }));
 }
 
 #[test]
 fn a_peer_that_passes_its_credit_is_refused() {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(head(1, false)));
+    edge.handle_input(NOW, Input::Send(head(1, false), Urgency::DEFAULT));
     exchange(&mut edge, &mut gateway);
     let mut bytes = Vec::new();
     Frame::from(data(1, 1001 - 128, false)).encode(&mut bytes);
@@ -132,7 +133,7 @@ fn a_peer_that_passes_its_credit_is_refused() {
 fn too_many_exchanges_are_refused() {
     let (mut edge, mut gateway) = connected();
     for number in 1..=2 {
-        edge.handle_input(NOW, Input::Send(head(number, false)));
+        edge.handle_input(NOW, Input::Send(head(number, false), Urgency::DEFAULT));
     }
     exchange(&mut edge, &mut gateway);
     let mut bytes = Vec::new();
@@ -144,12 +145,12 @@ fn too_many_exchanges_are_refused() {
 #[test]
 fn frames_of_an_exchange_given_up_are_ignored() {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(head(1, true)));
+    edge.handle_input(NOW, Input::Send(head(1, true), Urgency::DEFAULT));
     exchange(&mut edge, &mut gateway);
     let abort = Part::Abort(Abort { exchange: 1, code: 2, reason: "client left".into() });
-    edge.handle_input(NOW, Input::Send(abort.clone()));
-    gateway.handle_input(NOW, Input::Send(head(1, false)));
-    gateway.handle_input(NOW, Input::Send(data(1, 10, true)));
+    edge.handle_input(NOW, Input::Send(abort.clone(), Urgency::DEFAULT));
+    gateway.handle_input(NOW, Input::Send(head(1, false), Urgency::DEFAULT));
+    gateway.handle_input(NOW, Input::Send(data(1, 10, true), Urgency::DEFAULT));
     let (at_edge, at_gateway) = exchange(&mut edge, &mut gateway);
     assert_eq!(at_edge, vec![]);
     // The gateway had finished sending, but the edge's message was over: it may still be reported.
@@ -160,13 +161,17 @@ fn frames_of_an_exchange_given_up_are_ignored() {
 #[test]
 fn a_query_opens_a_flow_for_the_answer_only() {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(Part::Query(9, 1)));
-    edge.handle_input(NOW, Input::Send(Part::Query(8, 1)));
+    edge.handle_input(NOW, Input::Send(Part::Query(9, 1), Urgency::DEFAULT));
+    edge.handle_input(NOW, Input::Send(Part::Query(8, 1), Urgency::DEFAULT));
     let (_, reported) = exchange(&mut edge, &mut gateway);
     assert_eq!(reported.len(), 2);
-    gateway.handle_input(NOW, Input::Send(Part::Outcome(9, OutcomeState::Answer)));
-    gateway.handle_input(NOW, Input::Send(head(9, true)));
-    gateway.handle_input(NOW, Input::Send(Part::Outcome(8, OutcomeState::Lost(200))));
+    gateway
+        .handle_input(NOW, Input::Send(Part::Outcome(9, OutcomeState::Answer), Urgency::DEFAULT));
+    gateway.handle_input(NOW, Input::Send(head(9, true), Urgency::DEFAULT));
+    gateway.handle_input(
+        NOW,
+        Input::Send(Part::Outcome(8, OutcomeState::Lost(200)), Urgency::DEFAULT),
+    );
     let (reported, _) = exchange(&mut edge, &mut gateway);
     assert_eq!(reported.len(), 3);
     assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
@@ -175,8 +180,8 @@ fn a_query_opens_a_flow_for_the_answer_only() {
 /// What a peer sends as it likes, and what the machine makes of it.
 fn reported(to: Role, parts: &[Part]) -> Vec<Output> {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(head(1, false)));
-    edge.handle_input(NOW, Input::Send(Part::Query(2, 1)));
+    edge.handle_input(NOW, Input::Send(head(1, false), Urgency::DEFAULT));
+    edge.handle_input(NOW, Input::Send(Part::Query(2, 1), Urgency::DEFAULT));
     exchange(&mut edge, &mut gateway);
     let mut bytes = Vec::new();
     parts.iter().cloned().for_each(|part| Frame::from(part).encode(&mut bytes));
@@ -221,23 +226,23 @@ fn frames_out_of_turn_are_faults() {
 #[test]
 fn what_is_given_up_between_two_frames_is_over_for_the_second() {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(head(1, false)));
-    edge.handle_input(NOW, Input::Send(data(1, 10, true)));
+    edge.handle_input(NOW, Input::Send(head(1, false), Urgency::DEFAULT));
+    edge.handle_input(NOW, Input::Send(data(1, 10, true), Urgency::DEFAULT));
     let Some(Output::Bytes(bytes)) = edge.poll_output() else { panic!("nothing sent") };
     gateway.handle_input(NOW, Input::Bytes(bytes));
     assert_eq!(gateway.poll_output(), Some(Output::Received(head(1, false))));
     let abort = Part::Abort(Abort { exchange: 1, code: 0, reason: String::new() });
-    gateway.handle_input(NOW, Input::Send(abort));
+    gateway.handle_input(NOW, Input::Send(abort, Urgency::DEFAULT));
     assert!(matches!(drain(&mut gateway)[..], [Output::Bytes(_)]));
 }
 
 #[test]
 fn an_informational_response_behind_the_final_one_is_not_sent() {
     let (mut edge, mut gateway) = connected();
-    edge.handle_input(NOW, Input::Send(head(1, true)));
+    edge.handle_input(NOW, Input::Send(head(1, true), Urgency::DEFAULT));
     exchange(&mut edge, &mut gateway);
     for frame in [Part::Interim(1, 102), head(1, false), Part::Interim(1, 103)] {
-        gateway.handle_input(NOW, Input::Send(frame));
+        gateway.handle_input(NOW, Input::Send(frame, Urgency::DEFAULT));
     }
     let (reported, _) = exchange(&mut edge, &mut gateway);
     assert_eq!(reported.len(), 2, "{reported:?}");
@@ -284,7 +289,7 @@ fn a_newer_peer_is_understood_and_a_too_new_one_refused() {
     let reported = drain(&mut edge);
     assert!(matches!(&reported[..], [Output::Greeted, Output::Bytes(_)]), "{reported:?}");
     assert_eq!(edge.peer().map(|peer| (peer.version, peer.max_exchanges)), Some((1, 10)));
-    edge.handle_input(NOW, Input::Send(head(1, false)));
+    edge.handle_input(NOW, Input::Send(head(1, false), Urgency::DEFAULT));
     assert_eq!(edge.credit(1), 50);
     let mut edge = machine(Role::Edge);
     edge.handle_input(NOW, Input::Bytes(hello(2)));
@@ -327,14 +332,14 @@ fn before_hello_an_edge_sends_nothing_but_whole_requests_and_takes_them_back() {
             let (mut edge, gateway) = (machine(Role::Edge), machine(Role::Gateway));
             assert_eq!(edge.may_send(frame), may, "{frame:?}");
             assert!(!gateway.may_send(frame), "{frame:?}");
-            edge.handle_input(NOW, Input::Send(frame.clone()));
+            edge.handle_input(NOW, Input::Send(frame.clone(), Urgency::DEFAULT));
             let is_fault = drain(&mut edge).iter().any(|one| matches!(one, Output::Fault(_)));
             assert_eq!(is_fault, !may, "{frame:?}");
         }
     }
     let (mut edge, mut gateway) = (machine(Role::Edge), machine(Role::Gateway));
     for frame in [head(1, true), keeping.clone(), head(2, true), abort(2)] {
-        edge.handle_input(NOW, Input::Send(frame));
+        edge.handle_input(NOW, Input::Send(frame, Urgency::DEFAULT));
     }
     let (at_edge, at_gateway) = exchange(&mut edge, &mut gateway);
     assert!(matches!(&at_edge[..], [Output::Greeted]), "{at_edge:?}");
@@ -344,7 +349,7 @@ fn before_hello_an_edge_sends_nothing_but_whole_requests_and_takes_them_back() {
         .collect();
     assert_eq!(at_gateway[1..], behind);
     assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (1, 1));
-    gateway.handle_input(NOW, Input::Send(head(1, true)));
+    gateway.handle_input(NOW, Input::Send(head(1, true), Urgency::DEFAULT));
     exchange(&mut edge, &mut gateway);
     assert_eq!((edge.open_exchanges(), gateway.open_exchanges()), (0, 0));
 }
@@ -353,12 +358,12 @@ fn before_hello_an_edge_sends_nothing_but_whole_requests_and_takes_them_back() {
 fn before_hello_the_number_of_exchanges_has_a_bound_and_behind_it_that_of_hello() {
     let mut edge = machine(Role::Edge);
     (1..=MAX_EARLY_EXCHANGES).for_each(|number| {
-        edge.handle_input(NOW, Input::Send(head(number, true)));
+        edge.handle_input(NOW, Input::Send(head(number, true), Urgency::DEFAULT));
     });
     assert!(matches!(&drain(&mut edge)[..], [Output::Bytes(_)]));
     let mut more = machine(Role::Edge);
     (0..=MAX_EARLY_EXCHANGES).for_each(|number| {
-        more.handle_input(NOW, Input::Send(head(number, true)));
+        more.handle_input(NOW, Input::Send(head(number, true), Urgency::DEFAULT));
     });
     assert!(matches!(fault(&drain(&mut more)), Error::Limit { value: 17, limit: 16, .. }));
     // It takes two: those that are open stay, and no more begin.
@@ -367,7 +372,7 @@ fn before_hello_the_number_of_exchanges_has_a_bound_and_behind_it_that_of_hello(
     edge.handle_input(NOW, Input::Bytes(hello));
     assert_eq!(drain(&mut edge).len(), 1);
     assert_eq!(edge.open_exchanges(), 16);
-    edge.handle_input(NOW, Input::Send(head(17, true)));
+    edge.handle_input(NOW, Input::Send(head(17, true), Urgency::DEFAULT));
     assert!(matches!(fault(&drain(&mut edge)), Error::Limit { value: 17, limit: 2, .. }));
 }
 
@@ -424,7 +429,7 @@ fn a_probe_is_answered_with_its_number() {
 fn a_block_whose_length_must_not_tell_is_padded_to_a_step() {
     let sent = |len: usize, cut: usize, padding: Option<Padding>| {
         let (mut edge, mut gateway) = connected();
-        edge.handle_input(NOW, Input::Send(head(1, false)));
+        edge.handle_input(NOW, Input::Send(head(1, false), Urgency::DEFAULT));
         exchange(&mut edge, &mut gateway);
         let Part::Data(whole) = data(1, len, true) else { unreachable!() };
         let mut rest = Data { padding, ..whole };
@@ -433,7 +438,7 @@ fn a_block_whose_length_must_not_tell_is_padded_to_a_step() {
         for piece in first.into_iter().chain((!rest.bytes.is_empty()).then_some(rest)) {
             let part = Part::Data(piece);
             expected += edge.wire_len(&part);
-            edge.handle_input(NOW, Input::Send(part));
+            edge.handle_input(NOW, Input::Send(part, Urgency::DEFAULT));
             for output in drain(&mut edge) {
                 let Output::Bytes(bytes) = output else { panic!("{output:?}") };
                 sum += bytes.len();

@@ -12,6 +12,7 @@ use proto::carrier::{self, Abilities, Setup};
 use proto::control::Allowed;
 use proto::exchange::{Part, Role};
 use proto::kinds::{self, Kind};
+use proto::urgency::Urgency;
 
 use super::pulse::Pulse;
 use super::schedule::Schedule;
@@ -197,8 +198,8 @@ impl Carrier {
         self.schedule.remove(number);
     }
 
-    /// Bytes that may be given to the carrier now.
-    pub(crate) fn room_bytes(&self) -> usize {
+    /// Bytes as urgent as this that may be given to the carrier now.
+    pub(crate) fn room_bytes(&self, urgency: Urgency) -> usize {
         let Some(measured) = self.machine.measured() else {
             return TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued);
         };
@@ -210,7 +211,7 @@ impl Carrier {
             0 => TRANSMIT_WINDOW_BYTES,
             _ => window.clamp(PIECE_BYTES, TRANSMIT_WINDOW_BYTES),
         };
-        let unsent = window.saturating_sub(self.machine.unsent_bytes());
+        let unsent = window.saturating_sub(self.machine.unsent_bytes(urgency));
         unsent.min(MAX_BACKLOG_BYTES.saturating_sub(self.machine.held_bytes()))
     }
 
@@ -235,11 +236,11 @@ impl Carrier {
     }
 
     /// Gives the machine a part.
-    pub(crate) fn send(&mut self, now: Duration, part: Part) {
+    pub(crate) fn send(&mut self, now: Duration, part: Part, urgency: Urgency) {
         let bytes = self.machine.wire_len(&part);
         self.queued += bytes;
         self.given += bytes as u64;
-        self.machine.handle_input(now, carrier::Input::Send(part));
+        self.machine.handle_input(now, carrier::Input::Send(part, urgency));
     }
 
     /// So many bytes leave.

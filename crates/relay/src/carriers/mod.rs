@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::exchange::Part;
+use proto::urgency::Urgency;
 
 use crate::api::Output;
 use crate::core::Core;
@@ -111,7 +112,14 @@ impl Carriers {
     }
 
     /// Gives a part to a carrier's machine; it leaves when the machine is drained next.
-    pub(crate) fn send(&mut self, core: &mut Core, now: Duration, id: CarrierId, part: Part) {
+    pub(crate) fn send(
+        &mut self,
+        core: &mut Core,
+        now: Duration,
+        id: CarrierId,
+        part: Part,
+        urgency: Urgency,
+    ) {
         let Some(carrier) = self.table.get_mut(&id) else { return };
         let crosses = part.exchange().is_some() || carrier.has_control(core.config.role);
         if !crosses || !carrier.machine.may_send(&part) {
@@ -120,7 +128,7 @@ impl Carriers {
         // Whether the peer hears anything shows first with its HELLO.
         let may_be_answered = carrier.machine.peer().is_some()
             && matches!(part, Part::Head(_) | Part::Data(_) | Part::Trailers(..) | Part::Query(..));
-        carrier.send(now, part);
+        carrier.send(now, part, urgency);
         if may_be_answered {
             carrier.spoke(core, now, id);
         }

@@ -72,6 +72,12 @@ impl Schedule {
         }
     }
 
+    /// How urgent the exchange is that sends next; none where nobody waits.
+    pub(crate) fn urgency(&self) -> Option<Urgency> {
+        let first = self.levels.iter().position(|level| !level.is_empty())?;
+        Urgency::new(first as u64)
+    }
+
     /// Takes the number of the exchange that sends next; none where nobody waits.
     pub(crate) fn next(&mut self) -> Option<u64> {
         self.levels.iter_mut().find_map(Level::next)

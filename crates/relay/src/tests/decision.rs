@@ -130,7 +130,9 @@ impl Side {
     /// The peer sends frames of an exchange, in their order; what leaves for it.
     fn peer_sends(&mut self, frames: &[Part]) -> Vec<Part> {
         for frame in frames {
-            self.peer.0.handle_input(self.now, carrier::Input::Send(frame.clone()));
+            self.peer
+                .0
+                .handle_input(self.now, carrier::Input::Send(frame.clone(), Urgency::DEFAULT));
         }
         let mut left = Vec::new();
         while let Some(output) = self.peer.0.poll_output() {

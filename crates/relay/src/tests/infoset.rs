@@ -539,7 +539,7 @@ fn an_absurd_schema_is_ignored() {
             outputs
         };
         for frame in frames {
-            peer.0.handle_input(ms(5), carrier::Input::Send(frame));
+            peer.0.handle_input(ms(5), carrier::Input::Send(frame, Urgency::DEFAULT));
             while let Some(output) = peer.0.poll_output() {
                 if let carrier::Output::Bytes(bytes) = output {
                     relay.handle_input(ms(5), Input::Received { carrier: CARRIER, bytes });

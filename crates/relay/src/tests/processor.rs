@@ -105,7 +105,7 @@ fn a_forged_or_absurd_profile_is_ignored_with_an_event() {
         relay.handle_input(ms(1), Input::Speeds(speeds(1.0)));
         drain(&mut relay);
         let fresh = relay.learned();
-        peer.0.handle_input(ms(2), carrier::Input::Send(frame));
+        peer.0.handle_input(ms(2), carrier::Input::Send(frame, Urgency::DEFAULT));
         while let Some(carrier::Output::Bytes(bytes)) = peer.0.poll_output() {
             relay.handle_input(ms(2), Input::Received { carrier: CARRIER, bytes });
         }

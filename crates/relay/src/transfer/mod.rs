@@ -13,13 +13,15 @@ use coding::api::{Abilities, Input as Code};
 use coding::{Coding, ExchangeId};
 use decide::estimate::Transport;
 use proto::carrier::Peer;
+use proto::control;
 use proto::exchange::{Abort, Part, Role};
+use proto::urgency::Urgency;
 use record::event::{Carried, Fact};
 
 use crate::api::{Cause, CauseKind, Output};
 use crate::carriers::Carriers;
 use crate::carriers::carrier::{Carrier, path_of};
-use crate::config::Config;
+use crate::config::{Config, SHORT_CONTROL_BYTES};
 use crate::core::Core;
 use crate::exchanges::{Exchange, Exchanges, Stage};
 use crate::ids::CarrierId;
@@ -73,7 +75,19 @@ impl Transfer {
 
     /// Gives a part to a carrier's machine; it leaves when the machine is drained next.
     pub(crate) fn send(&mut self, now: Duration, carrier: CarrierId, part: Part) {
-        self.carriers.send(&mut self.core, now, carrier, part);
+        let urgency = self.urgency_of(carrier, &part);
+        self.carriers.send(&mut self.core, now, carrier, part, urgency);
+    }
+
+    /// What is of an exchange is as urgent as that; what is of none goes first where it is short.
+    fn urgency_of(&self, carrier: CarrierId, part: &Part) -> Urgency {
+        let Some(number) = control::order_of(part) else {
+            let is_short = part.content_len() <= SHORT_CONTROL_BYTES;
+            return if is_short { Urgency::FIRST } else { Urgency::DEFAULT };
+        };
+        let id = self.edge_instance(carrier).map(|instance| ExchangeId { instance, number });
+        let exchange = id.and_then(|id| self.exchanges.get(&id));
+        exchange.map(|exchange| exchange.traits.urgency).unwrap_or_default()
     }
 
     /// Asks for the transport's counters, unless they were read just now.

@@ -21,7 +21,8 @@ impl Transfer {
     pub(crate) fn fill(&mut self, now: Duration, id: CarrierId) {
         let Some(instance) = self.edge_instance(id) else { return };
         while let Some(carrier) = self.carriers.get_mut(&id) {
-            if carrier.room_bytes() == 0 {
+            let Some(urgency) = carrier.schedule.urgency() else { return };
+            if carrier.room_bytes(urgency) == 0 {
                 return;
             }
             let Some(number) = carrier.schedule.next() else { return };
