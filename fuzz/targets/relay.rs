@@ -214,6 +214,7 @@ impl<'a> Life<'a> {
             anew: self.takes_anew,
             parallel: self.takes_anew,
             counts: self.takes_anew,
+            packs: self.takes_anew,
         });
         self.input(Input::CarrierUp {
             carrier: self.carrier,

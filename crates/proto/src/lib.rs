@@ -10,6 +10,7 @@
 //! - [`control`]: what relays send each other besides their exchanges.
 //! - [`dictionary`]: fields of HTTP by which dictionaries are named (RFC 9842).
 //! - [`exchange`]: the parts of exchanges, as any carrier takes them.
+//! - [`heads`]: heads of HTTP messages without what both sides know already.
 //! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).
 //! - [`kinds`]: the kinds of carriers that there are.
 //! - [`message`]: envelopes of messages that are no HTTP.
@@ -27,6 +28,7 @@ pub mod control;
 pub mod dictionary;
 mod error;
 pub mod exchange;
+pub mod heads;
 pub mod http1;
 pub mod kinds;
 pub mod message;

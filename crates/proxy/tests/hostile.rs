@@ -39,6 +39,7 @@ async fn carry(mut stream: TcpStream, answer: fn(u64) -> Vec<u8>) {
         anew: true,
         parallel: false,
         counts: false,
+        packs: false,
     });
     let mut out = Vec::new();
     hello.encode(&mut out);

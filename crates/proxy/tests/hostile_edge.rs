@@ -32,6 +32,7 @@ fn hello(instance: u64) -> Frame {
         anew: true,
         parallel: false,
         counts: false,
+        packs: false,
     })
 }
 

@@ -38,6 +38,7 @@ fn asks(origin: &Origin, path: &str) -> Vec<u8> {
         anew: true,
         parallel: false,
         counts: false,
+        packs: false,
     };
     let head = Head { exchange: 1, codec: 0, window_log: 0, end: true, head: head.into() };
     let mut out = Vec::new();

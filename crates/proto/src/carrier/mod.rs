@@ -59,6 +59,8 @@ pub struct Peer {
     pub parallel: bool,
     /// It knows that questions are numbered ([`Part::Query`]).
     pub counts: bool,
+    /// It reads packed heads ([`crate::heads`]).
+    pub packs: bool,
 }
 
 /// What a kind of carrier can do. The relay asks this, and never which kind it is.

@@ -51,6 +51,7 @@ const PARAM_WINDOW_LOG: u64 = 4;
 const PARAM_ANEW: u64 = 5;
 const PARAM_PARALLEL: u64 = 6;
 const PARAM_COUNTS: u64 = 7;
+const PARAM_PACKS: u64 = 8;
 
 /// What each side says of itself first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +77,8 @@ pub struct Hello {
     pub parallel: bool,
     /// Questions are numbered ([`Part::Query`]).
     pub counts: bool,
+    /// Packed heads are read ([`crate::heads`]).
+    pub packs: bool,
 }
 
 /// One frame.
@@ -109,6 +112,7 @@ impl Hello {
             anew: true,
             parallel: true,
             counts: true,
+            packs: true,
         }
     }
 
@@ -137,6 +141,7 @@ impl Hello {
             anew: self.anew,
             parallel: self.parallel,
             counts: self.counts,
+            packs: self.packs,
         }
     }
 }
@@ -295,6 +300,9 @@ fn encode_hello(hello: &Hello, payload: &mut Vec<u8>) {
     if hello.counts {
         parameter(PARAM_COUNTS, &[]);
     }
+    if hello.packs {
+        parameter(PARAM_PACKS, &[]);
+    }
 }
 
 fn encode_head(head: &Head, payload: &mut Vec<u8>) -> u64 {
@@ -400,6 +408,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
         anew: false,
         parallel: false,
         counts: false,
+        packs: false,
     };
     while !rest.is_empty() {
         let id = varint::decode(&mut rest, what)?;
@@ -423,6 +432,7 @@ fn decode_hello(mut rest: &[u8]) -> Result<Hello, Error> {
             PARAM_ANEW => hello.anew = true,
             PARAM_PARALLEL => hello.parallel = true,
             PARAM_COUNTS => hello.counts = true,
+            PARAM_PACKS => hello.packs = true,
             _ => {}
         }
     }

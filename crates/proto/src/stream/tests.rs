@@ -531,7 +531,7 @@ proptest! {
         Frame::Hello(Hello {
             version_min: 1, version_max: 1, instance: 1, initial_credit: 9,
             max_exchanges: 9, codecs: vec![], max_window_log: 9,
-            anew: true, parallel: true, counts: true,
+            anew: true, parallel: true, counts: true, packs: true,
         }).encode(&mut hello);
         machine.handle_input(NOW, Input::Bytes(hello.into()));
         machine.handle_input(NOW, Input::Bytes(bytes.into()));

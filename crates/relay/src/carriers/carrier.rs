@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use codec::dictionary::Id;
 use coding::PathId;
 use coding::api::Wire;
 use decide::estimate::{Estimate, Transport};
 use proto::carrier::{self, Abilities, Setup};
 use proto::control::Allowed;
 use proto::exchange::{Part, Role};
+use proto::heads::Sharing;
 use proto::kinds::{self, Kind};
 use proto::urgency::Urgency;
 
+use super::heads::Heads;
 use super::pulse::Pulse;
 use super::schedule::Schedule;
 use crate::config::{
@@ -74,6 +77,8 @@ pub(crate) struct Carrier {
     pub(crate) in_flight: usize,
     /// Bytes of parts given to the machine since it was last drained.
     pub(crate) queued: usize,
+    /// How heads cross.
+    pub(crate) heads: Heads,
     /// Exchanges with a part to send.
     pub(crate) schedule: Schedule,
     /// Exchanges that use this carrier.
@@ -123,6 +128,7 @@ impl Carrier {
             abilities: made.abilities,
             in_flight: 0,
             queued: 0,
+            heads: Heads::new(config.role),
             schedule: Schedule::default(),
             exchanges: BTreeSet::new(),
             replays: BTreeMap::new(),
@@ -196,6 +202,15 @@ impl Carrier {
         self.exchanges.remove(&number);
         self.replays.remove(&number);
         self.schedule.remove(number);
+        self.heads.forget(number);
+    }
+
+    /// A part as it crosses.
+    pub(crate) fn pack(&mut self, part: Part, sharing: &Sharing<Id>) -> Part {
+        match self.machine.peer().is_some_and(|peer| peer.packs) {
+            true => self.heads.pack(part, sharing),
+            false => part,
+        }
     }
 
     /// Bytes as urgent as this that may be given to the carrier now.

@@ -2,6 +2,7 @@
 //! What that means for exchanges is for others: what has to be done about a carrier is returned.
 
 pub(crate) mod carrier;
+mod heads;
 mod measure;
 pub(crate) mod pulse;
 mod schedule;

@@ -14,6 +14,7 @@ mod waits;
 
 use std::time::Duration;
 
+use codec::dictionary::Id;
 use coding::ExchangeId;
 use coding::api::{About, Input as Code, Message};
 use proto::exchange::{Head as HeadPart, OutcomeState};
@@ -104,6 +105,10 @@ impl Edge<'_> {
             exchange.outgoing.keep();
         }
         exchange.guard = guard;
+        exchange.owner = about.requester.filter(|_| !about.cross_site).map(|requester| {
+            let owner = [&requester.0[..], about.target.as_bytes()].concat();
+            Id::of(&owner)
+        });
         exchange.attempts.other_way = other_way;
         exchange.attempts.tells_urgency = traits.urgency != derived;
         let about = About { service, ..about };
@@ -126,7 +131,9 @@ impl Edge<'_> {
     /// An answer begins.
     pub(crate) fn response_head(&mut self, now: Duration, id: ExchangeId, head: &HeadPart) {
         let Some(exchange) = self.transfer.exchanges.get_mut(&id) else { return };
-        exchange.meter.received_wire_bytes += head.head.len() as u64 + 6;
+        let state = exchange.carrier().and_then(|on| self.transfer.carriers.get(&on));
+        let crossed = state.map(|one| one.heads.crossed_bytes(id.number, &head.head));
+        exchange.meter.received_wire_bytes += crossed.unwrap_or_default() as u64 + 6;
         let kind = exchange.traits.kind;
         let read = Answer::read(kind, &head.head).map_err(|error| error.to_string());
         let read = read.and_then(|(answer, reply)| match kind.refuses(answer.kind, head.end) {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use codec::dictionary::Id;
 use coding::ExchangeId;
 use proto::bhttp;
 use proto::carrier::Abilities;
 use proto::exchange::Part;
+use proto::heads::Sharing;
 use record::event::Carried;
 
 use super::incoming::Incoming;
@@ -14,7 +16,7 @@ use super::padding::Block;
 use crate::api::{Cause, CauseKind};
 use crate::config::{MIN_IDLE, MIN_STUCK};
 use crate::http::Traits;
-use crate::http::privacy::Guard;
+use crate::http::privacy::{Guard, proves};
 use crate::ids::CarrierId;
 use crate::outcomes::Log;
 use crate::shares::{Class, ExchangePlace};
@@ -85,6 +87,8 @@ pub(crate) struct Exchange {
     pub(crate) incoming: Incoming,
     /// What its lengths may reveal, and to whom.
     pub(crate) guard: Guard,
+    /// Edge: with whose heads its head may share anything: who asks, and of whom.
+    pub(crate) owner: Option<Id>,
     /// The block that is leaving, where its length is padded.
     pub(crate) leaving: Block,
     /// This side's message has a content coding of its sender's.
@@ -147,6 +151,7 @@ impl Exchange {
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             guard: Guard::default(),
+            owner: None,
             leaving: Block::default(),
             coded: false,
             hints: bhttp::Fields::new(),
@@ -198,6 +203,16 @@ impl Exchange {
         let reported = self.guard.cross_site || self.coded || self.traits.tunnel;
         if self.guard.padded && !reported {
             piece.padding = self.leaving.note(key, piece);
+        }
+    }
+
+    /// What its heads may have in common with others.
+    pub(crate) fn sharing(&self) -> Sharing<Id> {
+        Sharing {
+            owner: self.owner,
+            whole: self.guard.padded,
+            fleeting: self.guard.marked || self.guard.cross_site,
+            ..unshared()
         }
     }
 
@@ -255,4 +270,9 @@ impl Exchange {
                 Class::Passing => self.incoming.waits() && since(self.took) >= MIN_STUCK,
             }
     }
+}
+
+/// Of a head of which nothing is known.
+pub(crate) fn unshared() -> Sharing<Id> {
+    Sharing { owner: None, whole: true, fleeting: true, is_secret: proves }
 }

@@ -11,7 +11,7 @@ use std::collections::btree_map::{BTreeMap, Values, ValuesMut};
 use coding::ExchangeId;
 
 use crate::ids::CarrierId;
-pub(crate) use exchange::{Asked, Exchange, Stage, is_or_may_be};
+pub(crate) use exchange::{Asked, Exchange, Stage, is_or_may_be, unshared};
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use coding::ExchangeId;
 use coding::api::{Input as Code, Message};
 use proto::exchange::{Abort, Head as HeadPart, Part};
-use proto::{bhttp, message};
+use proto::{bhttp, heads, message};
 use record::event::Fact;
 
 use crate::api::{Cause, CauseKind, Output};
@@ -45,7 +45,12 @@ impl Gateway<'_> {
             Ok(read) => read,
             Err(error) => {
                 let reason = format!("the request's head cannot be read: {error}");
-                return self.refuse_request(now, carrier, id, CauseKind::BadRequest, reason);
+                // Its base may be gone where it was on its way for long.
+                let kind = match heads::is_packed(&head.head) {
+                    true => CauseKind::NotForwarded,
+                    false => CauseKind::BadRequest,
+                };
+                return self.refuse_request(now, carrier, id, kind, reason);
             }
         };
         let traits = opened.traits;
@@ -81,7 +86,9 @@ impl Gateway<'_> {
         self.transfer.core.event(now, Fact::Started { exchange: id.to_string(), method, target });
         let mut exchange = Exchange::new(id, now, Stage::Open(carrier), traits);
         exchange.guard = opened.guard;
-        exchange.meter.received_wire_bytes = head.head.len() as u64 + 6;
+        let state = self.transfer.carriers.get(&carrier);
+        let crossed = state.map(|one| one.heads.crossed_bytes(id.number, &head.head));
+        exchange.meter.received_wire_bytes = crossed.unwrap_or_default() as u64 + 6;
         exchange.incoming.set_head(options, head.end);
         self.transfer.exchanges.insert(exchange);
         self.transfer.code(now, Code::Open { exchange: id, about: opened.about });

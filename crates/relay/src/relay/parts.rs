@@ -48,7 +48,12 @@ impl Relay {
             }
             match carrier.machine.poll_output() {
                 Some(FromMachine::Greeted) => self.greeted(now, id),
-                Some(FromMachine::Received(part)) => self.received(now, id, part),
+                Some(FromMachine::Received(mut part)) => {
+                    if let Err(error) = carrier.heads.unpack(&mut part) {
+                        carriers.ignore(core, now, id, "head", &error.to_string());
+                    }
+                    self.received(now, id, part);
+                }
                 Some(FromMachine::Answered(number)) => {
                     if let Some(round_trip) = carriers.pong(core, now, id, number) {
                         self.dialer.note_round_trip(id, round_trip);

@@ -73,6 +73,7 @@ fn hello_of_edge() -> stream::Hello {
         anew: true,
         parallel: true,
         counts: true,
+        packs: false,
     }
 }
 

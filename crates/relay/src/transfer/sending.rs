@@ -12,7 +12,7 @@ use proto::urgency::Urgency;
 use super::Transfer;
 use crate::carriers::carrier::{self, path_of};
 use crate::config::INITIAL_CREDIT_BYTES;
-use crate::exchanges::Stage;
+use crate::exchanges::{Exchange, Stage, unshared};
 use crate::ids::CarrierId;
 use crate::timers::Key;
 
@@ -50,7 +50,11 @@ impl Transfer {
             state.schedule.offer(id.number, Urgency::DEFAULT, u64::MAX);
         }
         if let Some(part) = part {
-            self.send(now, carrier, part);
+            let exchange = self.exchanges.get(&id);
+            let sharing = exchange.map_or_else(unshared, Exchange::sharing);
+            let Some(state) = self.carriers.get_mut(&carrier) else { return };
+            let packed = state.pack(part, &sharing);
+            self.send(now, carrier, packed);
         }
     }
 
@@ -68,7 +72,10 @@ impl Transfer {
             return self.code(now, Code::Starved { exchange: id });
         };
         exchange.pad(self.core.config.instance, &mut part);
-        let bytes = machine.wire_len(&part);
+        let sharing = exchange.sharing();
+        let Some(state) = self.carriers.get_mut(&carrier) else { return };
+        let packed = state.pack(part.clone(), &sharing);
+        let bytes = state.machine.wire_len(&packed);
         exchange.meter.sent_wire_bytes += bytes as u64;
         exchange.moved = now;
         let departed = Departed {
@@ -91,7 +98,7 @@ impl Transfer {
                 exchange.attempts.sent_as = Some((carrier, state.requests));
             }
         }
-        self.send(now, carrier, part);
+        self.send(now, carrier, packed);
         if has_head {
             self.tell_urgency(now, carrier, id);
             self.credit_ahead(now, carrier, id);

@@ -69,6 +69,7 @@ fn a_peer_that_speaks_later_versions_too_is_understood_and_one_that_speaks_no_ot
             anew: false,
             parallel: false,
             counts: false,
+            packs: false,
         };
         let mut bytes = Vec::new();
         Frame::Hello(hello).encode(&mut bytes);
