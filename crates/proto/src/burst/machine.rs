@@ -322,8 +322,10 @@ impl Machine {
                 self.pace.runs_dry(&self.sent);
             }
         }
-        if may_send || self.pace.is_slow() {
-            self.pace.left(self.now, len, self.sent.chance_loss().clamp(0.0, MAX_LOSS));
+        let chance_loss = self.sent.chance_loss().clamp(0.0, MAX_LOSS);
+        match may_send {
+            true => self.pace.left(self.now, len, chance_loss),
+            false => self.pace.acknowledged(self.now, len, chance_loss),
         }
         Some(bytes)
     }

@@ -46,9 +46,13 @@ const QUIET_SHARE: f64 = 0.75;
 /// Where a datagram takes longer than this, each that waits on the path is in the way of what is
 /// urgent.
 const SLOW: Duration = Duration::from_millis(25);
-/// There datagrams wait for less than so many times what one takes.
+/// There datagrams wait for less than so many times what one takes, or this.
 const SLOW_QUEUE: f64 = 0.2;
-/// And while they wait for longer, fewer leave.
+const MIN_QUEUE: Duration = Duration::from_millis(50);
+/// Round trips vary by so much on some paths: only where datagrams wait for longer, the path is
+/// seen to be slower.
+const VARIES: Duration = Duration::from_millis(400);
+/// While they wait for longer than they should, fewer leave.
 const SLOW_GAIN: f64 = 0.75;
 /// A rate is seen over so long at least.
 const MIN_SAMPLE: Duration = Duration::from_micros(100);
@@ -92,7 +96,8 @@ struct Arrival {
 }
 
 impl Trains {
-    fn saw(&mut self, new: Arrival) {
+    /// `may_fall`: nothing held back what was sent, so that a lower rate is the path's.
+    fn saw(&mut self, new: Arrival, may_fall: bool) {
         // Between two of a train there was always more to be sent.
         let is_older =
             |one: &&Arrival| new.number >= one.number + TRAIN && new.pauses == one.pauses;
@@ -106,9 +111,12 @@ impl Trains {
                 // Those that came no faster than they left say that the path takes no less.
                 let is_spread = came > left.mul_f64(CLOSER);
                 self.rate = match self.rate {
-                    Some(rate) if is_spread => Some(rate + (seen - rate) * NEW_SHARE),
+                    Some(rate) if is_spread && (may_fall || seen > rate) => {
+                        Some(rate + (seen - rate) * NEW_SHARE)
+                    }
                     None if is_spread => Some(seen),
-                    rate => rate.map(|rate| rate.max(seen)),
+                    // Acknowledgements that waited for each other seem to say more.
+                    rate => rate.map(|rate| rate.max(seen.min(rate * GROWTH))),
                 };
             }
         }
@@ -219,11 +227,16 @@ impl Pace {
     /// Whether datagrams wait on a slow path for longer than they should.
     fn waits(&self) -> bool {
         let full = self.takes(FULL_BYTES).unwrap_or(Duration::ZERO);
-        self.is_slow() && self.waits.now > full.mul_f64(SLOW_QUEUE)
+        self.is_slow() && self.waits.now > full.mul_f64(SLOW_QUEUE).max(MIN_QUEUE)
+    }
+
+    /// Whether less leaves for that than the path may take, whose round trips may only vary.
+    fn holds_back(&self) -> bool {
+        self.waits() && self.waits.now <= VARIES
     }
 
     /// Whether the path is known to be so slow that each datagram counts, whatever is in it.
-    pub(super) fn is_slow(&self) -> bool {
+    fn is_slow(&self) -> bool {
         self.mode != Mode::Startup && self.takes(FULL_BYTES).is_some_and(|full| full > SLOW)
     }
 
@@ -280,7 +293,7 @@ impl Pace {
 
     /// Whether what leaves now says no more of the path's rate than that it is no less.
     pub(super) fn is_limited(&self) -> bool {
-        self.limited_until.is_some()
+        self.limited_until.is_some() || self.holds_back()
     }
 
     /// Nothing more is there to be sent; `sent` is under way.
@@ -295,6 +308,18 @@ impl Pace {
         let takes = Duration::try_from_secs_f64(bytes as f64 / (rate * self.gain()).max(1.0));
         let takes = takes.unwrap_or(Duration::ZERO);
         self.next_at = self.next_at.max(now.saturating_sub(QUANTUM)) + takes;
+    }
+
+    /// A datagram leaves that only acknowledges, whatever the pace: on a slow path it takes its
+    /// time as well, but holds back the next no longer than one that is full.
+    pub(super) fn acknowledged(&mut self, now: Duration, bytes: usize, loss: f64) {
+        if !self.is_slow() {
+            return;
+        }
+        let most = now + self.takes(FULL_BYTES).unwrap_or(Duration::ZERO);
+        let most = self.next_at.max(most);
+        self.left(now, bytes, loss);
+        self.next_at = self.next_at.min(most);
     }
 
     /// Datagrams arrived, the oldest first; `sent` is what is still under way. The last is the
@@ -332,7 +357,8 @@ impl Pace {
             self.waits.saw(now, round_trip, takes, sent.round_trip.period());
             let (sent_at, pauses, delivered) = (datagram.at, datagram.pauses, self.delivered.0);
             let came_at = now.saturating_sub(delay);
-            self.trains.saw(Arrival { number, sent_at, came_at, delivered, pauses });
+            let may_fall = !self.holds_back();
+            self.trains.saw(Arrival { number, sent_at, came_at, delivered, pauses }, may_fall);
         }
         let oldest = self.rounds.saturating_sub(MEMORY_ROUNDS);
         while self.rates.len() > 1 && self.rates.front().is_some_and(|(at, _)| *at < oldest) {

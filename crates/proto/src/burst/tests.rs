@@ -402,3 +402,14 @@ fn what_is_urgent_passes_what_fills_a_slow_link() {
         assert!(share > 0.75, "{urgency}: {share}");
     }
 }
+
+#[test]
+fn round_trips_that_vary_do_not_slow_a_slow_link_down() {
+    for (bits_per_s, jitter) in [(256e3, 40), (256e3, 60), (64e3, 200)] {
+        let (delay, jitter) = (Duration::from_millis(100), Duration::from_millis(jitter));
+        let link = Link { bits_per_s, delay, loss: 0.0, doubles: 0.0, jitter };
+        let (_, share) = beside_bulk(link, Urgency::DEFAULT, Duration::from_secs(240), 3);
+        println!("{bits_per_s} bit/s, {jitter:?}: bulk {share:.3}");
+        assert!(share > 0.7, "{bits_per_s} {jitter:?}: {share}");
+    }
+}

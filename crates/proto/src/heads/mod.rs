@@ -44,8 +44,9 @@ const IS_KEPT: u8 = 2;
 const OFFERS: u8 = 4;
 /// Heads of either sort that a side keeps of a carrier: those of the last so many numbers.
 const KEPT: u64 = 64;
-/// Longer ones, in bytes of their lines, are not kept.
-const MAX_KEPT_BYTES: usize = 2048;
+/// Longer ones, in bytes of their lines with what each takes in memory, are not kept.
+const MAX_KEPT_BYTES: usize = 4096;
+const LINE_BYTES: usize = 32;
 /// Where a script is longer, the head is kept: one more like it has less to tell.
 const MIN_GAIN_BYTES: usize = 24;
 /// Names of control data.
@@ -127,5 +128,6 @@ fn answer_of(lines: &[Line]) -> Result<Bytes, Error> {
 }
 
 fn may_be_kept(lines: &[Line]) -> bool {
-    lines.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() <= MAX_KEPT_BYTES
+    let taken = |(name, value): &Line| name.len() + value.len() + LINE_BYTES;
+    lines.iter().map(taken).sum::<usize>() <= MAX_KEPT_BYTES
 }

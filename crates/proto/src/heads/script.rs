@@ -23,6 +23,10 @@ const GOES: u64 = 0;
 const VALUE: u64 = 1;
 const DATE: u64 = 2;
 const COMES: u64 = 3;
+/// Most lines of a head: its fields, and those of its control data.
+const MAX_LINES: usize = MAX_FIELDS + 4;
+/// And their bytes: in binary HTTP control data has no names.
+const MAX_BYTES: usize = MAX_HEAD_BYTES + 32;
 /// What all in a script is, where it cannot be read.
 const WHAT: &str = "a packed head";
 
@@ -152,7 +156,7 @@ fn later(old: &[u8], by: u64) -> Result<String, Error> {
     new.ok_or(Error::Peer { what: "a date that is none", value: 0 })
 }
 
-/// Lines, no more and no longer than those of a head.
+/// Lines, no more and no longer than those of a head, about: who reads it is more exact.
 #[derive(Default)]
 struct Lines {
     lines: Vec<Line>,
@@ -162,8 +166,8 @@ struct Lines {
 impl Lines {
     fn push(&mut self, line: Line) -> Result<(), Error> {
         self.bytes += line.0.len() + line.1.len();
-        if self.bytes > MAX_HEAD_BYTES || self.lines.len() > MAX_FIELDS {
-            let (value, limit) = (self.bytes as u64, MAX_HEAD_BYTES as u64);
+        if self.bytes > MAX_BYTES || self.lines.len() >= MAX_LINES {
+            let (value, limit) = (self.bytes as u64, MAX_BYTES as u64);
             return Err(Error::Limit { what: "the size of a head in bytes", value, limit });
         }
         self.lines.push(line);

@@ -202,7 +202,6 @@ impl Carrier {
         self.exchanges.remove(&number);
         self.replays.remove(&number);
         self.schedule.remove(number);
-        self.heads.forget(number);
     }
 
     /// A part as it crosses.
@@ -252,6 +251,7 @@ impl Carrier {
 
     /// Gives the machine a part.
     pub(crate) fn send(&mut self, now: Duration, part: Part, urgency: Urgency) {
+        self.heads.note_end(&part);
         let bytes = self.machine.wire_len(&part);
         self.queued += bytes;
         self.given += bytes as u64;

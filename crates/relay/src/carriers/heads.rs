@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use codec::dictionary::Id;
 use proto::Error;
-use proto::exchange::{Head, Part, Role};
+use proto::exchange::{Head, OutcomeState, Part, Role};
 use proto::heads::{Edge, Gateway, Sharing};
 
 /// See the module.
@@ -41,6 +41,7 @@ impl Heads {
 
     /// A part that crossed, as it was. Errors: what no peer sends; the head is as it came then.
     pub(crate) fn unpack(&mut self, part: &mut Part) -> Result<(), Error> {
+        self.note_end(part);
         let Part::Head(Head { exchange, head, .. }) = part else { return Ok(()) };
         self.came = Some((*exchange, head.len()));
         *head = match &mut self.end {
@@ -56,8 +57,14 @@ impl Heads {
         came.map_or(head.len(), |(_, bytes)| bytes)
     }
 
-    /// Nothing comes of an exchange any more.
-    pub(crate) fn forget(&mut self, exchange: u64) {
+    /// A part that either side sends may end its exchange on the carrier. Till then an answer may
+    /// come, though the relay has the exchange on another by now.
+    pub(crate) fn note_end(&mut self, part: &Part) {
+        let exchange = match part {
+            Part::Abort(abort) => abort.exchange,
+            Part::Outcome(exchange, state) if *state != OutcomeState::Answer => *exchange,
+            _ => return,
+        };
         match &mut self.end {
             End::Edge(end) => end.forget(exchange),
             End::Gateway(end) => end.forget(exchange),

@@ -5,6 +5,8 @@ use proto::carrier::Abilities;
 use proto::control::Drained;
 use proto::kinds::Kind;
 
+use crate::exchanges::unshared;
+
 use super::*;
 
 const FIRST: CarrierId = CarrierId(0);
@@ -584,4 +586,62 @@ fn a_datagram_where_there_are_none_says_nothing() {
     let bytes = Bytes::from_static(b"astray");
     relay.handle_input(ms(1), Input::Datagram { carrier: CARRIER, bytes });
     assert!(drain(&mut relay).is_empty());
+}
+
+/// An answer may be encoded against one before, which this side offered where it sent the request.
+#[test]
+fn a_packed_answer_is_read_though_its_exchange_has_moved() {
+    let (mut relay, mut peers) = edge_with(&[Abilities::STREAM; 2]);
+    let sharing = unshared();
+    let sharing = proto::heads::Sharing { whole: false, fleeting: false, ..sharing };
+    let answer = |gateway: &mut proto::heads::Gateway, exchange: u64, date: &'static str| {
+        let field = |name: &'static str, value: &'static str| (name.into(), value.into());
+        let fields = vec![field("server", "one of a long name/1.2.3"), field("date", date)];
+        let mut head = Vec::new();
+        bhttp::Response { status: 200, fields }.encode(&mut head);
+        let head = gateway.pack(exchange, &head.into(), &sharing);
+        Part::Head(HeadPart { exchange, codec: 0, window_log: 0, end: true, head })
+    };
+    let asks = |relay: &mut Relay, at| {
+        let exchange = relay.next_exchange();
+        let client = Some("a client".into());
+        let known_of = Known { client, ..Known::default() };
+        relay.handle_input(ms(at), known(exchange, request("PUT", &[]), true, known_of));
+        (exchange, drain(relay))
+    };
+    let carriers = [FIRST, SECOND];
+    let mut gateways = [(); 2].map(|()| proto::heads::Gateway::default());
+    let (mut at, mut gone_twice) = (200, None);
+    while gone_twice.is_none() {
+        assert!(at < 300, "it never goes by the same carrier again");
+        let (exchange, outputs) = asks(&mut relay, at);
+        for (on, peer) in peers.iter_mut().enumerate() {
+            for part in peer.takes(&of(&outputs, carriers[on])) {
+                let Part::Head(head) = part else { continue };
+                gateways[on].unpack(exchange.number, &head.head).unwrap();
+                if head.head[0] == 0x35 || head.head[0] == 0x34 {
+                    gone_twice = Some((exchange, on));
+                    continue;
+                }
+                let date = "Fri, 27 Nov 2026 11:20:00 GMT";
+                let came = answer(&mut gateways[on], exchange.number, date);
+                peer.sends(&mut relay, ms(at + 5), carriers[on], &[came]);
+            }
+        }
+        at += 10;
+    }
+    let Some((second, on)) = gone_twice else { return };
+    let other = 1 - on;
+    let is_asked = (300..20_000).step_by(50).any(|at| {
+        relay.handle_input(ms(at), Input::Wake);
+        let outputs = drain(&mut relay);
+        peers[other].takes(&of(&outputs, carriers[other])).contains(&Part::Query(second.number, 1))
+    });
+    assert!(is_asked, "never asked over the other");
+    let came = answer(&mut gateways[on], second.number, "Fri, 27 Nov 2026 11:21:00 GMT");
+    let Part::Head(HeadPart { head, .. }) = &came else { panic!("{came:?}") };
+    assert!(head.len() < 10, "it has a base: {head:?}");
+    let outputs = peers[on].sends(&mut relay, ms(20_001), carriers[on], &[came]);
+    let is_answered = outputs.iter().any(|output| matches!(output, Output::Head { .. }));
+    assert!(is_answered, "{outputs:?}");
 }

@@ -74,7 +74,11 @@ impl Transfer {
         exchange.pad(self.core.config.instance, &mut part);
         let sharing = exchange.sharing();
         let Some(state) = self.carriers.get_mut(&carrier) else { return };
-        let packed = state.pack(part.clone(), &sharing);
+        // What was refused before goes as it is: perhaps it could not be read.
+        let packed = match exchange.attempts.resends {
+            0 => state.pack(part.clone(), &sharing),
+            _ => part.clone(),
+        };
         let bytes = state.machine.wire_len(&packed);
         exchange.meter.sent_wire_bytes += bytes as u64;
         exchange.moved = now;

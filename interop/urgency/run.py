@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Urgent messages beside bulk that fills a slow link: what each takes there and back.
+
+  interop/urgency/run.py [--link cnr] [--messages 300] [--json FILE]
+
+LONGWIRE names the binary; root is needed, for network namespaces. Edge and gateway have keys and
+stand at the two ends of an emulated link, once for each case, all at the same time. Three clients
+send 20 KB that do not compress, again and again; a minute later another begins to send 200 bytes
+every 2 to 4 s, as urgent as "flash", and is answered with 204.
+
+  stream      by TCP
+  burst       by datagrams
+  unordered   by datagrams, and the messages are no more urgent than the bulk
+
+Exit status 1 where a message failed, or the median of burst is over 1.5 s or its 99th percentile
+over 2.6 s.
+"""
+
+import argparse
+import http.client
+import http.server
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(1, os.path.join(HERE, "..", "faults"))
+
+from pair import EDGE_PORT, GATEWAY_PORT, ORIGIN_PORT, Lab, Side, enter
+
+MAX_MEDIAN_S, MAX_P99_S = 1.5, 2.6
+BULK_BYTES, FLASH_BYTES, BULK_CLIENTS = 20_000, 200, 3
+WARM_S = 60
+PAUSE_S = (2.0, 4.0)
+CLIENT_TIMEOUT_S = 600
+START_TIMEOUT_S = 60
+CASES = [("stream", "stream", "flash"), ("burst", "burst", "flash"),
+         ("unordered", "burst", "routine")]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self):
+        left = int(self.headers["Content-Length"])
+        while left > 0:
+            left -= len(self.rfile.read(min(left, 65536)))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class Case:
+    """A pair at the ends of a link of its own, with the clients of one case."""
+
+    def __init__(self, name, carrier, urgency, options, binary, folder):
+        self.name, self.messages = name, options.messages
+        self.took, self.failed, self.bulk = [], 0, 0
+        self.lock, self.over = threading.Lock(), threading.Event()
+        self.lab = Lab(binary, f"urgency{os.getpid()}{name}", options.link)
+        self.origin = f"http://{self.lab.gateway}:{ORIGIN_PORT}"
+        self.inside(self.lab.b, self.serve)
+        folder = os.path.join(folder, name)
+        keys = {side: os.path.join(folder, side) for side in ("edge", "gateway")}
+        for key in keys.values():
+            subprocess.run([binary, "keygen", key], check=True, capture_output=True, timeout=20)
+
+        def side(own, other):
+            return (f'key = "{keys[own]}/longwire.key"\npeer = "{keys[other]}/longwire.pub"\n'
+                    f'carrier = "{carrier}"\nencoding = "identity"\n')
+
+        files = {
+            "edge": f'[edge]\nlisten = "127.0.0.1:{EDGE_PORT}"\n'
+                    f'gateway = "{self.lab.gateway}:{GATEWAY_PORT}"\n' + side("edge", "gateway")
+                    + f'[[service]]\nmatch = "{self.origin}/flash"\nurgency = "{urgency}"\n',
+            "gateway": f'[gateway]\nlisten = "{self.lab.gateway}:{GATEWAY_PORT}"\n'
+                       f'allow = ["{self.origin}"]\n' + side("gateway", "edge"),
+        }
+        self.sides = []
+        for own, namespace in (("gateway", self.lab.b), ("edge", self.lab.a)):
+            file = os.path.join(folder, f"{own}.toml")
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(files[own])
+            command = [binary, own, "--config", file]
+            self.sides.append(Side(own, namespace, command, folder, folder))
+            self.sides[-1].start()
+
+    def inside(self, namespace, work):
+        """Runs `work` in a network namespace, in a thread of its own."""
+        def run():
+            enter(namespace)
+            work()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    def serve(self):
+        http.server.ThreadingHTTPServer((self.lab.gateway, ORIGIN_PORT), Handler).serve_forever()
+
+    def post(self, path, size):
+        """Whether a message was answered with 204."""
+        connection = http.client.HTTPConnection("127.0.0.1", EDGE_PORT, timeout=CLIENT_TIMEOUT_S)
+        try:
+            connection.request("POST", self.origin + path, os.urandom(size))
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status == 204
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def fill(self):
+        while not self.over.is_set():
+            done = self.post("/bulk", BULK_BYTES)
+            with self.lock:
+                self.bulk += BULK_BYTES if done else 0
+            if not done:
+                self.over.wait(1)
+
+    def flash(self):
+        began = time.perf_counter()
+        done = self.post("/flash", FLASH_BYTES)
+        with self.lock:
+            if done:
+                self.took.append(time.perf_counter() - began)
+            else:
+                self.failed += 1
+
+    def run(self):
+        until = time.monotonic() + START_TIMEOUT_S
+        first = []
+        while not first and time.monotonic() < until:
+            asker = self.inside(self.lab.a, lambda: first.append(1) if self.post("/", 1) else None)
+            asker.join()
+        for _ in range(BULK_CLIENTS):
+            self.inside(self.lab.a, self.fill)
+        time.sleep(WARM_S)
+        began, before = time.monotonic(), self.bulk
+        chance, askers = random.Random(1), []
+        for at in range(self.messages):
+            askers.append(self.inside(self.lab.a, self.flash))
+            if at % 20 == 19:
+                print(f"     {self.name}: {at + 1} of {self.messages} sent", flush=True)
+            time.sleep(chance.uniform(*PAUSE_S))
+        for asker in askers:
+            asker.join()
+        self.rate = (self.bulk - before) * 8 / (time.monotonic() - began)
+        self.over.set()
+
+    def stop(self):
+        for side in self.sides:
+            side.kill()
+        self.lab.down()
+
+    def facts(self):
+        took = sorted(self.took)
+
+        def at(share):
+            return took[min(len(took) - 1, int(len(took) * share))] if took else None
+
+        return {"case": self.name, "messages": self.messages, "failed": self.failed,
+                "median_s": at(0.5), "p95_s": at(0.95), "p99_s": at(0.99),
+                "longest_s": at(1.0), "bulk_bit_per_s": self.rate}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--link", default="cnr")
+    parser.add_argument("--messages", type=int, default=300)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    binary = os.environ.get("LONGWIRE", "target/release/longwire")
+    minutes = (WARM_S + options.messages * sum(PAUSE_S) / 2) / 60
+    print(f"     {len(CASES)} cases at once, about {minutes:.0f} min", flush=True)
+    folder = tempfile.mkdtemp(prefix="longwire-urgency")
+    cases = []
+    try:
+        for case in CASES:
+            cases.append(Case(*case, options, binary, folder))
+        runs = [threading.Thread(target=case.run) for case in cases]
+        for run in runs:
+            run.start()
+        for run in runs:
+            run.join()
+    finally:
+        for case in cases:
+            case.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    well, facts = True, [case.facts() for case in cases]
+    for one in facts:
+        passes = one["failed"] == 0
+        if one["case"] == "burst":
+            passes = passes and one["median_s"] <= MAX_MEDIAN_S and one["p99_s"] <= MAX_P99_S
+        well = well and passes
+        times = ", ".join(f"{name} {one[key]:.3f} s" for name, key in
+                          (("median", "median_s"), ("p95", "p95_s"), ("p99", "p99_s"),
+                           ("longest", "longest_s"))) if one["median_s"] is not None else "none answered"
+        print(("ok   " if passes else "FAIL ") + f"{one['case']:10} {times}, "
+              f"{one['failed']} of {one['messages']} failed, "
+              f"bulk {one['bulk_bit_per_s']:.0f} bit/s", flush=True)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as out:
+            json.dump({"link": options.link, "cases": facts}, out, indent=1)
+    sys.exit(0 if well else 1)
+
+
+if __name__ == "__main__":
+    main()
