@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use super::{
-    ANSWER, HAS_BASE, IS_KEPT, KEPT, Lines, MIN_GAIN_BYTES, OFFERS, REQUEST, Sharing, fixed,
+    ANSWER, HAS_BASE, IS_KEPT, KEPT, Lines, MIN_GAIN_BYTES, OFFERS, REQUEST, Sharing, fixed, flag,
     is_packed, may_be_kept, script,
 };
 use crate::{Error, varint};
@@ -67,7 +67,6 @@ impl<O: Clone + PartialEq> Edge<O> {
         let fits = oldest.is_none_or(|oldest| oldest + KEPT > self.next);
         let gains = text.len() > MIN_GAIN_BYTES && !sharing.fleeting && may_be_kept(&lines);
         let kept = owner.clone().filter(|_| gains && fits);
-        let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         let first = REQUEST
             | flag(base.is_some(), HAS_BASE)
             | flag(kept.is_some(), IS_KEPT)
@@ -103,13 +102,7 @@ impl<O: Clone + PartialEq> Edge<O> {
         if !is_packed(head) {
             return Ok(head.clone());
         }
-        let mut rest = &head[..];
-        let (first, behind) = rest.split_first().ok_or(Error::Truncated { what: "a head" })?;
-        rest = behind;
-        let flags = first ^ ANSWER;
-        if flags & !(HAS_BASE | IS_KEPT) != 0 {
-            return Err(Error::Peer { what: "the first byte of a head", value: (*first).into() });
-        }
+        let (flags, mut rest) = super::flags(head, ANSWER, HAS_BASE | IS_KEPT)?;
         let (offered, owner) = open.map_or((None, None), |open| (open.offered, open.owner));
         let base = offered.filter(|_| flags & HAS_BASE != 0);
         if flags & HAS_BASE != 0 && base.is_none() {
@@ -128,8 +121,9 @@ impl<O: Clone + PartialEq> Edge<O> {
         Ok(head)
     }
 
-    /// Nothing comes of an exchange any more.
+    /// Nothing comes of an exchange any more: whether the gateway has its head will not be known.
     pub fn forget(&mut self, exchange: u64) {
         self.open.remove(&exchange);
+        self.requests.retain(|kept| kept.unanswered != Some(exchange));
     }
 }

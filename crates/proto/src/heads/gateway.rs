@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 
 use super::{
-    ANSWER, HAS_BASE, IS_KEPT, KEPT, Lines, MIN_GAIN_BYTES, OFFERS, REQUEST, Sharing, fixed,
+    ANSWER, HAS_BASE, IS_KEPT, KEPT, Lines, MIN_GAIN_BYTES, OFFERS, REQUEST, Sharing, fixed, flag,
     is_packed, may_be_kept, script,
 };
 use crate::{Error, varint};
@@ -33,17 +33,10 @@ impl Gateway {
         if !is_packed(head) {
             return Ok(head.clone());
         }
-        let what = "a head";
-        let mut rest = &head[..];
-        let (first, behind) = rest.split_first().ok_or(Error::Truncated { what })?;
-        rest = behind;
-        let flags = first ^ REQUEST;
-        if flags & !(HAS_BASE | IS_KEPT | OFFERS) != 0 {
-            return Err(Error::Peer { what: "the first byte of a head", value: (*first).into() });
-        }
+        let (flags, mut rest) = super::flags(head, REQUEST, HAS_BASE | IS_KEPT | OFFERS)?;
         let mut number = |bit: u8| match flags & bit {
             0 => Ok(None),
-            _ => varint::decode(&mut rest, what).map(Some),
+            _ => varint::decode(&mut rest, "a head").map(Some),
         };
         let (base, kept, offered) = (number(HAS_BASE)?, number(IS_KEPT)?, number(OFFERS)?);
         let unknown = |value| Error::Peer { what: "a base that is not kept", value };
@@ -85,7 +78,6 @@ impl Gateway {
         let mut text = Vec::new();
         script::write(fixed::ANSWER, &lines, offered.as_deref(), sharing, &mut text);
         let gains = text.len() > MIN_GAIN_BYTES && !sharing.fleeting && may_be_kept(&lines);
-        let flag = |is: bool, bit: u8| if is { bit } else { 0 };
         let mut out = vec![ANSWER | flag(offered.is_some(), HAS_BASE) | flag(gains, IS_KEPT)];
         if gains {
             self.last += 1;

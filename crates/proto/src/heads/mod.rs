@@ -80,6 +80,20 @@ pub fn is_packed(head: &[u8]) -> bool {
     head.first().is_some_and(|first| (REQUEST..REQUEST + 16).contains(first))
 }
 
+/// A flag in the first byte, or none.
+fn flag(is: bool, bit: u8) -> u8 {
+    if is { bit } else { 0 }
+}
+
+/// The flags of a packed head of this sort, which may be these, and what is behind them.
+fn flags(head: &Bytes, sort: u8, known: u8) -> Result<(u8, &[u8]), Error> {
+    let (first, rest) = head.split_first().ok_or(Error::Truncated { what: "a head" })?;
+    match first ^ sort {
+        flags if flags & !known == 0 => Ok((flags, rest)),
+        _ => Err(Error::Peer { what: "the first byte of a head", value: (*first).into() }),
+    }
+}
+
 fn lines_of_request(head: &[u8]) -> Option<Lines> {
     let request = bhttp::Request::decode(head).ok()?;
     let bhttp::Request { method, scheme, authority, path, fields } = request;

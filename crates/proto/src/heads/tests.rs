@@ -93,6 +93,20 @@ fn from_the_second_on_a_head_is_what_is_new() {
     sides.1.forget(9);
 }
 
+/// The gateway may not have been able to read it, and the request have gone again unpacked.
+#[test]
+fn the_head_of_an_exchange_that_ended_without_answer_is_no_base() {
+    let (mut edge, mut gateway) = (Edge::default(), Gateway::default());
+    let (shared, head) = (sharing(Some(1)), request("/a/long/path/of/a/service", &CURL));
+    edge.pack(1, &head, &shared);
+    edge.forget(1);
+    // It is answered after all, as another carrier's business or unpacked.
+    let plain = answer(200, &[]);
+    assert_eq!(edge.unpack(1, &plain).unwrap(), plain);
+    let there = edge.pack(2, &head, &shared);
+    assert_eq!(gateway.unpack(2, &there).unwrap(), head);
+}
+
 #[test]
 fn secrets_are_shared_whole_or_not() {
     let cookie = |value: &'static str| request("/", &[("cookie", value)]);
