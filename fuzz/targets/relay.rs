@@ -493,6 +493,7 @@ impl<'a> Life<'a> {
             Output::Dial { carrier, .. } => self.dialled = Some(carrier),
             Output::Client(_) => panic!("no client without an edge asks"),
             Output::Datagram { .. }
+            | Output::Stream { .. }
             | Output::Close { .. }
             | Output::Interim { .. }
             | Output::ClientEnded { .. }

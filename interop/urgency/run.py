@@ -40,7 +40,7 @@ WARM_S = 60
 PAUSE_S = (2.0, 4.0)
 CLIENT_TIMEOUT_S = 600
 START_TIMEOUT_S = 60
-CASES = [("stream", "stream", "flash"), ("burst", "burst", "flash"),
+CASES = [("stream", "stream", "flash"), ("quic", "quic", "flash"), ("burst", "burst", "flash"),
          ("unordered", "burst", "routine")]
 
 

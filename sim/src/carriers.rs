@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use proto::carrier::Piece;
 use proto::exchange::Part;
 use proto::stream::Frame;
 use relay::{CarrierId, CarrierKind, DialFailure, Input, Role};
@@ -131,6 +132,50 @@ impl World {
         }
         for (when, what) in reported {
             self.at(when, what);
+        }
+    }
+
+    /// Bytes go on one of many streams; they may pass those of others.
+    pub(crate) fn send_piece(&mut self, from: NodeId, carrier: CarrierId, piece: &Piece) {
+        let Some(at) = self.link_of(from, carrier) else { return };
+        let link = &mut self.links[at];
+        let (pipe, to) = match self.nodes[from].role {
+            Role::Edge => (&mut link.ab, Role::Gateway),
+            Role::Gateway => (&mut link.ba, Role::Edge),
+        };
+        let Piece { stream, urgency, fin, bytes } = piece;
+        let mut segments: Vec<Bytes> = Segment::of(bytes).map(|Segment(bytes)| bytes).collect();
+        if segments.is_empty() {
+            segments.push(Bytes::new());
+        }
+        let mut reported = Vec::new();
+        let last = segments.len() - 1;
+        for (place, bytes) in segments.into_iter().enumerate() {
+            let (len, fin) = (bytes.len(), *fin && place == last);
+            let (left, arrives) = pipe.carry_piece(self.now, *stream, len, &mut self.random);
+            reported.push((arrives, What::Piece { link: at, to, stream: *stream, bytes, fin }));
+            let input = Input::StreamSent { carrier, urgency: *urgency, bytes: len };
+            reported.push((left, What::Tell { node: from, input }));
+        }
+        for (when, what) in reported {
+            self.at(when, what);
+        }
+    }
+
+    pub(crate) fn piece_arrives(
+        &mut self,
+        at: usize,
+        to: Role,
+        (stream, bytes, fin): (u64, Bytes, bool),
+    ) {
+        let link = &mut self.links[at];
+        link.greeted |= to == Role::Edge;
+        let (node, carrier, up) = match to {
+            Role::Edge => (link.edge, link.carrier, link.edge_up),
+            Role::Gateway => (link.gateway, name(at), link.gateway_up),
+        };
+        if up {
+            self.tell(node, Input::Stream { carrier, stream, bytes, fin });
         }
     }
 

@@ -1,6 +1,6 @@
 //! A reliable ordered byte pipe: what TCP makes of a link, where loss shows as delay.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::Random;
@@ -21,6 +21,8 @@ pub(crate) struct Pipe {
     loss_once_in: u64,
     free_at: Duration,
     last_arrival: Duration,
+    /// Of a pipe that has many streams, when the last bytes of each arrive.
+    arrivals: BTreeMap<u64, Duration>,
     /// What has left and not arrived: when it does, and how much it is.
     under_way: VecDeque<(Duration, usize)>,
     /// Nothing gets through between these.
@@ -37,6 +39,7 @@ impl Pipe {
             loss_once_in: 5 + random.below(200),
             free_at: Duration::ZERO,
             last_arrival: Duration::ZERO,
+            arrivals: BTreeMap::new(),
             under_way: VecDeque::new(),
             outage: None,
         }
@@ -83,6 +86,29 @@ impl Pipe {
         let arrivals: Vec<_> = (0..copies).map(|_| arrives()).collect();
         self.last_arrival = self.last_arrival.max(self.free_at + self.delay);
         arrivals
+    }
+
+    /// When bytes of a stream have left the sender, and when they arrive: each stream keeps its
+    /// order, and what is lost of one holds back no other.
+    pub(crate) fn carry_piece(
+        &mut self,
+        now: Duration,
+        stream: u64,
+        bytes: usize,
+        random: &mut Random,
+    ) -> (Duration, Duration) {
+        let airtime = bytes as u64 * 8 * 1_000_000_000 / self.rate_bps;
+        self.free_at = self.free_at.max(now) + Duration::from_nanos(airtime);
+        let mut arrives = self.through_at(self.free_at) + self.delay;
+        if random.once_in(self.loss_once_in) || random.once_in(LATE_ONCE_IN) {
+            arrives += self.delay * 2 + Duration::from_millis(random.below(MAX_LATE_MS));
+        }
+        let last = self.arrivals.entry(stream).or_default();
+        *last = (*last).max(arrives);
+        let arrives = *last;
+        self.last_arrival = self.last_arrival.max(arrives);
+        self.under_way.push_back((self.last_arrival, bytes));
+        (self.free_at, arrives)
     }
 
     /// Bytes that the other end has not acknowledged.

@@ -80,6 +80,7 @@ pub(crate) enum What {
     DialDone { edge: NodeId, carrier: CarrierId, kind: CarrierKind },
     Datagram { link: usize, to: Role, bytes: Bytes },
     Bytes { link: usize, to: Role, bytes: Bytes },
+    Piece { link: usize, to: Role, stream: u64, bytes: Bytes, fin: bool },
     ClientStarts { edge: NodeId },
     ClientBegins(ExchangeId),
     ClientLeaves(ExchangeId),
@@ -158,11 +159,13 @@ impl World {
             outage: None,
             tight: random.once_in(4),
             encoding: Encoding::of(encodings[at]).unwrap_or_else(|_| Encoding::auto()),
-            kinds: match seed % 4 {
+            kinds: match seed % 6 {
                 _ if !moods.datagrams => vec![Kind::STREAM],
                 0 => vec![Kind::BURST],
                 1 | 2 => vec![Kind::STREAM, Kind::BURST],
-                _ => vec![Kind::STREAM, datagram::KIND],
+                3 => vec![Kind::STREAM, datagram::KIND],
+                4 => vec![Kind::QUIC],
+                _ => vec![Kind::STREAM, Kind::QUIC],
             },
             random,
         };
@@ -275,6 +278,9 @@ impl World {
             What::DialDone { edge, carrier, kind } => self.dial_done(edge, carrier, kind),
             What::Datagram { link, to, bytes } => self.datagram_arrives(link, to, bytes),
             What::Bytes { link, to, bytes } => self.bytes_arrive(link, to, &bytes),
+            What::Piece { link, to, stream, bytes, fin } => {
+                self.piece_arrives(link, to, (stream, bytes, fin));
+            }
             What::ClientStarts { edge } => self.client_starts(edge),
             What::ClientBegins(exchange) => self.client_begins(exchange),
             What::ClientLeaves(exchange) => self.client_leaves(exchange),
@@ -319,6 +325,7 @@ impl World {
                 self.at(done, What::DialDone { edge: node, carrier, kind });
             }
             Output::Transmit { carrier, bytes } => self.transmit(node, carrier, bytes),
+            Output::Stream { carrier, piece } => self.send_piece(node, carrier, &piece),
             Output::Datagram { carrier, bytes } => self.send_datagram(node, carrier, &bytes),
             Output::Close { carrier, .. } => self.closes(node, carrier),
             Output::Job(job) => self.runs(node, &job),

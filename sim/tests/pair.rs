@@ -115,7 +115,8 @@ fn outages_shorter_than_anybodys_patience_cost_nothing_but_time() {
     assert!(failed("outcome_unknown") * 1000 < report.requests, "{report:?}");
 }
 
-/// The burst carrier, alone and beside the stream, and one that no file of the relay knows of.
+/// The carriers over datagrams, alone and beside the stream: burst, QUIC, and one that no file of
+/// the relay knows of.
 #[test]
 fn carriers_over_datagrams_take_their_share_and_lose_nothing() {
     let report = live(0..seeds() / 4, Moods { datagrams: true, ..CALM });
@@ -124,8 +125,8 @@ fn carriers_over_datagrams_take_their_share_and_lose_nothing() {
     assert_eq!(report.answered + refused, report.requests, "{report:?}");
     assert!(failed("outcome_unknown") * 1000 < report.requests, "{report:?}");
     let routed = |kind| report.routed.get(kind).copied().unwrap_or(0);
-    let kinds = ["datagram", "burst", "stream"].map(routed);
-    assert!(kinds.iter().all(|count| count * 20 > kinds.iter().sum()), "{report:?}");
+    let kinds = ["datagram", "burst", "quic", "stream"].map(routed);
+    assert!(kinds.iter().all(|count| count * 40 > kinds.iter().sum()), "{report:?}");
 }
 
 #[test]

@@ -23,9 +23,10 @@ pub(crate) struct Common {
     /// Most that the link is believed to carry, like '250 kbit/s': measurements may say less.
     #[arg(long, value_name = "RATE", value_parser = Rate::parse)]
     pub(crate) rate_cap: Option<Rate>,
-    /// How messages cross the link: stream (TCP), or burst (sealed datagrams over UDP, with repair
-    /// for what gets lost; with keys alone). By default (auto) an edge uses stream, and a gateway
-    /// with keys takes both.
+    /// How messages cross the link: stream (TCP), burst (sealed datagrams over UDP, with repair for
+    /// what gets lost) or quic (and TCP where UDP does not pass); the latter two need keys. By
+    /// default (auto) an edge with keys has stream and burst and sends each message by the one
+    /// whose answer is expected first, and a gateway with keys takes all.
     #[arg(long, value_name = "NAME")]
     pub(crate) carrier: Option<String>,
     /// This side's private key, as `longwire keygen` makes it.

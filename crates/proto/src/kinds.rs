@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::carrier::{Abilities, Machine, Setup};
-use crate::{burst, stream};
+use crate::{burst, quic, stream};
 
 /// A kind of carrier.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,13 @@ impl Kind {
         name: "burst",
         abilities: burst::ABILITIES,
         make: |setup| Carrier::Other(Box::new(burst::Machine::new(setup))),
+    };
+
+    /// A stream of QUIC for each exchange: see [`quic`].
+    pub const QUIC: Self = Self {
+        name: "quic",
+        abilities: quic::ABILITIES,
+        make: |setup| Carrier::Other(Box::new(quic::Machine::new(setup))),
     };
 }
 

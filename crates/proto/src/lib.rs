@@ -33,6 +33,7 @@ pub mod http1;
 pub mod kinds;
 pub mod message;
 pub mod profile;
+pub mod quic;
 pub mod sealed;
 pub mod stream;
 mod structured;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use coding::ExchangeId;
+use proto::carrier::Piece;
 use record::event::{Event, Fact};
 use relay::{Allowed, CarrierId, CarrierKind, Head, Input, Output, Relay, Role};
 use tokio::sync::{mpsc, oneshot};
@@ -63,6 +64,8 @@ pub(crate) enum Message {
 pub(crate) enum Queue {
     /// Bytes, all of them.
     Bytes(mpsc::UnboundedSender<Bytes>),
+    /// Bytes of streams, all of them.
+    Streams(mpsc::UnboundedSender<Piece>),
     /// Datagrams, as far as there is room.
     Datagrams(mpsc::Sender<Bytes>),
 }
@@ -104,7 +107,15 @@ impl Carriers {
             Some(Queue::Bytes(queue)) => drop(queue.send(bytes)),
             // One for which there is no room is as good as lost.
             Some(Queue::Datagrams(queue)) => drop(queue.try_send(bytes)),
-            None => {}
+            Some(Queue::Streams(_)) | None => {}
+        }
+    }
+
+    /// Bytes leave for a stream of a carrier's transport.
+    fn send_piece(&self, carrier: CarrierId, piece: Piece) {
+        if let Some(Queue::Streams(queue)) = self.queues.get(&carrier) {
+            // Its CarrierDown is on the way.
+            let _ = queue.send(piece);
         }
     }
 }
@@ -429,6 +440,7 @@ impl<S: Surroundings> Actor<S> {
             Output::Datagram { carrier, bytes } | Output::Transmit { carrier, bytes } => {
                 self.carriers.send(carrier, bytes);
             }
+            Output::Stream { carrier, piece } => self.carriers.send_piece(carrier, piece),
             Output::Measure { carrier } => {
                 let transport = self.metrics.transport(carrier);
                 let input = transport.map(|transport| Input::Transport { carrier, transport });

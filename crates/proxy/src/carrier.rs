@@ -30,6 +30,8 @@ use crate::{socket, tls};
 
 pub(crate) mod datagram;
 mod dial;
+pub(crate) mod quic;
+pub(crate) mod udp;
 
 /// Most bytes read at a time.
 const READ_BYTES: usize = 16 * 1024;
@@ -132,6 +134,8 @@ pub(crate) struct Carriers {
     times: Times,
     /// Edge: where the gateway was found last.
     resolved: Arc<Mutex<Vec<SocketAddr>>>,
+    /// Edge: the gateway that was met last over QUIC.
+    met: Arc<Mutex<Option<quic::Met>>>,
     handle: Handle,
     metrics: Arc<Metrics>,
     /// Dropped with the last task of the last carrier.
@@ -148,8 +152,8 @@ impl Carriers {
         metrics: Arc<Metrics>,
     ) -> (Self, mpsc::Receiver<()>) {
         let (alive, ended) = mpsc::channel(1);
-        let resolved = Arc::default();
-        (Self { trust, congestion, times, resolved, handle, metrics, _alive: alive }, ended)
+        let (resolved, met) = (Arc::default(), Arc::default());
+        (Self { trust, congestion, times, resolved, met, handle, metrics, _alive: alive }, ended)
     }
 
     /// Gateway: finds out who connected, by its key where there are keys, and what it says first.

@@ -488,4 +488,6 @@ fn pem(der: &[u8]) -> String {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use record::event::Fact;
 use relay::{CarrierId, Load};
 
 use crate::access::Way;
+use crate::carrier::quic::Seen;
 use crate::socket::{self, Traffic};
 use crate::store::{Requests, Store};
 
@@ -51,8 +53,32 @@ struct Totals {
 /// A connected carrier as metrics see it.
 struct CarrierEntry {
     peer: String,
+    transport: Watched,
+}
+
+/// Where the counters of a carrier's transport are.
+enum Watched {
     /// A second descriptor of the socket, closed when the carrier ends.
-    socket: OwnedFd,
+    Socket(OwnedFd),
+    /// Of a transport that is not the kernel's.
+    Seen(Arc<Seen>),
+}
+
+impl Watched {
+    fn transport(&self) -> io::Result<Transport> {
+        match self {
+            Self::Socket(socket) => socket::tcp_info(socket),
+            Self::Seen(seen) => Ok(seen.transport()),
+        }
+    }
+
+    /// Bytes sent and received; those of datagrams are counted as they pass.
+    fn traffic(&self) -> io::Result<[Traffic; 2]> {
+        match self {
+            Self::Socket(socket) => socket::traffic(socket),
+            Self::Seen(_) => Ok(Default::default()),
+        }
+    }
 }
 
 /// Where the bytes of carriers are; while it changes, they get on.
@@ -164,7 +190,21 @@ impl Metrics {
         peer: &str,
         socket: OwnedFd,
     ) -> CarrierGuard {
-        let entry = CarrierEntry { peer: peer.to_owned(), socket };
+        self.watch(carrier, peer, Watched::Socket(socket))
+    }
+
+    /// The same of a carrier whose transport is not the kernel's.
+    pub(crate) fn watch_transport(
+        self: &Arc<Self>,
+        carrier: CarrierId,
+        peer: &str,
+        seen: Arc<Seen>,
+    ) -> CarrierGuard {
+        self.watch(carrier, peer, Watched::Seen(seen))
+    }
+
+    fn watch(self: &Arc<Self>, carrier: CarrierId, peer: &str, from: Watched) -> CarrierGuard {
+        let entry = CarrierEntry { peer: peer.to_owned(), transport: from };
         self.carriers().insert(carrier, entry);
         CarrierGuard { metrics: Arc::clone(self), carrier }
     }
@@ -183,7 +223,7 @@ impl Metrics {
     /// What the kernel knows of a carrier's connection.
     pub(crate) fn transport(&self, carrier: CarrierId) -> Option<Transport> {
         let carriers = self.carriers();
-        socket::tcp_info(&carriers.get(&carrier)?.socket).ok()
+        carriers.get(&carrier)?.transport.transport().ok()
     }
 
     /// How far the kernel is with what it was given of a carrier, or of all.
@@ -191,7 +231,7 @@ impl Metrics {
         let mut sum = UnderWay::default();
         for (id, entry) in &*self.carriers() {
             if only.is_none_or(|only| only == *id)
-                && let Ok(info) = socket::tcp_info(&entry.socket)
+                && let Ok(info) = entry.transport.transport()
             {
                 sum.segments += u64::from(info.segments_out.saturating_sub(info.retransmitted));
                 sum.left_bytes += info.backlog_bytes;
@@ -268,7 +308,7 @@ impl Metrics {
     fn render_bytes(&self, text: &mut String) {
         let mut traffic = self.totals().traffic;
         for entry in self.carriers().values() {
-            add(&mut traffic, socket::traffic(&entry.socket).unwrap_or_default());
+            add(&mut traffic, entry.transport.traffic().unwrap_or_default());
         }
         let [sent, received] = traffic;
         let body = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -303,7 +343,7 @@ impl Metrics {
         let name = "carrier_rtt_seconds";
         family(text, name, "gauge", "Smoothed round trip of a carrier, as the kernel has it.");
         for (id, entry) in &*self.carriers() {
-            if let Ok(info) = socket::tcp_info(&entry.socket) {
+            if let Ok(info) = entry.transport.transport() {
                 retransmits += u64::from(info.retransmitted);
                 let id = id.0.to_string();
                 let labels = [("peer", entry.peer.as_str()), ("carrier", &id)];
@@ -380,8 +420,8 @@ pub(crate) struct CarrierGuard {
 impl Drop for CarrierGuard {
     fn drop(&mut self) {
         let entry = self.metrics.carriers().remove(&self.carrier);
-        let Some(CarrierEntry { socket, .. }) = entry else { return };
-        let (info, traffic) = (socket::tcp_info(&socket), socket::traffic(&socket));
+        let Some(CarrierEntry { transport, .. }) = entry else { return };
+        let (info, traffic) = (transport.transport(), transport.traffic());
         let mut totals = self.metrics.totals();
         totals.retransmits += info.map_or(0, |info| u64::from(info.retransmitted));
         add(&mut totals.traffic, traffic.unwrap_or_default());

@@ -9,7 +9,9 @@ use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key,
 };
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::server::{
+    AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage, ServerSessionMemoryCache,
+};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{
@@ -20,11 +22,20 @@ use rustls_pki_types::{
     CertificateDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
 };
 
+use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+
 use crate::Error;
 use crate::keys::{Identity, PublicKey};
 
 /// Names the protocol inside (RFC 7301).
 const ALPN: &[u8] = b"longwire/1";
+/// The same over QUIC.
+const QUIC_ALPN: &[u8] = b"longwire-quic/1";
+/// Sessions that an edge, and a gateway, remember to go on with.
+const MAX_CLIENT_SESSIONS: usize = 4;
+const MAX_SERVER_SESSIONS: usize = 1024;
+/// Tickets for a session that a gateway gives: each is good for one connection.
+const TICKETS: usize = 2;
 
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
@@ -62,6 +73,31 @@ pub(crate) fn server_config(identity: &Arc<Identity>) -> Result<ServerConfig, Er
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
+}
+
+/// The edge's side over QUIC. Sessions are resumed, so that what may be repeated without harm can
+/// go with the first flight (RFC 9001 §4.6): who the peer is, is looked up again each time.
+pub(crate) fn quic_client_config(identity: &Arc<Identity>) -> Result<Arc<QuicClientConfig>, Error> {
+    let mut config = client_config(identity)?;
+    config.alpn_protocols = vec![QUIC_ALPN.to_vec()];
+    config.resumption = Resumption::in_memory_sessions(MAX_CLIENT_SESSIONS);
+    config.enable_early_data = true;
+    QuicClientConfig::try_from(config).map(Arc::new).map_err(no_suite)
+}
+
+/// The gateway's side over QUIC. A ticket is taken once, by the process that gave it.
+pub(crate) fn quic_server_config(identity: &Arc<Identity>) -> Result<Arc<QuicServerConfig>, Error> {
+    let mut config = server_config(identity)?;
+    config.alpn_protocols = vec![QUIC_ALPN.to_vec()];
+    config.session_storage = ServerSessionMemoryCache::new(MAX_SERVER_SESSIONS);
+    config.send_tls13_tickets = TICKETS;
+    // RFC 9001 §4.6.1: all, or none.
+    config.max_early_data_size = u32::MAX;
+    QuicServerConfig::try_from(config).map(Arc::new).map_err(no_suite)
+}
+
+fn no_suite(error: quinn_proto::crypto::rustls::NoInitialCipherSuite) -> Error {
+    Error::Caller(format!("QUIC cannot be spoken: {error}"))
 }
 
 fn certified_key(

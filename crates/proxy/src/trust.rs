@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use tokio::sync::watch;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -22,16 +23,21 @@ pub(crate) struct Trust {
     pub(crate) security: Security,
     pub(crate) client: Option<TlsConnector>,
     pub(crate) server: Option<TlsAcceptor>,
+    pub(crate) quic_client: Option<Arc<QuicClientConfig>>,
+    pub(crate) quic_server: Option<Arc<QuicServerConfig>>,
 }
 
 impl Trust {
     fn new(security: Security) -> Result<Self, Error> {
         let (mut client, mut server) = (None, None);
+        let (mut quic_client, mut quic_server) = (None, None);
         if let Security::Keys(identity) = &security {
             client = Some(TlsConnector::from(Arc::new(tls::client_config(identity)?)));
             server = Some(TlsAcceptor::from(Arc::new(tls::server_config(identity)?)));
+            quic_client = Some(tls::quic_client_config(identity)?);
+            quic_server = Some(tls::quic_server_config(identity)?);
         }
-        Ok(Self { security, client, server })
+        Ok(Self { security, client, server, quic_client, quic_server })
     }
 
     pub(crate) fn identity(&self) -> Option<&Identity> {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use coding::job::{Done, Job};
 use coding::{ExchangeId, Speeds};
+use proto::carrier::Piece;
 use proto::control::Allowed;
+use proto::urgency::Urgency;
 use proto::{bhttp, message};
 use record::event::Event;
 
@@ -285,6 +287,26 @@ pub enum Input {
         /// The datagram.
         bytes: Bytes,
     },
+    /// Bytes came on a stream of a carrier's transport.
+    Stream {
+        /// The carrier.
+        carrier: CarrierId,
+        /// As [`Piece::stream`].
+        stream: u64,
+        /// The bytes.
+        bytes: Bytes,
+        /// Nothing more comes on the stream.
+        fin: bool,
+    },
+    /// A carrier's transport took that many bytes of what was given to `Stream`, of this urgency.
+    StreamSent {
+        /// The carrier.
+        carrier: CarrierId,
+        /// As [`Piece::urgency`].
+        urgency: Urgency,
+        /// Bytes.
+        bytes: usize,
+    },
     /// The kernel took that many bytes of what was given to `Transmit`.
     Sent {
         /// The carrier.
@@ -337,6 +359,14 @@ pub enum Output {
         carrier: CarrierId,
         /// The datagram.
         bytes: Bytes,
+    },
+    /// Bytes for a stream of a carrier's transport, to be acknowledged with `StreamSent`. What is
+    /// more urgent goes first; the bytes of a stream keep their order.
+    Stream {
+        /// The carrier.
+        carrier: CarrierId,
+        /// The bytes, and which stream's they are.
+        piece: Piece,
     },
     /// Read the counters of a carrier's transport; answer with [`Input::Transport`], or not at all
     /// where there are none.

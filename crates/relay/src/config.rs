@@ -66,6 +66,8 @@ pub struct Config {
     /// The kinds of carriers that there are, at both sides in the same order: an edge keeps one of
     /// each kind that takes new exchanges.
     pub kinds: Vec<Kind>,
+    /// Edge: carriers of kinds behind the first take exchanges only while none of the first can.
+    pub prefers_first: bool,
     /// Gateway: what is announced to edges that they may reach.
     pub allowed: Allowed,
     /// Edge: what makes it and its principals known when it has started again; without it their
@@ -140,6 +142,7 @@ impl Config {
             instance,
             without_keys: false,
             kinds: vec![Kind::STREAM],
+            prefers_first: false,
             allowed: Allowed::default(),
             secret: None,
             codecs: Table::default(),

@@ -81,6 +81,7 @@ impl Peer {
                 | carrier::Output::Answered(_)
                 | carrier::Output::WakeAt(_)
                 | carrier::Output::Datagram(_)
+                | carrier::Output::Stream(_)
                 | carrier::Output::Bytes(_) => {}
                 carrier::Output::Received(frame) => frames.push(frame),
                 carrier::Output::Fault(error) => panic!("{error}"),

@@ -1,14 +1,13 @@
 //! One end of a datagram carrier.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use proto::Error;
 use proto::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
 use proto::control;
-use proto::exchange::{Data, Part};
-use proto::stream::{Frame, Hello, MIN_PADDING_BYTES};
+use proto::exchange::Part;
+use proto::stream::{Blocks, Frame, Hello};
 
 use super::MAX_AHEAD;
 use super::packet::{MAX_ACKS, Packet};
@@ -26,8 +25,7 @@ pub(super) struct Machine {
     receiving: Receiving,
     /// Fragments to acknowledge.
     acks: Vec<(u64, u64)>,
-    /// Bytes so far of blocks that are being sent, by exchange.
-    blocks: BTreeMap<u64, usize>,
+    blocks: Blocks,
     /// What is left of a message that is being read.
     frames: BytesMut,
     now: Duration,
@@ -45,7 +43,7 @@ impl Machine {
             sending: Sending::new(),
             receiving: Receiving::new(),
             acks: Vec::new(),
-            blocks: BTreeMap::new(),
+            blocks: Blocks::default(),
             frames: BytesMut::new(),
             now: Duration::ZERO,
             announced_wake_at: None,
@@ -63,13 +61,6 @@ impl Machine {
         self.sending.push(key, &bytes.into());
     }
 
-    /// Bytes of padding that follow a piece.
-    fn padding(&self, data: &Data) -> Option<usize> {
-        let before = self.blocks.get(&data.exchange).copied().unwrap_or(0);
-        let bytes = before + data.bytes.len();
-        data.padding.map(|padding| padding.behind(bytes, MIN_PADDING_BYTES))
-    }
-
     fn send(&mut self, part: Part) -> Result<(), Error> {
         if !carrier::Machine::may_send(self, &part) {
             return Err(Error::Caller { what: "a part before the peer's greeting" });
@@ -78,19 +69,7 @@ impl Machine {
             return Ok(());
         }
         let key = control::order_of(&part);
-        let mut padding = None;
-        match &part {
-            Part::Head(head) => drop(self.blocks.remove(&head.exchange)),
-            Part::Abort(abort) => drop(self.blocks.remove(&abort.exchange)),
-            Part::Data(data) => {
-                padding = self.padding(data).map(Frame::Padding);
-                let before = self.blocks.remove(&data.exchange).unwrap_or(0);
-                if data.block_end.is_none() {
-                    self.blocks.insert(data.exchange, before + data.bytes.len());
-                }
-            }
-            _ => {}
-        }
+        let padding = self.blocks.sends(&part).map(Frame::Padding);
         let frames: Vec<Frame> = [Frame::Part(part)].into_iter().chain(padding).collect();
         self.push(key, &frames);
         Ok(())
@@ -137,7 +116,7 @@ impl Machine {
             Frame::Pong(number) => Some(Output::Answered(number)),
             Frame::Part(part) => {
                 if let Part::Abort(abort) = &part {
-                    self.blocks.remove(&abort.exchange);
+                    self.blocks.forget(abort.exchange);
                 }
                 self.flows.accept(&part)?.then_some(Output::Received(part))
             }
@@ -170,7 +149,9 @@ impl carrier::Machine for Machine {
                 self.push(None, &[Frame::Ping(number)]);
                 Ok(())
             }
-            Input::Bytes(_) => Err(Error::Caller { what: "bytes without a datagram" }),
+            Input::Bytes(_) | Input::Stream { .. } => {
+                Err(Error::Caller { what: "bytes without a datagram" })
+            }
             Input::Wake => Ok(()),
         };
         if let Err(error) = done {
@@ -226,7 +207,7 @@ impl carrier::Machine for Machine {
 
     fn wire_len(&self, part: &Part) -> usize {
         let padding = match part {
-            Part::Data(data) => self.padding(data).unwrap_or(0),
+            Part::Data(data) => self.blocks.padding(data).unwrap_or(0),
             _ => 0,
         };
         AROUND_BYTES + part.content_len() + padding

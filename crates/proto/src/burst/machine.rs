@@ -1,6 +1,6 @@
 //! One end of a burst carrier.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -17,8 +17,8 @@ use super::{
 use crate::Error;
 use crate::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
 use crate::control;
-use crate::exchange::{Data, Part};
-use crate::stream::{Frame, Hello, MIN_PADDING_BYTES, data_len};
+use crate::exchange::Part;
+use crate::stream::{Blocks, Frame, Hello};
 use crate::urgency::Urgency;
 
 /// What a part has around it on the way, about.
@@ -55,8 +55,7 @@ pub struct Machine {
     receiving: Receiving,
     sent: Sent,
     pace: Pace,
-    /// Bytes so far of blocks that are being sent, by exchange.
-    blocks: BTreeMap<u64, usize>,
+    blocks: Blocks,
     /// What is left of a generation that is being read.
     frames: BytesMut,
     /// A datagram is to leave whatever is under way, so that the peer acknowledges something.
@@ -80,7 +79,7 @@ impl Machine {
             receiving: Receiving::new(),
             sent: Sent::new(),
             pace: Pace::new(),
-            blocks: BTreeMap::new(),
+            blocks: Blocks::default(),
             frames: BytesMut::new(),
             probe: false,
             pongs: VecDeque::new(),
@@ -133,13 +132,6 @@ impl Machine {
         self.sending.push(key, &bytes, ends, &path);
     }
 
-    /// Bytes of padding that follow a piece.
-    fn padding(&self, data: &Data) -> Option<usize> {
-        let before = self.blocks.get(&data.exchange).copied().unwrap_or(0);
-        let bytes = before + data_len(data);
-        data.padding.map(|padding| padding.behind(bytes, MIN_PADDING_BYTES))
-    }
-
     fn send(&mut self, part: Part, urgency: Urgency) -> Result<(), Error> {
         if !carrier::Machine::may_send(self, &part) {
             return Err(Error::Caller { what: "a part before the peer's HELLO" });
@@ -149,23 +141,12 @@ impl Machine {
         }
         let key = control::order_of(&part);
         let key = key.map_or(Key::None, Key::Exchange);
-        let (mut padding, mut ends) = (None, true);
-        match &part {
-            Part::Head(head) => {
-                self.blocks.remove(&head.exchange);
-                ends = head.end;
-            }
-            Part::Abort(abort) => drop(self.blocks.remove(&abort.exchange)),
-            Part::Data(data) => {
-                padding = self.padding(data).map(Frame::Padding);
-                let before = self.blocks.remove(&data.exchange).unwrap_or(0);
-                if data.block_end.is_none() {
-                    self.blocks.insert(data.exchange, before + data_len(data));
-                }
-                ends = data.end;
-            }
-            _ => {}
-        }
+        let padding = self.blocks.sends(&part).map(Frame::Padding);
+        let ends = match &part {
+            Part::Head(head) => head.end,
+            Part::Data(data) => data.end,
+            _ => true,
+        };
         let frames: Vec<Frame> = [Frame::Part(part)].into_iter().chain(padding).collect();
         self.push((key, urgency), &frames, ends);
         Ok(())
@@ -263,7 +244,7 @@ impl Machine {
             Frame::Pong(number) => Some(Output::Answered(number)),
             Frame::Part(part) => {
                 if let Part::Abort(abort) = &part {
-                    self.blocks.remove(&abort.exchange);
+                    self.blocks.forget(abort.exchange);
                 }
                 self.flows.accept(&part)?.then_some(Output::Received(part))
             }
@@ -354,7 +335,9 @@ impl carrier::Machine for Machine {
                 self.push((Key::Free, Urgency::FIRST), &[Frame::Ping(number)], true);
                 Ok(())
             }
-            Input::Bytes(_) => Err(Error::Caller { what: "bytes without a datagram" }),
+            Input::Bytes(_) | Input::Stream { .. } => {
+                Err(Error::Caller { what: "bytes without a datagram" })
+            }
             Input::Wake => Ok(()),
         };
         if let Err(error) = done {
@@ -407,7 +390,7 @@ impl carrier::Machine for Machine {
 
     fn wire_len(&self, part: &Part) -> usize {
         let padding = match part {
-            Part::Data(data) => self.padding(data).unwrap_or(0),
+            Part::Data(data) => self.blocks.padding(data).unwrap_or(0),
             _ => 0,
         };
         AROUND_BYTES + part.content_len() + padding

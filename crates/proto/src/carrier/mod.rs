@@ -104,6 +104,19 @@ impl Abilities {
     };
 }
 
+/// Bytes of one stream of a transport that has many, each of which is ordered and reliable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The how manieth it is, from 0, of the bidirectional streams that the edge opens.
+    pub stream: u64,
+    /// How urgent the bytes are.
+    pub urgency: Urgency,
+    /// Nothing more follows on the stream from this side.
+    pub fin: bool,
+    /// The bytes; those that end a stream may be none.
+    pub bytes: Bytes,
+}
+
 /// What happens to a machine.
 #[derive(Debug)]
 pub enum Input {
@@ -111,6 +124,15 @@ pub enum Input {
     Bytes(Bytes),
     /// A datagram came over the transport: perhaps late, perhaps not for the first time.
     Datagram(Bytes),
+    /// Bytes came on a stream of a transport that has many.
+    Stream {
+        /// As [`Piece::stream`].
+        stream: u64,
+        /// The bytes, in order and whole.
+        bytes: Bytes,
+        /// Nothing more comes on the stream.
+        fin: bool,
+    },
     /// The relay sends a part, as urgent as this. One that the peer's credit or the order of its
     /// exchange forbids is a caller's fault.
     Send(Part, Urgency),
@@ -133,6 +155,8 @@ pub enum Output {
     Bytes(Bytes),
     /// A datagram for the transport.
     Datagram(Bytes),
+    /// Bytes for a stream of a transport that has many.
+    Stream(Piece),
     /// Hand in [`Input::Wake`] at this instant. Replaces the one before.
     WakeAt(Duration),
     /// The peer broke the protocol, or our side misused the machine: close the carrier. Nothing

@@ -2,13 +2,13 @@
 //!
 //! | type | | behind it |
 //! | --- | --- | --- |
-//! | 0x40 | FIRST | first message, number, sealed |
-//! | 0x41 | FIRST | token, first message, number, sealed |
-//! | 0x42 | DATA | connection, number, sealed |
-//! | 0x43 | ANSWER | second message, number, sealed |
-//! | 0x44 | REPLY | number, sealed |
-//! | 0x45 | RETRY | the beginning of the first message that it is about, token |
-//! | 0x46 | RESET | the reset token of the connection |
+//! | 0x04 | FIRST | first message, number, sealed |
+//! | 0x05 | FIRST | token, first message, number, sealed |
+//! | 0x06 | DATA | connection, number, sealed |
+//! | 0x07 | ANSWER | second message, number, sealed |
+//! | 0x08 | REPLY | number, sealed |
+//! | 0x09 | RETRY | the beginning of the first message that it is about, token |
+//! | 0x0a | RESET | the reset token of the connection |
 //!
 //! What is before the sealed part goes into its authentication. The contents of the first message
 //! are [`Said`]; those of the second are [`Granted`].
@@ -37,13 +37,14 @@ const SAID_BYTES: usize = 9;
 /// So much of a first message tells it from others.
 const BEGINNING_BYTES: usize = 8;
 
-const FIRST: u8 = 0x40;
-const FIRST_WITH_TOKEN: u8 = 0x41;
-const DATA: u8 = 0x42;
-const ANSWER: u8 = 0x43;
-const REPLY: u8 = 0x44;
-const RETRY: u8 = 0x45;
-const RESET: u8 = 0x46;
+// A port may be QUIC's too, and STUN's, DTLS' or RTP's: these are of nobody (RFC 9443 §3).
+const FIRST: u8 = 0x04;
+const FIRST_WITH_TOKEN: u8 = 0x05;
+const DATA: u8 = 0x06;
+const ANSWER: u8 = 0x07;
+const REPLY: u8 = 0x08;
+const RETRY: u8 = 0x09;
+const RESET: u8 = 0x0a;
 const CHALLENGE: u8 = 0x01;
 const RESPONSE: u8 = 0x02;
 /// What all of it is, where it cannot be read.

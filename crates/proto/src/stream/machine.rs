@@ -1,14 +1,14 @@
 //! One end of a stream carrier: parts in and out as frames of a byte pipe.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::packet::{Frame, Hello, MIN_PADDING_BYTES, data_len};
+use super::blocks::Blocks;
+use super::packet::{Frame, Hello};
 use crate::Error;
 use crate::carrier::{self, Flows, Input, Output, Peer, Setup};
-use crate::exchange::{Data, Part};
+use crate::exchange::Part;
 
 /// What a frame has around its content, about.
 const FRAME_BYTES: usize = 6;
@@ -17,8 +17,7 @@ const FRAME_BYTES: usize = 6;
 #[derive(Debug)]
 pub struct Machine {
     flows: Flows,
-    /// Bytes on the pipe of the blocks that are being sent, by exchange.
-    blocks: BTreeMap<u64, usize>,
+    blocks: Blocks,
     received: BytesMut,
     transmit: Vec<u8>,
     fault: Option<Error>,
@@ -34,7 +33,7 @@ impl Machine {
         hello.encode(&mut transmit);
         Self {
             flows: Flows::new(setup, 0),
-            blocks: BTreeMap::new(),
+            blocks: Blocks::default(),
             received: BytesMut::new(),
             transmit,
             fault: None,
@@ -45,13 +44,6 @@ impl Machine {
     fn fail(&mut self, error: Error) {
         self.faulted = true;
         self.fault = Some(error);
-    }
-
-    /// Bytes of padding that follow a piece.
-    fn padding(&self, data: &Data) -> Option<usize> {
-        let before = self.blocks.get(&data.exchange).copied().unwrap_or(0);
-        let bytes = before + data_len(data);
-        data.padding.map(|padding| padding.behind(bytes, MIN_PADDING_BYTES))
     }
 
     /// What the next frame says that says something.
@@ -81,7 +73,7 @@ impl Machine {
             Frame::Pong(number) => Some(Output::Answered(number)),
             Frame::Part(part) => {
                 if let Part::Abort(abort) = &part {
-                    self.blocks.remove(&abort.exchange);
+                    self.blocks.forget(abort.exchange);
                 }
                 self.flows.accept(&part)?.then_some(Output::Received(part))
             }
@@ -101,19 +93,7 @@ impl Machine {
         if !self.flows.send(&part)? {
             return Ok(());
         }
-        let mut padding = None;
-        match &part {
-            Part::Head(head) => drop(self.blocks.remove(&head.exchange)),
-            Part::Abort(abort) => drop(self.blocks.remove(&abort.exchange)),
-            Part::Data(data) => {
-                padding = self.padding(data);
-                let before = self.blocks.remove(&data.exchange).unwrap_or(0);
-                if data.block_end.is_none() {
-                    self.blocks.insert(data.exchange, before + data_len(data));
-                }
-            }
-            _ => {}
-        }
+        let padding = self.blocks.sends(&part);
         Frame::Part(part).encode(&mut self.transmit);
         if let Some(bytes) = padding {
             Frame::Padding(bytes).encode(&mut self.transmit);
@@ -139,7 +119,9 @@ impl carrier::Machine for Machine {
                 Ok(())
             }
             Input::Probe(_) => Err(Error::Caller { what: "a probe before the peer's HELLO" }),
-            Input::Datagram(_) => Err(Error::Caller { what: "a datagram on a byte pipe" }),
+            Input::Datagram(_) | Input::Stream { .. } => {
+                Err(Error::Caller { what: "a datagram or a stream of many on a byte pipe" })
+            }
             Input::Wake => Ok(()),
         };
         if let Err(error) = done {
@@ -192,7 +174,7 @@ impl carrier::Machine for Machine {
 
     fn wire_len(&self, part: &Part) -> usize {
         let padding = match part {
-            Part::Data(data) => self.padding(data).unwrap_or(0),
+            Part::Data(data) => self.blocks.padding(data).unwrap_or(0),
             _ => 0,
         };
         FRAME_BYTES + part.content_len() + padding

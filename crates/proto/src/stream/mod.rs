@@ -71,13 +71,14 @@
 //! name of its base (8 bytes). A receiver that does not hold it says MISSING and gets the body as
 //! it is.
 
+mod blocks;
 mod machine;
 mod packet;
 #[cfg(test)]
 mod tests;
 
+pub use blocks::Blocks;
 pub use machine::Machine;
-pub(crate) use packet::data_len;
 pub use packet::{
     Frame, Hello, MAX_PADDING_BYTES, MAX_PAYLOAD_BYTES, MAX_VERSION, MIN_PADDING_BYTES, MIN_VERSION,
 };

@@ -590,17 +590,25 @@ fn fallback(text: &str) -> Result<Fallback, Error> {
 }
 
 /// The kinds of carriers: those that there can be, or the one that is named. One over datagrams is
-/// sealed with keys, and there is none without.
+/// sealed with keys, and there is none without; QUIC has the stream to fall back to.
 fn set_kinds(check: &mut Check, relay: &mut relay::Config, carrier: Option<&str>) {
     let kinds = match carrier.unwrap_or("auto") {
         "auto" if relay.without_keys => Ok(vec![Kind::STREAM]),
+        // A gateway takes what edges come with.
+        "auto" if relay.role == relay::Role::Gateway => {
+            Ok(vec![Kind::STREAM, Kind::BURST, Kind::QUIC])
+        }
         "auto" => Ok(vec![Kind::STREAM, Kind::BURST]),
         "stream" => Ok(vec![Kind::STREAM]),
-        "burst" if relay.without_keys => Err(caller(
-            "carrier 'burst' needs keys: give --key FILE --peer FILE (longwire keygen makes them)",
-        )),
+        text @ ("burst" | "quic") if relay.without_keys => Err(caller(format!(
+            "carrier '{text}' needs keys: give --key FILE --peer FILE (longwire keygen makes them)"
+        ))),
         "burst" => Ok(vec![Kind::BURST]),
-        text => Err(caller(format!("carrier '{text}': one of auto, stream, burst"))),
+        "quic" => {
+            relay.prefers_first = true;
+            Ok(vec![Kind::QUIC, Kind::STREAM])
+        }
+        text => Err(caller(format!("carrier '{text}': one of auto, stream, burst, quic"))),
     };
     let kinds = check.take("carrier", kinds);
     if !kinds.is_empty() {

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use crate::access::Way;
 use crate::actor::{self, Actor, Inbox, Surroundings};
 use crate::admin::{self, Admin};
-use crate::carrier::{Carriers, Times, datagram};
+use crate::carrier::{Carriers, Times, datagram, quic};
 use crate::clock::Clocks;
 use crate::config::EdgeConfig;
 use crate::front::{Answer, Connection, Front};
@@ -216,6 +216,8 @@ impl Surroundings for Dialling {
         let (carriers, gateway) = (self.carriers.clone(), self.gateway.clone());
         if kind == datagram::KIND.name {
             tokio::spawn(carriers.dial_datagrams(carrier, gateway, pace));
+        } else if kind == quic::KIND.name {
+            tokio::spawn(carriers.dial_quic(carrier, gateway, pace));
         } else {
             tokio::spawn(carriers.dial(carrier, gateway, pace));
         }

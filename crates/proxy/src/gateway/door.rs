@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use proto::kinds::Kind;
 use relay::CarrierId;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-use crate::carrier::{Carriers, datagram};
+use crate::carrier::udp::Port;
+use crate::carrier::{Carriers, datagram, quic};
 use crate::metrics::Metrics;
 use crate::rarely::Rarely;
 use crate::refusals::Refusals;
@@ -52,10 +54,26 @@ impl Door {
     }
 
     /// The same port for carriers over datagrams: their places are those of all.
-    pub(crate) fn over_datagrams(&self, socket: UdpSocket) -> io::Result<datagram::Door> {
-        let places = (Arc::clone(&self.known), Arc::clone(&self.next));
-        let (refusals, metrics) = (Arc::clone(&self.refusals), Arc::clone(&self.metrics));
-        datagram::Door::new(socket, self.carriers.clone(), places, refusals, metrics)
+    pub(crate) fn over_datagrams(&self, socket: UdpSocket, kinds: &[Kind]) -> io::Result<Port> {
+        let has = |kind: Kind| kinds.iter().any(|one| one.name == kind.name);
+        let shared = || {
+            let places = (Arc::clone(&self.known), Arc::clone(&self.next));
+            let (refusals, metrics) = (Arc::clone(&self.refusals), Arc::clone(&self.metrics));
+            (self.carriers.clone(), places, refusals, metrics)
+        };
+        let burst = |socket| {
+            let (carriers, places, refusals, metrics) = shared();
+            let door = has(datagram::KIND)
+                .then(|| datagram::Door::new(socket, carriers, places, refusals, metrics));
+            door.transpose()
+        };
+        let quic = |socket| {
+            let (carriers, places, refusals, metrics) = shared();
+            let door = has(quic::KIND)
+                .then(|| quic::Door::new(socket, carriers, places, refusals, metrics));
+            door.transpose()
+        };
+        Port::new(socket, burst, quic)
     }
 
     /// Closes what comes, for ever: carriers of this kind are not taken.

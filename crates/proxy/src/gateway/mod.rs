@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use crate::access::Way;
 use crate::actor::{self, Actor, Handle, Inbox, Surroundings};
 use crate::admin::{self, Admin};
-use crate::carrier::{Carriers, Times, datagram};
+use crate::carrier::{Carriers, Times, datagram, quic};
 use crate::clock::Clocks;
 use crate::config::{Fallback, GatewayConfig};
 use crate::edge::{Exchanges, Reverse};
@@ -46,6 +46,7 @@ struct Ports {
     listener: TcpListener,
     takes_streams: bool,
     datagrams: Option<UdpSocket>,
+    kinds: Vec<Kind>,
     local: SocketAddr,
 }
 
@@ -55,17 +56,17 @@ impl Ports {
         let listener = run::bind("listen", listen).await?;
         let local = listener.local_addr().map_err(Error::system("ask for the bound address"))?;
         let mut datagrams = None;
-        if has(datagram::KIND.name) {
+        if has(datagram::KIND.name) || has(quic::KIND.name) {
             datagrams = Some(run::bind_datagrams("listen", local).await?);
         }
         let takes_streams = has(Kind::STREAM.name);
-        Ok(Self { listener, takes_streams, datagrams, local })
+        Ok(Self { listener, takes_streams, datagrams, kinds: kinds.to_vec(), local })
     }
 
     /// Takes carriers for ever.
     fn accept(self, door: Door) -> Result<impl Future<Output = ()> + Send, Error> {
-        let Self { listener, takes_streams, datagrams, .. } = self;
-        let datagrams = datagrams.map(|socket| door.over_datagrams(socket)).transpose();
+        let Self { listener, takes_streams, datagrams, kinds, .. } = self;
+        let datagrams = datagrams.map(|socket| door.over_datagrams(socket, &kinds)).transpose();
         let datagrams = datagrams.map_err(Error::system("set up the socket for datagrams"))?;
         Ok(async move {
             let streams = async move {

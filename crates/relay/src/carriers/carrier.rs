@@ -64,6 +64,25 @@ pub(crate) struct Measured {
     pub(crate) counters: Option<Transport>,
 }
 
+/// Bytes given to the shell and not yet taken by the transport.
+#[derive(Debug, Default)]
+struct InFlight {
+    bytes: usize,
+    /// Of these, bytes of a transport's streams, by their urgency.
+    of: [usize; Urgency::COUNT],
+}
+
+impl InFlight {
+    fn of_mut(&mut self, urgency: Urgency) -> &mut usize {
+        &mut self.of[usize::from(urgency.get())]
+    }
+
+    /// Bytes that leave before others as urgent as this.
+    fn ahead_of(&self, urgency: Urgency) -> usize {
+        self.of[..=usize::from(urgency.get())].iter().sum()
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Carrier {
@@ -74,7 +93,7 @@ pub(crate) struct Carrier {
     /// What carriers of its kind can do.
     pub(crate) abilities: Abilities,
     /// Bytes given to the shell and not yet taken by the kernel.
-    pub(crate) in_flight: usize,
+    in_flight: InFlight,
     /// Bytes of parts given to the machine since it was last drained.
     pub(crate) queued: usize,
     /// How heads cross.
@@ -126,7 +145,7 @@ impl Carrier {
             machine,
             kind,
             abilities: made.abilities,
-            in_flight: 0,
+            in_flight: InFlight::default(),
             queued: 0,
             heads: Heads::new(config.role),
             schedule: Schedule::default(),
@@ -215,7 +234,12 @@ impl Carrier {
     /// Bytes as urgent as this that may be given to the carrier now.
     pub(crate) fn room_bytes(&self, urgency: Urgency) -> usize {
         let Some(measured) = self.machine.measured() else {
-            return TRANSMIT_WINDOW_BYTES.saturating_sub(self.in_flight + self.queued);
+            // What is more urgent passes what waits for other streams.
+            let ahead = match self.abilities.ordered {
+                true => self.in_flight.bytes,
+                false => self.in_flight.ahead_of(urgency),
+            };
+            return TRANSMIT_WINDOW_BYTES.saturating_sub(ahead + self.queued);
         };
         // What has left waits for nothing but to be acknowledged. What has not waits here, where
         // what is urgent passes it.
@@ -236,7 +260,7 @@ impl Carrier {
 
     /// Bytes that were given away and have not arrived, as far as is known.
     pub(crate) fn under_way(&self) -> usize {
-        self.in_flight + self.machine.held_bytes()
+        self.in_flight.bytes + self.machine.held_bytes()
     }
 
     /// Whether what is of no exchange crosses, from a side of this role.
@@ -261,14 +285,27 @@ impl Carrier {
     /// So many bytes leave.
     pub(crate) fn left(&mut self, bytes: usize) {
         self.queued = 0;
-        self.in_flight += bytes;
+        self.in_flight.bytes += bytes;
         self.transmitted += bytes as u64;
         self.pulse.left(self.transmitted);
     }
 
+    /// So many bytes leave for a stream of the transport.
+    pub(crate) fn piece_left(&mut self, urgency: Urgency, bytes: usize) {
+        self.left(bytes);
+        *self.in_flight.of_mut(urgency) += bytes;
+    }
+
+    /// The transport took so many bytes for a stream.
+    pub(crate) fn piece_sent(&mut self, now: Duration, urgency: Urgency, bytes: usize) {
+        let of = self.in_flight.of_mut(urgency);
+        *of = of.saturating_sub(bytes);
+        self.sent(now, bytes);
+    }
+
     /// The kernel took so many bytes. Where it reports no more, they count as delivered.
     pub(crate) fn sent(&mut self, now: Duration, bytes: usize) {
-        self.in_flight = self.in_flight.saturating_sub(bytes);
+        self.in_flight.bytes = self.in_flight.bytes.saturating_sub(bytes);
         if self.measured.counters.is_none() {
             self.delivered(now, 0);
         }
@@ -276,7 +313,7 @@ impl Carrier {
 
     /// So many bytes of what the kernel took are not yet acknowledged.
     pub(crate) fn delivered(&mut self, now: Duration, backlog_bytes: u64) {
-        let left = self.in_flight as u64 + backlog_bytes;
+        let left = self.in_flight.bytes as u64 + backlog_bytes;
         self.pulse.delivered(now, self.sent_in_all().saturating_sub(left));
     }
 
@@ -301,6 +338,12 @@ impl Carrier {
     pub(crate) fn receive(&mut self, now: Duration, bytes: Bytes) {
         self.received += bytes.len() as u64;
         self.machine.handle_input(now, carrier::Input::Bytes(bytes));
+    }
+
+    /// Bytes came on a stream of the transport.
+    pub(crate) fn receive_piece(&mut self, now: Duration, stream: u64, bytes: Bytes, fin: bool) {
+        self.received += bytes.len() as u64;
+        self.machine.handle_input(now, carrier::Input::Stream { stream, bytes, fin });
     }
 
     /// A datagram came; one that is longer than any of its kind says nothing. Whether it was taken.

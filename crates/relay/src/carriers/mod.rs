@@ -12,6 +12,7 @@ use std::collections::btree_map::{BTreeMap, Iter, Keys, Values};
 use std::time::Duration;
 
 use bytes::Bytes;
+use proto::carrier::Piece;
 use proto::exchange::Part;
 use proto::urgency::Urgency;
 
@@ -145,6 +146,21 @@ impl Carriers {
         core.outputs.push_back(Output::Transmit { carrier: id, bytes });
     }
 
+    /// Bytes leave for a stream of the transport.
+    pub(crate) fn transmit_piece(
+        &mut self,
+        core: &mut Core,
+        now: Duration,
+        id: CarrierId,
+        piece: Piece,
+    ) {
+        let Some(carrier) = self.table.get_mut(&id) else { return };
+        carrier.piece_left(piece.urgency, piece.bytes.len());
+        self.stale.insert(id);
+        carrier.look_after(core, now, id);
+        core.outputs.push_back(Output::Stream { carrier: id, piece });
+    }
+
     /// A datagram leaves.
     pub(crate) fn transmit_datagram(
         &mut self,
@@ -176,6 +192,33 @@ impl Carriers {
             self.touch(id);
         }
         is_taken
+    }
+
+    /// Bytes came on a stream of the transport.
+    pub(crate) fn receive_piece(
+        &mut self,
+        now: Duration,
+        id: CarrierId,
+        (stream, bytes, fin): (u64, Bytes, bool),
+    ) {
+        if let Some(carrier) = self.table.get_mut(&id) {
+            carrier.receive_piece(now, stream, bytes, fin);
+            self.touch(id);
+        }
+    }
+
+    /// The transport took so many bytes for a stream.
+    pub(crate) fn piece_sent(
+        &mut self,
+        now: Duration,
+        id: CarrierId,
+        urgency: Urgency,
+        bytes: usize,
+    ) {
+        if let Some(carrier) = self.table.get_mut(&id) {
+            carrier.piece_sent(now, urgency, bytes);
+            self.touch(id);
+        }
     }
 
     /// The kernel took so many bytes.

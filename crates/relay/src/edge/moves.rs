@@ -78,15 +78,15 @@ impl Edge<'_> {
         self.attach_waiting(now);
     }
 
-    /// A carrier has stalled: what is on it moves to one of another kind that leads to the same
-    /// gateway, where there is one.
+    /// A carrier has stalled: what is on it moves to one of another kind, to the same gateway where
+    /// one leads there.
     fn move_aside(&mut self, now: Duration, stalled: CarrierId) {
-        let gateway = self.transfer.carriers.peer_instance(stalled);
-        let leads =
-            |id: &CarrierId| *id != stalled && self.transfer.carriers.peer_instance(*id) == gateway;
-        if let Some(gateway) =
-            gateway.filter(|_| self.dialer.usable(&self.transfer.carriers).any(|id| leads(&id)))
-        {
+        let carriers = &self.transfer.carriers;
+        let before = carriers.peer_instance(stalled);
+        let others = self.dialer.usable(carriers).filter(|id| *id != stalled);
+        let led_to = others.filter_map(|id| carriers.peer_instance(id));
+        let gateway = led_to.max_by_key(|gateway| Some(*gateway) == before);
+        if let Some(gateway) = gateway {
             self.move_off(now, stalled, gateway);
             self.attach_waiting(now);
         }

@@ -15,7 +15,7 @@ use record::decision::{Route, RouteCandidate};
 use super::Edge;
 use crate::carriers::carrier::{Carrier, path_of};
 use crate::exchanges::{Asked, Exchange, Stage, is_or_may_be};
-use crate::ids::CarrierId;
+use crate::ids::{CarrierId, CarrierKind};
 use crate::transfer::Transfer;
 
 /// Exchanges that go elsewhere before a carrier is tried again, at least.
@@ -24,6 +24,7 @@ const MIN_PASSED_OVER: f64 = 64.0;
 const MAX_COST_SHARE: f64 = 0.01;
 /// Reasons, as they are told.
 const SOONEST: &str = "its answer is expected first";
+const PREFERRED: &str = "the configuration prefers it (carrier)";
 const EXPLORES: &str = "to learn what it takes: others were taken for long";
 
 impl Edge<'_> {
@@ -98,14 +99,21 @@ impl Edge<'_> {
             able.iter().map(|carrier| (*carrier, expected_s(*carrier))).collect();
         let by_time = |(_, a): &&(CarrierId, f64), (_, b): &&(CarrierId, f64)| a.total_cmp(b);
         let (soonest, soonest_s) = *expected.iter().min_by(by_time)?;
+        let preferred = core.config.prefers_first.then(|| {
+            let first = |carrier: &CarrierId| {
+                carriers.get(carrier).is_some_and(|one| one.kind == CarrierKind::FIRST)
+            };
+            able.iter().copied().find(first)
+        });
         let tunnel = exchanges.get(&id).is_some_and(|one| one.traits.tunnel);
         let unknown = expected.iter().find(|(carrier, seconds)| {
             let passed_over = self.dialer.line_with(*carrier).map_or(0, |line| line.passed_over);
             *carrier != soonest && !tunnel && is_worth_a_try(passed_over, *seconds / soonest_s)
         });
-        let (chosen, reason) = match unknown {
-            Some((unknown, _)) => (*unknown, EXPLORES),
-            None => (soonest, SOONEST),
+        let (chosen, reason) = match (preferred.flatten(), unknown) {
+            (Some(preferred), _) => (preferred, PREFERRED),
+            (None, Some((unknown, _))) => (*unknown, EXPLORES),
+            (None, None) => (soonest, SOONEST),
         };
         let name = |id: CarrierId| {
             let kind = carriers.get(&id).and_then(|one| core.config.kinds.get(one.kind.0));

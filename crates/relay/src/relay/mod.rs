@@ -230,6 +230,13 @@ impl Relay {
                     self.heard(now, carrier);
                 }
             }
+            Input::Stream { carrier, stream, bytes, fin } => {
+                self.transfer.carriers.receive_piece(now, carrier, (stream, bytes, fin));
+                self.heard(now, carrier);
+            }
+            Input::StreamSent { carrier, urgency, bytes } => {
+                self.transfer.carriers.piece_sent(now, carrier, urgency, bytes);
+            }
             Input::Sent { carrier, bytes } => self.transfer.carriers.sent(now, carrier, bytes),
             Input::Done(done) => {
                 let exchange = done.exchange();

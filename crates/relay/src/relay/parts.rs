@@ -67,6 +67,10 @@ impl Relay {
                     carriers.transmit_datagram(core, now, id, bytes);
                     self.bound_backlog(now, id);
                 }
+                Some(FromMachine::Stream(piece)) => {
+                    carriers.transmit_piece(core, now, id, piece);
+                    self.bound_backlog(now, id);
+                }
                 Some(FromMachine::WakeAt(at)) => core.timers.set(Key::Machine(id), Some(at)),
                 Some(FromMachine::Fault(error)) => self.faulty(now, id, &error),
                 None => {

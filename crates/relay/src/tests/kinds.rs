@@ -248,6 +248,63 @@ fn sign_of_life() -> Part {
     Allowed::of(vec!["*:80".into()]).part()
 }
 
+/// Another process has the gateway's place, and the carrier of the first kind is cut without a
+/// word.
+#[test]
+fn what_may_be_repeated_moves_to_another_gateway_by_another_kind() {
+    let mut relay = Relay::new(config(Role::Edge, &[Abilities::STREAM; 2]));
+    relay.handle_input(ms(0), Input::Wake);
+    drain(&mut relay);
+    let (mut first, outputs) = connect_to(&mut relay, ms(0), FIRST, Peer::new(Role::Gateway, 9));
+    pongs(&mut relay, &mut first, ms(100), FIRST, &outputs);
+    let (get, outputs) = asks(&mut relay, ms(200), "GET", true);
+    assert!(matches!(&first.takes(&of(&outputs, FIRST))[..], [Part::Head(_)]));
+    let (post, outputs) = asks(&mut relay, ms(201), "POST", true);
+    assert!(matches!(&first.takes(&of(&outputs, FIRST))[..], [Part::Head(_)]));
+    let (mut second, outputs) =
+        connect_to(&mut relay, ms(300), SECOND, Peer::new(Role::Gateway, 10));
+    pongs(&mut relay, &mut second, ms(350), SECOND, &outputs);
+    let mut heads = Vec::new();
+    for at in (400..20_000).step_by(50) {
+        relay.handle_input(ms(at), Input::Wake);
+        let outputs = drain(&mut relay);
+        let parts = second.takes(&of(&outputs, SECOND));
+        let of_head = |part: Part| match part {
+            Part::Head(head) => Some(head.exchange),
+            _ => None,
+        };
+        heads.extend(parts.into_iter().filter_map(of_head));
+    }
+    assert_eq!(heads, [get.number], "and not {}, which may be carried out twice", post.number);
+}
+
+#[test]
+fn a_kind_that_is_preferred_takes_all_while_it_can() {
+    let preferring = Config { prefers_first: true, ..config(Role::Edge, &[Abilities::STREAM; 2]) };
+    let mut relay = Relay::new(preferring);
+    relay.handle_input(ms(0), Input::Wake);
+    drain(&mut relay);
+    let (mut second, outputs) = connect_to(&mut relay, ms(0), SECOND, Peer::new(Role::Gateway, 9));
+    pongs(&mut relay, &mut second, ms(50), SECOND, &outputs);
+    let (_, outputs) = asks(&mut relay, ms(100), "GET", true);
+    assert!(matches!(&second.takes(&of(&outputs, SECOND))[..], [Part::Head(_)]), "it is there");
+    let (mut first, outputs) = connect_to(&mut relay, ms(200), FIRST, Peer::new(Role::Gateway, 9));
+    pongs(&mut relay, &mut first, ms(250), FIRST, &outputs);
+    for number in 0..200 {
+        let at = ms(300 + number);
+        let (exchange, outputs) = asks(&mut relay, at, "GET", true);
+        let parts = first.takes(&of(&outputs, FIRST));
+        assert!(matches!(&parts[..], [Part::Head(_)]), "{number}: {parts:?}");
+        first.sends(&mut relay, at, FIRST, &[response_frame(exchange.number, true)]);
+        relay.handle_input(at, Input::Sent { carrier: FIRST, bytes: usize::MAX });
+    }
+    relay.handle_input(ms(600), Input::CarrierDown { carrier: FIRST, reason: "cut".into() });
+    drain(&mut relay);
+    let (_, outputs) = asks(&mut relay, ms(601), "GET", true);
+    let parts = second.takes(&of(&outputs, SECOND));
+    assert!(parts.iter().any(|part| matches!(part, Part::Head(_))), "{parts:?}");
+}
+
 /// A PUT that went by the first of two kinds, whose carrier has stalled, and about which the
 /// gateway was just asked by the second; when that was.
 fn moved() -> (Relay, Vec<Peer>, ExchangeId, u64) {

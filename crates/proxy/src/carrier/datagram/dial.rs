@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 
 use super::noise::Dialling;
 use super::seal::{Opener, Sealer};
-use super::{CLOSES, KIND, MAX_BYTES, MAX_WAITING};
+use super::{CLOSES, KIND, MAX_WAITING};
 use crate::actor::{Message, Queue};
+use crate::carrier::udp::MAX_BYTES;
 use crate::carrier::{Carriers, Ended};
 use crate::keys::{Identity, PublicKey};
 
@@ -261,7 +262,7 @@ impl Carriers {
     }
 }
 
-async fn connect(to: SocketAddr) -> io::Result<UdpSocket> {
+pub(in crate::carrier) async fn connect(to: SocketAddr) -> io::Result<UdpSocket> {
     let from: SocketAddr = match to {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),

@@ -1,89 +1,32 @@
 //! The gateway's socket for carriers over UDP.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use proto::sealed::{CONNECTION_BYTES, FIRST_MESSAGE_BYTES, Granted, Inside, Packet, TOKEN_BYTES};
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use relay::{CarrierId, Input};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, watch};
 
 use super::noise::{Dialled, Resets};
-use super::session::{EdgePlace, Session};
+use super::session::Session;
 use super::tokens::{Admission, GOOD_FOR, Tokens};
-use super::{CLOSES, KIND, MAX_BYTES, MAX_WAITING, RECEIVE_BUFFER_BYTES};
+use super::{CLOSES, KIND, MAX_WAITING};
 use crate::actor::{Message, Queue};
 use crate::carrier::Carriers;
+use crate::carrier::udp::{Datagram, PeerPlace, Socket};
 use crate::keys::PublicKey;
 use crate::metrics::Metrics;
 use crate::refusals::Refusals;
 use crate::seats::{Doing, Seat, Seats};
-use crate::socket;
 
 /// First messages of a key with a token that are taken while tokens are good.
 const MAX_ACCEPTED: usize = 64;
 /// First messages that were not looked at, as metrics call them.
 const STRANGERS: &str = "first messages over UDP";
-
-/// Pause after a socket could not be read.
-const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
-
-/// A socket, with what the kernel says of datagrams beside their bytes.
-struct Socket {
-    socket: UdpSocket,
-    state: UdpSocketState,
-}
-
-impl Socket {
-    fn new(socket: UdpSocket) -> io::Result<Self> {
-        let state = UdpSocketState::new((&socket).into())?;
-        // What it gives is what it has.
-        let _ = state.set_recv_buffer_size((&socket).into(), RECEIVE_BUFFER_BYTES);
-        Ok(Self { socket, state })
-    }
-
-    /// Room for what [`Socket::receive`] gets.
-    fn room(&self) -> Vec<Vec<u8>> {
-        vec![vec![0; MAX_BYTES * self.state.gro_segments()]; BATCH_SIZE]
-    }
-
-    /// The next datagrams, and where they come from.
-    async fn receive(&self, room: &mut [Vec<u8>]) -> Vec<(EdgePlace, Vec<u8>)> {
-        let mut metas = [RecvMeta::default(); BATCH_SIZE];
-        let receive = || {
-            let mut buffers: Vec<_> =
-                room.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
-            self.state.recv((&self.socket).into(), &mut buffers, &mut metas)
-        };
-        let Ok(count) = self.socket.async_io(Interest::READABLE, receive).await else {
-            // sleep: what a host on the way says of one edge ends nothing, nor comes at once.
-            tokio::time::sleep(RECEIVE_PAUSE).await;
-            return Vec::new();
-        };
-        let mut all = Vec::new();
-        for (buffer, meta) in room.iter().zip(&metas[..count]) {
-            let place = EdgePlace { address: meta.addr, to: meta.dst_ip };
-            let each = buffer[..meta.len].chunks(meta.stride.max(1));
-            all.extend(each.map(|datagram| (place, datagram.to_vec())));
-        }
-        all
-    }
-
-    /// What cannot be sent is as good as lost.
-    async fn send(&self, place: EdgePlace, contents: &[u8]) {
-        let (destination, src_ip) = (place.address, place.to);
-        let transmit = Transmit { destination, ecn: None, contents, segment_size: None, src_ip };
-        let send = || self.state.try_send((&self.socket).into(), &transmit);
-        let _ = self.socket.async_io(Interest::WRITABLE, send).await;
-    }
-}
 
 /// A session, and the carrier that it is.
 struct Entry {
@@ -112,7 +55,7 @@ impl Entry {
         }
     }
 
-    async fn send_sealed(&self, place: EdgePlace, sealed: &[u8]) {
+    async fn send_sealed(&self, place: PeerPlace, sealed: &[u8]) {
         self.metrics.count_datagram(true, sealed.len(), place.address);
         self.socket().send(place, sealed).await;
     }
@@ -126,7 +69,7 @@ impl Entry {
     }
 
     /// What an edge sent that has a session, and that is for the relay.
-    async fn came(&self, place: EdgePlace, datagram: &[u8]) -> Option<Input> {
+    async fn came(&self, place: PeerPlace, datagram: &[u8]) -> Option<Input> {
         let (packet, head) = Packet::decode(datagram).ok()?;
         let came = match packet {
             Packet::First { number, .. } => {
@@ -158,13 +101,7 @@ impl Entry {
     fn take_leave(self: &Arc<Self>, carriers: &Carriers) -> io::Result<()> {
         let place = self.session().place();
         let local = self.socket().socket.local_addr()?;
-        // Of a socket for both versions of IP, addresses of the older come as such and mapped.
-        let to = place.to.unwrap_or(local.ip()).to_canonical();
-        let from = SocketAddr::new(place.address.ip().to_canonical(), place.address.port());
-        let socket = socket::datagrams(SocketAddr::new(to, local.port()))?;
-        socket.connect(&from.into())?;
-        let own = Socket::new(UdpSocket::from_std(socket.into())?)?;
-        let own = Arc::new(own);
+        let own = Arc::new(Socket::beside(local, place)?);
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&own);
         let (entry, carriers, mut over) =
             (Arc::clone(self), carriers.clone(), self.over.subscribe());
@@ -175,8 +112,8 @@ impl Entry {
                     came = own.receive(&mut room) => came,
                     _ = over.wait_for(|over| *over) => return,
                 };
-                for (place, datagram) in came {
-                    if let Some(input) = entry.came(place, &datagram).await {
+                for Datagram { place, bytes, .. } in came {
+                    if let Some(input) = entry.came(place, &bytes).await {
                         carriers.handle.send(Message::Input(input)).await;
                     }
                 }
@@ -233,7 +170,7 @@ impl Door {
     /// One with this socket. `known` are the places of carriers, and `next` their next number, of
     /// all kinds.
     pub(crate) fn new(
-        socket: UdpSocket,
+        socket: Arc<Socket>,
         carriers: Carriers,
         (known, next): (Arc<Seats<String>>, Arc<AtomicU64>),
         refusals: Arc<Refusals>,
@@ -241,23 +178,14 @@ impl Door {
     ) -> io::Result<Self> {
         let tokens = Tokens::new(Instant::now());
         let tokens = tokens.ok_or_else(|| io::Error::other("no randomness"))?;
-        let (socket, sessions) = (Arc::new(Socket::new(socket)?), Sessions::default());
+        let sessions = Sessions::default();
         // bound: one for each carrier that there was, which has a place until it is taken.
         let ended = mpsc::unbounded_channel();
         Ok(Self { carriers, socket, known, next, refusals, metrics, tokens, sessions, ended })
     }
 
-    /// Receives for ever.
-    pub(crate) async fn receive(mut self) {
-        let mut room = self.socket.room();
-        loop {
-            for (place, datagram) in self.socket.receive(&mut room).await {
-                self.came(place, &datagram).await;
-            }
-        }
-    }
-
-    async fn came(&mut self, place: EdgePlace, datagram: &[u8]) {
+    /// A datagram came to the port that is one of these.
+    pub(crate) async fn came(&mut self, place: PeerPlace, datagram: &[u8]) {
         while let Ok(connection) = self.ended.1.try_recv() {
             self.sessions.end(connection);
         }
@@ -279,7 +207,7 @@ impl Door {
     }
 
     /// An edge means a connection that is not known. What says so is no longer than what came.
-    async fn reset(&mut self, place: EdgePlace, came_bytes: usize, connection: Connection) {
+    async fn reset(&mut self, place: PeerPlace, came_bytes: usize, connection: Connection) {
         let trust = self.carriers.trust.now();
         let resets = trust.identity().and_then(Resets::new);
         let Some(resets) = resets.filter(|_| self.tokens.may_reset(Instant::now())) else { return };
@@ -292,7 +220,7 @@ impl Door {
     /// Somebody dials who has no session.
     async fn first(
         &mut self,
-        place: EdgePlace,
+        place: PeerPlace,
         datagram: &[u8],
         (head, number): (usize, u32),
         (message, token): (&[u8; FIRST_MESSAGE_BYTES], Option<&[u8; TOKEN_BYTES]>),
@@ -358,7 +286,7 @@ impl Door {
         });
     }
 
-    async fn retry(&self, now: Instant, place: EdgePlace, message: &[u8; FIRST_MESSAGE_BYTES]) {
+    async fn retry(&self, now: Instant, place: PeerPlace, message: &[u8; FIRST_MESSAGE_BYTES]) {
         let token = self.tokens.make(now, place.address);
         if let Some(beginning) = message.first_chunk() {
             self.socket.send(place, &Packet::Retry { beginning, token: &token }.head()).await;

@@ -1,13 +1,12 @@
 //! A session at the gateway: what is sealed for its edge, and where that is.
 
-use std::net::{IpAddr, SocketAddr};
-
 use proto::sealed::{
     FIRST_MESSAGE_BYTES, Granted, HeadBytes, Inside, Packet, SECOND_MESSAGE_BYTES, TAG_BYTES,
 };
 
 use super::noise::Dialled;
 use super::seal::{Opened, Opener, Sealer};
+use crate::carrier::udp::PeerPlace;
 
 /// So many times what came from an address may be sent there, before it is known that who sends
 /// also receives there (RFC 9000 §8.1).
@@ -15,14 +14,6 @@ const AMPLIFICATION: usize = 3;
 /// What may be sent there at first. A first message is taken only of who has a peer's key and made
 /// it just now, and so it need not be filled up to this, which costs a second on slow links.
 const FIRST_BUDGET: usize = AMPLIFICATION * 1200;
-/// Where an edge is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EdgePlace {
-    pub(super) address: SocketAddr,
-    /// To which of the gateway's addresses it sends.
-    pub(super) to: Option<IpAddr>,
-}
-
 /// See the module.
 pub(super) struct Session {
     pub(super) first: [u8; FIRST_MESSAGE_BYTES],
@@ -31,11 +22,11 @@ pub(super) struct Session {
     early: Option<Opener>,
     opener: Opener,
     sealer: Sealer,
-    place: EdgePlace,
+    place: PeerPlace,
     /// Bytes that may be sent there; `None` once it is known that the edge receives there.
     budget: Option<usize>,
     /// Another place that datagrams come from, and what shows that the edge receives there.
-    other: Option<(EdgePlace, [u8; 8])>,
+    other: Option<(PeerPlace, [u8; 8])>,
 }
 
 /// What a datagram from an edge came to.
@@ -53,7 +44,7 @@ impl Session {
         dialled: Dialled,
         first: [u8; FIRST_MESSAGE_BYTES],
         granted: Granted,
-        place: EdgePlace,
+        place: PeerPlace,
         is_there: bool,
     ) -> Option<Self> {
         let (answer, sealer, opener, early) = dialled.answer(granted)?;
@@ -64,7 +55,7 @@ impl Session {
     /// Opens what the edge sent before it had the answer.
     pub(super) fn open_early(
         &mut self,
-        place: EdgePlace,
+        place: PeerPlace,
         datagram: &[u8],
         head: usize,
         number: u32,
@@ -76,7 +67,7 @@ impl Session {
     /// Opens what it sent since. `drawn` is at random.
     pub(super) fn open(
         &mut self,
-        place: EdgePlace,
+        place: PeerPlace,
         datagram: &[u8],
         (head, number): (usize, u32),
         drawn: [u8; 8],
@@ -100,7 +91,7 @@ impl Session {
         Some(came)
     }
 
-    fn came(&mut self, place: EdgePlace, bytes: usize, opened: Opened) -> Option<Came> {
+    fn came(&mut self, place: PeerPlace, bytes: usize, opened: Opened) -> Option<Came> {
         if place == self.place
             && let Some(budget) = &mut self.budget
         {
@@ -122,13 +113,13 @@ impl Session {
     }
 
     /// Where the edge is.
-    pub(super) fn place(&self) -> EdgePlace {
+    pub(super) fn place(&self) -> PeerPlace {
         self.place
     }
 
     /// Seals a datagram for the edge: where it goes. `None` where no more may be sent there, or the
     /// key can seal no more: it is as good as lost.
-    pub(super) fn seal(&mut self, datagram: &[u8]) -> Option<(EdgePlace, Vec<u8>)> {
+    pub(super) fn seal(&mut self, datagram: &[u8]) -> Option<(PeerPlace, Vec<u8>)> {
         let bytes = self.head().len() + datagram.len() + TAG_BYTES;
         if let Some(budget) = &mut self.budget {
             *budget = budget.checked_sub(bytes)?;

@@ -1,35 +1,17 @@
 //! The handshake, without sockets: an edge's line and a gateway's session.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use bytes::Bytes;
 use proto::sealed::{Granted, Inside, Packet, RESET_BYTES};
 
 use super::dial::{Came, Line};
 use super::noise::{Dialled, Resets};
-use super::session::{EdgePlace, Session};
-use crate::keys::{self, Generated, Identity, Role};
+use super::session::Session;
+use crate::carrier::udp::PeerPlace;
+use crate::keys::testing::Pair;
 
-struct Keys {
-    dir: PathBuf,
-    edge: Identity,
-    gateway: Identity,
-}
-
-impl Keys {
-    fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("longwire-udp-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        let key = |name: &str| keys::generate(&dir.join(name), name, None).unwrap();
-        let (edge, gateway) = (key("edge"), key("gateway"));
-        let load = |ours: &Generated, theirs: &Generated, other| {
-            Identity::load(&ours.private, &theirs.public, other).unwrap()
-        };
-        let of_edge = load(&edge, &gateway, Role::Gateway);
-        Self { dir, edge: of_edge, gateway: load(&gateway, &edge, Role::Edge) }
-    }
-
+impl Pair {
     fn line(&self) -> Line {
         Line::new(&self.edge, self.gateway.key).unwrap()
     }
@@ -48,18 +30,12 @@ impl Keys {
     }
 }
 
-impl Drop for Keys {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
-
-fn place(port: u16) -> EdgePlace {
-    EdgePlace { address: SocketAddr::from(([192, 0, 2, 1], port)), to: None }
+fn place(port: u16) -> PeerPlace {
+    PeerPlace { address: SocketAddr::from(([192, 0, 2, 1], port)), to: None }
 }
 
 /// What a datagram from somewhere comes to.
-fn came(session: &mut Session, from: EdgePlace, datagram: &[u8]) -> Option<super::session::Came> {
+fn came(session: &mut Session, from: PeerPlace, datagram: &[u8]) -> Option<super::session::Came> {
     let (packet, head) = Packet::decode(datagram).ok()?;
     match packet {
         Packet::First { number, .. } => session.open_early(from, datagram, head, number),
@@ -69,7 +45,7 @@ fn came(session: &mut Session, from: EdgePlace, datagram: &[u8]) -> Option<super
 }
 
 /// What is in it for the carrier.
-fn read(session: &mut Session, from: EdgePlace, datagram: &[u8]) -> Option<Bytes> {
+fn read(session: &mut Session, from: PeerPlace, datagram: &[u8]) -> Option<Bytes> {
     match came(session, from, datagram)?.inside {
         Some(Inside::Datagram(bytes)) => Some(bytes),
         _ => None,
@@ -78,7 +54,7 @@ fn read(session: &mut Session, from: EdgePlace, datagram: &[u8]) -> Option<Bytes
 
 #[test]
 fn whichever_datagrams_are_lost_those_that_come_are_read_once() {
-    let keys = Keys::new("lost");
+    let keys = Pair::new("lost");
     let mut line = keys.line();
     let first: Vec<_> = (0..3_u8).map(|at| line.seal(&[at; 10]).unwrap()).collect();
     // The first is lost, and the last is there before the second.
@@ -103,7 +79,7 @@ fn whichever_datagrams_are_lost_those_that_come_are_read_once() {
 
 #[test]
 fn nobody_but_the_two_keys_makes_anything_that_is_read() {
-    let (keys, others) = (Keys::new("ours"), Keys::new("others"));
+    let (keys, others) = (Pair::new("ours"), Pair::new("others"));
     let mut line = keys.line();
     let first = line.seal(b"first").unwrap();
     for at in 0..first.len() {
@@ -130,7 +106,7 @@ fn nobody_but_the_two_keys_makes_anything_that_is_read() {
 
 #[test]
 fn a_token_becomes_part_of_a_handshake_that_is_new() {
-    let keys = Keys::new("token");
+    let keys = Pair::new("token");
     let mut line = keys.line();
     let first = line.seal(b"first").unwrap();
     let beginning: &[u8; 8] = first[1..].first_chunk().unwrap();
@@ -145,7 +121,7 @@ fn a_token_becomes_part_of_a_handshake_that_is_new() {
     let mut other = again.clone();
     other[5] ^= 1;
     assert!(keys.session(&other, true).is_none());
-    assert!(keys.session(&[&[0x40], &again[18..]].concat(), true).is_none());
+    assert!(keys.session(&[&[0x04], &again[18..]].concat(), true).is_none());
     let said = |datagram: &[u8]| {
         let (packet, _) = Packet::decode(datagram).unwrap();
         let Packet::First { token, message, .. } = packet else { panic!("{packet:?}") };
@@ -156,7 +132,7 @@ fn a_token_becomes_part_of_a_handshake_that_is_new() {
 
 #[test]
 fn little_is_sent_to_where_nobody_has_been_seen_to_receive() {
-    let keys = Keys::new("budget");
+    let keys = Pair::new("budget");
     let mut line = keys.line();
     let first = line.seal(&[1; 200]).unwrap();
     let (mut session, _) = keys.session(&first, false).unwrap();
@@ -178,7 +154,7 @@ fn little_is_sent_to_where_nobody_has_been_seen_to_receive() {
 
 #[test]
 fn an_edge_is_elsewhere_once_it_has_answered_from_there() {
-    let keys = Keys::new("moved");
+    let keys = Pair::new("moved");
     let mut line = keys.line();
     let first = line.seal(b"first").unwrap();
     let (mut session, _) = keys.session(&first, true).unwrap();
@@ -208,7 +184,7 @@ fn an_edge_is_elsewhere_once_it_has_answered_from_there() {
 
 #[test]
 fn a_gateway_that_has_forgotten_says_so_and_nobody_else_can() {
-    let keys = Keys::new("reset");
+    let keys = Pair::new("reset");
     let mut line = keys.line();
     let token = Resets::new(&keys.gateway).unwrap().token([1, 2, 3, 4]);
     let reset = |token| Packet::Reset { token: &token }.head();
