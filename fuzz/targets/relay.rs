@@ -23,7 +23,8 @@ use proto::profile::{Decoding, Model, Profile};
 use proto::stream::{Frame, Hello};
 use proto::urgency::Urgency;
 use relay::{
-    CarrierId, CarrierKind, Cause, CauseKind, Config, Head, Input, Known, Output, Relay, Role,
+    CarrierId, CarrierKind, Cause, CauseKind, Config, Handling, Head, Input, Known, Output,
+    Overflow, Relay, Role,
 };
 
 /// Steps of one life; more would only take time.
@@ -42,7 +43,11 @@ fn config(role: Role) -> Config {
     config.encoding.allow_infoset();
     let infoset = Some(Arc::new(SchemaContext::without_schema()));
     config.services = vec![Service { infoset, ..Service::default() }];
-    config.urgencies = vec![Urgency::new(1)];
+    config.handling = vec![Handling {
+        urgency: Urgency::new(1),
+        lifetime: Some(Duration::from_secs(5)),
+        overflow: Overflow::Superseded,
+    }];
     config
 }
 

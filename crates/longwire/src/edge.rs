@@ -69,6 +69,9 @@ pub(crate) struct Args {
     /// Client connections at once, at most; more wait [default: 1024].
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
+    /// Most requests of each urgency of which nothing has left.
+    #[arg(long, value_name = "N")]
+    max_waiting: Option<usize>,
     #[command(flatten)]
     common: Common,
 }
@@ -172,6 +175,7 @@ impl Side for Args {
             response_timeout: common.response_timeout,
             max_connections: args.max_connections,
             max_exchanges: common.max_exchanges,
+            max_waiting: args.max_waiting,
             max_tunnels: common.max_tunnels,
             tunnel_timeout: common.tunnel_timeout,
             idle_timeout: common.idle_timeout,

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use proto::kinds::Kind;
@@ -56,6 +56,9 @@ const SPEAKS_TLS: &str = "the other side speaks TLS: give --key and --peer here 
 /// How long reading the other side's last bytes may take where nothing can be written: they are
 /// here already.
 const LAST_BYTES_PATIENCE: Duration = Duration::from_millis(200);
+
+/// How often it is looked how much the kernel should hold.
+const ADJUST_PAUSE: Duration = Duration::from_millis(500);
 
 /// How the two sides know each other.
 #[derive(Clone, Debug)]
@@ -230,10 +233,10 @@ impl Carriers {
     ) -> Ended {
         let prepared = match socket {
             Ok(fd) => socket::prepare_carrier(fd.as_fd(), self.congestion.as_deref(), &self.times)
-                .and_then(|congestion| Ok((congestion, fd.try_clone()?))),
+                .and_then(|congestion| Ok((congestion, fd.try_clone()?, fd.try_clone()?))),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };
-        let (congestion, watched) = match prepared {
+        let (congestion, watched, written) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
                 return Ended::unreachable(format!("cannot set up the carrier's socket: {error}"));
@@ -254,7 +257,7 @@ impl Carriers {
         let mut read = std::pin::pin!(self.read(carrier, reader));
         let ended = tokio::select! {
             ended = &mut read => ended,
-            result = self.write(carrier, writer, waiting) => match result {
+            result = self.write(carrier, &written, writer, waiting) => match result {
                 Err(error) => self.broke(&error, read).await,
                 Ok(()) => {
                     closes();
@@ -323,10 +326,12 @@ impl Carriers {
     async fn write<W: AsyncWrite>(
         &self,
         carrier: CarrierId,
+        socket: &OwnedFd,
         writer: W,
         mut waiting: mpsc::UnboundedReceiver<Bytes>,
     ) -> io::Result<()> {
         let mut writer = std::pin::pin!(writer);
+        let mut adjusted: Option<Instant> = None;
         let mut gathered = BytesMut::with_capacity(WRITE_BYTES);
         while let Some(mut bytes) = waiting.recv().await {
             // Small pieces that wait together leave together.
@@ -337,6 +342,15 @@ impl Carriers {
                 gathered.extend_from_slice(&bytes);
                 gathered.extend_from_slice(&more);
                 bytes = gathered.split().freeze();
+            }
+            if adjusted.is_none_or(|at| at.elapsed() >= ADJUST_PAUSE) {
+                adjusted = Some(Instant::now());
+                if let Ok(info) = socket::tcp_info(socket)
+                    && info.delivered_bytes_per_s > 0
+                {
+                    // What it does not take it holds as before.
+                    let _ = socket::hold_little(socket, info.delivered_bytes_per_s);
+                }
             }
             while !bytes.is_empty() {
                 let chunk = bytes.split_to(bytes.len().min(WRITE_BYTES));

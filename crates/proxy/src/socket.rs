@@ -28,6 +28,11 @@ const KEEPALIVE_PROBES: u32 = 3;
 const KEEPALIVE_BOUNDS: (Duration, Duration) =
     (Duration::from_secs(1), Duration::from_secs(32_767));
 
+/// What a kernel holds that has not left is what leaves within this part of a second, and a packet
+/// at least.
+const AHEAD_OF_S: u64 = 10;
+const MIN_NOTSENT_BYTES: i32 = 1500;
+
 /// Any port will do where nothing is sent (RFC 863).
 const DISCARD_PORT: u16 = 9;
 
@@ -54,6 +59,14 @@ pub(crate) fn prepare_carrier(
     let name = reference.tcp_congestion()?;
     let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
     Ok(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// Has the kernel hold little that has not left, of a connection that delivers so many bytes a
+/// second: what is urgent waits behind it.
+pub(crate) fn hold_little(socket: &impl AsFd, bytes_per_s: u64) -> io::Result<()> {
+    let ahead = i32::try_from(bytes_per_s / AHEAD_OF_S).unwrap_or(NOTSENT_LOWAT_BYTES);
+    let bytes = ahead.clamp(MIN_NOTSENT_BYTES, NOTSENT_LOWAT_BYTES);
+    set(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
 /// A socket for datagrams at an address, which others of this user may have too: a process that

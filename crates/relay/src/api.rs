@@ -73,11 +73,15 @@ pub enum CauseKind {
     BadRequest,
     /// The answer is whole; the rest of the request is not wanted (no failure).
     AnsweredEarly,
+    /// The answer is of no use any more (504).
+    Expired,
+    /// A newer request has taken its place before anything of it left (503).
+    Superseded,
 }
 
 impl CauseKind {
     /// Every kind; the place in the list is the number on the wire.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::ClientGone,
         Self::OriginUnreachable,
         Self::OriginFailed,
@@ -93,6 +97,8 @@ impl CauseKind {
         Self::ShuttingDown,
         Self::BadRequest,
         Self::AnsweredEarly,
+        Self::Expired,
+        Self::Superseded,
     ];
 
     /// As events, logs and metrics name it.
@@ -114,6 +120,8 @@ impl CauseKind {
             Self::ShuttingDown => "shutting_down",
             Self::BadRequest => "bad_request",
             Self::AnsweredEarly => "answered_early",
+            Self::Expired => "expired",
+            Self::Superseded => "superseded",
         }
     }
 

@@ -11,6 +11,8 @@ use proto::kinds::Kind;
 use proto::urgency::Urgency;
 use record::decision::Direction;
 
+use crate::handling::Handling;
+
 /// Body bytes the local side may hand over ahead of the carrier, per exchange: two blocks.
 pub const LOCAL_WINDOW_BYTES: u64 = 128 * 1024;
 /// Credit each exchange starts with towards the peer; at least one encoded block.
@@ -79,8 +81,10 @@ pub struct Config {
     pub encoding: Encoding,
     /// What is different for some services; [`crate::Known::service`] names them by index.
     pub services: Vec<Service>,
-    /// How urgent requests of each service are, whatever they say themselves.
-    pub urgencies: Vec<Option<Urgency>>,
+    /// How requests of each service are handled.
+    pub handling: Vec<Handling>,
+    /// Edge: most requests of each urgency of which nothing has left.
+    pub max_waiting: usize,
     /// Edge: a client's own field `Priority` may make its requests more urgent than others', and
     /// not only less.
     pub urgent_clients: bool,
@@ -125,10 +129,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// Edge: how urgent a request of a service is that says this itself.
-    pub(crate) fn urgency(&self, service: Option<usize>, priority: Option<Urgency>) -> Urgency {
-        let set = service.and_then(|service| self.urgencies.get(service).copied().flatten());
-        set.unwrap_or_else(|| {
+    /// Edge: how requests of a service are handled.
+    pub(crate) fn handling(&self, service: Option<usize>) -> Handling {
+        service.and_then(|service| self.handling.get(service).copied()).unwrap_or_default()
+    }
+
+    /// Edge: how urgent a request is that says this itself.
+    pub(crate) fn urgency(&self, handling: Handling, priority: Option<Urgency>) -> Urgency {
+        handling.urgency.unwrap_or_else(|| {
             let priority = priority.unwrap_or_default();
             if self.urgent_clients { priority } else { priority.max(Urgency::DEFAULT) }
         })
@@ -148,7 +156,8 @@ impl Config {
             codecs: Table::default(),
             encoding: Encoding::auto(),
             services: Vec::new(),
-            urgencies: Vec::new(),
+            handling: Vec::new(),
+            max_waiting: usize::MAX,
             urgent_clients: false,
             rate_cap_bps: None,
             connect_timeout: Duration::from_secs(30),

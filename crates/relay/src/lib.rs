@@ -13,13 +13,16 @@ mod core;
 mod dialer;
 mod edge;
 mod exchanges;
+
 mod gateway;
+mod handling;
 mod http;
 mod ids;
 mod kind;
 mod opening;
 mod outcomes;
 mod places;
+mod queues;
 mod relay;
 mod shares;
 #[cfg(test)]
@@ -29,6 +32,7 @@ mod transfer;
 
 pub use api::{Cause, CauseKind, DialFailure, Head, Input, Known, Output};
 pub use config::{Config, INITIAL_CREDIT_BYTES, LOCAL_WINDOW_BYTES};
+pub use handling::{Handling, Overflow};
 pub use http::is_endless;
 pub use http::privacy::{
     Client, HOST_FIELD, forbids_keeping, is_cross_site, is_of_proxy, tells_who,

@@ -1,6 +1,8 @@
 //! What opens an exchange and what answers it, as the relay treats them: whatever kind they are of.
 //! HTTP says it with methods and fields ([`crate::http`]), other messages say it as it is.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use codec::Table;
 use codec::dictionary::Id;
@@ -30,6 +32,10 @@ pub(crate) struct Opened {
     pub(crate) traits: Traits,
     /// How urgent it says that it is.
     pub(crate) priority: Option<Urgency>,
+    /// How long it says that its answer is of use.
+    pub(crate) lifetime: Option<Duration>,
+    /// What is asked, and for whom, where that is known.
+    pub(crate) subject: Option<Id>,
     pub(crate) guard: Guard,
     pub(crate) about: About,
     pub(crate) message: Message,
@@ -59,8 +65,11 @@ impl Opened {
         let message = Message { urgent, ..http::message(&request.fields, head.len()) };
         let (method, guard) = (http::text(&request.method), Guard::of(request));
         let about = http::about(request, client);
-        let priority = http::priority(request);
-        Self { head: head.into(), method, traits, priority, guard, about, message }
+        let (priority, lifetime) = (http::priority(request), http::lifetime(request));
+        let asked = [&request.method, &request.authority, &request.path];
+        let subject = about.requester.map(|requester| subject(requester, &asked));
+        let head = head.into();
+        Self { head, method, traits, priority, lifetime, subject, guard, about, message }
     }
 
     /// A message of another kind, of this client.
@@ -80,7 +89,11 @@ impl Opened {
         };
         let method = format!("message {}", opening.message.kind);
         let message = described(&opening.message, head.len());
-        Self { head: head.into(), method, traits, priority: None, guard, about, message }
+        let operation = &about.operation;
+        let asked: [&[u8]; 3] = [method.as_bytes(), about.target.as_bytes(), operation.as_bytes()];
+        let subject = about.requester.map(|requester| subject(requester, &asked));
+        let (priority, lifetime, head) = (None, None, head.into());
+        Self { head, method, traits, priority, lifetime, subject, guard, about, message }
     }
 
     /// Reads what came, and what it is to the local side.
@@ -95,6 +108,17 @@ impl Opened {
         let request = bhttp::Request::decode(head)?;
         Ok((Self::of_request(&request, None), Head::Request(request)))
     }
+}
+
+/// What a requester asks, of these parts.
+fn subject(requester: Id, asked: &[impl AsRef<[u8]>]) -> Id {
+    let mut whole = requester.0.to_vec();
+    for part in asked {
+        let part = part.as_ref();
+        whole.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        whole.extend_from_slice(part);
+    }
+    Id::of(&whole)
 }
 
 impl Answer {

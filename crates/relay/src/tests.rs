@@ -25,6 +25,7 @@ mod bases;
 mod decision;
 mod drain;
 mod early;
+mod handling;
 mod hostile;
 mod infoset;
 mod kinds;

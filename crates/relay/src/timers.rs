@@ -1,4 +1,4 @@
-//! What a relay's deadlines are for: two for each exchange, three for each carrier, one for
+//! What a relay's deadlines are for: three for each exchange, three for each carrier, one for
 //! each kind of carrier, and one, at most.
 
 use coding::ExchangeId;
@@ -12,6 +12,8 @@ pub(crate) enum Key {
     Exchange(ExchangeId),
     /// An exchange through which nothing may pass any more.
     Still(ExchangeId),
+    /// An exchange whose answer is of no use any more.
+    Expiry(ExchangeId),
     /// A carrier that has not said HELLO.
     Carrier(CarrierId),
     /// A look at whether a carrier's peer still answers.

@@ -10,6 +10,7 @@
 //! | 3 | [`Keeping`]: about messages that both ends hold |
 //! | 4 | [`Processor`]: how fast a side decodes, for a peer that asks |
 //! | 5 | [`Urgent`]: how urgent an exchange is |
+//! | 6 | [`Expires`]: how long an answer is of use |
 //! | 16 | [`Hints`]: the fields of the interim response that follows |
 //! | 17 | [`ClientEnded`]: a client's connection has ended |
 //! | 18 | [`Allowed`]: what an edge may reach |
@@ -18,6 +19,7 @@ use crate::exchange::Part;
 
 mod allowed;
 mod drained;
+mod expires;
 mod hints;
 mod keeping;
 mod processor;
@@ -26,6 +28,7 @@ mod urgent;
 
 pub use allowed::Allowed;
 pub use drained::Drained;
+pub use expires::Expires;
 pub use hints::{ClientEnded, Hints};
 pub use keeping::Keeping;
 pub use processor::Processor;
@@ -40,6 +43,7 @@ pub fn order_of(part: &Part) -> Option<u64> {
     let Part::Control(kind, content) = part else { return part.exchange() };
     match *kind {
         Hints::KIND => Hints::decode(content).ok().map(|hints| hints.exchange),
+        Expires::KIND => Expires::decode(content).ok().map(|expires| expires.exchange),
         Urgent::KIND => Urgent::decode(content).ok().map(|urgent| urgent.exchange),
         Keeping::KIND => match Keeping::decode(content).ok()? {
             Keeping::Principal { exchange, .. } | Keeping::Keep { exchange, .. } => Some(exchange),

@@ -139,6 +139,8 @@ section! {
         max_connections: usize,
         /// Most exchanges open at once, besides tunnels and event streams.
         max_exchanges: usize,
+        /// Most requests of each urgency of which nothing has left.
+        max_waiting: usize,
         /// Most tunnels and event streams open at once.
         max_tunnels: usize,
         /// How long nothing may pass through a tunnel or an event stream.
@@ -274,6 +276,10 @@ pub struct ServiceSettings {
     pub deadline: Option<Period>,
     /// How urgent it is: a precedence, or a number from 0 to 7.
     pub urgency: Option<String>,
+    /// Edge: how long after a request came its answer is of use.
+    pub lifetime: Option<Period>,
+    /// Edge: which request goes where too many wait: `refuse`, `oldest` or `superseded`.
+    pub overflow: Option<String>,
     /// Fields that say who asks, besides those that are known to.
     pub principal: Option<Vec<String>>,
     /// Fields that do not say who asks, though nobody else would know.
@@ -296,6 +302,8 @@ impl Section for ServiceSettings {
         "objective",
         "deadline",
         "urgency",
+        "lifetime",
+        "overflow",
         "principal",
         "not_principal",
         "fallback",
@@ -314,6 +322,8 @@ impl Section for ServiceSettings {
             "objective" => self.objective = Some(Value::read(value)?),
             "deadline" => self.deadline = Some(Value::read(value)?),
             "urgency" => self.urgency = Some(Value::read(value)?),
+            "lifetime" => self.lifetime = Some(Value::read(value)?),
+            "overflow" => self.overflow = Some(Value::read(value)?),
             "principal" => self.principal = Some(Value::read(value)?),
             "not_principal" => self.not_principal = Some(Value::read(value)?),
             "fallback" => self.fallback = Some(Value::read(value)?),

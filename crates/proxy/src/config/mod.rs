@@ -220,6 +220,7 @@ impl EdgeConfig {
         let (mut max_connections, most) = (DEFAULT_CONNECTIONS, MAX_EXCHANGES);
         check.count(&mut max_connections, "max_connections", edge.max_connections, most);
         check.count(&mut relay.max_exchanges, "max_exchanges", edge.max_exchanges, most);
+        check.count(&mut relay.max_waiting, "max_waiting", edge.max_waiting, most);
         let response_timeout = edge.response_timeout.map_or(ANSWER_TIMEOUT, |period| period.0);
         set_bounds(&mut check, &mut relay, edge.max_tunnels, edge.tunnel_timeout, response_timeout);
         set_memory(&mut check, &mut relay, edge.codec_memory, edge.body_memory);

@@ -4,6 +4,7 @@ use super::*;
 
 use decide::policy::Objective;
 use proto::urgency::Urgency;
+use relay::{Handling, Overflow};
 
 /// Most protocols that a service may change to.
 const MAX_UPGRADES: usize = 16;
@@ -55,7 +56,17 @@ pub(super) fn all(
         relay.services.push(decision);
         let urgency = settings.urgency.as_deref().map(Urgency::parse).transpose();
         let urgency = check.take("urgency", urgency.map_err(wrong(settings)));
-        relay.urgencies.push(urgency);
+        let overflow = match settings.overflow.as_deref() {
+            None | Some("refuse") => Ok(Overflow::Refuse),
+            Some("oldest") => Ok(Overflow::Oldest),
+            Some("superseded") => Ok(Overflow::Superseded),
+            Some(other) => Err(wrong(settings)(format!(
+                "overflow '{other}': one of refuse, oldest, superseded"
+            ))),
+        };
+        let overflow = check.take("overflow", overflow);
+        let lifetime = settings.lifetime.map(|period| period.0);
+        relay.handling.push(Handling { urgency, lifetime, overflow });
         all.extend(service(check, settings));
     }
     all

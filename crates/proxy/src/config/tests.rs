@@ -101,7 +101,7 @@ fn what_is_wanted_of_a_service_is_said_once() {
     assert_eq!(objective("").unwrap(), Objective::Time);
     assert_eq!(objective("objective = 'bytes'").unwrap(), Objective::Bytes);
     assert_eq!(objective("deadline = '500 ms'").unwrap(), Objective::Deadline(0.5));
-    let urgency = |keys: &str| with(keys).map(|config| config.relay.urgencies[0]);
+    let urgency = |keys: &str| with(keys).map(|config| config.relay.handling[0].urgency);
     assert_eq!(urgency("").unwrap(), None);
     assert_eq!(urgency("urgency = 'flash'").unwrap(), Urgency::new(0));
     assert_eq!(urgency("urgency = '6'").unwrap(), Urgency::new(6));

@@ -33,7 +33,7 @@ impl From<Cause> for Refusal {
         let (status, error) = match cause.kind {
             CauseKind::OriginUnreachable => (502, "destination_unavailable"),
             CauseKind::OriginFailed | CauseKind::ClientGone => (502, "http_protocol_error"),
-            CauseKind::OriginTimeout => (504, "http_response_timeout"),
+            CauseKind::OriginTimeout | CauseKind::Expired => (504, "http_response_timeout"),
             CauseKind::Forbidden => (403, "http_request_denied"),
             CauseKind::GatewayUnreachable => (504, "connection_timeout"),
             CauseKind::NotForwarded
@@ -42,7 +42,7 @@ impl From<Cause> for Refusal {
             | CauseKind::AnsweredEarly
             | CauseKind::CarrierLost => (502, "connection_terminated"),
             CauseKind::Corrupt => (502, "http_response_transfer_coding"),
-            CauseKind::Limit => (503, "connection_limit_reached"),
+            CauseKind::Limit | CauseKind::Superseded => (503, "connection_limit_reached"),
             CauseKind::ShuttingDown => (503, "connection_refused"),
             CauseKind::BadRequest => (400, "http_request_error"),
         };

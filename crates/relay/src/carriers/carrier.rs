@@ -239,7 +239,7 @@ impl Carrier {
                 true => self.in_flight.bytes,
                 false => self.in_flight.ahead_of(urgency),
             };
-            return TRANSMIT_WINDOW_BYTES.saturating_sub(ahead + self.queued);
+            return self.window_bytes().saturating_sub(ahead + self.queued);
         };
         // What has left waits for nothing but to be acknowledged. What has not waits here, where
         // what is urgent passes it.
@@ -251,6 +251,16 @@ impl Carrier {
         };
         let unsent = window.saturating_sub(self.machine.unsent_bytes(urgency));
         unsent.min(MAX_BACKLOG_BYTES.saturating_sub(self.machine.held_bytes()))
+    }
+
+    /// Bytes that a transport may be given ahead: on a slow link few, so that what is urgent need
+    /// not wait behind them.
+    fn window_bytes(&self) -> usize {
+        let ahead = self.measured.rate_bps.map(|rate| rate / 8.0 * AHEAD_MS as f64 / 1000.0);
+        let ahead = ahead.and_then(|bytes| Duration::try_from_secs_f64(bytes).ok());
+        let ahead = ahead.map_or(u64::MAX, |bytes| bytes.as_secs());
+        let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
+        ahead.clamp(PIECE_BYTES, TRANSMIT_WINDOW_BYTES)
     }
 
     /// Most bytes of a body that leave at once, alone or beside others.

@@ -26,10 +26,13 @@ use crate::carriers::carrier::Carrier;
 use crate::config::MAX_RESENDS;
 use crate::dialer::Dialer;
 use crate::exchanges::{Exchange, Stage};
+use crate::handling::Wait;
 use crate::ids::{CarrierId, CarrierKind};
 use crate::opening::{Answer, Opened, codec_of};
 use crate::places::Places;
+use crate::queues::Queues;
 use crate::shares::ExchangePlace;
+use crate::timers::Key;
 use crate::transfer::Transfer;
 
 pub(crate) use moves::{Held, HeldBack};
@@ -67,8 +70,10 @@ impl Edge<'_> {
 
     fn open(&mut self, now: Duration, id: ExchangeId, opened: Opened, end: bool, known: Known) {
         let Known { client, service, other_way } = known;
-        let Opened { head, method, mut traits, priority, guard, about, message } = opened;
-        let urgency = self.transfer.core.config.urgency(service, priority);
+        let Opened { head, method, mut traits, guard, about, message, .. } = opened;
+        let handling = self.transfer.core.config.handling(service);
+        let urgency = self.transfer.core.config.urgency(handling, opened.priority);
+        let wait = Wait::new(now, handling, opened.lifetime, opened.subject);
         let derived = std::mem::replace(&mut traits.urgency, urgency);
         let (target, exchange) = (about.target.clone(), id.to_string());
         self.transfer.core.event(now, Fact::Started { exchange, method, target });
@@ -82,10 +87,12 @@ impl Edge<'_> {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
         } else {
             place = ExchangePlace::of_client(client.as_ref(), traits);
-            Places::new(self.transfer)
-                .find_room(now, &place)
-                .err()
-                .map(|reason| (CauseKind::Limit, reason))
+            let room = match traits.tunnel {
+                true => Ok(()),
+                false => Queues::new(self.transfer).make_room(now, urgency, &wait, &place),
+            };
+            let room = room.and_then(|()| Places::new(self.transfer).find_room(now, &place));
+            room.err().map(|reason| (CauseKind::Limit, reason))
         };
         if let Some((kind, reason)) = refusal {
             let cause = Cause { kind, reason };
@@ -105,6 +112,10 @@ impl Edge<'_> {
             exchange.outgoing.keep();
         }
         exchange.guard = guard;
+        exchange.wait = wait;
+        if let Some(deadline) = wait.deadline.filter(|_| !traits.tunnel) {
+            self.transfer.core.timers.set(Key::Expiry(id), Some(deadline));
+        }
         exchange.owner = about.requester.filter(|_| !about.cross_site).map(|requester| {
             let owner = [&requester.0[..], about.target.as_bytes()].concat();
             Id::of(&owner)

@@ -15,6 +15,7 @@ use super::outgoing::Outgoing;
 use super::padding::Block;
 use crate::api::{Cause, CauseKind};
 use crate::config::{MIN_IDLE, MIN_STUCK};
+use crate::handling::Wait;
 use crate::http::Traits;
 use crate::http::privacy::{Guard, proves};
 use crate::ids::CarrierId;
@@ -102,6 +103,8 @@ pub(crate) struct Exchange {
     /// Gateway: the answer as sent so far.
     pub(crate) log: Log,
     pub(crate) meter: Meter,
+    /// How long it may wait, and for whom it has to make room.
+    pub(crate) wait: Wait,
     /// Edge: how its request has fared.
     pub(crate) attempts: Attempts,
 }
@@ -159,6 +162,7 @@ impl Exchange {
             endless: false,
             log: Log::default(),
             meter: Meter::default(),
+            wait: Wait::default(),
             attempts: Attempts::default(),
         }
     }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use proto::bhttp;
-use proto::control::{Allowed, ClientEnded, Hints, Urgent};
+use proto::control::{Allowed, ClientEnded, Expires, Hints, Urgent};
 use proto::exchange::Part;
 
 use super::Gateway;
 use crate::api::Output;
 use crate::exchanges::Exchange;
 use crate::ids::CarrierId;
+use crate::timers::Key;
 
 impl Gateway<'_> {
     /// The origin has an interim response.
@@ -59,6 +60,26 @@ impl Gateway<'_> {
         let exchange = self.transfer.exchanges.get_mut(&id);
         if let Some(exchange) = exchange.filter(|one| one.on_carrier() == Some(carrier)) {
             exchange.traits.urgency = urgent.urgency;
+            self.transfer.offer(id);
+        }
+    }
+
+    /// An edge says how long an answer is of use.
+    pub(crate) fn peer_expiry(&mut self, now: Duration, carrier: CarrierId, content: &[u8]) {
+        let expires = match Expires::decode(content) {
+            Ok(expires) => expires,
+            Err(error) => {
+                return self.transfer.ignore(now, carrier, "expiry", &error.to_string());
+            }
+        };
+        let Some(instance) = self.transfer.edge_instance(carrier) else { return };
+        let id = ExchangeId { instance, number: expires.exchange };
+        let exchange = self.transfer.exchanges.get_mut(&id);
+        let of_it = |one: &&mut Exchange| one.on_carrier() == Some(carrier) && !one.traits.tunnel;
+        if let Some(exchange) = exchange.filter(of_it) {
+            let deadline = now + expires.within;
+            exchange.wait.deadline = Some(deadline);
+            self.transfer.core.timers.set(Key::Expiry(id), Some(deadline));
             self.transfer.offer(id);
         }
     }

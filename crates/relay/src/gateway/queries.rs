@@ -5,7 +5,6 @@ use std::time::Duration;
 use coding::ExchangeId;
 use coding::api::Input as Code;
 use proto::exchange::{Abort, OutcomeState, Part};
-use proto::urgency::Urgency;
 
 use super::Gateway;
 use crate::api::{Cause, CauseKind};
@@ -141,8 +140,7 @@ impl Gateway<'_> {
     fn replay(&mut self, carrier: CarrierId, id: ExchangeId, replay: Replay) {
         if let Some(state) = self.transfer.carriers.get_mut(&carrier) {
             state.replays.insert(id.number, replay);
-            state.schedule.offer(id.number, Urgency::DEFAULT, 0);
-            self.transfer.carriers.touch(carrier);
         }
+        self.transfer.offer_replay(carrier, id);
     }
 }

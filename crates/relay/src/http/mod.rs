@@ -5,9 +5,12 @@ mod exact;
 pub(crate) mod privacy;
 pub(crate) mod requester;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use coding::api::{About, Message};
 use proto::bhttp;
+use proto::control::Expires;
 use proto::urgency::Urgency;
 
 use privacy::{Client, Guard};
@@ -57,6 +60,20 @@ impl Traits {
 /// The urgency that a request says it has (RFC 9218 §4.1).
 pub(crate) fn priority(request: &bhttp::Request) -> Option<Urgency> {
     field(&request.fields, "priority").and_then(|value| Urgency::of_field(value))
+}
+
+/// How long a request says that its client waits for the answer (RFC 7240 §4.3).
+pub(crate) fn lifetime(request: &bhttp::Request) -> Option<Duration> {
+    let fields = request.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"prefer"));
+    let preferences = fields.flat_map(|(_, value)| value.split(|byte| *byte == b','));
+    // The first of each kind counts (§2).
+    let mut waits = preferences.filter_map(|preference| {
+        let preference = preference.split(|byte| *byte == b';').next()?;
+        let (name, value) = str::from_utf8(preference).ok()?.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("wait").then(|| value.trim().trim_matches('"'))
+    });
+    let seconds = waits.next()?.parse::<u32>().ok().filter(|seconds| *seconds > 0)?;
+    Some(Duration::from_secs(seconds.into()).min(Expires::MAX))
 }
 
 /// What is known of an exchange by its request.

@@ -20,6 +20,7 @@ use crate::exchanges::Exchange;
 use crate::gateway::Gateway;
 use crate::ids::CarrierKind;
 use crate::places::Places;
+use crate::queues::Queues;
 use crate::timers::Key;
 use crate::transfer::Transfer;
 
@@ -282,6 +283,7 @@ impl Relay {
                 Key::Still(exchange) => {
                     Places::new(&mut self.transfer).look_at_still(now, exchange);
                 }
+                Key::Expiry(exchange) => Queues::new(&mut self.transfer).expire(now, exchange),
                 Key::Carrier(carrier) => {
                     let waited = self.transfer.core.config.hello_timeout.as_secs_f64();
                     let reason = format!("no HELLO within {waited} s (hello_timeout)");

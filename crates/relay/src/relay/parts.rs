@@ -6,7 +6,9 @@ use bytes::Bytes;
 use coding::ExchangeId;
 use coding::api::Input as Code;
 use proto::carrier::Output as FromMachine;
-use proto::control::{Allowed, ClientEnded, Drained, Hints, Keeping, Processor, Receipt, Urgent};
+use proto::control::{
+    Allowed, ClientEnded, Drained, Expires, Hints, Keeping, Processor, Receipt, Urgent,
+};
 use proto::exchange::Part;
 
 use super::Relay;
@@ -190,6 +192,7 @@ impl Relay {
             (ClientEnded::KIND, false) => {
                 self.gateway().peer_client_ended(now, carrier, &content);
             }
+            (Expires::KIND, false) => self.gateway().peer_expiry(now, carrier, &content),
             (Urgent::KIND, false) => self.gateway().peer_urgency(now, carrier, &content),
             (Urgent::KIND, _) => {
                 self.transfer.ignore(now, carrier, "urgency", "a gateway has none");

@@ -46,7 +46,10 @@ fn whoever_runs_the_edge_decides_and_whoever_asks_may_go_behind_others() {
         encodings: None,
         infoset: None,
     };
-    let with = |set| Config { services: vec![service.clone()], urgencies: vec![set], ..edge() };
+    let with = |urgency| {
+        let handling = vec![Handling { urgency, ..Handling::default() }];
+        Config { services: vec![service.clone()], handling, ..edge() }
+    };
     assert_eq!(announced(with(Some(urgency(0))), Some(0), None), Some(urgency(0)));
     assert_eq!(announced(with(Some(urgency(1))), Some(0), Some("u=7")), Some(urgency(1)));
     assert_eq!(announced(with(None), Some(0), Some("u=1")), None);

@@ -253,6 +253,7 @@ impl Transfer {
         self.carriers.dirty.extend(exchange.attempts.moved_from);
         self.set_deadline(id, None);
         self.core.timers.set(Key::Still(id), None);
+        self.core.timers.set(Key::Expiry(id), None);
         self.shares.leave(&exchange.place);
         if let Some(place) = exchange.on_carrier() {
             self.leave(now, id, place);

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use coding::ExchangeId;
 use coding::api::{Departed, Input as Code};
-use proto::control::Urgent;
+use proto::control::{Expires, Urgent};
 use proto::exchange::Part;
-use proto::urgency::Urgency;
 
 use super::Transfer;
 use crate::carriers::carrier::{self, path_of};
 use crate::config::INITIAL_CREDIT_BYTES;
 use crate::exchanges::{Exchange, Stage, unshared};
+use crate::handling::Wait;
 use crate::ids::CarrierId;
 use crate::timers::Key;
 
@@ -47,7 +47,7 @@ impl Transfer {
             state.replays.remove(&id.number);
             self.offer(id);
         } else if part.is_some() {
-            state.schedule.offer(id.number, Urgency::DEFAULT, u64::MAX);
+            self.offer_replay(carrier, id);
         }
         if let Some(part) = part {
             let exchange = self.exchanges.get(&id);
@@ -105,6 +105,7 @@ impl Transfer {
         self.send(now, carrier, packed);
         if has_head {
             self.tell_urgency(now, carrier, id);
+            self.tell_expiry(now, carrier, id);
             self.credit_ahead(now, carrier, id);
             self.code(now, Code::Led { exchange: id });
         }
@@ -122,6 +123,22 @@ impl Transfer {
         let part = Urgent { exchange: id.number, urgency: exchange.traits.urgency }.part();
         let may = self.carriers.get(&carrier).is_some_and(|one| one.machine.may_send(&part));
         if may && exchange.attempts.tells_urgency {
+            self.send(now, carrier, part);
+        }
+    }
+
+    /// The gateway hears how long the answer is of use.
+    fn tell_expiry(&mut self, now: Duration, carrier: CarrierId, id: ExchangeId) {
+        let (Some(exchange), Some(state)) = (self.exchanges.get(&id), self.carriers.get(&carrier))
+        else {
+            return;
+        };
+        let Some(deadline) = exchange.wait.deadline.filter(|_| self.core.is_edge()) else { return };
+        // It takes the one way, and the answer the other.
+        let way = state.measured.counters.map_or(Duration::ZERO, |counters| counters.min_rtt);
+        let within = deadline.saturating_sub(now).saturating_sub(way);
+        let part = Expires { exchange: id.number, within }.part();
+        if state.machine.may_send(&part) {
             self.send(now, carrier, part);
         }
     }
@@ -149,9 +166,19 @@ impl Transfer {
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
         if exchange.outgoing.is_ready() {
             let urgency = exchange.traits.urgency;
-            carrier.schedule.offer(id.number, urgency, exchange.meter.sent_wire_bytes);
+            let Wait { deadline, .. } = exchange.wait;
+            carrier.schedule.offer(id.number, urgency, exchange.meter.sent_wire_bytes, deadline);
             self.carriers.touch(carrier_id);
         }
+    }
+
+    /// Queues an answer that is sent again, as urgent as its exchange.
+    pub(crate) fn offer_replay(&mut self, carrier: CarrierId, id: ExchangeId) {
+        let urgency = self.exchanges.get(&id).map(|exchange| exchange.traits.urgency);
+        let Some(state) = self.carriers.get_mut(&carrier) else { return };
+        let urgency = urgency.unwrap_or_default();
+        state.schedule.offer(id.number, urgency, u64::MAX, None);
+        self.carriers.touch(carrier);
     }
 
     /// The peer gave credit: what waited for it is scheduled.
@@ -160,8 +187,7 @@ impl Transfer {
         self.code(now, Code::Credit { exchange, bytes });
         match self.carriers.get_mut(&id) {
             Some(carrier) if carrier.replays.contains_key(&exchange.number) => {
-                carrier.schedule.offer(exchange.number, Urgency::DEFAULT, u64::MAX);
-                self.carriers.touch(id);
+                self.offer_replay(id, exchange);
             }
             _ => self.offer(exchange),
         }
