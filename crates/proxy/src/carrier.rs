@@ -4,6 +4,7 @@
 //! Bytes wait in the queue of a carrier only as far as the relay's transmit window reaches: it
 //! gives more once it heard that the kernel took the last.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -137,8 +138,8 @@ pub(crate) struct Carriers {
     times: Times,
     /// Edge: where the gateway was found last.
     resolved: Arc<Mutex<Vec<SocketAddr>>>,
-    /// Edge: the gateway that was met last over QUIC.
-    met: Arc<Mutex<Option<quic::Met>>>,
+    /// Edge: the gateways that were met over QUIC, by their addresses.
+    met: Arc<Mutex<BTreeMap<SocketAddr, quic::Met>>>,
     handle: Handle,
     metrics: Arc<Metrics>,
     /// Dropped with the last task of the last carrier.

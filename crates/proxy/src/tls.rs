@@ -32,7 +32,7 @@ const ALPN: &[u8] = b"longwire/1";
 /// The same over QUIC.
 const QUIC_ALPN: &[u8] = b"longwire-quic/1";
 /// Sessions that an edge, and a gateway, remember to go on with.
-const MAX_CLIENT_SESSIONS: usize = 4;
+const MAX_CLIENT_SESSIONS: usize = 16;
 const MAX_SERVER_SESSIONS: usize = 1024;
 /// Tickets for a session that a gateway gives: each is good for one connection.
 const TICKETS: usize = 2;

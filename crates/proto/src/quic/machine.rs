@@ -119,7 +119,7 @@ impl Machine {
         match waits {
             Some((_, (_, fin))) => *fin = true,
             None => {
-                self.transmit.insert((Urgency::DEFAULT, stream), (Vec::new(), true));
+                self.transmit.insert((Urgency::FIRST, stream), (Vec::new(), true));
             }
         }
         self.drop_if_over(stream);
@@ -294,6 +294,10 @@ impl Machine {
                 return Err(Error::Peer { what: "a part of no exchange on stream", value });
             };
             self.claim(stream, exchange)?;
+            // What came late on a stream of before is of what was given up since.
+            if self.of.get(&exchange).is_some_and(|now| *now != stream) {
+                return Ok(None);
+            }
         }
         let is_new = self.flows.accept(&part)?;
         if let Some(exchange) = about {

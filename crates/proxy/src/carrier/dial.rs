@@ -23,7 +23,7 @@ use crate::tls;
 /// oldest, whose pauses are longest, gives way.
 const MAX_ATTEMPTS: usize = 8;
 /// Addresses of a name that are tried and remembered.
-const MAX_ADDRESSES: usize = 8;
+pub(super) const MAX_ADDRESSES: usize = 8;
 
 impl Carriers {
     /// Edge: connects to the gateway at `address` (`HOST:PORT`) and runs the carrier to its end.

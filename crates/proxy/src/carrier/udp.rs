@@ -51,10 +51,16 @@ impl Socket {
     /// One that only hears who is at `place`, at the port of `local`: of sockets at the same port
     /// the kernel prefers it for what comes from there.
     pub(super) fn beside(local: SocketAddr, place: PeerPlace) -> io::Result<Self> {
-        // Of a socket for both versions of IP, addresses of the older come as such and mapped.
-        let to = place.to.unwrap_or(local.ip()).to_canonical();
-        let from = SocketAddr::new(place.address.ip().to_canonical(), place.address.port());
-        let socket = socket::datagrams(SocketAddr::new(to, local.port()))?;
+        // Of a socket for both versions of IP, addresses of the older come as such and mapped: it is
+        // sent to as it was before.
+        let like_local = |ip: IpAddr| match (local, ip.to_canonical()) {
+            (SocketAddr::V6(_), IpAddr::V4(ip)) => ip.to_ipv6_mapped().into(),
+            (_, ip) => ip,
+        };
+        let to = SocketAddr::new(like_local(place.to.unwrap_or(local.ip())), local.port());
+        let mut from = place.address;
+        from.set_ip(like_local(from.ip()));
+        let socket = socket::datagrams(to)?;
         socket.connect(&from.into())?;
         Self::new(UdpSocket::from_std(socket.into())?)
     }
@@ -69,9 +75,9 @@ impl Socket {
         self.state.max_gso_segments()
     }
 
-    /// Room for what [`Socket::receive`] gets.
-    pub(super) fn room(&self) -> Vec<Vec<u8>> {
-        vec![vec![0; MAX_BYTES * self.state.gro_segments()]; BATCH_SIZE]
+    /// Room for what [`Socket::receive`] gets at once, in so many buffers.
+    pub(super) fn room(&self, buffers: usize) -> Vec<Vec<u8>> {
+        vec![vec![0; MAX_BYTES * self.state.gro_segments()]; buffers.min(BATCH_SIZE)]
     }
 
     /// The next datagrams. Errors: what the host or one on the way says of what was sent; where
@@ -147,7 +153,7 @@ impl Port {
 
     /// Receives for ever.
     pub(crate) async fn receive(mut self) {
-        let mut room = self.socket.room();
+        let mut room = self.socket.room(BATCH_SIZE);
         loop {
             for datagram in self.socket.receive(&mut room).await {
                 match (is_quic(&datagram.bytes), &mut self.quic, &mut self.burst) {

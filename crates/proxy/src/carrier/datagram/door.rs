@@ -25,6 +25,8 @@ use crate::seats::{Doing, Seat, Seats};
 
 /// First messages of a key with a token that are taken while tokens are good.
 const MAX_ACCEPTED: usize = 64;
+/// Buffers of a socket that one edge sends to.
+const OWN_BUFFERS: usize = 2;
 /// First messages that were not looked at, as metrics call them.
 const STRANGERS: &str = "first messages over UDP";
 
@@ -106,7 +108,7 @@ impl Entry {
         let (entry, carriers, mut over) =
             (Arc::clone(self), carriers.clone(), self.over.subscribe());
         tokio::spawn(async move {
-            let mut room = own.room();
+            let mut room = own.room(OWN_BUFFERS);
             loop {
                 let came = tokio::select! {
                     came = own.receive(&mut room) => came,

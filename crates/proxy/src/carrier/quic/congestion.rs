@@ -217,6 +217,12 @@ impl Controller for Noting {
         is_persistent_congestion: bool,
         lost_bytes: u64,
     ) {
+        let mut state = self.seen.lock();
+        state.in_flight = state.in_flight.saturating_sub(lost_bytes);
+        if state.in_flight == 0 && state.given == 0 {
+            state.waits_since = None;
+        }
+        drop(state);
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use quinn_proto::{ClientConfig, ConnectionError, Endpoint, TransportErrorCode};
-use relay::{CarrierId, DialFailure, Input};
+use relay::{CarrierId, DialFailure, Input, Role};
 use rustls::AlertDescription;
 use tokio::sync::mpsc;
 
@@ -15,13 +15,12 @@ use super::line::Line;
 use super::wire::{Over, Wire};
 use super::{FIRST_ROUND_TRIP, KIND, endpoint_config, transport};
 use crate::actor::{Message, Queue};
+use crate::carrier::dial::MAX_ADDRESSES;
 use crate::carrier::udp::Socket;
 use crate::carrier::{Carriers, Ended, datagram};
 use crate::keys::{Identity, PublicKey};
 use crate::tls;
 
-/// Not sent: the name of a peer is its key's.
-const SERVER_NAME: &str = "longwire.invalid";
 /// First code of those that have an alert of TLS in them (RFC 9001 §4.8).
 const CRYPTO: u64 = 0x100;
 
@@ -70,13 +69,15 @@ impl Carriers {
         let seen = Arc::new(Seen::default());
         let mut client = ClientConfig::new(crypto);
         let first_round_trip = pace.max(FIRST_ROUND_TRIP);
-        client.transport_config(Arc::new(transport(control, &seen, first_round_trip)));
+        let times = (first_round_trip, self.times.keepalive + self.times.peer);
+        client.transport_config(Arc::new(transport(Role::Edge, control, &seen, times)));
         let now = Instant::now();
-        let connected = endpoint.connect(now, client, to, SERVER_NAME);
+        // Not sent, for the name of a peer is its key's: sessions are remembered by it.
+        let connected = endpoint.connect(now, client, to, &to.ip().to_canonical().to_string());
         let connected = connected.map_err(|error| cannot(&error.to_string()))?;
         let endpoint = Arc::new(Mutex::new(endpoint));
         let line = Line::new(now, connected, endpoint, Arc::clone(&seen));
-        let met = self.met.lock().ok().and_then(|met| met.clone());
+        let met = self.met.lock().ok().and_then(|met| met.get(&to).cloned());
         let met = met.filter(|_| line.connection().has_0rtt());
         Ok((Wire::own(line, seen, socket, Arc::clone(&self.metrics)), met))
     }
@@ -145,10 +146,8 @@ impl Carriers {
                 return over;
             }
             let to = wire.line.connection().remote_address();
-            match self.quic_socket(to).await {
-                Ok(socket) => wire.move_to(socket),
-                Err(_) => return over,
-            }
+            // Where there is no other way now, there may be one again.
+            wire.move_to(self.quic_socket(to).await.ok());
         }
     }
 
@@ -189,7 +188,10 @@ impl Carriers {
             return Err(Ended::unreachable(reason));
         }
         if let Ok(mut known) = self.met.lock() {
-            *known = Some(met.clone());
+            if known.len() >= MAX_ADDRESSES {
+                known.clear();
+            }
+            known.insert(wire.line.connection().remote_address(), met.clone());
         }
         Ok(met)
     }

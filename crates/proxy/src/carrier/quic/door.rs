@@ -12,11 +12,12 @@ use std::time::Instant;
 use bytes::BytesMut;
 use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{
-    ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Incoming, ServerConfig,
+    ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Incoming,
+    ServerConfig,
 };
-use relay::{CarrierId, Input};
+use relay::{CarrierId, Input, Role};
 use ring::hkdf;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::congestion::{Control, Seen};
 use super::line::Line;
@@ -57,8 +58,17 @@ pub(crate) struct Door {
     strangers: Arc<Seats<Source>>,
     /// How many there are.
     strange: usize,
-    tasks: BTreeMap<ConnectionHandle, mpsc::Sender<FromDoor>>,
+    tasks: BTreeMap<ConnectionHandle, Task>,
     said: (mpsc::UnboundedSender<FromTask>, mpsc::UnboundedReceiver<FromTask>),
+}
+
+/// A connection's task.
+struct Task {
+    events: mpsc::Sender<ConnectionEvent>,
+    /// Gives it a socket of its own.
+    own: watch::Sender<Option<Arc<Socket>>>,
+    /// Where the edge was last.
+    place: PeerPlace,
 }
 
 /// What every connection's task has.
@@ -101,7 +111,12 @@ impl Door {
         while let Ok(said) = self.said.1.try_recv() {
             match said {
                 FromTask::Known => self.strange = self.strange.saturating_sub(1),
-                FromTask::Ended(handle) => drop(self.tasks.remove(&handle)),
+                FromTask::Ended(handle) => {
+                    // Another may have its number already.
+                    if self.tasks.get(&handle).is_some_and(|task| task.events.is_closed()) {
+                        self.tasks.remove(&handle);
+                    }
+                }
             }
         }
         let Datagram { place, ecn, bytes } = datagram;
@@ -119,8 +134,10 @@ impl Door {
             }
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 self.shared.metrics.count_datagram(false, bytes.len(), place.address);
-                if let Some(task) = self.tasks.get(&handle) {
-                    let _ = task.try_send(FromDoor::Event(event));
+                if let Some(task) = self.tasks.get_mut(&handle) {
+                    task.place = place;
+                    // One for which there is no room is as good as lost.
+                    let _ = task.events.try_send(event);
                 }
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
@@ -150,7 +167,10 @@ impl Door {
         let seen = Arc::new(Seen::default());
         let control = Control::named(self.shared.carriers.congestion.as_deref());
         let server = server_config(&trust, &self.token_key).map(|mut server| {
-            server.transport_config(Arc::new(transport(control, &seen, FIRST_ROUND_TRIP)));
+            let times = &self.shared.carriers.times;
+            let times = (FIRST_ROUND_TRIP, times.keepalive + times.peer);
+            let transport = transport(Role::Gateway, control, &seen, times);
+            server.transport_config(Arc::new(transport));
             Arc::new(server)
         });
         let seat = self.strangers.try_take(&Source::of(place.address.ip()));
@@ -176,10 +196,12 @@ impl Door {
         };
         let handle = connected.0;
         let line = Line::new(now, connected, Arc::clone(&self.endpoint), Arc::clone(&seen));
-        let (task, from_door) = mpsc::channel(MAX_WAITING);
+        let (events, coming) = mpsc::channel(MAX_WAITING);
+        let (own, given) = watch::channel(None);
+        let from_door = FromDoor { events: coming, own: given };
         let metrics = Arc::clone(&self.shared.metrics);
         let wire = Wire::of_port(line, seen, Arc::clone(&self.socket), from_door, metrics);
-        self.tasks.insert(handle, task);
+        self.tasks.insert(handle, Task { events, own, place });
         self.strange += 1;
         let (shared, said) = (self.shared.clone(), self.said.0.clone());
         tokio::spawn(async move {
@@ -188,11 +210,13 @@ impl Door {
             // The door may have gone.
             let _ = said.send(FromTask::Known);
             if let Some((peer, key)) = met {
+                wire.line.admit();
                 shared.serve(&mut wire, place.address, peer, key).await;
+                drop(shared);
+                wire.drain().await;
             }
-            drop(shared);
-            // Only then the endpoint has forgotten it.
-            wire.drain().await;
+            // Who is not known has no place a moment longer.
+            wire.forget().await;
             let _ = said.send(FromTask::Ended(handle));
         });
     }
@@ -202,8 +226,11 @@ impl Door {
 impl Drop for Door {
     fn drop(&mut self) {
         let Ok(local) = self.socket.socket.local_addr() else { return };
-        for task in self.tasks.values() {
-            let _ = task.try_send(FromDoor::Leave(local));
+        for task in self.tasks.values().filter(|task| !task.events.is_closed()) {
+            match Socket::beside(local, task.place) {
+                Ok(socket) => drop(task.own.send_replace(Some(Arc::new(socket)))),
+                Err(error) => tracing::warn!(%error, "a carrier over QUIC ends with its port"),
+            }
         }
     }
 }
@@ -222,7 +249,7 @@ impl Shared {
             met = tokio::time::timeout(patience, meeting) => met,
             // It is counted where its place went to another.
             () = stranger.lost() => {
-                wire.end("there are too many").await;
+                wire.line.close(Instant::now(), "there are too many");
                 return None;
             }
         };
@@ -245,7 +272,7 @@ impl Shared {
                 if let Some(suppressed) = self.refusals.tell(address.ip(), Instant::now()) {
                     tracing::warn!(%address, why, suppressed, "refused a carrier over QUIC");
                 }
-                wire.end("refused").await;
+                wire.line.close(Instant::now(), "refused");
                 None
             }
         }
@@ -273,8 +300,17 @@ impl Shared {
         let guard = self.metrics.watch_transport(carrier, &peer, Arc::clone(&wire.seen));
         let queue = Queue::Streams(queue);
         self.carriers.handle.send(Message::CarrierUp { carrier, kind, peer, queue }).await;
+        let running = async {
+            // Where its first flight said who it is, it has to show that it is there.
+            let connecting = wire.run(&self.carriers, carrier, &mut pieces, true);
+            match tokio::time::timeout(self.carriers.times.dial, connecting).await {
+                Ok(Ok(())) => wire.run(&self.carriers, carrier, &mut pieces, false).await.err(),
+                Ok(Err(over)) => Some(over),
+                Err(_) => Some(Over::Cut("its handshake did not end in time".to_owned())),
+            }
+        };
         let over = tokio::select! {
-            over = wire.run(&self.carriers, carrier, &mut pieces, false) => over.err(),
+            over = running => over,
             () = seat.lost() => Some(Over::Cut("closed by this side at once".to_owned())),
             why = self.carriers.trust.lost(key) => Some(Over::Cut(format!("cut off: {why}"))),
         };
@@ -288,7 +324,8 @@ impl Shared {
                 }
             }
             Over::Cut(reason) => wire.end(reason).await,
-            Over::Lost(_) | Over::Unreachable(_) => {}
+            Over::Lost(_) => {}
+            Over::Unreachable(_) => wire.line.close(Instant::now(), "unreachable"),
         }
         drop((guard, seat));
         let reason = over.to_string();

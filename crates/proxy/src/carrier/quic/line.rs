@@ -7,14 +7,16 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use proto::carrier::Piece;
 use proto::exchange::Role;
+use proto::quic::CONTROL_STREAM;
 use proto::urgency::Urgency;
 use quinn_proto::{
     Connection, ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, Event, ReadError, Side, StreamEvent, StreamId, Transmit, VarInt,
-    WriteError,
+    EcnCodepoint, Endpoint, EndpointEvent, Event, ReadError, Side, StreamEvent, StreamId, Transmit,
+    VarInt, WriteError,
 };
 use rustls_pki_types::CertificateDer;
 
+use super::MAX_STREAMS;
 use super::congestion::Seen;
 use crate::carrier::udp::Datagram;
 
@@ -44,8 +46,9 @@ pub(super) struct Line {
     waiting: BTreeMap<u64, Waiting>,
     /// Streams that have something to read.
     readable: BTreeSet<u64>,
-    /// Edge: streams that were opened.
+    /// Edge: streams that were opened. Gateway: streams that the edge opened.
     opened: u64,
+    accepted: u64,
     /// Edge: what left ahead of the handshake's end, while it may have to be sent again.
     early: Option<Vec<Piece>>,
     early_bytes: usize,
@@ -63,7 +66,8 @@ impl Line {
         seen: Arc<Seen>,
     ) -> Self {
         let early = connection.has_0rtt().then(Vec::new);
-        Self {
+        let has_early = early.is_some();
+        let mut line = Self {
             connection,
             handle,
             endpoint,
@@ -71,12 +75,17 @@ impl Line {
             waiting: BTreeMap::new(),
             readable: BTreeSet::new(),
             opened: 0,
+            accepted: 0,
             early,
             early_bytes: 0,
             blocked: None,
             given_at: now,
             lost: None,
+        };
+        if has_early {
+            line.open(CONTROL_STREAM);
         }
+        line
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -111,11 +120,16 @@ impl Line {
         self.connection.local_address_changed();
     }
 
-    /// Takes note of what happened, and of the time.
-    pub(super) fn turn(&mut self, now: Instant) {
+    /// Takes note of the time, where that is due ([`Line::due`]): there may be something to send.
+    pub(super) fn wake(&mut self, now: Instant) {
         if self.connection.poll_timeout().is_some_and(|at| at <= now) {
             self.connection.handle_timeout(now);
         }
+        self.heed_all(now);
+    }
+
+    /// Takes note of what happened.
+    pub(super) fn heed_all(&mut self, now: Instant) {
         while let Some(event) = self.connection.poll() {
             self.heed(event);
         }
@@ -137,10 +151,13 @@ impl Line {
                     self.opened = 0;
                     early.into_iter().rev().for_each(|piece| self.push_front(piece));
                 }
+                // The gateway may say HELLO first.
+                self.open(CONTROL_STREAM);
             }
             Event::ConnectionLost { reason } => self.lost = Some(reason),
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
                 while let Some(id) = self.connection.streams().accept(Dir::Bi) {
+                    self.accepted = self.accepted.max(id.index() + 1);
                     self.readable.insert(id.index());
                 }
             }
@@ -312,10 +329,25 @@ impl Line {
         true
     }
 
-    /// Ends the first stream: nothing follows from this side.
+    /// Ends all streams: nothing follows from this side.
     pub(super) fn finish(&mut self) {
-        let id = self.id(proto::quic::CONTROL_STREAM);
-        let _ = self.connection.send_stream(id).finish();
+        for stream in 0..self.opened.max(self.accepted) {
+            // Most are over.
+            let id = self.id(stream);
+            let _ = self.connection.send_stream(id).finish();
+        }
+    }
+
+    /// It is known who the edge is: it may have as many streams as it needs.
+    pub(super) fn admit(&mut self) {
+        self.connection.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(MAX_STREAMS));
+    }
+
+    /// Forgets the connection at once: what still comes of it is of one that is not known.
+    pub(super) fn forget(self) {
+        if !self.connection.is_drained() {
+            self.endpoint().handle_event(self.handle, EndpointEvent::drained());
+        }
     }
 
     /// Closes the connection: what was not acknowledged is lost.
@@ -328,7 +360,7 @@ impl Line {
         self.connection.is_drained()
     }
 
-    /// When [`Line::turn`] is due.
+    /// When [`Line::wake`] is due.
     pub(super) fn due(&mut self) -> Option<Instant> {
         self.connection.poll_timeout()
     }

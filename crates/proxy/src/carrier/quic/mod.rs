@@ -16,8 +16,11 @@ mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto::exchange::Role;
 use proto::kinds::Kind;
-use quinn_proto::{EndpointConfig, HashedConnectionIdGenerator, TransportConfig, VarInt};
+use quinn_proto::{
+    EndpointConfig, HashedConnectionIdGenerator, IdleTimeout, TransportConfig, VarInt,
+};
 use ring::hmac;
 
 pub(super) use dial::Met;
@@ -29,6 +32,9 @@ pub(crate) use congestion::Seen;
 
 /// The kind of carriers that these are.
 pub(crate) const KIND: Kind = Kind::QUIC;
+/// Streams that an edge may open before it is known who it is: its HELLO's and those of requests that
+/// go ahead; the transport makes room for all of them at once.
+const MAX_FIRST_STREAMS: u32 = 32;
 /// Most streams that an edge has open at once: the relay's bound on exchanges is announced in its
 /// HELLO, and this is beyond it.
 const MAX_STREAMS: u32 = 4096;
@@ -55,18 +61,28 @@ fn endpoint_config(identity: &Identity) -> Option<EndpointConfig> {
     Some(config)
 }
 
-/// Of one connection.
-fn transport(control: Control, seen: &Arc<Seen>, first_round_trip: Duration) -> TransportConfig {
+/// Of one connection of a side of this role. It ends where nothing has come for `silence`, which no
+/// relay lets pass without a sign of life.
+fn transport(
+    role: Role,
+    control: Control,
+    seen: &Arc<Seen>,
+    (first_round_trip, silence): (Duration, Duration),
+) -> TransportConfig {
     let mut config = TransportConfig::default();
+    let streams = if role == Role::Gateway { MAX_FIRST_STREAMS } else { 0 };
     config
-        .max_concurrent_bidi_streams(VarInt::from_u32(MAX_STREAMS))
+        .max_concurrent_bidi_streams(VarInt::from_u32(streams))
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
         .receive_window(VarInt::from_u32(WINDOW_BYTES))
         .datagram_receive_buffer_size(None)
-        // The relay asks for signs of life, and gives up who shows none.
-        .max_idle_timeout(None)
+        // The relay asks for signs of life, and gives up who shows none; where it is not known yet
+        // whether the peer answers, this does.
+        .max_idle_timeout(IdleTimeout::try_from(silence).ok())
         .keep_alive_interval(None)
+        // What a slow link takes is precious, and probes pass by the window.
+        .mtu_discovery_config(None)
         .initial_rtt(first_round_trip)
         .congestion_controller_factory(Arc::new(control.counting(seen)));
     config

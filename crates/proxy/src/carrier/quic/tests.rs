@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use proto::carrier::Piece;
+use proto::exchange::Role;
 use proto::urgency::Urgency;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{ClientConfig, ConnectionError, DatagramEvent, Endpoint, ServerConfig};
@@ -40,15 +41,16 @@ impl Sides {
 
     fn connect(&self) -> World {
         let seen = [Arc::new(Seen::default()), Arc::new(Seen::default())];
-        let config = |seen| Arc::new(transport(Control::Cubic, seen, ROUND_TRIP));
+        let times = (ROUND_TRIP, Duration::from_secs(600));
+        let config = |role, seen| Arc::new(transport(role, Control::Cubic, seen, times));
         let mut server = ServerConfig::with_crypto(Arc::clone(&self.server) as _);
-        server.transport_config(config(&seen[1]));
+        server.transport_config(config(Role::Gateway, &seen[1]));
         let of_gateway = Arc::new(endpoint_config(&self.pair.gateway).unwrap());
         let gateway = Endpoint::new(of_gateway, Some(Arc::new(server)), false, None);
         let of_edge = Arc::new(endpoint_config(&self.pair.edge).unwrap());
         let mut edge = Endpoint::new(of_edge, None, false, None);
         let mut client = ClientConfig::new(Arc::clone(&self.client) as _);
-        client.transport_config(config(&seen[0]));
+        client.transport_config(config(Role::Edge, &seen[0]));
         let now = Instant::now();
         let connected = edge.connect(now, client, place(2), "longwire.invalid").unwrap();
         let edge = Line::new(now, connected, Arc::new(Mutex::new(edge)), Arc::clone(&seen[0]));
@@ -88,7 +90,7 @@ impl World {
         for at_gateway in [false, true] {
             let line = if at_gateway { self.gateway.as_mut() } else { Some(&mut self.edge) };
             let Some(line) = line else { continue };
-            line.turn(self.now);
+            line.wake(self.now);
             let is_known = !at_gateway || line.peer().is_some();
             while let Some(came) = is_known.then(|| line.received()).flatten() {
                 self.received[usize::from(at_gateway)].push(came);
@@ -103,7 +105,7 @@ impl World {
                 }
                 buffer.clear();
             }
-            line.turn(self.now);
+            line.heed_all(self.now);
         }
     }
 

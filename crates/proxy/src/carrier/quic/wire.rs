@@ -2,20 +2,19 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::carrier::Piece;
 use quinn_proto::{ConnectionError, ConnectionEvent};
 use relay::{CarrierId, Input};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::congestion::Seen;
 use super::line::Line;
 use crate::actor::Message;
 use crate::carrier::Carriers;
-use crate::carrier::udp::{Datagram, PeerPlace, Socket};
+use crate::carrier::udp::{Datagram, Socket};
 use crate::metrics::Metrics;
 
 /// How long a connection that closes waits for what it sent to be acknowledged, from when its last
@@ -25,12 +24,12 @@ const MAX_CLOSE_PATIENCE: Duration = Duration::from_secs(60);
 /// Longest round trip for which the end of a connection is said again.
 const MAX_HEARING: Duration = Duration::from_secs(2);
 
-/// What a connection at a gateway hears from the port's own reader.
-pub(super) enum FromDoor {
-    /// A datagram came for it.
-    Event(ConnectionEvent),
-    /// The port, at this address, is read no more: it has to have a socket of its own.
-    Leave(SocketAddr),
+/// What a connection at a gateway has of the port's reader.
+pub(super) struct FromDoor {
+    /// Datagrams that came for it.
+    pub(super) events: mpsc::Receiver<ConnectionEvent>,
+    /// A socket of its own, once the port is read no more.
+    pub(super) own: watch::Receiver<Option<Arc<Socket>>>,
 }
 
 /// What there is to do next.
@@ -52,25 +51,73 @@ pub(super) struct Wire {
     /// The socket is this connection's alone.
     is_own: bool,
     room: Vec<Vec<u8>>,
-    from_door: Option<mpsc::Receiver<FromDoor>>,
+    from_door: Option<FromDoor>,
     metrics: Arc<Metrics>,
     buffer: Vec<u8>,
     /// Errors of the socket in a row.
     failures: u32,
+    /// What does not let datagrams leave, and when another socket was last tried for it.
+    stuck: Option<io::Error>,
+    moved: Option<Instant>,
 }
 
+/// What a connection's task hears of the port's reader.
+enum Said {
+    Event(ConnectionEvent),
+    Own(Arc<Socket>),
+    /// There is nobody.
+    Gone,
+}
+
+impl FromDoor {
+    async fn next(&mut self) -> Said {
+        let event = tokio::select! {
+            biased;
+            event = self.events.recv() => event,
+            _ = self.own.wait_for(Option::is_some) => None,
+        };
+        match event {
+            Some(event) => Said::Event(event),
+            None => self.own.borrow().clone().map_or(Said::Gone, Said::Own),
+        }
+    }
+}
+
+/// Whether an error of sending says that there is no way from this address any more.
+fn has_no_way(error: &io::Error) -> bool {
+    let errors = [libc::EINVAL, libc::EADDRNOTAVAIL, libc::ENETUNREACH, libc::EHOSTUNREACH];
+    error.raw_os_error().is_some_and(|error| errors.contains(&error))
+}
+
+/// Buffers of a socket that one peer sends to.
+const OWN_BUFFERS: usize = 2;
+/// Datagrams that leave at once at most: a kernel takes no more than 64 KiB.
+const MAX_SEGMENTS: usize = 10;
+/// Pause between two tries to find another way.
+const MOVE_PAUSE: Duration = Duration::from_secs(1);
 /// Errors of an edge's socket in a row: what is on the way may say so of one datagram as well.
 const MAX_FAILURES: u32 = 3;
 
 impl Wire {
     /// At an edge: with a socket of its own, which is connected.
     pub(super) fn own(line: Line, seen: Arc<Seen>, socket: Socket, metrics: Arc<Metrics>) -> Self {
-        let (socket, room) = (Arc::new(socket), Vec::new());
+        let socket = Arc::new(socket);
+        let room = socket.room(OWN_BUFFERS);
         let (is_own, from_door, buffer, failures) = (true, None, Vec::new(), 0);
-        let mut wire =
-            Self { line, seen, socket, is_own, room, from_door, metrics, buffer, failures };
-        wire.room = wire.socket.room();
-        wire
+        let (stuck, moved) = (None, None);
+        Self {
+            line,
+            seen,
+            socket,
+            is_own,
+            room,
+            from_door,
+            metrics,
+            buffer,
+            failures,
+            stuck,
+            moved,
+        }
     }
 
     /// At a gateway, with the port's.
@@ -78,18 +125,30 @@ impl Wire {
         line: Line,
         seen: Arc<Seen>,
         socket: Arc<Socket>,
-        from_door: mpsc::Receiver<FromDoor>,
+        from_door: FromDoor,
         metrics: Arc<Metrics>,
     ) -> Self {
         let (is_own, room, buffer, failures) = (false, Vec::new(), Vec::new(), 0);
-        let from_door = Some(from_door);
-        Self { line, seen, socket, is_own, room, from_door, metrics, buffer, failures }
+        let (from_door, stuck, moved) = (Some(from_door), None, None);
+        Self {
+            line,
+            seen,
+            socket,
+            is_own,
+            room,
+            from_door,
+            metrics,
+            buffer,
+            failures,
+            stuck,
+            moved,
+        }
     }
 
     /// Takes note of the time, and sends what there is to send.
     async fn flush(&mut self) {
-        self.line.turn(Instant::now());
-        let most = self.socket.max_segments();
+        self.line.wake(Instant::now());
+        let most = self.socket.max_segments().min(MAX_SEGMENTS);
         loop {
             self.buffer.clear();
             let transmit = self.line.transmit(Instant::now(), most, &mut self.buffer);
@@ -104,13 +163,21 @@ impl Wire {
             let (segment_size, src_ip) = (transmit.segment_size, transmit.src_ip);
             let sent = quinn_udp::Transmit { destination: to, ecn, contents, segment_size, src_ip };
             // What cannot be sent is as good as lost.
-            let _ = self.socket.transmit(&sent).await;
+            match self.socket.transmit(&sent).await {
+                Err(error) if self.is_own && has_no_way(&error) => self.stuck = Some(error),
+                _ => {}
+            }
         }
-        self.line.turn(Instant::now());
+        // What is due by now is woken for: it may have something to send.
+        self.line.heed_all(Instant::now());
     }
 
     /// Waits for something, and takes it.
     async fn wait(&mut self, pieces: Option<&mut mpsc::UnboundedReceiver<Piece>>) -> Happened {
+        let rests = self.moved.is_some_and(|at| at.elapsed() < MOVE_PAUSE);
+        if let Some(error) = self.stuck.take_if(|_| !rests) {
+            return Happened::Unreachable(error);
+        }
         let due = self.line.due().map(tokio::time::Instant::from_std);
         let piece = async {
             match pieces {
@@ -120,7 +187,7 @@ impl Wire {
         };
         let from_door = async {
             match &mut self.from_door {
-                Some(from_door) => from_door.recv().await,
+                Some(from_door) => from_door.next().await,
                 None => std::future::pending().await,
             }
         };
@@ -139,31 +206,23 @@ impl Wire {
         };
         tokio::select! {
             piece = piece => piece.map_or(Happened::NoMore, Happened::Piece),
-            event = from_door => {
-                self.hear(event);
-                Happened::Else
-            }
+            said = from_door => match said {
+                Said::Event(event) => {
+                    self.line.came(event);
+                    Happened::Else
+                }
+                Said::Own(socket) => {
+                    (self.room, self.socket) = (socket.room(OWN_BUFFERS), socket);
+                    (self.is_own, self.from_door) = (true, None);
+                    Happened::Else
+                }
+                Said::Gone => {
+                    self.from_door = None;
+                    Happened::Unreachable(io::Error::other("its port went to another process"))
+                }
+            },
             came = came => self.take(came),
             () = time => Happened::Else,
-        }
-    }
-
-    fn hear(&mut self, event: Option<FromDoor>) {
-        match event {
-            Some(FromDoor::Event(event)) => self.line.came(event),
-            Some(FromDoor::Leave(local)) => {
-                let connection = self.line.connection();
-                let (address, to) = (connection.remote_address(), connection.local_ip());
-                match Socket::beside(local, PeerPlace { address, to }) {
-                    Ok(socket) => {
-                        (self.socket, self.is_own) = (Arc::new(socket), true);
-                        self.room = self.socket.room();
-                    }
-                    Err(error) => tracing::warn!(%error, "a carrier over QUIC ends with its port"),
-                }
-                self.from_door = None;
-            }
-            None => self.from_door = None,
         }
     }
 
@@ -188,11 +247,13 @@ impl Wire {
         }
     }
 
-    /// An edge's socket is replaced: its address may be another.
-    pub(super) fn move_to(&mut self, socket: Socket) {
-        self.socket = Arc::new(socket);
-        self.failures = 0;
-        self.line.moved();
+    /// An edge's socket is replaced, where there is another: its address may be another.
+    pub(super) fn move_to(&mut self, socket: Option<Socket>) {
+        (self.failures, self.moved) = (0, Some(Instant::now()));
+        if let Some(socket) = socket {
+            self.socket = Arc::new(socket);
+            self.line.moved();
+        }
     }
 
     /// Goes on until `done` gives something. Errors: the connection is over, and why.
@@ -294,6 +355,12 @@ impl Wire {
         self.line.close(Instant::now(), reason);
         let heard = self.line.connection().rtt().min(MAX_HEARING);
         let _ = tokio::time::timeout(heard, self.drain()).await;
+    }
+
+    /// Says once more, at most, that it is closed, and forgets it.
+    pub(super) async fn forget(mut self) {
+        self.flush().await;
+        self.line.forget();
     }
 
     /// Goes on until nothing that may still come needs an answer (RFC 9000 §10.2).
