@@ -44,8 +44,31 @@ pub struct Demo {
     pub services: Vec<Service>,
     /// One per network, service and mode.
     pub cells: Vec<Cell>,
+    /// The same with other losses, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<Curve>,
     /// Of all packets on all links.
     pub lateness: Lateness,
+}
+
+/// One service over one of the networks, by what its link loses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Name of the network.
+    pub network: String,
+    /// Name of the service.
+    pub service: String,
+    /// By loss, beside what the network itself loses.
+    pub points: Vec<CurvePoint>,
+}
+
+/// A loss, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// Share of packets lost in each direction, 0 to 1.
+    pub loss: f64,
+    /// One per mode that was measured.
+    pub cells: Vec<Cell>,
 }
 
 /// Where and how a demonstration ran.
@@ -187,12 +210,19 @@ impl Time {
         }
     }
 
-    /// The median by the nearest-rank method, of every time: a failure counts as endless, one that
-    /// was cut off by what is sure of it. The result is exact when no time that was cut off could
-    /// have changed it. `None` for no times at all.
+    /// The median; see [`Time::percentile`].
     #[must_use]
     pub fn median(times: &[Self]) -> Option<Self> {
-        let rank = times.len().div_ceil(2).checked_sub(1)?;
+        Self::percentile(times, 50)
+    }
+
+    /// The time that so many of a hundred do not exceed, by the nearest-rank method, of every time:
+    /// a failure counts as endless, one that was cut off by what is sure of it. The result is exact
+    /// when no time that was cut off could have changed it. `None` for no times at all.
+    #[must_use]
+    pub fn percentile(times: &[Self], per_cent: usize) -> Option<Self> {
+        let rank = (times.len() * per_cent).div_ceil(100).checked_sub(1)?;
+        let rank = rank.min(times.len() - 1);
         let lower = |time: &Self| time.at_least_s().unwrap_or(f64::INFINITY);
         let upper = |time: &Self| match time {
             Self::Seconds(seconds) => *seconds,
@@ -209,6 +239,22 @@ impl Time {
             (true, true) => Self::Seconds(least),
             (true, false) => Self::MoreThan(least),
         })
+    }
+}
+
+impl Time {
+    /// The mean, of every time: at least so much where one was cut off, nothing where one failed.
+    /// `None` for no times at all.
+    #[must_use]
+    pub fn mean(times: &[Self]) -> Option<Self> {
+        let Some(known) = times.iter().map(|time| time.at_least_s()).collect::<Option<Vec<_>>>()
+        else {
+            return Some(Self::Never);
+        };
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        let is_exact = times.iter().all(|time| matches!(time, Self::Seconds(_)));
+        let of = if is_exact { Self::Seconds } else { Self::MoreThan };
+        (!known.is_empty()).then(|| of(mean))
     }
 }
 
@@ -244,6 +290,18 @@ impl Cell {
     #[must_use]
     pub fn median(&self) -> Time {
         Time::median(&self.times()).unwrap_or(Time::Never)
+    }
+
+    /// The mean of the measured times; see [`Time::mean`].
+    #[must_use]
+    pub fn mean(&self) -> Time {
+        Time::mean(&self.times()).unwrap_or(Time::Never)
+    }
+
+    /// The 95th percentile of the measured times; see [`Time::percentile`].
+    #[must_use]
+    pub fn p95(&self) -> Time {
+        Time::percentile(&self.times(), 95).unwrap_or(Time::Never)
     }
 
     /// IP bytes in both directions per exchange that came to a good end, both passes counted;

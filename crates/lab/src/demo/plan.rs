@@ -11,7 +11,11 @@ use crate::error::{Error, Result};
 use crate::namespace::Privilege;
 
 /// Networks unless others are asked for.
-pub const NETWORKS: [&str; 5] = ["satcom", "los", "wifi1", "wifi3", "cnr"];
+pub const NETWORKS: [&str; 6] = ["satcom", "los", "wifi1", "wifi2", "wifi3", "cnr"];
+/// Where this network is among them, its first service is fetched over links with other losses too.
+const CURVE_NETWORK: &str = "wifi2";
+/// Which losses, in each direction.
+const CURVE_LOSSES: [f64; 5] = [0.0, 0.01, 0.05, 0.1, 0.3];
 /// Most cells at once, each a pair of hosts with three to five processes.
 const MAX_CELLS: usize = 150;
 /// Links slower than this get the short list, cold.
@@ -85,6 +89,14 @@ pub(super) struct Link {
     pub(super) config: LinkConfig,
 }
 
+/// A network's link with other losses.
+pub(super) struct CurveLinks {
+    /// The place of the network.
+    pub(super) at: usize,
+    /// What is lost in each direction, 0 to 1, and the link that loses it.
+    pub(super) by_loss: Vec<(f64, Link)>,
+}
+
 impl Plan {
     /// Refuses what cannot be run.
     ///
@@ -114,8 +126,26 @@ impl Plan {
         Ok(links)
     }
 
+    /// The links of the curve, where its network is among `links`.
+    pub(super) fn curve(&self, links: &[Link]) -> Result<Option<CurveLinks>> {
+        let is_it = |link: &Link| link.network.name == CURVE_NETWORK && self.url.is_none();
+        let Some(at) = links.iter().position(is_it) else { return Ok(None) };
+        let with = |loss: f64| {
+            let mut config = links[at].config.clone();
+            (config.ab.loss, config.ba.loss) = (loss, loss);
+            let mut link = self.link_of(CURVE_NETWORK, config)?;
+            link.network.name = format!("{CURVE_NETWORK} at {} %", loss * 100.0);
+            Ok((loss, link))
+        };
+        let by_loss = CURVE_LOSSES.into_iter().map(with).collect::<Result<_>>()?;
+        Ok(Some(CurveLinks { at, by_loss }))
+    }
+
     fn link(&self, name: &str) -> Result<Link> {
-        let config = crate::sets::load(name)?;
+        self.link_of(name, crate::sets::load(name)?)
+    }
+
+    fn link_of(&self, name: &str, config: LinkConfig) -> Result<Link> {
         let source = presets().iter().find(|preset| preset.name == name);
         let ChannelConfig { rate_bps, loss, .. } = config.ba;
         let cold = is_slow(&config);

@@ -1,12 +1,13 @@
 //! All cells, from the first host to the last figure.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signalfd::SignalFd;
-use record::demo::{Cell, Demo, Mode, Service, Setting};
+use record::demo::{Cell, Curve, CurvePoint, Demo, Mode, Service, Setting};
 use record::machine::Machine;
 use record::result::Lateness;
 
@@ -59,10 +60,18 @@ struct Index {
 /// [`Error::Caller`] for a plan that cannot be, and those of [`Lab::build`].
 pub fn run(plan: &Plan) -> Result<Option<Demo>> {
     let interrupt = signals::catch()?;
-    let links = plan.links()?;
+    let mut links = plan.links()?;
+    let curve = plan.curve(&links)?;
+    let networks = links.len();
     let scratch = Scratch::new().doing(|| "make a directory for temporary files".to_string())?;
     let keys = Keys::make(&plan.program, scratch.path()).map_err(Error::Caller)?;
-    let indices = indices(links.len(), plan.services.len());
+    let mut indices = indices(networks, plan.services.len());
+    let compared = indices.len();
+    let curve_of = curve.as_ref().map(|curve| curve.at);
+    let by_loss = curve.map_or_else(Vec::new, |curve| curve.by_loss);
+    let losses: Vec<f64> = by_loss.iter().map(|(loss, _)| *loss).collect();
+    links.extend(by_loss.into_iter().map(|(_, link)| link));
+    indices.extend(indices_of_curve(networks..links.len()));
     let (begun, begun_unix_s) = (Instant::now(), unix_s());
     let time_before = ProcessorTime::now();
     let outside = plan.url.as_ref().map(Outside::of);
@@ -95,8 +104,30 @@ pub fn run(plan: &Plan) -> Result<Option<Demo>> {
         ..setting(plan, (real_time, device), begun_unix_s)
     };
     let lateness = Lateness::merged(cells.iter().map(|cell| &cell.lateness));
+    let mut by_loss = cells.split_off(compared).into_iter();
+    let curve = curve_of.map(|at| Curve {
+        network: links[at].network.name.clone(),
+        service: plan.services[0].name.clone(),
+        points: losses
+            .into_iter()
+            .map(|loss| CurvePoint {
+                loss,
+                cells: by_loss.by_ref().take(CURVE_MODES.len()).collect(),
+            })
+            .collect(),
+    });
+    links.truncate(networks);
     let networks = links.into_iter().map(|link| link.network).collect();
-    Ok(Some(Demo { setting, networks, services: plan.services.clone(), cells, lateness }))
+    let services = plan.services.clone();
+    Ok(Some(Demo { setting, networks, services, cells, curve, lateness }))
+}
+
+/// The ways that are compared by loss.
+const CURVE_MODES: [Mode; 2] = [Mode::Gzip, Mode::Longwire];
+
+/// The first service over each of these networks.
+fn indices_of_curve(networks: Range<usize>) -> impl Iterator<Item = Index> {
+    networks.flat_map(|network| CURVE_MODES.map(|mode| Index { network, service: 0, mode }))
 }
 
 /// Network by network, the three ways to a service next to each other.

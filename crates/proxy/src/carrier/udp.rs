@@ -51,8 +51,8 @@ impl Socket {
     /// One that only hears who is at `place`, at the port of `local`: of sockets at the same port
     /// the kernel prefers it for what comes from there.
     pub(super) fn beside(local: SocketAddr, place: PeerPlace) -> io::Result<Self> {
-        // Of a socket for both versions of IP, addresses of the older come as such and mapped: it is
-        // sent to as it was before.
+        // Of a socket for both versions of IP, addresses of the older come as such and mapped: who
+        // is there is sent to as before.
         let like_local = |ip: IpAddr| match (local, ip.to_canonical()) {
             (SocketAddr::V6(_), IpAddr::V4(ip)) => ip.to_ipv6_mapped().into(),
             (_, ip) => ip,

@@ -12,6 +12,11 @@ pub(super) const BYTES_CAPTION: &str = "\
     the connection's set-up, over both passes, divided by the answers that came. Counted by the \
     emulator.";
 
+/// Under the plot of times by loss.
+pub(super) const CURVE_CAPTION: &str = "\
+    The same link with other losses in each direction, on pairs of hosts of their own. Drawn \
+    through: medians; dashed: 95th percentiles. What was cut off took longer than shown.";
+
 /// Under the plot of times.
 pub(super) fn times_caption(demo: &Demo) -> String {
     let noun = item_noun(demo);

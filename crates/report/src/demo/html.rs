@@ -2,12 +2,12 @@
 
 use record::demo::Demo;
 
-use super::captions::{BYTES_CAPTION, how, lateness_caption, times_caption};
+use super::captions::{BYTES_CAPTION, CURVE_CAPTION, how, lateness_caption, times_caption};
 use super::remarks::{conditions, remarks};
 use super::rows::item_noun;
 use super::summary::summary;
-use super::tables::{cells, links, machine, overview};
-use super::{plot_bytes, plot_lateness, plot_times};
+use super::tables::{cells, links, machine, overview, tail};
+use super::{plot_bytes, plot_curve, plot_lateness, plot_times};
 use crate::text::escaped;
 
 const STYLE: &str = include_str!("style.css");
@@ -32,6 +32,12 @@ pub fn html(demo: &Demo) -> serde_json::Result<String> {
     }
     put(&remarks_list(demo));
     put(&overview(demo));
+    put(&tail(demo));
+    if let Some(curve) = &demo.curve {
+        let name = escaped(&format!("{} over the link of {}", curve.service, curve.network));
+        put(&format!("<h2>Time by loss: {name}</h2>\n<figure>{}", plot_curve::plot(demo, curve)));
+        put(&format!("<figcaption>{CURVE_CAPTION}</figcaption></figure>\n"));
+    }
     put(&format!("<h2>Time per {noun}</h2>\n<figure>{}", plot_times::plot(demo)));
     put(&format!("<figcaption>{}</figcaption></figure>\n", escaped(&times_caption(demo))));
     put(&format!("<h2>Bytes on the wire per {noun}</h2>\n<figure>{}", plot_bytes::plot(demo)));

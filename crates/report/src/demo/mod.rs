@@ -1,9 +1,11 @@
 //! Reports of a demonstration: a table for the terminal and one self-contained HTML file.
 
 mod captions;
+mod curve;
 mod figures;
 mod html;
 mod plot_bytes;
+mod plot_curve;
 pub(crate) mod plot_lateness;
 mod plot_times;
 mod remarks;

@@ -73,6 +73,21 @@ impl Row<'_> {
         self.cells.map(|cell| cell.map_or(Time::Never, Cell::median))
     }
 
+    /// The mean times.
+    pub(super) fn means(&self) -> [Time; 3] {
+        self.cells.map(|cell| cell.map_or(Time::Never, Cell::mean))
+    }
+
+    /// The 95th percentiles.
+    pub(super) fn p95s(&self) -> [Time; 3] {
+        self.cells.map(|cell| cell.map_or(Time::Never, Cell::p95))
+    }
+
+    /// Longwire instead of gzip, by mean and 95th percentile.
+    pub(super) fn tail_gains(&self) -> [Gain; 2] {
+        [self.means(), self.p95s()].map(|[_, gzip, longwire]| Gain::of(gzip, longwire))
+    }
+
     /// Which of the three the machine has spoilt: an asterisk, or nothing.
     pub(super) fn marks(&self) -> [&'static str; 3] {
         self.cells.map(|cell| if cell.is_some_and(Cell::is_spoilt) { "*" } else { "" })

@@ -49,6 +49,39 @@ pub(super) fn overview(demo: &Demo) -> String {
     )
 }
 
+/// Means and 95th percentiles: what is lost shows there.
+pub(super) fn tail(demo: &Demo) -> String {
+    let mut out = "<h2>In the tail</h2>\n<div class='wide'><table>\n<tr><th>network</th>\
+                   <th class='text'>service</th>"
+        .to_string();
+    for what in ["mean", "p95"] {
+        for mode in Mode::ALL {
+            let _ = write!(out, "<th class='{}'>{}, {what}, s</th>", mode.name(), mode_name(mode));
+        }
+    }
+    out += "<th>times faster than gzip by mean</th><th>by p95</th></tr>\n";
+    let mut last = "";
+    for row in rows(demo) {
+        let network = row.network.name.as_str();
+        let first = if network == last { "" } else { " class='first'" };
+        let shown = if network == last { "" } else { network };
+        last = network;
+        let service = escaped(format::service_name(&row.service.name));
+        let _ =
+            write!(out, "<tr{first}><td>{}</td><td class='text'>{service}</td>", escaped(shown));
+        for times in [row.means(), row.p95s()] {
+            for (mode, time) in Mode::ALL.into_iter().zip(times) {
+                let text = escaped(&format::time(time));
+                let _ = write!(out, "<td class='{}'>{text}</td>", mode.name());
+            }
+        }
+        let [mean, p95] = row.tail_gains().map(|gain| escaped(&gain.to_string()));
+        let _ = writeln!(out, "<td>{mean}</td><td><b>{p95}</b></td></tr>");
+    }
+    out + "</table></div>\n<p class='note'>Of every fetch that was measured; where one was cut off \
+           the time is more than that.</p>\n"
+}
+
 pub(super) fn links(demo: &Demo) -> String {
     let mut out = "<h2>Links</h2>\n<table class='text'>\n<tr><th>network</th><th>fetched</th>\
                    <th>settings</th></tr>\n"

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use record::demo::{Demo, Mode};
 
+use super::curve;
 use super::remarks::{conditions, remarks};
 use super::rows::{Row, item_noun, rows};
 use super::summary::summary;
@@ -42,6 +43,7 @@ pub fn table(demo: &Demo) -> String {
         let _ = writeln!(text, "{shown:width$}  {}", line(&row));
     }
     text.push('\n');
+    tail(demo, noun, width, &mut text);
     let encoding = &demo.setting.bound_encoding;
     let mut notes = vec![
         summary(demo),
@@ -50,6 +52,7 @@ pub fn table(demo: &Demo) -> String {
              an earlier answer may come in below."
         ),
     ];
+    notes.extend(curve::sentence(demo));
     notes.extend(conditions(&demo.setting));
     let all = remarks(demo);
     let more = all.len().saturating_sub(MAX_REMARKS);
@@ -61,6 +64,40 @@ pub fn table(demo: &Demo) -> String {
         wrap(&note, &mut text);
     }
     text
+}
+
+/// Means and 95th percentiles: what is lost shows there.
+fn tail(demo: &Demo, noun: &str, width: usize, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "{:width$}  {:<9}  {:^26}  {:^26}  {:^15}",
+        "",
+        "",
+        format!("mean s per {noun}"),
+        "95th percentile, s",
+        "times gzip",
+    );
+    let modes = Mode::ALL.map(|mode| format!("{:>8}", mode.name())).join(" ");
+    let _ = writeln!(
+        text,
+        "{:width$}  {:<9}  {modes}  {modes}  {:>7} {:>7}",
+        "network", "service", "mean", "p95"
+    );
+    let mut last = "";
+    for row in rows(demo) {
+        let network = row.network.name.as_str();
+        let shown = if network == last { "" } else { network };
+        last = network;
+        let times = [row.means(), row.p95s()]
+            .map(|times| times.map(|time| format!("{:>8}", format::time(time))).join(" "));
+        let [mean, p95] = row.tail_gains();
+        let _ = writeln!(
+            text,
+            "{shown:width$}  {:<9}  {}  {}  {mean:>7} {p95:>7}",
+            row.service.name, times[0], times[1],
+        );
+    }
+    text.push('\n');
 }
 
 fn line(row: &Row<'_>) -> String {

@@ -1,6 +1,6 @@
 //! The report of a fixed result, in which everything went wrong that can.
 
-use record::demo::{Cell, Demo, Item, Mode, Network, Service, Setting};
+use record::demo::{Cell, Curve, CurvePoint, Demo, Item, Mode, Network, Service, Setting};
 use record::machine::Machine;
 use record::result::{Exchange, Fetch, Lateness, Summary, Traffic};
 use services::xml::{Node, Reader};
@@ -119,6 +119,7 @@ fn demo() -> Demo {
     Demo {
         setting: setting(),
         networks: vec![network("fast", 2_000_000), network("slow", 9_600)],
+        curve: None,
         services: vec![Service { name: "soap".to_string(), items: (1..=3).map(item).collect() }],
         cells: vec![
             cell("fast", Mode::Direct, all([1.0, 2.0, 3.0])),
@@ -281,4 +282,38 @@ fn one_url_again_and_again_is_said_to_go_as_deltas() {
     // The gzip cell sent as many bytes as the direct one.
     assert!(text.contains("it does not compress") && !text.contains("use gzip already"), "{text}");
     assert!(text.contains("bound: one round trip and the airtime") && !text.contains("physical"));
+}
+
+#[test]
+fn means_and_tails_stand_beside_medians() {
+    let demo = demo();
+    let (_, text) = parse(&html(&demo).unwrap());
+    assert!(text.contains("In the tail"));
+    let table = table(&demo);
+    let line = table.lines().filter(|line| line.starts_with("fast")).nth(1).unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    // Mean and 95th percentile of each way, and how many times faster than gzip.
+    assert_eq!(words[2..], ["2.00", "0.600", "0.383", "3.00", "0.700", "0.500", "1.6", "1.4"]);
+}
+
+#[test]
+fn times_by_loss_are_said_and_drawn_with_the_networks_own() {
+    let mut demo = demo();
+    demo.networks[0].loss = 0.2;
+    let cells = |gzip, longwire| {
+        let all = |seconds| vec![exchange(1, seconds)];
+        vec![cell("fast", Mode::Gzip, all(gzip)), cell("fast", Mode::Longwire, all(longwire))]
+    };
+    let points = vec![
+        CurvePoint { loss: 0.0, cells: cells(0.3, 0.2) },
+        CurvePoint { loss: 0.3, cells: cells(9.0, 0.9) },
+    ];
+    let (network, service) = ("fast".to_string(), "soap".to_string());
+    demo.curve = Some(Curve { network, service, points });
+    let text = table(&demo).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "0 %: 0.300 (0.300) and 0.200 (0.200); 20 %: 0.600 (0.700) and 0.400 (0.500); \
+                    30 %: 9.00 (9.00) and 0.900 (0.900)";
+    assert!(text.contains(expected), "{text}");
+    let (_, text) = parse(&html(&demo).unwrap());
+    assert!(text.contains("Time by loss") && text.contains("longwire, 95th percentile"));
 }

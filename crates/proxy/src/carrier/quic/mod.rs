@@ -32,8 +32,8 @@ pub(crate) use congestion::Seen;
 
 /// The kind of carriers that these are.
 pub(crate) const KIND: Kind = Kind::QUIC;
-/// Streams that an edge may open before it is known who it is: its HELLO's and those of requests that
-/// go ahead; the transport makes room for all of them at once.
+/// Streams that an edge may open before it is known who it is: its HELLO's and those of requests
+/// that go ahead; the transport makes room for all of them at once.
 const MAX_FIRST_STREAMS: u32 = 32;
 /// Most streams that an edge has open at once: the relay's bound on exchanges is announced in its
 /// HELLO, and this is beyond it.
