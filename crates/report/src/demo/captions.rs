@@ -15,7 +15,8 @@ pub(super) const BYTES_CAPTION: &str = "\
 /// Under the plot of times by loss.
 pub(super) const CURVE_CAPTION: &str = "\
     The same link with other losses in each direction, on pairs of hosts of their own. Drawn \
-    through: medians; dashed: 95th percentiles. What was cut off took longer than shown.";
+    through: medians; dashed: 95th percentiles. What was cut off took longer than shown. The \
+    scale below is that of the square root.";
 
 /// Under the plot of times.
 pub(super) fn times_caption(demo: &Demo) -> String {

@@ -18,7 +18,8 @@ pub(super) fn plot(demo: &Demo, curve: &Curve) -> String {
     let points = points(demo, curve);
     let mut svg = Svg::new(WIDTH, TOP + HEIGHT + FOOT);
     let most = points.iter().map(|point| point.loss).fold(0.01, f64::max);
-    let x = |loss: f64| LEFT + loss / most * (RIGHT - LEFT);
+    // Small losses, which are common, lie apart.
+    let x = |loss: f64| LEFT + (loss / most).sqrt() * (RIGHT - LEFT);
     let all = points.iter().flat_map(|point| point.times()).flat_map(|(median, p95)| [median, p95]);
     let seconds = all.filter_map(record::demo::Time::at_least_s).filter(|time| *time > 0.0);
     // From the bottom up.
@@ -36,7 +37,7 @@ pub(super) fn plot(demo: &Demo, curve: &Curve) -> String {
     svg.text(RIGHT, TOP + HEIGHT + 34.0, "tick", Anchor::End, lost);
     for (way, mode) in MODES.into_iter().enumerate() {
         for (is_tail, name) in [(false, "median"), (true, "95th percentile")] {
-            let mut before: Option<(f64, f64)> = None;
+            let (mut before, mut last): (Option<(f64, f64)>, _) = (None, None);
             for point in &points {
                 let (median, p95) = point.times()[way];
                 let time = if is_tail { p95 } else { median };
@@ -56,9 +57,9 @@ pub(super) fn plot(demo: &Demo, curve: &Curve) -> String {
                     format::time(time),
                 );
                 svg.mark(mark(mode), &format!("{} point", class(mode)), here, &title);
-                before = Some(here);
+                (before, last) = (Some(here), Some(here));
             }
-            if let Some((at, y)) = before {
+            if let Some((at, y)) = last {
                 let label = format!("{}, {name}", mode_name(mode));
                 svg.text(at + 10.0, y + 4.0, "label", Anchor::Start, &label);
             }
