@@ -35,6 +35,8 @@ pub struct Handling {
 pub(crate) struct Wait {
     /// When its answer is of no use any more, if that has not begun by then.
     pub(crate) deadline: Option<Duration>,
+    /// Edge: when its client does not wait any longer for it to leave.
+    pub(crate) leaves_by: Option<Duration>,
     /// Edge: which goes where too many wait.
     pub(crate) overflow: Overflow,
     /// Edge: what is asked, and for whom.
@@ -42,16 +44,16 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// Of a request that came now and is of use for so long, by what it says itself and by its
-    /// service: the shorter counts.
+    /// Of a request that came now, whose client says that it waits for so long.
     pub(crate) fn new(
         now: Duration,
         handling: Handling,
-        lifetime: Option<Duration>,
+        patience: Option<Duration>,
         subject: Option<Id>,
     ) -> Self {
-        let lifetime = handling.lifetime.into_iter().chain(lifetime).min();
-        let deadline = lifetime.map(|lifetime| now + lifetime);
-        Self { deadline, overflow: handling.overflow, subject }
+        let deadline = handling.lifetime.map(|lifetime| now + lifetime);
+        let leaves_by = patience.map(|patience| now + patience);
+        let leaves_by = leaves_by.into_iter().chain(deadline).min();
+        Self { deadline, leaves_by, overflow: handling.overflow, subject }
     }
 }

@@ -32,8 +32,8 @@ pub(crate) struct Opened {
     pub(crate) traits: Traits,
     /// How urgent it says that it is.
     pub(crate) priority: Option<Urgency>,
-    /// How long it says that its answer is of use.
-    pub(crate) lifetime: Option<Duration>,
+    /// How long its client says that it waits.
+    pub(crate) patience: Option<Duration>,
     /// What is asked, and for whom, where that is known.
     pub(crate) subject: Option<Id>,
     pub(crate) guard: Guard,
@@ -65,11 +65,14 @@ impl Opened {
         let message = Message { urgent, ..http::message(&request.fields, head.len()) };
         let (method, guard) = (http::text(&request.method), Guard::of(request));
         let about = http::about(request, client);
-        let (priority, lifetime) = (http::priority(request), http::lifetime(request));
-        let asked = [&request.method, &request.authority, &request.path];
-        let subject = about.requester.map(|requester| subject(requester, &asked));
+        let (priority, patience) = (http::priority(request), http::patience(request));
+        let operation = about.operation.as_bytes();
+        let asked = [&request.method[..], &request.authority, &request.path, operation];
+        // A page of others must not end what a person asks.
+        let requester = about.requester.filter(|_| !about.cross_site);
+        let subject = requester.map(|requester| subject(requester, &asked));
         let head = head.into();
-        Self { head, method, traits, priority, lifetime, subject, guard, about, message }
+        Self { head, method, traits, priority, patience, subject, guard, about, message }
     }
 
     /// A message of another kind, of this client.
@@ -92,8 +95,8 @@ impl Opened {
         let operation = &about.operation;
         let asked: [&[u8]; 3] = [method.as_bytes(), about.target.as_bytes(), operation.as_bytes()];
         let subject = about.requester.map(|requester| subject(requester, &asked));
-        let (priority, lifetime, head) = (None, None, head.into());
-        Self { head, method, traits, priority, lifetime, subject, guard, about, message }
+        let (priority, patience, head) = (None, None, head.into());
+        Self { head, method, traits, priority, patience, subject, guard, about, message }
     }
 
     /// Reads what came, and what it is to the local side.

@@ -37,7 +37,7 @@ pub(crate) enum Class {
 
 /// Who has places.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Holder {
+pub(crate) enum Holder {
     Client(String),
     Peer(String),
     Edge(u64),
@@ -84,7 +84,12 @@ impl ExchangePlace {
 
     /// Whether the first of the holders is the same.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
-        self.holders.first() == other.holders.first()
+        self.owner() == other.owner()
+    }
+
+    /// Whose it is first of all.
+    pub(crate) fn owner(&self) -> Option<&Holder> {
+        self.holders.first()
     }
 }
 

@@ -223,6 +223,11 @@ impl Carrier {
         self.schedule.remove(number);
     }
 
+    /// What a message and its answer take at least, by what was seen; zero where nothing was.
+    pub(crate) fn least_round_trip(&self) -> Duration {
+        self.measured.counters.map_or(Duration::ZERO, |counters| counters.min_rtt)
+    }
+
     /// A part as it crosses.
     pub(crate) fn pack(&mut self, part: Part, sharing: &Sharing<Id>) -> Part {
         match self.machine.peer().is_some_and(|peer| peer.packs) {

@@ -5,7 +5,7 @@ pub(crate) mod carrier;
 mod heads;
 mod measure;
 pub(crate) mod pulse;
-mod schedule;
+pub(crate) mod schedule;
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Iter, Keys, Values};

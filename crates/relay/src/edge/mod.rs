@@ -30,7 +30,7 @@ use crate::handling::Wait;
 use crate::ids::{CarrierId, CarrierKind};
 use crate::opening::{Answer, Opened, codec_of};
 use crate::places::Places;
-use crate::queues::Queues;
+use crate::queues::{Goes, Queues};
 use crate::shares::ExchangePlace;
 use crate::timers::Key;
 use crate::transfer::Transfer;
@@ -73,7 +73,7 @@ impl Edge<'_> {
         let Opened { head, method, mut traits, guard, about, message, .. } = opened;
         let handling = self.transfer.core.config.handling(service);
         let urgency = self.transfer.core.config.urgency(handling, opened.priority);
-        let wait = Wait::new(now, handling, opened.lifetime, opened.subject);
+        let wait = Wait::new(now, handling, opened.patience, opened.subject);
         let derived = std::mem::replace(&mut traits.urgency, urgency);
         let (target, exchange) = (about.target.clone(), id.to_string());
         self.transfer.core.event(now, Fact::Started { exchange, method, target });
@@ -87,12 +87,18 @@ impl Edge<'_> {
             Some((CauseKind::ShuttingDown, "the edge is shutting down".to_owned()))
         } else {
             place = ExchangePlace::of_client(client.as_ref(), traits);
-            let room = match traits.tunnel {
-                true => Ok(()),
-                false => Queues::new(self.transfer).make_room(now, urgency, &wait, &place),
+            let goes = match traits.tunnel {
+                true => Ok(Goes::default()),
+                false => Queues::new(self.transfer).choose(now, urgency, &wait, &place),
             };
-            let room = room.and_then(|()| Places::new(self.transfer).find_room(now, &place));
-            room.err().map(|reason| (CauseKind::Limit, reason))
+            // Nothing goes for one that has no place.
+            let fits = goes.and_then(|goes| match goes.leaves_place {
+                true => Ok(goes),
+                false => Places::new(self.transfer).find_room(now, &place).map(|()| goes),
+            });
+            fits.map(|goes| Queues::new(self.transfer).give_up(now, goes))
+                .err()
+                .map(|reason| (CauseKind::Limit, reason))
         };
         if let Some((kind, reason)) = refusal {
             let cause = Cause { kind, reason };
@@ -113,8 +119,8 @@ impl Edge<'_> {
         }
         exchange.guard = guard;
         exchange.wait = wait;
-        if let Some(deadline) = wait.deadline.filter(|_| !traits.tunnel) {
-            self.transfer.core.timers.set(Key::Expiry(id), Some(deadline));
+        if let Some(leaves_by) = wait.leaves_by.filter(|_| !traits.tunnel) {
+            self.transfer.core.timers.set(Key::Expiry(id), Some(leaves_by));
         }
         exchange.owner = about.requester.filter(|_| !about.cross_site).map(|requester| {
             let owner = [&requester.0[..], about.target.as_bytes()].concat();

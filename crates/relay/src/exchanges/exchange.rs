@@ -169,9 +169,14 @@ impl Exchange {
 
     /// A cause as it is for all sendings: that the last was not forwarded says nothing of others.
     pub(crate) fn honest(&self, cause: Cause) -> Cause {
-        use CauseKind::{GatewayUnreachable, Limit, NotForwarded, OutcomeUnknown, ShuttingDown};
-        let of_the_last =
-            matches!(cause.kind, GatewayUnreachable | Limit | NotForwarded | ShuttingDown);
+        use CauseKind::{
+            Expired, GatewayUnreachable, Limit, NotForwarded, OutcomeUnknown, ShuttingDown,
+            Superseded,
+        };
+        let of_the_last = matches!(
+            cause.kind,
+            Expired | GatewayUnreachable | Limit | NotForwarded | ShuttingDown | Superseded
+        );
         if !self.attempts.repeated || !of_the_last {
             return cause;
         }

@@ -63,7 +63,7 @@ pub(crate) fn priority(request: &bhttp::Request) -> Option<Urgency> {
 }
 
 /// How long a request says that its client waits for the answer (RFC 7240 §4.3).
-pub(crate) fn lifetime(request: &bhttp::Request) -> Option<Duration> {
+pub(crate) fn patience(request: &bhttp::Request) -> Option<Duration> {
     let fields = request.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"prefer"));
     let preferences = fields.flat_map(|(_, value)| value.split(|byte| *byte == b','));
     // The first of each kind counts (§2).

@@ -67,7 +67,7 @@ fn what_has_not_left_in_time_never_leaves() {
 }
 
 #[test]
-fn the_sooner_of_what_client_and_operator_say_counts() {
+fn the_sooner_of_what_client_and_operator_say_counts_for_what_has_not_left() {
     for (lifetime, prefer, due) in [
         (None, "wait=3", Some(3)),
         (Some(2), "wait=3", Some(2)),
@@ -184,4 +184,58 @@ fn a_newer_request_takes_the_place_of_one_that_asks_the_same() {
     assert_eq!(heads, 3);
     let (_, outputs) = ask(&mut relay, ms(5), "a", ("/position", &[]));
     assert_eq!(ended(&outputs), []);
+}
+
+#[test]
+fn a_clients_own_patience_ends_nothing_that_has_left() {
+    let mut relay = edge(Handling::default(), usize::MAX);
+    let gateway = Peer::new(Role::Gateway, 9);
+    let (mut peer, outputs) = connect_to(&mut relay, ms(0), FIRST, gateway);
+    peer.takes(&outputs);
+    relay.handle_input(ms(50), Input::Sent { carrier: FIRST, bytes: usize::MAX });
+    drain(&mut relay);
+    let fields = [("prefer", "respond-async, wait=2")];
+    let (_, outputs) = ask(&mut relay, ms(100), "a", ("/job", &fields));
+    let parts = peer.takes(&outputs);
+    assert!(matches!(&parts[..], [Part::Head(_)]), "and the gateway hears of no end: {parts:?}");
+    relay.handle_input(ms(9000), Input::Wake);
+    assert_eq!(ended(&drain(&mut relay)), []);
+}
+
+#[test]
+fn nothing_goes_for_one_that_has_no_place_and_one_superseded_leaves_its_own() {
+    let handling = Handling { overflow: Overflow::Superseded, ..Handling::default() };
+    let mut relay = edge(handling, usize::MAX);
+    let most = relay.transfer.core.config.max_exchanges;
+    // As many as one client may have, of which one reports its position.
+    let (position, _) = ask(&mut relay, ms(0), "a", ("/position", &[]));
+    let mut number = 0;
+    loop {
+        let path = format!("/{number}");
+        let (id, outputs) = ask(&mut relay, ms(1), "a", (&path, &[]));
+        if ended(&outputs) == [(id, CauseKind::Limit)] {
+            break;
+        }
+        number += 1;
+        assert!(number <= most, "a client has all places");
+    }
+    let (_, outputs) = ask(&mut relay, ms(2), "a", ("/position", &[]));
+    assert_eq!(ended(&outputs), [(position, CauseKind::Superseded)]);
+}
+
+#[test]
+fn what_could_not_be_back_in_time_does_not_leave() {
+    let mut relay = edge(within(2), usize::MAX);
+    let gateway = Peer::new(Role::Gateway, 9);
+    let (mut peer, outputs) = connect_to(&mut relay, ms(0), FIRST, gateway);
+    peer.takes(&outputs);
+    relay.handle_input(ms(50), Input::Sent { carrier: FIRST, bytes: usize::MAX });
+    let long = Duration::from_secs(3);
+    let transport = decide::estimate::Transport { rtt: long, min_rtt: long, ..Default::default() };
+    relay.handle_input(ms(60), Input::Transport { carrier: FIRST, transport });
+    drain(&mut relay);
+    let (exchange, outputs) = ask(&mut relay, ms(100), "a", ("/", &[]));
+    assert_eq!(peer.takes(&outputs), []);
+    relay.handle_input(ms(100), Input::Wake);
+    assert_eq!(ended(&drain(&mut relay)), [(exchange, CauseKind::Expired)]);
 }

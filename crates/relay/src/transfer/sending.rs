@@ -9,10 +9,10 @@ use proto::control::{Expires, Urgent};
 use proto::exchange::Part;
 
 use super::Transfer;
-use crate::carriers::carrier::{self, path_of};
+use crate::carriers::carrier::{self, Carrier, path_of};
+use crate::carriers::schedule::SHORT_BYTES;
 use crate::config::INITIAL_CREDIT_BYTES;
 use crate::exchanges::{Exchange, Stage, unshared};
-use crate::handling::Wait;
 use crate::ids::CarrierId;
 use crate::timers::Key;
 
@@ -67,6 +67,12 @@ impl Transfer {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         if exchange.stage != Stage::Open(carrier) {
             return;
+        }
+        let is_new = self.core.is_edge() && !exchange.outgoing.is_head_sent();
+        let way = self.carriers.get(&carrier).map_or(Duration::ZERO, Carrier::least_round_trip);
+        if is_new && exchange.wait.deadline.is_some_and(|deadline| deadline <= now + way) {
+            // Its answer would come too late.
+            return self.core.timers.set(Key::Expiry(id), Some(now));
         }
         let Some(mut part) = exchange.outgoing.next_part(id.number, credit, most) else {
             return self.code(now, Code::Starved { exchange: id });
@@ -135,7 +141,7 @@ impl Transfer {
         };
         let Some(deadline) = exchange.wait.deadline.filter(|_| self.core.is_edge()) else { return };
         // It takes the one way, and the answer the other.
-        let way = state.measured.counters.map_or(Duration::ZERO, |counters| counters.min_rtt);
+        let way = state.least_round_trip();
         let within = deadline.saturating_sub(now).saturating_sub(way);
         let part = Expires { exchange: id.number, within }.part();
         if state.machine.may_send(&part) {
@@ -166,7 +172,9 @@ impl Transfer {
         let Some(carrier) = self.carriers.get_mut(&carrier_id) else { return };
         if exchange.outgoing.is_ready() {
             let urgency = exchange.traits.urgency;
-            let Wait { deadline, .. } = exchange.wait;
+            // What has begun takes its turns as others do: it holds up nobody for long.
+            let begins = exchange.meter.sent_wire_bytes <= SHORT_BYTES && !exchange.traits.tunnel;
+            let deadline = exchange.wait.deadline.filter(|_| begins);
             carrier.schedule.offer(id.number, urgency, exchange.meter.sent_wire_bytes, deadline);
             self.carriers.touch(carrier_id);
         }

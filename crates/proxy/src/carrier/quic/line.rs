@@ -65,7 +65,8 @@ impl Line {
         endpoint: Arc<Mutex<Endpoint>>,
         seen: Arc<Seen>,
     ) -> Self {
-        let early = connection.has_0rtt().then(Vec::new);
+        // At a gateway nothing that left has to leave again: it is under way in any case.
+        let early = (connection.side().is_client() && connection.has_0rtt()).then(Vec::new);
         let has_early = early.is_some();
         let mut line = Self {
             connection,
@@ -224,7 +225,10 @@ impl Line {
         let waiting = self.waiting.entry(piece.stream);
         let waiting =
             waiting.or_insert(Waiting { urgency: piece.urgency, pieces: VecDeque::new() });
-        waiting.urgency = waiting.urgency.min(piece.urgency);
+        // An end alone makes what is before it no more urgent.
+        if !piece.bytes.is_empty() {
+            waiting.urgency = waiting.urgency.min(piece.urgency);
+        }
         waiting.pieces.push_back(piece);
     }
 
@@ -277,7 +281,9 @@ impl Line {
         while let Some(piece) = waiting.pieces.front_mut() {
             let mut to = self.connection.send_stream(id);
             // RFC 9218 has the most urgent lowest, the transport highest.
-            let _ = to.set_priority(-i32::from(waiting.urgency.get()));
+            if !piece.bytes.is_empty() {
+                let _ = to.set_priority(-i32::from(waiting.urgency.get()));
+            }
             let taken = match to.write(&piece.bytes) {
                 _ if piece.bytes.is_empty() => 0,
                 Ok(taken) => taken,

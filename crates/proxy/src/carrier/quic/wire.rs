@@ -101,23 +101,8 @@ const MAX_FAILURES: u32 = 3;
 impl Wire {
     /// At an edge: with a socket of its own, which is connected.
     pub(super) fn own(line: Line, seen: Arc<Seen>, socket: Socket, metrics: Arc<Metrics>) -> Self {
-        let socket = Arc::new(socket);
         let room = socket.room(OWN_BUFFERS);
-        let (is_own, from_door, buffer, failures) = (true, None, Vec::new(), 0);
-        let (stuck, moved) = (None, None);
-        Self {
-            line,
-            seen,
-            socket,
-            is_own,
-            room,
-            from_door,
-            metrics,
-            buffer,
-            failures,
-            stuck,
-            moved,
-        }
+        Self { is_own: true, room, ..Self::with(line, seen, Arc::new(socket), metrics) }
     }
 
     /// At a gateway, with the port's.
@@ -128,21 +113,27 @@ impl Wire {
         from_door: FromDoor,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (is_own, room, buffer, failures) = (false, Vec::new(), Vec::new(), 0);
-        let (from_door, stuck, moved) = (Some(from_door), None, None);
+        Self { from_door: Some(from_door), ..Self::with(line, seen, socket, metrics) }
+    }
+
+    fn with(line: Line, seen: Arc<Seen>, socket: Arc<Socket>, metrics: Arc<Metrics>) -> Self {
         Self {
             line,
             seen,
             socket,
-            is_own,
-            room,
-            from_door,
+            is_own: false,
+            room: Vec::new(),
+            from_door: None,
             metrics,
-            buffer,
-            failures,
-            stuck,
-            moved,
+            buffer: Vec::new(),
+            failures: 0,
+            stuck: None,
+            moved: None,
         }
+    }
+
+    fn is_edge(&self) -> bool {
+        self.line.connection().side().is_client()
     }
 
     /// Takes note of the time, and sends what there is to send.
@@ -164,8 +155,9 @@ impl Wire {
             let sent = quinn_udp::Transmit { destination: to, ecn, contents, segment_size, src_ip };
             // What cannot be sent is as good as lost.
             match self.socket.transmit(&sent).await {
-                Err(error) if self.is_own && has_no_way(&error) => self.stuck = Some(error),
-                _ => {}
+                Ok(()) => self.stuck = None,
+                Err(error) if self.is_edge() && has_no_way(&error) => self.stuck = Some(error),
+                Err(_) => {}
             }
         }
         // What is due by now is woken for: it may have something to send.
@@ -239,8 +231,12 @@ impl Wire {
             }
             Err(error) => {
                 self.failures += 1;
-                if !self.line.is_connected() || self.failures >= MAX_FAILURES {
-                    return Happened::Unreachable(error);
+                let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
+                match self.failures >= MAX_FAILURES {
+                    _ if !self.line.is_connected() => return Happened::Unreachable(error),
+                    true if is_refused => return Happened::Unreachable(error),
+                    true if self.is_edge() => self.stuck = Some(error),
+                    _ => {}
                 }
                 Happened::Else
             }
