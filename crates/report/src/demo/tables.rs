@@ -25,13 +25,8 @@ pub(super) fn overview(demo: &Demo) -> String {
     let _ = writeln!(out, "<th>round trip + {encoding}, s</th></tr>");
     let mut last = "";
     for row in rows(demo) {
-        let network = row.network.name.as_str();
-        let first = if network == last { "" } else { " class='first'" };
-        let shown = if network == last { "" } else { network };
-        last = network;
-        let service = escaped(format::service_name(&row.service.name));
-        let _ =
-            write!(out, "<tr{first}><td>{}</td><td class='text'>{service}</td>", escaped(shown));
+        out += &row_head(&row, last);
+        last = row.network.name.as_str();
         let medians = Mode::ALL.into_iter().zip(row.medians()).zip(row.marks());
         for ((mode, median), mark) in medians {
             let text = escaped(&format!("{}{mark}", format::time(median)));
@@ -49,6 +44,14 @@ pub(super) fn overview(demo: &Demo) -> String {
     )
 }
 
+/// The first cells of a row: its network, where that is another than the last one's, and service.
+fn row_head(row: &Row<'_>, last: &str) -> String {
+    let network = row.network.name.as_str();
+    let (first, shown) = if network == last { ("", "") } else { (" class='first'", network) };
+    let service = escaped(format::service_name(&row.service.name));
+    format!("<tr{first}><td>{}</td><td class='text'>{service}</td>", escaped(shown))
+}
+
 /// Means and 95th percentiles: what is lost shows there.
 pub(super) fn tail(demo: &Demo) -> String {
     let mut out = "<h2>In the tail</h2>\n<div class='wide'><table>\n<tr><th>network</th>\
@@ -62,13 +65,8 @@ pub(super) fn tail(demo: &Demo) -> String {
     out += "<th>times faster than gzip by mean</th><th>by p95</th></tr>\n";
     let mut last = "";
     for row in rows(demo) {
-        let network = row.network.name.as_str();
-        let first = if network == last { "" } else { " class='first'" };
-        let shown = if network == last { "" } else { network };
-        last = network;
-        let service = escaped(format::service_name(&row.service.name));
-        let _ =
-            write!(out, "<tr{first}><td>{}</td><td class='text'>{service}</td>", escaped(shown));
+        out += &row_head(&row, last);
+        last = row.network.name.as_str();
         for times in [row.means(), row.p95s()] {
             for (mode, time) in Mode::ALL.into_iter().zip(times) {
                 let text = escaped(&format::time(time));

@@ -222,6 +222,15 @@ impl Line {
 
     /// The relay gives bytes for a stream.
     pub(super) fn push(&mut self, piece: Piece) {
+        self.joined_by(&piece).push_back(piece);
+    }
+
+    fn push_front(&mut self, piece: Piece) {
+        self.joined_by(&piece).push_front(piece);
+    }
+
+    /// What waits on the stream of a piece, as urgent as with that.
+    fn joined_by(&mut self, piece: &Piece) -> &mut VecDeque<Piece> {
         let waiting = self.waiting.entry(piece.stream);
         let waiting =
             waiting.or_insert(Waiting { urgency: piece.urgency, pieces: VecDeque::new() });
@@ -229,15 +238,7 @@ impl Line {
         if !piece.bytes.is_empty() {
             waiting.urgency = waiting.urgency.min(piece.urgency);
         }
-        waiting.pieces.push_back(piece);
-    }
-
-    fn push_front(&mut self, piece: Piece) {
-        let waiting = self.waiting.entry(piece.stream);
-        let waiting =
-            waiting.or_insert(Waiting { urgency: piece.urgency, pieces: VecDeque::new() });
-        waiting.urgency = waiting.urgency.min(piece.urgency);
-        waiting.pieces.push_front(piece);
+        &mut waiting.pieces
     }
 
     /// Nothing waits to be written.
@@ -272,8 +273,7 @@ impl Line {
         if !self.open(stream) {
             return;
         }
-        let least = u64::from(urgency.get()).min(Urgency::COUNT as u64 - 1);
-        let more = (Urgency::COUNT as u64 - 1 - least) * MORE_URGENT_BYTES;
+        let more = (Urgency::COUNT as u64 - 1 - u64::from(urgency.get())) * MORE_URGENT_BYTES;
         let window = self.connection.congestion_state().window() + AHEAD_BYTES + more;
         self.connection.set_send_window(window);
         let id = self.id(stream);
