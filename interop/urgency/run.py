@@ -17,46 +17,27 @@ over 2.6 s.
 """
 
 import argparse
-import http.client
-import http.server
 import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(1, os.path.join(HERE, "..", "faults"))
+sys.path.insert(1, os.path.join(HERE, "..", "carriers"))
 
-from pair import EDGE_PORT, GATEWAY_PORT, ORIGIN_PORT, Lab, Side, enter
+from ground import Ground
 
 MAX_MEDIAN_S, MAX_P99_S = 1.5, 2.6
 BULK_BYTES, FLASH_BYTES, BULK_CLIENTS = 20_000, 200, 3
 WARM_S = 60
 PAUSE_S = (2.0, 4.0)
 CLIENT_TIMEOUT_S = 600
-START_TIMEOUT_S = 60
 CASES = [("stream", "stream", "flash"), ("quic", "quic", "flash"), ("burst", "burst", "flash"),
          ("unordered", "burst", "routine")]
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def do_POST(self):
-        left = int(self.headers["Content-Length"])
-        while left > 0:
-            left -= len(self.rfile.read(min(left, 65536)))
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
 
 
 class Case:
@@ -66,59 +47,15 @@ class Case:
         self.name, self.messages = name, options.messages
         self.took, self.failed, self.bulk = [], 0, 0
         self.lock, self.over = threading.Lock(), threading.Event()
-        self.lab = Lab(binary, f"urgency{os.getpid()}{name}", options.link)
-        self.origin = f"http://{self.lab.gateway}:{ORIGIN_PORT}"
-        self.inside(self.lab.b, self.serve)
-        folder = os.path.join(folder, name)
-        keys = {side: os.path.join(folder, side) for side in ("edge", "gateway")}
-        for key in keys.values():
-            subprocess.run([binary, "keygen", key], check=True, capture_output=True, timeout=20)
+        service = f'[[service]]\nmatch = "{{origin}}/flash"\nurgency = "{urgency}"\n'
+        self.ground = Ground(binary, f"urgency{os.getpid()}{name}", options.link,
+                             os.path.join(folder, name), carrier, edge=service)
 
-        def side(own, other):
-            return (f'key = "{keys[own]}/longwire.key"\npeer = "{keys[other]}/longwire.pub"\n'
-                    f'carrier = "{carrier}"\nencoding = "identity"\n')
-
-        files = {
-            "edge": f'[edge]\nlisten = "127.0.0.1:{EDGE_PORT}"\n'
-                    f'gateway = "{self.lab.gateway}:{GATEWAY_PORT}"\n' + side("edge", "gateway")
-                    + f'[[service]]\nmatch = "{self.origin}/flash"\nurgency = "{urgency}"\n',
-            "gateway": f'[gateway]\nlisten = "{self.lab.gateway}:{GATEWAY_PORT}"\n'
-                       f'allow = ["{self.origin}"]\n' + side("gateway", "edge"),
-        }
-        self.sides = []
-        for own, namespace in (("gateway", self.lab.b), ("edge", self.lab.a)):
-            file = os.path.join(folder, f"{own}.toml")
-            with open(file, "w", encoding="utf-8") as out:
-                out.write(files[own])
-            command = [binary, own, "--config", file]
-            self.sides.append(Side(own, namespace, command, folder, folder))
-            self.sides[-1].start()
-
-    def inside(self, namespace, work):
-        """Runs `work` in a network namespace, in a thread of its own."""
-        def run():
-            enter(namespace)
-            work()
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        return thread
-
-    def serve(self):
-        http.server.ThreadingHTTPServer((self.lab.gateway, ORIGIN_PORT), Handler).serve_forever()
+    def inside(self, work):
+        return Ground.inside(self.ground.lab.a, work)
 
     def post(self, path, size):
-        """Whether a message was answered with 204."""
-        connection = http.client.HTTPConnection("127.0.0.1", EDGE_PORT, timeout=CLIENT_TIMEOUT_S)
-        try:
-            connection.request("POST", self.origin + path, os.urandom(size))
-            answer = connection.getresponse()
-            answer.read()
-            return answer.status == 204
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+        return self.ground.post(path, size, CLIENT_TIMEOUT_S)
 
     def fill(self):
         while not self.over.is_set():
@@ -138,18 +75,14 @@ class Case:
                 self.failed += 1
 
     def run(self):
-        until = time.monotonic() + START_TIMEOUT_S
-        first = []
-        while not first and time.monotonic() < until:
-            asker = self.inside(self.lab.a, lambda: first.append(1) if self.post("/", 1) else None)
-            asker.join()
+        self.ground.await_first()
         for _ in range(BULK_CLIENTS):
-            self.inside(self.lab.a, self.fill)
+            self.inside(self.fill)
         time.sleep(WARM_S)
         began, before = time.monotonic(), self.bulk
         chance, askers = random.Random(1), []
         for at in range(self.messages):
-            askers.append(self.inside(self.lab.a, self.flash))
+            askers.append(self.inside(self.flash))
             if at % 20 == 19:
                 print(f"     {self.name}: {at + 1} of {self.messages} sent", flush=True)
             time.sleep(chance.uniform(*PAUSE_S))
@@ -157,11 +90,6 @@ class Case:
             asker.join()
         self.rate = (self.bulk - before) * 8 / (time.monotonic() - began)
         self.over.set()
-
-    def stop(self):
-        for side in self.sides:
-            side.kill()
-        self.lab.down()
 
     def facts(self):
         took = sorted(self.took)
@@ -195,7 +123,7 @@ def main():
             run.join()
     finally:
         for case in cases:
-            case.stop()
+            case.ground.stop()
         shutil.rmtree(folder, ignore_errors=True)
     well, facts = True, [case.facts() for case in cases]
     for one in facts:

@@ -194,7 +194,7 @@ impl Side for Args {
     }
 
     fn resolve(plan: &Plan<EdgeSettings>) -> Result<EdgeConfig, Mistakes> {
-        EdgeConfig::resolve(plan.section.clone(), &plan.services)
+        EdgeConfig::resolve(plan.section.clone(), &plan.link, &plan.services)
     }
 
     fn news(config: EdgeConfig, new: &Plan<EdgeSettings>, running: &Plan<EdgeSettings>) -> News {

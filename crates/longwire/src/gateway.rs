@@ -155,7 +155,7 @@ impl Side for Args {
     }
 
     fn resolve(plan: &Plan<GatewaySettings>) -> Result<GatewayConfig, Mistakes> {
-        GatewayConfig::resolve(plan.section.clone(), &plan.services)
+        GatewayConfig::resolve(plan.section.clone(), &plan.link, &plan.services)
     }
 
     fn news(

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use proxy::config::{LogSettings, Mistakes, Period, Rate, ServiceSettings, Settings, Size};
+use proxy::config::{
+    LinkSettings, LogSettings, Mistakes, Period, Rate, ServiceSettings, Settings, Size,
+};
 use proxy::{News, Renewal, Renewed};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -128,6 +130,7 @@ impl Common {
 pub(crate) struct Plan<S> {
     /// Its section.
     pub(crate) section: S,
+    pub(crate) link: LinkSettings,
     pub(crate) services: Vec<ServiceSettings>,
     pub(crate) log: LogSettings,
 }
@@ -166,8 +169,8 @@ pub(crate) fn configure<S: Side>(
     };
     let (file, mut mistakes) = common.file().map_err(alone)?;
     let (section, given) = side.section(&file);
-    let Settings { services, log: of_log, lines, .. } = file;
-    let plan = Plan { section, services, log: common.log(of_log) };
+    let Settings { link, services, log: of_log, lines, .. } = file;
+    let plan = Plan { section, link, services, log: common.log(of_log) };
     let mut of_log = Mistakes::default();
     for (key, error) in crate::log::check(&plan.log) {
         of_log.add("log", key, error);
@@ -270,7 +273,7 @@ async fn renewed<S: Side>(
 ) -> Result<Renewed, proxy::Error> {
     let (new, config) = configure(side, false)?;
     let mut renewed = renewal.take(S::news(config, &new, running)).await?;
-    let Plan { section, services, log } = new;
+    let Plan { section, link, services, log } = new;
     let level = crate::log::level(&log);
     if level != crate::log::level(&running.log) {
         crate::log::set_level(level);
@@ -279,6 +282,9 @@ async fn renewed<S: Side>(
     }
     if log.format != running.log.format {
         renewed.left.push("log format".to_owned());
+    }
+    if link != running.link {
+        renewed.left.push("link".to_owned());
     }
     if !renewed.left.iter().any(|what| what.starts_with("services")) {
         running.services = services;

@@ -135,6 +135,8 @@ impl Ended {
 pub(crate) struct Carriers {
     trust: Trusting,
     congestion: Option<String>,
+    /// See [`relay::Config::own_rate`].
+    own_rate: Option<u64>,
     times: Times,
     /// Edge: where the gateway was found last.
     resolved: Arc<Mutex<Vec<SocketAddr>>>,
@@ -150,14 +152,32 @@ impl Carriers {
     /// The receiver ends when all carriers and all clones of this have.
     pub(crate) fn new(
         trust: Trusting,
-        congestion: Option<String>,
+        (congestion, own_rate): (Option<String>, Option<u64>),
         times: Times,
         handle: Handle,
         metrics: Arc<Metrics>,
     ) -> (Self, mpsc::Receiver<()>) {
         let (alive, ended) = mpsc::channel(1);
         let (resolved, met) = (Arc::default(), Arc::default());
-        (Self { trust, congestion, times, resolved, met, handle, metrics, _alive: alive }, ended)
+        (
+            Self {
+                trust,
+                congestion,
+                own_rate,
+                times,
+                resolved,
+                met,
+                handle,
+                metrics,
+                _alive: alive,
+            },
+            ended,
+        )
+    }
+
+    /// The congestion control that is wanted, and the rate of a link that nobody shares.
+    fn sending(&self) -> (Option<&str>, Option<u64>) {
+        (self.congestion.as_deref(), self.own_rate)
     }
 
     /// Gateway: finds out who connected, by its key where there are keys, and what it says first.
@@ -233,7 +253,7 @@ impl Carriers {
         closes: &(dyn Fn() + Sync),
     ) -> Ended {
         let prepared = match socket {
-            Ok(fd) => socket::prepare_carrier(fd.as_fd(), self.congestion.as_deref(), &self.times)
+            Ok(fd) => socket::prepare_carrier(fd.as_fd(), self.sending(), &self.times)
                 .and_then(|congestion| Ok((congestion, fd.try_clone()?, fd.try_clone()?))),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         };

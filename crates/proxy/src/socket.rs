@@ -33,13 +33,19 @@ const KEEPALIVE_BOUNDS: (Duration, Duration) =
 const AHEAD_OF_S: u64 = 10;
 const MIN_NOTSENT_BYTES: i32 = 1500;
 
+/// On a link that nobody shares TCP's bytes leave at so much of its rate: with their heads no more
+/// than the link takes, so that what waits for it waits here, where what is urgent goes first.
+const PACED: u64 = 9;
+const PACED_OF: u64 = 10;
+
 /// Any port will do where nothing is sent (RFC 863).
 const DISCARD_PORT: u16 = 9;
 
-/// Sets a carrier's socket up; gives the congestion control that it really has.
+/// Sets a carrier's socket up; gives the congestion control that it really has. `own_rate`: bytes a
+/// second that the link carries, where nobody shares it.
 pub(crate) fn prepare_carrier(
     socket: BorrowedFd<'_>,
-    congestion: Option<&str>,
+    (congestion, own_rate): (Option<&str>, Option<u64>),
     times: &Times,
 ) -> io::Result<String> {
     let reference = SockRef::from(&socket);
@@ -53,6 +59,10 @@ pub(crate) fn prepare_carrier(
     reference.set_tcp_keepalive(&keepalive)?;
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, NOTSENT_LOWAT_BYTES)?;
     widen_send_buffer(socket)?;
+    if let Some(rate) = own_rate {
+        let paced = u32::try_from(rate / PACED_OF * PACED).unwrap_or(u32::MAX).max(1);
+        set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, paced.cast_signed())?;
+    }
     if let Some(name) = congestion {
         reference.set_tcp_congestion(name.as_bytes())?;
     }
@@ -76,6 +86,21 @@ pub(crate) fn datagrams(address: SocketAddr) -> io::Result<Socket> {
     socket.set_reuse_port(true)?;
     socket.bind(&address.into())?;
     Ok(socket)
+}
+
+/// Lets routers cut datagrams into pieces (IP_MTU_DISCOVER, ip(7)): those of carriers fit nearly
+/// every path as they are, and one that takes less in a piece need not say so for them to pass.
+pub(crate) fn let_fragment(socket: &impl AsFd) -> io::Result<()> {
+    let local = SockRef::from(socket).local_addr()?;
+    let (fd, any) = (socket.as_fd(), libc::IP_PMTUDISC_DONT);
+    if local.is_ipv6() {
+        set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)?;
+        // A socket for both versions sends by either.
+        if SockRef::from(socket).only_v6()? {
+            return Ok(());
+        }
+    }
+    set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, any)
 }
 
 /// Whether an address is one of this machine's: the kernel sends to those from themselves.
@@ -284,7 +309,7 @@ mod tests {
         let own = socket.send_buffer_size().unwrap();
         let second = Duration::from_secs(1);
         let times = Times { dial: second, peer: second, keepalive: second };
-        prepare_carrier(socket.as_fd(), None, &times).unwrap();
+        prepare_carrier(socket.as_fd(), (None, None), &times).unwrap();
         let most = std::fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap();
         let most: usize = most.trim().parse().unwrap();
         let wide = SEND_BUFFER_BYTES.min(most);

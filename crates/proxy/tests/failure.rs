@@ -44,7 +44,7 @@ async fn a_port_in_use_is_refused_with_the_remedy() {
     let text =
         format!("[gateway]\nlisten = '{}'\nallow = ['http://a']", taken.local_addr().unwrap());
     let settings = Settings::parse(&text).unwrap();
-    let config = GatewayConfig::resolve(settings.gateway, &[]).unwrap();
+    let config = GatewayConfig::resolve(settings.gateway, &settings.link, &[]).unwrap();
     let error = Gateway::bind(config).await.err().unwrap();
     assert!(matches!(error, longwire_proxy::Error::Caller(_)));
     assert!(error.to_string().contains("name another port"), "{error}");
@@ -361,8 +361,12 @@ async fn a_loop_is_noticed() {
     let settings = format!("upstream = 'http://{address}'");
     let text = format!("[edge]\nlisten = '{address}'\n{settings}");
     let settings = Settings::parse(&text).unwrap();
-    let config =
-        longwire_proxy::config::EdgeConfig::resolve(settings.edge, &settings.services).unwrap();
+    let config = longwire_proxy::config::EdgeConfig::resolve(
+        settings.edge,
+        &settings.link,
+        &settings.services,
+    )
+    .unwrap();
     let looped = common::edge_of(config).await;
     let request = "GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     let answer = Answer::parse(&raw(looped.address, request).await.0);

@@ -33,7 +33,7 @@ fn own_address() -> Option<IpAddr> {
 async fn open_edge(settings: &str) -> Side {
     let text = format!("[edge]\nlisten = '0.0.0.0:0'\n{settings}");
     let settings = Settings::parse(&text).unwrap();
-    edge_of(EdgeConfig::resolve(settings.edge, &settings.services).unwrap()).await
+    edge_of(EdgeConfig::resolve(settings.edge, &settings.link, &settings.services).unwrap()).await
 }
 
 /// Status of the answer to a request with this first line.
@@ -179,7 +179,7 @@ async fn an_edges_own_lists_hold_from_now_on() {
     let origin = Origin::start().await;
     let config = |keys: &str| {
         let settings = Settings::parse(&format!("[edge]\nlisten = '127.0.0.1:0'\n{keys}")).unwrap();
-        EdgeConfig::resolve(settings.edge, &settings.services).unwrap()
+        EdgeConfig::resolve(settings.edge, &settings.link, &settings.services).unwrap()
     };
     let edge = Edge::bind(config("")).await.unwrap();
     let (address, renewal) = (edge.local_addr(), edge.renewal());

@@ -142,9 +142,9 @@ impl Way {
 }
 
 /// Settings of the pair: what `--encoding` gets, how many times slower than this machine's the
-/// processors seem when they encode and decode, and what `auto` may choose among. All others are
-/// the server's or its host's.
-pub const PAIR_SETTINGS: [&str; 3] = ["policy", "processor", "encodings"];
+/// processors seem when they encode and decode, what `auto` may choose among, and what `--carrier`
+/// gets. All others are the server's or its host's.
+pub const PAIR_SETTINGS: [&str; 4] = ["policy", "processor", "encodings", "carrier"];
 
 /// One combination of network, server, service, way and settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -47,6 +47,9 @@ pub struct Demo {
     /// The same with other losses, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
+    /// Messages beside others that fill a link, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub urgent: Option<Urgent>,
     /// Of all packets on all links.
     pub lateness: Lateness,
 }
@@ -60,6 +63,20 @@ pub struct Curve {
     pub service: String,
     /// By loss, beside what the network itself loses.
     pub points: Vec<CurvePoint>,
+}
+
+/// What messages take, one after another, while clients of another service fill the link; through the
+/// pair they are as urgent as flash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Urgent {
+    /// Name of the network.
+    pub network: String,
+    /// Name of the service whose answers fill the link.
+    pub bulk: String,
+    /// How many clients ask it.
+    pub bulk_clients: usize,
+    /// One per mode that was measured; a cell's service is that of the messages.
+    pub cells: Vec<Cell>,
 }
 
 /// A loss, and what came of it.

@@ -90,6 +90,9 @@ pub struct Config {
     pub urgent_clients: bool,
     /// Operator's bound on what the link is believed to carry, in bit/s.
     pub rate_cap_bps: Option<f64>,
+    /// Bytes a second that the link carries, where nobody else's traffic shares it: carriers send
+    /// no faster, and leave nothing to others.
+    pub own_rate: Option<u64>,
     /// Edge: how long a request waits for the gateway.
     pub connect_timeout: Duration,
     /// Edge: how long a request whose carrier broke waits for the gateway's report of what became
@@ -160,6 +163,7 @@ impl Config {
             max_waiting: usize::MAX,
             urgent_clients: false,
             rate_cap_bps: None,
+            own_rate: None,
             connect_timeout: Duration::from_secs(30),
             outcome_timeout: Duration::from_secs(30),
             hello_timeout: Duration::from_secs(10),

@@ -16,7 +16,7 @@ use super::plan::{
 };
 use super::server;
 use super::verdict;
-use crate::experiment::pair::{self, Choices, Keys};
+use crate::experiment::pair::{self, Choices, Keys, ServiceLines};
 use crate::experiment::processes::{self, Handle, Processes, READY, Started};
 use crate::lab::{Lab, Link, LinkReport, LinkSpec};
 use crate::namespace::{CONGESTION_CONTROL, Side, TcpSettings};
@@ -251,18 +251,17 @@ impl RunningJob<'_> {
     /// What the plan says of the pair. Its history is kept where a plan says anything.
     fn choices(&self, scratch: &Path) -> Choices {
         let mut settings = self.settings();
-        let [policy, processor, encodings] = PAIR_SETTINGS.map(|name| settings.remove(name));
+        let [policy, processor, encodings, carrier] =
+            PAIR_SETTINGS.map(|name| settings.remove(name));
         let store = (policy.is_some() || processor.is_some()).then(|| scratch.join("store"));
-        let encoding = policy.unwrap_or_else(|| pair::ENCODING.to_string());
+        let encoding = policy.unwrap_or_else(|| pair::AUTO.to_string());
         // Other policies have none but their own.
-        let names = encodings.filter(|names| encoding == pair::ENCODING && names != ALL_ENCODINGS);
+        let names = encodings.filter(|names| encoding == pair::AUTO && names != ALL_ENCODINGS);
         let names = names.map(|names| names.split_whitespace().map(str::to_string).collect());
-        let only = names.map(|names| pair::Only {
-            file: scratch.join("pair.toml"),
-            origin: self.origin(),
-            names,
-        });
-        Choices { encoding, slowdown: processor, store, only }
+        let file = scratch.join("pair.toml");
+        let services = names.map(|names| ServiceLines::only(file, &self.origin(), names));
+        let carrier = carrier.unwrap_or_else(|| pair::AUTO.to_string());
+        Choices { encoding, slowdown: processor, store, services, carrier }
     }
 
     fn start_pair(&self, ground: &mut Ground, deadline: Instant) -> Result<(), String> {

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use record::demo::{Cell, Mode, Network, Service};
+use record::demo::{Cell, Mode, Network};
 use record::result::{Fetch, Lateness, Traffic};
 
 use super::forward::Forwarder;
 use super::outside::Outside;
-use super::plan::{Plan, track_number};
-use crate::experiment::pair::{self, Choices, Keys};
+use super::plan::{BULK_CLIENTS, BULK_SERVICE, Plan, track_number};
+use crate::experiment::pair::{self, Choices, Keys, ServiceLines};
 use crate::experiment::processes::{Handle, Processes, READY};
 use crate::lab::{Lab, LinkReport};
 use crate::namespace::{CONGESTION_CONTROL, Host, Side};
@@ -19,6 +20,12 @@ use crate::namespace::{CONGESTION_CONTROL, Host, Side};
 const READY_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a pair that was connected may take to be so still, or again.
 const CARRIER_PATIENCE: Duration = Duration::from_secs(10);
+/// A link is full of others' answers once it has carried so many bytes of them: what follows them
+/// waits behind more.
+const FULL_BYTES: u64 = 10_000;
+/// How long that may take, and how often it is looked.
+const FILL_PATIENCE: Duration = Duration::from_secs(60);
+const FILL_INTERVAL: Duration = Duration::from_millis(50);
 /// Where the tracks are served on host b.
 const SERVICE_PORT: u16 = 8080;
 
@@ -37,13 +44,17 @@ pub(super) struct RunningCell<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) link: usize,
     pub(super) network: &'a Network,
-    pub(super) service: &'a Service,
+    /// Its name.
+    pub(super) service: &'a str,
     pub(super) mode: Mode,
+    /// What is fetched is urgent, and others fill the link meanwhile.
+    pub(super) urgent: bool,
 }
 
 /// A cell whose servers are ready and whose pair is connected.
 pub(super) struct Ready {
     fetch: Command,
+    bulk: Vec<Command>,
     servers: Vec<Handle>,
     // Held for what it does.
     _forwarder: Option<Forwarder>,
@@ -58,10 +69,12 @@ impl RunningCell<'_> {
             if self.mode == Mode::Longwire {
                 self.start_pair(deadline, &mut servers)?;
             }
-            Ok((self.fetch()?, forwarder))
+            let clients = if self.urgent { BULK_CLIENTS } else { 0 };
+            let bulk = (0..clients).map(|_| self.bulk()).collect::<Result<_, _>>()?;
+            Ok((self.fetch()?, bulk, forwarder))
         });
         match prepared {
-            Ok((fetch, _forwarder)) => Ok(Ready { fetch, servers, _forwarder }),
+            Ok((fetch, bulk, _forwarder)) => Ok(Ready { fetch, bulk, servers, _forwarder }),
             Err(why) => {
                 self.shared.processes.end(&servers);
                 Err(why)
@@ -80,7 +93,10 @@ impl RunningCell<'_> {
             }
             _ => Ok(()),
         };
-        let measured = connected.and_then(|()| self.fetch_all(ready.fetch, &mut cell));
+        let mut bulk = Vec::new();
+        let filled = connected.and_then(|()| self.fill(ready.bulk, &mut bulk));
+        let measured = filled.and_then(|()| self.fetch_all(ready.fetch, &mut cell));
+        self.shared.processes.end(&bulk);
         self.shared.processes.end(&ready.servers);
         cell.failure = measured.err();
         cell
@@ -89,6 +105,26 @@ impl RunningCell<'_> {
     /// The result of a cell that could not be prepared.
     pub(super) fn failed(&self, why: String) -> Cell {
         Cell { failure: Some(why), ..self.empty() }
+    }
+
+    /// Starts the clients that fill the link, and waits until it is full.
+    fn fill(&self, bulk: Vec<Command>, started: &mut Vec<Handle>) -> Result<(), String> {
+        let Shared { lab, processes, .. } = self.shared;
+        let carried = || lab.stats(self.link).map_err(|error| error.to_string());
+        let before = carried()?.ba.traffic.bytes_in;
+        let wanted = if bulk.is_empty() { 0 } else { FULL_BYTES };
+        for command in bulk {
+            started.push(processes.start(command)?.handle);
+        }
+        let deadline = Instant::now() + FILL_PATIENCE;
+        while carried()?.ba.traffic.bytes_in < before + wanted {
+            if Instant::now() > deadline || processes.are_stopped() {
+                return Err("what was to fill the link did not".to_string());
+            }
+            // sleep: between two readings of the link's counters.
+            thread::sleep(FILL_INTERVAL);
+        }
+        Ok(())
     }
 
     fn fetch_all(&self, fetch: Command, cell: &mut Cell) -> Result<(), String> {
@@ -139,13 +175,30 @@ impl RunningCell<'_> {
 
     fn start_pair(&self, deadline: Instant, servers: &mut Vec<Handle>) -> Result<(), String> {
         let Shared { keys, processes, .. } = self.shared;
-        let (choices, origin) = (Choices::default(), self.origin());
+        let origin = self.origin();
+        let choices = Choices { services: self.services(&origin), ..Choices::default() };
+        let cannot = |error| format!("cannot write the pair's settings: {error}");
+        choices.write().map_err(cannot)?;
         let to = (self.host(Side::B), origin.as_str());
         let gateway = pair::gateway(self.command(Side::B)?, keys, to, &choices);
         self.start(gateway, deadline, servers)?;
         let edge = pair::edge(self.command(Side::A)?, self.host(Side::A), keys, &choices);
         self.start(edge, deadline, servers)?;
         pair::await_carrier(self.host(Side::A), processes, deadline)
+    }
+
+    /// What the pair hears of the messages that are urgent.
+    fn services(&self, origin: &str) -> Option<ServiceLines> {
+        let file = self.shared.scratch.join(format!("cell-{}.toml", self.link));
+        self.urgent.then(|| ServiceLines::urgent(file, &format!("{origin}/rest/json/*"), "flash"))
+    }
+
+    /// A client that fills the link.
+    fn bulk(&self) -> Result<Command, String> {
+        let mut fetch = self.command(Side::A)?;
+        fetch.args(["fetch", "tracks", "--api", BULK_SERVICE, "--url", &self.origin(), "--cold"]);
+        self.set_way(&mut fetch);
+        Ok(fetch)
     }
 
     /// The measuring client, ready to be started.
@@ -156,7 +209,7 @@ impl RunningCell<'_> {
             None => {
                 let numbers = items.iter().filter_map(|name| track_number(name));
                 let numbers = numbers.map(|number| number.to_string()).collect::<Vec<_>>();
-                fetch.args(["fetch", "tracks", "--api", &self.service.name]);
+                fetch.args(["fetch", "tracks", "--api", self.service]);
                 fetch.args(["--url", &self.origin(), "--tracks", &numbers.join(",")]);
             }
             Some(outside) => {
@@ -164,16 +217,21 @@ impl RunningCell<'_> {
                 fetch.args(["--count", &items.len().to_string()]);
             }
         }
+        fetch.args(self.network.cold.then_some("--cold"));
+        self.set_way(&mut fetch);
+        Ok(fetch)
+    }
+
+    /// What all clients of the cell have in common.
+    fn set_way(&self, fetch: &mut Command) {
         let budget = format!("{} ms", self.shared.plan.budget.as_millis());
         fetch.args(["--budget", &budget, "--timeout", &budget, "--json"]);
         fetch.args(["--congestion", CONGESTION_CONTROL]);
-        fetch.args(self.network.cold.then_some("--cold"));
         match self.mode {
-            Mode::Direct => &mut fetch,
+            Mode::Direct => fetch,
             Mode::Gzip => fetch.arg("--gzip"),
             Mode::Longwire => fetch.args(["--proxy", pair::PROXY_URL]),
         };
-        Ok(fetch)
     }
 
     /// Scheme and authority of the service as the hosts find it.
@@ -200,7 +258,7 @@ impl RunningCell<'_> {
     fn empty(&self) -> Cell {
         Cell {
             network: self.network.name.clone(),
-            service: self.service.name.clone(),
+            service: self.service.to_string(),
             mode: self.mode,
             congestion_control: Side::BOTH.map(|side| self.host(side).congestion_control().into()),
             fetch: None,

@@ -16,6 +16,12 @@ pub const NETWORKS: [&str; 6] = ["satcom", "los", "wifi1", "wifi2", "wifi3", "cn
 const CURVE_NETWORK: &str = "wifi2";
 /// Which losses, in each direction.
 const CURVE_LOSSES: [f64; 5] = [0.0, 0.01, 0.05, 0.1, 0.3];
+/// Where this network is among them, messages are sent beside others that fill its link.
+const URGENT_NETWORK: &str = "cnr";
+/// What fills it, and with how many clients; and the messages.
+pub(super) const BULK_SERVICE: &str = "soap";
+pub(super) const BULK_CLIENTS: usize = 4;
+pub(super) const URGENT_SERVICE: &str = "rest-json";
 /// Most cells at once, each a pair of hosts with three to five processes.
 const MAX_CELLS: usize = 150;
 /// Links slower than this get the short list, cold.
@@ -139,6 +145,12 @@ impl Plan {
         };
         let by_loss = CURVE_LOSSES.into_iter().map(with).collect::<Result<_>>()?;
         Ok(Some(CurveLinks { at, by_loss }))
+    }
+
+    /// The place of the network where messages are sent beside others, if it is among `links`.
+    pub(super) fn urgent(&self, links: &[Link]) -> Option<usize> {
+        let is_it = |link: &Link| link.network.name == URGENT_NETWORK && self.url.is_none();
+        links.iter().position(is_it)
     }
 
     fn link(&self, name: &str) -> Result<Link> {

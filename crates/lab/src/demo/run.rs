@@ -7,14 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signalfd::SignalFd;
-use record::demo::{Cell, Curve, CurvePoint, Demo, Mode, Service, Setting};
+use record::demo::{Cell, Curve, CurvePoint, Demo, Mode, Service, Setting, Urgent};
 use record::machine::Machine;
 use record::result::Lateness;
 
 use super::cell::{RunningCell, Shared};
 use super::gate::Gate;
 use super::outside::Outside;
-use super::plan::{Link, Plan};
+use super::plan::{BULK_CLIENTS, BULK_SERVICE, Link, Plan, URGENT_SERVICE};
 use super::tally::{Event, Tally};
 use crate::error::{Doing, Error, Result};
 use crate::experiment::live::Live;
@@ -46,8 +46,17 @@ const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 #[derive(Clone, Copy)]
 struct Index {
     network: usize,
-    service: usize,
+    what: What,
     mode: Mode,
+}
+
+/// What is fetched.
+#[derive(Clone, Copy)]
+enum What {
+    /// Everything of this service.
+    Service(usize),
+    /// Urgent messages, while others fill the link.
+    Urgent,
 }
 
 /// Runs a demonstration, with progress on stderr. `None` when a signal ended it; nothing of it is
@@ -72,6 +81,9 @@ pub fn run(plan: &Plan) -> Result<Option<Demo>> {
     let losses: Vec<f64> = by_loss.iter().map(|(loss, _)| *loss).collect();
     links.extend(by_loss.into_iter().map(|(_, link)| link));
     indices.extend(indices_of_curve(networks..links.len()));
+    let urgent_of = plan.urgent(&links);
+    let urgent = |mode| urgent_of.map(|network| Index { network, what: What::Urgent, mode });
+    indices.extend(COMPARED_MODES.into_iter().filter_map(urgent));
     let (begun, begun_unix_s) = (Instant::now(), unix_s());
     let time_before = ProcessorTime::now();
     let outside = plan.url.as_ref().map(Outside::of);
@@ -104,7 +116,7 @@ pub fn run(plan: &Plan) -> Result<Option<Demo>> {
         ..setting(plan, (real_time, device), begun_unix_s)
     };
     let lateness = Lateness::merged(cells.iter().map(|cell| &cell.lateness));
-    let mut by_loss = cells.split_off(compared).into_iter();
+    let mut beside = cells.split_off(compared).into_iter();
     let curve = curve_of.map(|at| Curve {
         network: links[at].network.name.clone(),
         service: plan.services[0].name.clone(),
@@ -112,29 +124,38 @@ pub fn run(plan: &Plan) -> Result<Option<Demo>> {
             .into_iter()
             .map(|loss| CurvePoint {
                 loss,
-                cells: by_loss.by_ref().take(CURVE_MODES.len()).collect(),
+                cells: beside.by_ref().take(COMPARED_MODES.len()).collect(),
             })
             .collect(),
+    });
+    let urgent = urgent_of.map(|at| Urgent {
+        network: links[at].network.name.clone(),
+        bulk: BULK_SERVICE.to_string(),
+        bulk_clients: BULK_CLIENTS,
+        cells: beside.collect(),
     });
     links.truncate(networks);
     let networks = links.into_iter().map(|link| link.network).collect();
     let services = plan.services.clone();
-    Ok(Some(Demo { setting, networks, services, cells, curve, lateness }))
+    Ok(Some(Demo { setting, networks, services, cells, curve, urgent, lateness }))
 }
 
-/// The ways that are compared by loss.
-const CURVE_MODES: [Mode; 2] = [Mode::Gzip, Mode::Longwire];
+/// The ways that are compared by loss, and beside what fills a link.
+const COMPARED_MODES: [Mode; 2] = [Mode::Gzip, Mode::Longwire];
 
 /// The first service over each of these networks.
 fn indices_of_curve(networks: Range<usize>) -> impl Iterator<Item = Index> {
-    networks.flat_map(|network| CURVE_MODES.map(|mode| Index { network, service: 0, mode }))
+    let what = What::Service(0);
+    networks.flat_map(move |network| COMPARED_MODES.map(|mode| Index { network, what, mode }))
 }
 
 /// Network by network, the three ways to a service next to each other.
 fn indices(networks: usize, services: usize) -> Vec<Index> {
     let rows = (0..networks).flat_map(|network| (0..services).map(move |at| (network, at)));
-    rows.flat_map(|(network, service)| Mode::ALL.map(|mode| Index { network, service, mode }))
-        .collect()
+    let all = rows.flat_map(|(network, service)| {
+        Mode::ALL.map(|mode| Index { network, what: What::Service(service), mode })
+    });
+    all.collect()
 }
 
 /// What all rounds share.
@@ -218,7 +239,11 @@ fn build(plan: &Plan, links: &[Link], indices: &[Index]) -> Result<Lab> {
 }
 
 fn row_seed(seed: u64, index: &Index, services: &[Service]) -> u64 {
-    let row = (index.network * services.len() + index.service) as u64;
+    let column = match index.what {
+        What::Service(at) => at,
+        What::Urgent => services.len(),
+    };
+    let row = (index.network * (services.len() + 1) + column) as u64;
     seed.wrapping_add(row.wrapping_mul(SEED_STEP))
 }
 
@@ -236,8 +261,11 @@ fn run_cells(
     thread::scope(|scope| {
         for (link, index) in indices.iter().enumerate() {
             let network = &links[index.network].network;
-            let service = &shared.plan.services[index.service];
-            let place = RunningCell { shared, link, network, service, mode: index.mode };
+            let (service, urgent) = match index.what {
+                What::Service(at) => (shared.plan.services[at].name.as_str(), false),
+                What::Urgent => (URGENT_SERVICE, true),
+            };
+            let place = RunningCell { shared, link, network, service, mode: index.mode, urgent };
             let events = events.clone();
             scope.spawn(move || run_cell(&place, gate, &events));
         }
@@ -328,7 +356,7 @@ fn setting(plan: &Plan, (real_time, device): (RealTime, &str), started_unix_s: u
         budget_s: plan.budget.as_secs_f64(),
         stagger_ms: u64::try_from(STAGGER.as_millis()).unwrap_or(u64::MAX),
         carrier: pair::CARRIER.to_string(),
-        encoding: pair::ENCODING.to_string(),
+        encoding: pair::AUTO.to_string(),
         bound_encoding: about.bound_encoding,
         url: plan.url.as_ref().map(ToString::to_string),
     }

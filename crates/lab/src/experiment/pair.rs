@@ -15,8 +15,10 @@ pub(crate) const PROXY_URL: &str = "http://127.0.0.1:3128";
 /// How the sides speak with each other, for the report.
 pub(crate) const CARRIER: &str = "stream over TCP with TLS 1.3, keys made for this run; connected \
                                   before the first fetch, as it is in use";
-/// What the sides are told to encode bodies with, unless a plan says otherwise.
-pub(crate) const ENCODING: &str = "auto";
+/// What is left to the pair, unless a plan says otherwise.
+pub(crate) const AUTO: &str = "auto";
+/// The carriers that a plan may name.
+pub(crate) const CARRIERS: [&str; 4] = [AUTO, "stream", "burst", "quic"];
 /// How many times slower than this machine's the processors of both sides are to seem when they
 /// encode and decode: the proxy reads it.
 const SLOWDOWN_VARIABLE: &str = "LONGWIRE_CODEC_SLOWDOWN";
@@ -44,21 +46,24 @@ pub(crate) struct Choices {
     pub(crate) slowdown: Option<String>,
     /// Where the gateway keeps its history.
     pub(crate) store: Option<PathBuf>,
-    /// The only encodings that may be chosen; all that there are when none.
-    pub(crate) only: Option<Only>,
+    /// What is different for a service.
+    pub(crate) services: Option<ServiceLines>,
+    /// What `--carrier` gets.
+    pub(crate) carrier: String,
 }
 
-/// Encodings for one service, and the file that tells the pair of them.
+/// What is different for one service, and the file that says so to the pair.
 #[derive(Clone, Debug)]
-pub(crate) struct Only {
-    pub(crate) file: PathBuf,
-    pub(crate) origin: String,
-    pub(crate) names: Vec<String>,
+pub(crate) struct ServiceLines {
+    file: PathBuf,
+    /// The pair's settings in TOML.
+    text: String,
 }
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { encoding: ENCODING.to_string(), slowdown: None, store: None, only: None }
+        let auto = AUTO.to_string();
+        Self { encoding: auto.clone(), slowdown: None, store: None, services: None, carrier: auto }
     }
 }
 
@@ -117,14 +122,14 @@ fn with_keys(command: &mut Command, own: &Path, other: &Path) {
 impl Choices {
     /// Writes what the pair has no option for, before it is started.
     pub(crate) fn write(&self) -> io::Result<()> {
-        let Some(only) = &self.only else { return Ok(()) };
-        std::fs::write(&only.file, only.settings())
+        let Some(services) = &self.services else { return Ok(()) };
+        std::fs::write(&services.file, &services.text)
     }
 
     fn tell(&self, command: &mut Command) {
-        command.args(["--encoding", &self.encoding]);
-        if let Some(only) = &self.only {
-            command.arg("--config").arg(&only.file);
+        command.args(["--encoding", &self.encoding, "--carrier", &self.carrier]);
+        if let Some(services) = &self.services {
+            command.arg("--config").arg(&services.file);
         }
         if let Some(factor) = &self.slowdown {
             command.env(SLOWDOWN_VARIABLE, factor);
@@ -132,13 +137,21 @@ impl Choices {
     }
 }
 
-impl Only {
-    /// The pair's settings in TOML.
-    fn settings(&self) -> String {
-        let names = self.names.iter().cloned().map(toml::Value::String).collect();
-        let names = toml::Value::Array(names);
-        let origin = toml::Value::String(self.origin.clone());
-        format!("[[service]]\nmatch = {origin}\nencodings = {names}\n")
+impl ServiceLines {
+    /// The only encodings that may be chosen for what fits a pattern.
+    pub(crate) fn only(file: PathBuf, pattern: &str, names: Vec<String>) -> Self {
+        let names = names.into_iter().map(toml::Value::String).collect();
+        Self::with(file, pattern, ("encodings", toml::Value::Array(names)))
+    }
+
+    /// How urgent is what fits a pattern.
+    pub(crate) fn urgent(file: PathBuf, pattern: &str, urgency: &str) -> Self {
+        Self::with(file, pattern, ("urgency", urgency.into()))
+    }
+
+    fn with(file: PathBuf, pattern: &str, (key, value): (&str, toml::Value)) -> Self {
+        let pattern = toml::Value::from(pattern);
+        Self { file, text: format!("[[service]]\nmatch = {pattern}\n{key} = {value}\n") }
     }
 }
 
@@ -180,12 +193,9 @@ mod tests {
 
     #[test]
     fn the_pair_gets_what_it_may_choose_among() {
-        let only = Only {
-            file: PathBuf::new(),
-            origin: "http://b:80\"80".to_string(),
-            names: vec!["zstd".to_string(), "xmill:5".to_string()],
-        };
-        let read: toml::Table = toml::from_str(&only.settings()).unwrap();
+        let names = vec!["zstd".to_string(), "xmill:5".to_string()];
+        let only = ServiceLines::only(PathBuf::new(), "http://b:80\"80", names);
+        let read: toml::Table = toml::from_str(&only.text).unwrap();
         let service = &read["service"][0];
         assert_eq!(service["match"].as_str(), Some("http://b:80\"80"));
         let names: Vec<_> = service["encodings"].as_array().unwrap().iter().collect();

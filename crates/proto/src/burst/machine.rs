@@ -73,12 +73,13 @@ impl Machine {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let hello = Frame::Hello(Hello::of(&setup));
+        let pace = Pace::new(setup.own_rate);
         let mut machine = Self {
             flows: Flows::new(setup, MAX_AHEAD),
             sending: Sending::new(),
             receiving: Receiving::new(),
             sent: Sent::new(),
-            pace: Pace::new(),
+            pace,
             blocks: Blocks::default(),
             frames: BytesMut::new(),
             probe: false,

@@ -1,5 +1,6 @@
 //! How fast datagrams leave, and how many may be under way: by what rate the path delivers, with no
-//! queue that is longer than it takes to see that (after BBR), whatever is lost by chance.
+//! queue that is longer than it takes to see that (after BBR), whatever is lost by chance. Of a path
+//! that nobody shares the rate is said, and nothing has to be found.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -54,6 +55,8 @@ const MIN_QUEUE: Duration = Duration::from_millis(50);
 const VARIES: Duration = Duration::from_millis(400);
 /// While they wait for longer than they should, fewer leave.
 const SLOW_GAIN: f64 = 0.75;
+/// What may be under way, of what a path holds that nobody shares: acknowledgements wait.
+const OWN_WINDOW: f64 = 2.0;
 /// A rate is seen over so long at least.
 const MIN_SAMPLE: Duration = Duration::from_micros(100);
 /// So much may leave at once, in time.
@@ -160,6 +163,8 @@ enum Mode {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Pace {
+    /// Bytes a second that the path carries, where that was said.
+    own: Option<f64>,
     mode: Mode,
     /// Bytes that arrived, and when the last did.
     delivered: (u64, Duration),
@@ -184,9 +189,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new() -> Self {
+    /// `own`: bytes a second that the path carries, where nobody shares it.
+    pub(super) fn new(own: Option<u64>) -> Self {
         Self {
-            mode: Mode::Startup,
+            own: own.map(|rate| rate as f64),
+            mode: if own.is_some() { Mode::Steady } else { Mode::Startup },
             delivered: (0, Duration::ZERO),
             rounds: 0,
             round_from: 0,
@@ -215,6 +222,9 @@ impl Pace {
     /// Bytes a second that the path delivers, once that was seen: in a round trip, and of datagrams
     /// that left together.
     pub(super) fn rate(&self) -> Option<f64> {
+        if self.own.is_some() {
+            return self.own;
+        }
         let in_round = self.rates.front().map(|(_, rate)| *rate);
         [in_round, self.trains.rate].into_iter().flatten().reduce(f64::max)
     }
@@ -245,6 +255,7 @@ impl Pace {
             return SLOW_GAIN;
         }
         match self.mode {
+            _ if self.own.is_some() => 1.0,
             Mode::Startup => STARTUP_GAIN,
             Mode::Drain => 1.0 / STARTUP_GAIN,
             Mode::Steady => CYCLE[self.cycle].0,
@@ -256,7 +267,8 @@ impl Pace {
         let first = FIRST_WINDOW * FULL_BYTES;
         let Some((rate, least)) = self.rate().zip(sent.round_trip.least()) else { return first };
         // Without a train, a low rate says only that little was sent.
-        let leaves = self.trains.rate.map(|_| whole(rate * WINDOW_TAKES.as_secs_f64()));
+        let is_known = self.own.or(self.trains.rate);
+        let leaves = is_known.map(|_| whole(rate * WINDOW_TAKES.as_secs_f64()));
         let takes = |most: usize| {
             let most = most * FULL_BYTES;
             leaves.map_or(most, |bytes| bytes.clamp(MIN_WINDOW * FULL_BYTES, most))
@@ -265,6 +277,7 @@ impl Pace {
             return takes(MIN_USUAL_WINDOW) / 2;
         }
         let gain = match self.mode {
+            _ if self.own.is_some() => OWN_WINDOW,
             Mode::Startup => STARTUP_GAIN,
             Mode::Drain => 1.0,
             Mode::Steady => CYCLE[self.cycle].1,
@@ -301,10 +314,11 @@ impl Pace {
         self.limited_until = Some(self.delivered.0 + sent.bytes as u64);
     }
 
-    /// A datagram leaves.
-    /// `loss` is the share that gets lost by chance: that took its time on the path as well.
+    /// A datagram leaves; `loss` is the share that gets lost by chance.
     pub(super) fn left(&mut self, now: Duration, bytes: usize, loss: f64) {
-        let Some(rate) = self.rate().map(|rate| rate / (1.0 - loss)) else { return };
+        // What is lost takes its time as well: the rate is of what arrives, or of what leaves.
+        let lost = if self.own.is_some() { 0.0 } else { loss };
+        let Some(rate) = self.rate().map(|rate| rate / (1.0 - lost)) else { return };
         let takes = Duration::try_from_secs_f64(bytes as f64 / (rate * self.gain()).max(1.0));
         let takes = takes.unwrap_or(Duration::ZERO);
         self.next_at = self.next_at.max(now.saturating_sub(QUANTUM)) + takes;

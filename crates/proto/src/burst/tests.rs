@@ -70,19 +70,28 @@ struct World {
     got: [Vec<Part>; 2],
     /// Bytes of datagrams that each end sent.
     sent: [usize; 2],
+    /// The longest that a datagram of each end waited for the link.
+    longest: [Duration; 2],
 }
 
 fn setup(role: Role) -> Setup {
     let instance = if role == Role::Edge { 1 } else { 9 };
     let (initial_credit, max_exchanges, max_window_log) = (1 << 30, 256, 20);
-    Setup { role, instance, initial_credit, max_exchanges, codecs: vec![0], max_window_log }
+    let (codecs, own_rate) = (vec![0], None);
+    Setup { role, instance, initial_credit, max_exchanges, codecs, max_window_log, own_rate }
 }
 
 impl World {
     fn new(link: Link, seed: u64) -> Self {
+        Self::with(link, seed, None)
+    }
+
+    /// `own_rate`: of the ends' setups.
+    fn with(link: Link, seed: u64, own_rate: Option<u64>) -> Self {
+        let end = |role| Machine::new(Setup { own_rate, ..setup(role) });
         let mut world = Self {
             now: Duration::ZERO,
-            ends: [Role::Edge, Role::Gateway].map(|role| Machine::new(setup(role))),
+            ends: [Role::Edge, Role::Gateway].map(end),
             link,
             busy: [Duration::ZERO; 2],
             wakes: [None; 2],
@@ -91,6 +100,7 @@ impl World {
             random: Random::new(seed),
             got: [Vec::new(), Vec::new()],
             sent: [0; 2],
+            longest: [Duration::ZERO; 2],
         };
         (0..2).for_each(|end| world.input(end, Input::Wake));
         world
@@ -112,6 +122,8 @@ impl World {
     fn leaves(&mut self, end: usize, bytes: &Bytes) {
         assert!(bytes.len() <= MAX_DATAGRAM_BYTES);
         self.sent[end] += bytes.len() + 28;
+        let waits = self.busy[end].saturating_sub(self.now);
+        self.longest[end] = self.longest[end].max(waits);
         let bits = ((bytes.len() + 28) * 8) as f64;
         let out =
             self.busy[end].max(self.now) + Duration::from_secs_f64(bits / self.link.bits_per_s);
@@ -160,10 +172,14 @@ impl World {
     /// Both ends have said HELLO, and all of that is over.
     fn greeted(link: Link, seed: u64) -> Self {
         let mut world = Self::new(link, seed);
-        while world.ends.iter().any(|end| end.peer().is_none()) {
-            assert!(world.step());
-        }
+        world.greet();
         world
+    }
+
+    fn greet(&mut self) {
+        while self.ends.iter().any(|end| end.peer().is_none()) {
+            assert!(self.step());
+        }
     }
 
     fn send(&mut self, end: usize, parts: Vec<Part>) {
@@ -259,6 +275,32 @@ fn datagrams_read_as_they_were_written() {
     for cut in 0..datagram.len() {
         // Never a panic, and what is cut off is missed or what is left of it is read.
         let _ = packet::decode(&datagram.slice(..cut));
+    }
+}
+
+#[test]
+fn a_link_of_ones_own_is_filled_at_once_and_has_no_queue() {
+    for (bits_per_s, bytes, loss) in
+        [(2e6, 200_000, 0.0), (2e6, 200_000, 0.2), (9_600.0, 8_000, 0.0)]
+    {
+        let link = Link { bits_per_s, loss, ..WIFI2 };
+        let own_rate = Some(bits_per_s as u64 / 8);
+        let took = |own_rate: Option<u64>| {
+            let mut world = World::with(link, 3, own_rate);
+            world.greet();
+            let began = world.now;
+            world.send(0, message(1, bytes));
+            let parts = message(1, bytes).len();
+            (world.until(1, parts) - began, world.longest[0])
+        };
+        let (own, longest) = took(own_rate);
+        let full = Duration::from_secs_f64(FULL_BYTES as f64 * 8.0 / bits_per_s);
+        // One that only acknowledges may leave beside.
+        assert!(longest <= 2 * full, "{bits_per_s} bit/s, loss {loss}: waits {longest:?}");
+        let least = bytes as f64 * 8.0 / bits_per_s / (1.0 - loss);
+        let most = Duration::from_secs_f64(least * 1.15) + 2 * link.delay + 2 * full;
+        let found = took(None).0;
+        assert!(own < found.max(most) && own < most.mul_f64(1.0 + loss), "{own:?} {found:?}");
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Setup {
     pub codecs: Vec<u64>,
     /// See [`Peer::max_window_log`].
     pub max_window_log: u8,
+    /// Bytes a second that the path carries, where nobody else's traffic shares it.
+    pub own_rate: Option<u64>,
 }
 
 /// What the other side has announced of itself.

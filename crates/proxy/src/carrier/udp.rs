@@ -45,6 +45,7 @@ impl Socket {
         let state = UdpSocketState::new((&socket).into())?;
         // What it gives is what it has.
         let _ = state.set_recv_buffer_size((&socket).into(), RECEIVE_BUFFER_BYTES);
+        socket::let_fragment(&socket)?;
         Ok(Self { socket, state })
     }
 

@@ -27,6 +27,8 @@ pub struct Settings {
     pub edge: EdgeSettings,
     /// `[gateway]`.
     pub gateway: GatewaySettings,
+    /// `[link]`.
+    pub link: LinkSettings,
     /// `[log]`.
     pub log: LogSettings,
     /// `[[service]]`, first match first.
@@ -243,6 +245,14 @@ section! {
 }
 
 section! {
+    /// What is known of the link.
+    LinkSettings {
+        /// Nobody else's traffic shares it.
+        own: bool,
+    }
+}
+
+section! {
     /// Settings of the log.
     LogSettings {
         /// `error`, `warn`, `info`, `debug` or `trace`.
@@ -382,10 +392,11 @@ impl Settings {
             match name.get_ref().as_ref() {
                 "edge" => reader.section("edge", at, value, &mut settings.edge),
                 "gateway" => reader.section("gateway", at, value, &mut settings.gateway),
+                "link" => reader.section("link", at, value, &mut settings.link),
                 "log" => reader.section("log", at, value, &mut settings.log),
                 "service" => settings.services = reader.services(at, value),
                 other => {
-                    let known = &["edge", "gateway", "log", "service"];
+                    let known = &["edge", "gateway", "link", "log", "service"];
                     let (_, what) = unknown(other, known);
                     reader.wrong(at, Spot::default(), what);
                 }

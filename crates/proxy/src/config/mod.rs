@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use file::{EdgeSettings, GatewaySettings, LogSettings, ServiceSettings, Settings};
+pub use file::{
+    EdgeSettings, GatewaySettings, LinkSettings, LogSettings, ServiceSettings, Settings,
+};
 pub use infoset::read_schema;
 pub use mistakes::{Lines, Mistake, Mistakes};
 pub use units::{Period, Rate, Size};
@@ -195,7 +197,11 @@ pub struct GatewayConfig {
 impl EdgeConfig {
     /// Checks every value and goes on behind what is wrong; a mistake names the value, what is
     /// allowed and the remedy.
-    pub fn resolve(edge: EdgeSettings, services: &[ServiceSettings]) -> Result<Self, Mistakes> {
+    pub fn resolve(
+        edge: EdgeSettings,
+        link: &LinkSettings,
+        services: &[ServiceSettings],
+    ) -> Result<Self, Mistakes> {
         let mut check = Check::of("edge");
         let listen = check.take("listen", listen_address(edge.listen.as_deref(), "edge"));
         let (key, peer) = (edge.key.as_deref(), edge.peer.as_deref());
@@ -213,6 +219,7 @@ impl EdgeConfig {
         relay.urgent_clients = edge.urgent_clients.unwrap_or(false);
         set_kinds(&mut check, &mut relay, edge.carrier.as_deref());
         service::set_encoding(&mut check, &mut relay, edge.encoding.as_deref(), edge.rate_cap);
+        set_link(&mut check, &mut relay, link);
         edge.set_times(&mut check, &mut relay);
         let (mut dial_timeout, mut drain_timeout) = (DIAL_TIMEOUT, DRAIN_TIMEOUT);
         check.time(&mut dial_timeout, "dial_timeout", edge.dial_timeout);
@@ -295,6 +302,7 @@ impl GatewayConfig {
     /// allowed and the remedy.
     pub fn resolve(
         gateway: GatewaySettings,
+        link: &LinkSettings,
         services: &[ServiceSettings],
     ) -> Result<Self, Mistakes> {
         let mut check = Check::of("gateway");
@@ -324,6 +332,7 @@ impl GatewayConfig {
             gateway.encoding.as_deref(),
             gateway.rate_cap,
         );
+        set_link(&mut check, &mut relay, link);
         check.time(&mut relay.hello_timeout, "connect_timeout", gateway.connect_timeout);
         check.time(&mut relay.hello_timeout, "hello_timeout", gateway.hello_timeout);
         check.time(&mut relay.keepalive, "keepalive", gateway.keepalive);
@@ -615,6 +624,20 @@ fn set_kinds(check: &mut Check, relay: &mut relay::Config, carrier: Option<&str>
     if !kinds.is_empty() {
         relay.kinds = kinds;
     }
+}
+
+/// Of a link that nobody shares it is said what it carries: that much leaves, and no more.
+fn set_link(check: &mut Check, relay: &mut relay::Config, link: &LinkSettings) {
+    if !link.own.unwrap_or(false) {
+        return;
+    }
+    let rate = relay.rate_cap_bps.map(|bps| Duration::from_secs_f64(bps / 8.0).as_secs().max(1));
+    if rate.is_none() {
+        let what = "own: true says that nobody shares the link, and needs to know what it carries: \
+                    give rate_cap, like '9600 bit/s'";
+        check.mistakes.add("link", "own", caller(what));
+    }
+    relay.own_rate = rate;
 }
 
 fn check_congestion(name: Option<&str>) -> Result<(), Error> {

@@ -10,12 +10,13 @@ fn parse(text: &str) -> Settings {
 
 fn edge(text: &str) -> Result<EdgeConfig, Error> {
     let settings = parse(text);
-    EdgeConfig::resolve(settings.edge, &settings.services).map_err(Error::from)
+    EdgeConfig::resolve(settings.edge, &settings.link, &settings.services).map_err(Error::from)
 }
 
 fn gateway(text: &str) -> Result<GatewayConfig, Error> {
     let settings = parse(text);
-    GatewayConfig::resolve(settings.gateway, &settings.services).map_err(Error::from)
+    GatewayConfig::resolve(settings.gateway, &settings.link, &settings.services)
+        .map_err(Error::from)
 }
 
 /// The annotated file of the documentation.
@@ -50,6 +51,17 @@ fn the_documented_file_holds_every_key_and_resolves() {
     let service = &config.relay.services[0];
     assert_eq!(service.objective, Objective::Deadline(2.0));
     assert_eq!(service.encodings.as_ref().map(Vec::len), Some(5), "four levels of zstd and one");
+}
+
+#[test]
+fn of_a_link_of_ones_own_it_is_said_what_it_carries() {
+    let of = |link: &str, keys: &str| edge(&format!("{link}[edge]\nlisten = ':0'\n{keys}"));
+    let rate_cap = "rate_cap = '250 kbit/s'";
+    assert_eq!(of("", rate_cap).unwrap().relay.own_rate, None);
+    assert_eq!(of("[link]\nown = false\n", "").unwrap().relay.own_rate, None);
+    assert_eq!(of("[link]\nown = true\n", rate_cap).unwrap().relay.own_rate, Some(31_250));
+    let error = of("[link]\nown = true\n", "").unwrap_err().to_string();
+    assert!(error.contains("give rate_cap, like '9600 bit/s'"), "{error}");
 }
 
 #[test]
@@ -203,7 +215,7 @@ fn unknown_keys_are_refused_with_line_and_nearest() {
 /// All that is wrong with a file, and what of its own section, each behind its line.
 fn mistakes(text: &str) -> Vec<String> {
     let (settings, mut all) = Settings::read(Path::new("c.toml"), text);
-    if let Err(more) = EdgeConfig::resolve(settings.edge, &settings.services) {
+    if let Err(more) = EdgeConfig::resolve(settings.edge, &settings.link, &settings.services) {
         all.and(more);
     }
     all.locate(&settings.lines, &[("edge", "admin")]);
@@ -243,7 +255,7 @@ fn all_that_is_wrong_is_reported_each_with_its_line() {
     for (mistake, expected) in all.iter().zip(expected) {
         assert!(mistake.starts_with(expected) && !mistake.contains('\n'), "{mistake}: {expected}");
     }
-    let error = Error::from(EdgeConfig::resolve(EdgeSettings::default(), &[]).unwrap_err());
+    let error = edge("").unwrap_err();
     assert!(!error.to_string().contains("more"), "{error}");
     assert_eq!(mistakes("[edge]\nlisten = 'localhost:0'\n"), Vec::<String>::new());
 }

@@ -57,7 +57,7 @@ async fn until(stop: oneshot::Receiver<()>) {
 pub(crate) async fn edge(settings: &str) -> Side {
     let text = format!("[edge]\nlisten = '127.0.0.1:0'\n{settings}");
     let settings = Settings::parse(&text).unwrap();
-    edge_of(EdgeConfig::resolve(settings.edge, &settings.services).unwrap()).await
+    edge_of(EdgeConfig::resolve(settings.edge, &settings.link, &settings.services).unwrap()).await
 }
 
 pub(crate) async fn edge_of(config: EdgeConfig) -> Side {
@@ -76,7 +76,7 @@ pub(crate) fn gateway_config(settings: &str) -> GatewayConfig {
     let listen = if given { "" } else { "listen = '127.0.0.1:0'\n" };
     let text = format!("[gateway]\n{listen}{allow}{settings}");
     let settings = Settings::parse(&text).unwrap();
-    GatewayConfig::resolve(settings.gateway, &settings.services).unwrap()
+    GatewayConfig::resolve(settings.gateway, &settings.link, &settings.services).unwrap()
 }
 
 pub(crate) async fn gateway(settings: &str) -> Side {

@@ -139,6 +139,7 @@ impl Carrier {
             max_exchanges: (config.max_exchanges + config.max_tunnels) as u64,
             codecs,
             max_window_log: codec::MAX_WINDOW_LOG,
+            own_rate: config.own_rate,
         });
         Self {
             peer,

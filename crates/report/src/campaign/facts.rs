@@ -6,8 +6,8 @@ use record::campaign::{Campaign, Run};
 use record::result::Lateness;
 use serde_json::{Value, json};
 
-use super::gains;
 use super::view::View;
+use super::{carriers, gains};
 use crate::analysis::Analysis;
 
 /// What `longwire lab run --json` prints, but for the report's place.
@@ -30,6 +30,7 @@ pub fn facts(campaign: &Campaign, analysis: &Analysis) -> Value {
         "failed_exchanges": counts.errors,
         "cut_off_exchanges": counts.censored,
         "gains": analysis.gains.iter().map(|gain| gains::facts(&view, gain)).collect::<Vec<_>>(),
+        "carriers": carriers::facts(&view),
         "lateness_p99_us": lateness.p99_us,
         "lateness_p999_us": lateness.p999_us,
         "packets": lateness.count,

@@ -5,7 +5,7 @@ use record::campaign::Campaign;
 use super::cells::link_to;
 use super::summary::{conditions, losses, remarks, summary};
 use super::view::View;
-use super::{advice, cells, figures, flights, gains, networks, references, setting};
+use super::{advice, carriers, cells, figures, flights, gains, networks, references, setting};
 use crate::analysis::Analysis;
 use crate::text::escaped;
 
@@ -13,8 +13,9 @@ const SHARED_STYLE: &str = include_str!("../demo/style.css");
 const STYLE: &str = include_str!("style.css");
 
 /// Chapters: anchor and name.
-const CHAPTERS: [(&str, &str); 9] = [
+const CHAPTERS: [(&str, &str); 10] = [
     ("study", "Policies"),
+    ("carriers", "Carriers"),
     ("gains", "Direct and longwire"),
     ("advice", "Recommendations"),
     ("figures", "Figures"),
@@ -49,6 +50,7 @@ pub fn html(campaign: &Campaign, analysis: &Analysis) -> String {
     put(&wrong(&view));
     let parts = [
         crate::study::chapter(campaign),
+        carriers::carriers(&view),
         gains::gains(&view),
         advice::recommendations(analysis),
         figures::figures(&view),

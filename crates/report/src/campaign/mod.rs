@@ -1,6 +1,7 @@
 //! Reports of a campaign: a short table for the terminal and one self-contained HTML file.
 
 mod advice;
+mod carriers;
 mod cells;
 mod facts;
 mod figures;

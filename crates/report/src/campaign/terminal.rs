@@ -3,9 +3,9 @@
 use record::campaign::Campaign;
 
 use super::advice::name;
-use super::gains;
 use super::summary::{conditions, losses, summary};
 use super::view::View;
+use super::{carriers, gains};
 use crate::analysis::Analysis;
 use crate::format;
 use crate::text::wrap;
@@ -24,6 +24,7 @@ pub fn table(campaign: &Campaign, analysis: &Analysis) -> String {
     for line in conditions(&campaign.setting) {
         wrap(&line, &mut text);
     }
+    text += &carriers::lines(&view);
     text += &gains::lines(&view);
     if !analysis.recommendations.is_empty() {
         text += "\nrecommendations\n";

@@ -7,7 +7,7 @@ use super::remarks::{conditions, remarks};
 use super::rows::item_noun;
 use super::summary::summary;
 use super::tables::{cells, links, machine, overview, tail};
-use super::{plot_bytes, plot_curve, plot_lateness, plot_times};
+use super::{plot_bytes, plot_curve, plot_lateness, plot_times, urgent};
 use crate::text::escaped;
 
 const STYLE: &str = include_str!("style.css");
@@ -38,6 +38,7 @@ pub fn html(demo: &Demo) -> serde_json::Result<String> {
         put(&format!("<h2>Time by loss: {name}</h2>\n<figure>{}", plot_curve::plot(demo, curve)));
         put(&format!("<figcaption>{CURVE_CAPTION}</figcaption></figure>\n"));
     }
+    put(&urgent::section(demo));
     put(&format!("<h2>Time per {noun}</h2>\n<figure>{}", plot_times::plot(demo)));
     put(&format!("<figcaption>{}</figcaption></figure>\n", escaped(&times_caption(demo))));
     put(&format!("<h2>Bytes on the wire per {noun}</h2>\n<figure>{}", plot_bytes::plot(demo)));

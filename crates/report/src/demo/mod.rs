@@ -15,6 +15,7 @@ mod tables;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod urgent;
 
 pub use html::html;
 pub use terminal::table;

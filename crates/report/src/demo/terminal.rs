@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use record::demo::{Demo, Mode};
 
-use super::curve;
 use super::remarks::{conditions, remarks};
 use super::rows::{Row, item_noun, rows};
 use super::summary::summary;
+use super::{curve, urgent};
 use crate::format;
 use crate::text::wrap;
 
@@ -53,6 +53,7 @@ pub fn table(demo: &Demo) -> String {
         ),
     ];
     notes.extend(curve::sentence(demo));
+    notes.extend(urgent::sentence(demo));
     notes.extend(conditions(&demo.setting));
     let all = remarks(demo);
     let more = all.len().saturating_sub(MAX_REMARKS);

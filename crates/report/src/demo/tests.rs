@@ -1,6 +1,6 @@
 //! The report of a fixed result, in which everything went wrong that can.
 
-use record::demo::{Cell, Curve, CurvePoint, Demo, Item, Mode, Network, Service, Setting};
+use record::demo::{Cell, Curve, CurvePoint, Demo, Item, Mode, Network, Service, Setting, Urgent};
 use record::machine::Machine;
 use record::result::{Exchange, Fetch, Lateness, Summary, Traffic};
 use services::xml::{Node, Reader};
@@ -120,6 +120,7 @@ fn demo() -> Demo {
         setting: setting(),
         networks: vec![network("fast", 2_000_000), network("slow", 9_600)],
         curve: None,
+        urgent: None,
         services: vec![Service { name: "soap".to_string(), items: (1..=3).map(item).collect() }],
         cells: vec![
             cell("fast", Mode::Direct, all([1.0, 2.0, 3.0])),
@@ -316,4 +317,23 @@ fn times_by_loss_are_said_and_drawn_with_the_networks_own() {
     assert!(text.contains(expected), "{text}");
     let (_, text) = parse(&html(&demo).unwrap());
     assert!(text.contains("Time by loss") && text.contains("longwire, 95th percentile"));
+}
+
+#[test]
+fn what_is_urgent_stands_beside_bulk_in_words_and_as_a_table() {
+    let mut demo = demo();
+    let all = |seconds: [f64; 3]| seconds.map(|seconds| exchange(1, seconds)).to_vec();
+    let cells = vec![
+        cell("slow", Mode::Gzip, all([20.0, 30.0, 40.0])),
+        cell("slow", Mode::Longwire, all([1.0, 1.5, 2.0])),
+    ];
+    let (network, bulk) = ("slow".to_string(), "soap".to_string());
+    demo.urgent = Some(Urgent { network, bulk, bulk_clients: 4, cells });
+    let text = table(&demo).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "A flash message while 4 clients of SOAP fill the link of slow, median (95th \
+                    percentile, longest): with gzip 30.0 s (40.0 s, 40.0 s); with longwire 1.50 s \
+                    (2.00 s, 2.00 s).";
+    assert!(text.contains(expected), "{text}");
+    let (_, text) = parse(&html(&demo).unwrap());
+    assert!(text.contains("A flash message beside bulk"), "{text}");
 }

@@ -9,6 +9,7 @@ use super::{
     CellPlan, Choice, ClientPlan, CommandPlan, MAX_CELLS, MAX_SLOWDOWN, NetworkPlan, PAIR_SETTINGS,
     ServerPlan,
 };
+use crate::experiment::pair;
 
 /// Result with one line.
 type Result<T> = std::result::Result<T, String>;
@@ -254,7 +255,7 @@ impl Crossing<'_> {
 
 /// Settings of the pair need the pair, and a processor a number.
 fn check_pair(settings: &BTreeMap<String, Vec<String>>, ways: &[String]) -> Result<()> {
-    let [_, processor, _] = PAIR_SETTINGS;
+    let [_, processor, _, carrier] = PAIR_SETTINGS;
     let of_pair = PAIR_SETTINGS.iter().find(|name| settings.contains_key(**name));
     if let Some(name) = of_pair
         && ways.iter().any(|way| way != Way::Longwire.name())
@@ -270,7 +271,8 @@ fn check_pair(settings: &BTreeMap<String, Vec<String>>, ways: &[String]) -> Resu
             ));
         }
     }
-    Ok(())
+    let carriers = settings.get(carrier).map_or(&[][..], Vec::as_slice);
+    known(carrier, carriers, pair::CARRIERS.into_iter())
 }
 
 /// Where a cell stands, its settings apart.

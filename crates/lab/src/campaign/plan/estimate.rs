@@ -153,7 +153,7 @@ impl Plan {
             let mut all = cell.settings.iter().chain(defaults);
             all.find(|(of, _)| of == name).map(|(_, value)| value.as_str())
         };
-        let [policy, processor, _] = PAIR_SETTINGS.map(value);
+        let [policy, processor, ..] = PAIR_SETTINGS.map(value);
         let through_pair = cell.way == Way::Longwire;
         let policy = match policy {
             _ if !through_pair && value("compression") == Some("forced") => Policy::Coded,

@@ -15,6 +15,9 @@ use quinn_proto::{Connection, RttEstimator};
 const AROUND_BYTES: u16 = 40;
 /// What a peer may wait before it acknowledges (RFC 9000 §18.2), with clocks that are late.
 const MIN_PROBE: Duration = Duration::from_millis(50);
+/// On a link that nobody shares so much waits for it, and so many datagrams are under way at least.
+const OWN_QUEUE: Duration = Duration::from_millis(100);
+const MIN_OWN_DATAGRAMS: u64 = 2;
 /// Instants at which datagrams left that are remembered, to tell the rate of delivery.
 const MAX_DEPARTURES: usize = 4096;
 
@@ -47,9 +50,10 @@ impl Control {
         }
     }
 
-    /// It, and what it sees is noted.
-    pub(super) fn counting(self, seen: &Arc<Seen>) -> Counting {
-        Counting { control: self, seen: Arc::clone(seen) }
+    /// It, and what it sees is noted; `own_rate`: bytes a second that the link carries, where nobody
+    /// shares it.
+    pub(super) fn counting(self, seen: &Arc<Seen>, own_rate: Option<u64>) -> Counting {
+        Counting { control: self, seen: Arc::clone(seen), own_rate }
     }
 }
 
@@ -150,6 +154,7 @@ impl SeenState {
 pub(super) struct Counting {
     control: Control,
     seen: Arc<Seen>,
+    own_rate: Option<u64>,
 }
 
 impl ControllerFactory for Counting {
@@ -159,7 +164,27 @@ impl ControllerFactory for Counting {
             Control::NewReno => Arc::new(NewRenoConfig::default()).build(now, current_mtu),
             Control::Bbr => Arc::new(BbrConfig::default()).build(now, current_mtu),
         };
-        Box::new(Noting { inner, seen: Arc::clone(&self.seen) })
+        let own = self.own_rate.map(|rate| Own { rate, min_rtt: None, current_mtu });
+        Box::new(Noting { inner, seen: Arc::clone(&self.seen), own })
+    }
+}
+
+/// A link that nobody shares.
+#[derive(Clone, Copy)]
+struct Own {
+    /// Bytes a second that it carries.
+    rate: u64,
+    min_rtt: Option<Duration>,
+    current_mtu: u16,
+}
+
+impl Own {
+    /// Most bytes that are under way: what the link holds, and what it takes in a moment.
+    fn window(&self) -> u64 {
+        let Some(min_rtt) = self.min_rtt else { return u64::MAX };
+        let within = u64::try_from((min_rtt + OWN_QUEUE).as_micros()).unwrap_or(u64::MAX);
+        let holds = self.rate.saturating_mul(within) / 1_000_000;
+        holds.max(MIN_OWN_DATAGRAMS * u64::from(self.current_mtu))
     }
 }
 
@@ -167,6 +192,7 @@ impl ControllerFactory for Counting {
 struct Noting {
     inner: Box<dyn Controller>,
     seen: Arc<Seen>,
+    own: Option<Own>,
 }
 
 impl Controller for Noting {
@@ -193,6 +219,9 @@ impl Controller for Noting {
         state.acknowledged(now, sent, bytes, app_limited);
         state.probe_after = rtt.conservative() * 2 + MIN_PROBE;
         drop(state);
+        if let Some(own) = &mut self.own {
+            own.min_rtt = Some(rtt.min());
+        }
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
@@ -227,11 +256,15 @@ impl Controller for Noting {
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
+        if let Some(own) = &mut self.own {
+            own.current_mtu = new_mtu;
+        }
         self.inner.on_mtu_update(new_mtu);
     }
 
     fn window(&self) -> u64 {
-        self.inner.window()
+        let own = self.own.map_or(u64::MAX, |own| own.window());
+        self.inner.window().min(own)
     }
 
     fn metrics(&self) -> ControllerMetrics {
@@ -239,7 +272,8 @@ impl Controller for Noting {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Self { inner: self.inner.clone_box(), seen: Arc::clone(&self.seen) })
+        let (inner, seen) = (self.inner.clone_box(), Arc::clone(&self.seen));
+        Box::new(Self { inner, seen, own: self.own })
     }
 
     fn initial_window(&self) -> u64 {

@@ -65,12 +65,12 @@ impl Carriers {
         let config = endpoint_config(identity).ok_or_else(no_keys)?;
         let socket = self.quic_socket(to).await.map_err(|error| cannot(&error.to_string()))?;
         let mut endpoint = Endpoint::new(Arc::new(config), None, !socket.may_fragment(), None);
-        let control = Control::named(self.congestion.as_deref());
         let seen = Arc::new(Seen::default());
+        let control = self.quic_control(&seen);
         let mut client = ClientConfig::new(crypto);
         let first_round_trip = pace.max(FIRST_ROUND_TRIP);
         let times = (first_round_trip, self.times.keepalive + self.times.peer);
-        client.transport_config(Arc::new(transport(Role::Edge, control, &seen, times)));
+        client.transport_config(Arc::new(transport(Role::Edge, control, times)));
         let now = Instant::now();
         // Not sent, for the name of a peer is its key's: sessions are remembered by it.
         let connected = endpoint.connect(now, client, to, &to.ip().to_canonical().to_string());

@@ -165,11 +165,11 @@ impl Door {
         }
         let trust = self.shared.carriers.trust.now();
         let seen = Arc::new(Seen::default());
-        let control = Control::named(self.shared.carriers.congestion.as_deref());
         let server = server_config(&trust, &self.token_key).map(|mut server| {
             let times = &self.shared.carriers.times;
             let times = (FIRST_ROUND_TRIP, times.keepalive + times.peer);
-            let transport = transport(Role::Gateway, control, &seen, times);
+            let control = self.shared.carriers.quic_control(&seen);
+            let transport = transport(Role::Gateway, control, times);
             server.transport_config(Arc::new(transport));
             Arc::new(server)
         });

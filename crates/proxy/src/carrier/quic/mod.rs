@@ -26,9 +26,10 @@ use ring::hmac;
 pub(super) use dial::Met;
 pub(crate) use door::Door;
 
+use super::Carriers;
 use crate::keys::Identity;
-use congestion::Control;
 pub(crate) use congestion::Seen;
+use congestion::{Control, Counting};
 
 /// The kind of carriers that these are.
 pub(crate) const KIND: Kind = Kind::QUIC;
@@ -61,12 +62,19 @@ fn endpoint_config(identity: &Identity) -> Option<EndpointConfig> {
     Some(config)
 }
 
+impl Carriers {
+    /// Of one connection, which notes what it sees of the path.
+    fn quic_control(&self, seen: &Arc<Seen>) -> Counting {
+        let (congestion, own_rate) = self.sending();
+        Control::named(congestion).counting(seen, own_rate)
+    }
+}
+
 /// Of one connection of a side of this role. It ends where nothing has come for `silence`, which no
 /// relay lets pass without a sign of life.
 fn transport(
     role: Role,
-    control: Control,
-    seen: &Arc<Seen>,
+    control: Counting,
     (first_round_trip, silence): (Duration, Duration),
 ) -> TransportConfig {
     let mut config = TransportConfig::default();
@@ -84,6 +92,6 @@ fn transport(
         // What a slow link takes is precious, and probes pass by the window.
         .mtu_discovery_config(None)
         .initial_rtt(first_round_trip)
-        .congestion_controller_factory(Arc::new(control.counting(seen)));
+        .congestion_controller_factory(Arc::new(control));
     config
 }

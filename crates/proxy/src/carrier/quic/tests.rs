@@ -42,7 +42,8 @@ impl Sides {
     fn connect(&self) -> World {
         let seen = [Arc::new(Seen::default()), Arc::new(Seen::default())];
         let times = (ROUND_TRIP, Duration::from_secs(600));
-        let config = |role, seen| Arc::new(transport(role, Control::Cubic, seen, times));
+        let config =
+            |role, seen| Arc::new(transport(role, Control::Cubic.counting(seen, None), times));
         let mut server = ServerConfig::with_crypto(Arc::clone(&self.server) as _);
         server.transport_config(config(Role::Gateway, &seen[1]));
         let of_gateway = Arc::new(endpoint_config(&self.pair.gateway).unwrap());
