@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Urgent messages beside bulk that fills a slow link: what each takes there and back.
 
-  interop/urgency/run.py [--link cnr] [--messages 300] [--json FILE]
+  interop/urgency/run.py [--link cnr] [--messages 300] [--cases LIST] [--json FILE]
 
 LONGWIRE names the binary; root is needed, for network namespaces. Edge and gateway have keys and
 stand at the two ends of an emulated link, once for each case, all at the same time. Three clients
@@ -9,11 +9,15 @@ send 20 KB that do not compress, again and again; a minute later another begins 
 every 2 to 4 s, as urgent as "flash", and is answered with 204.
 
   stream      by TCP
+  stream-own  by TCP, and both sides know that the link is theirs, and what it carries
+  quic, quic-own
+              the same by QUIC
   burst       by datagrams
+  auto        by whichever carrier the pair takes
   unordered   by datagrams, and the messages are no more urgent than the bulk
 
-Exit status 1 where a message failed, or the median of burst is over 1.5 s or its 99th percentile
-over 2.6 s.
+Exit status 1 where a message failed, or the median of burst or auto is over 1.5 s or the 99th
+percentile over 2.6 s.
 """
 
 import argparse
@@ -36,20 +40,27 @@ BULK_BYTES, FLASH_BYTES, BULK_CLIENTS = 20_000, 200, 3
 WARM_S = 60
 PAUSE_S = (2.0, 4.0)
 CLIENT_TIMEOUT_S = 600
-CASES = [("stream", "stream", "flash"), ("quic", "quic", "flash"), ("burst", "burst", "flash"),
-         ("unordered", "burst", "routine")]
+CASES = {"stream": ("stream", "flash"), "stream-own": ("stream", "flash"),
+         "quic": ("quic", "flash"), "quic-own": ("quic", "flash"), "burst": ("burst", "flash"),
+         "auto": ("auto", "flash"), "unordered": ("burst", "routine")}
+OWN_RATE = "9600 bit/s"
 
 
 class Case:
     """A pair at the ends of a link of its own, with the clients of one case."""
 
-    def __init__(self, name, carrier, urgency, options, binary, folder):
+    def __init__(self, name, options, binary, folder):
+        carrier, urgency = CASES[name]
         self.name, self.messages = name, options.messages
         self.took, self.failed, self.bulk = [], 0, 0
         self.lock, self.over = threading.Lock(), threading.Event()
         service = f'[[service]]\nmatch = "{{origin}}/flash"\nurgency = "{urgency}"\n'
+        common, own = 'encoding = "identity"\n', ""
+        if name.endswith("-own"):
+            common, own = common + f'rate_cap = "{OWN_RATE}"\n', "[link]\nown = true\n"
         self.ground = Ground(binary, f"urgency{os.getpid()}{name}", options.link,
-                             os.path.join(folder, name), carrier, edge=service)
+                             os.path.join(folder, name), carrier, edge=own + service,
+                             gateway=own, common=common)
 
     def inside(self, work):
         return Ground.inside(self.ground.lab.a, work)
@@ -106,16 +117,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--link", default="cnr")
     parser.add_argument("--messages", type=int, default=300)
+    parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--json")
     options = parser.parse_args()
+    names = options.cases.split(",")
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        parser.error(f"no case {unknown[0]!r}: one of {', '.join(CASES)}")
     binary = os.environ.get("LONGWIRE", "target/release/longwire")
     minutes = (WARM_S + options.messages * sum(PAUSE_S) / 2) / 60
-    print(f"     {len(CASES)} cases at once, about {minutes:.0f} min", flush=True)
+    print(f"     {len(names)} cases at once, about {minutes:.0f} min", flush=True)
     folder = tempfile.mkdtemp(prefix="longwire-urgency")
     cases = []
     try:
-        for case in CASES:
-            cases.append(Case(*case, options, binary, folder))
+        for name in names:
+            cases.append(Case(name, options, binary, folder))
         runs = [threading.Thread(target=case.run) for case in cases]
         for run in runs:
             run.start()
@@ -128,7 +144,7 @@ def main():
     well, facts = True, [case.facts() for case in cases]
     for one in facts:
         passes = one["failed"] == 0
-        if one["case"] == "burst":
+        if one["case"] in ("burst", "auto"):
             passes = passes and one["median_s"] <= MAX_MEDIAN_S and one["p99_s"] <= MAX_P99_S
         well = well and passes
         times = ", ".join(f"{name} {one[key]:.3f} s" for name, key in

@@ -26,8 +26,9 @@ use crate::keys::{Identity, PublicKey};
 use crate::metrics::Metrics;
 use crate::origin::Stream;
 use crate::seats::{Doing, Seat, Seats, Source};
+use crate::socket::{self, Ahead};
+use crate::tls;
 use crate::trust::{Trust, Trusting};
-use crate::{socket, tls};
 
 pub(crate) mod datagram;
 mod dial;
@@ -352,6 +353,7 @@ impl Carriers {
         mut waiting: mpsc::UnboundedReceiver<Bytes>,
     ) -> io::Result<()> {
         let mut writer = std::pin::pin!(writer);
+        let mut ahead = self.own_rate.and_then(Ahead::of);
         let mut adjusted: Option<Instant> = None;
         let mut gathered = BytesMut::with_capacity(WRITE_BYTES);
         while let Some(mut bytes) = waiting.recv().await {
@@ -366,15 +368,12 @@ impl Carriers {
             }
             if adjusted.is_none_or(|at| at.elapsed() >= ADJUST_PAUSE) {
                 adjusted = Some(Instant::now());
-                if let Ok(info) = socket::tcp_info(socket)
-                    && info.delivered_bytes_per_s > 0
-                {
-                    // What it does not take it holds as before.
-                    let _ = socket::hold_little(socket, info.delivered_bytes_per_s);
-                }
+                let seen = || socket::tcp_info(socket).map_or(0, |info| info.delivered_bytes_per_s);
+                ahead = Ahead::of(self.own_rate.unwrap_or_else(seen));
             }
             while !bytes.is_empty() {
-                let chunk = bytes.split_to(bytes.len().min(WRITE_BYTES));
+                let room = await_room(socket, ahead).await;
+                let chunk = bytes.split_to(bytes.len().min(room));
                 writer.write_all(&chunk).await?;
                 writer.flush().await?;
                 let sent = Input::Sent { carrier, bytes: chunk.len() };
@@ -382,6 +381,18 @@ impl Carriers {
             }
         }
         writer.shutdown().await
+    }
+}
+
+/// Waits until more may be given to the kernel: how many bytes.
+async fn await_room(socket: &OwnedFd, ahead: Option<Ahead>) -> usize {
+    let Some(ahead) = ahead else { return WRITE_BYTES };
+    loop {
+        match socket::unsent(socket).map_or(Ok(WRITE_BYTES), |unsent| ahead.room(unsent)) {
+            Ok(room) => return room.min(WRITE_BYTES),
+            // sleep: what is before it takes so long to leave, and the kernel does not say when.
+            Err(pause) => tokio::time::sleep(pause).await,
+        }
     }
 }
 

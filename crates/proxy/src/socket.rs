@@ -31,7 +31,12 @@ const KEEPALIVE_BOUNDS: (Duration, Duration) =
 /// What a kernel holds that has not left is what leaves within this part of a second, and a packet
 /// at least.
 const AHEAD_OF_S: u64 = 10;
-const MIN_NOTSENT_BYTES: i32 = 1500;
+const MIN_NOTSENT_BYTES: u64 = 1500;
+/// It is looked after so long whether that has left.
+const MIN_PAUSE: Duration = Duration::from_millis(2);
+const MAX_PAUSE: Duration = Duration::from_millis(200);
+/// linux/sockios.h.
+const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 
 /// On a link that nobody shares TCP's bytes leave at so much of its rate: with their heads no more
 /// than the link takes, so that what waits for it waits here, where what is urgent goes first.
@@ -71,12 +76,50 @@ pub(crate) fn prepare_carrier(
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// Has the kernel hold little that has not left, of a connection that delivers so many bytes a
-/// second: what is urgent waits behind it.
-pub(crate) fn hold_little(socket: &impl AsFd, bytes_per_s: u64) -> io::Result<()> {
-    let ahead = i32::try_from(bytes_per_s / AHEAD_OF_S).unwrap_or(NOTSENT_LOWAT_BYTES);
-    let bytes = ahead.clamp(MIN_NOTSENT_BYTES, NOTSENT_LOWAT_BYTES);
-    set(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+/// What the kernel is given ahead of a slow connection: what is urgent waits behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    bytes_per_s: u64,
+    /// Most that has not left.
+    bytes: usize,
+}
+
+impl Ahead {
+    /// Of a connection that delivers so many bytes a second; none where the kernel's own bound is
+    /// short enough ([`NOTSENT_LOWAT_BYTES`]).
+    pub(crate) fn of(bytes_per_s: u64) -> Option<Self> {
+        let bytes = (bytes_per_s / AHEAD_OF_S).max(MIN_NOTSENT_BYTES);
+        let is_slow = bytes_per_s > 0 && bytes < NOTSENT_LOWAT_BYTES.unsigned_abs().into();
+        let bytes = usize::try_from(bytes).ok().filter(|_| is_slow)?;
+        Some(Self { bytes_per_s, bytes })
+    }
+
+    /// How many bytes may be written now. TCP_NOTSENT_LOWAT does not say: the kernel takes what
+    /// fits the segments that it has begun, 64 KiB of them.
+    ///
+    /// # Errors
+    /// How long that takes until some may.
+    pub(crate) fn room(self, unsent: usize) -> Result<usize, Duration> {
+        match self.bytes.checked_sub(unsent).filter(|room| *room > 0) {
+            Some(room) => Ok(room),
+            None => {
+                let over = (unsent - self.bytes) as f64 / self.bytes_per_s as f64;
+                Err(Duration::from_secs_f64(over).clamp(MIN_PAUSE, MAX_PAUSE))
+            }
+        }
+    }
+}
+
+/// Bytes that were written to a connection and have not left once (SIOCOUTQNSD, tcp(7)).
+pub(crate) fn unsent(socket: &impl AsFd) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the descriptor is borrowed for the call, which writes an int to the pointer.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), SIOCOUTQNSD, &raw mut bytes) };
+    if result == 0 {
+        Ok(usize::try_from(bytes).unwrap_or(0))
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// A socket for datagrams at an address, which others of this user may have too: a process that
@@ -297,6 +340,16 @@ mod tests {
     use std::io::{Read as _, Write as _};
 
     use super::*;
+
+    #[test]
+    fn a_slow_connection_is_given_little_ahead() {
+        assert_eq!((Ahead::of(0), Ahead::of(1 << 20)), (None, None));
+        let slow = Ahead::of(1200).unwrap();
+        assert_eq!((slow.room(0), slow.room(1400)), (Ok(1500), Ok(100)));
+        assert_eq!((slow.room(1500), slow.room(1740)), (Err(MIN_PAUSE), Err(MAX_PAUSE)));
+        assert_eq!(Ahead::of(50_000).unwrap().room(5050), Err(MIN_PAUSE));
+        assert_eq!(Ahead::of(50_000).unwrap().room(0), Ok(5000));
+    }
 
     /// A locked buffer would hold a longer window back for good, its own a first one.
     #[test]

@@ -36,6 +36,8 @@ pub(crate) fn carrier_of(path: PathId) -> CarrierId {
 
 /// A machine that knows the rate of its path gets what leaves within so long.
 const AHEAD_MS: u64 = 100;
+/// A link is slow on which a packet takes longer than 30 ms, in bit/s.
+const SLOW_BPS: f64 = 400e3;
 /// What a probe takes on a carrier, about.
 const PROBE_BYTES: usize = 6;
 
@@ -141,6 +143,7 @@ impl Carrier {
             max_window_log: codec::MAX_WINDOW_LOG,
             own_rate: config.own_rate,
         });
+        let own_bps = config.own_rate.map(|rate| 8.0 * rate as f64);
         Self {
             peer,
             machine,
@@ -154,7 +157,7 @@ impl Carrier {
             replays: BTreeMap::new(),
             requests: 0,
             going_away: false,
-            measured: Measured::default(),
+            measured: Measured { rate_bps: own_bps, ..Measured::default() },
             given: 0,
             transmitted: 0,
             received: 0,
@@ -192,7 +195,7 @@ impl Carrier {
         let rtt = Some(estimate.rtt_s()).filter(|figure| figure.weight > 0.0);
         self.measured.rtt = rtt.and_then(|figure| Duration::try_from_secs_f64(figure.value).ok());
         let rate = Some(estimate.rate_bps()).filter(|figure| figure.weight > 0.0);
-        self.measured.rate_bps = rate.map(|figure| figure.value);
+        self.measured.rate_bps = rate.map_or(self.measured.rate_bps, |figure| Some(figure.value));
     }
 
     /// Instance of the peer, once it said HELLO.
@@ -235,6 +238,16 @@ impl Carrier {
             true => self.heads.pack(part, sharing),
             false => part,
         }
+    }
+
+    /// Whether the link is so slow that each packet on it is in the way of what is urgent.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.measured.rate_bps.is_some_and(|rate| rate < SLOW_BPS)
+    }
+
+    /// Whether what is urgent passes what the carrier has given to the link: it keeps no queue there.
+    pub(crate) fn has_no_queue(&self, config: &Config) -> bool {
+        config.own_rate.is_some() || self.machine.measured().is_some()
     }
 
     /// Bytes as urgent as this that may be given to the carrier now.

@@ -1,6 +1,8 @@
 //! Which carrier takes an exchange: of those that are up, have room and are able, the one by which
 //! its answer is expected first. Now and then another one takes it, so that what that takes is
-//! known; this costs less than a hundredth of the time of all exchanges, by what is expected.
+//! known; this costs less than a hundredth of the time of all exchanges, by what is expected. On a slow
+//! link one that keeps a queue there is in the way of what is urgent on all others: it takes an
+//! exchange where it is faster by far, and is not tried.
 //!
 //! An exchange goes by no carrier on which it was before while something of it may come there; the
 //! gateway ends it. Once it was asked about, the gateway takes its request only where that was:
@@ -22,8 +24,11 @@ use crate::transfer::Transfer;
 const MIN_PASSED_OVER: f64 = 64.0;
 /// Share of the time of all exchanges that trying other carriers costs at most, as is expected.
 const MAX_COST_SHARE: f64 = 0.01;
+/// On a slow link a carrier with a queue there counts as taking so many times as long.
+const QUEUE_COUNTS: f64 = 1.5;
 /// Reasons, as they are told.
 const SOONEST: &str = "its answer is expected first";
+const PASSES: &str = "the link is slow, and what is urgent passes on it";
 const PREFERRED: &str = "the configuration prefers it (carrier)";
 const EXPLORES: &str = "to learn what it takes: others were taken for long";
 
@@ -97,8 +102,13 @@ impl Edge<'_> {
         let expected_s = |on: CarrierId| coding.expected_s(id, path_of(on)).unwrap_or(f64::MAX);
         let expected: Vec<(CarrierId, f64)> =
             able.iter().map(|carrier| (*carrier, expected_s(*carrier))).collect();
-        let by_time = |(_, a): &&(CarrierId, f64), (_, b): &&(CarrierId, f64)| a.total_cmp(b);
-        let (soonest, soonest_s) = *expected.iter().min_by(by_time)?;
+        let of = |on: CarrierId| carriers.get(&on);
+        let is_slow = able.iter().any(|on| of(*on).is_some_and(Carrier::is_slow));
+        let queues = |on: CarrierId| {
+            is_slow && of(on).is_some_and(|carrier| !carrier.has_no_queue(&core.config))
+        };
+        let first = least(&expected, |_| false)?.0;
+        let (soonest, soonest_s) = least(&expected, queues)?;
         let preferred = core.config.prefers_first.then(|| {
             let first = |carrier: &CarrierId| {
                 carriers.get(carrier).is_some_and(|one| one.kind == CarrierKind::FIRST)
@@ -108,12 +118,14 @@ impl Edge<'_> {
         let tunnel = exchanges.get(&id).is_some_and(|one| one.traits.tunnel);
         let unknown = expected.iter().find(|(carrier, seconds)| {
             let passed_over = self.dialer.line_with(*carrier).map_or(0, |line| line.passed_over);
-            *carrier != soonest && !tunnel && is_worth_a_try(passed_over, *seconds / soonest_s)
+            let may_be = *carrier != soonest && !tunnel && !queues(*carrier);
+            may_be && is_worth_a_try(passed_over, *seconds / soonest_s)
         });
         let (chosen, reason) = match (preferred.flatten(), unknown) {
             (Some(preferred), _) => (preferred, PREFERRED),
             (None, Some((unknown, _))) => (*unknown, EXPLORES),
-            (None, None) => (soonest, SOONEST),
+            (None, None) if soonest == first => (soonest, SOONEST),
+            (None, None) => (soonest, PASSES),
         };
         let name = |id: CarrierId| {
             let kind = carriers.get(&id).and_then(|one| core.config.kinds.get(one.kind.0));
@@ -159,6 +171,19 @@ impl Edge<'_> {
     }
 }
 
+/// The carrier by which something takes least, and how long; where one `queues` on a slow link, that
+/// counts for more.
+fn least(
+    expected: &[(CarrierId, f64)],
+    queues: impl Fn(CarrierId) -> bool,
+) -> Option<(CarrierId, f64)> {
+    let counted = |(on, seconds): &(CarrierId, f64)| match queues(*on) {
+        true => seconds * QUEUE_COUNTS,
+        false => *seconds,
+    };
+    expected.iter().min_by(|a, b| counted(a).total_cmp(&counted(b))).copied()
+}
+
 /// Whether a carrier that so many exchanges have not gone by, and by which this one takes so many
 /// times as long, is to be known better.
 fn is_worth_a_try(passed_over: u32, times_as_long: f64) -> bool {
@@ -184,6 +209,19 @@ fn may_take(carrier: &Carrier, exchange: &Exchange) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is urgent waits on all carriers behind what one has put in front of a slow link.
+    #[test]
+    fn a_carrier_with_a_queue_on_a_slow_link_has_to_be_faster_by_far() {
+        let (stream, burst) = (CarrierId(0), CarrierId(1));
+        let of = |stream_s, queues: bool| {
+            let expected = [(stream, stream_s), (burst, 1.4)];
+            least(&expected, |on| queues && on == stream).map(|(on, _)| on)
+        };
+        assert_eq!((of(1.0, false), of(1.4, false)), (Some(stream), Some(stream)));
+        assert_eq!((of(1.0, true), of(0.9, true)), (Some(burst), Some(stream)));
+        assert_eq!(least(&[], |_| true), None);
+    }
 
     #[test]
     fn what_takes_longer_is_tried_the_more_seldom() {
