@@ -1,5 +1,5 @@
-//! Which Partial IVs of the other end were received (RFC 8613 §7.4), and how that is found out again
-//! after it was lost (RFC 8613 appendix B.1.2, RFC 9175).
+//! Which Partial IVs of the other end were received (RFC 8613 §7.4), and how that is found out
+//! again after it was lost (RFC 8613 appendix B.1.2, RFC 9175).
 
 use crate::Error;
 

@@ -1,5 +1,5 @@
-//! Sender Sequence Numbers, none of which is used twice, also not after a restart (RFC 8613 §7.2 and
-//! appendix B.1.1).
+//! Sender Sequence Numbers, none of which is used twice, also not after a restart (RFC 8613 §7.2
+//! and appendix B.1.1).
 
 use crate::Error;
 

@@ -1,5 +1,6 @@
 //! OSCORE against the vectors of its RFC, and against any bytes.
 
+mod exchange;
 mod state;
 mod vectors;
 

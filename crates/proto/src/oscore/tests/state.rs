@@ -24,7 +24,9 @@ proptest! {
     }
 
     #[test]
-    fn any_option_is_refused_or_means_one_thing(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn any_option_is_refused_or_means_one_thing(
+        bytes in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
         if let Ok(option) = OscoreOption::decode(&bytes) {
             prop_assert_eq!(option.encode(), Ok(bytes));
         }

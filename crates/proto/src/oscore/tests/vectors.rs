@@ -1,6 +1,13 @@
 //! The test vectors of RFC 8613 appendix C.
 
-use super::super::{Algorithm, Context, OscoreOption, Parameters, context::info, option::aad};
+use super::super::{
+    Algorithm, CoapMessage, Context, Endpoint, OscoreOption, Parameters, Refusal, Replay,
+    ResponseIv, SenderSequence, Verified,
+    context::info,
+    message::{Direction, split},
+    option::aad,
+    plaintext::{decode_body, encode_body},
+};
 use super::hex;
 
 const SECRET: &str = "0102030405060708090a0b0c0d0e0f10";
@@ -136,5 +143,92 @@ fn options_and_aad_are_those_of_the_rfc() {
         ("00", 0x25, "8368456e63727970743040498501810a4100412540"),
     ] {
         assert_eq!(aad(ccm, &hex(kid), number).unwrap(), hex(bytes));
+    }
+}
+
+/// A client of the appendix whose next number is 20.
+fn client(of: &Derived) -> Endpoint {
+    let context = context(of.salt, of.client, "01", of.id_context);
+    let mut sequence = SenderSequence::restored(20, 10).unwrap();
+    sequence.note_stored(30);
+    Endpoint::new(context, sequence, Replay::fresh(32).unwrap())
+}
+
+fn server(of: &Derived) -> Endpoint {
+    let context = context(of.salt, "01", of.client, of.id_context);
+    Endpoint::new(context, SenderSequence::unstored(), Replay::fresh(32).unwrap())
+}
+
+/// Header with a token of 4 bytes, and the rest as a message.
+fn read(packet: &str) -> (Vec<u8>, CoapMessage) {
+    let packet = hex(packet);
+    let (header, body) = packet.split_at(8);
+    (header.to_vec(), decode_body(packet[1], body).unwrap())
+}
+
+/// The packet of a message with the header of another one, but for the code.
+fn written(header: &[u8], message: &CoapMessage) -> Vec<u8> {
+    let mut packet = header.to_vec();
+    packet[1] = message.code;
+    encode_body(message, &mut packet).unwrap();
+    packet
+}
+
+#[test]
+fn requests_are_those_of_c4_to_c6() {
+    for (of, plain, sealed) in [
+        (
+            &DERIVED[0],
+            "44015d1f00003974396c6f63616c686f737483747631",
+            "44025d1f00003974396c6f63616c686f7374620914ff612f1092f1776f1c1668b3825e",
+        ),
+        (
+            &DERIVED[1],
+            "440171c30000b932396c6f63616c686f737483747631",
+            "440271c30000b932396c6f63616c686f737463091400ff4ed339a5a379b0b8bc731fffb0",
+        ),
+        (
+            &DERIVED[2],
+            "44012f8eef9bbf7a396c6f63616c686f737483747631",
+            "44022f8eef9bbf7a396c6f63616c686f73746b19140837cbf3210017a2d3ff72cd7273fd331ac45cffbe55\
+             c3",
+        ),
+    ] {
+        let mut client = client(of);
+        client.set_sends_id_context(true);
+        let (header, plain) = read(plain);
+        assert_eq!(split(Direction::Request, &plain).unwrap().0, hex("01b3747631"));
+        let (outer, _) = client.protect_request(&plain).unwrap();
+        assert_eq!(written(&header, &outer), hex(sealed));
+
+        let Ok(Verified::New(request, _)) = server(of).verify_request(&read(sealed).1) else {
+            panic!("refused")
+        };
+        assert_eq!(request, plain);
+    }
+}
+
+#[test]
+fn responses_are_those_of_c7_and_c8() {
+    let request = read("44025d1f00003974396c6f63616c686f7374620914ff612f1092f1776f1c1668b3825e").1;
+    let (header, plain) = read("64455d1f00003974ff48656c6c6f20576f726c6421");
+    for (iv, sealed) in [
+        (ResponseIv::OfRequest, "64445d1f0000397490ffdbaad1e9a7e7b2a813d3c31524378303cdafae119106"),
+        (ResponseIv::Own, "64445d1f00003974920100ff4d4c13669384b67354b2b6175ff4b8658c666a6cf88e"),
+    ] {
+        let mut server = server(&DERIVED[0]);
+        let Ok(Verified::New(_, mut received)) = server.verify_request(&request) else {
+            panic!("refused")
+        };
+        let outer = server.protect_response(&mut received, &plain, iv).unwrap();
+        assert_eq!(written(&header, &outer), hex(sealed));
+
+        let mut client = client(&DERIVED[0]);
+        let get = CoapMessage::new(1, [], &[]);
+        let (_, mut sent) = client.protect_request(&get).unwrap();
+        assert_eq!(client.verify_response(&mut sent, &read(sealed).1), Ok(plain.clone()));
+        // Only one response is accepted.
+        let again = client.verify_response(&mut sent, &read(sealed).1);
+        assert_eq!(again, Err(Refusal::Replay));
     }
 }
