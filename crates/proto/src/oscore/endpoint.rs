@@ -49,7 +49,8 @@ pub struct SentRequest {
 }
 
 /// A request that was received, to which responses belong. It cannot be copied: each copy could use
-/// the nonce of the request once.
+/// the nonce of the request once. For the same reason it is for the [`Endpoint`] that gave it and
+/// for no other.
 #[derive(Debug)]
 pub struct ReceivedRequest {
     partial_iv: u64,
