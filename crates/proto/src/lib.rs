@@ -19,6 +19,7 @@
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 //! - [`timers`]: deadlines of a machine, one for each key.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
+//! - [`wsp`]: requests of HTTP over datagrams in few bytes (WAP-230).
 
 pub mod bhttp;
 pub mod burst;
@@ -41,5 +42,6 @@ pub mod timers;
 pub mod urgency;
 pub mod varint;
 pub mod wbxml;
+pub mod wsp;
 
 pub use error::Error;

@@ -1,0 +1,3 @@
+//! Tests with vectors that were made by hand from the clauses named.
+
+mod packet;
