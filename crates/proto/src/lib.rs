@@ -26,6 +26,7 @@ pub mod burst;
 pub mod carrier;
 pub mod cbor;
 pub mod control;
+mod date;
 pub mod dictionary;
 mod error;
 pub mod exchange;

@@ -1,5 +1,6 @@
 //! The Wireless Session Protocol (WAP-230-WSP-20010705-a): requests of HTTP in few bytes.
 //!
+//! - [`headers`]: headers and fields of HTTP, in both directions.
 //! - [`packet`]: PDUs of the connectionless service on slices, without allocation.
 //! - [`status`]: status codes of replies and those of HTTP.
 //!
@@ -13,6 +14,7 @@
 //! # Ok::<(), longwire_proto::Error>(())
 //! ```
 
+pub mod headers;
 pub mod packet;
 mod reader;
 pub mod status;

@@ -1,3 +1,4 @@
 //! Tests with vectors that were made by hand from the clauses named.
 
+mod headers;
 mod packet;
