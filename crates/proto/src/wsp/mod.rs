@@ -2,6 +2,11 @@
 //!
 //! - [`headers`]: headers and fields of HTTP, in both directions.
 //! - [`packet`]: PDUs of the connectionless service on slices, without allocation.
+//! - [`client`], [`server`]: the machines of the connectionless service: copies of what is lost,
+//!   and no request carried out twice.
+//! - [`session`]: PDUs that open and close a session, and its capabilities.
+//! - [`wtp`]: PDUs of the transactions below a session (WAP-224).
+//! - [`sar`]: messages of such transactions that do not fit a datagram.
 //! - [`status`]: status codes of replies and those of HTTP.
 //!
 //! ```
@@ -14,9 +19,19 @@
 //! # Ok::<(), longwire_proto::Error>(())
 //! ```
 
+pub mod client;
 pub mod headers;
 pub mod packet;
+mod patience;
 mod reader;
+pub mod sar;
+pub mod server;
+pub mod session;
+mod settings;
 pub mod status;
 #[cfg(test)]
 mod tests;
+mod tids;
+pub mod wtp;
+
+pub use settings::MAX_PDU_BYTES;
