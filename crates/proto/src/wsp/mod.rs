@@ -11,7 +11,8 @@
 //!
 //! ```
 //! use longwire_proto::wsp::packet::{self, Method, Pdu};
-//! let get = Pdu::Request { method: Method::Get, uri: b"http://a/", headers: &[0x80, 0x94], body: b"" };
+//! let (uri, headers) = (b"http://a/", [0x80, 0x94]);
+//! let get = Pdu::Request { method: Method::Get, uri, headers: &headers, body: b"" };
 //! let mut room = [0; 32];
 //! let len = packet::encode(7, &get, &mut room)?;
 //! assert_eq!(room[..len], *b"\x07\x40\x09http://a/\x80\x94");

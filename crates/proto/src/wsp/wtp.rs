@@ -229,7 +229,7 @@ impl<'a> Packet<'a> {
                 writer.put(data);
             }
             Kind::Ack { verify, psn } => {
-                let [first, high, low] = head(pdu_type::ACK, u8::from(verify) * VERIFY | again);
+                let [first, high, low] = head(pdu_type::ACK, (u8::from(verify) * VERIFY) | again);
                 match psn {
                     None => writer.put(&[first, high, low]),
                     // §8.5: an item of one octet.

@@ -63,69 +63,94 @@ fn write_short(grammar: Grammar, number: u8, out: &mut Vec<u8>) -> Result<(), Er
     write_name(names, number, out)
 }
 
+/// Writes a counted value that is a number or octets as a whole, or else its parts.
 fn write_data(
     grammar: Grammar,
     rules: Rules,
     octets: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let mut reader = Reader::new(octets);
-    let reader = &mut reader;
     match grammar {
-        Grammar::Integer => value::write_decimal(value::long(octets)?, out),
-        Grammar::Date | Grammar::TextOrDate => value::write_date(value::long(octets)?, out)?,
-        Grammar::Named(names) => write_name(names, value::long(octets)?, out)?,
+        Grammar::Integer => {
+            value::write_decimal(value::long(octets)?, out);
+            Ok(())
+        }
+        Grammar::Date | Grammar::TextOrDate => value::write_date(value::long(octets)?, out),
+        Grammar::Named(names) => write_name(names, value::long(octets)?, out),
         Grammar::Application => {
-            write_name(Names::Listed(&tables::APPLICATIONS), value::long(octets)?, out)?;
+            write_name(Names::Listed(&tables::APPLICATIONS), value::long(octets)?, out)
         }
-        Grammar::Md5 => {
-            if octets.len() != MD5_BYTES {
-                return Err(wrong("an MD5 digest's octets", octets.len() as u64));
-            }
+        Grammar::Md5 if octets.len() == MD5_BYTES => {
             out.extend_from_slice(STANDARD.encode(octets).as_bytes());
+            Ok(())
         }
+        Grammar::Md5
+        | Grammar::Text
+        | Grammar::Quoted
+        | Grammar::Version
+        | Grammar::Opaque
+        | Grammar::Media => Err(wrong("no counted value of this field", octets.len() as u64)),
+        grammar => {
+            let mut reader = Reader::new(octets);
+            write_parts(grammar, rules, &mut reader, out)?;
+            match reader.rest().len() {
+                0 => Ok(()),
+                behind => Err(wrong("octets behind a header's value", behind as u64)),
+            }
+        }
+    }
+}
+
+fn write_parts(
+    grammar: Grammar,
+    rules: Rules,
+    reader: &mut Reader<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    match grammar {
         Grammar::Qualified(names) => {
             write_first(names, reader, out)?;
             if !reader.is_empty() {
                 out.extend_from_slice(b"; q=");
                 value::write_weight(reader, out)?;
             }
+            Ok(())
         }
         Grammar::WithParameters(names) => {
             write_first(Names::Listed(names), reader, out)?;
-            parameter::write_all(reader, out)?;
+            parameter::write_all(reader, out)
         }
         Grammar::Disposition => {
             write_first(Names::Listed(&tables::DISPOSITIONS), reader, out)?;
-            parameter::write_all(reader, out)?;
+            parameter::write_all(reader, out)
         }
         Grammar::Te => {
             write_first(Names::Listed(&tables::TRANSFER_ENCODINGS), reader, out)?;
-            if !reader.is_empty() {
-                out.extend_from_slice(b"; ");
-                parameter::write(reader, out)?;
-            }
+            parameter::write_all(reader, out)
         }
-        Grammar::CacheControl => write_cache_directive(reader, out)?,
-        Grammar::Challenge => write_challenge(reader, out)?,
-        Grammar::Credentials => write_credentials(reader, out)?,
-        Grammar::ContentRange => write_content_range(reader, rules, out)?,
-        Grammar::Cookie => write_cookies(reader, out)?,
+        Grammar::CacheControl => write_cache_directive(reader, out),
+        Grammar::Challenge => write_challenge(reader, out),
+        Grammar::Credentials => write_credentials(reader, out),
+        Grammar::ContentRange => write_content_range(reader, rules, out),
+        Grammar::Cookie => write_cookies(reader, out),
         Grammar::SetCookie => {
             value::simple(reader)?;
             write_cookie(reader, out)?;
-            parameter::write_all(reader, out)?;
+            parameter::write_all(reader, out)
         }
-        Grammar::Pragma => parameter::write(reader, out)?,
-        Grammar::Range => write_range(reader, out)?,
+        Grammar::Pragma => parameter::write(reader, out),
+        Grammar::Range => write_range(reader, out),
         Grammar::RetryAfter => match reader.byte("a time")? {
-            FIRST_FORM => value::write_date(value::integer(reader)?, out)?,
-            SECOND_FORM => value::write_decimal(value::integer(reader)?, out),
-            form => return Err(wrong("neither a date nor seconds", form.into())),
+            FIRST_FORM => value::write_date(value::integer(reader)?, out),
+            SECOND_FORM => {
+                value::write_decimal(value::integer(reader)?, out);
+                Ok(())
+            }
+            form => Err(wrong("neither a date nor seconds", form.into())),
         },
         Grammar::Warning => {
             let code = code(reader)?;
-            write_warning(code, raw::text(reader)?, raw::text(reader)?, out)?;
+            write_warning(code, raw::text(reader)?, raw::text(reader)?, out)
         }
         Grammar::ProfileWarning => {
             let code = code(reader)?;
@@ -135,24 +160,10 @@ fn write_data(
                 value::write_date(value::integer(reader)?, out)?;
                 out.push(b'"');
             }
+            Ok(())
         }
-        Grammar::Text | Grammar::Quoted | Grammar::Version | Grammar::Opaque | Grammar::Media => {
-            return Err(wrong("no counted value of this field", octets.len() as u64));
-        }
+        _ => Err(wrong("no parts of this field's value", 0)),
     }
-    let has_own_end = matches!(
-        grammar,
-        Grammar::Integer
-            | Grammar::Date
-            | Grammar::TextOrDate
-            | Grammar::Named(_)
-            | Grammar::Application
-            | Grammar::Md5
-    );
-    if !has_own_end && !reader.is_empty() {
-        return Err(wrong("octets behind a header's value", reader.rest().len() as u64));
-    }
-    Ok(())
 }
 
 fn write_first(names: Names, reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Error> {

@@ -1,4 +1,6 @@
-//! Where headers begin and end, whatever they mean (WAP-230 §8.4.1, §8.4.2.6). Nothing is allocated.
+//! Where headers begin and end, whatever they mean (WAP-230 §8.4.1, §8.4.2.6).
+//!
+//! Only `core` is used here and nothing is allocated.
 
 use super::super::reader::Reader;
 use crate::Error;

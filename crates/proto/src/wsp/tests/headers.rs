@@ -233,7 +233,7 @@ fn directives_ranges_and_warnings() {
     stays(V1_2, "Retry-After", "120", b"\xa5\x02\x81\xf8");
     stays(V1_2, "Retry-After", "Thu, 01 Jan 1970 00:00:02 GMT", b"\xa5\x03\x80\x01\x02");
     stays(V1_2, "Warning", "110 - \"stale\"", b"\xac\x09\x8a-\0stale\0");
-    stays(V1_2, "Warning", "299 - \"x\"", b"Warning\0299 - \"x\"\0");
+    stays(V1_2, "Warning", "299 - \"x\"", b"Warning\x00299 - \"x\"\0");
     assert_eq!(joined(b"\xac\x8b"), "111 - \"\"");
     assert_eq!(joined(b"\xb7\x91"), "101 - \"used stale profile\"");
     stays(V1_2, "Content-MD5", "AAAAAAAAAAAAAAAAAAAAAA==", &[b"\x8f\x10", &[0; 16][..]].concat());

@@ -11,6 +11,7 @@ use crate::wsp::packet::{Method, Pdu};
 use crate::wsp::server::{self, MAX_KNOWN_OF_HOST, MAX_PENDING_OF_HOST, Server};
 
 const SEEDS: u64 = 2500;
+const REQUESTS: u64 = 6;
 
 fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
@@ -236,15 +237,15 @@ impl World {
 
 #[test]
 fn each_request_is_carried_out_at_most_once_and_answered_or_reported() {
-    let (mut answered, mut failed) = (0, 0);
+    let (mut answered, mut failed) = (0_u64, 0_u64);
     for seed in 0..SEEDS {
         let mut world = World::new(seed);
-        world.run(seed, 6);
+        world.run(seed, REQUESTS);
         world.check(seed);
-        answered += world.answered.len();
-        failed += world.failed.len();
+        answered += world.answered.len() as u64;
+        failed += world.failed.len() as u64;
     }
-    assert_eq!(answered + failed, 6 * SEEDS as usize);
+    assert_eq!(answered + failed, REQUESTS * SEEDS);
     assert!(failed > 0 && answered > 10 * failed, "{answered} answered, {failed} failed");
 }
 
