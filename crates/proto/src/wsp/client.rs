@@ -91,7 +91,7 @@ pub enum Output {
         /// Why.
         failure: Failure,
     },
-    /// A server sent something unasked.
+    /// A server that requests were made of sent something unasked.
     Push {
         /// The server.
         peer: SocketAddr,

@@ -21,12 +21,29 @@ pub(super) fn write(
     match (grammar, value) {
         (Grammar::Media, value) => parameter::write_media(value, out),
         (Grammar::Quoted, Value::Text(text)) => value::write_text_value(text, out),
+        (Grammar::Tags | Grammar::TagOrDate, Value::Text(text)) => {
+            value::write_plain(tags(text), out)
+        }
         (_, Value::Text(text)) => value::write_plain(text, out),
         // An empty text is its terminator alone, which is an empty count too.
-        (Grammar::Text | Grammar::TextOrDate | Grammar::Application, Value::Data([])) => Ok(()),
+        (
+            Grammar::Text | Grammar::Tags | Grammar::TagOrDate | Grammar::Application,
+            Value::Data([]),
+        ) => Ok(()),
         (_, Value::Short(number)) => write_short(grammar, number, out),
         (_, Value::Data(octets)) => write_data(grammar, rules, octets, out),
     }
+}
+
+/// Entity tags without a quote too many: Kannel 1.4.5 puts one before them. No tag is empty with
+/// more text behind it, and a weak one begins with no quote (RFC 9110 §8.8.3).
+fn tags(text: &[u8]) -> &[u8] {
+    let Some(rest) = text.strip_prefix(b"\"") else { return text };
+    let is_doubled = match rest {
+        [b'"', next, ..] => !matches!(next, b',' | b' ' | b'\t'),
+        rest => rest.starts_with(b"W/\""),
+    };
+    if is_doubled { rest } else { text }
 }
 
 fn wrong(what: &'static str, value: u64) -> Error {
@@ -75,7 +92,7 @@ fn write_data(
             value::write_decimal(value::long(octets)?, out);
             Ok(())
         }
-        Grammar::Date | Grammar::TextOrDate => value::write_date(value::long(octets)?, out),
+        Grammar::Date | Grammar::TagOrDate => value::write_date(value::long(octets)?, out),
         Grammar::Named(names) => write_name(names, value::long(octets)?, out),
         Grammar::Application => {
             write_name(Names::Listed(&tables::APPLICATIONS), value::long(octets)?, out)
@@ -86,6 +103,7 @@ fn write_data(
         }
         Grammar::Md5
         | Grammar::Text
+        | Grammar::Tags
         | Grammar::Quoted
         | Grammar::Version
         | Grammar::Opaque

@@ -27,9 +27,10 @@ pub(super) fn put(grammar: Grammar, rules: Rules, text: &[u8], out: &mut Vec<u8>
         }
         Grammar::Integer => value::put_integer(text::decimal(text)?, out),
         Grammar::Date => value::put_long(value::seconds(text)?, out),
-        Grammar::TextOrDate => match value::seconds(text) {
+        Grammar::Tags => tags(text, out)?,
+        Grammar::TagOrDate => match value::seconds(text) {
             Some(seconds) => value::put_long(seconds, out),
-            None => value::put_text(text, out),
+            None => tags(text, out)?,
         },
         Grammar::Named(names) => named(names, version, text, out)?,
         Grammar::Qualified(names) => qualified(names, version, text, out)?,
@@ -60,6 +61,12 @@ pub(super) fn put(grammar: Grammar, rules: Rules, text: &[u8], out: &mut Vec<u8>
         }
     }
     Some(())
+}
+
+/// Kannel 1.4.5 takes a quote at the begin of such a text for that of a Quoted-string and drops it,
+/// but none of a field that goes by its name: so there such tags go.
+fn tags(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    (!text.starts_with(b"\"")).then(|| value::put_text(text, out))
 }
 
 fn named(names: Names, version: EncodingVersion, text: &[u8], out: &mut Vec<u8>) -> Option<()> {

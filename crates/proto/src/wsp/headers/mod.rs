@@ -59,7 +59,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Those towards a peer of which nothing is known.
+    /// Those towards a peer of which nothing is known, and towards Kannel 1.4.5, which knows the
+    /// names of later versions but reads few of their values.
     pub const DEFAULT: Self = Self { version: EncodingVersion::V1_2, body_bytes: None };
 }
 

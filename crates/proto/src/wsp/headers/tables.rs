@@ -15,8 +15,10 @@ pub(super) enum Grammar {
     Integer,
     /// A date.
     Date,
-    /// A date, or text as it is.
-    TextOrDate,
+    /// Entity tags, which are text.
+    Tags,
+    /// A date, or an entity tag.
+    TagOrDate,
     /// A name.
     Named(Names),
     /// A name, perhaps with a weight.
@@ -98,14 +100,14 @@ pub(super) const FIELDS: [Row; 0x48] = {
         one("Content-Range", V1_1, ContentRange),
         one("Content-Type", V1_1, Media),
         one("Date", V1_1, Date),
-        one("ETag", V1_1, Text),
+        one("ETag", V1_1, Tags),
         one("Expires", V1_1, Date),
         one("From", V1_1, Text),
         one("Host", V1_1, Text),
         one("If-Modified-Since", V1_1, Date),
-        one("If-Match", V1_1, Text),
-        one("If-None-Match", V1_1, Text),
-        one("If-Range", V1_1, TextOrDate),
+        one("If-Match", V1_1, Tags),
+        one("If-None-Match", V1_1, Tags),
+        one("If-Range", V1_1, TagOrDate),
         one("If-Unmodified-Since", V1_1, Date),
         one("Location", V1_1, Text),
         one("Last-Modified", V1_1, Date),

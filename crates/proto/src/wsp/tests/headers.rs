@@ -164,7 +164,7 @@ fn numbers_dates_and_texts() {
     stays(V1_2, "Age", "010", b"Age\x00010\0");
     stays(V1_2, "Expires", "0", b"Expires\x000\0");
     stays(V1_2, "Expires", "Thu, 01 Jan 1970 00:00:00 GMT", b"\x94\x01\x00");
-    stays(V1_2, "If-Range", "\"tag\"", b"\x9a\"tag\"\0");
+    stays(V1_2, "If-Range", "\"tag\"", b"If-Range\0\"tag\"\0");
     stays(V1_2, "If-Range", "Thu, 01 Jan 1970 00:00:02 GMT", b"\x9a\x01\x02");
     stays(V1_2, "ETag", "W/\"a\"", b"\x93W/\"a\"\0");
     stays(V1_2, "Host", "example.org", b"\x96example.org\0");
@@ -278,6 +278,22 @@ fn authentication() {
 fn cookies_that_come_encoded() {
     assert_eq!(joined(b"\xc2\x0b\x90\x04a\0b\0\x04c\0d\0"), "a=b; c=d");
     assert_eq!(joined(b"\xc1\x0a\x90a\0b\0\x8f/\0\x90\0"), "a=b; path=\"/\"; secure");
+}
+
+/// As Kannel 1.4.5 sends them, and as the clause has them (§8.4.2.28).
+#[test]
+fn entity_tags_have_the_quotes_of_http() {
+    let cases: [(&[u8], &str); 6] = [
+        (b"\x93\"\"abc\"\0", "\"abc\""),
+        (b"\x93\"abc\"\0", "\"abc\""),
+        (b"\x93\"W/\"abc\"\0", "W/\"abc\""),
+        (b"\x93\"\"\0", "\"\""),
+        (b"\x99\"\", \"a\"\0", "\"\", \"a\""),
+        (b"\x99*\0", "*"),
+    ];
+    for (bytes, tags) in cases {
+        assert_eq!(joined(bytes), tags);
+    }
 }
 
 #[test]
