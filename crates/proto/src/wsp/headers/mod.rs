@@ -174,7 +174,8 @@ pub fn decode(rules: Rules, bytes: &[u8]) -> Result<Decoded, Error> {
 }
 
 /// Decodes a content type and the headers behind it. A content type of any sort (`*/*`) says
-/// nothing and becomes no field; so does one that is not known, which is counted as skipped.
+/// nothing and becomes no field; so does one that is not known, which is counted as skipped. Where
+/// there is one, another among the headers, as Kannel 1.4.5 sends in sessions, is left out.
 ///
 /// # Errors
 /// Those of [`decode`].
@@ -191,7 +192,15 @@ pub fn decode_with_content_type(rules: Rules, bytes: &[u8]) -> Result<Decoded, E
             Err(_) => decoded.skipped += 1,
         }
     }
+    let leading = decoded.fields.len();
     decode_behind(rules, reader.rest(), &mut decoded)?;
+    if leading > 0 {
+        let mut place = 0;
+        decoded.fields.retain(|field| {
+            place += 1;
+            place <= leading || !field.name.eq_ignore_ascii_case("content-type")
+        });
+    }
     Ok(decoded)
 }
 

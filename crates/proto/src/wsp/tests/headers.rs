@@ -148,6 +148,10 @@ fn content_types_before_the_headers() {
     }
     let unknown = decode_with_content_type(Rules::DEFAULT, b"\xff\x8d\x85").unwrap();
     assert_eq!((unknown.fields.len(), unknown.skipped), (1, 1));
+    let twice = decode_with_content_type(Rules::DEFAULT, b"\xa8Content-Type\0text/html\0\x8d\x85");
+    let twice = twice.unwrap();
+    assert_eq!(twice.fields.len(), 2);
+    assert_eq!(twice.fields[0].value, b"text/xml");
     for wrong in [&b"text"[..], b"text/", b"a b/c", b""] {
         let before = out.clone();
         assert!(encode_content_type(Rules::DEFAULT, wrong, &mut out).is_err(), "{wrong:?}");
