@@ -20,12 +20,14 @@
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 //! - [`timers`]: deadlines of a machine, one for each key.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
+//! - [`wsp`]: requests of HTTP over datagrams in few bytes (WAP-230).
 
 pub mod bhttp;
 pub mod burst;
 pub mod carrier;
 pub mod cbor;
 pub mod control;
+mod date;
 pub mod dictionary;
 mod error;
 pub mod exchange;
@@ -43,5 +45,6 @@ pub mod timers;
 pub mod urgency;
 pub mod varint;
 pub mod wbxml;
+pub mod wsp;
 
 pub use error::Error;

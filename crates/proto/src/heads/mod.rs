@@ -20,7 +20,6 @@
 //! number is offered. Numbers are those of RFC 9000 §16. The first byte is none of binary HTTP's
 //! framing indicators (RFC 9292 §3.3), nor one of [`crate::message`].
 
-mod date;
 mod edge;
 mod fixed;
 mod gateway;

@@ -15,8 +15,9 @@
 use bytes::Bytes;
 
 use super::fixed::{self, Found, Table};
-use super::{Line, Sharing, date};
+use super::{Line, Sharing};
 use crate::bhttp::{MAX_FIELDS, MAX_HEAD_BYTES};
+use crate::date;
 use crate::{Error, varint};
 
 const GOES: u64 = 0;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
+use crate::date;
 
 fn sharing(owner: Option<u8>) -> Sharing<u8> {
     let is_secret = |name: &[u8]| name == b"cookie";

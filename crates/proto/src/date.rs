@@ -19,7 +19,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Seconds since 1970; `None` of what [`written`] would write otherwise.
-pub(super) fn read(text: &[u8]) -> Option<i64> {
+pub(crate) fn read(text: &[u8]) -> Option<i64> {
     let text = str::from_utf8(text).ok().filter(|text| text.len() == 29)?;
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
     let month = MONTHS.iter().position(|name| Some(*name) == text.get(8..11))?;
@@ -31,7 +31,7 @@ pub(super) fn read(text: &[u8]) -> Option<i64> {
 }
 
 /// As HTTP writes it; `None` beyond the years 0 to 9999.
-pub(super) fn written(seconds: i64) -> Option<String> {
+pub(crate) fn written(seconds: i64) -> Option<String> {
     if !(-MAX_S..MAX_S).contains(&seconds) {
         return None;
     }
