@@ -8,6 +8,11 @@
 //! - [`uri`] takes URIs apart into options and puts them together.
 //! - [`Block`] is the value of a block option (RFC 7959, RFC 9177).
 //!
+//! What has an allocator:
+//!
+//! - [`Content`] is a message of its own.
+//! - [`machine`] is an endpoint over datagrams: reliable messages, both roles, observations.
+//!
 //! ```
 //! use longwire_proto::coap::{Code, Datagram, Header, Kind, Token, Writer, option};
 //! let token = Token::new(&[0x20])?;
@@ -24,9 +29,12 @@
 //! ```
 
 mod block;
+mod chance;
 mod code;
+mod content;
 pub mod format;
 pub mod framed;
+pub mod machine;
 pub mod option;
 mod packet;
 #[cfg(test)]
@@ -35,4 +43,5 @@ pub mod uri;
 
 pub use block::{BERT, Block, MAX_NUM, MAX_SZX};
 pub use code::Code;
+pub use content::{Content, MAX_OPTIONS};
 pub use packet::{Datagram, Header, Kind, MAX_TOKEN_BYTES, Message, Options, Token, Uint, Writer};
