@@ -75,6 +75,8 @@ pub(super) enum For {
     MessageId,
     Factor,
     Echo,
+    ETag,
+    RequestTag,
 }
 
 /// The numbers of one endpoint.

@@ -1,7 +1,7 @@
 //! An endpoint over datagrams: reliable messages, requests and responses of both roles, and
 //! observations, with any number of peers on one socket (RFC 7252 §4, §5, RFC 7641, RFC 9175).
 //!
-//! Each message here is at most a datagram.
+//! Bodies that take more than a datagram are for [`super::transfer`].
 
 mod client;
 mod common;
@@ -92,6 +92,18 @@ impl<P: Address> Endpoint<P> {
     #[must_use]
     pub fn round_trip(&self, peer: P) -> Option<Duration> {
         self.common.peers.get(peer).and_then(|place| place.round_trip.smoothed())
+    }
+
+    /// Whether a peer's request can still be answered.
+    #[must_use]
+    pub fn is_open(&self, exchange: u64) -> bool {
+        self.exchanges.get(&exchange).is_some_and(|exchange| exchange.answer.is_none())
+    }
+
+    /// Whether there may be notifications to who sent this request.
+    #[must_use]
+    pub fn is_observed(&self, exchange: u64) -> bool {
+        self.observations.contains_key(&exchange)
     }
 
     /// Takes what happened at `now`, which does not go back. Then [`Endpoint::poll_output`] is to

@@ -11,7 +11,9 @@
 //! What has an allocator:
 //!
 //! - [`Content`] is a message of its own.
+//! - [`Assembly`] and [`slice()`] put bodies together from blocks and cut them.
 //! - [`machine`] is an endpoint over datagrams: reliable messages, both roles, observations.
+//! - [`transfer`] is such an endpoint for bodies of any size.
 //!
 //! ```
 //! use longwire_proto::coap::{Code, Datagram, Header, Kind, Token, Writer, option};
@@ -29,19 +31,23 @@
 //! ```
 
 mod block;
+mod body;
 mod chance;
 mod code;
 mod content;
 pub mod format;
 pub mod framed;
+mod kept;
 pub mod machine;
 pub mod option;
 mod packet;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 pub mod uri;
 
 pub use block::{BERT, Block, MAX_NUM, MAX_SZX};
+pub use body::{Assembly, MAX_BODY_BYTES, Refusal, key_of, slice};
 pub use code::Code;
 pub use content::{Content, MAX_OPTIONS};
 pub use packet::{Datagram, Header, Kind, MAX_TOKEN_BYTES, Message, Options, Token, Uint, Writer};

@@ -230,6 +230,10 @@ pub enum Reason {
     Reset,
     /// The answer has a critical option that is unknown or breaks its bounds (RFC 7252 §5.4.1).
     BadAnswer,
+    /// The answer's body is over [`super::super::MAX_BODY_BYTES`].
+    TooLarge,
+    /// The answer's body became another one, each time that its blocks were asked for.
+    Changed,
     /// No datagram can be made of it.
     Misuse,
 }
