@@ -153,8 +153,8 @@ impl<P: Address> Endpoint<P> {
 
     /// A place for the peer; false if there is none.
     fn enter(&mut self, peer: P, is_known: bool) -> bool {
-        let [first_mid, ..] = self.common.chance.next(For::MessageId).to_le_bytes().map(u16::from);
-        let first_mid = first_mid << 8;
+        let [high, low, ..] = self.common.chance.next(For::MessageId).to_le_bytes();
+        let first_mid = u16::from_be_bytes([high, low]);
         match self.common.peers.enter(self.common.now, peer, is_known, first_mid) {
             Entered::No => false,
             Entered::Yes(None) => true,

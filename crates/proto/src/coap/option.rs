@@ -1,6 +1,6 @@
 //! Options: their numbers, what a number says, and the table of those that are known.
 
-use super::Options;
+use super::{Code, Options};
 
 /// The number of an option.
 pub type Number = u16;
@@ -192,6 +192,18 @@ pub fn find_bad_critical(options: Options<'_>, known: &[u16]) -> Option<u16> {
         }
     }
     None
+}
+
+/// The Hop-Limit with which a proxy forwards a request that has this one (RFC 8768 §3). The error
+/// is what it answers instead: 5.08 where there were too many hops, 4.00 where the value is none.
+pub fn next_hop(limit: Option<&[u8]>) -> Result<u8, Code> {
+    match limit {
+        None => Ok(DEFAULT_HOP_LIMIT),
+        Some([0]) => Err(Code::BAD_REQUEST),
+        Some([1]) => Err(Code::HOP_LIMIT_REACHED),
+        Some([limit]) => Ok(limit - 1),
+        Some(_) => Err(Code::BAD_REQUEST),
+    }
 }
 
 /// A number in network order (RFC 7252 §3.2); `None` beyond four bytes. Leading zeros are allowed.

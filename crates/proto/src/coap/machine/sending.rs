@@ -38,7 +38,8 @@ impl Link {
 
     /// When a datagram that is given to it now has left.
     pub(super) fn leaves_at(&mut self, now: Duration, bytes: usize) -> Duration {
-        self.free_at = self.free_at.max(now) + self.takes(bytes);
+        let free_at = self.free_at.max(now) + self.takes(bytes);
+        self.free_at = free_at.min(now + MAX_BACKLOG);
         self.free_at
     }
 }

@@ -131,6 +131,10 @@ impl<P: Address> Endpoint<P> {
             self.common.counts.unsupported += 1;
             return Err(Some(Content::new(Code::METHOD_NOT_ALLOWED)));
         }
+        if exchange.request_bytes > MAX_REQUEST_BYTES {
+            self.common.counts.refused += 1;
+            return Err(Some(Content::new(Code::REQUEST_ENTITY_TOO_LARGE)));
+        }
         let content = match Content::try_from(datagram) {
             Ok(content) => content,
             Err(_) => {

@@ -8,7 +8,9 @@ use bytes::Bytes;
 
 use super::super::{Content, option};
 
-/// Peers that have shown that they have their address, or to which this side sent first.
+/// Peers that have shown that they have their address, or to which this side sent first. Of more
+/// that which was longest unused is forgotten with the messages that it sent; while something is
+/// open with all of them, the newest finds no place.
 pub const MAX_PEERS: usize = 1024;
 /// Peers of which nothing is known; of more the oldest are forgotten.
 pub const MAX_NEW_PEERS: usize = 256;
@@ -66,6 +68,11 @@ pub const RENEW_AFTER: (Duration, Duration) = (Duration::from_secs(5), Duration:
 pub const RETRY_AFTER_S: u32 = 5;
 /// To an address that is not validated no more than so many times what it sent (RFC 9175 §2.4).
 pub const MAX_AMPLIFICATION: usize = 3;
+/// Longest datagram with a request that is taken: well over what RFC 7252 §4.6 asks to assume, so
+/// that what is kept of many requests is bounded.
+pub const MAX_REQUEST_BYTES: usize = 4096;
+/// What was given to a link is believed to have left after this: no queue of a link is longer.
+pub const MAX_BACKLOG: Duration = Duration::from_secs(60);
 /// What IP and UDP add to a datagram, at most, without extension headers.
 pub const AROUND_DATAGRAM_BYTES: usize = 48;
 /// An answer that is expected may have so many bytes (RFC 7252 §4.6).
@@ -97,7 +104,8 @@ pub struct Settings {
     /// Unforeseeable, and another one for each run: tokens, message ids and Echo come from it.
     pub seed: [u64; 2],
     /// Whether who has not shown that it has its address must do so before it gets an answer of
-    /// more than [`MAX_AMPLIFICATION`] times its request, observes or changes anything.
+    /// more than [`MAX_AMPLIFICATION`] times its request, observes or changes anything. Without,
+    /// everyone counts as if he had: only where the network or a lower layer sees to that.
     pub is_challenging: bool,
     /// The rate of the link in bit/s, where it is known.
     pub rate_bps: Option<u64>,

@@ -132,6 +132,16 @@ fn codes_have_their_names() {
     assert!(Code::new(0, 31).is_request() && !Code::EMPTY.is_request());
 }
 
+/// RFC 8768 §3.
+#[test]
+fn each_hop_takes_one_of_the_limit() {
+    assert_eq!(option::next_hop(None), Ok(16));
+    assert_eq!(option::next_hop(Some(&[16])), Ok(15));
+    assert_eq!(option::next_hop(Some(&[1])), Err(Code::HOP_LIMIT_REACHED));
+    assert_eq!(option::next_hop(Some(&[0])), Err(Code::BAD_REQUEST));
+    assert_eq!(option::next_hop(Some(&[1, 0])), Err(Code::BAD_REQUEST));
+}
+
 /// RFC 7959 §3: the values that its examples show as NUM/M/size.
 #[test]
 fn block_values_are_those_of_the_rfc() {

@@ -282,3 +282,69 @@ fn one_peer_has_its_share_of_exchanges() {
         sent(&outputs).iter().filter(|bytes| bytes[1] == Code::SERVICE_UNAVAILABLE.0).count();
     assert_eq!(late, 2);
 }
+
+#[test]
+fn requests_that_are_too_long_or_have_too_many_options_are_refused() {
+    let mut server = endpoint();
+    let put = Content::new(Code::PUT).with_payload(vec![0; MAX_REQUEST_BYTES]);
+    let bytes = put.encode(Con, 1, Token::EMPTY).unwrap();
+    let outputs = run(&mut server, s(0), datagram(CLIENT, &bytes));
+    assert_eq!(only(&outputs), (Ack, Code::REQUEST_ENTITY_TOO_LARGE, 1));
+    let mut bytes = b"\x40\x01\x00\x02\xb0".to_vec();
+    bytes.resize(bytes.len() + 256, 0);
+    let outputs = run(&mut server, s(0), datagram(CLIENT, &bytes.into()));
+    assert_eq!(only(&outputs), (Ack, Code::BAD_REQUEST, 2));
+}
+
+/// Forged addresses take the places of each other, not of who has shown its own.
+#[test]
+fn a_flood_of_new_peers_does_no_harm_to_a_known_one() {
+    let settings = Settings { is_challenging: true, ..settings(2) };
+    let (mut client, mut server) =
+        (Endpoint::<u32>::new(&settings), Endpoint::<u32>::new(&settings));
+    let mut now = s(0);
+    let drain = |end: &mut Endpoint<u32>, now, input| -> Vec<Output<u32>> {
+        end.handle_input(now, input);
+        let outputs = std::iter::from_fn(|| end.poll_output());
+        // What is said to the forged ones does not matter.
+        let is_noise = |output: &Output<u32>| match output {
+            Output::WakeAt(_) => true,
+            Output::Datagram { peer, .. } => (1..3000).contains(peer),
+            _ => false,
+        };
+        outputs.filter(|output| !is_noise(output)).collect()
+    };
+    let bytes_of = |outputs: &[Output<u32>]| match outputs {
+        [Output::Datagram { bytes, .. }, ..] => bytes.clone(),
+        other => panic!("{other:?}"),
+    };
+    let post = Content::new(Code::POST);
+    for round in 0..3 {
+        let (content, is_confirmable) = (post.clone(), true);
+        let input = Input::Request { request: round, peer: 0, content, is_confirmable };
+        let mut bytes = bytes_of(&drain(&mut client, now, input));
+        // The first is challenged, and flooded meanwhile.
+        for step in 0.. {
+            for forged in 1..3000_u32 {
+                let bytes = message(Con, Code::GET, 1, b"t", &[]);
+                let input = Input::Datagram { peer: forged, bytes, is_group: false };
+                drain(&mut server, now, input);
+            }
+            now += s(1);
+            let input = Input::Datagram { peer: 9999, bytes, is_group: false };
+            let mut outputs = drain(&mut server, now, input);
+            if let [Output::Request { exchange, .. }] = outputs[..] {
+                let content = Content::new(Code::CHANGED);
+                outputs = drain(&mut server, now, Input::Respond { exchange, content });
+            }
+            let input = Input::Datagram { peer: 0, bytes: bytes_of(&outputs), is_group: false };
+            let outputs = drain(&mut client, now, input);
+            if let [Output::Response { content, .. }] = &outputs[..] {
+                assert_eq!((content.code, step), (Code::CHANGED, u64::from(round == 0)));
+                break;
+            }
+            bytes = bytes_of(&outputs);
+        }
+    }
+    assert!(server.counts().refused == 0 && server.counts().challenged == 1);
+}
