@@ -6,7 +6,7 @@ use super::*;
 use crate::coap::chance::{Chance, For};
 
 /// Enough that each kind of trouble meets each message; the whole takes a second.
-const SEEDS: u64 = 2500;
+const SEEDS: u64 = 10_000;
 /// Requests of each side.
 const REQUESTS: u64 = 4;
 /// Long after the last of a request's deadlines.

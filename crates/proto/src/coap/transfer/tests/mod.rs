@@ -324,3 +324,40 @@ fn notifications_have_bodies_of_any_size() {
     pair.run(Duration::from_secs(30));
     assert_eq!(pair.others, [Output::Ended { exchange }]);
 }
+
+/// RFC 7641 §1.2, §3.3.1: whatever is lost, in the end the client knows the last state, or that it
+/// knows it no more.
+#[test]
+fn who_observes_learns_the_last_state() {
+    let mut consistent = 0;
+    let seeds = 60;
+    for seed in 0..seeds {
+        let mut pair = Pair::new(seed, seed % 6, |index, _| {
+            let text = if index == 0 { &b"first"[..] } else { b"last" };
+            let content = Content::new(Code::CONTENT).with(option::OBSERVE, b"");
+            Some(content.with_payload(Bytes::from(text)))
+        });
+        pair.request(5, get().with(option::OBSERVE, b""));
+        pair.run(Duration::from_secs(3));
+        for at in 0..10 {
+            // Where the first request was lost, nobody observes yet.
+            let Some((exchange, _)) = pair.requests.last() else { break };
+            let text = if at == 9 { &b"last"[..] } else { b"between" };
+            let content = Content::new(Code::CONTENT).with_payload(Bytes::from(text));
+            pair.input(1, Input::Notify { exchange: *exchange, content });
+            pair.run(Duration::from_secs(5));
+        }
+        pair.run(Duration::from_secs(600));
+        let is_failed = |output: &Output<u8>| matches!(output, Output::Failed { .. });
+        let failures = pair.others.iter().filter(|output| is_failed(output)).count();
+        match pair.responses().last() {
+            _ if failures > 0 => assert_eq!(failures, 1),
+            Some((5, Code::CONTENT, text)) => {
+                assert_eq!(&text[..], b"last", "seed {seed}");
+                consistent += 1;
+            }
+            other => panic!("seed {seed}: {other:?}"),
+        }
+    }
+    assert!(consistent > seeds * 8 / 10, "{consistent}");
+}
