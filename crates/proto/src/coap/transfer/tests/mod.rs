@@ -201,9 +201,16 @@ fn a_body_that_is_too_large_is_refused_at_its_first_block() {
 }
 
 /// A server at which blocks are answered as `answer` says, by hand.
-fn by_hand(mut answer: impl FnMut(&Content, usize) -> Content) -> Vec<Output<u8>> {
+fn by_hand(answer: impl FnMut(&Content, usize) -> Content) -> Vec<Output<u8>> {
+    by_hand_to(get(), answer)
+}
+
+fn by_hand_to(
+    content: Content,
+    mut answer: impl FnMut(&Content, usize) -> Content,
+) -> Vec<Output<u8>> {
     let mut client = Transfers::<u8>::new(&settings(0, 1));
-    let input = Input::Request { request: 5, peer: SERVER, content: get(), is_confirmable: true };
+    let input = Input::Request { request: 5, peer: SERVER, content, is_confirmable: true };
     client.handle_input(Duration::ZERO, input);
     let (mut others, mut count) = (Vec::new(), 0);
     loop {
@@ -263,6 +270,56 @@ fn blocks_that_are_not_those_asked_for_end_it() {
     let lies =
         |request: &Content, _| block2(asked(request), true).with_uint(option::SIZE2, 1 << 30);
     assert_eq!(by_hand(lies), [Output::Failed { request: 5, reason: Reason::TooLarge }]);
+}
+
+/// RFC 7959 §2.3, §2.9.2, §2.9.3, figures 8 to 10: the server wants smaller blocks, and may lose
+/// what it has.
+#[test]
+fn a_client_sends_blocks_as_small_as_they_are_wanted() {
+    let block1 =
+        |request: &Content| Block::decode(request.first(option::BLOCK1).unwrap(), false).unwrap();
+    let with = |code, block: Block| {
+        Content::new(code).with(option::BLOCK1, block.encode().unwrap().as_slice())
+    };
+    let mut seen = Vec::new();
+    let outputs = by_hand_to(post(2500), |request, count| {
+        let block = block1(request);
+        seen.push((block.num, block.more, block.size_bytes(), request.payload.len()));
+        assert_eq!(request.first(option::SIZE1).is_some(), block.num == 0);
+        let smaller = Block { szx: block.szx - 1, ..block };
+        match count {
+            0 => with(Code::REQUEST_ENTITY_TOO_LARGE, smaller),
+            1 => with(Code::CONTINUE, smaller),
+            3 => with(Code::REQUEST_ENTITY_INCOMPLETE, block),
+            _ if block.more => with(Code::CONTINUE, block),
+            _ => with(Code::CHANGED, block),
+        }
+    });
+    let [Output::Response { content, is_last: true, .. }] = &outputs[..] else {
+        panic!("{outputs:?}")
+    };
+    assert_eq!(content.code, Code::CHANGED);
+    let first = [
+        (0, true, 1024, 1024),
+        (0, true, 512, 512),
+        (2, true, 256, 256),
+        (3, true, 256, 256),
+        (0, true, 256, 256),
+    ];
+    assert_eq!(seen[..5], first);
+    assert_eq!((seen.len(), seen.last()), (4 + 10, Some(&(9, false, 256, 196))));
+    // Who never has what came before is asked no more.
+    let mut count = 0;
+    let outputs = by_hand_to(post(2500), |request, _| {
+        count += 1;
+        with(Code::REQUEST_ENTITY_INCOMPLETE, block1(request))
+    });
+    let [Output::Response { content, .. }] = &outputs[..] else { panic!("{outputs:?}") };
+    assert_eq!(content.code, Code::REQUEST_ENTITY_INCOMPLETE);
+    assert_eq!(count, 1 + u32::from(MAX_RESTARTS));
+    // A final success before the body is whole would be to another request.
+    let outputs = by_hand_to(post(2500), |_, _| Content::new(Code::CHANGED));
+    assert_eq!(outputs, [Output::Failed { request: 5, reason: Reason::BadAnswer }]);
 }
 
 /// RFC 7959 §2.5, §2.9.2, RFC 9175 §3: from the server's side.
