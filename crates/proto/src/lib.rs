@@ -7,6 +7,7 @@
 //! - [`burst`]: a carrier over datagrams that get lost, with forward error correction.
 //! - [`carrier`]: what a relay and a carrier's machine say to each other.
 //! - [`cbor`]: data items of CBOR (RFC 8949) on slices, without allocation.
+//! - [`coap`]: messages, block-wise transfers and endpoints of CoAP (RFC 7252).
 //! - [`control`]: what relays send each other besides their exchanges.
 //! - [`dictionary`]: fields of HTTP by which dictionaries are named (RFC 9842).
 //! - [`exchange`]: the parts of exchanges, as any carrier takes them.
@@ -26,6 +27,7 @@ pub mod bhttp;
 pub mod burst;
 pub mod carrier;
 pub mod cbor;
+pub mod coap;
 pub mod control;
 mod date;
 pub mod dictionary;

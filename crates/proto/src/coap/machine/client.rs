@@ -1,0 +1,253 @@
+//! Requests of this side, their answers, and what it observes.
+
+use std::time::Duration;
+
+use super::peers::Purpose;
+use super::settings::*;
+use super::{Endpoint, Timer, is_newer, max_age};
+use crate::coap::{Code, Content, Datagram, Kind, Token, option};
+
+/// A request of ours that has no last answer yet.
+#[derive(Debug)]
+pub(super) struct Call<P> {
+    peer: P,
+    pub(super) content: Content,
+    pub(super) token: Token,
+    pub(super) is_confirmable: bool,
+    is_ping: bool,
+    /// The message id of the last transmission, by which a reset may name it.
+    mid: Option<u16>,
+    /// Whether the peer is known to have it.
+    is_delivered: bool,
+    echoes: u8,
+    /// The last notification, where one came.
+    notified: Option<(u32, Duration)>,
+}
+
+impl<P> Call<P> {
+    pub(super) fn new(peer: P, content: Content, is_confirmable: bool) -> Self {
+        Self {
+            peer,
+            content,
+            token: Token::EMPTY,
+            is_confirmable,
+            is_ping: false,
+            mid: None,
+            is_delivered: false,
+            echoes: 0,
+            notified: None,
+        }
+    }
+
+    pub(super) fn ping(peer: P) -> Self {
+        Self { is_ping: true, ..Self::new(peer, Content::new(Code::EMPTY), true) }
+    }
+
+    fn purpose(&self, request: u64) -> Purpose {
+        if self.is_ping { Purpose::Ping(request) } else { Purpose::Request(request) }
+    }
+
+    /// Whether it asks to observe (RFC 7641 §2).
+    fn observes(&self) -> bool {
+        self.content.uint(option::OBSERVE) == Some(0)
+    }
+
+    /// Whether it asks for no answer of any class (RFC 7967 §2.1).
+    fn wants_none(&self) -> bool {
+        use option::{NO_CLIENT_ERROR, NO_SERVER_ERROR, NO_SUCCESS};
+        let all = NO_SUCCESS | NO_CLIENT_ERROR | NO_SERVER_ERROR;
+        self.content.uint(option::NO_RESPONSE).is_some_and(|not| not & all == all)
+    }
+}
+
+impl<P: Address> Endpoint<P> {
+    pub(super) fn call(&mut self, request: u64, mut call: Call<P>) {
+        if self.calls.contains_key(&request) {
+            self.common.counts.misused += 1;
+            return;
+        }
+        let failed = |reason| Output::Failed { request, reason };
+        if !call.is_ping && !call.content.code.is_request() {
+            return self.common.outputs.push_back(failed(Reason::Misuse));
+        }
+        let peer = call.peer;
+        let has_room = self.calls.len() < MAX_REQUESTS && self.enter(peer, true);
+        let place = self.common.peers.get_mut(peer).filter(|_| has_room);
+        let Some(place) = place.filter(|place| place.requests < MAX_REQUESTS_PER_PEER) else {
+            return self.common.outputs.push_back(failed(Reason::Full));
+        };
+        place.requests += 1;
+        if !call.is_ping {
+            call.token = self.new_token(peer);
+            self.tokens.insert((peer, call.token), request);
+        }
+        let purpose = call.purpose(request);
+        self.calls.insert(request, call);
+        self.enqueue(peer, purpose);
+    }
+
+    /// The first transmission of a request, or of its renewal, leaves.
+    pub(super) fn launched(&mut self, request: u64, mid: u16, left_at: Duration) {
+        if let Some(call) = self.calls.get_mut(&request) {
+            call.mid = Some(mid);
+            call.is_delivered = false;
+            // One that is confirmable fails sooner, or begins to wait anew when it is delivered.
+            let until = left_at + MAX_ANSWER_WAIT;
+            self.common.timers.set(Timer::Answer(request), Some(until));
+        }
+    }
+
+    /// The peer has the request; its answer comes by itself (RFC 7252 §5.2.2).
+    pub(super) fn delivered(&mut self, request: u64) {
+        let Some(call) = self.calls.get_mut(&request) else { return };
+        call.is_delivered = true;
+        if call.wants_none() {
+            return self.finish(request, Output::Suppressed { request });
+        }
+        self.common.timers.set(Timer::Answer(request), Some(self.common.now + MAX_ANSWER_WAIT));
+    }
+
+    pub(super) fn unanswered(&mut self, request: u64) {
+        let Some(call) = self.calls.get(&request) else { return };
+        match call.wants_none() && !call.is_confirmable {
+            true => self.finish(request, Output::Suppressed { request }),
+            false => self.fail(request, Reason::NoAnswer),
+        }
+    }
+
+    pub(super) fn fail(&mut self, request: u64, reason: Reason) {
+        self.finish(request, Output::Failed { request, reason });
+    }
+
+    /// Ends a request, if it is open, with this.
+    pub(super) fn finish(&mut self, request: u64, output: Output<P>) {
+        if self.drop_call(request) {
+            self.common.outputs.push_back(output);
+        }
+    }
+
+    fn drop_call(&mut self, request: u64) -> bool {
+        let Some(call) = self.calls.remove(&request) else { return false };
+        self.tokens.remove(&(call.peer, call.token));
+        self.common.timers.set(Timer::Answer(request), None);
+        self.common.timers.set(Timer::Renew(request), None);
+        if let Some(place) = self.common.peers.get_mut(call.peer) {
+            place.requests -= 1;
+            let purpose = call.purpose(request);
+            place.queue.retain(|other| *other != purpose);
+            // What left holds its slot until it would be repeated, so that requests which are
+            // cancelled are no way around NSTART.
+            if let Some(flight) = place.flight.as_mut().filter(|it| it.purpose == purpose) {
+                flight.is_repeated = false;
+            }
+        }
+        true
+    }
+
+    /// RFC 7641 §3.6: what is forgotten is reset when it comes.
+    pub(super) fn cancel(&mut self, request: u64) {
+        if !self.drop_call(request) {
+            self.common.counts.misused += 1;
+        }
+    }
+
+    /// A response came, by itself or with an acknowledgement.
+    pub(super) fn answered(&mut self, peer: P, datagram: &Datagram<'_>) {
+        if self.common.is_duplicate_answer(peer, datagram) {
+            return;
+        }
+        let request = self.tokens.get(&(peer, datagram.message.token)).copied();
+        let flight = self.common.peers.get(peer).and_then(|place| place.flight.as_ref());
+        let is_outstanding = request.is_some()
+            && flight.is_some_and(|it| it.purpose == Purpose::Request(request.unwrap_or(0)));
+        let is_acknowledging = datagram.kind == Kind::Acknowledgement;
+        // RFC 7252 §5.3.2: with an acknowledgement both token and message id must match.
+        let is_match = !is_acknowledging || flight.is_some_and(|it| it.mid == datagram.mid);
+        let Some(request) = request.filter(|_| is_match && (is_outstanding || !is_acknowledging))
+        else {
+            return self.common.reject(peer, datagram);
+        };
+        self.validate(peer);
+        self.common.heard(peer);
+        // Until now it had a place, but none of its messages were noted.
+        let _ = self.common.is_duplicate(peer, datagram);
+        let flight = if is_outstanding { self.common.land(peer) } else { None };
+        if let Some(flight) = flight.filter(|_| is_acknowledging) {
+            self.common.measure(peer, &flight, datagram.message.payload.len());
+        }
+        let bad = option::find_bad_critical(datagram.message.options, &UNDERSTOOD);
+        match Content::try_from(datagram) {
+            Ok(content) if bad.is_none() => {
+                if datagram.kind == Kind::Confirmable {
+                    self.common.reply_empty(peer, Kind::Acknowledgement, datagram.mid);
+                }
+                self.take_answer(peer, request, content);
+            }
+            _ => {
+                // RFC 7252 §5.4.1: rejected, which only of a confirmable one the peer is told.
+                if datagram.kind == Kind::Confirmable {
+                    self.common.reply_empty(peer, Kind::Reset, datagram.mid);
+                }
+                self.fail(request, Reason::BadAnswer);
+            }
+        }
+        self.pump(peer);
+    }
+
+    fn take_answer(&mut self, peer: P, request: u64, content: Content) {
+        let Some(call) = self.calls.get_mut(&request) else { return };
+        // RFC 9175 §2.3: the server wants to see that this side has its address.
+        if let Some(echo) = content.first(option::ECHO)
+            && content.code == Code::UNAUTHORIZED
+            && call.echoes < MAX_ECHOES
+        {
+            call.echoes += 1;
+            call.content.set(option::ECHO, echo);
+            self.tokens.remove(&(peer, call.token));
+            let token = self.new_token(peer);
+            self.tokens.insert((peer, token), request);
+            if let Some(call) = self.calls.get_mut(&request) {
+                call.token = token;
+            }
+            self.common.timers.set(Timer::Answer(request), None);
+            return self.enqueue(peer, Purpose::Request(request));
+        }
+        let sequence = content.uint(option::OBSERVE).filter(|_| content.code.is_success());
+        let Some(sequence) = sequence.filter(|_| call.observes()) else {
+            let response = Output::Response { request, content, is_last: true };
+            return self.finish(request, response);
+        };
+        let is_new =
+            call.notified.is_none_or(|before| is_newer(before, (sequence, self.common.now)));
+        // RFC 7641 §3.3.1: after its age another request asks whether it still goes on.
+        let (least, greatest) = RENEW_AFTER;
+        let renew_at =
+            self.common.now + max_age(&content) + self.common.chance.between(least, greatest);
+        self.common.timers.set(Timer::Answer(request), None);
+        self.common.timers.set(Timer::Renew(request), Some(renew_at));
+        if !is_new {
+            self.common.counts.stale += 1;
+            return;
+        }
+        call.notified = Some((sequence, self.common.now));
+        self.common.outputs.push_back(Output::Response { request, content, is_last: false });
+    }
+
+    pub(super) fn renew(&mut self, request: u64) {
+        if let Some(call) = self.calls.get(&request) {
+            let peer = call.peer;
+            self.enqueue(peer, Purpose::Request(request));
+        }
+    }
+
+    /// Whether a request of ours that is not confirmable has this message id; then it fails.
+    pub(super) fn call_was_reset(&mut self, peer: P, mid: u16) -> bool {
+        let is_it = |call: &Call<P>| call.peer == peer && call.mid == Some(mid);
+        let mut open = self.calls.iter().filter(|(_, call)| !call.is_delivered && is_it(call));
+        let request = open.next().map(|(request, _)| *request);
+        if let Some(request) = request {
+            self.fail(request, Reason::Reset);
+        }
+        request.is_some()
+    }
+}

@@ -1,0 +1,165 @@
+//! Message ids: those of a peer's messages with what was answered, and those of our own.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::settings::MIN_MID_PAUSE;
+
+/// Messages of a peer that are remembered. Who sends more within their lifetime may see the oldest
+/// again as new ones; one at a time, as NSTART asks, it takes half a second for each to get there.
+pub const MAX_SEEN: usize = 512;
+/// Bytes of answers that are kept for a peer's duplicates. Of more the oldest go, and duplicates of
+/// those get no answer.
+pub const MAX_SEEN_BYTES: usize = 32 << 10;
+
+#[derive(Debug)]
+struct Entry {
+    until: Duration,
+    reply: Option<Bytes>,
+}
+
+/// What a peer has sent.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    entries: BTreeMap<u16, Entry>,
+    /// By when they came, with the end of their lifetimes.
+    order: VecDeque<(Duration, u16)>,
+    /// Those that have a reply, oldest first.
+    replies: VecDeque<u16>,
+    reply_bytes: usize,
+}
+
+impl Seen {
+    /// The reply to a message that came before; `None` for one that is new, which then is noted.
+    pub(super) fn find(
+        &mut self,
+        now: Duration,
+        mid: u16,
+        lifetime: Duration,
+    ) -> Option<Option<Bytes>> {
+        if let Some(entry) = self.entries.get(&mid).filter(|entry| entry.until > now) {
+            return Some(entry.reply.clone());
+        }
+        self.forget(mid);
+        while self.order.len() >= MAX_SEEN || self.order.front().is_some_and(|(at, _)| *at <= now) {
+            let Some((until, mid)) = self.order.pop_front() else { break };
+            if self.entries.get(&mid).is_some_and(|entry| entry.until == until) {
+                self.forget(mid);
+            }
+        }
+        self.entries.insert(mid, Entry { until: now + lifetime, reply: None });
+        self.order.push_back((now + lifetime, mid));
+        None
+    }
+
+    /// Whether a message with this id came within its lifetime.
+    pub(super) fn holds(&self, now: Duration, mid: u16) -> bool {
+        self.entries.get(&mid).is_some_and(|entry| entry.until > now)
+    }
+
+    fn forget(&mut self, mid: u16) {
+        if let Some(reply) = self.entries.remove(&mid).and_then(|entry| entry.reply) {
+            self.reply_bytes -= reply.len();
+            self.replies.retain(|other| *other != mid);
+        }
+    }
+
+    /// Keeps what a duplicate of this message is answered with.
+    pub(super) fn keep(&mut self, mid: u16, reply: Bytes) {
+        let Some(entry) = self.entries.get_mut(&mid) else { return };
+        let before = entry.reply.replace(reply.clone());
+        match before {
+            Some(before) => self.reply_bytes -= before.len(),
+            None => self.replies.push_back(mid),
+        }
+        self.reply_bytes += reply.len();
+        while self.reply_bytes > MAX_SEEN_BYTES {
+            let Some(oldest) = self.replies.pop_front() else { break };
+            let reply = self.entries.get_mut(&oldest).and_then(|entry| entry.reply.take());
+            self.reply_bytes -= reply.map_or(0, |reply| reply.len());
+        }
+    }
+}
+
+/// Runs of message ids whose last use is remembered.
+const RUNS: usize = 16;
+
+/// Our message ids to one peer: none again before its time (RFC 7252 §4.4).
+#[derive(Debug)]
+pub(super) struct Mids {
+    next: u16,
+    /// When the last of each sixteenth of all ids was used.
+    used_at: [Option<Duration>; RUNS],
+}
+
+impl Mids {
+    pub(super) fn new(first: u16) -> Self {
+        Self { next: first, used_at: [None; RUNS] }
+    }
+
+    fn run(&self) -> usize {
+        usize::from(self.next >> 12)
+    }
+
+    /// The next id; the error says when there is one again.
+    pub(super) fn next(&mut self, now: Duration) -> Result<u16, Duration> {
+        let run = self.run();
+        let mid = self.next;
+        // A run is begun only once all of it is free.
+        let free_at = self.used_at[run].map_or(Duration::ZERO, |at| at + MIN_MID_PAUSE);
+        if mid & 0xfff == 0 && free_at > now {
+            return Err(free_at);
+        }
+        self.used_at[run] = Some(now);
+        self.next = mid.wrapping_add(1);
+        Ok(mid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(s: u64) -> Duration {
+        Duration::from_secs(s)
+    }
+
+    #[test]
+    fn a_message_is_new_once_in_its_lifetime() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.find(s(0), 7, s(10)), None);
+        assert_eq!(seen.find(s(1), 7, s(10)), Some(None));
+        seen.keep(7, Bytes::from_static(b"reply"));
+        assert_eq!(seen.find(s(9), 7, s(10)), Some(Some(Bytes::from_static(b"reply"))));
+        assert_eq!(seen.find(s(10), 7, s(10)), None);
+        assert_eq!(seen.find(s(11), 7, s(10)), Some(None));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut seen = Seen::default();
+        for mid in 0..2000 {
+            assert_eq!(seen.find(s(0), mid, s(10)), None);
+            seen.keep(mid, Bytes::from(vec![0; 1000]));
+        }
+        assert!(seen.entries.len() <= MAX_SEEN && seen.order.len() <= MAX_SEEN);
+        assert!(seen.reply_bytes <= MAX_SEEN_BYTES && seen.reply_bytes > MAX_SEEN_BYTES - 1000);
+        assert_eq!(seen.find(s(1), 1500, s(10)), Some(None));
+        assert!(matches!(seen.find(s(1), 1999, s(10)), Some(Some(_))));
+        assert_eq!(seen.find(s(30), 1, s(10)), None);
+        assert_eq!((seen.entries.len(), seen.order.len(), seen.reply_bytes), (1, 1, 0));
+    }
+
+    #[test]
+    fn an_id_comes_again_no_sooner_than_it_may() {
+        let mut mids = Mids::new(60_000);
+        let all: Vec<_> = (0..0x1_0000).map_while(|_| mids.next(s(5)).ok()).collect();
+        let unique: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(unique.len(), all.len());
+        assert!(all.len() > 0xf000 - 0x1000);
+        assert_eq!(mids.next(s(100)), Err(s(5) + MIN_MID_PAUSE));
+        assert!(mids.next(s(5) + MIN_MID_PAUSE).is_ok());
+    }
+}

@@ -1,0 +1,141 @@
+//! An endpoint whose requests and responses have bodies of any size: what does not fit into a
+//! datagram goes in blocks (RFC 7959), with ETag and Request-Tag (RFC 9175).
+//!
+//! Inputs and outputs are those of [`super::machine`], with whole bodies in them.
+
+mod client;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::machine::{Address, Counts, Endpoint, Input, Output, Settings};
+use client::Client;
+use server::Server;
+
+pub use client::MAX_RESTARTS;
+pub use server::{
+    MAX_SERVED, MAX_SERVED_BYTES, MAX_SERVED_PER_PEER, MAX_UPLOAD_BYTES, MAX_UPLOADS,
+    MAX_UPLOADS_PER_PEER,
+};
+
+/// What is to be done next: by the endpoint, and by the caller.
+#[derive(Debug)]
+struct Queues<P> {
+    inputs: VecDeque<Input<P>>,
+    outputs: VecDeque<Output<P>>,
+}
+
+/// An endpoint for whole bodies.
+#[derive(Debug)]
+pub struct Transfers<P> {
+    endpoint: Endpoint<P>,
+    now: Duration,
+    client: Client<P>,
+    server: Server<P>,
+    /// Bounded by what one input can do.
+    queues: Queues<P>,
+    endpoint_wakes_at: Option<Duration>,
+    announced_wake_at: Option<Duration>,
+}
+
+impl<P: Address> Transfers<P> {
+    /// Nothing sent, nobody known.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            endpoint: Endpoint::new(settings),
+            now: Duration::ZERO,
+            client: Client::new(settings.seed),
+            server: Server::new(settings.seed),
+            queues: Queues { inputs: VecDeque::new(), outputs: VecDeque::new() },
+            endpoint_wakes_at: None,
+            announced_wake_at: None,
+        }
+    }
+
+    /// What went wrong so far, by messages.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.endpoint.counts()
+    }
+
+    /// Takes what happened at `now`, which does not go back. Bodies have any size up to what
+    /// 2^20 blocks hold; of what peers send, up to [`super::MAX_BODY_BYTES`].
+    pub fn handle_input(&mut self, now: Duration, input: Input<P>) {
+        self.now = self.now.max(now);
+        let wakes = |at: &Duration| self.now < *at;
+        self.announced_wake_at = self.announced_wake_at.filter(wakes);
+        self.endpoint_wakes_at = self.endpoint_wakes_at.filter(wakes);
+        self.server.expire(self.now);
+        let queues = &mut self.queues;
+        match input {
+            Input::Request { request, peer, content, is_confirmable } => {
+                self.client.start(request, peer, content, is_confirmable, queues);
+            }
+            Input::Ping { request, peer } => self.client.ping(request, peer, queues),
+            Input::Cancel { request } => self.client.cancel(request, queues),
+            Input::Respond { exchange, content } => {
+                self.server.respond(self.now, exchange, content, queues);
+            }
+            Input::Notify { exchange, content } => {
+                self.server.notify(self.now, exchange, content, queues);
+            }
+            other => queues.inputs.push_back(other),
+        }
+        while let Some(input) = self.queues.inputs.pop_front() {
+            let answered = match &input {
+                Input::Respond { exchange, .. } => Some(*exchange),
+                _ => None,
+            };
+            self.endpoint.handle_input(self.now, input);
+            if let Some(exchange) = answered {
+                self.server.answered(exchange, self.endpoint.is_observed(exchange));
+            }
+            while let Some(output) = self.endpoint.poll_output() {
+                self.take(output);
+            }
+        }
+    }
+
+    /// The next thing to do; `None` when there is nothing until the next input.
+    pub fn poll_output(&mut self) -> Option<Output<P>> {
+        if let Some(output) = self.queues.outputs.pop_front() {
+            return Some(output);
+        }
+        let wake_at = [self.endpoint_wakes_at, self.server.wakes_at()].into_iter().flatten().min();
+        let wake_at = wake_at.filter(|at| self.announced_wake_at != Some(*at))?;
+        self.announced_wake_at = Some(wake_at);
+        Some(Output::WakeAt(wake_at))
+    }
+
+    fn take(&mut self, output: Output<P>) {
+        let queues = &mut self.queues;
+        match output {
+            Output::Request { exchange, peer, content } => {
+                let endpoint = &self.endpoint;
+                self.server.make_room(|exchange| endpoint.is_open(exchange));
+                self.server.requested(self.now, exchange, peer, content, queues);
+            }
+            Output::Response { request, content, is_last } => {
+                self.client.answered(request, content, is_last, queues);
+            }
+            Output::Failed { request, reason } => self.client.failed(request, reason, queues),
+            Output::Suppressed { request } => {
+                let suppressed = |request| Output::Suppressed { request };
+                self.client.settle(request, suppressed, queues);
+            }
+            Output::Alive { request } => {
+                self.client.settle(request, |request| Output::Alive { request }, queues);
+            }
+            Output::Ended { exchange } => {
+                self.server.ended(exchange);
+                queues.outputs.push_back(Output::Ended { exchange });
+            }
+            Output::WakeAt(at) => self.endpoint_wakes_at = Some(at),
+            output @ Output::Datagram { .. } => queues.outputs.push_back(output),
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Requests of this side with whole bodies.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::Queues;
+use crate::coap::chance::{Chance, For};
+use crate::coap::machine::{Address, Input, MAX_REQUESTS, Output, Reason};
+use crate::coap::{
+    Assembly, Block, Code, Content, MAX_BODY_BYTES, MAX_SZX, Refusal, option, slice,
+};
+
+/// Times that a body is begun anew because the peer lost what it had, or has another by now.
+pub const MAX_RESTARTS: u8 = 3;
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The request as a whole.
+    Whole,
+    /// The block of the request's body that begins here.
+    Upload(usize),
+    /// The block of the response's body that begins here.
+    Download(usize),
+}
+
+/// What follows a response to one of a call's messages.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Send,
+    Done(Content),
+    Fail(Reason),
+}
+
+#[derive(Debug)]
+struct Call<P> {
+    peer: P,
+    /// The request without a body that goes in blocks.
+    template: Content,
+    body: Bytes,
+    is_confirmable: bool,
+    phase: Phase,
+    /// Of the request's blocks, and of the response's.
+    upload_szx: u8,
+    download_szx: u8,
+    /// The response without its body, while that comes.
+    first: Content,
+    download: Assembly,
+    restarts: u8,
+    /// The endpoint's request through which notifications come.
+    observing: Option<u64>,
+    /// The one whose response is next.
+    current: Option<u64>,
+}
+
+impl<P: Address> Call<P> {
+    fn new(peer: P, mut content: Content, is_confirmable: bool) -> Self {
+        let is_large = content.payload.len() > 16 << MAX_SZX;
+        let body = if is_large { std::mem::take(&mut content.payload) } else { Bytes::new() };
+        Self {
+            peer,
+            template: content,
+            phase: if is_large { Phase::Upload(0) } else { Phase::Whole },
+            body,
+            is_confirmable,
+            upload_szx: MAX_SZX,
+            download_szx: MAX_SZX,
+            first: Content::new(Code::EMPTY),
+            download: Assembly::new(MAX_BODY_BYTES),
+            restarts: 0,
+            observing: None,
+            current: None,
+        }
+    }
+
+    /// The block of the request's body that begins at `offset`, with its bytes.
+    fn upload(&self, offset: usize) -> Option<(Block, Bytes)> {
+        let szx = self.upload_szx;
+        let num = u32::try_from(offset / (16 << szx)).ok()?;
+        slice(&self.body, Block { num, more: false, szx })
+    }
+
+    /// The next message; `None` where no block option can say which.
+    fn message(&self) -> Option<Content> {
+        let mut content = self.template.clone();
+        match self.phase {
+            Phase::Whole => {}
+            Phase::Upload(offset) => {
+                let (block, bytes) = self.upload(offset)?;
+                content.set(option::BLOCK1, block.encode().ok()?.as_slice());
+                if offset == 0 {
+                    content.push_uint(option::SIZE1, u32::try_from(self.body.len()).ok()?);
+                }
+                if block.more {
+                    content.remove(option::OBSERVE);
+                }
+                content.payload = bytes;
+            }
+            Phase::Download(offset) => {
+                let szx = self.download_szx;
+                let num = u32::try_from(offset / (16 << szx)).ok()?;
+                let block = Block { num, more: false, szx };
+                content.set(option::BLOCK2, block.encode().ok()?.as_slice());
+                content.remove(option::OBSERVE);
+                // RFC 8132 §2.1: what FETCH asks for is in its body.
+                if content.code != Code::FETCH {
+                    content.payload = Bytes::new();
+                }
+            }
+        }
+        Some(content)
+    }
+
+    /// Begins anew, if that does no harm and has not been done too often.
+    fn restart(&mut self, otherwise: Next) -> Next {
+        let is_harmless = self.template.code.is_safe() || matches!(self.phase, Phase::Upload(_));
+        if !is_harmless || self.restarts >= MAX_RESTARTS {
+            return otherwise;
+        }
+        self.restarts += 1;
+        // While it observes, only what it observes is asked for again.
+        self.phase = match (self.observing, self.body.is_empty()) {
+            (Some(_), _) => Phase::Download(0),
+            (None, true) => Phase::Whole,
+            (None, false) => Phase::Upload(0),
+        };
+        Next::Send
+    }
+
+    fn take(&mut self, content: Content, is_notification: bool) -> Next {
+        match self.phase {
+            Phase::Upload(offset) => self.uploaded(offset, content),
+            _ => self.downloaded(content, is_notification),
+        }
+    }
+
+    /// A response to a block of the request's body.
+    fn uploaded(&mut self, offset: usize, content: Content) -> Next {
+        let Some((sent, bytes)) = self.upload(offset) else { return Next::Fail(Reason::Misuse) };
+        let value = content.first(option::BLOCK1).map(|value| Block::decode(value, false));
+        let szx = match value {
+            Some(Ok(block)) => Some(block.szx),
+            Some(Err(_)) => return Next::Fail(Reason::BadAnswer),
+            None => None,
+        };
+        match content.code {
+            // RFC 7959 §2.9.3: smaller blocks may do.
+            Code::REQUEST_ENTITY_TOO_LARGE if offset == 0 && szx.is_some_and(|s| s < sent.szx) => {
+                self.upload_szx = szx.unwrap_or(sent.szx);
+                Next::Send
+            }
+            // RFC 7959 §2.9.2.
+            Code::REQUEST_ENTITY_INCOMPLETE => self.restart(Next::Done(content)),
+            code if code.is_success() && sent.more => {
+                // A final answer to a part of the body would be to another request.
+                if szx.is_none() && code != Code::CONTINUE {
+                    return Next::Fail(Reason::BadAnswer);
+                }
+                // RFC 7959 §2.3: from now on in blocks as small as the peer wants them.
+                self.upload_szx = szx.unwrap_or(sent.szx).min(sent.szx);
+                self.phase = Phase::Upload(offset + bytes.len());
+                Next::Send
+            }
+            Code::CONTINUE => Next::Fail(Reason::BadAnswer),
+            _ => {
+                self.phase = Phase::Download(0);
+                self.downloaded(content, false)
+            }
+        }
+    }
+
+    /// A response, or a block of one.
+    fn downloaded(&mut self, content: Content, is_notification: bool) -> Next {
+        let expected = match self.phase {
+            Phase::Download(offset) if !is_notification => offset,
+            _ => 0,
+        };
+        if content.code == Code::REQUEST_ENTITY_INCOMPLETE && expected > 0 {
+            return self.restart(Next::Done(content));
+        }
+        let is_part = content.first(option::BLOCK2).filter(|_| content.code.is_success());
+        let Some(value) = is_part else {
+            // What was begun does not end with a body of its own.
+            return match expected > 0 && content.code.is_success() {
+                true => self.restart(Next::Fail(Reason::BadAnswer)),
+                false => Next::Done(content),
+            };
+        };
+        let block = match Block::decode(value, false) {
+            Ok(block) if block.offset() == expected => block,
+            _ => return Next::Fail(Reason::BadAnswer),
+        };
+        if expected == 0 {
+            self.first = content.clone().with_payload(Bytes::new());
+            self.first.remove(option::BLOCK2);
+            self.first.remove(option::SIZE2);
+        } else if content.code != self.first.code
+            || content.first(option::ETAG) != self.first.first(option::ETAG)
+        {
+            // RFC 7959 §2.4: blocks of another body.
+            return self.restart(Next::Fail(Reason::Changed));
+        }
+        match self.download.push(block, &content.payload, content.uint(option::SIZE2)) {
+            Ok(true) => {
+                let body = std::mem::replace(&mut self.download, Assembly::new(MAX_BODY_BYTES));
+                let first = std::mem::replace(&mut self.first, Content::new(Code::EMPTY));
+                Next::Done(first.with_payload(body.into_bytes()))
+            }
+            Ok(false) => {
+                self.phase = Phase::Download(self.download.len());
+                self.download_szx = block.szx;
+                Next::Send
+            }
+            Err(Refusal::TooLarge(_)) => Next::Fail(Reason::TooLarge),
+            Err(_) => Next::Fail(Reason::BadAnswer),
+        }
+    }
+}
+
+/// All requests of this side.
+#[derive(Debug)]
+pub(super) struct Client<P> {
+    /// By the caller's number; at most [`MAX_REQUESTS`].
+    calls: BTreeMap<u64, Call<P>>,
+    /// By the endpoint's number; at most two of each call.
+    parts: BTreeMap<u64, u64>,
+    last_part: u64,
+    chance: Chance,
+}
+
+impl<P: Address> Client<P> {
+    pub(super) fn new(seed: [u64; 2]) -> Self {
+        let chance = Chance::new(seed);
+        Self { calls: BTreeMap::new(), parts: BTreeMap::new(), last_part: 0, chance }
+    }
+
+    fn part_of(&mut self, request: u64) -> u64 {
+        self.last_part += 1;
+        self.parts.insert(self.last_part, request);
+        self.last_part
+    }
+
+    /// Whether the caller's number is new and there is room.
+    fn admits(&self, request: u64, queues: &mut Queues<P>) -> bool {
+        let is_new = !self.calls.contains_key(&request);
+        let has_room = self.calls.len() < MAX_REQUESTS;
+        if is_new && !has_room {
+            queues.outputs.push_back(Output::Failed { request, reason: Reason::Full });
+        }
+        is_new && has_room
+    }
+
+    pub(super) fn start(
+        &mut self,
+        request: u64,
+        peer: P,
+        content: Content,
+        is_confirmable: bool,
+        queues: &mut Queues<P>,
+    ) {
+        if !self.admits(request, queues) {
+            return;
+        }
+        let mut call = Call::new(peer, content, is_confirmable);
+        // RFC 9175 §3.4: blocks of bodies that go side by side are told apart.
+        let is_tagged = call.template.first(option::REQUEST_TAG).is_some();
+        if call.phase != Phase::Whole && !is_tagged {
+            let tag = self.chance.next(For::RequestTag).to_be_bytes();
+            call.template.push(option::REQUEST_TAG, &tag[..4]);
+        }
+        self.calls.insert(request, call);
+        self.send(request, queues);
+    }
+
+    pub(super) fn ping(&mut self, request: u64, peer: P, queues: &mut Queues<P>) {
+        if self.admits(request, queues) {
+            self.calls.insert(request, Call::new(peer, Content::new(Code::EMPTY), true));
+            let part = self.part_of(request);
+            if let Some(call) = self.calls.get_mut(&request) {
+                call.current = Some(part);
+            }
+            queues.inputs.push_back(Input::Ping { request: part, peer });
+        }
+    }
+
+    fn send(&mut self, request: u64, queues: &mut Queues<P>) {
+        let part = self.part_of(request);
+        let Some(call) = self.calls.get_mut(&request) else { return };
+        call.current = Some(part);
+        let (peer, is_confirmable) = (call.peer, call.is_confirmable);
+        match call.message() {
+            Some(content) => {
+                // Notifications come through the message that asks for them.
+                if content.uint(option::OBSERVE) == Some(0) {
+                    call.observing = Some(part);
+                }
+                let input = Input::Request { request: part, peer, content, is_confirmable };
+                queues.inputs.push_back(input);
+            }
+            None => {
+                self.parts.remove(&part);
+                self.finish(request, Output::Failed { request, reason: Reason::Misuse }, queues);
+            }
+        }
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        part: u64,
+        content: Content,
+        is_last: bool,
+        queues: &mut Queues<P>,
+    ) {
+        let Some(request) = self.parts.get(&part).copied() else { return };
+        let Some(call) = self.calls.get_mut(&request) else { return };
+        let is_notification = call.observing == Some(part);
+        if is_last {
+            self.parts.remove(&part);
+            call.observing = call.observing.filter(|other| *other != part);
+        }
+        // What is being fetched is older than this.
+        if let Some(old) = call.current.take().filter(|old| *old != part) {
+            self.parts.remove(&old);
+            queues.inputs.push_back(Input::Cancel { request: old });
+        }
+        match call.take(content, is_notification) {
+            Next::Send => self.send(request, queues),
+            Next::Done(content) => {
+                let is_last = call.observing.is_none();
+                call.restarts = 0;
+                let response = Output::Response { request, content, is_last };
+                match is_last {
+                    true => self.finish(request, response, queues),
+                    false => queues.outputs.push_back(response),
+                }
+            }
+            Next::Fail(reason) => {
+                self.finish(request, Output::Failed { request, reason }, queues);
+            }
+        }
+    }
+
+    pub(super) fn failed(&mut self, part: u64, reason: Reason, queues: &mut Queues<P>) {
+        self.settle(part, |request| Output::Failed { request, reason }, queues);
+    }
+
+    /// What ended one of a call's messages ends the call.
+    pub(super) fn settle(
+        &mut self,
+        part: u64,
+        output: impl FnOnce(u64) -> Output<P>,
+        queues: &mut Queues<P>,
+    ) {
+        if let Some(request) = self.parts.remove(&part) {
+            self.finish(request, output(request), queues);
+        }
+    }
+
+    fn finish(&mut self, request: u64, output: Output<P>, queues: &mut Queues<P>) {
+        self.cancel(request, queues);
+        queues.outputs.push_back(output);
+    }
+
+    pub(super) fn cancel(&mut self, request: u64, queues: &mut Queues<P>) {
+        let Some(call) = self.calls.remove(&request) else { return };
+        let observing = call.observing.filter(|part| Some(*part) != call.current);
+        for part in [call.current, observing].into_iter().flatten() {
+            if self.parts.remove(&part).is_some() {
+                queues.inputs.push_back(Input::Cancel { request: part });
+            }
+        }
+    }
+}

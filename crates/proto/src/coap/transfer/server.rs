@@ -1,0 +1,297 @@
+//! Requests of peers with whole bodies, and the responses to them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Queues;
+use crate::coap::chance::{Chance, For};
+use crate::coap::kept::{Bounds, Held, Kept};
+use crate::coap::machine::{Address, EXCHANGE_LIFETIME, Input, MAX_EXCHANGES, Output};
+use crate::coap::{
+    Assembly, Block, Code, Content, MAX_BODY_BYTES, MAX_SZX, Refusal, key_of, option, slice,
+};
+
+/// Bodies of requests that are being put together; of more what was longest unused goes.
+pub const MAX_UPLOADS: usize = 256;
+/// Those of one peer.
+pub const MAX_UPLOADS_PER_PEER: usize = 4;
+/// Bytes of all of them.
+pub const MAX_UPLOAD_BYTES: usize = 16 << 20;
+/// Responses of which blocks are still to be asked for.
+pub const MAX_SERVED: usize = 1024;
+/// Those to one peer.
+pub const MAX_SERVED_PER_PEER: usize = 8;
+/// Bytes of all of them. The newest is kept whatever it has.
+pub const MAX_SERVED_BYTES: usize = 64 << 20;
+
+impl Held for Assembly {
+    fn held_bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Held for Content {
+    fn held_bytes(&self) -> usize {
+        self.payload.len()
+    }
+}
+
+/// What is known of a request that the application answers.
+#[derive(Debug)]
+struct Pending<P> {
+    peer: P,
+    key: Vec<u8>,
+    block1: Option<Block>,
+    block2: Option<Block>,
+}
+
+/// Where what a peer observes is kept.
+#[derive(Debug)]
+struct Observed<P> {
+    peer: P,
+    key: Vec<u8>,
+    szx: u8,
+}
+
+#[derive(Debug)]
+pub(super) struct Server<P> {
+    /// By the endpoint's number; at most [`MAX_EXCHANGES`] that are open, see `make_room`.
+    pending: BTreeMap<u64, Pending<P>>,
+    /// As many as the endpoint has observations, and the one that is being answered.
+    observed: BTreeMap<u64, Observed<P>>,
+    uploads: Kept<P, Assembly>,
+    served: Kept<P, Content>,
+    chance: Chance,
+}
+
+impl<P: Address> Server<P> {
+    pub(super) fn new(seed: [u64; 2]) -> Self {
+        let lifetime = EXCHANGE_LIFETIME;
+        let uploads = Bounds {
+            entries: MAX_UPLOADS,
+            entries_per_peer: MAX_UPLOADS_PER_PEER,
+            bytes: MAX_UPLOAD_BYTES,
+            lifetime,
+        };
+        let served = Bounds {
+            entries: MAX_SERVED,
+            entries_per_peer: MAX_SERVED_PER_PEER,
+            bytes: MAX_SERVED_BYTES,
+            lifetime,
+        };
+        Self {
+            pending: BTreeMap::new(),
+            observed: BTreeMap::new(),
+            uploads: Kept::new(uploads),
+            served: Kept::new(served),
+            chance: Chance::new(seed),
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: Duration) {
+        self.uploads.expire(now);
+        self.served.expire(now);
+    }
+
+    pub(super) fn wakes_at(&self) -> Option<Duration> {
+        [self.uploads.expires_at(), self.served.expires_at()].into_iter().flatten().min()
+    }
+
+    /// Forgets requests that the endpoint has given up.
+    pub(super) fn make_room(&mut self, is_open: impl Fn(u64) -> bool) {
+        if self.pending.len() >= MAX_EXCHANGES {
+            self.pending.retain(|exchange, _| is_open(*exchange));
+        }
+    }
+
+    pub(super) fn requested(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        peer: P,
+        mut content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let answer = |content| Input::Respond { exchange, content };
+        let block =
+            |number| content.first(number).map(|value| Block::decode(value, false)).transpose();
+        let (Ok(block1), Ok(block2)) = (block(option::BLOCK1), block(option::BLOCK2)) else {
+            // RFC 7959 §2.2: the reserved size.
+            return queues.inputs.push_back(answer(Content::new(Code::BAD_REQUEST)));
+        };
+        let key = key_of(&content);
+        if let Some(block) = block1 {
+            match self.upload(now, peer, &key, block, &mut content) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let more = with_block(Content::new(Code::CONTINUE), option::BLOCK1, block);
+                    return queues.inputs.push_back(answer(more));
+                }
+                Err(refusal) => {
+                    let refused = with_block(refusal.response(), option::BLOCK1, block);
+                    return queues.inputs.push_back(answer(refused));
+                }
+            }
+        }
+        if let Some(block) = block2.filter(|block| block.num > 0)
+            && let Some(response) = self.again(now, peer, &key, block, content.code)
+        {
+            return queues.inputs.push_back(answer(response));
+        }
+        for number in [option::BLOCK1, option::BLOCK2, option::SIZE1] {
+            content.remove(number);
+        }
+        self.pending.insert(exchange, Pending { peer, key, block1, block2 });
+        queues.outputs.push_back(Output::Request { exchange, peer, content });
+    }
+
+    /// Takes a block of a body; whether `content` has the whole of it now.
+    fn upload(
+        &mut self,
+        now: Duration,
+        peer: P,
+        key: &[u8],
+        block: Block,
+        content: &mut Content,
+    ) -> Result<bool, Refusal> {
+        let before = self.uploads.take(peer, key);
+        let mut assembly = before.unwrap_or_else(|| Assembly::new(MAX_BODY_BYTES));
+        let size = content.uint(option::SIZE1);
+        let pushed = assembly.push(block, &content.payload, size);
+        match pushed {
+            Ok(true) => content.payload = assembly.into_bytes(),
+            // What is too large is of no use; what came before a block out of order is.
+            Err(Refusal::TooLarge(_)) => {}
+            _ if assembly.is_empty() => {}
+            _ => self.uploads.put(now, peer, key, assembly),
+        }
+        pushed
+    }
+
+    /// A further block of a response. `None`: the application is asked for it again.
+    fn again(
+        &mut self,
+        now: Duration,
+        peer: P,
+        key: &[u8],
+        block: Block,
+        method: Code,
+    ) -> Option<Content> {
+        let Some(whole) = self.served.take(peer, key) else {
+            // What changes something is not done again.
+            let gone = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
+            return (!method.is_safe()).then_some(gone);
+        };
+        let response = cut(&whole, block);
+        self.served.put(now, peer, key, whole);
+        Some(response)
+    }
+
+    pub(super) fn respond(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let content = match self.pending.remove(&exchange) {
+            // The endpoint counts it.
+            None => content,
+            Some(Pending { peer, key, block1, block2 }) => {
+                let is_observing = content.first(option::OBSERVE).is_some();
+                let asked = block2.unwrap_or(Block { num: 0, more: false, szx: MAX_SZX });
+                let response = self.begin(now, peer, &key, content, asked, block2.is_some());
+                if is_observing {
+                    let szx = asked.szx;
+                    self.observed.insert(exchange, Observed { peer, key, szx });
+                }
+                match block1 {
+                    // RFC 7959 §2.3: which block it answers; none follows.
+                    Some(block) => {
+                        let last = Block { more: false, ..block };
+                        with_block(response, option::BLOCK1, last)
+                    }
+                    None => response,
+                }
+            }
+        };
+        queues.inputs.push_back(Input::Respond { exchange, content });
+    }
+
+    /// The endpoint has an answer: whether what it answered is observed from now on.
+    pub(super) fn answered(&mut self, exchange: u64, is_observed: bool) {
+        if !is_observed {
+            self.observed.remove(&exchange);
+        }
+    }
+
+    pub(super) fn ended(&mut self, exchange: u64) {
+        self.observed.remove(&exchange);
+    }
+
+    pub(super) fn notify(
+        &mut self,
+        now: Duration,
+        exchange: u64,
+        content: Content,
+        queues: &mut Queues<P>,
+    ) {
+        let content = match self.observed.remove(&exchange) {
+            None => content,
+            Some(observed) => {
+                let Observed { peer, key, szx } = &observed;
+                // RFC 7959 §2.6: the first block; the peer asks for the others.
+                let asked = Block { num: 0, more: false, szx: *szx };
+                let first = self.begin(now, *peer, key, content, asked, false);
+                self.observed.insert(exchange, observed);
+                first
+            }
+        };
+        queues.inputs.push_back(Input::Notify { exchange, content });
+    }
+
+    /// The block of a response that was asked for; the rest is kept.
+    fn begin(
+        &mut self,
+        now: Duration,
+        peer: P,
+        key: &[u8],
+        mut content: Content,
+        asked: Block,
+        is_asked: bool,
+    ) -> Content {
+        let is_large = content.payload.len() > asked.size_bytes();
+        if !is_large && !is_asked {
+            return content;
+        }
+        // RFC 7959 §2.4: by its ETag the peer knows that blocks are of one body.
+        if is_large && content.first(option::ETAG).is_none() {
+            let tag = self.chance.of(For::ETag, &(content.code.0, &content.payload));
+            content.push(option::ETAG, &tag.to_be_bytes());
+        }
+        let response = cut(&content, asked);
+        if is_large {
+            self.served.put(now, peer, key, content);
+        }
+        response
+    }
+}
+
+fn with_block(mut content: Content, number: option::Number, block: Block) -> Content {
+    if let Ok(value) = block.encode() {
+        content.set(number, value.as_slice());
+    }
+    content
+}
+
+/// The block of a response; 4.00 behind its end.
+fn cut(whole: &Content, asked: Block) -> Content {
+    let Some((block, payload)) = slice(&whole.payload, asked) else {
+        return Content::new(Code::BAD_REQUEST);
+    };
+    let mut content = whole.clone().with_payload(payload);
+    if block.num == 0 && block.more {
+        content.push_uint(option::SIZE2, u32::try_from(whole.payload.len()).unwrap_or(u32::MAX));
+    }
+    with_block(content, option::BLOCK2, block)
+}
