@@ -24,7 +24,7 @@ fn end(role: Role) -> Machine {
         max_exchanges: 8,
         codecs: vec![0, 1, 2],
         max_window_log: 20,
-        own_rate: None,
+        own_bytes_per_s: None,
     })
 }
 

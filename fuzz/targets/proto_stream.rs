@@ -35,7 +35,7 @@ fn machine(role: Role, piece_bytes: usize, data: &[u8]) {
         max_exchanges: 8,
         codecs: vec![0, 1, 2],
         max_window_log: 20,
-        own_rate: None,
+        own_bytes_per_s: None,
     });
     let mut faulted = false;
     // Any input decides how many frames follow; the pieces are at most that many and the hello.

@@ -11,10 +11,15 @@ pub(crate) struct Crate {
 }
 
 impl Crate {
-    /// `fuzz/` is a workspace of its own, as its tool wants it, so no member.
+    /// `fuzz/` is a workspace of its own, as its tool wants it, and what is in `interop/` are peers:
+    /// no members.
     pub(crate) fn new(manifest: Manifest) -> Option<Self> {
         let folder = manifest.path.strip_suffix("/Cargo.toml")?.to_owned();
         let name = folder.rsplit('/').next()?.to_owned();
-        (name != "fuzz").then_some(Self { name, folder, manifest })
+        (name != "fuzz" && !folder.starts_with("interop/")).then_some(Self {
+            name,
+            folder,
+            manifest,
+        })
     }
 }

@@ -136,8 +136,8 @@ impl Ended {
 pub(crate) struct Carriers {
     trust: Trusting,
     congestion: Option<String>,
-    /// See [`relay::Config::own_rate`].
-    own_rate: Option<u64>,
+    /// See [`relay::Config::own_bytes_per_s`].
+    own_bytes_per_s: Option<u64>,
     times: Times,
     /// Edge: where the gateway was found last.
     resolved: Arc<Mutex<Vec<SocketAddr>>>,
@@ -153,7 +153,7 @@ impl Carriers {
     /// The receiver ends when all carriers and all clones of this have.
     pub(crate) fn new(
         trust: Trusting,
-        (congestion, own_rate): (Option<String>, Option<u64>),
+        (congestion, own_bytes_per_s): (Option<String>, Option<u64>),
         times: Times,
         handle: Handle,
         metrics: Arc<Metrics>,
@@ -164,7 +164,7 @@ impl Carriers {
             Self {
                 trust,
                 congestion,
-                own_rate,
+                own_bytes_per_s,
                 times,
                 resolved,
                 met,
@@ -178,7 +178,7 @@ impl Carriers {
 
     /// The congestion control that is wanted, and the rate of a link that nobody shares.
     fn sending(&self) -> (Option<&str>, Option<u64>) {
-        (self.congestion.as_deref(), self.own_rate)
+        (self.congestion.as_deref(), self.own_bytes_per_s)
     }
 
     /// Gateway: finds out who connected, by its key where there are keys, and what it says first.
@@ -353,7 +353,7 @@ impl Carriers {
         mut waiting: mpsc::UnboundedReceiver<Bytes>,
     ) -> io::Result<()> {
         let mut writer = std::pin::pin!(writer);
-        let mut ahead = self.own_rate.and_then(Ahead::of);
+        let mut ahead = self.own_bytes_per_s.and_then(Ahead::of);
         let mut adjusted: Option<Instant> = None;
         let mut gathered = BytesMut::with_capacity(WRITE_BYTES);
         while let Some(mut bytes) = waiting.recv().await {
@@ -369,7 +369,7 @@ impl Carriers {
             if adjusted.is_none_or(|at| at.elapsed() >= ADJUST_PAUSE) {
                 adjusted = Some(Instant::now());
                 let seen = || socket::tcp_info(socket).map_or(0, |info| info.delivered_bytes_per_s);
-                ahead = Ahead::of(self.own_rate.unwrap_or_else(seen));
+                ahead = Ahead::of(self.own_bytes_per_s.unwrap_or_else(seen));
             }
             while !bytes.is_empty() {
                 let room = await_room(socket, ahead).await;

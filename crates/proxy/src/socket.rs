@@ -46,11 +46,11 @@ const PACED_OF: u64 = 10;
 /// Any port will do where nothing is sent (RFC 863).
 const DISCARD_PORT: u16 = 9;
 
-/// Sets a carrier's socket up; gives the congestion control that it really has. `own_rate`: bytes a
+/// Sets a carrier's socket up; gives the congestion control that it really has. `own_bytes_per_s`: bytes a
 /// second that the link carries, where nobody shares it.
 pub(crate) fn prepare_carrier(
     socket: BorrowedFd<'_>,
-    (congestion, own_rate): (Option<&str>, Option<u64>),
+    (congestion, own_bytes_per_s): (Option<&str>, Option<u64>),
     times: &Times,
 ) -> io::Result<String> {
     let reference = SockRef::from(&socket);
@@ -64,7 +64,7 @@ pub(crate) fn prepare_carrier(
     reference.set_tcp_keepalive(&keepalive)?;
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, NOTSENT_LOWAT_BYTES)?;
     widen_send_buffer(socket)?;
-    if let Some(rate) = own_rate {
+    if let Some(rate) = own_bytes_per_s {
         let paced = u32::try_from(rate / PACED_OF * PACED).unwrap_or(u32::MAX).max(1);
         set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, paced.cast_signed())?;
     }

@@ -65,8 +65,8 @@ pub struct Curve {
     pub points: Vec<CurvePoint>,
 }
 
-/// What messages take, one after another, while clients of another service fill the link; through the
-/// pair they are as urgent as flash.
+/// What messages take, one after another, while clients of another service fill the link; through
+/// the pair they are as urgent as flash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Urgent {
     /// Name of the network.

@@ -92,7 +92,7 @@ pub struct Config {
     pub rate_cap_bps: Option<f64>,
     /// Bytes a second that the link carries, where nobody else's traffic shares it: carriers send
     /// no faster, and leave nothing to others.
-    pub own_rate: Option<u64>,
+    pub own_bytes_per_s: Option<u64>,
     /// Edge: how long a request waits for the gateway.
     pub connect_timeout: Duration,
     /// Edge: how long a request whose carrier broke waits for the gateway's report of what became
@@ -163,7 +163,7 @@ impl Config {
             max_waiting: usize::MAX,
             urgent_clients: false,
             rate_cap_bps: None,
-            own_rate: None,
+            own_bytes_per_s: None,
             connect_timeout: Duration::from_secs(30),
             outcome_timeout: Duration::from_secs(30),
             hello_timeout: Duration::from_secs(10),

@@ -65,7 +65,7 @@ impl Peer {
             max_exchanges,
             codecs: vec![0, 1, 2],
             max_window_log: 20,
-            own_rate: None,
+            own_bytes_per_s: None,
         }))
     }
 

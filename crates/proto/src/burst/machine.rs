@@ -73,7 +73,7 @@ impl Machine {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let hello = Frame::Hello(Hello::of(&setup));
-        let pace = Pace::new(setup.own_rate);
+        let pace = Pace::new(setup.own_bytes_per_s);
         let mut machine = Self {
             flows: Flows::new(setup, MAX_AHEAD),
             sending: Sending::new(),

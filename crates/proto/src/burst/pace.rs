@@ -1,6 +1,6 @@
 //! How fast datagrams leave, and how many may be under way: by what rate the path delivers, with no
-//! queue that is longer than it takes to see that (after BBR), whatever is lost by chance. Of a path
-//! that nobody shares the rate is said, and nothing has to be found.
+//! queue that is longer than it takes to see that (after BBR), whatever is lost by chance. Of a
+//! path that nobody shares the rate is said, and nothing has to be found.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -77,8 +77,8 @@ struct World {
 fn setup(role: Role) -> Setup {
     let instance = if role == Role::Edge { 1 } else { 9 };
     let (initial_credit, max_exchanges, max_window_log) = (1 << 30, 256, 20);
-    let (codecs, own_rate) = (vec![0], None);
-    Setup { role, instance, initial_credit, max_exchanges, codecs, max_window_log, own_rate }
+    let (codecs, own_bytes_per_s) = (vec![0], None);
+    Setup { role, instance, initial_credit, max_exchanges, codecs, max_window_log, own_bytes_per_s }
 }
 
 impl World {
@@ -86,9 +86,9 @@ impl World {
         Self::with(link, seed, None)
     }
 
-    /// `own_rate`: of the ends' setups.
-    fn with(link: Link, seed: u64, own_rate: Option<u64>) -> Self {
-        let end = |role| Machine::new(Setup { own_rate, ..setup(role) });
+    /// `own_bytes_per_s`: of the ends' setups.
+    fn with(link: Link, seed: u64, own_bytes_per_s: Option<u64>) -> Self {
+        let end = |role| Machine::new(Setup { own_bytes_per_s, ..setup(role) });
         let mut world = Self {
             now: Duration::ZERO,
             ends: [Role::Edge, Role::Gateway].map(end),
@@ -284,16 +284,16 @@ fn a_link_of_ones_own_is_filled_at_once_and_has_no_queue() {
         [(2e6, 200_000, 0.0), (2e6, 200_000, 0.2), (9_600.0, 8_000, 0.0)]
     {
         let link = Link { bits_per_s, loss, ..WIFI2 };
-        let own_rate = Some(bits_per_s as u64 / 8);
-        let took = |own_rate: Option<u64>| {
-            let mut world = World::with(link, 3, own_rate);
+        let own_bytes_per_s = Some(bits_per_s as u64 / 8);
+        let took = |own_bytes_per_s: Option<u64>| {
+            let mut world = World::with(link, 3, own_bytes_per_s);
             world.greet();
             let began = world.now;
             world.send(0, message(1, bytes));
             let parts = message(1, bytes).len();
             (world.until(1, parts) - began, world.longest[0])
         };
-        let (own, longest) = took(own_rate);
+        let (own, longest) = took(own_bytes_per_s);
         let full = Duration::from_secs_f64(FULL_BYTES as f64 * 8.0 / bits_per_s);
         // One that only acknowledges may leave beside.
         assert!(longest <= 2 * full, "{bits_per_s} bit/s, loss {loss}: waits {longest:?}");

@@ -36,7 +36,7 @@ pub struct Setup {
     /// See [`Peer::max_window_log`].
     pub max_window_log: u8,
     /// Bytes a second that the path carries, where nobody else's traffic shares it.
-    pub own_rate: Option<u64>,
+    pub own_bytes_per_s: Option<u64>,
 }
 
 /// What the other side has announced of itself.

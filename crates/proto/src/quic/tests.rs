@@ -22,7 +22,7 @@ fn setup(role: Role) -> Setup {
         max_exchanges: 8,
         codecs: vec![0],
         max_window_log: 20,
-        own_rate: None,
+        own_bytes_per_s: None,
     }
 }
 

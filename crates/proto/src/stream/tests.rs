@@ -20,7 +20,7 @@ fn machine(role: Role) -> Machine {
         max_exchanges: 2,
         codecs: vec![0, 1, 2],
         max_window_log: 20,
-        own_rate: None,
+        own_bytes_per_s: None,
     })
 }
 

@@ -297,6 +297,16 @@ impl EdgeSettings {
     }
 }
 
+impl GatewaySettings {
+    fn set_times(&self, check: &mut Check, relay: &mut relay::Config) {
+        check.time(&mut relay.hello_timeout, "connect_timeout", self.connect_timeout);
+        check.time(&mut relay.hello_timeout, "hello_timeout", self.hello_timeout);
+        check.time(&mut relay.keepalive, "keepalive", self.keepalive);
+        check.time(&mut relay.peer_timeout, "peer_timeout", self.peer_timeout);
+        check.time(&mut relay.body_timeout, "body_timeout", self.body_timeout);
+    }
+}
+
 impl GatewayConfig {
     /// Checks every value and goes on behind what is wrong; a mistake names the value, what is
     /// allowed and the remedy.
@@ -333,11 +343,7 @@ impl GatewayConfig {
             gateway.rate_cap,
         );
         set_link(&mut check, &mut relay, link);
-        check.time(&mut relay.hello_timeout, "connect_timeout", gateway.connect_timeout);
-        check.time(&mut relay.hello_timeout, "hello_timeout", gateway.hello_timeout);
-        check.time(&mut relay.keepalive, "keepalive", gateway.keepalive);
-        check.time(&mut relay.peer_timeout, "peer_timeout", gateway.peer_timeout);
-        check.time(&mut relay.body_timeout, "body_timeout", gateway.body_timeout);
+        gateway.set_times(&mut check, &mut relay);
         let mut drain_timeout = DRAIN_TIMEOUT;
         check.time(&mut drain_timeout, "drain_timeout", gateway.drain_timeout);
         relay.drain_timeout = drain_timeout;
@@ -637,7 +643,7 @@ fn set_link(check: &mut Check, relay: &mut relay::Config, link: &LinkSettings) {
                     give rate_cap, like '9600 bit/s'";
         check.mistakes.add("link", "own", caller(what));
     }
-    relay.own_rate = rate;
+    relay.own_bytes_per_s = rate;
 }
 
 fn check_congestion(name: Option<&str>) -> Result<(), Error> {

@@ -57,9 +57,9 @@ fn the_documented_file_holds_every_key_and_resolves() {
 fn of_a_link_of_ones_own_it_is_said_what_it_carries() {
     let of = |link: &str, keys: &str| edge(&format!("{link}[edge]\nlisten = ':0'\n{keys}"));
     let rate_cap = "rate_cap = '250 kbit/s'";
-    assert_eq!(of("", rate_cap).unwrap().relay.own_rate, None);
-    assert_eq!(of("[link]\nown = false\n", "").unwrap().relay.own_rate, None);
-    assert_eq!(of("[link]\nown = true\n", rate_cap).unwrap().relay.own_rate, Some(31_250));
+    assert_eq!(of("", rate_cap).unwrap().relay.own_bytes_per_s, None);
+    assert_eq!(of("[link]\nown = false\n", "").unwrap().relay.own_bytes_per_s, None);
+    assert_eq!(of("[link]\nown = true\n", rate_cap).unwrap().relay.own_bytes_per_s, Some(31_250));
     let error = of("[link]\nown = true\n", "").unwrap_err().to_string();
     assert!(error.contains("give rate_cap, like '9600 bit/s'"), "{error}");
 }

@@ -118,7 +118,7 @@ impl Edge {
             let times = Times::new(config.dial_timeout, &config.relay);
             let (dialler, ended) = Carriers::new(
                 keeper.trusting(),
-                (config.congestion, config.relay.own_rate),
+                (config.congestion, config.relay.own_bytes_per_s),
                 times,
                 handle.clone(),
                 Arc::clone(&metrics),

@@ -200,7 +200,7 @@ impl Gateway {
         let answers = http.as_ref().map(|(_, front)| Arc::clone(&front.answers));
         let (carriers, ended) = Carriers::new(
             keeper.trusting(),
-            (config.congestion, config.relay.own_rate),
+            (config.congestion, config.relay.own_bytes_per_s),
             times,
             handle.clone(),
             Arc::clone(&metrics),

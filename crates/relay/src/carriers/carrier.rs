@@ -141,9 +141,9 @@ impl Carrier {
             max_exchanges: (config.max_exchanges + config.max_tunnels) as u64,
             codecs,
             max_window_log: codec::MAX_WINDOW_LOG,
-            own_rate: config.own_rate,
+            own_bytes_per_s: config.own_bytes_per_s,
         });
-        let own_bps = config.own_rate.map(|rate| 8.0 * rate as f64);
+        let own_bps = config.own_bytes_per_s.map(|rate| 8.0 * rate as f64);
         Self {
             peer,
             machine,
@@ -245,9 +245,10 @@ impl Carrier {
         self.measured.rate_bps.is_some_and(|rate| rate < SLOW_BPS)
     }
 
-    /// Whether what is urgent passes what the carrier has given to the link: it keeps no queue there.
+    /// Whether what is urgent passes all that was given to the carrier: it keeps no queue in front
+    /// of the link.
     pub(crate) fn has_no_queue(&self, config: &Config) -> bool {
-        config.own_rate.is_some() || self.machine.measured().is_some()
+        config.own_bytes_per_s.is_some() || self.machine.measured().is_some()
     }
 
     /// Bytes as urgent as this that may be given to the carrier now.

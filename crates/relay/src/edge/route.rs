@@ -1,8 +1,8 @@
 //! Which carrier takes an exchange: of those that are up, have room and are able, the one by which
 //! its answer is expected first. Now and then another one takes it, so that what that takes is
-//! known; this costs less than a hundredth of the time of all exchanges, by what is expected. On a slow
-//! link one that keeps a queue there is in the way of what is urgent on all others: it takes an
-//! exchange where it is faster by far, and is not tried.
+//! known; this costs less than a hundredth of the time of all exchanges, by what is expected. On a
+//! slow link one that keeps a queue there is in the way of what is urgent on all others: it takes
+//! an exchange where it is faster by far, and is not tried.
 //!
 //! An exchange goes by no carrier on which it was before while something of it may come there; the
 //! gateway ends it. Once it was asked about, the gateway takes its request only where that was:
@@ -171,8 +171,8 @@ impl Edge<'_> {
     }
 }
 
-/// The carrier by which something takes least, and how long; where one `queues` on a slow link, that
-/// counts for more.
+/// The carrier by which something takes least, and how long; where one `queues` on a slow link,
+/// that counts for more.
 fn least(
     expected: &[(CarrierId, f64)],
     queues: impl Fn(CarrierId) -> bool,

@@ -422,7 +422,7 @@ fn on_whose_behalf_it_is_goes_with_it() {
                 codec::Options::DICTIONARY.codec.number(),
             ],
             max_window_log: 20,
-            own_rate: None,
+            own_bytes_per_s: None,
         }))
     };
     connect_to(&mut relay, ms(0), CARRIER, gateway());

@@ -50,10 +50,10 @@ impl Control {
         }
     }
 
-    /// It, and what it sees is noted; `own_rate`: bytes a second that the link carries, where nobody
-    /// shares it.
-    pub(super) fn counting(self, seen: &Arc<Seen>, own_rate: Option<u64>) -> Counting {
-        Counting { control: self, seen: Arc::clone(seen), own_rate }
+    /// It, and what it sees is noted; `own_bytes_per_s`: what the link carries, where nobody shares
+    /// it.
+    pub(super) fn counting(self, seen: &Arc<Seen>, own_bytes_per_s: Option<u64>) -> Counting {
+        Counting { control: self, seen: Arc::clone(seen), own_bytes_per_s }
     }
 }
 
@@ -154,7 +154,7 @@ impl SeenState {
 pub(super) struct Counting {
     control: Control,
     seen: Arc<Seen>,
-    own_rate: Option<u64>,
+    own_bytes_per_s: Option<u64>,
 }
 
 impl ControllerFactory for Counting {
@@ -164,7 +164,8 @@ impl ControllerFactory for Counting {
             Control::NewReno => Arc::new(NewRenoConfig::default()).build(now, current_mtu),
             Control::Bbr => Arc::new(BbrConfig::default()).build(now, current_mtu),
         };
-        let own = self.own_rate.map(|rate| Own { rate, min_rtt: None, current_mtu });
+        let own =
+            self.own_bytes_per_s.map(|bytes_per_s| Own { bytes_per_s, min_rtt: None, current_mtu });
         Box::new(Noting { inner, seen: Arc::clone(&self.seen), own })
     }
 }
@@ -172,8 +173,8 @@ impl ControllerFactory for Counting {
 /// A link that nobody shares.
 #[derive(Clone, Copy)]
 struct Own {
-    /// Bytes a second that it carries.
-    rate: u64,
+    /// What it carries.
+    bytes_per_s: u64,
     min_rtt: Option<Duration>,
     current_mtu: u16,
 }
@@ -183,7 +184,7 @@ impl Own {
     fn window(&self) -> u64 {
         let Some(min_rtt) = self.min_rtt else { return u64::MAX };
         let within = u64::try_from((min_rtt + OWN_QUEUE).as_micros()).unwrap_or(u64::MAX);
-        let holds = self.rate.saturating_mul(within) / 1_000_000;
+        let holds = self.bytes_per_s.saturating_mul(within) / 1_000_000;
         holds.max(MIN_OWN_DATAGRAMS * u64::from(self.current_mtu))
     }
 }

@@ -65,8 +65,8 @@ fn endpoint_config(identity: &Identity) -> Option<EndpointConfig> {
 impl Carriers {
     /// Of one connection, which notes what it sees of the path.
     fn quic_control(&self, seen: &Arc<Seen>) -> Counting {
-        let (congestion, own_rate) = self.sending();
-        Control::named(congestion).counting(seen, own_rate)
+        let (congestion, own_bytes_per_s) = self.sending();
+        Control::named(congestion).counting(seen, own_bytes_per_s)
     }
 }
 
