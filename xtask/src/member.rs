@@ -11,8 +11,8 @@ pub(crate) struct Crate {
 }
 
 impl Crate {
-    /// `fuzz/` is a workspace of its own, as its tool wants it, and what is in `interop/` are peers:
-    /// no members.
+    /// `fuzz/` is a workspace of its own, as its tool wants it, and what is in `interop/` are
+    /// peers: no members.
     pub(crate) fn new(manifest: Manifest) -> Option<Self> {
         let folder = manifest.path.strip_suffix("/Cargo.toml")?.to_owned();
         let name = folder.rsplit('/').next()?.to_owned();

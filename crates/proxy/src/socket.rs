@@ -46,8 +46,8 @@ const PACED_OF: u64 = 10;
 /// Any port will do where nothing is sent (RFC 863).
 const DISCARD_PORT: u16 = 9;
 
-/// Sets a carrier's socket up; gives the congestion control that it really has. `own_bytes_per_s`: bytes a
-/// second that the link carries, where nobody shares it.
+/// Sets a carrier's socket up; gives the congestion control that it really has. `own_bytes_per_s`:
+/// what the link carries, where nobody shares it.
 pub(crate) fn prepare_carrier(
     socket: BorrowedFd<'_>,
     (congestion, own_bytes_per_s): (Option<&str>, Option<u64>),

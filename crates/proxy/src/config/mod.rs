@@ -326,7 +326,7 @@ impl GatewayConfig {
         }
         check.take("congestion", check_congestion(gateway.congestion.as_deref()));
         let http = http_listener(&mut check, &gateway);
-        let allowed = gateway.allow.unwrap_or_default();
+        let allowed = gateway.allow.clone().unwrap_or_default();
         let allow = check.items("allow", &allowed, |text| Pattern::parse(text));
         if allowed.is_empty() {
             let what = "nothing is allowed: name what edges may reach, like --allow \
