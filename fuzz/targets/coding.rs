@@ -238,7 +238,6 @@ impl<'a> Life<'a> {
         let abilities = Abilities {
             codecs: CODECS.to_vec(),
             max_window_log: 20,
-            own_bytes_per_s: None,
             renews: kind.is_multiple_of(2),
             initial_credit: 1 + kind * 1024,
             early: kind % 8 == 1,

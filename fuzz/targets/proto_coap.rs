@@ -40,9 +40,9 @@ fuzz_target!(|data: &[u8]| {
         let _ = framed::Capabilities::default().observe(&message);
     }
     let _ = framed::decode_websocket(data);
-    if let Ok(text) = std::str::from_utf8(data) {
-        if let Ok(uri) = Uri::parse(text) {
-            uri.options(Via::Origin, |_, _| Ok(())).expect("it was checked");
-        }
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Ok(uri) = Uri::parse(text)
+    {
+        uri.options(Via::Origin, |_, _| Ok(())).expect("it was checked");
     }
 });

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
 use proto::oscore::{
-    Algorithm, CoapMessage, Context, Endpoint, MAX_WINDOW, OSCORE, OscoreOption, Parameters, Replay,
-    ReplayWindow, ResponseIv, SenderSequence, Verified,
+    Algorithm, CoapMessage, Context, Endpoint, MAX_WINDOW, OSCORE, OscoreOption, Parameters,
+    Replay, ReplayWindow, ResponseIv, SenderSequence, Verified,
 };
 
 fn end(sender_id: &[u8], recipient_id: &[u8]) -> Endpoint {

@@ -2,7 +2,6 @@
 
 import http.client
 import http.server
-import json
 import os
 import subprocess
 import sys
@@ -51,35 +50,21 @@ class Server(http.server.ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class Seeded(Lab):
-    """A Lab whose link loses other packets with another seed."""
-
-    def __init__(self, binary, name, link, seed):
-        self.binary, self.name = binary, name
-        self.process = subprocess.Popen(
-            [binary, "lab", "up", name, "--link", link, "--seed", str(seed), "--json"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        line = self.process.stdout.readline()
-        if not line:
-            raise OSError(f"lab up {name}: {self.process.stderr.read().decode()}")
-        hosts = json.loads(line)["hosts"]
-        self.a, self.b = ("/run/netns/" + host["netns"] for host in hosts)
-        self.gateway = hosts[1]["address"]
-
-
 class Ground:
     """See the module. `settings` are of the link, such as {"loss": "5 %"}; `edge` and `gateway`
-    are lines of TOML for either file alone, `common` for the section of either side."""
+    are lines of TOML for either file alone, `common` for the section of either side; `seed` decides
+    which packets the link loses."""
 
     def __init__(self, binary, name, link, folder, carrier, settings=None, edge="", gateway="",
                  common='encoding = "identity"\n', pair=True, seed=1):
         self.sides, self.server, self.stopped = [], None, threading.Event()
-        self.lab = Seeded(binary, name, link, seed)
+        self.lab = Lab(binary, name, link, seed)
         try:
             if settings:
                 self.lab.set(**settings)
             self.origin = f"http://{self.lab.gateway}:{ORIGIN_PORT}"
-            self.inside(self.lab.b, self.serve)
+            self.inside(self.lab.b, self.bind).join()
+            threading.Thread(target=self.server.serve_forever, daemon=True).start()
             if pair:
                 self.start(binary, folder, carrier, (edge, gateway, common))
         except BaseException:
@@ -123,9 +108,8 @@ class Ground:
         thread.start()
         return thread
 
-    def serve(self):
+    def bind(self):
         self.server = Server((self.lab.gateway, ORIGIN_PORT), Origin)
-        self.server.serve_forever()
 
     def post(self, path, size, timeout_s):
         """Whether a message through the edge was answered with 204. In host a."""

@@ -27,10 +27,10 @@ def enter(namespace):
 class Lab:
     """Hosts a (client and edge) and b (gateway and origin) of `longwire lab up`."""
 
-    def __init__(self, binary, name, link="los"):
+    def __init__(self, binary, name, link="los", seed=1):
         self.binary, self.name = binary, name
         self.process = subprocess.Popen(
-            [binary, "lab", "up", name, "--link", link, "--json"],
+            [binary, "lab", "up", name, "--link", link, "--seed", str(seed), "--json"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline()
         if not line:

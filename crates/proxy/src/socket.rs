@@ -28,10 +28,10 @@ const KEEPALIVE_PROBES: u32 = 3;
 const KEEPALIVE_BOUNDS: (Duration, Duration) =
     (Duration::from_secs(1), Duration::from_secs(32_767));
 
-/// What a kernel holds that has not left is what leaves within this part of a second, and a packet
-/// at least.
+/// What a kernel holds that has not left is what leaves within this part of a second, and two short
+/// packets at least.
 const AHEAD_OF_S: u64 = 10;
-const MIN_NOTSENT_BYTES: u64 = 1500;
+const MIN_NOTSENT_BYTES: u64 = 2400;
 /// It is looked after so long whether that has left.
 const MIN_PAUSE: Duration = Duration::from_millis(2);
 const MAX_PAUSE: Duration = Duration::from_millis(200);
@@ -94,16 +94,18 @@ impl Ahead {
         Some(Self { bytes_per_s, bytes })
     }
 
-    /// How many bytes may be written now. TCP_NOTSENT_LOWAT does not say: the kernel takes what
-    /// fits the segments that it has begun, 64 KiB of them.
+    /// How many bytes may be written now: half of what may be there at least, for each write is a
+    /// record of TLS. TCP_NOTSENT_LOWAT does not say: the kernel takes what fits the segments that
+    /// it has begun, 64 KiB of them.
     ///
     /// # Errors
-    /// How long that takes until some may.
+    /// How long it takes until so many may.
     pub(crate) fn room(self, unsent: usize) -> Result<usize, Duration> {
-        match self.bytes.checked_sub(unsent).filter(|room| *room > 0) {
-            Some(room) => Ok(room),
-            None => {
-                let over = (unsent - self.bytes) as f64 / self.bytes_per_s as f64;
+        let room = self.bytes.saturating_sub(unsent);
+        match (self.bytes / 2).checked_sub(room) {
+            None | Some(0) => Ok(room),
+            Some(_) => {
+                let over = (unsent - self.bytes / 2) as f64 / self.bytes_per_s as f64;
                 Err(Duration::from_secs_f64(over).clamp(MIN_PAUSE, MAX_PAUSE))
             }
         }
@@ -345,10 +347,11 @@ mod tests {
     fn a_slow_connection_is_given_little_ahead() {
         assert_eq!((Ahead::of(0), Ahead::of(1 << 20)), (None, None));
         let slow = Ahead::of(1200).unwrap();
-        assert_eq!((slow.room(0), slow.room(1400)), (Ok(1500), Ok(100)));
-        assert_eq!((slow.room(1500), slow.room(1740)), (Err(MIN_PAUSE), Err(MAX_PAUSE)));
-        assert_eq!(Ahead::of(50_000).unwrap().room(5050), Err(MIN_PAUSE));
-        assert_eq!(Ahead::of(50_000).unwrap().room(0), Ok(5000));
+        assert_eq!((slow.room(0), slow.room(1200)), (Ok(2400), Ok(1200)));
+        assert_eq!((slow.room(1201), slow.room(9000)), (Err(MIN_PAUSE), Err(MAX_PAUSE)));
+        let faster = Ahead::of(50_000).unwrap();
+        assert_eq!((faster.room(0), faster.room(2500)), (Ok(5000), Ok(2500)));
+        assert_eq!(faster.room(5000), Err(Duration::from_millis(50)));
     }
 
     /// A locked buffer would hold a longer window back for good, its own a first one.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use proto::Error;
-use proto::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
+use proto::carrier::{self, Flows, Input, Measured, Output, Setup};
 use proto::control;
 use proto::exchange::Part;
 use proto::stream::{Blocks, Frame, Hello};
@@ -185,20 +185,8 @@ impl carrier::Machine for Machine {
         Some(Output::WakeAt(wake_at))
     }
 
-    fn peer(&self) -> Option<&Peer> {
-        self.flows.peer()
-    }
-
-    fn credit(&self, exchange: u64) -> u64 {
-        self.flows.credit(exchange)
-    }
-
-    fn open_exchanges(&self) -> usize {
-        self.flows.len()
-    }
-
-    fn is_open(&self, exchange: u64) -> bool {
-        self.flows.is_open(exchange)
+    fn flows(&self) -> &Flows {
+        &self.flows
     }
 
     fn may_send(&self, _: &Part) -> bool {
@@ -206,11 +194,7 @@ impl carrier::Machine for Machine {
     }
 
     fn wire_len(&self, part: &Part) -> usize {
-        let padding = match part {
-            Part::Data(data) => self.blocks.padding(data).unwrap_or(0),
-            _ => 0,
-        };
-        AROUND_BYTES + part.content_len() + padding
+        AROUND_BYTES + part.content_len() + self.blocks.padding_of(part)
     }
 
     fn held_bytes(&self) -> usize {

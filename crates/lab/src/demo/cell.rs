@@ -10,7 +10,7 @@ use record::result::{Fetch, Lateness, Traffic};
 
 use super::forward::Forwarder;
 use super::outside::Outside;
-use super::plan::{BULK_CLIENTS, BULK_SERVICE, Plan, track_number};
+use super::plan::{BULK_CLIENTS, BULK_SERVICE, Plan, URGENT_MESSAGES, URGENT_PATH, track_number};
 use crate::experiment::pair::{self, Choices, Keys, ServiceLines};
 use crate::experiment::processes::{Handle, Processes, READY};
 use crate::lab::{Lab, LinkReport};
@@ -190,7 +190,7 @@ impl RunningCell<'_> {
     /// What the pair hears of the messages that are urgent.
     fn services(&self, origin: &str) -> Option<ServiceLines> {
         let file = self.shared.scratch.join(format!("cell-{}.toml", self.link));
-        self.urgent.then(|| ServiceLines::urgent(file, &format!("{origin}/rest/json/*"), "flash"))
+        self.urgent.then(|| ServiceLines::urgent(file, &format!("{origin}{URGENT_PATH}"), "flash"))
     }
 
     /// A client that fills the link.
@@ -206,6 +206,10 @@ impl RunningCell<'_> {
         let mut fetch = self.command(Side::A)?;
         let items = &self.network.items;
         match self.shared.outside {
+            None if self.urgent => {
+                fetch.args(["fetch", "url", "--url", &format!("{}{URGENT_PATH}", self.origin())]);
+                fetch.args(["--count", &URGENT_MESSAGES.to_string()]);
+            }
             None => {
                 let numbers = items.iter().filter_map(|name| track_number(name));
                 let numbers = numbers.map(|number| number.to_string()).collect::<Vec<_>>();
@@ -217,7 +221,7 @@ impl RunningCell<'_> {
                 fetch.args(["--count", &items.len().to_string()]);
             }
         }
-        fetch.args(self.network.cold.then_some("--cold"));
+        fetch.args((self.network.cold || self.urgent).then_some("--cold"));
         self.set_way(&mut fetch);
         Ok(fetch)
     }

@@ -18,10 +18,13 @@ const CURVE_NETWORK: &str = "wifi2";
 const CURVE_LOSSES: [f64; 5] = [0.0, 0.01, 0.05, 0.1, 0.3];
 /// Where this network is among them, messages are sent beside others that fill its link.
 const URGENT_NETWORK: &str = "cnr";
-/// What fills it, and with how many clients; and the messages.
+/// What fills it, and with how many clients.
 pub(super) const BULK_SERVICE: &str = "soap";
 pub(super) const BULK_CLIENTS: usize = 4;
+/// The messages: the shortest track of its service, of 713 bytes, so many times.
 pub(super) const URGENT_SERVICE: &str = "rest-json";
+pub(super) const URGENT_PATH: &str = "/rest/json/1";
+pub(super) const URGENT_MESSAGES: usize = 12;
 /// Most cells at once, each a pair of hosts with three to five processes.
 const MAX_CELLS: usize = 150;
 /// Links slower than this get the short list, cold.

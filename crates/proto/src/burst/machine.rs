@@ -15,7 +15,7 @@ use super::{
     MAX_DATAGRAM_BYTES,
 };
 use crate::Error;
-use crate::carrier::{self, Flows, Input, Measured, Output, Peer, Setup};
+use crate::carrier::{self, Flows, Input, Measured, Output, Setup};
 use crate::control;
 use crate::exchange::Part;
 use crate::stream::{Blocks, Frame, Hello};
@@ -369,32 +369,12 @@ impl carrier::Machine for Machine {
         Some(Output::WakeAt(wake_at))
     }
 
-    fn peer(&self) -> Option<&Peer> {
-        self.flows.peer()
-    }
-
-    fn credit(&self, exchange: u64) -> u64 {
-        self.flows.credit(exchange)
-    }
-
-    fn open_exchanges(&self) -> usize {
-        self.flows.len()
-    }
-
-    fn is_open(&self, exchange: u64) -> bool {
-        self.flows.is_open(exchange)
-    }
-
-    fn may_send(&self, part: &Part) -> bool {
-        self.flows.may_send_early(part)
+    fn flows(&self) -> &Flows {
+        &self.flows
     }
 
     fn wire_len(&self, part: &Part) -> usize {
-        let padding = match part {
-            Part::Data(data) => self.blocks.padding(data).unwrap_or(0),
-            _ => 0,
-        };
-        AROUND_BYTES + part.content_len() + padding
+        AROUND_BYTES + part.content_len() + self.blocks.padding_of(part)
     }
 
     fn held_bytes(&self) -> usize {

@@ -194,21 +194,34 @@ pub trait Machine: fmt::Debug + Send {
     /// What there is to do, one thing at a time; `None` until the next input.
     fn poll_output(&mut self) -> Option<Output>;
 
+    /// What both sides have announced, and the exchanges.
+    fn flows(&self) -> &Flows;
+
     /// What the peer has announced of itself, once it has.
-    fn peer(&self) -> Option<&Peer>;
+    fn peer(&self) -> Option<&Peer> {
+        self.flows().peer()
+    }
 
     /// Credit left to send a body on an exchange, in bytes; 0 for one that is not open.
-    fn credit(&self, exchange: u64) -> u64;
+    fn credit(&self, exchange: u64) -> u64 {
+        self.flows().credit(exchange)
+    }
 
     /// Exchanges that are open.
-    fn open_exchanges(&self) -> usize;
+    fn open_exchanges(&self) -> usize {
+        self.flows().len()
+    }
 
     /// Whether an exchange is: until it is over in both directions, or one side has ended it. Where
     /// this side has not, nothing more of it comes once it is not.
-    fn is_open(&self, exchange: u64) -> bool;
+    fn is_open(&self, exchange: u64) -> bool {
+        self.flows().is_open(exchange)
+    }
 
     /// Whether a part may be sent already: before the peer has announced itself, few may.
-    fn may_send(&self, part: &Part) -> bool;
+    fn may_send(&self, part: &Part) -> bool {
+        self.flows().may_send_early(part)
+    }
 
     /// Bytes that a part would take now, within a few.
     fn wire_len(&self, part: &Part) -> usize;

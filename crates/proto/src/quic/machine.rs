@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::{CONTROL_STREAM, MAX_AHEAD};
 use crate::Error;
-use crate::carrier::{self, Flows, Input, Output, Peer, Piece, Setup};
+use crate::carrier::{self, Flows, Input, Output, Piece, Setup};
 use crate::control;
 use crate::exchange::{Part, Role};
 use crate::stream::{Blocks, Frame, Hello};
@@ -392,31 +392,11 @@ impl carrier::Machine for Machine {
         self.held
     }
 
-    fn peer(&self) -> Option<&Peer> {
-        self.flows.peer()
-    }
-
-    fn credit(&self, exchange: u64) -> u64 {
-        self.flows.credit(exchange)
-    }
-
-    fn open_exchanges(&self) -> usize {
-        self.flows.len()
-    }
-
-    fn is_open(&self, exchange: u64) -> bool {
-        self.flows.is_open(exchange)
-    }
-
-    fn may_send(&self, part: &Part) -> bool {
-        self.flows.may_send_early(part)
+    fn flows(&self) -> &Flows {
+        &self.flows
     }
 
     fn wire_len(&self, part: &Part) -> usize {
-        let padding = match part {
-            Part::Data(data) => self.blocks.padding(data).unwrap_or(0),
-            _ => 0,
-        };
-        FRAME_BYTES + part.content_len() + padding
+        FRAME_BYTES + part.content_len() + self.blocks.padding_of(part)
     }
 }

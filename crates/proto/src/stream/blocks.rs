@@ -19,6 +19,15 @@ impl Blocks {
         data.padding.map(|padding| padding.behind(bytes, MIN_PADDING_BYTES))
     }
 
+    /// Bytes of padding that have to follow a part.
+    #[must_use]
+    pub fn padding_of(&self, part: &Part) -> usize {
+        match part {
+            Part::Data(data) => self.padding(data).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     /// A part is sent: bytes of padding that follow it.
     pub fn sends(&mut self, part: &Part) -> Option<usize> {
         match part {

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use super::blocks::Blocks;
 use super::packet::{Frame, Hello};
 use crate::Error;
-use crate::carrier::{self, Flows, Input, Output, Peer, Setup};
+use crate::carrier::{self, Flows, Input, Output, Setup};
 use crate::exchange::Part;
 
 /// What a frame has around its content, about.
@@ -152,31 +152,11 @@ impl carrier::Machine for Machine {
         self.received.len()
     }
 
-    fn peer(&self) -> Option<&Peer> {
-        self.flows.peer()
-    }
-
-    fn credit(&self, exchange: u64) -> u64 {
-        self.flows.credit(exchange)
-    }
-
-    fn open_exchanges(&self) -> usize {
-        self.flows.len()
-    }
-
-    fn is_open(&self, exchange: u64) -> bool {
-        self.flows.is_open(exchange)
-    }
-
-    fn may_send(&self, part: &Part) -> bool {
-        self.flows.may_send_early(part)
+    fn flows(&self) -> &Flows {
+        &self.flows
     }
 
     fn wire_len(&self, part: &Part) -> usize {
-        let padding = match part {
-            Part::Data(data) => self.blocks.padding(data).unwrap_or(0),
-            _ => 0,
-        };
-        FRAME_BYTES + part.content_len() + padding
+        FRAME_BYTES + part.content_len() + self.blocks.padding_of(part)
     }
 }
