@@ -28,6 +28,7 @@ fn end(kind: Kind, role: Role) -> Carrier {
         max_exchanges: 8,
         codecs: vec![0, 1, 2],
         max_window_log: 20,
+        own_bytes_per_s: None,
     })
 }
 
