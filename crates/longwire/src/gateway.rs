@@ -44,6 +44,17 @@ pub(crate) struct Args {
     /// is allowed.
     #[arg(long)]
     http_anywhere: bool,
+    /// Address for clients of CoAP, over UDP: a forward proxy to http and https services; port 0
+    /// takes any free one, told in the log.
+    #[arg(long, value_name = "ADDRESS")]
+    coap: Option<String>,
+    /// For their requests that name no origin: they go to this service.
+    #[arg(long, value_name = "URL")]
+    coap_upstream: Option<String>,
+    /// Let --coap be an address other than loopback: whoever reaches it can ask for all that is
+    /// allowed.
+    #[arg(long)]
+    coap_anywhere: bool,
     /// Carriers of edges at once, at most (default: 64): for one more, the edge that has most gives
     /// one up.
     #[arg(long, value_name = "N")]
@@ -87,6 +98,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             side::warn_of_reach(http);
             tracing::info!(%http, "listener for clients without an edge");
         }
+        if let Some(coap) = gateway.coap_addr() {
+            side::warn_of_reach(coap);
+            tracing::info!(%coap, "listener for clients of CoAP");
+        }
         side::announce(gateway.local_addr(), gateway.admin_addr());
         let second = async {
             again.next().await;
@@ -120,6 +135,9 @@ impl Side for Args {
             http_listen: args.http_listen,
             http_upstream: args.http_upstream,
             http_anywhere: args.http_anywhere.then_some(true),
+            coap: args.coap,
+            coap_upstream: args.coap_upstream,
+            coap_anywhere: args.coap_anywhere.then_some(true),
             encoding: common.encoding,
             rate_cap: common.rate_cap,
             carrier: common.carrier,

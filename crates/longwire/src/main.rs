@@ -1,6 +1,7 @@
 //! The command line of longwire: parses, resolves, hands over. One file per command.
 
 mod campaign;
+mod coap;
 mod coding;
 mod demo;
 mod doctor;
@@ -14,12 +15,14 @@ mod lab;
 mod log;
 mod serve;
 mod side;
+mod terminal;
 
-use std::io::{self, Write as _, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
+
+pub(crate) use terminal::{BAD_USE, command_line, say, tell};
 
 /// The allocator. In the C library's heap, a process that holds hundreds of exchanges took 25 us of
 /// processor more for each message of the others; its settings stand in `.cargo/config.toml`.
@@ -38,6 +41,7 @@ struct Cli {
 /// One variant per command; each is a file of its own with `run(args) -> anyhow::Result<ExitCode>`.
 #[derive(Subcommand)]
 enum Command {
+    Coap(Box<coap::Args>),
     Codecs(coding::list::Args),
     Compare(coding::compare::Args),
     Decode(Box<coding::stream::DecodeArgs>),
@@ -54,9 +58,6 @@ enum Command {
     Serve(serve::Args),
     Train(coding::train::Args),
 }
-
-/// Exit status for bad use.
-const BAD_USE: u8 = 2;
 
 /// What is there to be asked for.
 fn commands() -> String {
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         }
     };
     let result: anyhow::Result<ExitCode> = match cli.command {
+        Command::Coap(args) => coap::run(*args),
         Command::Codecs(args) => coding::list::run(args),
         Command::Compare(args) => coding::compare::run(args),
         Command::Decode(args) => coding::stream::decode(*args),
@@ -123,29 +125,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Says in one line on stderr why the process ends. Where nobody can be told, its status still says
-/// it: a macro that panics would change that too.
-pub(crate) fn tell(why: &str) {
-    let _ = writeln!(stderr().lock(), "longwire: {why}");
-}
-
-/// Prints facts. Who has closed stdout has seen what they wanted, as `head` has: that is no fault.
-pub(crate) fn say(text: &str) -> io::Result<()> {
-    let mut out = stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
-}
-
-/// This command, as a person would type it again.
-pub(crate) fn command_line() -> String {
-    let quoted = |argument: String| match argument.contains(char::is_whitespace) {
-        true => format!("'{argument}'"),
-        false => argument,
-    };
-    let arguments = std::env::args().skip(1).map(quoted);
-    std::iter::once("longwire".to_string()).chain(arguments).collect::<Vec<_>>().join(" ")
 }

@@ -16,6 +16,7 @@ mod admin;
 mod alarm;
 mod carrier;
 mod clock;
+pub mod coap;
 pub mod config;
 mod descriptors;
 pub mod edge;

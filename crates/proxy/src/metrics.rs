@@ -21,6 +21,7 @@ use crate::socket::{self, Traffic};
 use crate::store::{Requests, Store};
 
 mod answers;
+mod coap;
 mod process;
 mod services;
 
@@ -41,6 +42,7 @@ struct Totals {
     tried: BTreeMap<String, u64>,
     services: Services,
     exchanges: BTreeMap<Way, Answers>,
+    coap: coap::Totals,
     codec_s: f64,
     carriers_up: u64,
     carriers_down: u64,
@@ -142,6 +144,16 @@ impl Metrics {
     pub(crate) fn count_exchange(&self, way: Way, status: Option<u16>, headed: Option<Duration>) {
         let mut totals = self.totals();
         totals.exchanges.entry(way).or_default().count(status, headed);
+    }
+
+    /// Sets what the endpoint of CoAP has counted so far.
+    pub(crate) fn set_coap(&self, counts: proto::coap::machine::Counts) {
+        self.totals().coap.messages = counts;
+    }
+
+    /// Counts a request of CoAP that was refused with this code, of which there are few.
+    pub(crate) fn count_coap_refusal(&self, code: &str) {
+        *self.totals().coap.refusals.entry(code.to_owned()).or_default() += 1;
     }
 
     /// Counts a fact.
@@ -302,6 +314,7 @@ impl Metrics {
         sample(text, "codec_seconds_total", &[], totals.codec_s);
         totals.services.render(text);
         answers::render(&totals.exchanges, text);
+        totals.coap.render(text);
     }
 
     /// Bytes are counted as they go: of what is open, what broke and what was refused too.

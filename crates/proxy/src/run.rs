@@ -68,6 +68,8 @@ pub(crate) struct Running {
     pub(crate) actor: Option<(JoinHandle<()>, Handle)>,
     /// Accepts clients or carriers; its listeners go with it.
     pub(crate) accepting: JoinHandle<()>,
+    /// Answers clients of CoAP, and ends by itself when that is asked for.
+    pub(crate) coap: Option<JoinHandle<()>>,
     /// The admin interface, with its listener.
     pub(crate) admin: Option<JoinHandle<()>>,
     /// Looks whether the peers' keys have changed.
@@ -163,7 +165,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.accepting.abort();
         self.watching.abort();
-        self.admin.iter().for_each(JoinHandle::abort);
+        self.admin.iter().chain(&self.coap).for_each(JoinHandle::abort);
         if let Some((actor, _)) = &self.actor {
             actor.abort();
         }

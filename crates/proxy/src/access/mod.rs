@@ -32,17 +32,20 @@ pub(crate) enum Way {
     Direct,
     /// From a client without an edge.
     Edgeless,
+    /// From a client of CoAP.
+    Coap,
 }
 
 impl Way {
     /// Every way.
-    pub(crate) const ALL: [Self; 3] = [Self::Pair, Self::Direct, Self::Edgeless];
+    pub(crate) const ALL: [Self; 4] = [Self::Pair, Self::Direct, Self::Edgeless, Self::Coap];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pair => "pair",
             Self::Direct => "direct",
             Self::Edgeless => "edgeless",
+            Self::Coap => "coap",
         }
     }
 }
@@ -243,6 +246,16 @@ impl Access {
         drop(fields);
         self.headed();
         answer.map(|body| Counted::answer(body, Some(self)))
+    }
+
+    /// An answer of our own: with which status, of which type the error is, and why.
+    pub(crate) fn refused(&self, status: u16, error: &str, reason: &str) {
+        let mut fields = self.fields();
+        fields.status = Some(status);
+        fields.cause = Some(error.to_owned());
+        fields.reason = Some(reason.to_owned());
+        drop(fields);
+        self.headed();
     }
 
     /// The answer's head is there.

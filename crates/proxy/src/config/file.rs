@@ -183,6 +183,12 @@ section! {
         http_upstream: String,
         /// Lifts the restriction of `http_listen` to loopback addresses.
         http_anywhere: bool,
+        /// Address for clients of CoAP; none: there is no such listener.
+        coap: String,
+        /// For those of their requests that name no origin: a reverse proxy, as for an edge.
+        coap_upstream: String,
+        /// Lifts the restriction of `coap` to loopback addresses.
+        coap_anywhere: bool,
         /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
         /// Most that the link is believed to carry.

@@ -1,6 +1,7 @@
 //! What a side is told at its start: read from a file ([`Settings`]) and flags, then resolved into
 //! [`EdgeConfig`] or [`GatewayConfig`], where every value is checked.
 
+mod coap;
 mod file;
 mod infoset;
 mod mistakes;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use coap::CoapListener;
 pub use file::{
     EdgeSettings, GatewaySettings, LinkSettings, LogSettings, ServiceSettings, Settings,
 };
@@ -168,6 +170,8 @@ pub struct GatewayConfig {
     pub allow: Vec<Pattern>,
     /// For clients that have no edge.
     pub http: Option<HttpListener>,
+    /// For clients of CoAP.
+    pub coap: Option<CoapListener>,
     /// How edges are known.
     pub security: Security,
     /// Address for metrics and health.
@@ -298,6 +302,18 @@ impl EdgeSettings {
 }
 
 impl GatewaySettings {
+    /// What edges may reach, which is something.
+    fn read_allow(&self, check: &mut Check) -> Vec<Pattern> {
+        let allowed = self.allow.clone().unwrap_or_default();
+        let allow = check.items("allow", &allowed, |text| Pattern::parse(text));
+        if allowed.is_empty() {
+            let what = "nothing is allowed: name what edges may reach, like --allow \
+                        http://127.0.0.1:8080";
+            check.take("allow", Err::<(), _>(caller(what)));
+        }
+        allow
+    }
+
     fn set_times(&self, check: &mut Check, relay: &mut relay::Config) {
         check.time(&mut relay.hello_timeout, "connect_timeout", self.connect_timeout);
         check.time(&mut relay.hello_timeout, "hello_timeout", self.hello_timeout);
@@ -326,13 +342,8 @@ impl GatewayConfig {
         }
         check.take("congestion", check_congestion(gateway.congestion.as_deref()));
         let http = http_listener(&mut check, &gateway);
-        let allowed = gateway.allow.clone().unwrap_or_default();
-        let allow = check.items("allow", &allowed, |text| Pattern::parse(text));
-        if allowed.is_empty() {
-            let what = "nothing is allowed: name what edges may reach, like --allow \
-                        http://127.0.0.1:8080";
-            check.take("allow", Err::<(), _>(caller(what)));
-        }
+        let coap = coap::listener(&mut check, &gateway);
+        let allow = gateway.read_allow(&mut check);
         let mut relay = new_relay(&mut check, relay::Role::Gateway)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
         set_kinds(&mut check, &mut relay, gateway.carrier.as_deref());
@@ -358,8 +369,12 @@ impl GatewayConfig {
         set_bounds(&mut check, &mut relay, tunnels, timeout, response_timeout);
         set_memory(&mut check, &mut relay, gateway.codec_memory, gateway.body_memory);
         let admin = check.take("admin", gateway.admin.as_deref().map(admin_address).transpose());
-        let at_http = http.as_ref().map(|http| http.listen);
-        check.apart(&[("listen", listen), ("http_listen", at_http), ("admin", admin)]);
+        check.apart(&[
+            ("listen", listen),
+            ("http_listen", http.as_ref().map(|http| http.listen)),
+            ("coap", coap.as_ref().map(|coap| coap.listen)),
+            ("admin", admin),
+        ]);
         let idle_timeout = idle_timeout(&mut check, gateway.idle_timeout);
         let codec_threads = threads(&mut check, gateway.codec_threads);
         let kept = (gateway.store, gateway.history_rows, gateway.history_size, gateway.store_age);
@@ -373,6 +388,7 @@ impl GatewayConfig {
             listen,
             allow,
             http,
+            coap,
             security,
             admin,
             congestion: gateway.congestion,

@@ -87,6 +87,29 @@ fn edgeless_clients_are_on_loopback_unless_configured_otherwise() {
 }
 
 #[test]
+fn clients_of_coap_are_on_loopback_unless_configured_otherwise() {
+    let with = |keys: &str| {
+        let needed = "[gateway]\nlisten = '127.0.0.1:4300'\nallow = ['http://a']\n";
+        gateway(&format!("{needed}{keys}")).map(|config| config.coap)
+    };
+    assert!(with("").unwrap().is_none());
+    assert!(with("coap = '[::1]:5683'").unwrap().unwrap().upstream.is_none());
+    let anywhere = with("coap = ':5683'\ncoap_anywhere = true\ncoap_upstream = 'http://a'");
+    assert!(anywhere.unwrap().unwrap().upstream.is_some());
+    for keys in [
+        "coap = '0.0.0.0:5683'",
+        "coap = '0.0.0.0:5683'\ncoap_anywhere = false",
+        "coap = 'here'",
+        "coap = '127.0.0.1:4300'",
+        "coap_upstream = 'http://a'",
+        "coap_anywhere = true",
+        "coap = '127.0.0.1:0'\ncoap_upstream = 'a'",
+    ] {
+        assert!(matches!(with(keys), Err(Error::Caller(_))), "{keys}");
+    }
+}
+
+#[test]
 fn a_key_by_an_older_name_is_refused_with_its_name() {
     for (old, new) in [
         ("plain = '127.0.0.1:0'", "unknown key 'plain': its name is 'http_listen'"),

@@ -164,6 +164,7 @@ impl Edge {
         let clients = front.accept(self.listener, config.max_connections);
         let running = Running {
             accepting: fault::spawn_core("clients", clients),
+            coap: None,
             admin,
             watching: fault::spawn_core("keys", keeper.watch()),
             actor,

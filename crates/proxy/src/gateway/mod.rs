@@ -1,6 +1,7 @@
 //! The service side: carriers of edges come in, requests go to origins that the allow list permits.
 //! Clients without an edge may have a listener of their own.
 
+mod coap;
 mod door;
 mod exchange;
 
@@ -93,6 +94,7 @@ pub struct Gateway {
     local_admin: Option<SocketAddr>,
     http: Option<TcpListener>,
     local_http: Option<SocketAddr>,
+    coap: Option<coap::Listener>,
     store: Option<Store>,
     renewal: Renewal,
     handle: Handle,
@@ -111,6 +113,10 @@ impl Gateway {
         descriptors::prepare("connections of clients without an edge", clients);
         let http = match &config.http {
             Some(http) => Some(run::bind("http_listen", http.listen).await?),
+            None => None,
+        };
+        let coap = match &config.coap {
+            Some(coap) => Some(coap::Listener::bind(coap.listen).await?),
             None => None,
         };
         let address = |listener: &TcpListener| {
@@ -136,6 +142,7 @@ impl Gateway {
             local_admin,
             http,
             local_http,
+            coap,
             store,
             renewal,
             handle,
@@ -159,6 +166,12 @@ impl Gateway {
     #[must_use]
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.local_http
+    }
+
+    /// Where clients of CoAP may ask.
+    #[must_use]
+    pub fn coap_addr(&self) -> Option<SocketAddr> {
+        self.coap.as_ref().map(coap::Listener::local_addr)
     }
 
     /// Who takes new settings while it serves.
@@ -187,6 +200,11 @@ impl Gateway {
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
         let idle_timeout = config.idle_timeout;
+        let coap = self.coap.map(|listener| {
+            let server = for_coap(&config, services.clone(), reach(), &metrics);
+            listener.serve(server, parting.clone(), alive.clone())
+        });
+        let (coap_guard, coap) = coap.transpose()?.unzip();
         let http = self.http.map(|listener| {
             let services = services.clone();
             let exchanges = of_clients(&config, services, reach(), &parting, &metrics);
@@ -224,10 +242,11 @@ impl Gateway {
                     front.accept(listener, MAX_EDGELESS_CONNECTIONS).await;
                 }
             };
-            tokio::join!(edges, clients);
+            tokio::join!(edges, clients, refuse(coap_guard));
         };
         let running = Running {
             accepting: fault::spawn_core("listeners", accepting),
+            coap: coap.map(|serving| fault::spawn_core("coap", serving)),
             admin,
             watching: fault::spawn_core("keys", keeper.watch()),
             actor: Some((fault::spawn_core("relay", actor.run()), handle)),
@@ -278,6 +297,27 @@ fn of_clients(
         deny: Live::new(Vec::new()),
         metrics: Arc::clone(metrics),
     }
+}
+
+/// Closes what comes to a port that is only for datagrams, for ever.
+async fn refuse(guard: Option<TcpListener>) {
+    if let Some(guard) = guard {
+        Door::refuse(guard).await;
+    }
+}
+
+/// What answers clients of CoAP.
+fn for_coap(
+    config: &GatewayConfig,
+    services: Services,
+    reach: Reach,
+    metrics: &Arc<Metrics>,
+) -> coap::Server {
+    let client = Client::new(reach, config.response_timeout);
+    let upstream = config.coap.as_ref().and_then(|coap| coap.upstream.clone());
+    let clocks = Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout };
+    let names = (pseudonym(config.relay.instance), clocks);
+    coap::Server::new(client, upstream, services, names, Arc::clone(metrics))
 }
 
 /// What the actor of a gateway cannot do itself.

@@ -55,8 +55,15 @@ struct Call<P> {
 }
 
 impl<P: Address> Call<P> {
+    /// A block option of the caller's says how large blocks are to be (RFC 7959 §2.3, §2.4).
     fn new(peer: P, mut content: Content, is_confirmable: bool) -> Self {
-        let is_large = content.payload.len() > 16 << MAX_SZX;
+        let szx_of = |number| {
+            let asked = content.first(number).and_then(|value| Block::decode(value, false).ok());
+            asked.map_or(MAX_SZX, |block| block.szx)
+        };
+        let (upload_szx, download_szx) = (szx_of(option::BLOCK1), szx_of(option::BLOCK2));
+        content.remove(option::BLOCK1);
+        let is_large = content.payload.len() > 16 << upload_szx;
         let body = if is_large { std::mem::take(&mut content.payload) } else { Bytes::new() };
         Self {
             peer,
@@ -64,8 +71,8 @@ impl<P: Address> Call<P> {
             phase: if is_large { Phase::Upload(0) } else { Phase::Whole },
             body,
             is_confirmable,
-            upload_szx: MAX_SZX,
-            download_szx: MAX_SZX,
+            upload_szx,
+            download_szx,
             first: Content::new(Code::EMPTY),
             download: Assembly::new(MAX_BODY_BYTES),
             restarts: 0,
@@ -94,6 +101,7 @@ impl<P: Address> Call<P> {
                 }
                 if block.more {
                     content.remove(option::OBSERVE);
+                    content.remove(option::BLOCK2);
                 }
                 content.payload = bytes;
             }

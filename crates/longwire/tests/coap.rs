@@ -1,0 +1,147 @@
+//! `longwire coap`, and `longwire gateway --coap`, as processes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // Helpers of tests fail as tests do.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn longwire(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.args(args);
+    command
+}
+
+/// What `longwire coap` did: its status, stdout, stderr.
+fn coap(args: &[&str]) -> (Option<i32>, String, String) {
+    let output = longwire(&[&["coap"][..], args].concat()).output().unwrap();
+    let Output { status, stdout, stderr } = output;
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// A process that is ready; killed when dropped.
+struct Running(Child);
+
+impl Running {
+    fn start(args: &[&str]) -> (Self, String) {
+        let mut command = longwire(args);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut running = Self(child);
+        let mut line = String::new();
+        BufReader::new(running.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let address = line.strip_prefix("listening on ").expect(&line).trim_end().to_owned();
+        (running, address)
+    }
+
+    /// A gateway in front of a service, and the URL of its listener for CoAP.
+    fn gateway(service: &str, more: &[&str]) -> (Self, String) {
+        let allow = format!("http://{service}");
+        let args = ["gateway", "--listen", "127.0.0.1:0", "--coap", "127.0.0.1:0"];
+        let log = ["--log-format", "json", "--allow", &allow];
+        let (mut running, _) = Self::start(&[&args[..], &log, more].concat());
+        // The lines before the ready line are few.
+        let log = BufReader::new(running.0.stderr.take().unwrap());
+        let mut lines = log.lines().map(|line| line.unwrap());
+        let line = lines.find(|line| line.contains("listener for clients of CoAP")).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let place = line["coap"].as_str().or_else(|| line["fields"]["coap"].as_str());
+        let url = format!("coap://{}", place.unwrap());
+        // Nobody waits for the log.
+        std::thread::spawn(move || lines.count());
+        (running, url)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_client_reaches_a_service_by_a_gateway() {
+    let (_service, service) = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+    let (_gateway, gateway) = Running::gateway(&service, &[]);
+    let at = |path: &str| format!("http://{service}{path}");
+    let by = ["--proxy", gateway.as_str(), "--timeout", "20 s"];
+    let ask = |verb: &str, url: &str, more: &[&str]| coap(&[&[verb, url][..], &by, more].concat());
+
+    let (status, body, said) = ask("get", &at("/rest/json/1"), &["--verbose"]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(serde_json::from_str::<Value>(&body).is_ok() && body.len() > 500, "{body}");
+    assert!(said.starts_with("2.05 Content\n"), "{said}");
+    assert!(said.contains("Content-Format: application/json\n"), "{said}");
+
+    let (status, object, _) = ask("get", &at("/rest/json/1"), &["--json", "--block-size", "64"]);
+    let object: Value = serde_json::from_str(&object).unwrap();
+    assert_eq!((status, &object["code"]), (Some(0), &Value::from("2.05")));
+    assert_eq!(object["payload"].as_str(), Some(&*body));
+
+    let (status, body, said) = ask("get", &at("/nothing"), &[]);
+    assert_eq!((status, &*body), (Some(1), ""));
+    assert!(said.starts_with("longwire: 4.04 Not Found"), "{said}");
+    // RFC 7252 §5.10.2: for what it is unwilling to ask for, too.
+    let (status, _, said) = ask("get", "http://127.0.0.1:9/", &[]);
+    assert!(status == Some(1) && said.contains("5.05 Proxying Not Supported"), "{said}");
+    assert!(said.contains("outside the gateway's allow list"), "{said}");
+    let (status, _, said) = ask("get", "ftp://127.0.0.1/", &[]);
+    assert!(status == Some(1) && said.contains("5.05"), "{said}");
+    let (status, _, said) = ask("fetch", &at("/rest/json/1"), &[]);
+    assert!(status == Some(1) && said.contains("5.01 Not Implemented"), "{said}");
+
+    let (status, links, _) = coap(&["discover", &gateway, "--timeout", "20 s"]);
+    assert_eq!((status, &*links), (Some(0), "</.well-known/core>;ct=40\n"));
+    let (status, alive, _) = coap(&["ping", &gateway, "--timeout", "20 s"]);
+    assert!(status == Some(0) && alive.contains("is there"), "{alive}");
+    let (status, _, said) = coap(&["get", &format!("{gateway}/x"), "--timeout", "20 s"]);
+    assert!(status == Some(1) && said.contains("4.04"), "{said}");
+}
+
+#[test]
+fn a_reverse_proxy_takes_bodies_in_blocks() {
+    let (_service, service) = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+    let upstream = format!("http://{service}");
+    let more = ["--coap-upstream", upstream.as_str()];
+    let (_gateway, gateway) = Running::gateway(&service, &more);
+    let soap = format!("{gateway}/soap");
+    let envelope = "<soap:Envelope xmlns:soap=\"http://schemas.xmlsoap.org/soap/envelope/\">\
+                    <soap:Body><GetTrack xmlns=\"urn:longwire:tracks:1\"><number>1</number>\
+                    </GetTrack></soap:Body></soap:Envelope>";
+    let padded = format!("{envelope}{}", " ".repeat(5000));
+    let mut command = longwire(&["coap", "post", &soap, "--file", "-", "--timeout", "20 s"]);
+    let mut child = command
+        .args(["--content-format", "xml"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(padded.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (answer, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
+    // The service wants text/xml, which has no number of its own; that it was asked is enough here.
+    assert!(!answer.is_empty() || said.contains("4."), "{said}");
+}
+
+#[test]
+fn bad_use_is_a_line_and_status_2() {
+    for (args, why) in [
+        (&["get", "coaps://a/"][..], "has the scheme coaps: only coap is spoken here"),
+        (&["get", "http://a/"], "is no URL of CoAP"),
+        (&["get", "coap://a/", "--block-size", "100"], "a power of two from 16 to 1024"),
+        (&["get", "coap://a/", "--accept", "nothing"], "no format that is known"),
+        (&["get", "coap://a/", "--etag", "0"], "no bytes in hex"),
+        (&["put", "coap://a/", "--payload", "x", "--file", "y"], "cannot be used with"),
+        (&["observe", "coap://a/", "--count", "0"], "0"),
+    ] {
+        let (status, out, said) = coap(args);
+        assert_eq!((status, &*out, said.lines().count()), (Some(2), "", 1), "{args:?}: {said}");
+        assert!(said.starts_with("longwire: ") && said.contains(why), "{args:?}: {said}");
+    }
+    // Nobody is there.
+    let (status, _, said) = coap(&["get", "coap://127.0.0.1:9/", "--timeout", "5 s"]);
+    assert!(status == Some(1) && said.lines().count() == 1, "{said}");
+}

@@ -1,0 +1,112 @@
+//! The task that owns an endpoint's machine and its socket: datagrams, inputs and the clock go in,
+//! datagrams and outputs come out.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use proto::coap::machine::{Counts, Input, Output, Settings};
+use proto::coap::transfer::Transfers;
+use tokio::sync::mpsc;
+
+use super::socket::{Peer, Socket};
+use crate::Error;
+
+/// Inputs that wait for the task: who has one more waits.
+const MAX_COMMANDS: usize = 256;
+/// Pause after a socket could not be read.
+const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
+
+/// What the task is to do.
+pub(crate) enum Command {
+    Input(Input<Peer>),
+    /// Nothing more: it ends behind all that was given before.
+    End,
+}
+
+/// Who uses an endpoint. Nothing here may wait.
+pub(crate) trait Application {
+    /// What came out; datagrams have been sent. Returned is what is to be done about it at once.
+    fn take(&mut self, output: Output<Peer>) -> Option<Input<Peer>>;
+
+    /// What the machine has counted so far.
+    fn counted(&mut self, counts: Counts);
+}
+
+/// A way to the task.
+pub(crate) fn channel() -> (mpsc::Sender<Command>, mpsc::Receiver<Command>) {
+    mpsc::channel(MAX_COMMANDS)
+}
+
+/// See the module.
+pub(crate) struct Endpoint {
+    socket: Socket,
+    transfers: Transfers<Peer>,
+    began: Instant,
+    wake_at: Option<Duration>,
+}
+
+impl Endpoint {
+    /// One with this socket; `is_challenging` as in [`Settings`].
+    pub(crate) fn new(socket: Socket, is_challenging: bool) -> Result<Self, Error> {
+        let seed = [crate::random_instance()?, crate::random_instance()?];
+        let settings = Settings { seed, is_challenging, rate_bps: None };
+        let transfers = Transfers::new(&settings);
+        Ok(Self { socket, transfers, began: Instant::now(), wake_at: None })
+    }
+
+    /// Runs until it is to end, or nobody has a way to it. The error, only of a client, is what the
+    /// network says of its server.
+    pub(crate) async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut application: impl Application,
+    ) -> io::Result<()> {
+        loop {
+            let due = self.wake_at.map(|at| self.began + at);
+            let wake = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                received = self.socket.receive() => match received {
+                    Ok(all) => {
+                        for one in all {
+                            let (peer, bytes, is_group) = (one.peer, one.bytes, one.is_group);
+                            let input = Input::Datagram { peer, bytes, is_group };
+                            self.handle(input, &mut application).await;
+                        }
+                    }
+                    Err(error) if self.socket.is_connected() => return Err(error),
+                    // sleep: what is said of one peer ends nothing, nor comes at once.
+                    Err(_) => tokio::time::sleep(RECEIVE_PAUSE).await,
+                },
+                command = commands.recv() => match command {
+                    Some(Command::Input(input)) => self.handle(input, &mut application).await,
+                    Some(Command::End) | None => return Ok(()),
+                },
+                () = wake => {
+                    self.wake_at = None;
+                    self.handle(Input::Wake, &mut application).await;
+                }
+            }
+            application.counted(self.transfers.counts());
+        }
+    }
+
+    async fn handle(&mut self, input: Input<Peer>, application: &mut impl Application) {
+        // At most one for each output, of which an input makes few.
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            self.transfers.handle_input(self.began.elapsed(), input);
+            while let Some(output) = self.transfers.poll_output() {
+                match output {
+                    Output::Datagram { peer, bytes } => self.socket.send(peer, &bytes).await,
+                    Output::WakeAt(at) => self.wake_at = Some(at),
+                    output => inputs.extend(application.take(output)),
+                }
+            }
+        }
+    }
+}

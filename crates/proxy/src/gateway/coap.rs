@@ -1,0 +1,380 @@
+//! A gateway's listener for clients of CoAP: a forward proxy to what is allowed, and with an
+//! upstream a reverse proxy (RFC 7252 §5.7, §10.1).
+//!
+//! Origins are asked by the same client as for edges, so that what is allowed is the same, names
+//! resolved included. Who asks is known by his address alone: unless the listener is one of this
+//! machine only, an address has to be borne out before more goes to it than came (RFC 9175 §2.4),
+//! and before anything is changed for it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{self, HeaderValue};
+use http::{Method, Request, Response, Uri};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full};
+use proto::coap::machine::{Counts, Input, Output};
+use proto::coap::{Code, Content, MAX_BODY_BYTES, option};
+use relay::{Cause, CauseKind};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::access::{Access, Way};
+use crate::clock::{Clocks, Side, Timed};
+use crate::coap::endpoint::{Application, Command, Endpoint, channel};
+use crate::coap::http::{self as mapping, Asked, Refusal, Wanted, refuse};
+use crate::coap::shares::{SharePlace, Shares};
+use crate::coap::socket::{Peer, Socket};
+use crate::coap::tags::Tags;
+use crate::flow::{AnyBody, Progress, Watched};
+use crate::live::Services;
+use crate::metrics::Metrics;
+use crate::origin::{self, Client, ClientAt, How};
+use crate::parting::Parting;
+use crate::pattern::Target;
+use crate::rarely::Rarely;
+use crate::upstream::{Upstream, host_and_port};
+use crate::{Error, fields, run};
+
+/// Requests that are answered at once, of all clients: each has a task and perhaps a connection.
+const MAX_OPEN: usize = 128;
+/// Bytes of the bodies of these: as many as the pair's bodies may take by default, four times.
+const MAX_HELD_BYTES: usize = 32 << 20;
+/// How long an answer may take: the machine gives a request up 10 s later.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(230);
+/// After so many seconds what is full may have room again.
+const RETRY_AFTER_S: u32 = 2;
+/// How metrics call these bounds.
+const FULL: &str = "coap_requests";
+const FULL_OF_BYTES: &str = "coap_bytes";
+
+/// A listener that is bound.
+pub(crate) struct Listener {
+    socket: UdpSocket,
+    /// A socket for datagrams alone does not keep others off its port.
+    guard: TcpListener,
+    local: SocketAddr,
+}
+
+impl Listener {
+    /// A port in use is the caller's error.
+    pub(crate) async fn bind(address: SocketAddr) -> Result<Self, Error> {
+        let guard = run::bind("coap", address).await?;
+        let local = guard.local_addr().map_err(Error::system("ask for the bound address"))?;
+        let socket = run::bind_datagrams("coap", local).await?;
+        Ok(Self { socket, guard, local })
+    }
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// What keeps others off the port, and what serves until `parting` is said and what is open has
+    /// its answer.
+    pub(crate) fn serve(
+        self,
+        server: Server,
+        mut parting: Parting,
+        alive: mpsc::Sender<()>,
+    ) -> Result<(TcpListener, impl Future<Output = ()>), Error> {
+        let Self { socket, guard, local } = self;
+        let socket = Socket::server(socket).map_err(Error::system("set up the socket of CoAP"))?;
+        let is_challenging = !local.ip().to_canonical().is_loopback();
+        let endpoint = Endpoint::new(socket, is_challenging)?;
+        let (commands, receiver) = channel();
+        let shares = Shares::new(MAX_OPEN);
+        let metrics = Arc::clone(&server.metrics);
+        let serving = Serving {
+            server: Arc::new(server),
+            shares: Arc::clone(&shares),
+            commands: commands.clone(),
+            metrics,
+            counts: Counts::default(),
+            full: Rarely::default(),
+            refused: Rarely::default(),
+        };
+        let serve = async move {
+            let _alive = alive;
+            let end = async {
+                parting.said().await;
+                shares.idle().await;
+                let _ = commands.send(Command::End).await;
+            };
+            let _ = tokio::join!(endpoint.run(receiver, serving), end);
+        };
+        Ok((guard, serve))
+    }
+}
+
+/// What is done with requests as they come.
+struct Serving {
+    server: Arc<Server>,
+    shares: Arc<Shares>,
+    commands: mpsc::Sender<Command>,
+    metrics: Arc<Metrics>,
+    counts: Counts,
+    full: Rarely,
+    refused: Rarely,
+}
+
+impl Application for Serving {
+    fn take(&mut self, output: Output<Peer>) -> Option<Input<Peer>> {
+        // Nothing is observed here, and nothing asked.
+        let Output::Request { exchange, peer, content } = output else { return None };
+        let from = peer.address.ip().to_canonical();
+        let Some(place) = self.shares.take(from) else {
+            self.metrics.count_limit(FULL);
+            if let Some(times) = self.full.note(Instant::now()) {
+                let what = "refused requests of CoAP: too many are open";
+                tracing::warn!(times, most = MAX_OPEN, newest = %from, "{what}");
+            }
+            let content = Content::new(Code::SERVICE_UNAVAILABLE);
+            let content = content.with_uint(option::MAX_AGE, RETRY_AFTER_S);
+            return Some(Input::Respond { exchange, content });
+        };
+        let (server, commands) = (Arc::clone(&self.server), self.commands.clone());
+        tokio::spawn(respond(server, commands, place, (exchange, from, content)));
+        None
+    }
+
+    fn counted(&mut self, counts: Counts) {
+        if counts == self.counts {
+            return;
+        }
+        let refused = |counts: &Counts| counts.malformed + counts.unsupported + counts.refused;
+        let is_worse = refused(&counts) > refused(&self.counts);
+        self.counts = counts;
+        self.metrics.set_coap(counts);
+        if is_worse && self.refused.note(Instant::now()).is_some() {
+            let Counts { malformed, unsupported, refused, .. } = counts;
+            let what = "messages of CoAP so far that were no requests to be answered";
+            tracing::warn!(malformed, unsupported, refused, "{what}");
+        }
+    }
+}
+
+/// Answers a request, with its number and from whom it is.
+async fn respond(
+    server: Arc<Server>,
+    commands: mpsc::Sender<Command>,
+    _place: SharePlace,
+    (exchange, from, content): (u64, IpAddr, Content),
+) {
+    let content = server.answer(from, content).await;
+    let _ = commands.send(Command::Input(Input::Respond { exchange, content })).await;
+}
+
+/// What answers requests.
+pub(crate) struct Server {
+    client: Client,
+    upstream: Option<Upstream>,
+    services: Services,
+    pseudonym: String,
+    clocks: Clocks,
+    tags: Mutex<Tags>,
+    held: Arc<Semaphore>,
+    metrics: Arc<Metrics>,
+}
+
+impl Server {
+    /// One that asks origins by `client`.
+    pub(crate) fn new(
+        client: Client,
+        upstream: Option<Upstream>,
+        services: Services,
+        (pseudonym, clocks): (String, Clocks),
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let held = Arc::new(Semaphore::new(MAX_HELD_BYTES));
+        let tags = Mutex::default();
+        Self { client, upstream, services, pseudonym, clocks, tags, held, metrics }
+    }
+
+    fn tags(&self) -> MutexGuard<'_, Tags> {
+        self.tags.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self, from: IpAddr, content: Content) -> Content {
+        let wanted = mapping::ask(&content, self.upstream.as_ref(), &self.tags());
+        let from = from.to_string();
+        let mut request = outline(&content, wanted.as_ref().ok());
+        let access = Access::begin(&self.metrics, Way::Coap, &from, &mut request);
+        let client = ClientAt::of(&from);
+        let code = content.code;
+        let result = match wanted {
+            Err(refusal) => Err(refusal),
+            Ok(Wanted::Links(links)) => {
+                let body = Full::new(links.payload.clone());
+                drop(access.clone().answered(Response::new(body)));
+                Ok(links)
+            }
+            Ok(Wanted::Origin(asked)) => {
+                let forwarding = self.forward(code, &asked, client, request, &access);
+                let late = || refuse(Code::GATEWAY_TIMEOUT, "the answer took too long");
+                let result = tokio::time::timeout(MAX_ANSWER_TIME, forwarding).await;
+                result.unwrap_or_else(|_| Err(late()))
+            }
+        };
+        result.unwrap_or_else(|refusal| {
+            let status = mapping::status_of(refusal.code).as_u16();
+            access.refused(status, error_of(refusal.code), &refusal.reason);
+            self.metrics.count_coap_refusal(&refusal.code.to_string());
+            refusal.content()
+        })
+    }
+
+    /// Asks the origin.
+    async fn forward(
+        &self,
+        code: Code,
+        asked: &Asked,
+        client: ClientAt,
+        request: Request<AnyBody>,
+        access: &Access,
+    ) -> Result<Content, Refusal> {
+        let target = target(asked)?;
+        let service = self.services.find(&target).and_then(|index| self.services.get(index));
+        let bytes = request.body().size_hint().exact().unwrap_or(0);
+        if let Some(service) = &service {
+            access.service(&service.pattern);
+            if service.max_body.is_some_and(|most| bytes > most) {
+                let reason = "the body is over the limit of its service (max_body)";
+                return Err(refuse(Code::REQUEST_ENTITY_TOO_LARGE, reason));
+            }
+        }
+        let _held = self.hold(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        let progress = Progress::new();
+        let repeatable = bytes == 0 && asked.method.is_idempotent();
+        let message = self.message(asked, request, &progress)?;
+        let how = How::default();
+        let request = origin::Request { target, client, message, repeatable, progress, how };
+        let is_proxied = asked.target.is_proxied;
+        let response =
+            self.client.send(request).await.map_err(|cause| of_cause(cause, is_proxied))?;
+        let (mut head, body) = access.clone().answered(response).into_parts();
+        fields::remove_hop_by_hop(&mut head.headers);
+        let media = head.headers.get(header::CONTENT_TYPE);
+        if media.is_some_and(|media| relay::is_endless(media.as_bytes())) {
+            return Err(refuse(Code::BAD_GATEWAY, "the origin's answer has no end"));
+        }
+        let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head.headers));
+        let (bytes, _held) = self.read(body).await?;
+        mapping::answer(code, asked, &head, bytes, &mut self.tags())
+    }
+
+    /// The request as it leaves.
+    fn message(
+        &self,
+        asked: &Asked,
+        request: Request<AnyBody>,
+        progress: &Progress,
+    ) -> Result<Request<AnyBody>, Refusal> {
+        let bad = |what: &str| refuse(Code::BAD_REQUEST, format!("{what} that HTTP cannot say"));
+        let request = Access::count_request(request);
+        let mut message = request.map(|body| Watched::new(body, progress.clone()).boxed_unsync());
+        *message.uri_mut() = asked.target.path.parse().map_err(|_| bad("a path"))?;
+        let headers = message.headers_mut();
+        headers.clone_from(&asked.headers);
+        let host = HeaderValue::try_from(&asked.target.authority).map_err(|_| bad("a host"))?;
+        headers.insert(header::HOST, host);
+        // RFC 9110 §7.6.3: by which protocol it came.
+        let via = HeaderValue::try_from(format!("coap/1 {}", self.pseudonym));
+        headers.insert(header::VIA, via.map_err(|_| bad("a name"))?);
+        Ok(message)
+    }
+
+    /// Room for so many bytes, for as long as it is kept.
+    fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let count = u32::try_from(bytes).unwrap_or(u32::MAX);
+        Arc::clone(&self.held).try_acquire_many_owned(count).map_err(|_| {
+            self.metrics.count_limit(FULL_OF_BYTES);
+            refuse(Code::SERVICE_UNAVAILABLE, "no room for bodies of more requests")
+        })
+    }
+
+    /// A whole body, and the room that it has.
+    async fn read<B>(&self, body: B) -> Result<(Bytes, OwnedSemaphorePermit), Refusal>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let too_large = || {
+            let reason = format!("the answer is over the limit of {MAX_BODY_BYTES} bytes");
+            refuse(Code::BAD_GATEWAY, reason)
+        };
+        let announced = body.size_hint().lower();
+        if announced > MAX_BODY_BYTES as u64 {
+            return Err(too_large());
+        }
+        let (mut body, mut bytes, mut held) =
+            (std::pin::pin!(body), BytesMut::new(), self.hold(0)?);
+        while let Some(frame) = body.frame().await {
+            let broken =
+                |error| refuse(Code::BAD_GATEWAY, format!("the answer broke off: {error}"));
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+            if bytes.len() + data.len() > MAX_BODY_BYTES {
+                return Err(too_large());
+            }
+            held.merge(self.hold(data.len())?);
+            bytes.extend_from_slice(&data);
+        }
+        Ok((bytes.freeze(), held))
+    }
+}
+
+/// What the log says of a request, with its body.
+fn outline(content: &Content, wanted: Option<&Wanted>) -> Request<AnyBody> {
+    let body = Full::new(content.payload.clone()).map_err(|never| match never {});
+    let (method, target) = match wanted {
+        Some(Wanted::Origin(asked)) => {
+            let to = &asked.target;
+            (asked.method.clone(), format!("{}://{}{}", to.scheme, to.authority, to.path))
+        }
+        _ => {
+            let name = content.code.name().unwrap_or_default();
+            let method = Method::from_bytes(name.as_bytes()).unwrap_or_default();
+            (method, mapping::shown(content))
+        }
+    };
+    let mut request = Request::new(body.boxed_unsync());
+    *request.method_mut() = method;
+    *request.uri_mut() = target.parse().unwrap_or_else(|_| Uri::from_static("/"));
+    request
+}
+
+fn target(asked: &Asked) -> Result<Target<'_>, Refusal> {
+    let to = &asked.target;
+    let (host, port) = host_and_port(&to.authority, &to.scheme)
+        .filter(|(host, _)| !host.is_empty())
+        .ok_or_else(|| refuse(Code::BAD_REQUEST, "the URI has no host and port"))?;
+    Ok(Target { scheme: Some(&to.scheme), host, port, path: Some(&to.path) })
+}
+
+/// What a client hears of an origin that was not reached.
+fn of_cause(cause: Cause, is_proxied: bool) -> Refusal {
+    let code = match cause.kind {
+        // RFC 7252 §5.10.2: of what it is unwilling to ask for too.
+        CauseKind::Forbidden if is_proxied => Code::PROXYING_NOT_SUPPORTED,
+        CauseKind::Forbidden => Code::FORBIDDEN,
+        CauseKind::OriginTimeout | CauseKind::Expired => Code::GATEWAY_TIMEOUT,
+        CauseKind::Limit | CauseKind::Superseded | CauseKind::ShuttingDown => {
+            Code::SERVICE_UNAVAILABLE
+        }
+        CauseKind::BadRequest => Code::BAD_REQUEST,
+        _ => Code::BAD_GATEWAY,
+    };
+    refuse(code, cause.reason)
+}
+
+/// Error type of RFC 9209 §2.3, for the log.
+fn error_of(code: Code) -> &'static str {
+    match code {
+        Code::PROXYING_NOT_SUPPORTED | Code::FORBIDDEN | Code::NOT_FOUND => "http_request_denied",
+        Code::SERVICE_UNAVAILABLE => "connection_limit_reached",
+        Code::GATEWAY_TIMEOUT => "http_response_timeout",
+        Code::BAD_GATEWAY => "http_protocol_error",
+        _ => "http_request_error",
+    }
+}

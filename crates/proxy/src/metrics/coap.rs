@@ -1,0 +1,50 @@
+//! What a gateway's listener for clients of CoAP counts.
+
+use std::collections::BTreeMap;
+
+use proto::coap::machine::Counts;
+
+use super::{family, sample};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    /// Of single messages.
+    pub(super) messages: Counts,
+    /// Requests that were refused, by the code of the answer.
+    pub(super) refusals: BTreeMap<String, u64>,
+}
+
+impl Totals {
+    pub(super) fn render(&self, text: &mut String) {
+        let Counts {
+            malformed,
+            duplicates,
+            unmatched,
+            unsupported,
+            refused,
+            challenged,
+            retransmitted,
+            ..
+        } = self.messages;
+        let name = "coap_messages_total";
+        let help = "Messages of CoAP that went another way than straight to an answer.";
+        family(text, name, "counter", help);
+        for (what, count) in [
+            ("malformed", malformed),
+            ("duplicate", duplicates),
+            ("unmatched", unmatched),
+            ("unsupported", unsupported),
+            ("refused", refused),
+            ("challenged", challenged),
+            ("retransmitted", retransmitted),
+        ] {
+            sample(text, name, &[("what", what)], count);
+        }
+        let name = "coap_refusals_total";
+        family(text, name, "counter", "Requests of CoAP that the gateway refused, by code.");
+        for (code, count) in &self.refusals {
+            sample(text, name, &[("code", code)], count);
+        }
+    }
+}
