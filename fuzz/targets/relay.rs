@@ -216,7 +216,6 @@ impl<'a> Life<'a> {
             max_exchanges,
             codecs: CODECS.to_vec(),
             max_window_log: 20,
-            own_bytes_per_s: None,
             anew: self.takes_anew,
             parallel: self.takes_anew,
             counts: self.takes_anew,
