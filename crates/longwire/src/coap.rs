@@ -97,7 +97,7 @@ struct ObserveArgs {
 
 #[derive(clap::Args)]
 struct Common {
-    /// coap://HOST[:PORT]/PATH[?QUERY]; with --proxy what the proxy knows, http and https too.
+    /// `coap://HOST[:PORT]/PATH[?QUERY]`; with --proxy what the proxy knows, http and https too.
     url: String,
     /// The only format to answer in.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
@@ -119,7 +119,7 @@ struct Common {
     /// Bytes of a block, both ways: 16, 32 … 1024.
     #[arg(long, value_name = "BYTES")]
     block_size: Option<usize>,
-    /// The proxy to ask, coap://HOST[:PORT].
+    /// The proxy to ask, `coap://HOST[:PORT]`.
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
     /// How long an answer is waited for.

@@ -1,8 +1,8 @@
 //! CoAP over UDP (RFC 7252): the task of an endpoint, a client, and how CoAP and HTTP say the same.
 //!
-//! The machine is `proto::coap::transfer`. Here are its socket and its clock ([`endpoint`]), who
-//! asks servers ([`client`], [`caller`]), the mapping between both protocols as pure functions
-//! ([`http`], RFC 7252 §10, RFC 8075), and what of it is shown to people ([`text`]). Who answers
+//! The machine is `proto::coap::transfer`. Here are its socket and its clock (`endpoint`), who
+//! asks servers ([`client`], `caller`), the mapping between both protocols as pure functions
+//! (`http`, RFC 7252 §10, RFC 8075), and what of it is shown to people (`text`). Who answers
 //! the requests of CoAP's clients is the gateway.
 
 mod caller;
