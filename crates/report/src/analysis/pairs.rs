@@ -50,7 +50,8 @@ impl Pairs {
     fn add(&mut self, first: &Run, second: &Run, usual: usize) {
         match (time_s(first), time_s(second)) {
             (Some(first_s), Some(second_s)) => {
-                let log = (second_s / first_s).ln();
+                // Of times so far apart the quotient is 0 or infinite, the difference is neither.
+                let log = second_s.ln() - first_s.ln();
                 self.logs.push(proven(log, is_bound(first), is_bound(second)));
                 self.bounds += usize::from(is_bound(first) || is_bound(second));
             }

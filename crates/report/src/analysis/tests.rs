@@ -382,6 +382,16 @@ fn two_campaigns_of_the_same_truth_agree_and_others_do_not() {
     assert!(!repeat.cells[0].holds && repeat.cells[0].interval_s.0 > 0.0, "{repeat:?}");
 }
 
+#[test]
+fn times_however_far_apart_have_a_ratio() {
+    let cells = vec![
+        cell("soap", &[], vec![run(1, 1e-300), run(2, 1e300)]),
+        cell("soap", &[("a", "1")], vec![run(1, 1e300), run(2, 1e-300)]),
+    ];
+    let analysis = analyse(&campaign(cells));
+    assert_eq!(analysis.comparisons[0].ratio, Some(1.0));
+}
+
 /// Runs of every kind of misfortune.
 fn odd_run() -> impl Strategy<Value = Run> {
     let time = prop_oneof![Just(0.0), Just(1e-300), Just(1e300), 0.001..100.0_f64];
@@ -416,7 +426,7 @@ fn odd_cell() -> impl Strategy<Value = Cell> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
     fn odd_campaigns_are_analysed_without_a_panic(
         cells in prop::collection::vec(odd_cell(), 0..12),

@@ -124,7 +124,7 @@ fn standing(view: &View<'_>, network: &str, services: &[&str], kind: Kind<'_>) -
     let default = default(if is_ours { OWN_SERVER } else { kind.0 });
     let logs: Vec<f64> = services
         .iter()
-        .filter_map(|service| Some((median(service, kind)? / median(service, default)?).ln()))
+        .filter_map(|service| Some(median(service, kind)?.ln() - median(service, default)?.ln()))
         .collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
