@@ -94,6 +94,12 @@ impl<P: Address> Endpoint<P> {
         self.common.peers.get(peer).and_then(|place| place.round_trip.smoothed())
     }
 
+    /// Whether a peer has shown that it has its address, or need not.
+    #[must_use]
+    pub fn is_trusted(&self, peer: P) -> bool {
+        self.common.is_trusted(peer)
+    }
+
     /// Whether a peer's request can still be answered.
     #[must_use]
     pub fn is_open(&self, exchange: u64) -> bool {
@@ -118,6 +124,13 @@ impl<P: Address> Endpoint<P> {
             }
             Input::Ping { request, peer } => self.call(request, Call::ping(peer)),
             Input::Respond { exchange, content } => self.respond(exchange, content),
+            Input::Challenge { exchange } => match self.exchanges.get(&exchange) {
+                Some(Exchange { peer, .. }) => {
+                    let content = self.common.challenge(*peer);
+                    self.respond(exchange, content);
+                }
+                None => self.common.counts.misused += 1,
+            },
             Input::Notify { exchange, content } => self.notify(exchange, content),
             Input::Cancel { request } => self.cancel(request),
             Input::Rate(rate_bps) => self.common.link.set_rate(rate_bps),
@@ -143,7 +156,10 @@ impl<P: Address> Endpoint<P> {
             Timer::Flight(peer) => self.overdue(peer),
             Timer::Queue(peer) => self.pump(peer),
             Timer::Acknowledge(exchange) => self.acknowledge(exchange),
-            Timer::Expire(exchange) => self.expire(exchange),
+            Timer::Expire(exchange) => {
+                // The application took too long for anything.
+                self.respond(exchange, Content::new(Code::SERVICE_UNAVAILABLE));
+            }
             Timer::Leisure(exchange) => self.answer_group(exchange),
             Timer::Answer(request) => self.unanswered(request),
             Timer::Renew(request) => self.renew(request),

@@ -62,6 +62,12 @@ impl<P: Address> Transfers<P> {
         self.endpoint.counts()
     }
 
+    /// Whether a peer has shown that it has its address, or need not.
+    #[must_use]
+    pub fn is_trusted(&self, peer: P) -> bool {
+        self.endpoint.is_trusted(peer)
+    }
+
     /// Takes what happened at `now`, which does not go back. Bodies have any size up to what
     /// 2^20 blocks hold; of what peers send, up to [`super::MAX_BODY_BYTES`].
     pub fn handle_input(&mut self, now: Duration, input: Input<P>) {
@@ -79,6 +85,10 @@ impl<P: Address> Transfers<P> {
             Input::Cancel { request } => self.client.cancel(request, queues),
             Input::Respond { exchange, content } => {
                 self.server.respond(self.now, exchange, content, queues);
+            }
+            Input::Challenge { exchange } => {
+                self.server.forget(exchange);
+                queues.inputs.push_back(Input::Challenge { exchange });
             }
             Input::Notify { exchange, content } => {
                 self.server.notify(self.now, exchange, content, queues);

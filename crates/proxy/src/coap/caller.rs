@@ -86,7 +86,7 @@ impl Waiting {
 }
 
 impl Application for Waiting {
-    fn take(&mut self, output: Output<Peer>) -> Option<Input<Peer>> {
+    fn take(&mut self, output: Output<Peer>, _: bool) -> Option<Input<Peer>> {
         match output {
             Output::Response { request, content, is_last } => {
                 self.tell(request, Event::Response(content, is_last), is_last);

@@ -26,7 +26,8 @@ pub(crate) enum Command {
 /// Who uses an endpoint. Nothing here may wait.
 pub(crate) trait Application {
     /// What came out; datagrams have been sent. Returned is what is to be done about it at once.
-    fn take(&mut self, output: Output<Peer>) -> Option<Input<Peer>>;
+    /// `is_known`: of a request, who asks has shown that it has its address, or need not.
+    fn take(&mut self, output: Output<Peer>, is_known: bool) -> Option<Input<Peer>>;
 
     /// What the machine has counted so far.
     fn counted(&mut self, counts: Counts);
@@ -75,7 +76,7 @@ impl Endpoint {
                         for one in all {
                             let (peer, bytes, is_group) = (one.peer, one.bytes, one.is_group);
                             let input = Input::Datagram { peer, bytes, is_group };
-                            self.handle(input, &mut application).await;
+                            self.handle(input, &mut application).await?;
                         }
                     }
                     Err(error) if self.socket.is_connected() => return Err(error),
@@ -83,30 +84,41 @@ impl Endpoint {
                     Err(_) => tokio::time::sleep(RECEIVE_PAUSE).await,
                 },
                 command = commands.recv() => match command {
-                    Some(Command::Input(input)) => self.handle(input, &mut application).await,
+                    Some(Command::Input(input)) => self.handle(input, &mut application).await?,
                     Some(Command::End) | None => return Ok(()),
                 },
                 () = wake => {
                     self.wake_at = None;
-                    self.handle(Input::Wake, &mut application).await;
+                    self.handle(Input::Wake, &mut application).await?;
                 }
             }
             application.counted(self.transfers.counts());
         }
     }
 
-    async fn handle(&mut self, input: Input<Peer>, application: &mut impl Application) {
+    async fn handle(
+        &mut self,
+        input: Input<Peer>,
+        application: &mut impl Application,
+    ) -> io::Result<()> {
         // At most one for each output, of which an input makes few.
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
             self.transfers.handle_input(self.began.elapsed(), input);
             while let Some(output) = self.transfers.poll_output() {
                 match output {
-                    Output::Datagram { peer, bytes } => self.socket.send(peer, &bytes).await,
+                    Output::Datagram { peer, bytes } => self.socket.send(peer, &bytes).await?,
                     Output::WakeAt(at) => self.wake_at = Some(at),
-                    output => inputs.extend(application.take(output)),
+                    output => {
+                        let is_known = match &output {
+                            Output::Request { peer, .. } => self.transfers.is_trusted(*peer),
+                            _ => true,
+                        };
+                        inputs.extend(application.take(output, is_known));
+                    }
                 }
             }
         }
+        Ok(())
     }
 }

@@ -79,7 +79,8 @@ impl Socket {
         let Self { socket, state, is_server, room, .. } = self;
         let mut metas = [RecvMeta::default(); MAX_BATCH];
         let count = socket
-            .async_io(Interest::READABLE, || {
+            // What the network says comes without anything to be read.
+            .async_io(Interest::READABLE | Interest::ERROR, || {
                 let mut buffers: Vec<_> =
                     room.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
                 state.recv((&*socket).into(), &mut buffers, &mut metas)
@@ -99,11 +100,13 @@ impl Socket {
         Ok(all)
     }
 
-    /// What cannot be sent is as good as lost.
-    pub(crate) async fn send(&self, peer: Peer, contents: &[u8]) {
+    /// What cannot be sent is as good as lost. Errors: as of [`Socket::receive`], where it has one
+    /// peer.
+    pub(crate) async fn send(&self, peer: Peer, contents: &[u8]) -> io::Result<()> {
         let (destination, src_ip) = (peer.address, peer.local);
         let transmit = Transmit { destination, ecn: None, contents, segment_size: None, src_ip };
         let send = || self.state.try_send((&self.socket).into(), &transmit);
-        let _ = self.socket.async_io(Interest::WRITABLE, send).await;
+        let sent = self.socket.async_io(Interest::WRITABLE, send).await;
+        if self.is_connected { sent } else { Ok(()) }
     }
 }

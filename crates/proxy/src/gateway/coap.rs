@@ -4,7 +4,8 @@
 //! Origins are asked by the same client as for edges, so that what is allowed is the same, names
 //! resolved included. Who asks is known by his address alone: unless the listener is one of this
 //! machine only, an address has to be borne out before more goes to it than came (RFC 9175 §2.4),
-//! and before anything is changed for it.
+//! and before anything is changed for it. Until then it has one of a few places of its own, so that
+//! forged addresses take none of those that others need.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,9 @@ use crate::{Error, fields, run};
 
 /// Requests that are answered at once, of all clients: each has a task and perhaps a connection.
 const MAX_OPEN: usize = 128;
+/// Those of clients who have not shown that they have their address, besides. Who finds no place
+/// there shows it, and has one among the others.
+const MAX_STRANGERS: usize = 16;
 /// Bytes of the bodies of these: as many as the pair's bodies may take by default, four times.
 const MAX_HELD_BYTES: usize = 32 << 20;
 /// How long an answer may take: the machine gives a request up 10 s later.
@@ -84,11 +88,12 @@ impl Listener {
         let is_challenging = !local.ip().to_canonical().is_loopback();
         let endpoint = Endpoint::new(socket, is_challenging)?;
         let (commands, receiver) = channel();
-        let shares = Shares::new(MAX_OPEN);
+        let (shares, strangers) = (Shares::new(MAX_OPEN), Shares::new(MAX_STRANGERS));
         let metrics = Arc::clone(&server.metrics);
         let serving = Serving {
             server: Arc::new(server),
             shares: Arc::clone(&shares),
+            strangers: Arc::clone(&strangers),
             commands: commands.clone(),
             metrics,
             counts: Counts::default(),
@@ -99,7 +104,7 @@ impl Listener {
             let _alive = alive;
             let end = async {
                 parting.said().await;
-                shares.idle().await;
+                tokio::join!(shares.idle(), strangers.idle());
                 let _ = commands.send(Command::End).await;
             };
             let _ = tokio::join!(endpoint.run(receiver, serving), end);
@@ -112,6 +117,7 @@ impl Listener {
 struct Serving {
     server: Arc<Server>,
     shares: Arc<Shares>,
+    strangers: Arc<Shares>,
     commands: mpsc::Sender<Command>,
     metrics: Arc<Metrics>,
     counts: Counts,
@@ -120,11 +126,15 @@ struct Serving {
 }
 
 impl Application for Serving {
-    fn take(&mut self, output: Output<Peer>) -> Option<Input<Peer>> {
+    fn take(&mut self, output: Output<Peer>, is_known: bool) -> Option<Input<Peer>> {
         // Nothing is observed here, and nothing asked.
         let Output::Request { exchange, peer, content } = output else { return None };
         let from = peer.address.ip().to_canonical();
-        let Some(place) = self.shares.take(from) else {
+        let shares = if is_known { &self.shares } else { &self.strangers };
+        let Some(place) = shares.take(from) else {
+            if !is_known {
+                return Some(Input::Challenge { exchange });
+            }
             self.metrics.count_limit(FULL);
             if let Some(times) = self.full.note(Instant::now()) {
                 let what = "refused requests of CoAP: too many are open";

@@ -195,11 +195,6 @@ impl<P: Address> Endpoint<P> {
         }
     }
 
-    /// The application took too long for anything.
-    pub(super) fn expire(&mut self, number: u64) {
-        self.respond(number, Content::new(Code::SERVICE_UNAVAILABLE));
-    }
-
     pub(super) fn respond(&mut self, number: u64, mut content: Content) {
         let exchange = self.exchanges.get(&number).filter(|exchange| exchange.answer.is_none());
         let Some(exchange) = exchange.filter(|_| content.code.is_response()) else {

@@ -144,6 +144,12 @@ pub enum Input<P> {
         /// The response, at most a datagram.
         content: Content,
     },
+    /// In place of the answer to an [`Output::Request`]: who asks is to show first that it has its
+    /// address (RFC 9175 §2.4). It then asks again.
+    Challenge {
+        /// The number of the request.
+        exchange: u64,
+    },
     /// What a peer observes is now this. Of several that wait only the newest is sent. A code that
     /// is no success ends the observation (RFC 7641 §4.2).
     Notify {

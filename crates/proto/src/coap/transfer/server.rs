@@ -187,6 +187,11 @@ impl<P: Address> Server<P> {
         Some(response)
     }
 
+    /// A request is not answered, as it will come again.
+    pub(super) fn forget(&mut self, exchange: u64) {
+        self.pending.remove(&exchange);
+    }
+
     pub(super) fn respond(
         &mut self,
         now: Duration,

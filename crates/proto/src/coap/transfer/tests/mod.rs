@@ -418,3 +418,56 @@ fn who_observes_learns_the_last_state() {
     }
     assert!(consistent > seeds * 8 / 10, "{consistent}");
 }
+
+/// What an end has to say about an input, but for when to wake.
+fn said(end: &mut Transfers<u8>, input: Input<u8>) -> Vec<Output<u8>> {
+    end.handle_input(Duration::from_secs(1), input);
+    let outputs = std::iter::from_fn(|| end.poll_output());
+    outputs.filter(|output| !matches!(output, Output::WakeAt(_))).collect()
+}
+
+/// RFC 9175 §2.4: whoever answers may ask for a sign of the address first.
+#[test]
+fn who_is_challenged_asks_again_and_is_known_then() {
+    let mut ends = [Transfers::new(&settings(2, 1)), Transfers::new(&settings(1, 2))];
+    let content = Content::new(Code::GET).with(option::URI_PATH, b"x");
+    let request = Input::Request { request: 1, peer: SERVER, content, is_confirmable: true };
+    let mut came = said(&mut ends[0], request);
+    for is_known in [false, true] {
+        let [Output::Datagram { bytes, .. }] = &came[..] else { panic!("{came:?}") };
+        let datagram = Input::Datagram { peer: CLIENT, bytes: bytes.clone(), is_group: false };
+        let asked = said(&mut ends[1], datagram);
+        let [Output::Request { exchange, .. }] = asked[..] else { panic!("{asked:?}") };
+        assert_eq!(ends[1].is_trusted(CLIENT), is_known);
+        let answer = match is_known {
+            false => Input::Challenge { exchange },
+            true => Input::Respond { exchange, content: Content::new(Code::CONTENT) },
+        };
+        let answer = said(&mut ends[1], answer);
+        let [Output::Datagram { bytes, .. }] = &answer[..] else { panic!("{answer:?}") };
+        let datagram = Input::Datagram { peer: SERVER, bytes: bytes.clone(), is_group: false };
+        came = said(&mut ends[0], datagram);
+    }
+    assert!(
+        matches!(&came[..], [Output::Response { content, .. }] if content.code == Code::CONTENT)
+    );
+}
+
+/// RFC 7959 §2.3, §2.4: who asks may want smaller blocks than there can be.
+#[test]
+fn a_callers_block_options_say_how_large_blocks_are() {
+    let mut client = Transfers::new(&settings(2, 1));
+    let block = Block { num: 0, more: false, szx: 2 }.encode().unwrap();
+    let content = Content::new(Code::PUT)
+        .with(option::BLOCK1, block.as_slice())
+        .with(option::BLOCK2, block.as_slice())
+        .with_payload(body(100, 0));
+    let request = Input::Request { request: 1, peer: SERVER, content, is_confirmable: true };
+    let sent = said(&mut client, request);
+    let [Output::Datagram { bytes, .. }] = &sent[..] else { panic!("{sent:?}") };
+    let datagram = Datagram::decode(bytes).unwrap();
+    let first = Block { num: 0, more: true, szx: 2 }.encode().unwrap();
+    assert_eq!(datagram.message.options.first(option::BLOCK1), Some(first.as_slice()));
+    assert_eq!(datagram.message.options.first(option::BLOCK2), None);
+    assert_eq!(datagram.message.payload.len(), 64);
+}
