@@ -14,6 +14,7 @@ mod lab;
 mod log;
 mod serve;
 mod side;
+mod wsp;
 
 use std::io::{self, Write as _, stderr, stdout};
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ enum Command {
     Lab(lab::Args),
     Serve(serve::Args),
     Train(coding::train::Args),
+    Wsp(wsp::Args),
 }
 
 /// Exit status for bad use.
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Train(args) => coding::train::run(&args),
+        Command::Wsp(args) => wsp::run(args),
     };
     log::finish();
     match result {

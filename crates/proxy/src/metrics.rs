@@ -23,6 +23,7 @@ use crate::store::{Requests, Store};
 mod answers;
 mod process;
 mod services;
+mod wsp;
 
 use answers::Answers;
 pub use process::Build;
@@ -40,6 +41,7 @@ struct Totals {
     ignored: BTreeMap<String, u64>,
     tried: BTreeMap<String, u64>,
     services: Services,
+    wsp: wsp::Wsp,
     exchanges: BTreeMap<Way, Answers>,
     codec_s: f64,
     carriers_up: u64,
@@ -131,6 +133,16 @@ impl Metrics {
     /// Counts a request that went straight to its origin.
     pub(crate) fn count_direct(&self) {
         self.totals().direct += 1;
+    }
+
+    /// Counts a request of a WAP client.
+    pub(crate) fn count_wsp_request(&self) {
+        self.totals().wsp.requests += 1;
+    }
+
+    /// Counts a reply that leaves again.
+    pub(crate) fn count_wsp_repeat(&self) {
+        self.totals().wsp.repeats += 1;
     }
 
     /// Counts that a bound of the shell was reached.
@@ -301,6 +313,7 @@ impl Metrics {
         family(text, "codec_seconds_total", "counter", "Processor time of codecs.");
         sample(text, "codec_seconds_total", &[], totals.codec_s);
         totals.services.render(text);
+        wsp::render(&totals.wsp, text);
         answers::render(&totals.exchanges, text);
     }
 

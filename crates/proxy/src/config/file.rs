@@ -183,6 +183,10 @@ section! {
         http_upstream: String,
         /// Lifts the restriction of `http_listen` to loopback addresses.
         http_anywhere: bool,
+        /// Address for WAP clients (WSP over UDP); none: there is no such listener.
+        wsp: String,
+        /// Lifts the restriction of `wsp` to loopback addresses.
+        wsp_anywhere: bool,
         /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
         /// Most that the link is believed to carry.

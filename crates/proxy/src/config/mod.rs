@@ -168,6 +168,8 @@ pub struct GatewayConfig {
     pub allow: Vec<Pattern>,
     /// For clients that have no edge.
     pub http: Option<HttpListener>,
+    /// Address for WAP clients.
+    pub wsp: Option<SocketAddr>,
     /// How edges are known.
     pub security: Security,
     /// Address for metrics and health.
@@ -326,13 +328,7 @@ impl GatewayConfig {
         }
         check.take("congestion", check_congestion(gateway.congestion.as_deref()));
         let http = http_listener(&mut check, &gateway);
-        let allowed = gateway.allow.unwrap_or_default();
-        let allow = check.items("allow", &allowed, |text| Pattern::parse(text));
-        if allowed.is_empty() {
-            let what = "nothing is allowed: name what edges may reach, like --allow \
-                        http://127.0.0.1:8080";
-            check.take("allow", Err::<(), _>(caller(what)));
-        }
+        let allow = allow_list(&mut check, gateway.allow.as_deref());
         let mut relay = new_relay(&mut check, relay::Role::Gateway)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
         set_kinds(&mut check, &mut relay, gateway.carrier.as_deref());
@@ -359,7 +355,9 @@ impl GatewayConfig {
         set_memory(&mut check, &mut relay, gateway.codec_memory, gateway.body_memory);
         let admin = check.take("admin", gateway.admin.as_deref().map(admin_address).transpose());
         let at_http = http.as_ref().map(|http| http.listen);
-        check.apart(&[("listen", listen), ("http_listen", at_http), ("admin", admin)]);
+        let wsp = wsp_address(&mut check, &gateway);
+        let others = [("http_listen", at_http), ("admin", admin), ("wsp", wsp)];
+        check.apart(&[&[("listen", listen)], &others[..]].concat());
         let idle_timeout = idle_timeout(&mut check, gateway.idle_timeout);
         let codec_threads = threads(&mut check, gateway.codec_threads);
         let kept = (gateway.store, gateway.history_rows, gateway.history_size, gateway.store_age);
@@ -373,6 +371,7 @@ impl GatewayConfig {
             listen,
             allow,
             http,
+            wsp,
             security,
             admin,
             congestion: gateway.congestion,
@@ -529,6 +528,34 @@ fn admin_address(text: &str) -> Result<SocketAddr, Error> {
         return Err(caller(format!("admin '{text}': {what}: give a loopback address")));
     }
     Ok(admin)
+}
+
+fn allow_list(check: &mut Check, allowed: Option<&[String]>) -> Vec<Pattern> {
+    let allowed = allowed.unwrap_or_default();
+    if allowed.is_empty() {
+        let what = "nothing is allowed: name what edges may reach, like --allow \
+                    http://127.0.0.1:8080";
+        check.take("allow", Err::<(), _>(caller(what)));
+    }
+    check.items("allow", allowed, |text| Pattern::parse(text))
+}
+
+fn wsp_address(check: &mut Check, gateway: &GatewaySettings) -> Option<SocketAddr> {
+    let Some(text) = &gateway.wsp else {
+        if gateway.wsp_anywhere.is_some() {
+            let what = "wsp_anywhere needs a listener for WAP clients: give 'wsp'";
+            check.about("wsp_anywhere", &["wsp"], Err::<(), _>(caller(what)));
+        }
+        return None;
+    };
+    let listen = check.take("wsp", address("wsp", text).map(Some))?;
+    if !listen.ip().to_canonical().is_loopback() && gateway.wsp_anywhere != Some(true) {
+        let what = "whoever reaches it can ask for all that edges may, in anybody's name";
+        let remedy = "give a loopback address, or 'wsp_anywhere = true' (--wsp-anywhere)";
+        let what = format!("wsp '{text}': {what}: {remedy}");
+        check.about("wsp", &["wsp_anywhere"], Err::<(), _>(caller(what)));
+    }
+    Some(listen)
 }
 
 fn http_listener(check: &mut Check, gateway: &GatewaySettings) -> Option<HttpListener> {

@@ -32,7 +32,7 @@ use crate::renewal::{EdgeLists, Renewal};
 use crate::run::{self, Running};
 use crate::store::Store;
 use crate::trust::Keeper;
-use crate::{Error, descriptors, fault, pseudonym};
+use crate::{Error, descriptors, fault, pseudonym, wsp};
 
 use door::Door;
 use exchange::Origins;
@@ -93,6 +93,7 @@ pub struct Gateway {
     local_admin: Option<SocketAddr>,
     http: Option<TcpListener>,
     local_http: Option<SocketAddr>,
+    wsp: Option<wsp::Listener>,
     store: Option<Store>,
     renewal: Renewal,
     handle: Handle,
@@ -113,6 +114,7 @@ impl Gateway {
             Some(http) => Some(run::bind("http_listen", http.listen).await?),
             None => None,
         };
+        let wsp = wsp::Listener::bind(config.wsp).await?;
         let address = |listener: &TcpListener| {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
@@ -136,6 +138,7 @@ impl Gateway {
             local_admin,
             http,
             local_http,
+            wsp,
             store,
             renewal,
             handle,
@@ -159,6 +162,12 @@ impl Gateway {
     #[must_use]
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.local_http
+    }
+
+    /// Where WAP clients may send to.
+    #[must_use]
+    pub fn wsp_addr(&self) -> Option<SocketAddr> {
+        self.wsp.as_ref().map(wsp::Listener::local_addr)
     }
 
     /// Who takes new settings while it serves.
@@ -187,6 +196,11 @@ impl Gateway {
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
         let idle_timeout = config.idle_timeout;
+        if let Some(listener) = self.wsp {
+            let exchanges = wsp::Exchanges::new(&config, services.clone(), reach(), &metrics);
+            let serving = listener.serve(exchanges, parting.clone(), alive.clone());
+            fault::spawn_core("wsp", serving);
+        }
         let http = self.http.map(|listener| {
             let services = services.clone();
             let exchanges = of_clients(&config, services, reach(), &parting, &metrics);
