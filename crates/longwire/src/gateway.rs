@@ -55,6 +55,14 @@ pub(crate) struct Args {
     /// allowed.
     #[arg(long)]
     coap_anywhere: bool,
+    /// Address for WAP clients: connectionless WSP over UDP, usually at port 9200, for what edges
+    /// may reach; port 0 takes any free one, told in the log.
+    #[arg(long, value_name = "ADDRESS")]
+    wsp: Option<String>,
+    /// Let --wsp be an address other than loopback: whoever reaches it can ask for all that is
+    /// allowed, in anybody's name.
+    #[arg(long)]
+    wsp_anywhere: bool,
     /// Carriers of edges at once, at most (default: 64): for one more, the edge that has most gives
     /// one up.
     #[arg(long, value_name = "N")]
@@ -102,6 +110,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             side::warn_of_reach(coap);
             tracing::info!(%coap, "listener for clients of CoAP");
         }
+        if let Some(wsp) = gateway.wsp_addr() {
+            side::warn_of_reach(wsp);
+            tracing::info!(%wsp, "listener for WAP clients");
+        }
         side::announce(gateway.local_addr(), gateway.admin_addr());
         let second = async {
             again.next().await;
@@ -138,6 +150,8 @@ impl Side for Args {
             coap: args.coap,
             coap_upstream: args.coap_upstream,
             coap_anywhere: args.coap_anywhere.then_some(true),
+            wsp: args.wsp,
+            wsp_anywhere: args.wsp_anywhere.then_some(true),
             encoding: common.encoding,
             rate_cap: common.rate_cap,
             carrier: common.carrier,

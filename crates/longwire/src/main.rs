@@ -16,6 +16,7 @@ mod log;
 mod serve;
 mod side;
 mod terminal;
+mod wsp;
 
 use std::process::ExitCode;
 
@@ -57,6 +58,7 @@ enum Command {
     Lab(lab::Args),
     Serve(serve::Args),
     Train(coding::train::Args),
+    Wsp(wsp::Args),
 }
 
 /// What is there to be asked for.
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Train(args) => coding::train::run(&args),
+        Command::Wsp(args) => wsp::run(args),
     };
     log::finish();
     match result {

@@ -11,10 +11,16 @@ pub(crate) fn tell(why: &str) {
     let _ = writeln!(stderr().lock(), "longwire: {why}");
 }
 
-/// Prints facts. Who has closed stdout has seen what they wanted, as `head` has: that is no fault.
+/// Prints facts.
 pub(crate) fn say(text: &str) -> io::Result<()> {
+    put(text.as_bytes())
+}
+
+/// Prints bytes as they are. Who has closed stdout has seen what they wanted, as `head` has: that
+/// is no fault.
+pub(crate) fn put(bytes: &[u8]) -> io::Result<()> {
     let mut out = stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

@@ -8,7 +8,8 @@
 //! - the actor takes inputs one at a time and does what the relay says;
 //! - codec work runs on threads of its own.
 //!
-//! A gateway may also answer clients that have no edge beside them (`edgeless`).
+//! A gateway may also answer clients that have no edge beside them (`edgeless`), and those of WAP
+//! ([`wsp`]).
 
 mod access;
 mod actor;
@@ -51,6 +52,7 @@ mod tls;
 mod trust;
 mod upstream;
 mod workers;
+pub mod wsp;
 
 pub use carrier::Security;
 pub use error::Error;

@@ -24,6 +24,7 @@ mod answers;
 mod coap;
 mod process;
 mod services;
+mod wsp;
 
 use answers::Answers;
 pub use process::Build;
@@ -41,6 +42,7 @@ struct Totals {
     ignored: BTreeMap<String, u64>,
     tried: BTreeMap<String, u64>,
     services: Services,
+    wsp: wsp::Wsp,
     exchanges: BTreeMap<Way, Answers>,
     coap: coap::Totals,
     codec_s: f64,
@@ -133,6 +135,16 @@ impl Metrics {
     /// Counts a request that went straight to its origin.
     pub(crate) fn count_direct(&self) {
         self.totals().direct += 1;
+    }
+
+    /// Counts a request of a WAP client.
+    pub(crate) fn count_wsp_request(&self) {
+        self.totals().wsp.requests += 1;
+    }
+
+    /// Counts a reply that leaves again.
+    pub(crate) fn count_wsp_repeat(&self) {
+        self.totals().wsp.repeats += 1;
     }
 
     /// Counts that a bound of the shell was reached.
@@ -313,6 +325,7 @@ impl Metrics {
         family(text, "codec_seconds_total", "counter", "Processor time of codecs.");
         sample(text, "codec_seconds_total", &[], totals.codec_s);
         totals.services.render(text);
+        wsp::render(&totals.wsp, text);
         answers::render(&totals.exchanges, text);
         totals.coap.render(text);
     }

@@ -122,6 +122,7 @@ pub struct Server {
     hosts: BTreeMap<IpAddr, Share>,
     pending: usize,
     answer_bytes: usize,
+    refused: u64,
     last_id: u64,
     timers: Timers<u64>,
     outputs: VecDeque<Output>,
@@ -139,6 +140,12 @@ impl Server {
     #[must_use]
     pub fn known_requests(&self) -> usize {
         self.known.len()
+    }
+
+    /// Requests that were not taken since there was no room to know them by.
+    #[must_use]
+    pub fn refused_requests(&self) -> u64 {
+        self.refused
     }
 
     /// Tells the server what happened.
@@ -182,6 +189,7 @@ impl Server {
             return;
         }
         if !self.has_room(peer.ip()) {
+            self.refused += 1;
             return;
         }
         self.last_id += 1;

@@ -189,6 +189,10 @@ section! {
         coap_upstream: String,
         /// Lifts the restriction of `coap` to loopback addresses.
         coap_anywhere: bool,
+        /// Address for WAP clients (WSP over UDP); none: there is no such listener.
+        wsp: String,
+        /// Lifts the restriction of `wsp` to loopback addresses.
+        wsp_anywhere: bool,
         /// `auto`, `nam` or `NAME[:LEVEL]`.
         encoding: String,
         /// Most that the link is believed to carry.

@@ -10,6 +10,7 @@ mod service;
 mod tests;
 mod units;
 mod value;
+mod wsp;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -172,6 +173,8 @@ pub struct GatewayConfig {
     pub http: Option<HttpListener>,
     /// For clients of CoAP.
     pub coap: Option<CoapListener>,
+    /// Address for WAP clients.
+    pub wsp: Option<SocketAddr>,
     /// How edges are known.
     pub security: Security,
     /// Address for metrics and health.
@@ -369,10 +372,12 @@ impl GatewayConfig {
         set_bounds(&mut check, &mut relay, tunnels, timeout, response_timeout);
         set_memory(&mut check, &mut relay, gateway.codec_memory, gateway.body_memory);
         let admin = check.take("admin", gateway.admin.as_deref().map(admin_address).transpose());
+        let wsp = wsp::address(&mut check, &gateway);
         check.apart(&[
             ("listen", listen),
             ("http_listen", http.as_ref().map(|http| http.listen)),
             ("coap", coap.as_ref().map(|coap| coap.listen)),
+            ("wsp", wsp),
             ("admin", admin),
         ]);
         let idle_timeout = idle_timeout(&mut check, gateway.idle_timeout);
@@ -389,6 +394,7 @@ impl GatewayConfig {
             allow,
             http,
             coap,
+            wsp,
             security,
             admin,
             congestion: gateway.congestion,

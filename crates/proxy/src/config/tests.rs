@@ -110,6 +110,27 @@ fn clients_of_coap_are_on_loopback_unless_configured_otherwise() {
 }
 
 #[test]
+fn wap_clients_are_on_loopback_unless_configured_otherwise() {
+    let with = |keys: &str| {
+        let needed = "[gateway]\nlisten = '127.0.0.1:4300'\nallow = ['http://a']\n";
+        gateway(&format!("{needed}{keys}")).map(|config| config.wsp)
+    };
+    assert_eq!(with("").unwrap(), None);
+    assert_eq!(with("wsp = '[::1]:9200'").unwrap().unwrap().port(), 9200);
+    assert!(with("wsp = ':9200'\nwsp_anywhere = true").unwrap().is_some());
+    for (keys, what) in [
+        ("wsp = ':9200'", "give a loopback address, or 'wsp_anywhere = true'"),
+        ("wsp = '10.0.0.1:9200'\nwsp_anywhere = false", "in anybody's name"),
+        ("wsp = 'here'", "wsp 'here' is no address of this machine"),
+        ("wsp_anywhere = true", "give 'wsp'"),
+        ("wsp = '127.0.0.1:4300'", "is the port of 'listen'"),
+    ] {
+        let error = with(keys).unwrap_err().to_string();
+        assert!(error.contains(what), "{keys}: {error}");
+    }
+}
+
+#[test]
 fn a_key_by_an_older_name_is_refused_with_its_name() {
     for (old, new) in [
         ("plain = '127.0.0.1:0'", "unknown key 'plain': its name is 'http_listen'"),

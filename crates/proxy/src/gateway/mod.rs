@@ -4,6 +4,7 @@
 mod coap;
 mod door;
 mod exchange;
+mod wsp;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -95,6 +96,7 @@ pub struct Gateway {
     http: Option<TcpListener>,
     local_http: Option<SocketAddr>,
     coap: Option<coap::Listener>,
+    wsp: Option<wsp::Listener>,
     store: Option<Store>,
     renewal: Renewal,
     handle: Handle,
@@ -119,6 +121,7 @@ impl Gateway {
             Some(coap) => Some(coap::Listener::bind(coap.listen).await?),
             None => None,
         };
+        let wsp = wsp::Listener::bind(config.wsp).await?;
         let address = |listener: &TcpListener| {
             listener.local_addr().map_err(Error::system("ask for the bound address"))
         };
@@ -143,6 +146,7 @@ impl Gateway {
             http,
             local_http,
             coap,
+            wsp,
             store,
             renewal,
             handle,
@@ -172,6 +176,12 @@ impl Gateway {
     #[must_use]
     pub fn coap_addr(&self) -> Option<SocketAddr> {
         self.coap.as_ref().map(coap::Listener::local_addr)
+    }
+
+    /// Where WAP clients may send to.
+    #[must_use]
+    pub fn wsp_addr(&self) -> Option<SocketAddr> {
+        self.wsp.as_ref().map(wsp::Listener::local_addr)
     }
 
     /// Who takes new settings while it serves.
@@ -205,6 +215,11 @@ impl Gateway {
             listener.serve(server, parting.clone(), alive.clone())
         });
         let (coap_guard, coap) = coap.transpose()?.unzip();
+        if let Some(listener) = self.wsp {
+            let exchanges = wsp::Exchanges::new(&config, services.clone(), reach(), &metrics);
+            let serving = listener.serve(exchanges, parting.clone(), alive.clone());
+            fault::spawn_core("wsp", serving);
+        }
         let http = self.http.map(|listener| {
             let services = services.clone();
             let exchanges = of_clients(&config, services, reach(), &parting, &metrics);
@@ -236,14 +251,7 @@ impl Gateway {
         let admin = admin::start(self.admin, admin);
         let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
         let edges = self.ports.accept(door)?;
-        let accepting = async move {
-            let clients = async {
-                if let Some((listener, front)) = http {
-                    front.accept(listener, MAX_EDGELESS_CONNECTIONS).await;
-                }
-            };
-            tokio::join!(edges, clients, refuse(coap_guard));
-        };
+        let accepting = accept(edges, http, coap_guard);
         let running = Running {
             accepting: fault::spawn_core("listeners", accepting),
             coap: coap.map(|serving| fault::spawn_core("coap", serving)),
@@ -299,11 +307,23 @@ fn of_clients(
     }
 }
 
-/// Closes what comes to a port that is only for datagrams, for ever.
-async fn refuse(guard: Option<TcpListener>) {
-    if let Some(guard) = guard {
-        Door::refuse(guard).await;
-    }
+/// Takes connections for ever; closes those to a port that is only for datagrams.
+async fn accept(
+    edges: impl Future<Output = ()>,
+    http: Option<(TcpListener, Front<Edgeless>)>,
+    guard: Option<TcpListener>,
+) {
+    let clients = async {
+        if let Some((listener, front)) = http {
+            front.accept(listener, MAX_EDGELESS_CONNECTIONS).await;
+        }
+    };
+    let refused = async {
+        if let Some(guard) = guard {
+            Door::refuse(guard).await;
+        }
+    };
+    tokio::join!(edges, clients, refused);
 }
 
 /// What answers clients of CoAP.

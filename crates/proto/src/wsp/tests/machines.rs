@@ -415,6 +415,7 @@ fn a_server_takes_what_it_has_room_for() {
         ids.extend(taken(&server_outputs(&mut server)));
     }
     assert_eq!(ids.len(), MAX_PENDING_OF_HOST);
+    assert_eq!(server.refused_requests(), 1);
     // What the shell cannot answer well is a 500, and what it never answers expires.
     let (first, rest) = ids.split_first().unwrap();
     server.handle_input(Duration::ZERO, server::Input::Reply { id: *first, pdu: get("") });

@@ -1,0 +1,197 @@
+//! XML for origins where clients have WBXML (WAP-192), and WBXML for clients that take no XML.
+//!
+//! Nothing is translated that forbids changes (`no-transform`), is coded, or has a digest or a
+//! signature beside it.
+
+use codec::wbxml::{Settings, decode, encode};
+use codec::{Error, Limits};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+use crate::fields;
+
+/// Longest document in XML.
+pub(super) const MAX_XML_BYTES: usize = 256 << 10;
+/// The media type of WBXML of any sort.
+const WBXML: &str = "application/vnd.wap.wbxml";
+/// What origins are asked for in place of WBXML.
+const XML_ACCEPTED: &str = "text/xml, application/soap+xml, application/xml";
+/// By which an envelope of SOAP 1.2 is known, which has a media type of its own (RFC 3902).
+const SOAP_12: &[u8] = b"http://www.w3.org/2003/05/soap-envelope";
+/// In which that stands, if at all.
+const MAX_ROOT_BYTES: usize = 1024;
+/// Fields that hold for the bytes of a body as it is (RFC 9530, RFC 9421).
+const BOUND_TO_CONTENT: [&str; 5] =
+    ["content-digest", "repr-digest", "digest", "content-md5", "signature"];
+const LIMITS: Limits = Limits {
+    output_bytes: MAX_XML_BYTES as u64,
+    depth: 256,
+    table_bytes: 2 << 20,
+    message_bytes: 1 << 20,
+};
+
+/// What a request says of WBXML.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Its body is WBXML, to be sent on as XML.
+    pub(super) body: bool,
+    /// An answer in XML is to go in WBXML.
+    pub(super) answer: bool,
+}
+
+impl Wanted {
+    /// By the fields of a request.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        if !may_change(headers) {
+            return Self::default();
+        }
+        let has_wbxml = media(headers).is_some_and(|media| media == WBXML);
+        let (mut wbxml, mut xml, mut any) = (false, false, false);
+        for range in fields::tokens(headers, &header::ACCEPT) {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default();
+            if parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000")) {
+                continue;
+            }
+            wbxml |= name == WBXML;
+            xml |= is_xml(name);
+            any |= matches!(name, "*/*" | "text/*" | "application/*");
+        }
+        // Who sends WBXML reads it; who takes anything takes XML.
+        let answer = !xml && (has_wbxml || (wbxml && !any));
+        Self { body: has_wbxml, answer }
+    }
+
+    /// Says in a request's fields what the origin gets and what it is asked for.
+    pub(super) fn put(self, headers: &mut HeaderMap, document: Option<&[u8]>) {
+        if let Some(document) = document {
+            let root = document.get(..MAX_ROOT_BYTES).unwrap_or(document);
+            let is_soap_12 = root.windows(SOAP_12.len()).any(|part| part == SOAP_12);
+            let media = match is_soap_12 {
+                true => HeaderValue::from_static("application/soap+xml; charset=utf-8"),
+                false => HeaderValue::from_static("text/xml; charset=utf-8"),
+            };
+            headers.insert(header::CONTENT_TYPE, media);
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(document.len()));
+        }
+        if self.answer {
+            let mut accepted = XML_ACCEPTED.to_owned();
+            for range in fields::tokens(headers, &header::ACCEPT) {
+                accepted.push_str(", ");
+                accepted.push_str(&range);
+            }
+            if let Ok(accepted) = HeaderValue::try_from(accepted) {
+                headers.insert(header::ACCEPT, accepted);
+            }
+        }
+    }
+
+    /// Whether an answer with these fields is to be translated.
+    pub(super) fn means(self, answer: &HeaderMap) -> bool {
+        self.answer && may_change(answer) && media(answer).is_some_and(|media| is_xml(&media))
+    }
+}
+
+/// Says in an answer's fields that it was translated.
+pub(super) fn mark(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(WBXML));
+    headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::ACCEPT_RANGES);
+    headers.append(header::VARY, HeaderValue::from_static("accept"));
+    // RFC 9110 §8.8.1: the tag of other bytes that say the same is a weak one.
+    if let Some(tag) = headers.get(header::ETAG)
+        && !tag.as_bytes().starts_with(b"W/")
+        && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())
+    {
+        headers.insert(header::ETAG, weak);
+    }
+}
+
+/// A body in WBXML as XML.
+pub(super) fn to_xml(body: &[u8]) -> Result<Vec<u8>, Error> {
+    decode(body, &Settings::default(), &LIMITS)
+}
+
+/// A body in XML as WBXML.
+pub(super) fn from_xml(body: &[u8]) -> Result<Vec<u8>, Error> {
+    encode(body, &Settings::default(), &LIMITS)
+}
+
+fn may_change(headers: &HeaderMap) -> bool {
+    let forbids = fields::tokens(headers, &header::CACHE_CONTROL).any(|one| one == "no-transform");
+    let bound = BOUND_TO_CONTENT.map(HeaderName::from_static);
+    !forbids
+        && !headers.contains_key(header::CONTENT_ENCODING)
+        && !headers.contains_key(header::CONTENT_RANGE)
+        && !bound.iter().any(|name| headers.contains_key(name))
+}
+
+/// A media type without its parameters, in lower case.
+fn media(headers: &HeaderMap) -> Option<String> {
+    let media = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    Some(media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+fn is_xml(media: &str) -> bool {
+    matches!(media, "text/xml" | "application/xml") || media.ends_with("+xml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let line = |(name, value): &(&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        lines.iter().map(line).collect()
+    }
+
+    #[test]
+    fn who_reads_only_wbxml_gets_it() {
+        let wbxml = ("content-type", "Application/vnd.wap.wbxml");
+        for (lines, body, answer) in [
+            (&[][..], false, false),
+            (&[("accept", WBXML)], false, true),
+            (&[("accept", "text/plain, application/vnd.wap.wbxml;q=0.5")], false, true),
+            (&[("accept", "application/vnd.wap.wbxml, text/xml")], false, false),
+            (&[("accept", "application/vnd.wap.wbxml, text/xml;q=0")], false, true),
+            (&[("accept", "application/vnd.wap.wbxml, */*")], false, false),
+            (&[("accept", "application/vnd.wap.wbxml;q=0")], false, false),
+            (&[wbxml], true, true),
+            (&[wbxml, ("accept", "*/*")], true, true),
+            (&[wbxml, ("accept", "text/xml")], true, false),
+            (&[wbxml, ("cache-control", "no-transform")], false, false),
+            (&[wbxml, ("content-encoding", "deflate")], false, false),
+            (&[wbxml, ("content-md5", "AAAA")], false, false),
+            (&[("content-type", "application/vnd.syncml+wbxml")], false, false),
+        ] {
+            assert_eq!(Wanted::of(&headers(lines)), Wanted { body, answer }, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_document_goes_there_and_back_and_its_head_says_so() {
+        let document = b"<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'>\
+                         <e:Body><a>text</a></e:Body></e:Envelope>";
+        let wbxml = from_xml(document).unwrap();
+        assert!(wbxml.len() < document.len());
+        let xml = to_xml(&wbxml).unwrap();
+        assert!(String::from_utf8(xml.clone()).unwrap().contains("text</a>"));
+        assert!(to_xml(b"no WBXML").is_err() && from_xml(b"<a>").is_err());
+        let mut asked = headers(&[("content-type", WBXML), ("accept", WBXML)]);
+        let wanted = Wanted::of(&asked);
+        wanted.put(&mut asked, Some(&xml));
+        assert_eq!(asked[header::CONTENT_TYPE], "text/xml; charset=utf-8");
+        assert_eq!(asked[header::ACCEPT], format!("{XML_ACCEPTED}, {WBXML}"));
+        wanted.put(&mut asked, Some(&[b"<e xmlns='".as_slice(), SOAP_12, b"'/>"].concat()));
+        assert_eq!(asked[header::CONTENT_TYPE], "application/soap+xml; charset=utf-8");
+        let mut answer = headers(&[("content-type", "application/soap+xml"), ("etag", "\"a\"")]);
+        assert!(wanted.means(&answer));
+        mark(&mut answer);
+        assert_eq!(
+            (&answer[header::CONTENT_TYPE], &answer[header::ETAG]),
+            (&HeaderValue::from_static(WBXML), &HeaderValue::from_static("W/\"a\""))
+        );
+        assert!(!wanted.means(&answer));
+    }
+}
