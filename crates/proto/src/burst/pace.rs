@@ -264,11 +264,14 @@ impl Pace {
 
     /// Bytes that may be under way.
     fn window(&self, now: Duration, sent: &Sent) -> usize {
-        let first = FIRST_WINDOW * FULL_BYTES;
+        // What waits so long is either too much for a slow path, or says nothing of its rate: with
+        // few under way more is there to be sent than leaves, and the rate shows.
+        let is_late = self.own.is_none() && self.waits.now > VARIES;
+        let first = if is_late { MIN_WINDOW } else { FIRST_WINDOW } * FULL_BYTES;
         let Some((rate, least)) = self.rate().zip(sent.round_trip.least()) else { return first };
         // Without a train, a low rate says only that little was sent.
-        let is_known = self.own.or(self.trains.rate);
-        let leaves = is_known.map(|_| whole(rate * WINDOW_TAKES.as_secs_f64()));
+        let is_known = self.own.or(self.trains.rate).is_some() || is_late;
+        let leaves = is_known.then(|| whole(rate * WINDOW_TAKES.as_secs_f64()));
         let takes = |most: usize| {
             let most = most * FULL_BYTES;
             leaves.map_or(most, |bytes| bytes.clamp(MIN_WINDOW * FULL_BYTES, most))

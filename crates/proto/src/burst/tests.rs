@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation)] // Small numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -57,6 +57,14 @@ const WIFI2: Link = Link {
     jitter: Duration::ZERO,
 };
 
+const CNR: Link = Link {
+    bits_per_s: 9_600.0,
+    delay: Duration::from_millis(100),
+    loss: 0.01,
+    doubles: 0.0,
+    jitter: Duration::ZERO,
+};
+
 struct World {
     now: Duration,
     ends: [Machine; 2],
@@ -72,6 +80,9 @@ struct World {
     sent: [usize; 2],
     /// The longest that a datagram of each end waited for the link.
     longest: [Duration; 2],
+    /// None overtakes another; when the latest of each end comes.
+    in_order: bool,
+    latest: [Duration; 2],
 }
 
 fn setup(role: Role) -> Setup {
@@ -101,6 +112,8 @@ impl World {
             got: [Vec::new(), Vec::new()],
             sent: [0; 2],
             longest: [Duration::ZERO; 2],
+            in_order: false,
+            latest: [Duration::ZERO; 2],
         };
         (0..2).for_each(|end| world.input(end, Input::Wake));
         world
@@ -133,7 +146,10 @@ impl World {
         for _ in 0..times {
             let jitter = self.link.jitter.mul_f64(self.random.below(1000) as f64 / 1000.0);
             self.sequence += 1;
-            let at = (out + self.link.delay + jitter, self.sequence);
+            let at = out + self.link.delay + jitter;
+            let at = if self.in_order { at.max(self.latest[end]) } else { at };
+            self.latest[end] = at;
+            let at = (at, self.sequence);
             self.coming.insert(at, (1 - end, bytes.clone()));
         }
     }
@@ -426,15 +442,8 @@ fn beside_bulk(link: Link, urgency: Urgency, lasts: Duration, seed: u64) -> (Vec
 
 #[test]
 fn what_is_urgent_passes_what_fills_a_slow_link() {
-    let cnr = Link {
-        bits_per_s: 9_600.0,
-        delay: Duration::from_millis(100),
-        loss: 0.01,
-        doubles: 0.0,
-        jitter: Duration::ZERO,
-    };
     for urgency in [Urgency::FIRST, Urgency::DEFAULT] {
-        let (took, share) = beside_bulk(cnr, urgency, Duration::from_secs(1200), 1);
+        let (took, share) = beside_bulk(CNR, urgency, Duration::from_secs(1200), 1);
         let at = |share: f64| took[(took.len() as f64 * share) as usize];
         let (median, p99) = (at(0.5), at(0.99));
         println!("{} of {urgency}: {median:.3} p99 {p99:.3}, bulk {share:.3}", took.len());
@@ -454,4 +463,99 @@ fn round_trips_that_vary_do_not_slow_a_slow_link_down() {
         println!("{bits_per_s} bit/s, {jitter:?}: bulk {share:.3}");
         assert!(share > 0.7, "{bits_per_s} {jitter:?}: {share}");
     }
+}
+
+/// What a datagram of an end that answers waits for the link at most, from two minutes on, where
+/// so many ask again as soon as they have their answers; and the share of the link that these have.
+/// Of the answers, little is given to the machine ahead of what leaves.
+fn answers_in_turn(link: Link, clients: u64, answer_bytes: usize, seed: u64) -> (Duration, f64) {
+    const AHEAD_BYTES: usize = 2048;
+    let mut world = World::greeted(link, seed);
+    let (mut next, mut bytes) = (1, 0);
+    let mut pieces = VecDeque::new();
+    let (warm, ends) = (Duration::from_secs(120), Duration::from_secs(600));
+    let mut ask = |world: &mut World| {
+        world.send(0, message(next, 200));
+        next += 1;
+    };
+    (0..clients).for_each(|_| ask(&mut world));
+    while world.now < ends {
+        let is_warm = world.now < warm;
+        assert!(world.step());
+        if is_warm {
+            (world.longest[1], bytes) = (Duration::ZERO, 0);
+        }
+        let requests = world.got[1].split_off(0);
+        for part in requests {
+            let Part::Data(Data { exchange, end: true, .. }) = part else { continue };
+            let [head, body] = <[Part; 2]>::try_from(message(exchange, answer_bytes)).unwrap();
+            let Part::Data(body) = body else { panic!("a body") };
+            pieces.push_back(head);
+            for at in (0..answer_bytes).step_by(AHEAD_BYTES) {
+                let piece = body.bytes.slice(at..(at + AHEAD_BYTES).min(answer_bytes));
+                let (block_end, end) = (Some(piece.len() as u64), at + AHEAD_BYTES >= answer_bytes);
+                pieces.push_back(Part::Data(Data { bytes: piece, block_end, end, ..body.clone() }));
+            }
+        }
+        while world.ends[1].unsent_bytes(Urgency::DEFAULT) < AHEAD_BYTES
+            && let Some(piece) = pieces.pop_front()
+        {
+            world.send(1, vec![piece]);
+        }
+        for part in world.got[0].split_off(0) {
+            let Part::Data(data) = part else { continue };
+            bytes += data.bytes.len();
+            if data.end {
+                ask(&mut world);
+            }
+        }
+    }
+    let share = bytes as f64 * 8.0 / link.bits_per_s / (world.now - warm).as_secs_f64();
+    (world.longest[1], share)
+}
+
+#[test]
+fn short_answers_in_turn_leave_no_queue_on_a_slow_link() {
+    let full = Duration::from_secs_f64(FULL_BYTES as f64 * 8.0 / CNR.bits_per_s);
+    for (clients, answer_bytes) in [(4, 5_000), (1, 5_000), (4, 1_500), (4, 12_000)] {
+        for seed in 0..5 {
+            let (longest, share) = answers_in_turn(CNR, clients, answer_bytes, seed);
+            println!("{clients} of {answer_bytes}: waits {longest:?}, {share:.3} of the link");
+            let most = if clients == 1 { 3.5 } else { 2.0 };
+            assert!(longest <= full.mul_f64(most), "{clients} of {answer_bytes}: {longest:?}");
+            assert!(share > 0.7, "{clients} of {answer_bytes}: {share:.3}");
+        }
+    }
+}
+
+/// Of a path that is only late, little may not be taken for slow.
+#[test]
+fn little_over_a_fast_link_that_varies_does_not_make_it_slow() {
+    let (mut at_once, mut later) = (0.0, 0.0);
+    for seed in 0..40 {
+        let jitter = Duration::from_millis([200, 400, 600][seed as usize % 3]);
+        let link = Link { loss: 0.0, jitter, ..WIFI2 };
+        let took = |before: u64| {
+            let mut world = World::greeted(link, seed);
+            world.in_order = true;
+            let mut parts = 0;
+            for exchange in 0..before {
+                world.send(0, message(exchange + 2, 1_500));
+                parts += 2;
+                // Several are under way at a time.
+                if exchange % 4 == 3 {
+                    world.until(1, parts);
+                }
+            }
+            let began = world.until(1, parts);
+            let bulk = message(1, 200_000);
+            parts += bulk.len();
+            world.send(0, bulk);
+            (world.until(1, parts) - began).as_secs_f64()
+        };
+        at_once += took(0);
+        later += took(100);
+    }
+    println!("{at_once:.3} s, {later:.3} s");
+    assert!(later < at_once * 1.3, "{at_once:.3} s, {later:.3} s");
 }
