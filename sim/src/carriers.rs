@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use proto::carrier::Piece;
 use proto::exchange::Part;
+use proto::kinds::Kind;
 use proto::stream::Frame;
 use relay::{CarrierId, CarrierKind, DialFailure, Input, Role};
 
@@ -21,6 +22,9 @@ const MAX_BREAK_MS: (u64, u64) = (40_000, 3_000);
 /// How long an edge's shell tries to connect.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long QUIC waits for any sign of its peer.
+const SILENCE: Duration = Duration::from_secs(15);
+
 /// A carrier as the world sees it; the gateway's name for it is its place in the list.
 pub(crate) struct Link {
     edge: NodeId,
@@ -31,8 +35,29 @@ pub(crate) struct Link {
     gateway_up: bool,
     /// Something came to the edge.
     greeted: bool,
+    /// Streams over datagrams.
+    is_quic: bool,
     ab: Pipe,
     ba: Pipe,
+}
+
+impl Link {
+    /// No datagram gets through: QUIC sends again until one does, and gives up after a while. Which
+    /// break, and when.
+    pub(crate) fn silenced(
+        links: &mut [Self],
+        from: Duration,
+        until: Duration,
+    ) -> Vec<(Duration, usize)> {
+        let ends = from + SILENCE;
+        let mut broken = Vec::new();
+        for (at, link) in links.iter_mut().enumerate().filter(|(_, link)| link.is_quic) {
+            link.ab.goes_down(from, until.min(ends));
+            link.ba.goes_down(from, until.min(ends));
+            broken.extend((ends < until).then_some((ends, at)));
+        }
+        broken
+    }
 }
 
 /// Requests that whole frames begin.
@@ -57,24 +82,30 @@ impl World {
         {
             return self.dial_meets_outage((edge, carrier, kind), until);
         }
+        let kind_of = self.kinds.get(kind.0);
+        let is_quic = kind_of.is_some_and(|kind| kind.name == Kind::QUIC.name);
+        if let Some(until) = self.blocked.and_then(|it| it.until(self.now)).filter(|_| is_quic) {
+            return self.dial_meets_outage((edge, carrier, kind), until);
+        }
         if self.moods.swaps && self.links.len() < MAX_BREAKS && self.random.once_in(2) {
             self.gateway_restarts();
         }
-        let (link, gateway) = (self.links.len(), self.gateway);
+        let (at, gateway) = (self.links.len(), self.gateway);
         let (mut ab, mut ba) = (Pipe::new(&mut self.random), Pipe::new(&mut self.random));
         if let Some((from, until)) = self.outage {
             ab.goes_down(from, until);
             ba.goes_down(from, until);
         }
         let (edge_up, gateway_up, greeted) = (true, true, false);
-        self.links.push(Link { edge, gateway, carrier, edge_up, gateway_up, greeted, ab, ba });
-        if self.moods.breaks && link < MAX_BREAKS {
+        let link = Link { edge, gateway, carrier, edge_up, gateway_up, greeted, is_quic, ab, ba };
+        self.links.push(link);
+        if self.moods.breaks && at < MAX_BREAKS {
             let (usual, soon) = MAX_BREAK_MS;
             let breaks = self.some_time(if self.moods.swaps { soon } else { usual });
-            self.at(breaks, What::LinkBreaks { link });
+            self.at(breaks, What::LinkBreaks { link: at });
         }
         let peer = format!("edge {edge}");
-        self.tell(gateway, Input::CarrierUp { carrier: name(link), kind, peer });
+        self.tell(gateway, Input::CarrierUp { carrier: name(at), kind, peer });
         self.tell(edge, Input::CarrierUp { carrier, kind, peer: "gateway".into() });
     }
 
@@ -181,6 +212,9 @@ impl World {
 
     /// A datagram is lost, or arrives once or twice, before others or behind them.
     pub(crate) fn send_datagram(&mut self, from: NodeId, carrier: CarrierId, bytes: &Bytes) {
+        if self.blocked.is_some_and(|it| it.until(self.now).is_some()) {
+            return;
+        }
         let Some(at) = self.link_of(from, carrier) else { return };
         let link = &mut self.links[at];
         let (pipe, to) = match self.nodes[from].role {

@@ -25,6 +25,8 @@ impl World {
             assert!(over || !self.nodes[*gateway].alive, "the origin of {exchange} never heard");
         }
         let Moods { breaks, restarts, aborts, outages, slow, datagrams, .. } = self.moods;
+        // What cannot be repeated ends with the carrier that it began on, as if that had broken.
+        let breaks = breaks || self.moods.blocked;
         // In a slow world the transport's counters are moody, so that a carrier may be taken for
         // one that has stalled.
         let stalls = outages || slow || datagrams;
@@ -64,6 +66,7 @@ impl World {
     fn judge_failure(&self, client: &Client, cause: &Cause, headed: bool, forwarded: u32) {
         let Moods { breaks, restarts, aborts, shutdowns, outages, slow, .. } = self.moods;
         let datagrams = self.moods.datagrams;
+        let breaks = breaks || self.moods.blocked;
         let possible = match cause.kind {
             CauseKind::OriginFailed => aborts,
             // Over a slow link the word of a shutdown may come after the client's patience.

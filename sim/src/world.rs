@@ -44,6 +44,9 @@ pub struct Moods {
     /// Nothing gets over the links for a while, or the gateway's process hangs; not for so long
     /// that anybody's patience ends.
     pub outages: bool,
+    /// From some time on, which may be the beginning, no datagram passes, as where UDP is blocked;
+    /// in some worlds they do later. Every edge has a stream too.
+    pub blocked: bool,
 }
 
 /// What came of a world.
@@ -88,6 +91,7 @@ pub(crate) enum What {
     OriginSips { gateway: NodeId, exchange: ExchangeId },
     OriginAnswers { gateway: NodeId, exchange: ExchangeId },
     LinksGoDown,
+    DatagramsAreBlocked { until: Duration },
     GatewayHangs,
     LinkBreaks { link: usize },
     GatewayHearsOfBreak { link: usize },
@@ -105,6 +109,28 @@ pub(crate) struct Node {
     /// It does nothing until then; what happens to it waits.
     hangs_until: Duration,
     wake: Option<Duration>,
+}
+
+/// No datagram gets through between these.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocked {
+    from: Duration,
+    until: Duration,
+}
+
+impl Blocked {
+    fn new(random: &mut Random) -> Self {
+        let is_at_once = random.once_in(3);
+        let from = Duration::from_millis(if is_at_once { 0 } else { random.below(20_000) });
+        let lasts = Duration::from_millis(random.below(60_000));
+        let is_for_good = random.once_in(2);
+        Self { from, until: if is_for_good { END_OF_TIME } else { from + lasts } }
+    }
+
+    /// Where no datagram gets through now: until when.
+    pub(crate) fn until(self, now: Duration) -> Option<Duration> {
+        (self.from..self.until).contains(&now).then_some(self.until)
+    }
 }
 
 /// See the crate's page.
@@ -128,6 +154,7 @@ pub struct World {
     pub(crate) routed: BTreeMap<String, u64>,
     /// Nothing gets through between these.
     pub(crate) outage: Option<(Duration, Duration)>,
+    pub(crate) blocked: Option<Blocked>,
     /// Memory for codecs is short.
     pub(crate) tight: bool,
     encoding: Encoding,
@@ -157,10 +184,13 @@ impl World {
             datagrams: 0,
             routed: BTreeMap::new(),
             outage: None,
+            blocked: None,
             tight: random.once_in(4),
             encoding: Encoding::of(encodings[at]).unwrap_or_else(|_| Encoding::auto()),
             kinds: match seed % 6 {
                 _ if !moods.datagrams => vec![Kind::STREAM],
+                0 if moods.blocked => vec![Kind::STREAM, Kind::BURST],
+                4 if moods.blocked => vec![Kind::STREAM, Kind::QUIC],
                 0 => vec![Kind::BURST],
                 1 | 2 => vec![Kind::STREAM, Kind::BURST],
                 3 => vec![Kind::STREAM, datagram::KIND],
@@ -185,6 +215,11 @@ impl World {
             world.at(when, What::LinksGoDown);
             let when = world.some_time(40_000);
             world.at(when, What::GatewayHangs);
+        }
+        if moods.blocked {
+            let blocked = Blocked::new(&mut world.random);
+            world.at(blocked.from, What::DatagramsAreBlocked { until: blocked.until });
+            world.blocked = Some(blocked);
         }
         if moods.restarts && world.random.once_in(2) {
             let when = world.some_time(30_000);
@@ -288,6 +323,11 @@ impl World {
             What::OriginSips { gateway, exchange } => self.origin_sips(gateway, exchange),
             What::OriginAnswers { gateway, exchange } => self.origin_answers(gateway, exchange),
             What::LinksGoDown => self.links_go_down(),
+            What::DatagramsAreBlocked { until } => {
+                for (at, link) in Link::silenced(&mut self.links, self.now, until) {
+                    self.at(at, What::LinkBreaks { link });
+                }
+            }
             What::GatewayHangs => {
                 self.nodes[self.gateway].hangs_until = self.now + self.for_a_while();
             }

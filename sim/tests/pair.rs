@@ -17,6 +17,7 @@ const CALM: Moods = Moods {
     slow: false,
     datagrams: false,
     outages: false,
+    blocked: false,
 };
 
 fn seeds() -> u64 {
@@ -140,12 +141,20 @@ fn carriers_of_two_kinds_lose_nothing_silently_whatever_goes_wrong() {
         slow: true,
         datagrams: true,
         outages: true,
+        blocked: false,
     };
     let report = live(0..seeds() / 2, moods);
     assert!(report.datagrams > report.requests, "{report:?}");
     for cause in ["outcome_unknown", "carrier_lost", "not_forwarded"] {
         assert!(report.failed.contains_key(cause), "no seed led to {cause}: {report:?}");
     }
+}
+
+/// Where datagrams stop to pass, a stream takes what was under way, and what comes.
+#[test]
+fn where_datagrams_are_blocked_a_stream_takes_their_place() {
+    let report = live(0..seeds() / 4, Moods { datagrams: true, blocked: true, ..CALM });
+    assert!(report.answered * 100 > report.requests * 90, "{report:?}");
 }
 
 #[test]
@@ -159,6 +168,7 @@ fn everything_at_once() {
         slow: true,
         datagrams: false,
         outages: true,
+        blocked: false,
     };
     let report = live(0..seeds(), moods);
     for cause in ["outcome_unknown", "carrier_lost", "not_forwarded"] {

@@ -315,15 +315,17 @@ impl Carriers {
         let Some(asked) = carrier.pulse.asked else { return self.beat_unasked(core, now, id) };
         let since = carrier.pulse.silent_since(&asked);
         let (patience, answers) = (carrier.patience(&asked), carrier.pulse.answers);
+        // Whether datagrams pass is seen by nothing else: their silence says that they do not.
+        let tells = answers || carrier.abilities.max_datagram_bytes.is_some();
         let stalled = carrier.pulse.stalled;
         let tick = (carrier.round_trip() / 4).clamp(MIN_TICK, MAX_TICK);
         let beat = if carrier.pulse.partial.whole_at > asked.at + patience
-            || (!answers && now >= since + limit)
+            || (!tells && now >= since + limit)
         {
             // It speaks and does not answer: its silence says nothing either.
             (carrier.pulse.asked, carrier.pulse.answers) = (None, false);
             Beat::Fine
-        } else if answers && now >= since + limit {
+        } else if tells && now >= since + limit {
             let waited = limit.as_secs_f64();
             let reason = format!("the other side did not answer within {waited} s (peer_timeout)");
             return Beat::Close(reason);

@@ -103,6 +103,28 @@ fn of_each_kind_one_is_dialled_and_what_comes_up_first_is_used() {
     assert!(matches!(drain(&mut relay)[..], [Output::Close { .. }]), "nobody dialled it");
 }
 
+/// Of a byte pipe the kernel knows whether the peer is there; of datagrams nobody does.
+#[test]
+fn datagrams_of_which_none_was_ever_answered_are_given_up() {
+    let datagrams = Abilities { max_datagram_bytes: Some(1200), ..Abilities::STREAM };
+    for (abilities, is_given_up) in [(datagrams, true), (Abilities::STREAM, false)] {
+        let config = config(Role::Edge, &[abilities]);
+        let peer_timeout = config.peer_timeout;
+        let mut relay = Relay::new(config);
+        relay.handle_input(ms(0), Input::Wake);
+        drain(&mut relay);
+        connect_to(&mut relay, ms(0), FIRST, Peer::new(Role::Gateway, 9));
+        let mut closed_at = None;
+        for at in (0..200_000).step_by(50).map(ms) {
+            relay.handle_input(at, Input::Wake);
+            let closes = |output: &Output| matches!(output, Output::Close { carrier: FIRST, .. });
+            closed_at = closed_at.or(drain(&mut relay).iter().any(closes).then_some(at));
+        }
+        assert_eq!(closed_at.is_some(), is_given_up, "{abilities:?}");
+        assert!(closed_at.is_none_or(|at| at <= peer_timeout + ms(1000)), "{closed_at:?}");
+    }
+}
+
 #[test]
 fn what_a_kind_cannot_take_goes_by_another_or_waits_for_it() {
     let (mut relay, mut peers) = edge_with(&[SMALL, Abilities::STREAM]);
