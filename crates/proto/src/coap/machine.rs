@@ -88,10 +88,10 @@ impl<P: Address> Endpoint<P> {
         self.common.counts
     }
 
-    /// The smoothed round trip to a peer, without what datagrams take to serialize.
+    /// Whether a peer is being told that it is observed no more.
     #[must_use]
-    pub fn round_trip(&self, peer: P) -> Option<Duration> {
-        self.common.peers.get(peer).and_then(|place| place.round_trip.smoothed())
+    pub fn is_leaving(&self) -> bool {
+        self.calls.values().any(Call::is_leaving)
     }
 
     /// Whether a peer has shown that it has its address, or need not.

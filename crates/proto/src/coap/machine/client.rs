@@ -22,6 +22,8 @@ pub(super) struct Call<P> {
     echoes: u8,
     /// The last notification, where one came.
     notified: Option<(u32, Duration)>,
+    /// Nobody wants it any more, and the peer is being told so.
+    is_leaving: bool,
 }
 
 impl<P> Call<P> {
@@ -36,7 +38,12 @@ impl<P> Call<P> {
             is_delivered: false,
             echoes: 0,
             notified: None,
+            is_leaving: false,
         }
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.is_leaving
     }
 
     pub(super) fn ping(peer: P) -> Self {
@@ -119,9 +126,10 @@ impl<P: Address> Endpoint<P> {
         self.finish(request, Output::Failed { request, reason });
     }
 
-    /// Ends a request, if it is open, with this.
+    /// Ends a request, if it is open, with this; of one that was cancelled nothing is said.
     pub(super) fn finish(&mut self, request: u64, output: Output<P>) {
-        if self.drop_call(request) {
+        let is_wanted = self.calls.get(&request).is_some_and(|call| !call.is_leaving);
+        if self.drop_call(request) && is_wanted {
             self.common.outputs.push_back(output);
         }
     }
@@ -144,11 +152,23 @@ impl<P: Address> Endpoint<P> {
         true
     }
 
-    /// RFC 7641 §3.6: what is forgotten is reset when it comes.
+    /// RFC 7641 §3.6: who was notified asks with the same token to be so no more. Of what was not
+    /// answered yet, the answer is reset when it comes.
     pub(super) fn cancel(&mut self, request: u64) {
-        if !self.drop_call(request) {
-            self.common.counts.misused += 1;
-        }
+        let is_observing = |call: &&mut Call<P>| call.notified.is_some() && !call.is_leaving;
+        let Some(call) = self.calls.get_mut(&request).filter(is_observing) else {
+            let is_leaving = self.calls.get(&request).is_some_and(Call::is_leaving);
+            if is_leaving || !self.drop_call(request) {
+                self.common.counts.misused += 1;
+            }
+            return;
+        };
+        (call.is_leaving, call.is_delivered) = (true, false);
+        call.content.set(option::OBSERVE, &[1]);
+        call.content.remove(option::ETAG);
+        let peer = call.peer;
+        self.common.timers.set(Timer::Renew(request), None);
+        self.enqueue(peer, Purpose::Request(request));
     }
 
     /// A response came, by itself or with an acknowledgement.
@@ -158,7 +178,14 @@ impl<P: Address> Endpoint<P> {
         }
         let request = self.tokens.get(&(peer, datagram.message.token)).copied();
         let flight = self.common.peers.get(peer).and_then(|place| place.flight.as_ref());
+        // A notification is no answer to who says that he wants none.
+        let is_leaving =
+            request.and_then(|request| self.calls.get(&request)).is_some_and(Call::is_leaving);
+        let is_late = is_leaving
+            && datagram.kind != Kind::Acknowledgement
+            && datagram.message.options.first(option::OBSERVE).is_some();
         let is_outstanding = request.is_some()
+            && !is_late
             && flight.is_some_and(|it| it.purpose == Purpose::Request(request.unwrap_or(0)));
         let is_acknowledging = datagram.kind == Kind::Acknowledgement;
         // RFC 7252 §5.3.2: with an acknowledgement both token and message id must match.
@@ -211,6 +238,11 @@ impl<P: Address> Endpoint<P> {
             }
             self.common.timers.set(Timer::Answer(request), None);
             return self.enqueue(peer, Purpose::Request(request));
+        }
+        let is_notification = content.first(option::OBSERVE).is_some() && content.code.is_success();
+        if call.is_leaving && is_notification {
+            // It left before the peer knew.
+            return;
         }
         let sequence = content.uint(option::OBSERVE).filter(|_| content.code.is_success());
         let Some(sequence) = sequence.filter(|_| call.observes()) else {

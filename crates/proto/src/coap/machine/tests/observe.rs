@@ -100,12 +100,31 @@ fn only_the_newest_state_is_sent_again() {
 fn who_observes_no_more_is_forgotten() {
     let ended = |pair: &Pair| Output::Ended { exchange: pair.number };
     let mut pair = observing();
-    assert!(run(&mut pair.client, s(1), Input::Cancel { request: 5 }).is_empty());
-    let first = pair.notify(s(5), "first")[0].clone();
-    let reset = sent(&pair.take(s(5), &first))[0].clone();
-    let outputs = run(&mut pair.server, s(5), datagram(CLIENT, &reset));
-    assert_eq!(outputs, [ended(&pair)]);
+    let cancel = || Input::Cancel { request: 5 };
+    let asked = sent(&run(&mut pair.client, s(1), cancel()))[0].clone();
+    assert!(pair.client.is_leaving());
+    // What left before is nothing to anybody.
+    let first = pair.notify(s(1), "first")[0].clone();
+    let outputs = pair.take(s(1), &first);
+    assert!(texts(&outputs).is_empty());
+    run(&mut pair.server, s(1), datagram(CLIENT, &sent(&outputs)[0]));
+    let outputs = run(&mut pair.server, s(1), datagram(CLIENT, &asked));
+    assert!(outputs.contains(&ended(&pair)), "{outputs:?}");
+    let respond = Input::Respond { exchange: exchange(&outputs), content: content("now") };
+    let answer = sent(&run(&mut pair.server, s(1), respond))[0].clone();
+    assert!(pair.take(s(1), &answer).is_empty());
+    assert!(!pair.client.is_leaving());
     assert!(pair.notify(s(6), "second").is_empty());
+    // Who hears nothing of it gives up, and resets what still comes.
+    let mut pair = observing();
+    run(&mut pair.client, s(1), cancel());
+    let mut outputs = (1..400).flat_map(|at| run(&mut pair.client, s(at), Input::Wake));
+    assert!(outputs.all(|output| matches!(output, Output::Datagram { .. })));
+    assert!(!pair.client.is_leaving());
+    let first = pair.notify(s(400), "first")[0].clone();
+    let reset = sent(&pair.take(s(400), &first))[0].clone();
+    let outputs = run(&mut pair.server, s(400), datagram(CLIENT, &reset));
+    assert_eq!(outputs, [ended(&pair)]);
     // Without acknowledgement it ends by itself.
     let mut pair = observing();
     assert_eq!(pair.notify(s(5), "first").len(), 1);
