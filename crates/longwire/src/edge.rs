@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use proxy::config::{EdgeConfig, EdgeSettings, Mistakes, Period, Settings};
+use proxy::config::{EdgeConfig, EdgeGateway, EdgeSettings, Mistakes, Period, Settings};
 use proxy::edge::Edge;
 
 use proxy::News;
@@ -24,14 +24,23 @@ Examples:
   curl -x http://127.0.0.1:3128 http://127.0.0.1:8080/rest/xml/7
   longwire edge --listen 127.0.0.1:8000 --gateway 127.0.0.1:4300 --upstream http://127.0.0.1:8080
   longwire edge --listen 127.0.0.1:3128 --gateway gw.example:4300 --key k/longwire.key --peer gw.pub
+  longwire edge --listen 127.0.0.1:3128 --gateway wsp://127.0.0.1
   longwire edge --config longwire.toml --fallback direct --log-format json")]
 pub(crate) struct Args {
     /// Address and port for clients; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Host and port of the gateway.
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Host and port of the gateway; or wsp://HOST[:9200] of a WAP gateway, or coap://HOST[:5683]
+    /// of a forward proxy of CoAP, of whatever make (see docs/foreign.md).
+    #[arg(long, value_name = "ADDRESS")]
     gateway: Option<String>,
+    /// With a WAP gateway: it carries no copy of a request out twice, as longwire's own, so that
+    /// any request may be sent again where no answer comes.
+    #[arg(long)]
+    wsp_repeat: bool,
+    /// With a WAP gateway: send XML as WBXML and take it so; longwire's own translates.
+    #[arg(long)]
+    wsp_wbxml: bool,
     /// Be a reverse proxy: send every request to this service.
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
@@ -89,7 +98,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         };
         let start = Start {
             file: args.common.config.clone(),
-            gateway: config.gateway.clone(),
+            gateway: config.gateway.as_ref().map(EdgeGateway::shown),
             fingerprint: config.security.fingerprint(),
         };
         let (mut signals, mut again) = (Signals::new()?, Signals::new()?);
@@ -151,6 +160,8 @@ impl Side for Args {
         let flags = EdgeSettings {
             listen: args.listen,
             gateway: args.gateway,
+            wsp_repeat: args.wsp_repeat.then_some(true),
+            wsp_wbxml: args.wsp_wbxml.then_some(true),
             upstream: args.upstream,
             forwarded: args.forwarded,
             rewrite: Some(args.rewrite).filter(|what| !what.is_empty()),

@@ -22,6 +22,7 @@ pub mod config;
 mod descriptors;
 pub mod edge;
 mod edgeless;
+mod envelope;
 mod error;
 pub mod fault;
 mod fields;
@@ -51,6 +52,7 @@ mod strict;
 mod tls;
 mod trust;
 mod upstream;
+mod wbxml;
 mod workers;
 pub mod wsp;
 

@@ -32,13 +32,16 @@ pub(crate) enum Way {
     Direct,
     /// From a client without an edge.
     Edgeless,
-    /// From a client of CoAP.
+    /// From a client of CoAP; at an edge, over CoAP to a forward proxy.
     Coap,
+    /// At an edge, over WSP to a WAP gateway.
+    Wsp,
 }
 
 impl Way {
     /// Every way.
-    pub(crate) const ALL: [Self; 4] = [Self::Pair, Self::Direct, Self::Edgeless, Self::Coap];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Pair, Self::Direct, Self::Edgeless, Self::Coap, Self::Wsp];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -46,6 +49,7 @@ impl Way {
             Self::Direct => "direct",
             Self::Edgeless => "edgeless",
             Self::Coap => "coap",
+            Self::Wsp => "wsp",
         }
     }
 }

@@ -57,13 +57,19 @@ impl Failure {
     }
 }
 
+/// Who is told of each datagram: whether it was sent, and its bytes.
+pub(crate) type Watch = Arc<dyn Fn(bool, usize) + Send + Sync>;
+
 /// Who waits for what, by the number of the request: as many as the machine has requests.
 #[derive(Clone, Default)]
-struct Waiting(Arc<Mutex<BTreeMap<u64, mpsc::Sender<Event>>>>);
+struct Waiting {
+    open: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Event>>>>,
+    watch: Option<Watch>,
+}
 
 impl Waiting {
     fn all(&self) -> MutexGuard<'_, BTreeMap<u64, mpsc::Sender<Event>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, request: u64, event: Event, is_last: bool) {
@@ -108,6 +114,12 @@ impl Application for Waiting {
     }
 
     fn counted(&mut self, _: Counts) {}
+
+    fn passed(&mut self, sent: bool, bytes: usize) {
+        if let Some(watch) = &self.watch {
+            watch(sent, bytes);
+        }
+    }
 }
 
 /// See the module. Its task ends with it.
@@ -120,16 +132,35 @@ pub(crate) struct Caller {
 impl Caller {
     /// One on this socket.
     pub(crate) fn start(socket: Socket) -> Result<Self, Error> {
+        Self::with(socket, Waiting::default())
+    }
+
+    /// The same, where somebody is told of each datagram.
+    pub(crate) fn watched(socket: Socket, watch: Watch) -> Result<Self, Error> {
+        Self::with(socket, Waiting { watch: Some(watch), ..Waiting::default() })
+    }
+
+    fn with(socket: Socket, waiting: Waiting) -> Result<Self, Error> {
         // Who only asks answers nobody at length.
         let endpoint = Endpoint::new(socket, true)?;
         let (commands, receiver) = channel();
-        let waiting = Waiting::default();
         let open = waiting.clone();
         tokio::spawn(async move {
             let ended: io::Result<()> = endpoint.run(receiver, open.clone()).await;
             open.end(&ended.err().map_or_else(String::new, |error| error.to_string()));
         });
         Ok(Self { commands, waiting, last: AtomicU64::new(0) })
+    }
+
+    /// Whether the task still takes requests: the network has not said that nobody is there.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.commands.is_closed()
+    }
+
+    /// The link carries so many bit/s, as far as it is known.
+    pub(crate) async fn set_rate_bps(&self, rate_bps: Option<u64>) {
+        // Where the task has ended there is nothing to be set.
+        let _ = self.commands.send(Command::Input(Input::Rate(rate_bps))).await;
     }
 
     /// Asks; the empty code is a ping.

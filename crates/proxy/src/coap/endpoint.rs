@@ -31,6 +31,9 @@ pub(crate) trait Application {
 
     /// What the machine has counted so far.
     fn counted(&mut self, counts: Counts);
+
+    /// A datagram of so many bytes leaves, or came.
+    fn passed(&mut self, _sent: bool, _bytes: usize) {}
 }
 
 /// A way to the task.
@@ -75,6 +78,7 @@ impl Endpoint {
                     Ok(all) => {
                         for one in all {
                             let (peer, bytes, is_group) = (one.peer, one.bytes, one.is_group);
+                            application.passed(false, bytes.len());
                             let input = Input::Datagram { peer, bytes, is_group };
                             self.handle(input, &mut application).await?;
                         }
@@ -107,7 +111,10 @@ impl Endpoint {
             self.transfers.handle_input(self.began.elapsed(), input);
             while let Some(output) = self.transfers.poll_output() {
                 match output {
-                    Output::Datagram { peer, bytes } => self.socket.send(peer, &bytes).await?,
+                    Output::Datagram { peer, bytes } => {
+                        application.passed(true, bytes.len());
+                        self.socket.send(peer, &bytes).await?;
+                    }
                     Output::WakeAt(at) => self.wake_at = Some(at),
                     output => {
                         let is_known = match &output {

@@ -9,13 +9,14 @@ use proto::coap::uri::{self, Destination, Host, Scheme, Via};
 use proto::coap::{Code, Content, Datagram, Kind, Token, format, option};
 
 use super::tags::Tags;
+use crate::envelope::Soap;
 use crate::fields;
 use crate::upstream::Upstream;
 
 /// Longest diagnostic message that goes with a refusal, in bytes: it fits one datagram with ease.
 const MAX_DIAGNOSTIC_BYTES: usize = 256;
 /// The media type of what has a format that is not in the table (RFC 8075 §6.2).
-pub(super) const COAP_PAYLOAD: &str = "application/coap-payload";
+pub(crate) const COAP_PAYLOAD: &str = "application/coap-payload";
 /// What a server has that has nothing else (RFC 6690 §4).
 const LINKS: &str = "</.well-known/core>;ct=40";
 
@@ -238,6 +239,9 @@ fn headers(
     if let Some(number) = content.uint(option::CONTENT_FORMAT) {
         let known = u16::try_from(number).ok().and_then(format::media_type);
         let media = match known {
+            Some((media, None)) if number == u32::from(format::XML) => {
+                HeaderValue::from_static(soap_media(&content.payload).unwrap_or(media))
+            }
             Some((media, _)) => HeaderValue::from_static(media),
             None => value(format!("{COAP_PAYLOAD};cf={number}"))?,
         };
@@ -262,6 +266,15 @@ fn headers(
         headers.insert(header::IF_NONE_MATCH, HeaderValue::from_static("*"));
     }
     Ok(headers)
+}
+
+/// The media type of an envelope of SOAP: CoAP has one number for all XML, and services of SOAP
+/// take nothing else.
+fn soap_media(document: &[u8]) -> Option<&'static str> {
+    Soap::of(document).map(|version| match version {
+        Soap::V1_1 => "text/xml",
+        Soap::V1_2 => "application/soap+xml",
+    })
 }
 
 fn value(text: String) -> Result<HeaderValue, Refusal> {

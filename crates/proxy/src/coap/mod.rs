@@ -5,7 +5,7 @@
 //! (`http`, RFC 7252 §10, RFC 8075), and what of it is shown to people (`text`). Who answers
 //! the requests of CoAP's clients is the gateway.
 
-mod caller;
+pub(crate) mod caller;
 pub mod client;
 pub(crate) mod endpoint;
 pub(crate) mod http;

@@ -281,3 +281,18 @@ fn a_format_that_is_not_taken_is_not_sent() {
     let html = html.unwrap();
     assert_eq!((html.uint(option::CONTENT_FORMAT), &html.payload[..]), (Some(0), &b"<p>no"[..]));
 }
+
+/// SOAP 1.1 §6, RFC 3902: services of SOAP take no other type.
+#[test]
+fn an_envelope_goes_in_its_own_type() {
+    let xml = |body: &'static str| {
+        let post = proxied(Code::POST, "http://a/").with_uint(option::CONTENT_FORMAT, 41);
+        asked(&post.with_payload(body)).unwrap().headers["content-type"].clone()
+    };
+    assert_eq!(xml("<e xmlns='http://schemas.xmlsoap.org/soap/envelope/'/>"), "text/xml");
+    let v1_2 = xml("<e xmlns='http://www.w3.org/2003/05/soap-envelope'/>");
+    assert_eq!(
+        (v1_2, xml("<e/>")),
+        ("application/soap+xml".parse().unwrap(), "application/xml".parse().unwrap())
+    );
+}

@@ -91,8 +91,13 @@ section! {
     EdgeSettings {
         /// Address for clients.
         listen: String,
-        /// `HOST:PORT` of the gateway; none: everything goes directly.
+        /// `HOST:PORT` of the gateway, or `wsp://HOST[:PORT]` or `coap://HOST[:PORT]` of a standard
+        /// one; none: everything goes directly.
         gateway: String,
+        /// Over WSP: the gateway carries no copy of a request out twice: any may be repeated.
+        wsp_repeat: bool,
+        /// Over WSP: XML goes as WBXML, and comes as such.
+        wsp_wbxml: bool,
         /// Reverse proxy: `http://HOST[:PORT][/PATH]` that every request goes to.
         upstream: String,
         /// Reverse proxy: which fields name the client: `none`, `x-forwarded` or `forwarded`.

@@ -6,6 +6,7 @@ mod file;
 mod infoset;
 mod mistakes;
 mod service;
+mod standard;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -24,11 +25,13 @@ pub use file::{
 };
 pub use infoset::read_schema;
 pub use mistakes::{Lines, Mistake, Mistakes};
+pub use standard::{EdgeGateway, StandardGateway, StandardKind};
 pub use units::{Period, Rate, Size};
 
 use http::HeaderName;
 use mistakes::Check;
 use proto::kinds::Kind;
+pub(crate) use standard::refuse_address;
 
 use crate::Error;
 use crate::carrier::Security;
@@ -113,8 +116,8 @@ pub struct Service {
 pub struct EdgeConfig {
     /// Address for clients.
     pub listen: SocketAddr,
-    /// `HOST:PORT` of the gateway.
-    pub gateway: Option<String>,
+    /// The gateway; none: everything goes directly.
+    pub gateway: Option<EdgeGateway>,
     /// Where every request goes, for a reverse proxy.
     pub upstream: Option<Upstream>,
     /// What a reverse proxy does beyond that.
@@ -213,13 +216,8 @@ impl EdgeConfig {
         let listen = check.take("listen", listen_address(edge.listen.as_deref(), "edge"));
         let (key, peer) = (edge.key.as_deref(), edge.peer.as_deref());
         let security = security(&mut check, key, peer, edge.insecure_plain, keys::Role::Gateway);
-        if let (Some(gateway), Some(security)) = (&edge.gateway, &security) {
-            check.take("gateway", check_gateway(gateway, security));
-        }
         let fallback = check.take("fallback", edge.fallback.as_deref().map(fallback).transpose());
-        if edge.gateway.is_none() {
-            edge.need_gateway(&mut check, fallback);
-        }
+        let gateway = standard::gateway(&mut check, &edge, link, security.as_ref(), fallback);
         check.take("congestion", check_congestion(edge.congestion.as_deref()));
         let mut relay = new_relay(&mut check, relay::Role::Edge)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
@@ -252,13 +250,14 @@ impl EdgeConfig {
         let kept = (edge.store, edge.history_rows, edge.history_size, edge.store_age);
         let store = store(&mut check, kept);
         let services = service::all(&mut check, &mut relay, services);
+        standard::check_services(&mut check, gateway.as_ref(), &services);
         let (Some(listen), Some(security), true) = (listen, security, check.mistakes.is_empty())
         else {
             return Err(check.mistakes);
         };
         Ok(Self {
             listen,
-            gateway: edge.gateway,
+            gateway,
             upstream,
             reverse,
             fallback: fallback.unwrap_or(Fallback::None),

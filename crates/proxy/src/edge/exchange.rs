@@ -18,9 +18,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::answer::{ClientBody, Refusal};
 use super::reverse::{self, Reverse};
+use super::standard::{Ask, Standard};
 use super::target::Asked;
 use super::who;
-use crate::access::{Access, CountedStream};
+use crate::access::{Access, CountedStream, Way};
 use crate::actor::{Handle, Message};
 use crate::clock::{Clocks, Side, Stalled, Timed};
 use crate::config::Fallback;
@@ -38,8 +39,10 @@ use crate::upstream::Upstream;
 
 /// What all exchanges of an edge share.
 pub(crate) struct Exchanges {
-    /// None: everything goes directly.
+    /// None: everything goes to the standard gateway, or directly.
     pub(crate) pair: Option<Handle>,
+    /// A gateway that is asked over WSP or CoAP; none beside a pair.
+    pub(crate) standard: Option<Standard>,
     pub(crate) direct: origin::Client,
     pub(crate) upstream: Option<Upstream>,
     pub(crate) reverse: Reverse,
@@ -95,9 +98,10 @@ impl Exchanges {
         let asked = admitted.as_ref().ok().and_then(|one| reverse::Asked::of(&one.asked));
         let result = match admitted {
             Err(refusal) => Err(refusal),
-            Ok(admitted) => match &self.pair {
-                None => self.serve_directly(admitted).await,
-                Some(pair) => match self.serve_by_pair(pair, admitted).await {
+            Ok(admitted) => match (&self.pair, &self.standard) {
+                (None, None) => self.serve_directly(admitted).await,
+                (None, Some(standard)) => self.serve_by_standard(standard, admitted).await,
+                (Some(pair), _) => match self.serve_by_pair(pair, admitted).await {
                     Ok(response) => Ok(response),
                     Err(Failure::Untouched(admitted, refusal)) => {
                         let reason = refusal.reason;
@@ -116,6 +120,15 @@ impl Exchanges {
         };
         let response = result.unwrap_or_else(Refusal::into_response);
         response.map(|body| ClientBody::new(body, Arc::clone(&connection.broken)))
+    }
+
+    /// The way of requests, unless they take another.
+    pub(super) fn way(&self) -> Way {
+        match (&self.pair, &self.standard) {
+            (Some(_), _) => Way::Pair,
+            (None, Some(standard)) => standard.way(),
+            (None, None) => Way::Direct,
+        }
     }
 
     /// A client's connection has ended that may have authenticated itself.
@@ -420,6 +433,28 @@ impl Exchanges {
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         response
+    }
+
+    /// To a gateway of whatever make.
+    async fn serve_by_standard(
+        &self,
+        standard: &Standard,
+        mut admitted: Admitted,
+    ) -> Result<Response<AnyBody>, Refusal> {
+        standard.check(&admitted.asked.method, admitted.asked.may_tunnel())?;
+        let interims = Interims::of(&admitted);
+        let body = std::mem::replace(&mut admitted.body, empty());
+        let Admitted { asked, version, max_body, connection, .. } = admitted;
+        let Asked { method, scheme, authority, path, mut headers, .. } = asked;
+        if headers.remove(header::EXPECT).is_some() {
+            // The body is taken whole before anything leaves.
+            interims.pass(StatusCode::CONTINUE.as_u16(), &Vec::new());
+        }
+        fields::add_via(&mut headers, version, &self.pseudonym);
+        let client = connection.client.clone();
+        let ask = Ask { method, scheme, authority, path, headers, body, max_body, client };
+        let (parts, body) = standard.ask(ask).await?.into_parts();
+        Ok(self.response(parts.status, parts.headers, body))
     }
 
     /// Straight to the origin, as if there were no pair.

@@ -1,8 +1,10 @@
-//! The client side: an HTTP proxy whose requests cross the link in one carrier, or go directly.
+//! The client side: an HTTP proxy whose requests cross the link in one carrier, go to a gateway by
+//! a standard's protocol, or go directly.
 
 mod answer;
 mod exchange;
 mod reverse;
+mod standard;
 mod target;
 mod who;
 
@@ -17,12 +19,11 @@ use relay::{CarrierId, Head};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::access::Way;
 use crate::actor::{self, Actor, Inbox, Surroundings};
 use crate::admin::{self, Admin};
 use crate::carrier::{Carriers, Times, datagram, quic};
 use crate::clock::Clocks;
-use crate::config::EdgeConfig;
+use crate::config::{EdgeConfig, EdgeGateway, StandardGateway};
 use crate::front::{Answer, Connection, Front};
 use crate::live::{Live, Services};
 use crate::mailbox::Port;
@@ -40,6 +41,7 @@ use crate::{Error, descriptors, fault, pseudonym};
 pub(crate) use answer::{ClientBody, Refusal};
 pub(crate) use exchange::Exchanges;
 pub use reverse::{Forwarded, Reverse};
+use standard::Standard;
 
 /// An edge that is bound and does not serve yet.
 pub struct Edge {
@@ -69,7 +71,7 @@ impl Edge {
         let policy = config.relay.encoding.name();
         let store = Store::of_side(config.store.as_ref(), policy).await?;
         config.relay.secret = store.as_ref().map(Store::secret).transpose()?;
-        let (handle, inbox) = config.gateway.as_ref().map(|_| actor::channel()).unzip();
+        let (handle, inbox) = is_pair(&config).then(actor::channel).unzip();
         let renewal = Renewal {
             keeper: Keeper::new(config.security.clone())?,
             handle,
@@ -114,7 +116,8 @@ impl Edge {
         let (mut actor, mut pair) = (None, None);
         let (_, mut carriers) = mpsc::channel(1);
         let Renewal { keeper, handle, services, edge: lists, .. } = self.renewal;
-        if let (Some(gateway), Some(handle), Some(inbox)) = (config.gateway, handle, self.inbox) {
+        let (gateway, standard) = either(config.gateway);
+        if let (Some(gateway), Some(handle), Some(inbox)) = (gateway, handle, self.inbox) {
             let times = Times::new(config.dial_timeout, &config.relay);
             let (dialler, ended) = Carriers::new(
                 keeper.trusting(),
@@ -142,8 +145,11 @@ impl Edge {
         let (shown, handle) = (Arc::clone(&metrics), pair.clone());
         let admin = Admin { metrics: shown, handle, fallback, parting: parting.clone() };
         let admin = admin::start(self.admin, admin);
+        let standard =
+            standard.map(|gateway| Standard::new(gateway, config.response_timeout, &metrics));
         let exchanges = Arc::new(Exchanges {
             pair,
+            standard,
             direct: direct(lists.direct_allow, config.upstream.as_ref(), config.response_timeout),
             upstream: config.upstream,
             reverse: config.reverse,
@@ -157,9 +163,7 @@ impl Edge {
             metrics: Arc::clone(&metrics),
         });
         let (alive, connections) = mpsc::channel(1);
-        let way = if exchanges.pair.is_some() { Way::Pair } else { Way::Direct };
-        let counted = Arc::clone(&metrics);
-        let answers = exchanges;
+        let (way, answers, counted) = (exchanges.way(), exchanges, Arc::clone(&metrics));
         let front = Front { answers, parting, alive, metrics: counted, way, idle_timeout };
         let clients = front.accept(self.listener, config.max_connections);
         let running = Running {
@@ -193,6 +197,20 @@ impl Answer for Exchanges {
 
     async fn ended(&self, connection: &Connection) {
         self.ended(connection).await;
+    }
+}
+
+/// Whether the other side is longwire's.
+fn is_pair(config: &EdgeConfig) -> bool {
+    matches!(config.gateway, Some(EdgeGateway::Pair(_)))
+}
+
+/// The gateway as one of longwire's own, or as one that is asked by a standard's protocol.
+fn either(gateway: Option<EdgeGateway>) -> (Option<String>, Option<StandardGateway>) {
+    match gateway {
+        Some(EdgeGateway::Pair(gateway)) => (Some(gateway), None),
+        Some(EdgeGateway::Standard(gateway)) => (None, Some(gateway)),
+        None => (None, None),
     }
 }
 

@@ -293,6 +293,7 @@ fn of_clients(
 ) -> Exchanges {
     Exchanges {
         pair: None,
+        standard: None,
         direct: Client::new(reach, config.response_timeout),
         upstream: config.http.as_ref().and_then(|http| http.upstream.clone()),
         reverse: Reverse::default(),

@@ -14,7 +14,6 @@ use proto::wsp::headers::Rules;
 use relay::{Cause, CauseKind};
 
 use super::http::{self as mapping, Asked};
-use super::wbxml::{self, MAX_XML_BYTES, Wanted};
 use crate::access::{self, Access, Counted, Way};
 use crate::clock::{Clocks, Side, Timed};
 use crate::config::GatewayConfig;
@@ -25,6 +24,7 @@ use crate::live::Services;
 use crate::metrics::Metrics;
 use crate::origin::{self, Client, ClientAt, How, OriginBody, Reach};
 use crate::pseudonym;
+use crate::wbxml::{self, MAX_XML_BYTES, Wanted};
 
 /// How long a request may take: behind that its client has given it up.
 const MAX_WORK: Duration = Duration::from_secs(120);

@@ -7,18 +7,15 @@ use codec::wbxml::{Settings, decode, encode};
 use codec::{Error, Limits};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
+use crate::envelope::Soap;
 use crate::fields;
 
 /// Longest document in XML.
-pub(super) const MAX_XML_BYTES: usize = 256 << 10;
+pub(crate) const MAX_XML_BYTES: usize = 256 << 10;
 /// The media type of WBXML of any sort.
 const WBXML: &str = "application/vnd.wap.wbxml";
 /// What origins are asked for in place of WBXML.
 const XML_ACCEPTED: &str = "text/xml, application/soap+xml, application/xml";
-/// By which an envelope of SOAP 1.2 is known, which has a media type of its own (RFC 3902).
-const SOAP_12: &[u8] = b"http://www.w3.org/2003/05/soap-envelope";
-/// In which that stands, if at all.
-const MAX_ROOT_BYTES: usize = 1024;
 /// Fields that hold for the bytes of a body as it is (RFC 9530, RFC 9421).
 const BOUND_TO_CONTENT: [&str; 5] =
     ["content-digest", "repr-digest", "digest", "content-md5", "signature"];
@@ -31,16 +28,16 @@ const LIMITS: Limits = Limits {
 
 /// What a request says of WBXML.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// Its body is WBXML, to be sent on as XML.
-    pub(super) body: bool,
+    pub(crate) body: bool,
     /// An answer in XML is to go in WBXML.
-    pub(super) answer: bool,
+    pub(crate) answer: bool,
 }
 
 impl Wanted {
     /// By the fields of a request.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         if !may_change(headers) {
             return Self::default();
         }
@@ -62,15 +59,9 @@ impl Wanted {
     }
 
     /// Says in a request's fields what the origin gets and what it is asked for.
-    pub(super) fn put(self, headers: &mut HeaderMap, document: Option<&[u8]>) {
+    pub(crate) fn put(self, headers: &mut HeaderMap, document: Option<&[u8]>) {
         if let Some(document) = document {
-            let root = document.get(..MAX_ROOT_BYTES).unwrap_or(document);
-            let is_soap_12 = root.windows(SOAP_12.len()).any(|part| part == SOAP_12);
-            let media = match is_soap_12 {
-                true => HeaderValue::from_static("application/soap+xml; charset=utf-8"),
-                false => HeaderValue::from_static("text/xml; charset=utf-8"),
-            };
-            headers.insert(header::CONTENT_TYPE, media);
+            headers.insert(header::CONTENT_TYPE, media_of(document));
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(document.len()));
         }
         if self.answer {
@@ -86,13 +77,13 @@ impl Wanted {
     }
 
     /// Whether an answer with these fields is to be translated.
-    pub(super) fn means(self, answer: &HeaderMap) -> bool {
+    pub(crate) fn means(self, answer: &HeaderMap) -> bool {
         self.answer && may_change(answer) && media(answer).is_some_and(|media| is_xml(&media))
     }
 }
 
 /// Says in an answer's fields that it was translated.
-pub(super) fn mark(headers: &mut HeaderMap) {
+pub(crate) fn mark(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(WBXML));
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::ACCEPT_RANGES);
@@ -107,13 +98,67 @@ pub(super) fn mark(headers: &mut HeaderMap) {
 }
 
 /// A body in WBXML as XML.
-pub(super) fn to_xml(body: &[u8]) -> Result<Vec<u8>, Error> {
+pub(crate) fn to_xml(body: &[u8]) -> Result<Vec<u8>, Error> {
     decode(body, &Settings::default(), &LIMITS)
 }
 
 /// A body in XML as WBXML.
-pub(super) fn from_xml(body: &[u8]) -> Result<Vec<u8>, Error> {
+pub(crate) fn from_xml(body: &[u8]) -> Result<Vec<u8>, Error> {
     encode(body, &Settings::default(), &LIMITS)
+}
+
+/// Whether a body with these fields is XML that may go as WBXML.
+pub(crate) fn is_changeable_xml(headers: &HeaderMap) -> bool {
+    may_change(headers) && media(headers).is_some_and(|media| is_xml(&media))
+}
+
+/// Whether a body with these fields is WBXML of any sort, and may be translated.
+pub(crate) fn is_wbxml(headers: &HeaderMap) -> bool {
+    may_change(headers) && media(headers).is_some_and(|media| media == WBXML)
+}
+
+/// Says in a request's fields that its body is WBXML, if it is, and that the answer may be: a
+/// gateway that translates asks its origin for XML then ([`Wanted`]). Types of XML that it would
+/// not ask for again stay as they are, and so does what takes anything, unless the body is WBXML.
+pub(crate) fn ask_for(headers: &mut HeaderMap, is_wbxml: bool) {
+    if is_wbxml {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(WBXML));
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    // Who names nothing takes anything, and who sends WBXML reads it.
+    if !headers.contains_key(header::ACCEPT) {
+        return;
+    }
+    let asked_again: Vec<_> = XML_ACCEPTED.split(", ").collect();
+    let (mut others, mut had_xml, mut has_any) = (vec![WBXML.to_owned()], false, false);
+    for range in fields::tokens(headers, &header::ACCEPT) {
+        let name = range.split(';').next().unwrap_or_default().trim();
+        has_any |= matches!(name, "*/*" | "text/*" | "application/*");
+        match (is_xml(name), asked_again.contains(&name)) {
+            (true, true) => had_xml = true,
+            (true, false) => return,
+            (false, _) => others.push(range),
+        }
+    }
+    if !is_wbxml && (!had_xml || has_any) {
+        return;
+    }
+    if let Ok(accepted) = HeaderValue::try_from(others.join(", ")) {
+        headers.insert(header::ACCEPT, accepted);
+    }
+}
+
+/// Says in an answer's fields that its body, which was WBXML, is this document.
+pub(crate) fn mark_xml(headers: &mut HeaderMap, document: &[u8]) {
+    headers.insert(header::CONTENT_TYPE, media_of(document));
+}
+
+/// The media type of a document.
+fn media_of(document: &[u8]) -> HeaderValue {
+    match Soap::of(document) {
+        Some(Soap::V1_2) => HeaderValue::from_static("application/soap+xml; charset=utf-8"),
+        _ => HeaderValue::from_static("text/xml; charset=utf-8"),
+    }
 }
 
 fn may_change(headers: &HeaderMap) -> bool {
@@ -170,6 +215,29 @@ mod tests {
     }
 
     #[test]
+    fn an_edge_asks_so_that_a_gateway_translates() {
+        let text = ("content-type", "text/xml");
+        for (lines, is_wbxml, answer, accept) in [
+            (&[text, ("accept", "*/*")][..], true, true, "application/vnd.wap.wbxml, */*"),
+            (&[("accept", "text/xml")], false, true, WBXML),
+            (&[("accept", "text/xml, */*")], false, false, "text/xml, */*"),
+            (&[("accept", "application/rss+xml")], true, false, "application/rss+xml"),
+            (&[("accept", "text/plain")], false, false, "text/plain"),
+        ] {
+            let mut asked = headers(lines);
+            ask_for(&mut asked, is_wbxml);
+            assert_eq!(asked[header::ACCEPT], accept, "{lines:?}");
+            assert_eq!(Wanted::of(&asked), Wanted { body: is_wbxml, answer }, "{lines:?}");
+        }
+        assert!(is_changeable_xml(&headers(&[text])));
+        assert!(!is_changeable_xml(&headers(&[text, ("content-encoding", "gzip")])));
+        let mut answer = headers(&[("content-type", WBXML)]);
+        assert!(is_wbxml(&answer));
+        mark_xml(&mut answer, b"<a/>");
+        assert_eq!(answer[header::CONTENT_TYPE], "text/xml; charset=utf-8");
+    }
+
+    #[test]
     fn a_document_goes_there_and_back_and_its_head_says_so() {
         let document = b"<e:Envelope xmlns:e='http://schemas.xmlsoap.org/soap/envelope/'>\
                          <e:Body><a>text</a></e:Body></e:Envelope>";
@@ -183,7 +251,13 @@ mod tests {
         wanted.put(&mut asked, Some(&xml));
         assert_eq!(asked[header::CONTENT_TYPE], "text/xml; charset=utf-8");
         assert_eq!(asked[header::ACCEPT], format!("{XML_ACCEPTED}, {WBXML}"));
-        wanted.put(&mut asked, Some(&[b"<e xmlns='".as_slice(), SOAP_12, b"'/>"].concat()));
+        wanted.put(
+            &mut asked,
+            Some(
+                &[b"<e xmlns='".as_slice(), b"http://www.w3.org/2003/05/soap-envelope", b"'/>"]
+                    .concat(),
+            ),
+        );
         assert_eq!(asked[header::CONTENT_TYPE], "application/soap+xml; charset=utf-8");
         let mut answer = headers(&[("content-type", "application/soap+xml"), ("etag", "\"a\"")]);
         assert!(wanted.means(&answer));
