@@ -65,6 +65,7 @@ fuzz_target!(|data: &[u8]| {
             6 if !is_closed && open.insert(number) => Input::Ping { request: number },
             7 if with & 0x40 != 0 => Input::Release { hold_off_s: Some(with.into()) },
             7 if with & 0x80 != 0 => Input::Eof,
+            7 if with & 0x10 != 0 => Input::Abort { why: "fuzz" },
             _ => Input::Wake,
         };
         end.handle_input(now, input);

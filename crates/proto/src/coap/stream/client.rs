@@ -122,8 +122,13 @@ impl Messages {
             Some(request) if self.calls.get(&request).is_some_and(Call::is_ping) => {
                 self.finish(request, Output::Alive { request });
             }
-            // What came of a ping whose answer is only a sign of life.
-            _ if token == Token::EMPTY => {}
+            // Of a peer that leaves the token out, or to what was only to be a sign of life.
+            _ if token == Token::EMPTY => {
+                let mut pings = self.calls.iter().filter(|(_, call)| call.is_ping());
+                if let Some(request) = pings.next().map(|(request, _)| *request) {
+                    self.finish(request, Output::Alive { request });
+                }
+            }
             _ => self.counts.unmatched += 1,
         }
     }

@@ -129,6 +129,7 @@ impl Connection {
                 self.server.notify(now, exchange, content, &mut self.queues);
             }
             Input::Release { hold_off_s } => self.messages.release(hold_off_s),
+            Input::Abort { why } => self.messages.leave(why),
             Input::Wake => {}
         }
         self.drain();

@@ -126,6 +126,11 @@ pub enum Input {
         /// Seconds until it is welcome again, where that is known.
         hold_off_s: Option<u32>,
     },
+    /// This side gives the connection up, for a reason of which the peer hears (RFC 8323 §5.6).
+    Abort {
+        /// Why, for people.
+        why: &'static str,
+    },
     /// Time has passed.
     Wake,
 }
@@ -204,6 +209,8 @@ pub enum End {
         /// What it says for people, at most [`MAX_DIAGNOSTIC_BYTES`].
         diagnostic: String,
     },
+    /// This side gave it up with [`Input::Abort`].
+    GivenUp(&'static str),
     /// The peer broke the protocol: it has been sent an Abort that says so.
     Broken(Fault),
     /// For so long the peer said nothing though it should have.

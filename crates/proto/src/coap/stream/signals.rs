@@ -145,6 +145,12 @@ impl Messages {
         self.close(End::Broken(fault));
     }
 
+    /// This side has its own reason.
+    pub(super) fn leave(&mut self, why: &'static str) {
+        self.abort(Content::new(Code::ABORT), why);
+        self.close(End::GivenUp(why));
+    }
+
     /// The peer said nothing for too long.
     pub(super) fn give_up(&mut self, after: Duration) {
         let seconds = after.as_secs();

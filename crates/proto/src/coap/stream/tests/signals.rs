@@ -136,6 +136,10 @@ fn a_ping_is_answered_and_custody_when_all_before_it_is() {
     assert_eq!((said.len(), pongs), (1 + MAX_PINGS, MAX_PINGS));
     by_hand.send(token(9), &Content::new(Code::PONG));
     assert_eq!(by_hand.end.counts().unmatched, 1);
+    // Some peers leave the token of a Pong out.
+    by_hand.input(Input::Ping { request: 5 });
+    let said = by_hand.send(Token::EMPTY, &Content::new(Code::PONG));
+    assert_eq!(said[0], Output::Alive { request: 5 });
 }
 
 /// RFC 8323 §5.5.
@@ -205,6 +209,15 @@ fn an_abort_ends_it() {
     let diagnostic = "x".repeat(MAX_DIAGNOSTIC_BYTES);
     let aborted = End::Aborted { bad_csm_option: Some(4), diagnostic };
     assert_eq!(said, [Output::Closed(aborted)]);
+}
+
+#[test]
+fn a_connection_is_given_up_with_a_word() {
+    let mut by_hand = ByHand::established(None, 1152);
+    by_hand.input(Input::Request { request: 1, content: get("a") });
+    let said = by_hand.input(Input::Abort { why: "no room" });
+    assert_eq!(ended(&said), (Code::ABORT, None, End::GivenUp("no room")));
+    assert_eq!(sent(&said)[0].1.payload, "no room");
 }
 
 #[test]
