@@ -18,13 +18,16 @@ const ANSWER_TIMEOUT: &str = "93 s";
 /// Most bytes that are read of a file or stdin, to be sent: as much as peers usually take.
 const MAX_PAYLOAD_BYTES: u64 = 16 << 20;
 
-/// Ask CoAP servers over UDP (RFC 7252), directly or over a proxy.
+/// Ask CoAP servers over UDP (RFC 7252), TCP, TLS or a WebSocket (RFC 8323), directly or over a
+/// proxy.
 ///
 /// What comes is printed as it is. The exit status is 0 when the answer is a success (2.xx), 1 when
 /// it is none or none came, 2 for bad use. Bodies of any size go in blocks (RFC 7959).
 #[derive(clap::Args)]
 #[command(after_help = "\
 A format is a number, a media type or its last part: 50, application/json, json, text.
+The scheme says the transport: coap is UDP, coap+tcp TCP, coaps+tcp TLS, coap+ws and coaps+ws a
+WebSocket. With TLS the authorities of this system are trusted, or those of a file in SSL_CERT_FILE.
 
 Examples:
   longwire coap get coap://192.0.2.1/temperature -v
@@ -32,6 +35,7 @@ Examples:
   longwire coap post coap://192.0.2.1/log --file report.cbor --content-format cbor
   longwire coap observe coap://192.0.2.1/time --count 5 --json
   longwire coap discover coap://192.0.2.1
+  longwire coap put coap+tcp://192.0.2.1/map --file map.png --content-format png
   longwire coap get http://tracks.example/rest/json/1 --proxy coap://gateway.example")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -58,7 +62,7 @@ enum What {
     Observe(ObserveArgs),
     /// List what a server has (RFC 6690), one link a line.
     Discover(Bare),
-    /// Ask whether a server is there (RFC 7252 §4.3).
+    /// Ask whether a server is there (RFC 7252 §4.3, RFC 8323 §5.4).
     Ping(Bare),
 }
 
@@ -97,7 +101,8 @@ struct ObserveArgs {
 
 #[derive(clap::Args)]
 struct Common {
-    /// `coap://HOST[:PORT]/PATH[?QUERY]`; with --proxy what the proxy knows, http and https too.
+    /// `coap://HOST[:PORT]/PATH[?QUERY]`, or the same with coap+tcp, coaps+tcp, coap+ws or
+    /// coaps+ws; with --proxy what the proxy knows, http and https too.
     url: String,
     /// The only format to answer in.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
@@ -113,13 +118,14 @@ struct Common {
     /// Only if there is nothing yet.
     #[arg(long)]
     if_none_match: bool,
-    /// Send the request once, without acknowledgement.
+    /// Send the request once, without acknowledgement (only over UDP).
     #[arg(long)]
     non: bool,
-    /// Bytes of a block, both ways: 16, 32 … 1024.
+    /// Bytes of a block, both ways: 16, 32 … 1024. Over TCP, TLS and WebSocket, without it, as much
+    /// goes in a message as the server takes.
     #[arg(long, value_name = "BYTES")]
     block_size: Option<usize>,
-    /// The proxy to ask, `coap://HOST[:PORT]`.
+    /// The proxy to ask, `coap://HOST[:PORT]` or one of the other schemes.
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
     /// How long an answer is waited for.

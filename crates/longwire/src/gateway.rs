@@ -44,8 +44,8 @@ pub(crate) struct Args {
     /// is allowed.
     #[arg(long)]
     http_anywhere: bool,
-    /// Address for clients of CoAP, over UDP: a forward proxy to http and https services; port 0
-    /// takes any free one, told in the log.
+    /// Address for clients of CoAP, over UDP and TCP: a forward proxy to http and https services;
+    /// port 0 takes any free one, told in the log.
     #[arg(long, value_name = "ADDRESS")]
     coap: Option<String>,
     /// For their requests that name no origin: they go to this service.

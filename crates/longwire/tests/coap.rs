@@ -129,7 +129,7 @@ fn a_reverse_proxy_takes_bodies_in_blocks() {
 #[test]
 fn bad_use_is_a_line_and_status_2() {
     for (args, why) in [
-        (&["get", "coaps://a/"][..], "has the scheme coaps: only coap is spoken here"),
+        (&["get", "coaps://a/"][..], "has the scheme coaps"),
         (&["get", "http://a/"], "is no URL of CoAP"),
         (&["get", "coap://a/", "--block-size", "100"], "a power of two from 16 to 1024"),
         (&["get", "coap://a/", "--accept", "nothing"], "no format that is known"),
@@ -144,4 +144,62 @@ fn bad_use_is_a_line_and_status_2() {
     // Nobody is there.
     let (status, _, said) = coap(&["get", "coap://127.0.0.1:9/", "--timeout", "5 s"]);
     assert!(status == Some(1) && said.lines().count() == 1, "{said}");
+}
+
+/// RFC 8323: at the port of UDP, with the same requests.
+#[test]
+fn a_client_reaches_a_service_over_tcp() {
+    let (_service, service) = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+    let (_gateway, over_udp) = Running::gateway(&service, &[]);
+    let gateway = over_udp.replace("coap://", "coap+tcp://");
+    let at = |path: &str| format!("http://{service}{path}");
+    let ask = |gateway: &str, more: &[&str]| {
+        let (proxy, url) = (["--proxy", gateway, "--timeout", "20 s"], at("/rest/json/1"));
+        coap(&[&["get", &url][..], &proxy, more].concat())
+    };
+    let (status, body, said) = ask(&gateway, &["--verbose"]);
+    assert!(status == Some(0) && said.starts_with("2.05 Content\n"), "{said}");
+    assert_eq!(ask(&over_udp, &[]), (Some(0), body.clone(), String::new()));
+    assert_eq!(ask(&gateway, &["--block-size", "64"]), (Some(0), body, String::new()));
+    let (status, _, said) = ask(&gateway, &["--non"]);
+    assert!(status == Some(2) && said.contains("is one over UDP"), "{said}");
+    let (status, links, _) = coap(&["discover", &gateway, "--timeout", "20 s"]);
+    assert_eq!((status, &*links), (Some(0), "</.well-known/core>;ct=40\n"));
+    let (status, alive, _) = coap(&["ping", &gateway, "--timeout", "20 s"]);
+    assert!(status == Some(0) && alive.contains("is there"), "{alive}");
+    let (status, _, said) = coap(&["get", &format!("{gateway}/x"), "--timeout", "20 s"]);
+    assert!(status == Some(1) && said.contains("4.04"), "{said}");
+    // It is no server of WebSocket or TLS.
+    for scheme in ["coaps+tcp", "coap+ws"] {
+        let url = over_udp.replace("coap://", &format!("{scheme}://"));
+        let (status, _, said) = coap(&["get", &url, "--timeout", "20 s"]);
+        assert!(status == Some(1) && said.lines().count() == 1, "{said}");
+    }
+}
+
+/// What is no CoAP gets an Abort that says why, and others are served on.
+#[test]
+fn a_client_that_breaks_the_protocol_is_aborted() {
+    use std::io::Read as _;
+    use std::net::{Shutdown, TcpStream};
+    let (_service, service) = Running::start(&["serve", "tracks", "--listen", "127.0.0.1:0"]);
+    let (_gateway, gateway) = Running::gateway(&service, &[]);
+    let address = gateway.strip_prefix("coap://").unwrap();
+    for sent in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x00, 0x01], &[0xf0, 0xff, 0xff, 0xff, 0xff]] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(sent).unwrap();
+        let mut came = Vec::new();
+        stream.read_to_end(&mut came).unwrap();
+        // Its CSM, an Abort (7.05) with text, and the end.
+        assert!(came.windows(2).any(|two| two == [0xe5, 0xff]), "{came:x?}");
+    }
+    // Who ends its direction behind a request is answered.
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(&[0x00, 0xe1, 0x21, 0x01, 0x42, 0xb1, b'x']).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut came = Vec::new();
+    stream.read_to_end(&mut came).unwrap();
+    assert!(came.windows(2).any(|two| two == [0x84, 0x42]), "4.04 with its token: {came:x?}");
+    let gateway = gateway.replace("coap://", "coap+tcp://");
+    assert_eq!(coap(&["ping", &gateway, "--timeout", "20 s"]).0, Some(0));
 }

@@ -21,6 +21,7 @@
 //! - [`stream`]: longwire's own carrier protocol over an ordered, reliable byte pipe.
 //! - [`timers`]: deadlines of a machine, one for each key.
 //! - [`wbxml`]: tokens of binary XML (WAP-192).
+//! - [`websocket`]: binary messages of a WebSocket (RFC 6455).
 //! - [`wsp`]: requests of HTTP over datagrams in few bytes (WAP-230).
 
 pub mod bhttp;
@@ -47,6 +48,7 @@ pub mod timers;
 pub mod urgency;
 pub mod varint;
 pub mod wbxml;
+pub mod websocket;
 pub mod wsp;
 
 pub use error::Error;

@@ -163,6 +163,15 @@ impl Metrics {
         self.totals().coap.messages = counts;
     }
 
+    /// Adds what a connection of CoAP has counted since `before`.
+    pub(crate) fn count_coap_stream(
+        &self,
+        before: proto::coap::stream::Counts,
+        now: proto::coap::stream::Counts,
+    ) {
+        self.totals().coap.add_stream(before, now);
+    }
+
     /// Counts a request of CoAP that was refused with this code, of which there are few.
     pub(crate) fn count_coap_refusal(&self, code: &str) {
         *self.totals().coap.refusals.entry(code.to_owned()).or_default() += 1;

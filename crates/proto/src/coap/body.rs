@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::block::{Block, MAX_NUM, MAX_SZX};
+use super::block::{BERT, Block, MAX_NUM, MAX_SZX};
 use super::option;
 use super::{Code, Content};
 
@@ -113,6 +113,21 @@ pub fn slice(body: &Bytes, asked: Block) -> Option<(Block, Bytes)> {
     }
     let end = offset.saturating_add(asked.size_bytes()).min(body.len());
     let block = Block { more: end < body.len(), ..asked };
+    Some((block, body.slice(offset..end)))
+}
+
+/// The same over a reliable transport, where one message may have several blocks of 1024 bytes
+/// (BERT, RFC 8323 §6): as many as there are in `max_bytes`, and one at least.
+#[must_use]
+pub fn slice_within(body: &Bytes, asked: Block, max_bytes: usize) -> Option<(Block, Bytes)> {
+    if asked.szx < BERT {
+        return slice(body, asked);
+    }
+    let (block, _) = slice(body, asked)?;
+    let (offset, unit) = (block.offset(), block.size_bytes());
+    let len = (max_bytes / unit).max(1).saturating_mul(unit);
+    let end = offset.saturating_add(len).min(body.len());
+    let block = Block { num: block.num, more: end < body.len(), szx: BERT };
     Some((block, body.slice(offset..end)))
 }
 

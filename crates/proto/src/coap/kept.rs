@@ -42,6 +42,11 @@ impl<P: Copy + Ord, V: Held> Kept<P, V> {
         Self { bounds, entries: BTreeMap::new(), by_use: BTreeSet::new(), bytes: 0 }
     }
 
+    /// Bytes of all that is kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Takes out what is kept there.
     pub(super) fn take(&mut self, peer: P, key: &[u8]) -> Option<V> {
         let whole = (peer, key.to_vec());

@@ -14,6 +14,7 @@
 //! - [`Assembly`] and [`slice()`] put bodies together from blocks and cut them.
 //! - [`machine`] is an endpoint over datagrams: reliable messages, both roles, observations.
 //! - [`transfer`] is such an endpoint for bodies of any size.
+//! - [`stream`] is a connection over a reliable transport, for bodies of any size (RFC 8323).
 //!
 //! ```
 //! use longwire_proto::coap::{Code, Datagram, Header, Kind, Token, Writer, option};
@@ -41,13 +42,14 @@ mod kept;
 pub mod machine;
 pub mod option;
 mod packet;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 pub mod transfer;
 pub mod uri;
 
 pub use block::{BERT, Block, MAX_NUM, MAX_SZX};
-pub use body::{Assembly, MAX_BODY_BYTES, Refusal, key_of, slice};
+pub use body::{Assembly, MAX_BODY_BYTES, Refusal, key_of, slice, slice_within};
 pub use code::Code;
 pub use content::{Content, MAX_OPTIONS};
 pub use packet::{Datagram, Header, Kind, MAX_TOKEN_BYTES, Message, Options, Token, Uint, Writer};

@@ -4,6 +4,7 @@
 //! Inputs and outputs are those of [`super::machine`], with whole bodies in them.
 
 mod client;
+mod medium;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -12,8 +13,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::machine::{Address, Counts, Endpoint, Input, Output, Settings};
-use client::Client;
-use server::Server;
+pub(super) use client::Client;
+pub(super) use medium::Medium;
+pub(super) use server::Server;
 
 pub use client::MAX_RESTARTS;
 pub use server::{
@@ -23,9 +25,15 @@ pub use server::{
 
 /// What is to be done next: by the endpoint, and by the caller.
 #[derive(Debug)]
-struct Queues<P> {
-    inputs: VecDeque<Input<P>>,
-    outputs: VecDeque<Output<P>>,
+pub(super) struct Queues<P> {
+    pub(super) inputs: VecDeque<Input<P>>,
+    pub(super) outputs: VecDeque<Output<P>>,
+}
+
+impl<P> Default for Queues<P> {
+    fn default() -> Self {
+        Self { inputs: VecDeque::new(), outputs: VecDeque::new() }
+    }
 }
 
 /// An endpoint for whole bodies.
@@ -50,7 +58,7 @@ impl<P: Address> Transfers<P> {
             now: Duration::ZERO,
             client: Client::new(settings.seed),
             server: Server::new(settings.seed),
-            queues: Queues { inputs: VecDeque::new(), outputs: VecDeque::new() },
+            queues: Queues::default(),
             endpoint_wakes_at: None,
             announced_wake_at: None,
         }

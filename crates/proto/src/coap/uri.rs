@@ -55,6 +55,12 @@ impl Scheme {
         self.row().1
     }
 
+    /// Whether messages are those of a WebSocket (RFC 8323 §8.3, §8.4).
+    #[must_use]
+    pub fn is_websocket(self) -> bool {
+        matches!(self, Self::CoapWs | Self::CoapsWs)
+    }
+
     /// The port of a URI that says none.
     #[must_use]
     pub fn default_port(self) -> u16 {

@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::coap::machine::{Counts, Input, Output, Reason};
-use proto::coap::{Code, Content};
+use proto::coap::{Code, Content, stream};
 use tokio::sync::mpsc;
 
+use super::dial::Stream;
 use super::endpoint::{Application, Command, Endpoint, channel};
+use super::link::{self, Link};
 use super::socket::{Peer, Socket};
+use super::wire::Wire;
 use crate::Error;
 
 /// Responses of an observation that wait for whoever reads them; of more the newest is left out.
@@ -52,6 +55,7 @@ impl Failure {
             Reason::TooLarge => "the answer is over the limit of 1 MiB",
             Reason::Changed => "the answer changed each time that it was read",
             Reason::Misuse => "the request fits no message",
+            Reason::Closed => "the server takes no further request over this connection",
         };
         why.to_owned()
     }
@@ -122,9 +126,101 @@ impl Application for Waiting {
     }
 }
 
+/// The same over a connection.
+struct OverStream {
+    waiting: Waiting,
+    /// Where else the server wants to be asked, and when (RFC 8323 §5.5).
+    released: String,
+}
+
+impl link::User for OverStream {
+    fn take(&mut self, output: stream::Output) -> Option<stream::Input> {
+        use stream::Output as From;
+        let output = match output {
+            From::Response { request, content, is_last } => {
+                Output::Response { request, content, is_last }
+            }
+            From::Alive { request } => Output::Alive { request },
+            From::Failed { request, reason } => Output::Failed { request, reason },
+            // Nobody is asked here.
+            From::Request { exchange, .. } => {
+                let content = Content::new(Code::NOT_FOUND);
+                return Some(stream::Input::Respond { exchange, content });
+            }
+            From::Released { alternatives, hold_off_s } => {
+                self.released = of_release(&alternatives, hold_off_s);
+                return None;
+            }
+            From::Suppressed { .. }
+            | From::Ended { .. }
+            | From::Transmit(_)
+            | From::Closed(_)
+            | From::WakeAt(_) => return None,
+        };
+        let _ = self.waiting.take(output, true);
+        None
+    }
+
+    fn observe(&mut self, _: &stream::Connection, _: usize) -> Option<stream::Input> {
+        None
+    }
+}
+
+/// What a server says of the time after a connection.
+fn of_release(alternatives: &[String], hold_off_s: Option<u32>) -> String {
+    let mut said = hold_off_s.map_or_else(String::new, |s| format!("; come back in {s} s"));
+    if let Some(first) = alternatives.first() {
+        said.push_str(&format!("; ask '{}' instead", super::text::printable(first)));
+    }
+    said
+}
+
+/// How requests get to the task.
+#[derive(Clone)]
+enum Way {
+    Datagrams(mpsc::Sender<Command>),
+    Stream(mpsc::Sender<link::Command>),
+}
+
+impl Way {
+    /// Whether it was taken.
+    async fn ask(&self, request: u64, peer: Peer, content: Content, is_confirmable: bool) -> bool {
+        let is_ping = content.code == Code::EMPTY;
+        match self {
+            Self::Datagrams(commands) => {
+                let input = match is_ping {
+                    true => Input::Ping { request, peer },
+                    false => Input::Request { request, peer, content, is_confirmable },
+                };
+                commands.send(Command::Input(input)).await.is_ok()
+            }
+            Self::Stream(commands) => {
+                let input = match is_ping {
+                    true => stream::Input::Ping { request },
+                    false => stream::Input::Request { request, content },
+                };
+                commands.send(link::Command::Input(input)).await.is_ok()
+            }
+        }
+    }
+
+    /// Where the queue is full the request goes on, and what comes of it is for nobody.
+    fn cancel(&self, request: u64) {
+        match self {
+            Self::Datagrams(commands) => {
+                let _ = commands.try_send(Command::Input(Input::Cancel { request }));
+            }
+            Self::Stream(commands) => {
+                let input = stream::Input::Cancel { request };
+                let _ = commands.try_send(link::Command::Input(input));
+            }
+        }
+    }
+}
+
 /// See the module. Its task ends with it.
 pub(crate) struct Caller {
-    commands: mpsc::Sender<Command>,
+    way: Way,
     waiting: Waiting,
     last: AtomicU64,
 }
@@ -149,7 +245,24 @@ impl Caller {
             let ended: io::Result<()> = endpoint.run(receiver, open.clone()).await;
             open.end(&ended.err().map_or_else(String::new, |error| error.to_string()));
         });
-        Ok(Self { commands, waiting, last: AtomicU64::new(0) })
+        Ok(Self { way: Way::Datagrams(commands), waiting, last: AtomicU64::new(0) })
+    }
+
+    /// One over this stream, or over the WebSocket that it is.
+    pub(crate) fn over(stream: Stream, is_websocket: bool) -> Result<Self, Error> {
+        let wire = if is_websocket { Wire::websocket() } else { Wire::stream() };
+        let link = Link::new(stream, wire, None, false)?;
+        let (commands, receiver) = link::channel();
+        let waiting = Waiting::default();
+        let mut user = OverStream { waiting: waiting.clone(), released: String::new() };
+        tokio::spawn(async move {
+            let why = match link.run(receiver, &mut user).await {
+                Ok(end) => end.as_ref().map_or_else(String::new, link::why) + &user.released,
+                Err(error) => crate::tls::words(&error),
+            };
+            user.waiting.end(&why);
+        });
+        Ok(Self { way: Way::Stream(commands), waiting, last: AtomicU64::new(0) })
     }
 
     /// Whether the task still takes requests: the network has not said that nobody is there.
@@ -168,17 +281,9 @@ impl Caller {
         let request = self.last.fetch_add(1, Ordering::Relaxed);
         let (sender, events) = mpsc::channel(MAX_WAITING);
         self.waiting.all().insert(request, sender);
-        let call = Call {
-            request,
-            events,
-            commands: self.commands.clone(),
-            waiting: self.waiting.clone(),
-        };
-        let input = match content.code {
-            Code::EMPTY => Input::Ping { request, peer },
-            _ => Input::Request { request, peer, content, is_confirmable },
-        };
-        if self.commands.send(Command::Input(input)).await.is_err() {
+        let (way, waiting) = (self.way.clone(), self.waiting.clone());
+        let call = Call { request, events, way, waiting };
+        if !self.way.ask(request, peer, content, is_confirmable).await {
             self.waiting.all().remove(&request);
         }
         call
@@ -189,7 +294,7 @@ impl Caller {
 pub(crate) struct Call {
     request: u64,
     events: mpsc::Receiver<Event>,
-    commands: mpsc::Sender<Command>,
+    way: Way,
     waiting: Waiting,
 }
 
@@ -203,9 +308,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if self.waiting.all().remove(&self.request).is_some() {
-            // Where the queue is full the request goes on, and what comes of it is for nobody.
-            let input = Input::Cancel { request: self.request };
-            let _ = self.commands.try_send(Command::Input(input));
+            self.way.cancel(self.request);
         }
     }
 }

@@ -8,12 +8,15 @@ use proto::coap::uri::{Host, MAX_URI_BYTES, Scheme, Uri, Via};
 use proto::coap::{Block, Code, Content, option};
 
 use super::caller::{self, Caller};
+use super::dial;
 use super::socket::{Peer, Socket};
 use super::text;
 use crate::Error;
 
 /// How long a name may take to be resolved.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
 /// Sizes of blocks, in bytes (RFC 7959 §2.2).
 const MIN_BLOCK_BYTES: usize = 16;
 const MAX_BLOCK_BYTES: usize = 1024;
@@ -27,7 +30,7 @@ pub struct Ask {
     pub method: Code,
     /// Of what. Over a proxy the scheme may be any.
     pub url: String,
-    /// `coap://HOST[:PORT]` of a proxy.
+    /// `coap://HOST[:PORT]` of a proxy, or of another scheme that is spoken here.
     pub proxy: Option<String>,
     /// The only format that is taken.
     pub accept: Option<u16>,
@@ -71,6 +74,7 @@ impl Default for Ask {
 /// Whom a request is sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Server {
+    scheme: Scheme,
     host: String,
     port: u16,
 }
@@ -85,11 +89,12 @@ fn parse(url: &str) -> Result<Uri<'_>, Error> {
     let uri = Uri::parse(url)
         .map_err(|error| wrong(format!("'{shown}' is no URL of CoAP ({error}): {form}")))?;
     match uri.scheme {
-        Scheme::Coap => Ok(uri),
-        other => {
-            let what = format!("has the scheme {}: only coap is spoken here", other.name());
+        Scheme::Coaps => {
+            let what = "has the scheme coaps: coap is spoken here, and over streams coap+tcp, \
+                        coaps+tcp, coap+ws and coaps+ws";
             Err(wrong(format!("'{shown}' {what}")))
         }
+        _ => Ok(uri),
     }
 }
 
@@ -102,12 +107,12 @@ impl Server {
             }
             Host::Ip(ip) => ip.to_string(),
         };
-        Ok(Self { host, port: uri.port })
+        Ok(Self { scheme: uri.scheme, host, port: uri.port })
     }
 
-    /// The first of its addresses that there is a way to.
-    async fn open(&self) -> Result<(Socket, SocketAddr), Error> {
-        let Self { host, port } = self;
+    /// Who asks it, over the first of its addresses that there is a way to.
+    async fn open(&self) -> Result<(Caller, SocketAddr), Error> {
+        let Self { scheme, host, port } = self;
         let failed = || Error::system(format!("cannot reach '{host}' port {port}"));
         let resolving = tokio::net::lookup_host((host.as_str(), *port));
         let addresses = tokio::time::timeout(RESOLVE_TIMEOUT, resolving)
@@ -115,9 +120,16 @@ impl Server {
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             .map_err(failed())?;
         let mut last = io::Error::other("its name has no address");
-        for address in addresses.filter(|address| !is_group(address.ip())) {
-            match Socket::client(address).await {
-                Ok(socket) => return Ok((socket, address)),
+        for address in addresses.filter(|address| !is_group(address.ip())).take(MAX_ADDRESSES) {
+            let opened = match scheme {
+                Scheme::Coap | Scheme::Coaps => Socket::client(address).await.map(Caller::start),
+                _ => {
+                    let stream = dial::open(*scheme, address, (host, *port)).await;
+                    stream.map(|stream| Caller::over(stream, scheme.is_websocket()))
+                }
+            };
+            match opened {
+                Ok(caller) => return Ok((caller?, address)),
                 Err(error) => last = error,
             }
         }
@@ -151,6 +163,11 @@ impl Ask {
             }
         };
         self.put_options(&mut content)?;
+        if server.scheme != Scheme::Coap && !self.is_confirmable {
+            let what = "a request without acknowledgement (--non) is one over UDP: over a stream \
+                        all arrive (RFC 8323)";
+            return Err(wrong(what));
+        }
         Ok((server, content))
     }
 
@@ -275,8 +292,8 @@ impl Client {
     /// there is no way to the server.
     pub async fn connect(ask: &Ask) -> Result<Self, Error> {
         let (server, content) = ask.resolve()?;
-        let (socket, address) = server.open().await?;
-        let (caller, peer) = (Caller::start(socket)?, Peer::server(address));
+        let (caller, address) = server.open().await?;
+        let peer = Peer::server(address);
         Ok(Self { caller, peer, content, is_confirmable: ask.is_confirmable })
     }
 
@@ -328,9 +345,12 @@ mod tests {
         );
         let (server, content) = ask("coap://[::1]/").resolve().unwrap();
         assert_eq!((&*server.host, server.port, content.options().count()), ("::1", 5683, 0));
+        let (server, _) = ask("coaps+ws://a/").resolve().unwrap();
+        assert_eq!((server.scheme, server.port), (Scheme::CoapsWs, 443));
+        let error = Ask { is_confirmable: false, ..ask("coap+tcp://a") }.resolve().unwrap_err();
+        assert!(error.to_string().contains("--non"), "{error}");
         for (url, why) in [
-            ("coaps://a/", "has the scheme coaps: only coap is spoken here"),
-            ("coap+tcp://a/", "only coap"),
+            ("coaps://a/", "has the scheme coaps: coap is spoken here, and over streams coap+tcp"),
             ("http://a/", "is no URL of CoAP"),
             ("a/b", "is no URL of CoAP"),
             ("coap://224.0.1.187/", "is a group"),

@@ -7,13 +7,16 @@
 
 pub(crate) mod caller;
 pub mod client;
+mod dial;
 pub(crate) mod endpoint;
 pub(crate) mod http;
+pub(crate) mod link;
 pub(crate) mod shares;
 pub(crate) mod socket;
 pub(crate) mod tags;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub(crate) mod wire;
 
 pub use proto::coap::Code;

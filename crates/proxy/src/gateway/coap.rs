@@ -7,6 +7,8 @@
 //! and before anything is changed for it. Until then it has one of a few places of its own, so that
 //! forged addresses take none of those that others need.
 
+mod streams;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,7 +39,9 @@ use crate::parting::Parting;
 use crate::pattern::Target;
 use crate::rarely::Rarely;
 use crate::upstream::{Upstream, host_and_port};
-use crate::{Error, fields, run};
+use crate::{Error, descriptors, fields, run};
+
+use streams::{MAX_CONNECTIONS, Streams};
 
 /// Requests that are answered at once, of all clients: each has a task and perhaps a connection.
 const MAX_OPEN: usize = 128;
@@ -57,41 +61,45 @@ const FULL_OF_BYTES: &str = "coap_bytes";
 /// A listener that is bound.
 pub(crate) struct Listener {
     socket: UdpSocket,
-    /// A socket for datagrams alone does not keep others off its port.
-    guard: TcpListener,
+    /// Over TCP at the same port (RFC 8323).
+    streams: TcpListener,
     local: SocketAddr,
 }
 
 impl Listener {
     /// A port in use is the caller's error.
     pub(crate) async fn bind(address: SocketAddr) -> Result<Self, Error> {
-        let guard = run::bind("coap", address).await?;
-        let local = guard.local_addr().map_err(Error::system("ask for the bound address"))?;
+        descriptors::prepare("connections of clients of CoAP", MAX_CONNECTIONS);
+        let streams = run::bind("coap", address).await?;
+        let local = streams.local_addr().map_err(Error::system("ask for the bound address"))?;
         let socket = run::bind_datagrams("coap", local).await?;
-        Ok(Self { socket, guard, local })
+        Ok(Self { socket, streams, local })
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// What keeps others off the port, and what serves until `parting` is said and what is open has
-    /// its answer.
+    /// What accepts connections, and what serves clients over UDP until `parting` is said and what
+    /// is open has its answer. A connection serves itself until then.
     pub(crate) fn serve(
         self,
         server: Server,
         mut parting: Parting,
         alive: mpsc::Sender<()>,
-    ) -> Result<(TcpListener, impl Future<Output = ()>), Error> {
-        let Self { socket, guard, local } = self;
+    ) -> Result<(impl Future<Output = ()> + Send, impl Future<Output = ()> + Send), Error> {
+        let Self { socket, streams, local } = self;
         let socket = Socket::server(socket).map_err(Error::system("set up the socket of CoAP"))?;
         let is_challenging = !local.ip().to_canonical().is_loopback();
         let endpoint = Endpoint::new(socket, is_challenging)?;
         let (commands, receiver) = channel();
         let (shares, strangers) = (Shares::new(MAX_OPEN), Shares::new(MAX_STRANGERS));
-        let metrics = Arc::clone(&server.metrics);
+        let (metrics, idle_timeout) = (Arc::clone(&server.metrics), server.clocks.idle);
+        let server = Arc::new(server);
+        let ends = (parting.clone(), alive.clone());
+        let over_tcp = Streams::new(Arc::clone(&server), Arc::clone(&shares), ends, idle_timeout);
         let serving = Serving {
-            server: Arc::new(server),
+            server,
             shares: Arc::clone(&shares),
             strangers: Arc::clone(&strangers),
             commands: commands.clone(),
@@ -109,7 +117,7 @@ impl Listener {
             };
             let _ = tokio::join!(endpoint.run(receiver, serving), end);
         };
-        Ok((guard, serve))
+        Ok((over_tcp.accept(streams), serve))
     }
 }
 

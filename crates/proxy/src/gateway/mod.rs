@@ -214,7 +214,7 @@ impl Gateway {
             let server = for_coap(&config, services.clone(), reach(), &metrics);
             listener.serve(server, parting.clone(), alive.clone())
         });
-        let (coap_guard, coap) = coap.transpose()?.unzip();
+        let (coap_streams, coap) = coap.transpose()?.unzip();
         if let Some(listener) = self.wsp {
             let exchanges = wsp::Exchanges::new(&config, services.clone(), reach(), &metrics);
             let serving = listener.serve(exchanges, parting.clone(), alive.clone());
@@ -251,7 +251,7 @@ impl Gateway {
         let admin = admin::start(self.admin, admin);
         let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
         let edges = self.ports.accept(door)?;
-        let accepting = accept(edges, http, coap_guard);
+        let accepting = accept(edges, http, coap_streams);
         let running = Running {
             accepting: fault::spawn_core("listeners", accepting),
             coap: coap.map(|serving| fault::spawn_core("coap", serving)),
@@ -308,23 +308,23 @@ fn of_clients(
     }
 }
 
-/// Takes connections for ever; closes those to a port that is only for datagrams.
+/// Takes connections for ever.
 async fn accept(
     edges: impl Future<Output = ()>,
     http: Option<(TcpListener, Front<Edgeless>)>,
-    guard: Option<TcpListener>,
+    coap: Option<impl Future<Output = ()>>,
 ) {
     let clients = async {
         if let Some((listener, front)) = http {
             front.accept(listener, MAX_EDGELESS_CONNECTIONS).await;
         }
     };
-    let refused = async {
-        if let Some(guard) = guard {
-            Door::refuse(guard).await;
+    let coap = async {
+        if let Some(coap) = coap {
+            coap.await;
         }
     };
-    tokio::join!(edges, clients, refused);
+    tokio::join!(edges, clients, coap);
 }
 
 /// What answers clients of CoAP.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proto::coap::machine::Counts;
+use proto::coap::stream;
 
 use super::{family, sample};
 
@@ -11,11 +12,22 @@ use super::{family, sample};
 pub(super) struct Totals {
     /// Of single messages.
     pub(super) messages: Counts,
+    /// The same over streams, of connections that have ended too.
+    streams: stream::Counts,
     /// Requests that were refused, by the code of the answer.
     pub(super) refusals: BTreeMap<String, u64>,
 }
 
 impl Totals {
+    /// Adds what a connection has counted since `before`.
+    pub(super) fn add_stream(&mut self, before: stream::Counts, now: stream::Counts) {
+        let all = &mut self.streams;
+        all.malformed += now.malformed - before.malformed;
+        all.unmatched += now.unmatched - before.unmatched;
+        all.unsupported += now.unsupported - before.unsupported;
+        all.refused += now.refused - before.refused;
+    }
+
     pub(super) fn render(&self, text: &mut String) {
         let Counts {
             malformed,
@@ -27,15 +39,16 @@ impl Totals {
             retransmitted,
             ..
         } = self.messages;
+        let streams = &self.streams;
         let name = "coap_messages_total";
         let help = "Messages of CoAP that went another way than straight to an answer.";
         family(text, name, "counter", help);
         for (what, count) in [
-            ("malformed", malformed),
+            ("malformed", malformed + streams.malformed),
             ("duplicate", duplicates),
-            ("unmatched", unmatched),
-            ("unsupported", unsupported),
-            ("refused", refused),
+            ("unmatched", unmatched + streams.unmatched),
+            ("unsupported", unsupported + streams.unsupported),
+            ("refused", refused + streams.refused),
             ("challenged", challenged),
             ("retransmitted", retransmitted),
         ] {

@@ -248,8 +248,10 @@ pub enum Reason {
     TooLarge,
     /// The answer's body became another one, each time that its blocks were asked for.
     Changed,
-    /// No datagram can be made of it.
+    /// No message can be made of it.
     Misuse,
+    /// The connection takes no further request (RFC 8323 §5.5).
+    Closed,
 }
 
 /// What went wrong so far, each a number of messages.

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::Queues;
+use super::{Medium, Queues};
 use crate::coap::chance::{Chance, For};
 use crate::coap::machine::{Address, Input, MAX_REQUESTS, Output, Reason};
 use crate::coap::{
-    Assembly, Block, Code, Content, MAX_BODY_BYTES, MAX_SZX, Refusal, option, slice,
+    Assembly, BERT, Block, Code, Content, MAX_BODY_BYTES, Refusal, option, slice_within,
 };
 
 /// Times that a body is begun anew because the peer lost what it had, or has another by now.
@@ -36,6 +36,7 @@ enum Next {
 #[derive(Debug)]
 struct Call<P> {
     peer: P,
+    medium: Medium,
     /// The request without a body that goes in blocks.
     template: Content,
     body: Bytes,
@@ -56,17 +57,22 @@ struct Call<P> {
 
 impl<P: Address> Call<P> {
     /// A block option of the caller's says how large blocks are to be (RFC 7959 §2.3, §2.4).
-    fn new(peer: P, mut content: Content, is_confirmable: bool) -> Self {
-        let szx_of = |number| {
-            let asked = content.first(number).and_then(|value| Block::decode(value, false).ok());
-            asked.map_or(MAX_SZX, |block| block.szx)
+    fn new(peer: P, medium: Medium, mut content: Content, is_confirmable: bool) -> Self {
+        let (most, room) = (medium.szx(&content), medium.room(&content));
+        let asked_szx = |number| {
+            let asked = content.first(number).and_then(|value| Block::decode(value, true).ok());
+            asked.map(|block| block.szx.min(most))
         };
-        let (upload_szx, download_szx) = (szx_of(option::BLOCK1), szx_of(option::BLOCK2));
+        let (upload, download) = (asked_szx(option::BLOCK1), asked_szx(option::BLOCK2));
         content.remove(option::BLOCK1);
-        let is_large = content.payload.len() > 16 << upload_szx;
+        let block = |szx| Block { num: 0, more: false, szx };
+        let is_large = content.payload.len()
+            > upload.filter(|szx| *szx < BERT).map_or(room, |szx| block(szx).size_bytes());
+        let (upload_szx, download_szx) = (upload.unwrap_or(most), download.unwrap_or(most));
         let body = if is_large { std::mem::take(&mut content.payload) } else { Bytes::new() };
         Self {
             peer,
+            medium,
             template: content,
             phase: if is_large { Phase::Upload(0) } else { Phase::Whole },
             body,
@@ -83,9 +89,8 @@ impl<P: Address> Call<P> {
 
     /// The block of the request's body that begins at `offset`, with its bytes.
     fn upload(&self, offset: usize) -> Option<(Block, Bytes)> {
-        let szx = self.upload_szx;
-        let num = u32::try_from(offset / (16 << szx)).ok()?;
-        slice(&self.body, Block { num, more: false, szx })
+        let block = block_at(offset, self.upload_szx)?;
+        slice_within(&self.body, block, self.medium.room(&self.template))
     }
 
     /// The next message; `None` where no block option can say which.
@@ -106,9 +111,7 @@ impl<P: Address> Call<P> {
                 content.payload = bytes;
             }
             Phase::Download(offset) => {
-                let szx = self.download_szx;
-                let num = u32::try_from(offset / (16 << szx)).ok()?;
-                let block = Block { num, more: false, szx };
+                let block = block_at(offset, self.download_szx)?;
                 content.set(option::BLOCK2, block.encode().ok()?.as_slice());
                 content.remove(option::OBSERVE);
                 // RFC 8132 §2.1: what FETCH asks for is in its body.
@@ -146,7 +149,8 @@ impl<P: Address> Call<P> {
     /// A response to a block of the request's body.
     fn uploaded(&mut self, offset: usize, content: Content) -> Next {
         let Some((sent, bytes)) = self.upload(offset) else { return Next::Fail(Reason::Misuse) };
-        let value = content.first(option::BLOCK1).map(|value| Block::decode(value, false));
+        let allows_bert = self.medium.allows_bert();
+        let value = content.first(option::BLOCK1).map(|value| Block::decode(value, allows_bert));
         let szx = match value {
             Some(Ok(block)) => Some(block.szx),
             Some(Err(_)) => return Next::Fail(Reason::BadAnswer),
@@ -195,7 +199,7 @@ impl<P: Address> Call<P> {
                 false => Next::Done(content),
             };
         };
-        let block = match Block::decode(value, false) {
+        let block = match Block::decode(value, self.medium.allows_bert()) {
             Ok(block) if block.offset() == expected => block,
             _ => return Next::Fail(Reason::BadAnswer),
         };
@@ -226,21 +230,34 @@ impl<P: Address> Call<P> {
     }
 }
 
+/// The block of this size that begins there.
+fn block_at(offset: usize, szx: u8) -> Option<Block> {
+    let first = Block { num: 0, more: false, szx };
+    let num = u32::try_from(offset / first.size_bytes()).ok()?;
+    Some(Block { num, ..first })
+}
+
 /// All requests of this side.
 #[derive(Debug)]
-pub(super) struct Client<P> {
+pub(in crate::coap) struct Client<P> {
     /// By the caller's number; at most [`MAX_REQUESTS`].
     calls: BTreeMap<u64, Call<P>>,
     /// By the endpoint's number; at most two of each call.
     parts: BTreeMap<u64, u64>,
     last_part: u64,
     chance: Chance,
+    medium: Medium,
 }
 
 impl<P: Address> Client<P> {
-    pub(super) fn new(seed: [u64; 2]) -> Self {
-        let chance = Chance::new(seed);
-        Self { calls: BTreeMap::new(), parts: BTreeMap::new(), last_part: 0, chance }
+    pub(in crate::coap) fn new(seed: [u64; 2]) -> Self {
+        let (chance, medium) = (Chance::new(seed), Medium::Datagram);
+        Self { calls: BTreeMap::new(), parts: BTreeMap::new(), last_part: 0, chance, medium }
+    }
+
+    /// Requests that begin from now on go over this.
+    pub(in crate::coap) fn set_medium(&mut self, medium: Medium) {
+        self.medium = medium;
     }
 
     fn part_of(&mut self, request: u64) -> u64 {
@@ -259,7 +276,7 @@ impl<P: Address> Client<P> {
         is_new && has_room
     }
 
-    pub(super) fn start(
+    pub(in crate::coap) fn start(
         &mut self,
         request: u64,
         peer: P,
@@ -270,7 +287,7 @@ impl<P: Address> Client<P> {
         if !self.admits(request, queues) {
             return;
         }
-        let mut call = Call::new(peer, content, is_confirmable);
+        let mut call = Call::new(peer, self.medium, content, is_confirmable);
         // RFC 9175 §3.4: blocks of bodies that go side by side are told apart.
         let is_tagged = call.template.first(option::REQUEST_TAG).is_some();
         if call.phase != Phase::Whole && !is_tagged {
@@ -281,9 +298,10 @@ impl<P: Address> Client<P> {
         self.send(request, queues);
     }
 
-    pub(super) fn ping(&mut self, request: u64, peer: P, queues: &mut Queues<P>) {
+    pub(in crate::coap) fn ping(&mut self, request: u64, peer: P, queues: &mut Queues<P>) {
         if self.admits(request, queues) {
-            self.calls.insert(request, Call::new(peer, Content::new(Code::EMPTY), true));
+            let empty = Content::new(Code::EMPTY);
+            self.calls.insert(request, Call::new(peer, self.medium, empty, true));
             let part = self.part_of(request);
             if let Some(call) = self.calls.get_mut(&request) {
                 call.current = Some(part);
@@ -313,7 +331,7 @@ impl<P: Address> Client<P> {
         }
     }
 
-    pub(super) fn answered(
+    pub(in crate::coap) fn answered(
         &mut self,
         part: u64,
         content: Content,
@@ -349,12 +367,12 @@ impl<P: Address> Client<P> {
         }
     }
 
-    pub(super) fn failed(&mut self, part: u64, reason: Reason, queues: &mut Queues<P>) {
+    pub(in crate::coap) fn failed(&mut self, part: u64, reason: Reason, queues: &mut Queues<P>) {
         self.settle(part, |request| Output::Failed { request, reason }, queues);
     }
 
     /// What ended one of a call's messages ends the call.
-    pub(super) fn settle(
+    pub(in crate::coap) fn settle(
         &mut self,
         part: u64,
         output: impl FnOnce(u64) -> Output<P>,
@@ -370,7 +388,7 @@ impl<P: Address> Client<P> {
         queues.outputs.push_back(output);
     }
 
-    pub(super) fn cancel(&mut self, request: u64, queues: &mut Queues<P>) {
+    pub(in crate::coap) fn cancel(&mut self, request: u64, queues: &mut Queues<P>) {
         let Some(call) = self.calls.remove(&request) else { return };
         let observing = call.observing.filter(|part| Some(*part) != call.current);
         for part in [call.current, observing].into_iter().flatten() {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Queues;
+use super::{Medium, Queues};
 use crate::coap::chance::{Chance, For};
 use crate::coap::kept::{Bounds, Held, Kept};
 use crate::coap::machine::{Address, EXCHANGE_LIFETIME, Input, MAX_EXCHANGES, Output};
 use crate::coap::{
-    Assembly, Block, Code, Content, MAX_BODY_BYTES, MAX_SZX, Refusal, key_of, option, slice,
+    Assembly, BERT, Block, Code, Content, MAX_BODY_BYTES, Refusal, key_of, option, slice_within,
 };
 
 /// Bodies of requests that are being put together; of more what was longest unused goes.
@@ -50,11 +50,11 @@ struct Pending<P> {
 struct Observed<P> {
     peer: P,
     key: Vec<u8>,
-    szx: u8,
+    szx: Option<u8>,
 }
 
 #[derive(Debug)]
-pub(super) struct Server<P> {
+pub(in crate::coap) struct Server<P> {
     /// By the endpoint's number; at most [`MAX_EXCHANGES`] that are open, see `make_room`.
     pending: BTreeMap<u64, Pending<P>>,
     /// As many as the endpoint has observations, and the one that is being answered.
@@ -62,10 +62,11 @@ pub(super) struct Server<P> {
     uploads: Kept<P, Assembly>,
     served: Kept<P, Content>,
     chance: Chance,
+    medium: Medium,
 }
 
 impl<P: Address> Server<P> {
-    pub(super) fn new(seed: [u64; 2]) -> Self {
+    pub(in crate::coap) fn new(seed: [u64; 2]) -> Self {
         let lifetime = EXCHANGE_LIFETIME;
         let uploads = Bounds {
             entries: MAX_UPLOADS,
@@ -79,32 +80,48 @@ impl<P: Address> Server<P> {
             bytes: MAX_SERVED_BYTES,
             lifetime,
         };
+        Self::bounded(seed, uploads, served)
+    }
+
+    /// One with other bounds of what is kept.
+    pub(in crate::coap) fn bounded(seed: [u64; 2], uploads: Bounds, served: Bounds) -> Self {
         Self {
             pending: BTreeMap::new(),
             observed: BTreeMap::new(),
             uploads: Kept::new(uploads),
             served: Kept::new(served),
             chance: Chance::new(seed),
+            medium: Medium::Datagram,
         }
     }
 
-    pub(super) fn expire(&mut self, now: Duration) {
+    /// Responses go over this from now on.
+    pub(in crate::coap) fn set_medium(&mut self, medium: Medium) {
+        self.medium = medium;
+    }
+
+    /// Bytes of what is kept.
+    pub(in crate::coap) fn held_bytes(&self) -> usize {
+        self.uploads.bytes() + self.served.bytes()
+    }
+
+    pub(in crate::coap) fn expire(&mut self, now: Duration) {
         self.uploads.expire(now);
         self.served.expire(now);
     }
 
-    pub(super) fn wakes_at(&self) -> Option<Duration> {
+    pub(in crate::coap) fn wakes_at(&self) -> Option<Duration> {
         [self.uploads.expires_at(), self.served.expires_at()].into_iter().flatten().min()
     }
 
     /// Forgets requests that the endpoint has given up.
-    pub(super) fn make_room(&mut self, is_open: impl Fn(u64) -> bool) {
+    pub(in crate::coap) fn make_room(&mut self, is_open: impl Fn(u64) -> bool) {
         if self.pending.len() >= MAX_EXCHANGES {
             self.pending.retain(|exchange, _| is_open(*exchange));
         }
     }
 
-    pub(super) fn requested(
+    pub(in crate::coap) fn requested(
         &mut self,
         now: Duration,
         exchange: u64,
@@ -113,8 +130,9 @@ impl<P: Address> Server<P> {
         queues: &mut Queues<P>,
     ) {
         let answer = |content| Input::Respond { exchange, content };
-        let block =
-            |number| content.first(number).map(|value| Block::decode(value, false)).transpose();
+        let allows_bert = self.medium.allows_bert();
+        let decode = |value| Block::decode(value, allows_bert);
+        let block = |number| content.first(number).map(decode).transpose();
         let (Ok(block1), Ok(block2)) = (block(option::BLOCK1), block(option::BLOCK2)) else {
             // RFC 7959 §2.2: the reserved size.
             return queues.inputs.push_back(answer(Content::new(Code::BAD_REQUEST)));
@@ -182,17 +200,17 @@ impl<P: Address> Server<P> {
             let gone = Content::new(Code::REQUEST_ENTITY_INCOMPLETE);
             return (!method.is_safe()).then_some(gone);
         };
-        let response = cut(&whole, block);
+        let response = cut(&whole, block, self.medium);
         self.served.put(now, peer, key, whole);
         Some(response)
     }
 
     /// A request is not answered, as it will come again.
-    pub(super) fn forget(&mut self, exchange: u64) {
+    pub(in crate::coap) fn forget(&mut self, exchange: u64) {
         self.pending.remove(&exchange);
     }
 
-    pub(super) fn respond(
+    pub(in crate::coap) fn respond(
         &mut self,
         now: Duration,
         exchange: u64,
@@ -204,10 +222,9 @@ impl<P: Address> Server<P> {
             None => content,
             Some(Pending { peer, key, block1, block2 }) => {
                 let is_observing = content.first(option::OBSERVE).is_some();
-                let asked = block2.unwrap_or(Block { num: 0, more: false, szx: MAX_SZX });
-                let response = self.begin(now, peer, &key, content, asked, block2.is_some());
+                let response = self.begin(now, peer, &key, content, block2);
                 if is_observing {
-                    let szx = asked.szx;
+                    let szx = block2.map(|block| block.szx);
                     self.observed.insert(exchange, Observed { peer, key, szx });
                 }
                 match block1 {
@@ -224,17 +241,17 @@ impl<P: Address> Server<P> {
     }
 
     /// The endpoint has an answer: whether what it answered is observed from now on.
-    pub(super) fn answered(&mut self, exchange: u64, is_observed: bool) {
+    pub(in crate::coap) fn answered(&mut self, exchange: u64, is_observed: bool) {
         if !is_observed {
             self.observed.remove(&exchange);
         }
     }
 
-    pub(super) fn ended(&mut self, exchange: u64) {
+    pub(in crate::coap) fn ended(&mut self, exchange: u64) {
         self.observed.remove(&exchange);
     }
 
-    pub(super) fn notify(
+    pub(in crate::coap) fn notify(
         &mut self,
         now: Duration,
         exchange: u64,
@@ -246,8 +263,8 @@ impl<P: Address> Server<P> {
             Some(observed) => {
                 let Observed { peer, key, szx } = &observed;
                 // RFC 7959 §2.6: the first block; the peer asks for the others.
-                let asked = Block { num: 0, more: false, szx: *szx };
-                let first = self.begin(now, *peer, key, content, asked, false);
+                let asked = szx.map(|szx| Block { num: 0, more: false, szx });
+                let first = self.begin(now, *peer, key, content, asked);
                 self.observed.insert(exchange, observed);
                 first
             }
@@ -262,19 +279,21 @@ impl<P: Address> Server<P> {
         peer: P,
         key: &[u8],
         mut content: Content,
-        asked: Block,
-        is_asked: bool,
+        asked: Option<Block>,
     ) -> Content {
-        let is_large = content.payload.len() > asked.size_bytes();
-        if !is_large && !is_asked {
+        let (szx, room) = (self.medium.szx(&content), self.medium.room(&content));
+        let small = asked.filter(|block| block.szx < BERT).map(Block::size_bytes);
+        let is_large = content.payload.len() > small.unwrap_or(room);
+        if !is_large && asked.is_none() {
             return content;
         }
+        let asked = asked.unwrap_or(Block { num: 0, more: false, szx });
         // RFC 7959 §2.4: by its ETag the peer knows that blocks are of one body.
         if is_large && content.first(option::ETAG).is_none() {
             let tag = self.chance.of(For::ETag, &(content.code.0, &content.payload));
             content.push(option::ETAG, &tag.to_be_bytes());
         }
-        let response = cut(&content, asked);
+        let response = cut(&content, asked, self.medium);
         if is_large {
             self.served.put(now, peer, key, content);
         }
@@ -290,8 +309,9 @@ fn with_block(mut content: Content, number: option::Number, block: Block) -> Con
 }
 
 /// The block of a response; 4.00 behind its end.
-fn cut(whole: &Content, asked: Block) -> Content {
-    let Some((block, payload)) = slice(&whole.payload, asked) else {
+fn cut(whole: &Content, asked: Block, medium: Medium) -> Content {
+    let within = |block| slice_within(&whole.payload, block, medium.room(whole));
+    let Some((block, payload)) = medium.fit(asked, whole).and_then(within) else {
         return Content::new(Code::BAD_REQUEST);
     };
     let mut content = whole.clone().with_payload(payload);

@@ -1,0 +1,270 @@
+//! One connection of CoAP over a reliable transport: TCP, TLS or a WebSocket (RFC 8323), in both
+//! roles, with bodies of any size.
+//!
+//! Each side begins with a CSM, in which it says how long its messages may be; only then anything
+//! else counts. A request that any peer takes goes at once, a longer one when the peer's CSM is
+//! here. There are no message ids, nothing is repeated, and answers come in any order. Bodies that
+//! take more than a message go in blocks, of BERT where the peer can (RFC 8323 §6).
+
+mod client;
+mod messages;
+mod server;
+mod settings;
+mod signals;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::framed::MAX_FIRST_MESSAGE_BYTES;
+use super::kept::Bounds;
+use super::machine::{self, EXCHANGE_LIFETIME, Reason};
+use super::transfer::{Client, Queues, Server};
+use super::{Content, MAX_TOKEN_BYTES, Token};
+use messages::Messages;
+
+pub use settings::*;
+
+/// What the parts below say to each other; the peer is the only one.
+type Inner = machine::Input<()>;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Connection {
+    messages: Messages,
+    client: Client<()>,
+    server: Server<()>,
+    /// Bounded by what one message can do.
+    queues: Queues<()>,
+    outputs: VecDeque<Output>,
+    /// Requests too long for a peer that has not said what it takes; at most [`MAX_REQUESTS`].
+    held: VecDeque<(u64, Content)>,
+    announced_wake_at: Option<Duration>,
+}
+
+impl Connection {
+    /// One that was just established; the time begins at zero, where [`Connection::poll_output`]
+    /// already has the first message.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        let lifetime = EXCHANGE_LIFETIME;
+        let bounds =
+            |entries, bytes| Bounds { entries, entries_per_peer: entries, bytes, lifetime };
+        let uploads = bounds(MAX_UPLOADS, MAX_UPLOAD_BYTES);
+        let served = bounds(MAX_SERVED, MAX_SERVED_BYTES);
+        let mut connection = Self {
+            messages: Messages::new(settings.framing, settings.idle),
+            client: Client::new(settings.seed),
+            server: Server::bounded(settings.seed, uploads, served),
+            queues: Queues::default(),
+            outputs: VecDeque::new(),
+            held: VecDeque::new(),
+            announced_wake_at: None,
+        };
+        connection.adapt();
+        connection.drain();
+        connection
+    }
+
+    /// What went wrong so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.messages.counts
+    }
+
+    /// Whether the peer has said what it takes.
+    #[must_use]
+    pub fn is_established(&self) -> bool {
+        self.messages.peer.is_some()
+    }
+
+    /// Whether a request of either side has no answer yet, or something is observed.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let Messages { calls, exchanges, observations, .. } = &self.messages;
+        let is_idle = calls.is_empty() && exchanges.is_empty() && observations.is_empty();
+        !is_idle || !self.held.is_empty()
+    }
+
+    /// Bytes that are kept because of what the peer sent and asked for: parts of messages and of
+    /// bodies, and what it has not fetched yet.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.messages.held_bytes() + self.server.held_bytes()
+    }
+
+    /// Takes what happened at `now`, which does not go back. Then [`Connection::poll_output`] is to
+    /// be called until it has nothing.
+    pub fn handle_input(&mut self, now: Duration, input: Input) {
+        self.messages.now = self.messages.now.max(now);
+        let now = self.messages.now;
+        self.announced_wake_at = self.announced_wake_at.filter(|at| now < *at);
+        if self.messages.progress.is_closed {
+            return;
+        }
+        self.server.expire(now);
+        match input {
+            Input::Bytes(bytes) => {
+                self.messages.receive(&bytes);
+                while self.messages.step() {
+                    self.drain();
+                }
+            }
+            Input::Eof => self.messages.progress.is_eof = true,
+            Input::Request { request, content } => self.request(request, content),
+            Input::Ping { request } if self.messages.progress.was_released => {
+                self.outputs.push_back(Output::Failed { request, reason: Reason::Closed });
+            }
+            Input::Ping { request } => self.client.ping(request, (), &mut self.queues),
+            Input::Cancel { request } => {
+                self.held.retain(|(other, _)| *other != request);
+                self.client.cancel(request, &mut self.queues);
+            }
+            Input::Respond { exchange, content } => {
+                self.server.respond(now, exchange, content, &mut self.queues);
+            }
+            Input::Notify { exchange, content } => {
+                self.server.notify(now, exchange, content, &mut self.queues);
+            }
+            Input::Release { hold_off_s } => self.messages.release(hold_off_s),
+            Input::Abort { why } => self.messages.leave(why),
+            Input::Wake => {}
+        }
+        self.drain();
+        self.messages.settle();
+        self.drain();
+    }
+
+    /// The next thing to do; `None` when there is nothing until the next input.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        if self.messages.progress.is_closed {
+            return None;
+        }
+        let times = [self.messages.timers.next(), self.server.wakes_at()];
+        let wake_at = times.into_iter().flatten().min();
+        let wake_at = wake_at.filter(|at| self.announced_wake_at != Some(*at))?;
+        self.announced_wake_at = Some(wake_at);
+        Some(Output::WakeAt(wake_at))
+    }
+
+    /// RFC 8323 §5.3.1: before it has said more, a peer takes so many bytes.
+    fn request(&mut self, request: u64, content: Content) {
+        let Messages { peer, framing, progress, .. } = &self.messages;
+        if progress.was_released {
+            let failed = Output::Failed { request, reason: Reason::Closed };
+            return self.outputs.push_back(failed);
+        }
+        // With the longest token.
+        let most = u64::from(MAX_FIRST_MESSAGE_BYTES) - MAX_TOKEN_BYTES as u64;
+        let is_short = || wire::encode(*framing, Token::EMPTY, &content, most).is_ok();
+        if peer.is_some() || is_short() {
+            return self.client.start(request, (), content, true, &mut self.queues);
+        }
+        if self.held.iter().any(|(other, _)| *other == request) {
+            self.messages.counts.misused += 1;
+        } else if self.held.len() >= MAX_REQUESTS {
+            self.outputs.push_back(Output::Failed { request, reason: Reason::Full });
+        } else {
+            self.held.push_back((request, content));
+        }
+    }
+
+    /// Takes over what the peer has said of itself.
+    fn adapt(&mut self) {
+        let medium = self.messages.medium();
+        self.client.set_medium(medium);
+        self.server.set_medium(medium);
+        if self.messages.peer.is_some() {
+            for (request, content) in std::mem::take(&mut self.held) {
+                self.client.start(request, (), content, true, &mut self.queues);
+            }
+        }
+    }
+
+    /// Does what the parts have for each other until nothing is left.
+    fn drain(&mut self) {
+        loop {
+            self.adapt();
+            if let Some(output) = self.messages.outputs.pop_front() {
+                self.take(output);
+            } else if let Some(input) = self.queues.inputs.pop_front() {
+                self.give(input);
+            } else if let Some(output) = self.queues.outputs.pop_front() {
+                self.outputs.extend(shown(output));
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// What the messages say, to those who know bodies.
+    fn take(&mut self, output: Output) {
+        let (now, queues) = (self.messages.now, &mut self.queues);
+        match output {
+            Output::Request { exchange, content } => {
+                let open = &self.messages.exchanges;
+                self.server.make_room(|exchange| open.contains_key(&exchange));
+                self.server.requested(now, exchange, (), content, queues);
+            }
+            Output::Response { request, content, is_last } => {
+                self.client.answered(request, content, is_last, queues);
+            }
+            Output::Failed { request, reason } => self.client.failed(request, reason, queues),
+            Output::Suppressed { request } => {
+                let suppressed = |request| machine::Output::Suppressed { request };
+                self.client.settle(request, suppressed, queues);
+            }
+            Output::Alive { request } => {
+                self.client.settle(request, |request| machine::Output::Alive { request }, queues);
+            }
+            Output::Ended { exchange } => {
+                self.server.ended(exchange);
+                self.outputs.push_back(Output::Ended { exchange });
+            }
+            output @ (Output::Transmit(_)
+            | Output::Released { .. }
+            | Output::Closed(_)
+            | Output::WakeAt(_)) => {
+                self.outputs.push_back(output);
+            }
+        }
+    }
+
+    /// What those who know bodies want to send.
+    fn give(&mut self, input: Inner) {
+        let messages = &mut self.messages;
+        match input {
+            _ if messages.progress.is_closed => {}
+            Inner::Request { request, content, .. } => messages.call(request, content),
+            Inner::Ping { request, .. } => messages.ping(request),
+            Inner::Cancel { request } => messages.cancel(request),
+            Inner::Respond { exchange, content } => {
+                messages.respond(exchange, content);
+                self.server.answered(exchange, messages.is_observed(exchange));
+            }
+            Inner::Notify { exchange, content } => messages.notify(exchange, content),
+            // There is nothing of these over a reliable transport.
+            Inner::Datagram { .. } | Inner::Challenge { .. } | Inner::Rate(_) | Inner::Wake => {}
+        }
+    }
+}
+
+/// The same as an output of a connection.
+fn shown(output: machine::Output<()>) -> Option<Output> {
+    Some(match output {
+        machine::Output::Request { exchange, content, .. } => Output::Request { exchange, content },
+        machine::Output::Response { request, content, is_last } => {
+            Output::Response { request, content, is_last }
+        }
+        machine::Output::Suppressed { request } => Output::Suppressed { request },
+        machine::Output::Alive { request } => Output::Alive { request },
+        machine::Output::Failed { request, reason } => Output::Failed { request, reason },
+        machine::Output::Ended { exchange } => Output::Ended { exchange },
+        machine::Output::Datagram { .. } | machine::Output::WakeAt(_) => return None,
+    })
+}
