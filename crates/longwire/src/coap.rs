@@ -32,6 +32,8 @@ Examples:
   longwire coap post coap://192.0.2.1/log --file report.cbor --content-format cbor
   longwire coap observe coap://192.0.2.1/time --count 5 --json
   longwire coap discover coap://192.0.2.1
+  longwire coap get coap://192.0.2.1/temperature --oscore context.toml
+  longwire coap get coaps://192.0.2.1/temperature -u device-01 -k 0x8e1c...
   longwire coap get http://tracks.example/rest/json/1 --proxy coap://gateway.example")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -97,7 +99,7 @@ struct ObserveArgs {
 
 #[derive(clap::Args)]
 struct Common {
-    /// `coap://HOST[:PORT]/PATH[?QUERY]`; with --proxy what the proxy knows, http and https too.
+    /// `coap://HOST[:PORT]/PATH[?QUERY]`, or coaps; with --proxy what the proxy knows, http too.
     url: String,
     /// The only format to answer in.
     #[arg(long, value_name = "FORMAT", value_parser = format)]
@@ -122,6 +124,16 @@ struct Common {
     /// The proxy to ask, `coap://HOST[:PORT]`.
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
+    /// Protect all from end to end by OSCORE (RFC 8613), with the security context in this file;
+    /// its sequence number is kept beside it, in FILE.state.
+    #[arg(long, value_name = "FILE")]
+    oscore: Option<PathBuf>,
+    /// For `coaps`, DTLS: the identity that the server knows this side by.
+    #[arg(short = 'u', long, value_name = "IDENTITY", requires = "psk")]
+    psk_identity: Option<String>,
+    /// Its key: text, or bytes in hex behind 0x. Other users of this machine see it while it runs.
+    #[arg(short = 'k', long, value_name = "KEY", requires = "psk_identity")]
+    psk: Option<String>,
     /// How long an answer is waited for.
     #[arg(long, value_name = "TIME", default_value = ANSWER_TIMEOUT, value_parser = Period::parse)]
     timeout: Period,
@@ -226,6 +238,8 @@ impl Common {
             if_none_match: self.if_none_match,
             is_confirmable: !self.non,
             block_bytes: self.block_size,
+            oscore: self.oscore,
+            psk: self.psk_identity.zip(self.psk),
             ..Ask::default()
         };
         let form = if self.json { Form::Json } else { Form::Body };

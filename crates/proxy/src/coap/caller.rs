@@ -9,7 +9,10 @@ use proto::coap::machine::{Counts, Input, Output, Reason};
 use proto::coap::{Code, Content};
 use tokio::sync::mpsc;
 
+use super::dtls::Layer;
+use super::dtls::keys::Pair;
 use super::endpoint::{Application, Command, Endpoint, channel};
+use super::oscore::Security;
 use super::socket::{Peer, Socket};
 use crate::Error;
 
@@ -52,6 +55,12 @@ impl Failure {
             Reason::TooLarge => "the answer is over the limit of 1 MiB",
             Reason::Changed => "the answer changed each time that it was read",
             Reason::Misuse => "the request fits no message",
+            Reason::Aged => "the observation is over its age",
+            Reason::Unverified => "the answer does not verify (OSCORE): is the context the same?",
+            Reason::Unprotected(code) => {
+                let why = "the server has no such context, or takes the request for an old one";
+                return format!("an answer without protection came, {code}: {why}");
+            }
         };
         why.to_owned()
     }
@@ -121,7 +130,26 @@ impl Caller {
     /// One on this socket.
     pub(crate) fn start(socket: Socket) -> Result<Self, Error> {
         // Who only asks answers nobody at length.
-        let endpoint = Endpoint::new(socket, true)?;
+        Ok(Self::run(Endpoint::new(socket, true)?))
+    }
+
+    /// The same, whose requests are protected by OSCORE, or go over DTLS with an identity and key.
+    pub(crate) fn start_over(
+        socket: Socket,
+        security: Option<Security>,
+        psk: Option<&Pair>,
+    ) -> Result<Self, Error> {
+        let mut endpoint = Endpoint::new(socket, true)?;
+        if let Some(security) = security {
+            endpoint = endpoint.secured(security);
+        }
+        if let Some((identity, key)) = psk {
+            endpoint = endpoint.over(|began| Layer::client(began, identity, key))?;
+        }
+        Ok(Self::run(endpoint))
+    }
+
+    fn run(endpoint: Endpoint) -> Self {
         let (commands, receiver) = channel();
         let waiting = Waiting::default();
         let open = waiting.clone();
@@ -129,7 +157,7 @@ impl Caller {
             let ended: io::Result<()> = endpoint.run(receiver, open.clone()).await;
             open.end(&ended.err().map_or_else(String::new, |error| error.to_string()));
         });
-        Ok(Self { commands, waiting, last: AtomicU64::new(0) })
+        Self { commands, waiting, last: AtomicU64::new(0) }
     }
 
     /// Asks; the empty code is a ping.

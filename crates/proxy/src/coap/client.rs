@@ -2,12 +2,15 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use proto::coap::uri::{Host, MAX_URI_BYTES, Scheme, Uri, Via};
 use proto::coap::{Block, Code, Content, option};
 
 use super::caller::{self, Caller};
+use super::dtls::keys;
+use super::oscore::{ContextFile, Security};
 use super::socket::{Peer, Socket};
 use super::text;
 use crate::Error;
@@ -47,6 +50,10 @@ pub struct Ask {
     pub is_confirmable: bool,
     /// Bytes of a block, both ways.
     pub block_bytes: Option<usize>,
+    /// The security context that all is protected with (OSCORE).
+    pub oscore: Option<PathBuf>,
+    /// Identity and key for DTLS (`coaps`).
+    pub psk: Option<(String, String)>,
 }
 
 impl Default for Ask {
@@ -64,6 +71,8 @@ impl Default for Ask {
             observe: false,
             is_confirmable: true,
             block_bytes: None,
+            oscore: None,
+            psk: None,
         }
     }
 }
@@ -73,6 +82,8 @@ impl Default for Ask {
 struct Server {
     host: String,
     port: u16,
+    /// Over DTLS.
+    is_secure: bool,
 }
 
 fn wrong(what: impl Into<String>) -> Error {
@@ -85,9 +96,10 @@ fn parse(url: &str) -> Result<Uri<'_>, Error> {
     let uri = Uri::parse(url)
         .map_err(|error| wrong(format!("'{shown}' is no URL of CoAP ({error}): {form}")))?;
     match uri.scheme {
-        Scheme::Coap => Ok(uri),
+        Scheme::Coap | Scheme::Coaps => Ok(uri),
         other => {
-            let what = format!("has the scheme {}: only coap is spoken here", other.name());
+            let what =
+                format!("has the scheme {}: only coap and coaps are spoken here", other.name());
             Err(wrong(format!("'{shown}' {what}")))
         }
     }
@@ -102,12 +114,26 @@ impl Server {
             }
             Host::Ip(ip) => ip.to_string(),
         };
-        Ok(Self { host, port: uri.port })
+        Ok(Self { host, port: uri.port, is_secure: uri.scheme == Scheme::Coaps })
+    }
+
+    /// The identity and the key for it, which `coaps` needs and `coap` has no use for.
+    fn key_of(&self, psk: Option<&(String, String)>) -> Result<Option<keys::Pair>, Error> {
+        match (self.is_secure, psk) {
+            (true, Some((identity, key))) => keys::parse(identity, key).map(Some).map_err(wrong),
+            (true, None) => {
+                Err(wrong("coaps needs an identity and its key: give both (-u and -k)"))
+            }
+            (false, Some(_)) => {
+                Err(wrong("an identity and a key are for coaps, and this is coap: say 'coaps'"))
+            }
+            (false, None) => Ok(None),
+        }
     }
 
     /// The first of its addresses that there is a way to.
     async fn open(&self) -> Result<(Socket, SocketAddr), Error> {
-        let Self { host, port } = self;
+        let Self { host, port, .. } = self;
         let failed = || Error::system(format!("cannot reach '{host}' port {port}"));
         let resolving = tokio::net::lookup_host((host.as_str(), *port));
         let addresses = tokio::time::timeout(RESOLVE_TIMEOUT, resolving)
@@ -275,8 +301,17 @@ impl Client {
     /// there is no way to the server.
     pub async fn connect(ask: &Ask) -> Result<Self, Error> {
         let (server, content) = ask.resolve()?;
+        let psk = server.key_of(ask.psk.as_ref())?;
+        let security = match &ask.oscore {
+            Some(path) => Some(Security::client(ContextFile::read(path)?)?),
+            None => None,
+        };
         let (socket, address) = server.open().await?;
-        let (caller, peer) = (Caller::start(socket)?, Peer::server(address));
+        let caller = match (security, &psk) {
+            (None, None) => Caller::start(socket)?,
+            (security, psk) => Caller::start_over(socket, security, psk.as_ref())?,
+        };
+        let peer = Peer::server(address);
         Ok(Self { caller, peer, content, is_confirmable: ask.is_confirmable })
     }
 
@@ -329,8 +364,8 @@ mod tests {
         let (server, content) = ask("coap://[::1]/").resolve().unwrap();
         assert_eq!((&*server.host, server.port, content.options().count()), ("::1", 5683, 0));
         for (url, why) in [
-            ("coaps://a/", "has the scheme coaps: only coap is spoken here"),
-            ("coap+tcp://a/", "only coap"),
+            ("coap+tcp://a/", "has the scheme coap+tcp: only coap and coaps are spoken here"),
+            ("coaps+tcp://a/", "only coap"),
             ("http://a/", "is no URL of CoAP"),
             ("a/b", "is no URL of CoAP"),
             ("coap://224.0.1.187/", "is a group"),

@@ -24,11 +24,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::access::{Access, Way};
 use crate::clock::{Clocks, Side, Timed};
+use crate::coap::dtls::Layer;
+use crate::coap::dtls::keys::Keys;
 use crate::coap::endpoint::{Application, Command, Endpoint, channel};
 use crate::coap::http::{self as mapping, Asked, Refusal, Wanted, refuse};
+use crate::coap::oscore::Security;
 use crate::coap::shares::{SharePlace, Shares};
 use crate::coap::socket::{Peer, Socket};
 use crate::coap::tags::Tags;
+use crate::config::{CoapListener, CoapsListener};
 use crate::flow::{AnyBody, Progress, Watched};
 use crate::live::Services;
 use crate::metrics::Metrics;
@@ -60,15 +64,36 @@ pub(crate) struct Listener {
     /// A socket for datagrams alone does not keep others off its port.
     guard: TcpListener,
     local: SocketAddr,
+    security: Option<Security>,
+    /// Over DTLS: the keys of its clients.
+    keys: Option<Keys>,
 }
 
 impl Listener {
-    /// A port in use is the caller's error.
-    pub(crate) async fn bind(address: SocketAddr) -> Result<Self, Error> {
-        let guard = run::bind("coap", address).await?;
+    /// A port in use is the caller's error, as is a security context in use.
+    pub(crate) async fn bind(config: &CoapListener) -> Result<Self, Error> {
+        let security = match &config.oscore[..] {
+            [] => None,
+            files => Some(Security::server(files.to_vec(), !config.is_open)?),
+        };
+        Self::at("coap", config.listen, security, None).await
+    }
+
+    /// One over DTLS.
+    pub(crate) async fn bind_secure(config: &CoapsListener) -> Result<Self, Error> {
+        Self::at("coaps", config.listen, None, Some(config.keys.clone())).await
+    }
+
+    async fn at(
+        name: &str,
+        listen: SocketAddr,
+        security: Option<Security>,
+        keys: Option<Keys>,
+    ) -> Result<Self, Error> {
+        let guard = run::bind(name, listen).await?;
         let local = guard.local_addr().map_err(Error::system("ask for the bound address"))?;
-        let socket = run::bind_datagrams("coap", local).await?;
-        Ok(Self { socket, guard, local })
+        let socket = run::bind_datagrams(name, local).await?;
+        Ok(Self { socket, guard, local, security, keys })
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -83,10 +108,18 @@ impl Listener {
         mut parting: Parting,
         alive: mpsc::Sender<()>,
     ) -> Result<(TcpListener, impl Future<Output = ()>), Error> {
-        let Self { socket, guard, local } = self;
+        let Self { socket, guard, local, security, keys } = self;
         let socket = Socket::server(socket).map_err(Error::system("set up the socket of CoAP"))?;
-        let is_challenging = !local.ip().to_canonical().is_loopback();
-        let endpoint = Endpoint::new(socket, is_challenging)?;
+        let is_secure = keys.is_some();
+        // The cookie of DTLS has borne out the address.
+        let is_challenging = !is_secure && !local.ip().to_canonical().is_loopback();
+        let mut endpoint = Endpoint::new(socket, is_challenging)?;
+        if let Some(security) = security {
+            endpoint = endpoint.secured(security);
+        }
+        if let Some(keys) = keys {
+            endpoint = endpoint.over(|began| Layer::server(began, keys))?;
+        }
         let (commands, receiver) = channel();
         let (shares, strangers) = (Shares::new(MAX_OPEN), Shares::new(MAX_STRANGERS));
         let metrics = Arc::clone(&server.metrics);
@@ -96,6 +129,7 @@ impl Listener {
             strangers: Arc::clone(&strangers),
             commands: commands.clone(),
             metrics,
+            is_secure,
             counts: Counts::default(),
             full: Rarely::default(),
             refused: Rarely::default(),
@@ -120,6 +154,7 @@ struct Serving {
     strangers: Arc<Shares>,
     commands: mpsc::Sender<Command>,
     metrics: Arc<Metrics>,
+    is_secure: bool,
     counts: Counts,
     full: Rarely,
     refused: Rarely,
@@ -156,7 +191,7 @@ impl Application for Serving {
         let refused = |counts: &Counts| counts.malformed + counts.unsupported + counts.refused;
         let is_worse = refused(&counts) > refused(&self.counts);
         self.counts = counts;
-        self.metrics.set_coap(counts);
+        self.metrics.set_coap(self.is_secure, counts);
         if is_worse && self.refused.note(Instant::now()).is_some() {
             let Counts { malformed, unsupported, refused, .. } = counts;
             let what = "messages of CoAP so far that were no requests to be answered";

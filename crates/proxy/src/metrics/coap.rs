@@ -9,35 +9,26 @@ use super::{family, sample};
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// Of single messages.
-    pub(super) messages: Counts,
+    /// Of single messages, by the listener: in the open, and over DTLS.
+    pub(super) messages: [Counts; 2],
     /// Requests that were refused, by the code of the answer.
     pub(super) refusals: BTreeMap<String, u64>,
 }
 
 impl Totals {
     pub(super) fn render(&self, text: &mut String) {
-        let Counts {
-            malformed,
-            duplicates,
-            unmatched,
-            unsupported,
-            refused,
-            challenged,
-            retransmitted,
-            ..
-        } = self.messages;
+        let sum = |of: fn(&Counts) -> u64| self.messages.iter().map(of).sum::<u64>();
         let name = "coap_messages_total";
         let help = "Messages of CoAP that went another way than straight to an answer.";
         family(text, name, "counter", help);
         for (what, count) in [
-            ("malformed", malformed),
-            ("duplicate", duplicates),
-            ("unmatched", unmatched),
-            ("unsupported", unsupported),
-            ("refused", refused),
-            ("challenged", challenged),
-            ("retransmitted", retransmitted),
+            ("malformed", sum(|counts| counts.malformed)),
+            ("duplicate", sum(|counts| counts.duplicates)),
+            ("unmatched", sum(|counts| counts.unmatched)),
+            ("unsupported", sum(|counts| counts.unsupported)),
+            ("refused", sum(|counts| counts.refused)),
+            ("challenged", sum(|counts| counts.challenged)),
+            ("retransmitted", sum(|counts| counts.retransmitted)),
         ] {
             sample(text, name, &[("what", what)], count);
         }
