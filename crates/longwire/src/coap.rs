@@ -36,6 +36,8 @@ Examples:
   longwire coap observe coap://192.0.2.1/time --count 5 --json
   longwire coap discover coap://192.0.2.1
   longwire coap put coap+tcp://192.0.2.1/map --file map.png --content-format png
+  longwire coap get coap://192.0.2.1/temperature --oscore context.toml
+  longwire coap get coaps://192.0.2.1/temperature -u device-01 -k 0x8e1c...
   longwire coap get http://tracks.example/rest/json/1 --proxy coap://gateway.example")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -101,7 +103,7 @@ struct ObserveArgs {
 
 #[derive(clap::Args)]
 struct Common {
-    /// `coap://HOST[:PORT]/PATH[?QUERY]`, or the same with coap+tcp, coaps+tcp, coap+ws or
+    /// `coap://HOST[:PORT]/PATH[?QUERY]`, or the same with coaps, coap+tcp, coaps+tcp, coap+ws or
     /// coaps+ws; with --proxy what the proxy knows, http and https too.
     url: String,
     /// The only format to answer in.
@@ -128,6 +130,16 @@ struct Common {
     /// The proxy to ask, `coap://HOST[:PORT]` or one of the other schemes.
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
+    /// Protect all from end to end by OSCORE (RFC 8613), with the security context in this file;
+    /// its sequence number is kept beside it, in FILE.state.
+    #[arg(long, value_name = "FILE")]
+    oscore: Option<PathBuf>,
+    /// For `coaps`, DTLS: the identity that the server knows this side by.
+    #[arg(short = 'u', long, value_name = "IDENTITY", requires = "psk")]
+    psk_identity: Option<String>,
+    /// Its key: text, or bytes in hex behind 0x. Other users of this machine see it while it runs.
+    #[arg(short = 'k', long, value_name = "KEY", requires = "psk_identity")]
+    psk: Option<String>,
     /// How long an answer is waited for.
     #[arg(long, value_name = "TIME", default_value = ANSWER_TIMEOUT, value_parser = Period::parse)]
     timeout: Period,
@@ -232,6 +244,8 @@ impl Common {
             if_none_match: self.if_none_match,
             is_confirmable: !self.non,
             block_bytes: self.block_size,
+            oscore: self.oscore,
+            psk: self.psk_identity.zip(self.psk),
             ..Ask::default()
         };
         let form = if self.json { Form::Json } else { Form::Body };

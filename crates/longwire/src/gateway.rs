@@ -1,5 +1,6 @@
 //! `longwire gateway`: the service side of the pair.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use proxy::config::{GatewayConfig, GatewaySettings, Mistakes, Period, Settings, Size};
@@ -55,6 +56,16 @@ pub(crate) struct Args {
     /// allowed.
     #[arg(long)]
     coap_anywhere: bool,
+    /// A file with the security context (OSCORE, RFC 8613) of a client of CoAP; without
+    /// --coap-anywhere only what is protected is answered. May be given several times.
+    #[arg(long, value_name = "FILE")]
+    coap_oscore: Vec<PathBuf>,
+    /// Address for clients of CoAP over DTLS with pre-shared keys, usually at port 5684.
+    #[arg(long, value_name = "ADDRESS")]
+    coaps: Option<String>,
+    /// A file with their identities and keys: lines of "IDENTITY" = "KEY".
+    #[arg(long, value_name = "FILE")]
+    coaps_psk: Option<PathBuf>,
     /// Address for WAP clients: connectionless WSP over UDP, usually at port 9200, for what edges
     /// may reach; port 0 takes any free one, told in the log.
     #[arg(long, value_name = "ADDRESS")]
@@ -110,6 +121,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             side::warn_of_reach(coap);
             tracing::info!(%coap, "listener for clients of CoAP");
         }
+        if let Some(coaps) = gateway.coaps_addr() {
+            tracing::info!(%coaps, "listener for clients of CoAP over DTLS");
+        }
         if let Some(wsp) = gateway.wsp_addr() {
             side::warn_of_reach(wsp);
             tracing::info!(%wsp, "listener for WAP clients");
@@ -150,6 +164,9 @@ impl Side for Args {
             coap: args.coap,
             coap_upstream: args.coap_upstream,
             coap_anywhere: args.coap_anywhere.then_some(true),
+            coaps: args.coaps,
+            coaps_psk: args.coaps_psk,
+            coap_oscore: (!args.coap_oscore.is_empty()).then_some(args.coap_oscore),
             wsp: args.wsp,
             wsp_anywhere: args.wsp_anywhere.then_some(true),
             encoding: common.encoding,

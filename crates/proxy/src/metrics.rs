@@ -158,9 +158,10 @@ impl Metrics {
         totals.exchanges.entry(way).or_default().count(status, headed);
     }
 
-    /// Sets what the endpoint of CoAP has counted so far.
-    pub(crate) fn set_coap(&self, counts: proto::coap::machine::Counts) {
-        self.totals().coap.messages = counts;
+    /// Sets what an endpoint of CoAP has counted so far: the one over DTLS, or that in the open.
+    pub(crate) fn set_coap(&self, is_secure: bool, counts: proto::coap::machine::Counts) {
+        let [open, secure] = &mut self.totals().coap.messages;
+        *(if is_secure { secure } else { open }) = counts;
     }
 
     /// Adds what a connection of CoAP has counted since `before`.

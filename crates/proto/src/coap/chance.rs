@@ -75,6 +75,7 @@ pub(super) enum For {
     MessageId,
     Factor,
     Echo,
+    OscoreEcho,
     ETag,
     RequestTag,
 }

@@ -13,7 +13,7 @@
 //! - [`Content`] is a message of its own.
 //! - [`Assembly`] and [`slice()`] put bodies together from blocks and cut them.
 //! - [`machine`] is an endpoint over datagrams: reliable messages, both roles, observations.
-//! - [`transfer`] is such an endpoint for bodies of any size.
+//! - [`transfer`] is such an endpoint for bodies of any size, whose messages [`guard`] protects.
 //! - [`stream`] is a connection over a reliable transport, for bodies of any size (RFC 8323).
 //!
 //! ```
@@ -38,6 +38,7 @@ mod code;
 mod content;
 pub mod format;
 pub mod framed;
+pub mod guard;
 mod kept;
 pub mod machine;
 pub mod option;

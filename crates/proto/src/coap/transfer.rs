@@ -12,6 +12,8 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::Content;
+use super::guard::{Guard, Incoming};
 use super::machine::{Address, Counts, Endpoint, Input, Output, Settings};
 pub(super) use client::Client;
 pub(super) use medium::Medium;
@@ -40,6 +42,7 @@ impl<P> Default for Queues<P> {
 #[derive(Debug)]
 pub struct Transfers<P> {
     endpoint: Endpoint<P>,
+    guard: Guard<P>,
     now: Duration,
     client: Client<P>,
     server: Server<P>,
@@ -55,6 +58,7 @@ impl<P: Address> Transfers<P> {
     pub fn new(settings: &Settings) -> Self {
         Self {
             endpoint: Endpoint::new(settings),
+            guard: Guard::none(),
             now: Duration::ZERO,
             client: Client::new(settings.seed),
             server: Server::new(settings.seed),
@@ -62,6 +66,21 @@ impl<P: Address> Transfers<P> {
             endpoint_wakes_at: None,
             announced_wake_at: None,
         }
+    }
+
+    /// The same, with messages that are protected.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Guard<P>) -> Self {
+        if guard.is_server() {
+            self.endpoint.leave_protected();
+        }
+        self.guard = guard;
+        self
+    }
+
+    /// What protects messages, to see what is to be stored and to say that it is.
+    pub fn guard_mut(&mut self) -> &mut Guard<P> {
+        &mut self.guard
     }
 
     /// What went wrong so far, by messages.
@@ -108,12 +127,15 @@ impl<P: Address> Transfers<P> {
                 Input::Respond { exchange, .. } => Some(*exchange),
                 _ => None,
             };
-            self.endpoint.handle_input(self.now, input);
+            match self.guard.outgoing(input) {
+                Ok(input) => self.endpoint.handle_input(self.now, input),
+                Err(output) => self.take(output),
+            }
             if let Some(exchange) = answered {
                 self.server.answered(exchange, self.endpoint.is_observed(exchange));
             }
             while let Some(output) = self.endpoint.poll_output() {
-                self.take(output);
+                self.unguard(output);
             }
         }
     }
@@ -129,13 +151,49 @@ impl<P: Address> Transfers<P> {
         Some(Output::WakeAt(wake_at))
     }
 
+    /// Takes the protection off what comes of the endpoint.
+    fn unguard(&mut self, output: Output<P>) {
+        let Output::Request { exchange, peer, content } = output else {
+            let (output, inputs) = self.guard.answered(output);
+            // The guard has protected them: they pass it by.
+            for input in inputs {
+                self.endpoint.handle_input(self.now, input);
+            }
+            return output.into_iter().for_each(|output| self.take(output));
+        };
+        let endpoint = &self.endpoint;
+        let is_open = |exchange| endpoint.is_open(exchange) || endpoint.is_observed(exchange);
+        self.guard.make_room(is_open);
+        let is_trusted = endpoint.is_trusted(peer);
+        let (answer, is_challenge) =
+            match self.guard.requested(exchange, (peer, is_trusted), content) {
+                Incoming::Plain(content) => return self.requested(exchange, peer, content, None),
+                Incoming::Verified { context, content, is_validated } => {
+                    if is_validated {
+                        self.endpoint.note_validated(peer);
+                    }
+                    return self.requested(exchange, peer, content, Some(context));
+                }
+                Incoming::Refused(answer) => (answer, false),
+                Incoming::Challenged(answer) => (answer, true),
+            };
+        self.endpoint.note_refused(is_challenge);
+        self.endpoint.handle_input(self.now, Input::Respond { exchange, content: answer });
+    }
+
+    /// A request of a peer, with the context that has protected it.
+    fn requested(&mut self, exchange: u64, peer: P, content: Content, context: Option<usize>) {
+        let endpoint = &self.endpoint;
+        self.server.make_room(|exchange| endpoint.is_open(exchange));
+        let request = (exchange, peer, context);
+        self.server.requested(self.now, request, content, &mut self.queues);
+    }
+
     fn take(&mut self, output: Output<P>) {
         let queues = &mut self.queues;
         match output {
             Output::Request { exchange, peer, content } => {
-                let endpoint = &self.endpoint;
-                self.server.make_room(|exchange| endpoint.is_open(exchange));
-                self.server.requested(self.now, exchange, peer, content, queues);
+                self.requested(exchange, peer, content, None);
             }
             Output::Response { request, content, is_last } => {
                 self.client.answered(request, content, is_last, queues);
@@ -149,6 +207,7 @@ impl<P: Address> Transfers<P> {
                 self.client.settle(request, |request| Output::Alive { request }, queues);
             }
             Output::Ended { exchange } => {
+                self.guard.ended(exchange);
                 self.server.ended(exchange);
                 queues.outputs.push_back(Output::Ended { exchange });
             }

@@ -114,6 +114,12 @@ impl Endpoint {
         &self.replay
     }
 
+    /// The value of Echo that the next request is asked for, where this end has lost its window: a
+    /// caller that gives each peer a value of its own learns that the peer has its address, too.
+    pub fn expect_echo(&mut self, echo: [u8; ECHO_BYTES]) {
+        self.replay.expect_echo(echo);
+    }
+
     /// Protects a request (RFC 8613 §8.1).
     ///
     /// # Errors

@@ -134,6 +134,13 @@ impl Replay {
         Ok(Self::Lost { echo, width })
     }
 
+    /// Replaces the value of the challenges, where the window is lost.
+    pub(super) fn expect_echo(&mut self, value: [u8; ECHO_BYTES]) {
+        if let Self::Lost { echo, .. } = self {
+            *echo = value;
+        }
+    }
+
     /// Whether it is worth while to decrypt a request of this number.
     pub(super) fn may_be_new(&self, number: u64) -> bool {
         match self {

@@ -10,8 +10,11 @@ use proto::coap::{Code, Content, stream};
 use tokio::sync::mpsc;
 
 use super::dial::Stream;
+use super::dtls::Layer;
+use super::dtls::keys::Pair;
 use super::endpoint::{Application, Command, Endpoint, channel};
 use super::link::{self, Link};
+use super::oscore::Security;
 use super::socket::{Peer, Socket};
 use super::wire::Wire;
 use crate::Error;
@@ -56,6 +59,12 @@ impl Failure {
             Reason::Changed => "the answer changed each time that it was read",
             Reason::Misuse => "the request fits no message",
             Reason::Closed => "the server takes no further request over this connection",
+            Reason::Aged => "the observation is over its age",
+            Reason::Unverified => "the answer does not verify (OSCORE): is the context the same?",
+            Reason::Unprotected(code) => {
+                let why = "the server has no such context, or takes the request for an old one";
+                return format!("an answer without protection came, {code}: {why}");
+            }
         };
         why.to_owned()
     }
@@ -226,26 +235,38 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// One on this socket.
-    pub(crate) fn start(socket: Socket) -> Result<Self, Error> {
-        Self::with(socket, Waiting::default())
-    }
-
-    /// The same, where somebody is told of each datagram.
+    /// One on this socket, where somebody is told of each datagram.
     pub(crate) fn watched(socket: Socket, watch: Watch) -> Result<Self, Error> {
-        Self::with(socket, Waiting { watch: Some(watch), ..Waiting::default() })
+        // Who only asks answers nobody at length.
+        let waiting = Waiting { watch: Some(watch), ..Waiting::default() };
+        Ok(Self::run(Endpoint::new(socket, true)?, waiting))
     }
 
-    fn with(socket: Socket, waiting: Waiting) -> Result<Self, Error> {
-        // Who only asks answers nobody at length.
-        let endpoint = Endpoint::new(socket, true)?;
+    /// One on this socket, whose requests may be protected by OSCORE, or go over DTLS with an
+    /// identity and key.
+    pub(crate) fn start(
+        socket: Socket,
+        security: Option<Security>,
+        psk: Option<&Pair>,
+    ) -> Result<Self, Error> {
+        let mut endpoint = Endpoint::new(socket, true)?;
+        if let Some(security) = security {
+            endpoint = endpoint.secured(security);
+        }
+        if let Some((identity, key)) = psk {
+            endpoint = endpoint.over(|began| Layer::client(began, identity, key))?;
+        }
+        Ok(Self::run(endpoint, Waiting::default()))
+    }
+
+    fn run(endpoint: Endpoint, waiting: Waiting) -> Self {
         let (commands, receiver) = channel();
         let open = waiting.clone();
         tokio::spawn(async move {
             let ended: io::Result<()> = endpoint.run(receiver, open.clone()).await;
             open.end(&ended.err().map_or_else(String::new, |error| error.to_string()));
         });
-        Ok(Self { way: Way::Datagrams(commands), waiting, last: AtomicU64::new(0) })
+        Self { way: Way::Datagrams(commands), waiting, last: AtomicU64::new(0) }
     }
 
     /// One over this stream, or over the WebSocket that it is.
@@ -267,13 +288,18 @@ impl Caller {
 
     /// Whether the task still takes requests: the network has not said that nobody is there.
     pub(crate) fn is_open(&self) -> bool {
-        !self.commands.is_closed()
+        match &self.way {
+            Way::Datagrams(commands) => !commands.is_closed(),
+            Way::Stream(commands) => !commands.is_closed(),
+        }
     }
 
     /// The link carries so many bit/s, as far as it is known.
     pub(crate) async fn set_rate_bps(&self, rate_bps: Option<u64>) {
-        // Where the task has ended there is nothing to be set.
-        let _ = self.commands.send(Command::Input(Input::Rate(rate_bps))).await;
+        // A stream has a clock of its own. Where the task has ended there is nothing to be set.
+        if let Way::Datagrams(commands) = &self.way {
+            let _ = commands.send(Command::Input(Input::Rate(rate_bps))).await;
+        }
     }
 
     /// Asks; the empty code is a ping.

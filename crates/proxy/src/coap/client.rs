@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use proto::coap::uri::{Host, MAX_URI_BYTES, Scheme, Uri, Via};
@@ -9,6 +10,8 @@ use proto::coap::{Block, Code, Content, option};
 
 use super::caller::{self, Caller};
 use super::dial;
+use super::dtls::keys;
+use super::oscore::{ContextFile, Security};
 use super::socket::{Peer, Socket};
 use super::text;
 use crate::Error;
@@ -50,6 +53,10 @@ pub struct Ask {
     pub is_confirmable: bool,
     /// Bytes of a block, both ways.
     pub block_bytes: Option<usize>,
+    /// The security context that all is protected with (OSCORE).
+    pub oscore: Option<PathBuf>,
+    /// Identity and key for DTLS (`coaps`).
+    pub psk: Option<(String, String)>,
 }
 
 impl Default for Ask {
@@ -67,6 +74,8 @@ impl Default for Ask {
             observe: false,
             is_confirmable: true,
             block_bytes: None,
+            oscore: None,
+            psk: None,
         }
     }
 }
@@ -88,14 +97,7 @@ fn parse(url: &str) -> Result<Uri<'_>, Error> {
     let form = "a URL like 'coap://192.0.2.1/temperature?unit=c'";
     let uri = Uri::parse(url)
         .map_err(|error| wrong(format!("'{shown}' is no URL of CoAP ({error}): {form}")))?;
-    match uri.scheme {
-        Scheme::Coaps => {
-            let what = "has the scheme coaps: coap is spoken here, and over streams coap+tcp, \
-                        coaps+tcp, coap+ws and coaps+ws";
-            Err(wrong(format!("'{shown}' {what}")))
-        }
-        _ => Ok(uri),
-    }
+    Ok(uri)
 }
 
 impl Server {
@@ -110,8 +112,35 @@ impl Server {
         Ok(Self { scheme: uri.scheme, host, port: uri.port })
     }
 
+    fn is_stream(&self) -> bool {
+        !matches!(self.scheme, Scheme::Coap | Scheme::Coaps)
+    }
+
+    /// The identity and the key for it, which `coaps` needs and the others have no use for.
+    fn key_of(&self, psk: Option<&(String, String)>) -> Result<Option<keys::Pair>, Error> {
+        let scheme = self.scheme;
+        match (scheme == Scheme::Coaps, psk) {
+            (true, Some((identity, key))) => keys::parse(identity, key).map(Some).map_err(wrong),
+            (true, None) => {
+                Err(wrong("coaps needs an identity and its key: give both (-u and -k)"))
+            }
+            (false, Some(_)) => {
+                let what = format!(
+                    "an identity and a key are for coaps, and this is {}: say 'coaps'",
+                    scheme.name()
+                );
+                Err(wrong(what))
+            }
+            (false, None) => Ok(None),
+        }
+    }
+
     /// Who asks it, over the first of its addresses that there is a way to.
-    async fn open(&self) -> Result<(Caller, SocketAddr), Error> {
+    async fn open(
+        &self,
+        mut security: Option<Security>,
+        psk: Option<&keys::Pair>,
+    ) -> Result<(Caller, SocketAddr), Error> {
         let Self { scheme, host, port } = self;
         let failed = || Error::system(format!("cannot reach '{host}' port {port}"));
         let resolving = tokio::net::lookup_host((host.as_str(), *port));
@@ -122,7 +151,9 @@ impl Server {
         let mut last = io::Error::other("its name has no address");
         for address in addresses.filter(|address| !is_group(address.ip())).take(MAX_ADDRESSES) {
             let opened = match scheme {
-                Scheme::Coap | Scheme::Coaps => Socket::client(address).await.map(Caller::start),
+                Scheme::Coap | Scheme::Coaps => Socket::client(address)
+                    .await
+                    .map(|socket| Caller::start(socket, security.take(), psk)),
                 _ => {
                     let stream = dial::open(*scheme, address, (host, *port)).await;
                     stream.map(|stream| Caller::over(stream, scheme.is_websocket()))
@@ -163,10 +194,16 @@ impl Ask {
             }
         };
         self.put_options(&mut content)?;
-        if server.scheme != Scheme::Coap && !self.is_confirmable {
+        if server.is_stream() && !self.is_confirmable {
             let what = "a request without acknowledgement (--non) is one over UDP: over a stream \
                         all arrive (RFC 8323)";
             return Err(wrong(what));
+        }
+        if server.is_stream() && self.oscore.is_some() {
+            let scheme = server.scheme.name();
+            return Err(wrong(format!(
+                "OSCORE goes over coap or coaps here, and this is {scheme}"
+            )));
         }
         Ok((server, content))
     }
@@ -292,7 +329,12 @@ impl Client {
     /// there is no way to the server.
     pub async fn connect(ask: &Ask) -> Result<Self, Error> {
         let (server, content) = ask.resolve()?;
-        let (caller, address) = server.open().await?;
+        let psk = server.key_of(ask.psk.as_ref())?;
+        let security = match &ask.oscore {
+            Some(path) => Some(Security::client(ContextFile::read(path)?)?),
+            None => None,
+        };
+        let (caller, address) = server.open(security, psk.as_ref()).await?;
         let peer = Peer::server(address);
         Ok(Self { caller, peer, content, is_confirmable: ask.is_confirmable })
     }
@@ -350,7 +392,6 @@ mod tests {
         let error = Ask { is_confirmable: false, ..ask("coap+tcp://a") }.resolve().unwrap_err();
         assert!(error.to_string().contains("--non"), "{error}");
         for (url, why) in [
-            ("coaps://a/", "has the scheme coaps: coap is spoken here, and over streams coap+tcp"),
             ("http://a/", "is no URL of CoAP"),
             ("a/b", "is no URL of CoAP"),
             ("coap://224.0.1.187/", "is a group"),

@@ -8,8 +8,11 @@ use proto::coap::machine::{Counts, Input, Output, Settings};
 use proto::coap::transfer::Transfers;
 use tokio::sync::mpsc;
 
+use super::dtls::{Layer, Out};
+use super::oscore::{Security, Stores};
 use super::socket::{Peer, Socket};
 use crate::Error;
+use crate::rarely::Rarely;
 
 /// Inputs that wait for the task: who has one more waits.
 const MAX_COMMANDS: usize = 256;
@@ -47,6 +50,9 @@ pub(crate) struct Endpoint {
     transfers: Transfers<Peer>,
     began: Instant,
     wake_at: Option<Duration>,
+    stores: Stores,
+    failed: Rarely,
+    layer: Option<Layer>,
 }
 
 impl Endpoint {
@@ -55,7 +61,32 @@ impl Endpoint {
         let seed = [crate::random_instance()?, crate::random_instance()?];
         let settings = Settings { seed, is_challenging, rate_bps: None };
         let transfers = Transfers::new(&settings);
-        Ok(Self { socket, transfers, began: Instant::now(), wake_at: None })
+        Ok(Self {
+            socket,
+            transfers,
+            began: Instant::now(),
+            wake_at: None,
+            stores: Stores::default(),
+            failed: Rarely::default(),
+            layer: None,
+        })
+    }
+
+    /// The same, with messages that OSCORE protects.
+    pub(crate) fn secured(mut self, security: Security) -> Self {
+        let Security { guard, stores } = security;
+        self.transfers = self.transfers.with_guard(guard);
+        self.stores = stores;
+        self
+    }
+
+    /// The same, below which are sessions of DTLS.
+    pub(crate) fn over(
+        mut self,
+        layer: impl FnOnce(Instant) -> Result<Layer, Error>,
+    ) -> Result<Self, Error> {
+        self.layer = Some(layer(self.began)?);
+        Ok(self)
     }
 
     /// Runs until it is to end, or nobody has a way to it. The error, only of a client, is what the
@@ -65,8 +96,10 @@ impl Endpoint {
         mut commands: mpsc::Receiver<Command>,
         mut application: impl Application,
     ) -> io::Result<()> {
+        self.store().await;
         loop {
-            let due = self.wake_at.map(|at| self.began + at);
+            let below = self.layer.as_ref().and_then(Layer::wakes_at);
+            let due = self.wake_at.into_iter().chain(below).min().map(|at| self.began + at);
             let wake = async {
                 match due {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -79,6 +112,12 @@ impl Endpoint {
                         for one in all {
                             let (peer, bytes, is_group) = (one.peer, one.bytes, one.is_group);
                             application.passed(false, bytes.len());
+                            if let Some(layer) = &mut self.layer {
+                                let mut out = Out::default();
+                                layer.receive(self.began.elapsed(), peer, &bytes, &mut out);
+                                self.hand_on(out, &mut application).await?;
+                                continue;
+                            }
                             let input = Input::Datagram { peer, bytes, is_group };
                             self.handle(input, &mut application).await?;
                         }
@@ -89,15 +128,70 @@ impl Endpoint {
                 },
                 command = commands.recv() => match command {
                     Some(Command::Input(input)) => self.handle(input, &mut application).await?,
-                    Some(Command::End) | None => return Ok(()),
+                    Some(Command::End) | None => return self.close().await,
                 },
                 () = wake => {
                     self.wake_at = None;
+                    if let Some(layer) = &mut self.layer {
+                        let mut out = Out::default();
+                        layer.wake(self.began.elapsed(), &mut out);
+                        self.hand_on(out, &mut application).await?;
+                    }
                     self.handle(Input::Wake, &mut application).await?;
                 }
             }
+            self.store().await;
             application.counted(self.transfers.counts());
         }
+    }
+
+    /// Has the numbers that messages are protected with written, where it is time. It is once for
+    /// hundreds of messages, and those that come meanwhile wait.
+    async fn store(&mut self) {
+        while let Some((index, watermark)) = self.transfers.guard_mut().to_store() {
+            if let Err(error) = self.stores.write(index, watermark).await {
+                if let Some(times) = self.failed.note(Instant::now()) {
+                    let what = "cannot write the state of a security context: when its numbers \
+                                are used up, nothing is sent with it";
+                    tracing::error!(times, %error, "{what}");
+                }
+                return;
+            }
+            self.transfers.guard_mut().note_stored(index, watermark);
+        }
+    }
+
+    /// What has come out of the sessions.
+    async fn hand_on(&mut self, out: Out, application: &mut impl Application) -> io::Result<()> {
+        for (peer, bytes) in out.datagrams {
+            self.socket.send(peer, &bytes).await?;
+        }
+        for (peer, bytes) in out.messages {
+            let input = Input::Datagram { peer, bytes, is_group: false };
+            self.handle(input, application).await?;
+        }
+        out.failed.map_or(Ok(()), |why| Err(io::Error::other(why)))
+    }
+
+    async fn send(&mut self, peer: Peer, bytes: &[u8]) -> io::Result<()> {
+        let Some(layer) = &mut self.layer else { return self.socket.send(peer, bytes).await };
+        let mut out = Out::default();
+        // Nothing that was sent makes a session say what a peer has said.
+        layer.send(self.began.elapsed(), peer, bytes, &mut out);
+        for (peer, bytes) in out.datagrams {
+            self.socket.send(peer, &bytes).await?;
+        }
+        out.failed.map_or(Ok(()), |why| Err(io::Error::other(why)))
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        let Some(layer) = &mut self.layer else { return Ok(()) };
+        let mut out = Out::default();
+        layer.close(self.began.elapsed(), &mut out);
+        for (peer, bytes) in out.datagrams {
+            self.socket.send(peer, &bytes).await?;
+        }
+        Ok(())
     }
 
     async fn handle(
@@ -113,7 +207,7 @@ impl Endpoint {
                 match output {
                     Output::Datagram { peer, bytes } => {
                         application.passed(true, bytes.len());
-                        self.socket.send(peer, &bytes).await?;
+                        self.send(peer, &bytes).await?;
                     }
                     Output::WakeAt(at) => self.wake_at = Some(at),
                     output => {

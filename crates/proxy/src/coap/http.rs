@@ -87,6 +87,10 @@ pub(crate) fn ask(
 ) -> Result<Wanted, Refusal> {
     check_options(content)?;
     let Some(target) = target(content, upstream)? else { return links(content) };
+    // RFC 8613 §11: HTTP can carry such a message, but nobody here takes it for one.
+    if content.first(option::OSCORE).is_some() {
+        return Err(refuse(Code::BAD_OPTION, "what OSCORE protects does not go on to HTTP"));
+    }
     let method = method(content.code)?;
     let accept = content.uint(option::ACCEPT).and_then(|value| u16::try_from(value).ok());
     // RFC 8768 §3: whoever goes on with a request counts it down.

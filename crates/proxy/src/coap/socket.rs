@@ -19,13 +19,15 @@ const DATAGRAM_BYTES: usize = 1 << 16;
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// The address of this side, where that is not the kernel's to choose.
-    local: Option<IpAddr>,
+    pub(super) local: Option<IpAddr>,
+    /// The session of DTLS; 0 without.
+    pub(super) session: u64,
 }
 
 impl Peer {
     /// A server, to which the kernel chooses the way.
     pub(crate) fn server(address: SocketAddr) -> Self {
-        Self { address, local: None }
+        Self { address, local: None, session: 0 }
     }
 }
 
@@ -90,7 +92,7 @@ impl Socket {
         for (buffer, meta) in room.iter().zip(metas.iter().take(count)) {
             let local = meta.dst_ip.filter(|_| *is_server);
             let is_group = local.is_some_and(|ip| ip.to_canonical().is_multicast());
-            let peer = Peer { address: meta.addr, local };
+            let peer = Peer { address: meta.addr, local, session: 0 };
             let bytes = buffer.get(..meta.len).unwrap_or_default();
             all.extend(bytes.chunks(meta.stride.max(1)).map(|bytes| {
                 let bytes = Bytes::copy_from_slice(bytes);

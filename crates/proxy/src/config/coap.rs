@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use super::file::GatewaySettings;
 use super::mistakes::Check;
 use super::{address, caller};
+use crate::coap::dtls::keys::Keys;
+use crate::coap::oscore::{self, ContextFile};
 use crate::upstream::Upstream;
 
 /// See the module.
@@ -14,13 +16,64 @@ pub struct CoapListener {
     pub listen: SocketAddr,
     /// Where requests go that name no origin.
     pub upstream: Option<Upstream>,
+    /// The security contexts of its clients.
+    pub oscore: Vec<ContextFile>,
+    /// Whether who protects nothing is answered all the same.
+    pub is_open: bool,
+}
+
+/// A gateway's listener for clients of CoAP over DTLS.
+#[derive(Clone, Debug)]
+pub struct CoapsListener {
+    /// Its address, for datagrams.
+    pub listen: SocketAddr,
+    /// Where requests go that name no origin.
+    pub upstream: Option<Upstream>,
+    /// The keys of its clients.
+    pub keys: Keys,
+}
+
+/// What the settings say of that over DTLS. Only who has a key reaches anything there, so that its
+/// address may be any.
+fn secure_listener(check: &mut Check, gateway: &GatewaySettings) -> Option<CoapsListener> {
+    let wrong = match (&gateway.coaps, &gateway.coaps_psk) {
+        (Some(_), Some(_)) => None,
+        (None, None) => return None,
+        (Some(_), None) => Some(("coaps", "coaps needs the keys of its clients: give 'coaps_psk'")),
+        (None, Some(_)) => Some(("coaps_psk", "coaps_psk needs a listener: give 'coaps'")),
+    };
+    if let Some((key, what)) = wrong {
+        check.about(key, &["coaps", "coaps_psk"], Err::<(), _>(caller(what)));
+    }
+    let (text, path) = (gateway.coaps.as_ref()?, gateway.coaps_psk.as_ref()?);
+    let listen = check.take("coaps", address("coaps", text).map(Some))?;
+    let keys = check.take("coaps_psk", Keys::read(path));
+    // What is wrong with it is said where 'coap' is read, or here if there is none.
+    let upstream = gateway.coap_upstream.as_deref().map(Upstream::parse).transpose();
+    let upstream = match &gateway.coap {
+        Some(_) => upstream.unwrap_or_default(),
+        None => check.take("coap_upstream", upstream),
+    };
+    Some(CoapsListener { listen, upstream, keys })
+}
+
+/// What the settings say of both.
+pub(super) fn listeners(
+    check: &mut Check,
+    gateway: &GatewaySettings,
+) -> (Option<CoapListener>, Option<CoapsListener>) {
+    (listener(check, gateway), secure_listener(check, gateway))
 }
 
 /// What the settings say of it.
-pub(super) fn listener(check: &mut Check, gateway: &GatewaySettings) -> Option<CoapListener> {
+fn listener(check: &mut Check, gateway: &GatewaySettings) -> Option<CoapListener> {
     let Some(text) = &gateway.coap else {
         let (upstream, anywhere) = (&gateway.coap_upstream, gateway.coap_anywhere);
-        let given = [("coap_upstream", upstream.is_some()), ("coap_anywhere", anywhere.is_some())];
+        let given = [
+            ("coap_upstream", upstream.is_some() && gateway.coaps.is_none()),
+            ("coap_anywhere", anywhere.is_some()),
+            ("coap_oscore", gateway.coap_oscore.is_some()),
+        ];
         for (key, _) in given.into_iter().filter(|(_, given)| *given) {
             let what = format!("{key} needs a listener for clients of CoAP: give 'coap'");
             check.about(key, &["coap"], Err::<(), _>(caller(what)));
@@ -30,11 +83,22 @@ pub(super) fn listener(check: &mut Check, gateway: &GatewaySettings) -> Option<C
     let upstream = gateway.coap_upstream.as_deref().map(Upstream::parse).transpose();
     let upstream = check.take("coap_upstream", upstream);
     let listen = check.take("coap", address("coap", text).map(Some))?;
-    if !listen.ip().to_canonical().is_loopback() && gateway.coap_anywhere != Some(true) {
+    let contexts = gateway.coap_oscore.as_deref().unwrap_or_default();
+    let oscore = check.take("coap_oscore", oscore::read_all(contexts));
+    let is_open = contexts.is_empty() || gateway.coap_anywhere == Some(true);
+    if !contexts.is_empty() && gateway.coap_upstream.is_none() {
+        let what = "what OSCORE protects is for this gateway, and not for an origin behind it";
+        let remedy = "name the service that answers with 'coap_upstream'";
+        let what = caller(format!("coap_oscore: {what}: {remedy}"));
+        check.about("coap_oscore", &["coap_upstream"], Err::<(), _>(what));
+    }
+    let is_near = listen.ip().to_canonical().is_loopback();
+    if !is_near && is_open && gateway.coap_anywhere != Some(true) {
         let what = "whoever reaches it can ask for all that edges may";
-        let remedy = "give a loopback address, or 'coap_anywhere = true' (--coap-anywhere)";
+        let remedy = "give a loopback address, security contexts ('coap_oscore'), or \
+                      'coap_anywhere = true' (--coap-anywhere)";
         let what = caller(format!("coap '{text}': {what}: {remedy}"));
         check.about("coap", &["coap_anywhere"], Err::<(), _>(what));
     }
-    Some(CoapListener { listen, upstream })
+    Some(CoapListener { listen, upstream, oscore, is_open })
 }

@@ -194,6 +194,12 @@ section! {
         coap_upstream: String,
         /// Lifts the restriction of `coap` to loopback addresses.
         coap_anywhere: bool,
+        /// Security contexts of OSCORE, each a file, of clients of CoAP.
+        coap_oscore: Vec<PathBuf>,
+        /// Address for clients of CoAP over DTLS; none: there is no such listener.
+        coaps: String,
+        /// Their identities and pre-shared keys: a file.
+        coaps_psk: PathBuf,
         /// Address for WAP clients (WSP over UDP); none: there is no such listener.
         wsp: String,
         /// Lifts the restriction of `wsp` to loopback addresses.

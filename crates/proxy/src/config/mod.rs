@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use coap::CoapListener;
+pub use coap::{CoapListener, CoapsListener};
 pub use file::{
     EdgeSettings, GatewaySettings, LinkSettings, LogSettings, ServiceSettings, Settings,
 };
@@ -176,6 +176,8 @@ pub struct GatewayConfig {
     pub http: Option<HttpListener>,
     /// For clients of CoAP.
     pub coap: Option<CoapListener>,
+    /// For clients of CoAP over DTLS.
+    pub coaps: Option<CoapsListener>,
     /// Address for WAP clients.
     pub wsp: Option<SocketAddr>,
     /// How edges are known.
@@ -344,7 +346,7 @@ impl GatewayConfig {
         }
         check.take("congestion", check_congestion(gateway.congestion.as_deref()));
         let http = http_listener(&mut check, &gateway);
-        let coap = coap::listener(&mut check, &gateway);
+        let (coap, coaps) = coap::listeners(&mut check, &gateway);
         let allow = gateway.read_allow(&mut check);
         let mut relay = new_relay(&mut check, relay::Role::Gateway)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
@@ -360,9 +362,7 @@ impl GatewayConfig {
         let mut drain_timeout = DRAIN_TIMEOUT;
         check.time(&mut drain_timeout, "drain_timeout", gateway.drain_timeout);
         relay.drain_timeout = drain_timeout;
-        set(&mut relay.retain, gateway.retain.map(|period| period.0));
-        let retained = check.take("retain_memory", bytes("retain_memory", gateway.retain_memory));
-        set(&mut relay.retained_bytes, retained);
+        set_retained(&mut check, &mut relay, gateway.retain, gateway.retain_memory);
         let most = MAX_EXCHANGES;
         check.count(&mut relay.max_carriers, "max_carriers", gateway.max_carriers, most);
         check.count(&mut relay.max_exchanges, "max_exchanges", gateway.max_exchanges, most);
@@ -376,6 +376,7 @@ impl GatewayConfig {
             ("listen", listen),
             ("http_listen", http.as_ref().map(|http| http.listen)),
             ("coap", coap.as_ref().map(|coap| coap.listen)),
+            ("coaps", coaps.as_ref().map(|coaps| coaps.listen)),
             ("wsp", wsp),
             ("admin", admin),
         ]);
@@ -393,6 +394,7 @@ impl GatewayConfig {
             allow,
             http,
             coap,
+            coaps,
             wsp,
             security,
             admin,
@@ -425,6 +427,18 @@ fn new_relay(check: &mut Check, role: relay::Role) -> Result<relay::Config, Mist
         check.take("", Err::<(), _>(error));
         std::mem::take(&mut check.mistakes)
     })
+}
+
+/// How long what was sent is kept to be sent again, and how many bytes of it.
+fn set_retained(
+    check: &mut Check,
+    relay: &mut relay::Config,
+    retain: Option<Period>,
+    memory: Option<Size>,
+) {
+    set(&mut relay.retain, retain.map(|period| period.0));
+    let retained = check.take("retain_memory", bytes("retain_memory", memory));
+    set(&mut relay.retained_bytes, retained);
 }
 
 fn set_memory(

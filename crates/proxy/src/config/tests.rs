@@ -38,7 +38,7 @@ fn the_documented_file_holds_every_key_and_resolves() {
     assert!(!shown.contains("None"), "not documented: {shown}");
 
     // Files and the congestion control depend on the machine.
-    let apart = ["key = ", "peer = ", "congestion = ", "schemas = "];
+    let apart = ["key = ", "peer = ", "congestion = ", "schemas = ", "coap_oscore = ", "coaps"];
     let portable: Vec<&str> =
         text.lines().filter(|line| !apart.iter().any(|key| line.starts_with(key))).collect();
     let portable = portable.join("\n");
@@ -104,6 +104,11 @@ fn clients_of_coap_are_on_loopback_unless_configured_otherwise() {
         "coap_upstream = 'http://a'",
         "coap_anywhere = true",
         "coap = '127.0.0.1:0'\ncoap_upstream = 'a'",
+        "coap_oscore = ['/nowhere/context']",
+        "coap = '127.0.0.1:0'\ncoap_upstream = 'http://a'\ncoap_oscore = ['/nowhere/context']",
+        "coaps = '127.0.0.1:0'",
+        "coaps_psk = '/nowhere/keys'",
+        "coaps = '127.0.0.1:0'\ncoaps_psk = '/nowhere/keys'",
     ] {
         assert!(matches!(with(keys), Err(Error::Caller(_))), "{keys}");
     }

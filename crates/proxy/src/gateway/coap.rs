@@ -24,13 +24,18 @@ use relay::{Cause, CauseKind};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use super::door::Door;
 use crate::access::{Access, Way};
 use crate::clock::{Clocks, Side, Timed};
+use crate::coap::dtls::Layer;
+use crate::coap::dtls::keys::Keys;
 use crate::coap::endpoint::{Application, Command, Endpoint, channel};
 use crate::coap::http::{self as mapping, Asked, Refusal, Wanted, refuse};
+use crate::coap::oscore::Security;
 use crate::coap::shares::{SharePlace, Shares};
 use crate::coap::socket::{Peer, Socket};
 use crate::coap::tags::Tags;
+use crate::config::{CoapListener, CoapsListener};
 use crate::flow::{AnyBody, Progress, Watched};
 use crate::live::Services;
 use crate::metrics::Metrics;
@@ -61,19 +66,43 @@ const FULL_OF_BYTES: &str = "coap_bytes";
 /// A listener that is bound.
 pub(crate) struct Listener {
     socket: UdpSocket,
-    /// Over TCP at the same port (RFC 8323).
+    /// Over TCP at the same port (RFC 8323); and whether there is anything for those who come: what
+    /// goes over a connection is not protected.
     streams: TcpListener,
+    takes_streams: bool,
     local: SocketAddr,
+    security: Option<Security>,
+    /// Over DTLS: the keys of its clients.
+    keys: Option<Keys>,
 }
 
 impl Listener {
-    /// A port in use is the caller's error.
-    pub(crate) async fn bind(address: SocketAddr) -> Result<Self, Error> {
+    /// A port in use is the caller's error, as is a security context in use.
+    pub(crate) async fn bind(config: &CoapListener) -> Result<Self, Error> {
         descriptors::prepare("connections of clients of CoAP", MAX_CONNECTIONS);
-        let streams = run::bind("coap", address).await?;
+        let security = match &config.oscore[..] {
+            [] => None,
+            files => Some(Security::server(files.to_vec(), !config.is_open)?),
+        };
+        let takes_streams = security.is_none() || config.is_open;
+        Self::at(("coap", config.listen), takes_streams, security, None).await
+    }
+
+    /// One over DTLS.
+    pub(crate) async fn bind_secure(config: &CoapsListener) -> Result<Self, Error> {
+        Self::at(("coaps", config.listen), false, None, Some(config.keys.clone())).await
+    }
+
+    async fn at(
+        (name, listen): (&str, SocketAddr),
+        takes_streams: bool,
+        security: Option<Security>,
+        keys: Option<Keys>,
+    ) -> Result<Self, Error> {
+        let streams = run::bind(name, listen).await?;
         let local = streams.local_addr().map_err(Error::system("ask for the bound address"))?;
-        let socket = run::bind_datagrams("coap", local).await?;
-        Ok(Self { socket, streams, local })
+        let socket = run::bind_datagrams(name, local).await?;
+        Ok(Self { socket, streams, takes_streams, local, security, keys })
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -88,10 +117,18 @@ impl Listener {
         mut parting: Parting,
         alive: mpsc::Sender<()>,
     ) -> Result<(impl Future<Output = ()> + Send, impl Future<Output = ()> + Send), Error> {
-        let Self { socket, streams, local } = self;
+        let Self { socket, streams, takes_streams, local, security, keys } = self;
         let socket = Socket::server(socket).map_err(Error::system("set up the socket of CoAP"))?;
-        let is_challenging = !local.ip().to_canonical().is_loopback();
-        let endpoint = Endpoint::new(socket, is_challenging)?;
+        let is_secure = keys.is_some();
+        // The cookie of DTLS has borne out the address.
+        let is_challenging = !is_secure && !local.ip().to_canonical().is_loopback();
+        let mut endpoint = Endpoint::new(socket, is_challenging)?;
+        if let Some(security) = security {
+            endpoint = endpoint.secured(security);
+        }
+        if let Some(keys) = keys {
+            endpoint = endpoint.over(|began| Layer::server(began, keys))?;
+        }
         let (commands, receiver) = channel();
         let (shares, strangers) = (Shares::new(MAX_OPEN), Shares::new(MAX_STRANGERS));
         let (metrics, idle_timeout) = (Arc::clone(&server.metrics), server.clocks.idle);
@@ -104,6 +141,7 @@ impl Listener {
             strangers: Arc::clone(&strangers),
             commands: commands.clone(),
             metrics,
+            is_secure,
             counts: Counts::default(),
             full: Rarely::default(),
             refused: Rarely::default(),
@@ -117,7 +155,13 @@ impl Listener {
             };
             let _ = tokio::join!(endpoint.run(receiver, serving), end);
         };
-        Ok((over_tcp.accept(streams), serve))
+        let accept = async move {
+            match takes_streams {
+                true => over_tcp.accept(streams).await,
+                false => Door::refuse(streams).await,
+            }
+        };
+        Ok((accept, serve))
     }
 }
 
@@ -128,6 +172,7 @@ struct Serving {
     strangers: Arc<Shares>,
     commands: mpsc::Sender<Command>,
     metrics: Arc<Metrics>,
+    is_secure: bool,
     counts: Counts,
     full: Rarely,
     refused: Rarely,
@@ -164,7 +209,7 @@ impl Application for Serving {
         let refused = |counts: &Counts| counts.malformed + counts.unsupported + counts.refused;
         let is_worse = refused(&counts) > refused(&self.counts);
         self.counts = counts;
-        self.metrics.set_coap(counts);
+        self.metrics.set_coap(self.is_secure, counts);
         if is_worse && self.refused.note(Instant::now()).is_some() {
             let Counts { malformed, unsupported, refused, .. } = counts;
             let what = "messages of CoAP so far that were no requests to be answered";

@@ -34,6 +34,7 @@ use crate::renewal::{EdgeLists, Renewal};
 use crate::run::{self, Running};
 use crate::store::Store;
 use crate::trust::Keeper;
+use crate::upstream::Upstream;
 use crate::{Error, descriptors, fault, pseudonym};
 
 use door::Door;
@@ -96,6 +97,7 @@ pub struct Gateway {
     http: Option<TcpListener>,
     local_http: Option<SocketAddr>,
     coap: Option<coap::Listener>,
+    coaps: Option<coap::Listener>,
     wsp: Option<wsp::Listener>,
     store: Option<Store>,
     renewal: Renewal,
@@ -118,7 +120,11 @@ impl Gateway {
             None => None,
         };
         let coap = match &config.coap {
-            Some(coap) => Some(coap::Listener::bind(coap.listen).await?),
+            Some(coap) => Some(coap::Listener::bind(coap).await?),
+            None => None,
+        };
+        let coaps = match &config.coaps {
+            Some(coaps) => Some(coap::Listener::bind_secure(coaps).await?),
             None => None,
         };
         let wsp = wsp::Listener::bind(config.wsp).await?;
@@ -146,6 +152,7 @@ impl Gateway {
             http,
             local_http,
             coap,
+            coaps,
             wsp,
             store,
             renewal,
@@ -176,6 +183,12 @@ impl Gateway {
     #[must_use]
     pub fn coap_addr(&self) -> Option<SocketAddr> {
         self.coap.as_ref().map(coap::Listener::local_addr)
+    }
+
+    /// Where clients of CoAP may ask over DTLS.
+    #[must_use]
+    pub fn coaps_addr(&self) -> Option<SocketAddr> {
+        self.coaps.as_ref().map(coap::Listener::local_addr)
     }
 
     /// Where WAP clients may send to.
@@ -210,11 +223,16 @@ impl Gateway {
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
         let idle_timeout = config.idle_timeout;
-        let coap = self.coap.map(|listener| {
-            let server = for_coap(&config, services.clone(), reach(), &metrics);
+        let serve_coap = |listener: coap::Listener, upstream: Option<Upstream>| {
+            let server = for_coap(&config, upstream, (services.clone(), reach()), &metrics);
             listener.serve(server, parting.clone(), alive.clone())
-        });
-        let (coap_streams, coap) = coap.transpose()?.unzip();
+        };
+        let upstream = config.coap.as_ref().and_then(|coap| coap.upstream.clone());
+        let coap = self.coap.map(|listener| serve_coap(listener, upstream)).transpose()?;
+        let upstream = config.coaps.as_ref().and_then(|coaps| coaps.upstream.clone());
+        let coaps = self.coaps.map(|listener| serve_coap(listener, upstream)).transpose()?;
+        let (accepts, coap): (Vec<_>, Vec<_>) = coap.into_iter().chain(coaps).unzip();
+        let coap = (!coap.is_empty()).then(|| both(coap));
         if let Some(listener) = self.wsp {
             let exchanges = wsp::Exchanges::new(&config, services.clone(), reach(), &metrics);
             let serving = listener.serve(exchanges, parting.clone(), alive.clone());
@@ -251,7 +269,7 @@ impl Gateway {
         let admin = admin::start(self.admin, admin);
         let door = Door::new(carriers, max_carriers, Arc::clone(&metrics));
         let edges = self.ports.accept(door)?;
-        let accepting = accept(edges, http, coap_streams);
+        let accepting = accept(edges, http, accepts);
         let running = Running {
             accepting: fault::spawn_core("listeners", accepting),
             coap: coap.map(|serving| fault::spawn_core("coap", serving)),
@@ -312,30 +330,36 @@ fn of_clients(
 async fn accept(
     edges: impl Future<Output = ()>,
     http: Option<(TcpListener, Front<Edgeless>)>,
-    coap: Option<impl Future<Output = ()>>,
+    coap: Vec<impl Future<Output = ()>>,
 ) {
     let clients = async {
         if let Some((listener, front)) = http {
             front.accept(listener, MAX_EDGELESS_CONNECTIONS).await;
         }
     };
-    let coap = async {
-        if let Some(coap) = coap {
-            coap.await;
+    tokio::join!(edges, clients, both(coap));
+}
+
+/// What there is for CoAP, of which there are at most two: in the open, and over DTLS.
+async fn both(all: Vec<impl Future<Output = ()>>) {
+    let mut all = all.into_iter();
+    let (one, other) = (all.next(), all.next());
+    let done = async |future: Option<_>| {
+        if let Some(future) = future {
+            future.await;
         }
     };
-    tokio::join!(edges, clients, coap);
+    tokio::join!(done(one), done(other));
 }
 
 /// What answers clients of CoAP.
 fn for_coap(
     config: &GatewayConfig,
-    services: Services,
-    reach: Reach,
+    upstream: Option<Upstream>,
+    (services, reach): (Services, Reach),
     metrics: &Arc<Metrics>,
 ) -> coap::Server {
     let client = Client::new(reach, config.response_timeout);
-    let upstream = config.coap.as_ref().and_then(|coap| coap.upstream.clone());
     let clocks = Clocks { idle: config.idle_timeout, endless: config.relay.tunnel_timeout };
     let names = (pseudonym(config.relay.instance), clocks);
     coap::Server::new(client, upstream, services, names, Arc::clone(metrics))

@@ -10,8 +10,8 @@ use super::{family, sample};
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// Of single messages.
-    pub(super) messages: Counts,
+    /// Of single messages, by the listener: in the open, and over DTLS.
+    pub(super) messages: [Counts; 2],
     /// The same over streams, of connections that have ended too.
     streams: stream::Counts,
     /// Requests that were refused, by the code of the answer.
@@ -29,28 +29,19 @@ impl Totals {
     }
 
     pub(super) fn render(&self, text: &mut String) {
-        let Counts {
-            malformed,
-            duplicates,
-            unmatched,
-            unsupported,
-            refused,
-            challenged,
-            retransmitted,
-            ..
-        } = self.messages;
+        let sum = |of: fn(&Counts) -> u64| self.messages.iter().map(of).sum::<u64>();
         let streams = &self.streams;
         let name = "coap_messages_total";
         let help = "Messages of CoAP that went another way than straight to an answer.";
         family(text, name, "counter", help);
         for (what, count) in [
-            ("malformed", malformed + streams.malformed),
-            ("duplicate", duplicates),
-            ("unmatched", unmatched + streams.unmatched),
-            ("unsupported", unsupported + streams.unsupported),
-            ("refused", refused + streams.refused),
-            ("challenged", challenged),
-            ("retransmitted", retransmitted),
+            ("malformed", sum(|counts| counts.malformed) + streams.malformed),
+            ("duplicate", sum(|counts| counts.duplicates)),
+            ("unmatched", sum(|counts| counts.unmatched) + streams.unmatched),
+            ("unsupported", sum(|counts| counts.unsupported) + streams.unsupported),
+            ("refused", sum(|counts| counts.refused) + streams.refused),
+            ("challenged", sum(|counts| counts.challenged)),
+            ("retransmitted", sum(|counts| counts.retransmitted)),
         ] {
             sample(text, name, &[("what", what)], count);
         }

@@ -202,7 +202,12 @@ impl<P: Address> Endpoint<P> {
         if let Some(flight) = flight.filter(|_| is_acknowledging) {
             self.common.measure(peer, &flight, datagram.message.payload.len());
         }
-        let bad = option::find_bad_critical(datagram.message.options, &UNDERSTOOD);
+        let is_protected = |call: &Call<P>| call.content.first(option::OSCORE).is_some();
+        let known = match self.calls.get(&request).is_some_and(is_protected) {
+            true => &WITH_OSCORE[..],
+            false => &UNDERSTOOD[..],
+        };
+        let bad = option::find_bad_critical(datagram.message.options, known);
         match Content::try_from(datagram) {
             Ok(content) if bad.is_none() => {
                 if datagram.kind == Kind::Confirmable {
@@ -268,6 +273,9 @@ impl<P: Address> Endpoint<P> {
     pub(super) fn renew(&mut self, request: u64) {
         if let Some(call) = self.calls.get(&request) {
             let peer = call.peer;
+            if call.content.first(option::OSCORE).is_some() {
+                return self.fail(request, Reason::Aged);
+            }
             self.enqueue(peer, Purpose::Request(request));
         }
     }

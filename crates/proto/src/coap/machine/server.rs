@@ -120,7 +120,14 @@ impl<P: Address> Endpoint<P> {
     ) -> Result<Content, Option<Content>> {
         let message = &datagram.message;
         let is_confirmable = datagram.kind == Kind::Confirmable;
-        if let Some(number) = option::find_bad_critical(message.options, &UNDERSTOOD) {
+        let has = |number| message.options.first(number).is_some();
+        let is_for_proxy = has(option::PROXY_URI) || has(option::PROXY_SCHEME);
+        // RFC 8613 §10: a proxy passes it on.
+        let known = match self.leaves_protected || is_for_proxy {
+            true => &WITH_OSCORE[..],
+            false => &UNDERSTOOD[..],
+        };
+        if let Some(number) = option::find_bad_critical(message.options, known) {
             self.common.counts.unsupported += 1;
             // RFC 7252 §5.4.1: one that is not confirmable is rejected, here in silence.
             let answer = Content::new(Code::BAD_OPTION).with_payload(format!("option {number}"));
@@ -144,8 +151,9 @@ impl<P: Address> Endpoint<P> {
         };
         // What changes something is not done for a forged address, nor is it done twice because of
         // an answer that turns out to be too long for that.
-        if (exchange.observes || !message.code.is_safe()) && !self.common.is_trusted(exchange.peer)
-        {
+        let is_harmful = exchange.observes || !message.code.is_safe();
+        let is_left = self.leaves_protected && !is_for_proxy && has(option::OSCORE);
+        if is_harmful && !is_left && !self.common.is_trusted(exchange.peer) {
             return Err(Some(self.common.challenge(exchange.peer)));
         }
         if !self.has_room(exchange.peer) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::super::{Content, option};
+use super::super::{Code, Content, option};
 
 /// Peers that have shown that they have their address, or to which this side sent first. Of more
 /// that which was longest unused is forgotten with the messages that it sent; while something is
@@ -92,6 +92,14 @@ pub const UNDERSTOOD: [option::Number; 11] = [
     option::PROXY_URI,
     option::PROXY_SCHEME,
 ];
+
+/// The same with OSCORE, where a message may be protected.
+pub(super) const WITH_OSCORE: [option::Number; 12] = {
+    let mut all = [option::OSCORE; 12];
+    let (known, _) = all.split_at_mut(UNDERSTOOD.len());
+    known.copy_from_slice(&UNDERSTOOD);
+    all
+};
 
 /// What stands for a peer: its address, or whatever the shell finds it by.
 pub trait Address: Copy + Ord + Hash + Debug {}
@@ -252,6 +260,13 @@ pub enum Reason {
     Misuse,
     /// The connection takes no further request (RFC 8323 §5.5).
     Closed,
+    /// An observation that is protected by OSCORE is over its age: only who protected its request
+    /// can make another one.
+    Aged,
+    /// The answer to a protected request is an error without protection, which anybody can say.
+    Unprotected(Code),
+    /// The answer to a protected request does not verify.
+    Unverified,
 }
 
 /// What went wrong so far, each a number of messages.

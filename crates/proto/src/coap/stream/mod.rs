@@ -209,7 +209,7 @@ impl Connection {
             Output::Request { exchange, content } => {
                 let open = &self.messages.exchanges;
                 self.server.make_room(|exchange| open.contains_key(&exchange));
-                self.server.requested(now, exchange, (), content, queues);
+                self.server.requested(now, (exchange, (), None), content, queues);
             }
             Output::Response { request, content, is_last } => {
                 self.client.answered(request, content, is_last, queues);

@@ -124,8 +124,7 @@ impl<P: Address> Server<P> {
     pub(in crate::coap) fn requested(
         &mut self,
         now: Duration,
-        exchange: u64,
-        peer: P,
+        (exchange, peer, context): (u64, P, Option<usize>),
         mut content: Content,
         queues: &mut Queues<P>,
     ) {
@@ -137,7 +136,10 @@ impl<P: Address> Server<P> {
             // RFC 7959 §2.2: the reserved size.
             return queues.inputs.push_back(answer(Content::new(Code::BAD_REQUEST)));
         };
-        let key = key_of(&content);
+        // What one security context protects and what another or none does have no blocks in common
+        // (RFC 9175 §3.2), from whatever address they come.
+        let mut key = context.map_or(u64::MAX, |index| index as u64).to_be_bytes().to_vec();
+        key.extend(key_of(&content));
         if let Some(block) = block1 {
             match self.upload(now, peer, &key, block, &mut content) {
                 Ok(true) => {}

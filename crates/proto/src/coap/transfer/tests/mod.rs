@@ -1,4 +1,5 @@
 mod any;
+mod guarded;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -114,7 +114,14 @@ impl Path {
             Failure::Reason(Reason::Full) => full(what),
             Failure::Reason(Reason::Misuse) => bad(what),
             Failure::Reason(
-                Reason::Reset | Reason::BadAnswer | Reason::TooLarge | Reason::Changed,
+                Reason::Reset
+                | Reason::BadAnswer
+                | Reason::TooLarge
+                | Reason::Changed
+                | Reason::Closed
+                | Reason::Aged
+                | Reason::Unprotected(_)
+                | Reason::Unverified,
             ) => broken(what),
         }
     }
