@@ -105,7 +105,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Link<S> {
                 return Err(io::Error::other("the server asks for more than it takes"));
             }
             let may_read = !self.is_eof && (has_room || !self.is_server);
-            let writes = !self.queue.is_empty() || self.is_unflushed;
+            let has_written = !self.queue.is_empty();
+            let writes = has_written || self.is_unflushed;
             let stuck_at = self.stuck_since + WRITE_TIMEOUT;
             let wake_at = self.wake_at.map(|at| self.began + at);
             let (mut reader, mut writer) = tokio::io::split(&mut self.stream);
@@ -118,7 +119,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Link<S> {
                 }
                 written = write(&mut writer, &mut self.queue), if writes => {
                     written?;
-                    self.is_unflushed = !self.queue.is_empty();
+                    // It was flushed where there was nothing to write.
+                    self.is_unflushed = has_written;
+                    if self.queue.is_empty() && self.queue.capacity() > MAX_QUEUED_BYTES {
+                        self.queue = BytesMut::new();
+                    }
                     self.stuck_since = Instant::now();
                     self.note(user);
                 }
@@ -268,5 +273,100 @@ pub(crate) fn why(end: &End) -> String {
                 format!("what the other side sends is no message of CoAP over TCP: {error}")
             }
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::coap::{Code, Content};
+
+    use super::*;
+
+    /// A server that answers each request with its own body, twice.
+    struct Server;
+
+    impl User for Server {
+        fn take(&mut self, output: Output) -> Option<Input> {
+            let Output::Request { exchange, content } = output else { return None };
+            let body = [&content.payload[..], &content.payload[..]].concat();
+            let content = Content::new(Code::CONTENT).with_payload(body);
+            Some(Input::Respond { exchange, content })
+        }
+
+        fn observe(&mut self, _: &Connection, _: usize) -> Option<Input> {
+            None
+        }
+    }
+
+    /// A client that hands on what comes.
+    struct Client(mpsc::UnboundedSender<Output>);
+
+    impl User for Client {
+        fn take(&mut self, output: Output) -> Option<Input> {
+            let _ = self.0.send(output);
+            None
+        }
+
+        fn observe(&mut self, _: &Connection, _: usize) -> Option<Input> {
+            None
+        }
+    }
+
+    const MAX_WAIT: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn bodies_cross_a_stream_that_takes_few_bytes_at_once() {
+        let (one, other) = tokio::io::duplex(1000);
+        let (commands, receiver) = channel();
+        // bound: the three requests below.
+        let (sender, mut outputs) = mpsc::unbounded_channel();
+        let client = tokio::spawn(async move {
+            let link = Link::new(one, Wire::stream(), None, false).unwrap();
+            link.run(receiver, &mut Client(sender)).await
+        });
+        let (_keep, idle) = channel();
+        let server = tokio::spawn(async move {
+            let link = Link::new(other, Wire::stream(), Some(MAX_WAIT), true).unwrap();
+            link.run(idle, &mut Server).await
+        });
+        for request in 0..3_u8 {
+            let content = Content::new(Code::FETCH).with_payload(vec![request; 100_000]);
+            let input = Input::Request { request: request.into(), content };
+            assert!(commands.send(Command::Input(input)).await.is_ok());
+        }
+        let mut answered = Vec::new();
+        while answered.len() < 3 {
+            let output = tokio::time::timeout(MAX_WAIT, outputs.recv()).await.unwrap().unwrap();
+            let Output::Response { request, content, is_last: true } = output else {
+                panic!("{output:?}")
+            };
+            let byte = u8::try_from(request).unwrap();
+            assert_eq!(content.payload, vec![byte; 200_000]);
+            answered.push(request);
+        }
+        answered.sort_unstable();
+        assert_eq!(answered, [0, 1, 2]);
+        // A Release, upon which the other side closes.
+        assert!(commands.send(Command::End).await.is_ok());
+        let ended = tokio::time::timeout(MAX_WAIT, client).await.unwrap().unwrap().unwrap();
+        assert!(matches!(ended, Some(End::Eof)), "{ended:?}");
+        let ended = tokio::time::timeout(MAX_WAIT, server).await.unwrap().unwrap().unwrap();
+        assert!(matches!(ended, Some(End::Released)), "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_coap_ends_with_an_abort() {
+        let (one, mut other) = tokio::io::duplex(1000);
+        let (_keep, receiver) = channel();
+        let link = Link::new(one, Wire::stream(), None, true).unwrap();
+        let running = tokio::spawn(async move { link.run(receiver, &mut Server).await });
+        other.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        let mut came = Vec::new();
+        tokio::time::timeout(MAX_WAIT, other.read_to_end(&mut came)).await.unwrap().unwrap();
+        assert!(came.contains(&Code::ABORT.0), "{came:x?}");
+        drop(other);
+        let end = tokio::time::timeout(MAX_WAIT, running).await.unwrap().unwrap().unwrap();
+        assert!(matches!(&end, Some(End::Broken(Fault::Format(_)))), "{end:?}");
+        assert!(why(&end.unwrap()).contains("no message of CoAP"));
     }
 }

@@ -10,7 +10,7 @@ use proto::coap::{Code, Content, option};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::{FULL, FULL_OF_BYTES, MAX_OPEN, RETRY_AFTER_S, Server};
+use super::{FULL, FULL_OF_BYTES, MAX_ANSWER_TIME, MAX_OPEN, RETRY_AFTER_S, Server};
 use crate::coap::link::{self, Command, Link, User};
 use crate::coap::shares::{SharePlace, Shares};
 use crate::coap::wire::Wire;
@@ -31,12 +31,13 @@ const MAX_UNITS: usize = 512;
 /// What all connections share.
 #[derive(Clone)]
 pub(super) struct Streams {
-    pub(super) server: Arc<Server>,
+    server: Arc<Server>,
     /// Places for requests, also of those over UDP.
-    pub(super) shares: Arc<Shares>,
-    pub(super) parting: Parting,
-    pub(super) alive: mpsc::Sender<()>,
-    pub(super) idle_timeout: Duration,
+    shares: Arc<Shares>,
+    parting: Parting,
+    /// The gateway's end waits for whoever has one.
+    alive: Option<mpsc::Sender<()>>,
+    idle_timeout: Duration,
     bytes: Arc<Shares>,
     /// What strangers can do is reported now and then.
     full: Arc<Rarely>,
@@ -52,6 +53,7 @@ impl Streams {
     ) -> Self {
         let bytes = Shares::new(MAX_UNITS);
         let (full, ended) = (Arc::default(), Arc::default());
+        let alive = Some(alive);
         Self { server, shares, parting, alive, idle_timeout, bytes, full, ended }
     }
 
@@ -91,7 +93,6 @@ impl Streams {
         let mut parting = self.parting.clone();
         let ended = Arc::clone(&self.ended);
         let mut client = Client {
-            alive: Some(self.alive.clone()),
             from,
             seat: &seat,
             commands: commands.clone(),
@@ -127,8 +128,6 @@ struct Client<'a> {
     /// Places for bytes beyond the first [`UNIT_BYTES`].
     held: Vec<SharePlace>,
     counts: Counts,
-    /// Kept while the gateway's end has to wait for this connection.
-    alive: Option<mpsc::Sender<()>>,
 }
 
 impl User for Client<'_> {
@@ -150,7 +149,9 @@ impl User for Client<'_> {
         tokio::spawn(async move {
             let _place = place;
             let content = server.answer(from, content).await;
-            let _ = commands.send(Command::Input(Input::Respond { exchange, content })).await;
+            let answer = Command::Input(Input::Respond { exchange, content });
+            // Who reads too slowly for it keeps no place: the connection has answered by then.
+            let _ = tokio::time::timeout(MAX_ANSWER_TIME, commands.send(answer)).await;
         });
         None
     }
@@ -166,7 +167,7 @@ impl User for Client<'_> {
             () => Doing::Idle,
         });
         if !is_open && self.streams.parting.is_said() {
-            self.alive = None;
+            self.streams.alive = None;
         }
         self.hold(bytes)
     }
