@@ -55,6 +55,10 @@ pub(crate) struct Args {
     /// allowed.
     #[arg(long)]
     coap_anywhere: bool,
+    /// Room for answers of servers of CoAP, which are then kept while they are fresh [default:
+    /// none].
+    #[arg(long, value_name = "SIZE", value_parser = Size::parse)]
+    coap_cache: Option<Size>,
     /// Address for WAP clients: connectionless WSP over UDP, usually at port 9200, for what edges
     /// may reach; port 0 takes any free one, told in the log.
     #[arg(long, value_name = "ADDRESS")]
@@ -150,6 +154,7 @@ impl Side for Args {
             coap: args.coap,
             coap_upstream: args.coap_upstream,
             coap_anywhere: args.coap_anywhere.then_some(true),
+            coap_cache: args.coap_cache,
             wsp: args.wsp,
             wsp_anywhere: args.wsp_anywhere.then_some(true),
             encoding: common.encoding,

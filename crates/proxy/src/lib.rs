@@ -38,6 +38,7 @@ mod metrics;
 mod origin;
 mod parting;
 mod pattern;
+mod progress;
 mod rarely;
 mod refusals;
 mod renewal;

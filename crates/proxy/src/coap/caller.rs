@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::endpoint::{Application, Command, Endpoint, channel};
 use super::socket::{Peer, Socket};
 use crate::Error;
+use crate::progress::Progress;
 
 /// Responses of an observation that wait for whoever reads them; of more the newest is left out.
 const MAX_WAITING: usize = 16;
@@ -58,12 +59,16 @@ impl Failure {
 }
 
 /// Who waits for what, by the number of the request: as many as the machine has requests.
-#[derive(Clone, Default)]
-struct Waiting(Arc<Mutex<BTreeMap<u64, mpsc::Sender<Event>>>>);
+#[derive(Clone)]
+struct Waiting {
+    senders: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Event>>>>,
+    /// When somebody answered last.
+    heard: Progress,
+}
 
 impl Waiting {
     fn all(&self) -> MutexGuard<'_, BTreeMap<u64, mpsc::Sender<Event>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, request: u64, event: Event, is_last: bool) {
@@ -107,6 +112,10 @@ impl Application for Waiting {
         None
     }
 
+    fn heard(&mut self) {
+        self.heard.touch();
+    }
+
     fn counted(&mut self, _: Counts) {}
 }
 
@@ -123,13 +132,23 @@ impl Caller {
         // Who only asks answers nobody at length.
         let endpoint = Endpoint::new(socket, true)?;
         let (commands, receiver) = channel();
-        let waiting = Waiting::default();
+        let waiting = Waiting { senders: Arc::default(), heard: Progress::new() };
         let open = waiting.clone();
         tokio::spawn(async move {
             let ended: io::Result<()> = endpoint.run(receiver, open.clone()).await;
             open.end(&ended.err().map_or_else(String::new, |error| error.to_string()));
         });
         Ok(Self { commands, waiting, last: AtomicU64::new(0) })
+    }
+
+    /// Whether its task has ended, since the network says that nobody is there.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.commands.is_closed()
+    }
+
+    /// When somebody answered last.
+    pub(crate) fn heard(&self) -> &Progress {
+        &self.waiting.heard
     }
 
     /// Asks; the empty code is a ping.

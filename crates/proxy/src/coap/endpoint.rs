@@ -29,6 +29,9 @@ pub(crate) trait Application {
     /// `is_known`: of a request, who asks has shown that it has its address, or need not.
     fn take(&mut self, output: Output<Peer>, is_known: bool) -> Option<Input<Peer>>;
 
+    /// Datagrams came.
+    fn heard(&mut self) {}
+
     /// What the machine has counted so far.
     fn counted(&mut self, counts: Counts);
 }
@@ -73,6 +76,7 @@ impl Endpoint {
             tokio::select! {
                 received = self.socket.receive() => match received {
                     Ok(all) => {
+                        application.heard();
                         for one in all {
                             let (peer, bytes, is_group) = (one.peer, one.bytes, one.is_group);
                             let input = Input::Datagram { peer, bytes, is_group };

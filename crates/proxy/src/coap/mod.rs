@@ -5,9 +5,11 @@
 //! (`http`, RFC 7252 §10, RFC 8075), and what of it is shown to people (`text`). Who answers
 //! the requests of CoAP's clients is the gateway.
 
-mod caller;
+pub(crate) mod back;
+pub(crate) mod caller;
 pub mod client;
 pub(crate) mod endpoint;
+pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod shares;
 pub(crate) mod socket;

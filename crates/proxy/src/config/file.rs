@@ -189,6 +189,8 @@ section! {
         coap_upstream: String,
         /// Lifts the restriction of `coap` to loopback addresses.
         coap_anywhere: bool,
+        /// Room for answers of servers of CoAP, kept while they are fresh; none: they are not kept.
+        coap_cache: Size,
         /// Address for WAP clients (WSP over UDP); none: there is no such listener.
         wsp: String,
         /// Lifts the restriction of `wsp` to loopback addresses.

@@ -173,6 +173,8 @@ pub struct GatewayConfig {
     pub http: Option<HttpListener>,
     /// For clients of CoAP.
     pub coap: Option<CoapListener>,
+    /// Bytes for answers of servers of CoAP that are kept; 0: none are.
+    pub coap_cache_bytes: usize,
     /// Address for WAP clients.
     pub wsp: Option<SocketAddr>,
     /// How edges are known.
@@ -345,7 +347,7 @@ impl GatewayConfig {
         }
         check.take("congestion", check_congestion(gateway.congestion.as_deref()));
         let http = http_listener(&mut check, &gateway);
-        let coap = coap::listener(&mut check, &gateway);
+        let (coap, coap_cache_bytes) = coap::settings(&mut check, &gateway);
         let allow = gateway.read_allow(&mut check);
         let mut relay = new_relay(&mut check, relay::Role::Gateway)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
@@ -358,9 +360,8 @@ impl GatewayConfig {
         );
         set_link(&mut check, &mut relay, link);
         gateway.set_times(&mut check, &mut relay);
-        let mut drain_timeout = DRAIN_TIMEOUT;
-        check.time(&mut drain_timeout, "drain_timeout", gateway.drain_timeout);
-        relay.drain_timeout = drain_timeout;
+        relay.drain_timeout = DRAIN_TIMEOUT;
+        check.time(&mut relay.drain_timeout, "drain_timeout", gateway.drain_timeout);
         set(&mut relay.retain, gateway.retain.map(|period| period.0));
         let retained = check.take("retain_memory", bytes("retain_memory", gateway.retain_memory));
         set(&mut relay.retained_bytes, retained);
@@ -394,11 +395,12 @@ impl GatewayConfig {
             allow,
             http,
             coap,
+            coap_cache_bytes,
             wsp,
             security,
             admin,
             congestion: gateway.congestion,
-            drain_timeout,
+            drain_timeout: relay.drain_timeout,
             response_timeout,
             idle_timeout,
             codec_threads,

@@ -104,6 +104,8 @@ fn clients_of_coap_are_on_loopback_unless_configured_otherwise() {
         "coap_upstream = 'http://a'",
         "coap_anywhere = true",
         "coap = '127.0.0.1:0'\ncoap_upstream = 'a'",
+        "coap = '127.0.0.1:0'\ncoap_upstream = 'coap://a'",
+        "coap_cache = '2 GiB'",
     ] {
         assert!(matches!(with(keys), Err(Error::Caller(_))), "{keys}");
     }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod exchange;
+mod hosted;
 mod reverse;
 mod target;
 mod who;
