@@ -22,6 +22,12 @@ impl Progress {
         self.last_ms.store(now, Ordering::Relaxed);
     }
 
+    /// Whether something has moved in the last `period`.
+    pub(crate) fn has_moved_within(&self, period: Duration) -> bool {
+        let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
+        last > Duration::ZERO && self.epoch.elapsed().saturating_sub(last) < period
+    }
+
     /// Resolves when nothing has moved for `patience`.
     pub(crate) async fn stalled(&self, patience: Duration) {
         loop {

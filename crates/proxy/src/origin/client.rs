@@ -152,7 +152,8 @@ impl Client {
     ) -> Result<http::Response<OriginBody>, Cause> {
         let Request { target, client, mut message, repeatable, progress, how } = request;
         if target.scheme == Some(COAP) {
-            return self.send_by_coap(&target, client, message, &progress).await;
+            let sent = (message, progress, how.on_interim);
+            return self.send_by_coap(&target, client, sent).await;
         }
         let scope = self.reach.check(&target, client)?;
         let key = Key {
@@ -184,8 +185,7 @@ impl Client {
         &self,
         target: &Target<'_>,
         client: ClientAt,
-        message: http::Request<AnyBody>,
-        progress: &Progress,
+        (message, progress, on_interim): (http::Request<AnyBody>, Progress, Option<OnInterim>),
     ) -> Result<http::Response<OriginBody>, Cause> {
         let addresses = self.reach.datagrams(target, client).await?;
         let host = match target.host.contains(':') {
@@ -194,7 +194,8 @@ impl Client {
         };
         let uri = format!("{COAP}://{host}:{}{}", target.port, target.path.unwrap_or("/"));
         let patience = self.response_timeout;
-        let asked = AskedOfCoap { uri, addresses, message, progress, patience };
+        let asked =
+            AskedOfCoap { uri, addresses, message, progress: &progress, patience, on_interim };
         Ok(self.reach.coap().send(asked).await?.map(OriginBody::of_other))
     }
 

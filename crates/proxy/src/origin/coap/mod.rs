@@ -9,6 +9,7 @@ mod cache;
 mod observed;
 mod servers;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use proto::coap::machine::Reason;
 use proto::coap::{Code, Content, MAX_BODY_BYTES, option};
+use proto::http1::{Framing, ResponseHead};
 use relay::{Cause, CauseKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -34,6 +36,7 @@ use crate::coap::events;
 use crate::coap::shares::Shares;
 use crate::coap::socket::Peer;
 use crate::flow::{AnyBody, BoxError, Progress};
+use crate::http1::OnInterim;
 
 /// Requests that are open at once, to all servers; each may have an answer of
 /// [`MAX_BODY_BYTES`].
@@ -44,6 +47,10 @@ const MAX_OBSERVED: usize = 128;
 const MAX_HELD_BYTES: usize = 64 << 20;
 /// Most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 8;
+
+/// How often who waits hears that blocks of a large body come (102, RFC 2518 §10.1): no silence
+/// that an edge takes for a failure is so short.
+const SIGN_OF_WORK: Duration = Duration::from_secs(30);
 
 /// See the module.
 pub(crate) struct Coap {
@@ -64,12 +71,15 @@ pub(super) struct Asked<'a> {
     /// When the request last moved, and how long the server may be silent.
     pub(super) progress: &'a Progress,
     pub(super) patience: Duration,
+    /// Who hears that the server is at work.
+    pub(super) on_interim: Option<OnInterim>,
 }
 
 /// How long is waited for whom.
 struct Patience<'a> {
     progress: &'a Progress,
     most: Duration,
+    on_interim: Option<OnInterim>,
 }
 
 /// A server's answer, and the request that it is for.
@@ -99,7 +109,7 @@ impl Coap {
 
     /// Asks for `asked.uri`, and waits for the answer.
     pub(super) async fn send(&self, asked: Asked<'_>) -> Result<Response<AnyBody>, Cause> {
-        let Asked { uri, addresses, message, progress, patience } = asked;
+        let Asked { uri, addresses, message, progress, patience, on_interim } = asked;
         let first = addresses.first().map(SocketAddr::ip).ok_or_else(no_address)?;
         let _place = self.open.take(first).ok_or_else(|| full("requests of CoAP are open"))?;
         let (head, body) = message.into_parts();
@@ -111,7 +121,7 @@ impl Coap {
             Ok(content) => content,
             Err(unfit) => return Ok(refused(unfit)),
         };
-        let patience = Patience { progress, most: patience };
+        let patience = Patience { progress, most: patience, on_interim };
         if back::wants_events(&head.method, &head.headers) {
             return self.observe(&head, content, &addresses, &patience).await;
         }
@@ -201,6 +211,7 @@ impl Coap {
             let mut call = caller.ask(Peer::server(*address), content.clone(), true).await;
             let event = tokio::select! {
                 event = call.next() => event,
+                never = tell_of_work(patience, &caller) => match never {},
                 () = silent(patience, &caller) => {
                     let waited = patience.most.as_secs_f64();
                     let reason = format!("the origin did not answer within {waited} s");
@@ -273,6 +284,27 @@ impl Coap {
 async fn silent(patience: &Patience<'_>, caller: &Caller) {
     patience.progress.stalled(patience.most).await;
     caller.heard().stalled(patience.most).await;
+}
+
+/// Says now and then that the server is at work, while it is.
+async fn tell_of_work(patience: &Patience<'_>, caller: &Caller) -> Infallible {
+    let processing = ResponseHead {
+        minor: 1,
+        status: StatusCode::PROCESSING.as_u16(),
+        reason: Bytes::from_static(b"Processing"),
+        fields: Vec::new(),
+        framing: Framing::None,
+        close: false,
+    };
+    loop {
+        // sleep: signs of life are due by time.
+        tokio::time::sleep(SIGN_OF_WORK).await;
+        if caller.heard().has_moved_within(SIGN_OF_WORK)
+            && let Some(on_interim) = &patience.on_interim
+        {
+            on_interim(&processing);
+        }
+    }
 }
 
 fn failed(kind: CauseKind, reason: String) -> Cause {
