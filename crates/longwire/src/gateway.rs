@@ -66,6 +66,10 @@ pub(crate) struct Args {
     /// A file with their identities and keys: lines of "IDENTITY" = "KEY".
     #[arg(long, value_name = "FILE")]
     coaps_psk: Option<PathBuf>,
+    /// Room for answers of servers of CoAP, which are then kept while they are fresh [default:
+    /// none].
+    #[arg(long, value_name = "SIZE", value_parser = Size::parse)]
+    coap_cache: Option<Size>,
     /// Address for WAP clients: connectionless WSP over UDP, usually at port 9200, for what edges
     /// may reach; port 0 takes any free one, told in the log.
     #[arg(long, value_name = "ADDRESS")]
@@ -167,6 +171,7 @@ impl Side for Args {
             coaps: args.coaps,
             coaps_psk: args.coaps_psk,
             coap_oscore: (!args.coap_oscore.is_empty()).then_some(args.coap_oscore),
+            coap_cache: args.coap_cache,
             wsp: args.wsp,
             wsp_anywhere: args.wsp_anywhere.then_some(true),
             encoding: common.encoding,

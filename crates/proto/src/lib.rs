@@ -10,6 +10,7 @@
 //! - [`coap`]: messages, block-wise transfers and endpoints of CoAP (RFC 7252).
 //! - [`control`]: what relays send each other besides their exchanges.
 //! - [`dictionary`]: fields of HTTP by which dictionaries are named (RFC 9842).
+//! - [`events`]: streams of server-sent events (WHATWG HTML §9.2).
 //! - [`exchange`]: the parts of exchanges, as any carrier takes them.
 //! - [`heads`]: heads of HTTP messages without what both sides know already.
 //! - [`http1`]: heads and framing of HTTP/1 messages (RFC 9112).
@@ -33,6 +34,7 @@ pub mod control;
 mod date;
 pub mod dictionary;
 mod error;
+pub mod events;
 pub mod exchange;
 pub mod heads;
 pub mod http1;

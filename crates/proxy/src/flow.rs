@@ -1,10 +1,7 @@
 //! Bodies and tunnels between a mailbox and a connection, within the relay's credit.
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
@@ -16,6 +13,8 @@ use crate::http1::Shared;
 use crate::mailbox::{Piece, Port, Receiver, Sender};
 use crate::parting::{self, Parting};
 
+pub(crate) use crate::progress::Progress;
+
 /// An error of a body; hyper breaks the message off, never ends it.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// A body of any origin.
@@ -23,37 +22,6 @@ pub(crate) type AnyBody = http_body_util::combinators::UnsyncBoxBody<Bytes, BoxE
 
 /// Most bytes of a tunnel read at a time.
 const TUNNEL_READ_BYTES: usize = 16 * 1024;
-
-/// When something last moved.
-#[derive(Clone)]
-pub(crate) struct Progress {
-    epoch: Instant,
-    last_ms: Arc<AtomicU64>,
-}
-
-impl Progress {
-    pub(crate) fn new() -> Self {
-        Self { epoch: Instant::now(), last_ms: Arc::default() }
-    }
-
-    /// Something has moved.
-    pub(crate) fn touch(&self) {
-        let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_ms.store(now, Ordering::Relaxed);
-    }
-
-    /// Resolves when nothing has moved for `patience`.
-    pub(crate) async fn stalled(&self, patience: Duration) {
-        loop {
-            let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
-            let due = self.epoch + last + patience;
-            if Instant::now() >= due {
-                return;
-            }
-            tokio::time::sleep_until(due.into()).await;
-        }
-    }
-}
 
 /// A body that tells when it is looked at.
 pub(crate) struct Watched<B> {

@@ -39,6 +39,7 @@ mod metrics;
 mod origin;
 mod parting;
 mod pattern;
+mod progress;
 mod rarely;
 mod refusals;
 mod renewal;

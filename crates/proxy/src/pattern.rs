@@ -1,8 +1,8 @@
 //! Which requests an entry of the allow list, or a service of the configuration, means.
 //!
-//! `SCHEME://HOST[:PORT][/PATH]`: the scheme is `http`, `https` or `*`; the host a name, an
-//! address, `*.domain` for every name under a domain, or `*`; the port a number, `*`, or absent for
-//! the scheme's own; the path a prefix of whole segments.
+//! `SCHEME://HOST[:PORT][/PATH]`: the scheme is `http`, `https`, `coap`, or `*` for the first two;
+//! the host a name, an address, `*.domain` for every name under a domain, or `*`; the port a
+//! number, `*`, or absent for the scheme's own; the path a prefix of whole segments.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ const MAX_PATTERN_BYTES: usize = 2048;
 /// Scheme, host, port and path of a request, as far as known.
 #[derive(Clone, Debug)]
 pub(crate) struct Target<'a> {
-    /// `http` or `https`; none for CONNECT, where the bytes inside are not seen.
+    /// `http`, `https` or [`COAP`]; none for CONNECT, where the bytes inside are not seen.
     pub(crate) scheme: Option<&'a str>,
     /// Name or address, without brackets.
     pub(crate) host: &'a str,
@@ -49,9 +49,17 @@ enum Port {
     Number(u16),
 }
 
+/// The scheme of CoAP over UDP (RFC 7252 §6.1). Its requests go to other servers than those of
+/// HTTP at the same host, so that only a pattern that names the scheme means it.
+pub(crate) const COAP: &str = "coap";
+
 /// The port a scheme has when none is said.
 pub(crate) fn standard_port(scheme: &str) -> u16 {
-    if scheme == "https" { 443 } else { 80 }
+    match scheme {
+        "https" => 443,
+        COAP => proto::coap::uri::Scheme::Coap.default_port(),
+        _ => 80,
+    }
 }
 
 impl Pattern {
@@ -69,8 +77,8 @@ impl Pattern {
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("has no scheme"))?;
         let scheme = match scheme {
             "*" => None,
-            "http" | "https" => Some(scheme.to_owned()),
-            _ => return Err(wrong("has a scheme other than http, https or *")),
+            "http" | "https" | COAP => Some(scheme.to_owned()),
+            _ => return Err(wrong("has a scheme other than http, https, coap or *")),
         };
         if rest.contains(['?', '#', '@']) {
             return Err(wrong("has a query, fragment or user"));
@@ -94,17 +102,23 @@ impl Pattern {
 
     /// Whether a request is meant.
     pub(crate) fn matches(&self, target: &Target<'_>) -> bool {
-        let scheme = match (&self.scheme, target.scheme) {
+        let is_named = match (self.scheme.as_deref(), target.scheme) {
             (Some(ours), Some(theirs)) => ours == theirs,
-            _ => true,
+            (Some(ours), None) => ours != COAP,
+            (None, theirs) => theirs != Some(COAP),
         };
+        is_named && self.matches_place(target)
+    }
+
+    /// Whether it is meant, whatever its scheme.
+    fn matches_place(&self, target: &Target<'_>) -> bool {
         let standard = self.scheme.as_deref().or(target.scheme).unwrap_or("https");
         let port = match self.port {
             Port::Any => true,
             Port::Standard => target.port == standard_port(standard),
             Port::Number(port) => target.port == port,
         };
-        scheme && port && self.host.matches(target.host) && self.matches_path(target.path)
+        port && self.host.matches(target.host) && self.matches_path(target.path)
     }
 
     /// Whether the host is named, not meant by a wildcard: only then may it be a private address.
@@ -117,8 +131,13 @@ impl Pattern {
     pub(crate) fn may_mean(&self, target: &Target<'_>) -> bool {
         let path = target.path.map(|path| path.split(['?', '#']).next().unwrap_or_default());
         let plain = path.is_some_and(|path| segments(path).is_some());
-        self.matches(&Target { path: path.filter(|_| plain), ..target.clone() })
-            || !plain && Self { path: Vec::new(), ..self.clone() }.matches(target)
+        let may_mean = |pattern: &Self, target: &Target<'_>| match pattern.scheme {
+            // What names no scheme is refused in any.
+            None => pattern.matches_place(target),
+            Some(_) => pattern.matches(target),
+        };
+        may_mean(self, &Target { path: path.filter(|_| plain), ..target.clone() })
+            || !plain && may_mean(&Self { path: Vec::new(), ..self.clone() }, target)
     }
 
     fn matches_path(&self, path: Option<&str>) -> bool {

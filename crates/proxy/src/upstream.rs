@@ -1,8 +1,8 @@
 //! Where a reverse proxy sends every request.
 
-use crate::pattern::{split_authority, standard_port};
+use crate::pattern::{COAP, split_authority, standard_port};
 
-/// `http://HOST[:PORT][/PATH]`, resolved.
+/// `http://HOST[:PORT][/PATH]`, resolved; also with `https` or `coap`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     pub(crate) scheme: String,
@@ -19,8 +19,8 @@ impl Upstream {
             format!("upstream '{text}' {what}: a URL like 'http://tracks.example:8080/soap'")
         };
         let uri: http::Uri = text.parse().map_err(|_| wrong("is no URL"))?;
-        let scheme = uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https"));
-        let scheme = scheme.ok_or_else(|| wrong("has no scheme http or https"))?.to_owned();
+        let scheme = uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https" | COAP));
+        let scheme = scheme.ok_or_else(|| wrong("has no scheme http, https or coap"))?.to_owned();
         let authority = uri.authority().ok_or_else(|| wrong("has no host"))?.as_str();
         if authority.contains('@') || uri.query().is_some() {
             return Err(wrong("has a user or a query"));

@@ -18,6 +18,7 @@ use super::oscore::Security;
 use super::socket::{Peer, Socket};
 use super::wire::Wire;
 use crate::Error;
+use crate::progress::Progress;
 
 /// Responses of an observation that wait for whoever reads them; of more the newest is left out.
 const MAX_WAITING: usize = 16;
@@ -74,13 +75,19 @@ impl Failure {
 pub(crate) type Watch = Arc<dyn Fn(bool, usize) + Send + Sync>;
 
 /// Who waits for what, by the number of the request: as many as the machine has requests.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Waiting {
     open: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Event>>>>,
     watch: Option<Watch>,
+    /// When somebody answered last.
+    heard: Progress,
 }
 
 impl Waiting {
+    fn new(watch: Option<Watch>) -> Self {
+        Self { open: Arc::default(), watch, heard: Progress::new() }
+    }
+
     fn all(&self) -> MutexGuard<'_, BTreeMap<u64, mpsc::Sender<Event>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,6 +131,10 @@ impl Application for Waiting {
             | Output::WakeAt(_) => {}
         }
         None
+    }
+
+    fn heard(&mut self) {
+        self.heard.touch();
     }
 
     fn counted(&mut self, _: Counts) {}
@@ -238,8 +249,7 @@ impl Caller {
     /// One on this socket, where somebody is told of each datagram.
     pub(crate) fn watched(socket: Socket, watch: Watch) -> Result<Self, Error> {
         // Who only asks answers nobody at length.
-        let waiting = Waiting { watch: Some(watch), ..Waiting::default() };
-        Ok(Self::run(Endpoint::new(socket, true)?, waiting))
+        Ok(Self::run(Endpoint::new(socket, true)?, Waiting::new(Some(watch))))
     }
 
     /// One on this socket, whose requests may be protected by OSCORE, or go over DTLS with an
@@ -256,7 +266,7 @@ impl Caller {
         if let Some((identity, key)) = psk {
             endpoint = endpoint.over(|began| Layer::client(began, identity, key))?;
         }
-        Ok(Self::run(endpoint, Waiting::default()))
+        Ok(Self::run(endpoint, Waiting::new(None)))
     }
 
     fn run(endpoint: Endpoint, waiting: Waiting) -> Self {
@@ -274,7 +284,7 @@ impl Caller {
         let wire = if is_websocket { Wire::websocket() } else { Wire::stream() };
         let link = Link::new(stream, wire, None, false)?;
         let (commands, receiver) = link::channel();
-        let waiting = Waiting::default();
+        let waiting = Waiting::new(None);
         let mut user = OverStream { waiting: waiting.clone(), released: String::new() };
         tokio::spawn(async move {
             let why = match link.run(receiver, &mut user).await {
@@ -300,6 +310,11 @@ impl Caller {
         if let Way::Datagrams(commands) = &self.way {
             let _ = commands.send(Command::Input(Input::Rate(rate_bps))).await;
         }
+    }
+
+    /// When somebody answered last.
+    pub(crate) fn heard(&self) -> &Progress {
+        &self.waiting.heard
     }
 
     /// Asks; the empty code is a ping.

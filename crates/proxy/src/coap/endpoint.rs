@@ -32,6 +32,9 @@ pub(crate) trait Application {
     /// `is_known`: of a request, who asks has shown that it has its address, or need not.
     fn take(&mut self, output: Output<Peer>, is_known: bool) -> Option<Input<Peer>>;
 
+    /// Datagrams came.
+    fn heard(&mut self) {}
+
     /// What the machine has counted so far.
     fn counted(&mut self, counts: Counts);
 
@@ -109,6 +112,7 @@ impl Endpoint {
             tokio::select! {
                 received = self.socket.receive() => match received {
                     Ok(all) => {
+                        application.heard();
                         for one in all {
                             let (peer, bytes, is_group) = (one.peer, one.bytes, one.is_group);
                             application.passed(false, bytes.len());

@@ -6,11 +6,13 @@
 //! ([`dtls`]), and what of it is shown to people (`text`). Who answers
 //! the requests of CoAP's clients is the gateway.
 
+pub(crate) mod back;
 pub(crate) mod caller;
 pub mod client;
 mod dial;
 pub mod dtls;
 pub(crate) mod endpoint;
+pub(crate) mod events;
 pub(crate) mod http;
 pub(crate) mod link;
 pub mod oscore;

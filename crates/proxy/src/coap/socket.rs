@@ -67,7 +67,8 @@ impl Socket {
 
     fn new(socket: UdpSocket, is_server: bool, is_connected: bool) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
-        let room = vec![vec![0; DATAGRAM_BYTES]; MAX_BATCH];
+        // Of one server there is never much at once.
+        let room = vec![vec![0; DATAGRAM_BYTES]; if is_server { MAX_BATCH } else { 1 }];
         Ok(Self { socket, state, is_server, is_connected, room })
     }
 

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 
 use super::file::GatewaySettings;
 use super::mistakes::Check;
-use super::{address, caller};
+use super::{address, bytes, caller};
 use crate::coap::dtls::keys::Keys;
 use crate::coap::oscore::{self, ContextFile};
+use crate::pattern::COAP;
 use crate::upstream::Upstream;
 
 /// See the module.
@@ -49,7 +50,7 @@ fn secure_listener(check: &mut Check, gateway: &GatewaySettings) -> Option<Coaps
     let listen = check.take("coaps", address("coaps", text).map(Some))?;
     let keys = check.take("coaps_psk", Keys::read(path));
     // What is wrong with it is said where 'coap' is read, or here if there is none.
-    let upstream = gateway.coap_upstream.as_deref().map(Upstream::parse).transpose();
+    let upstream = gateway.coap_upstream.as_deref().map(upstream).transpose();
     let upstream = match &gateway.coap {
         Some(_) => upstream.unwrap_or_default(),
         None => check.take("coap_upstream", upstream),
@@ -63,6 +64,30 @@ pub(super) fn listeners(
     gateway: &GatewaySettings,
 ) -> (Option<CoapListener>, Option<CoapsListener>) {
     (listener(check, gateway), secure_listener(check, gateway))
+}
+
+/// Most bytes for answers that are kept.
+const MAX_CACHE_BYTES: usize = 1 << 30;
+
+/// Bytes for answers of servers of CoAP.
+pub(super) fn cache_bytes(check: &mut Check, gateway: &GatewaySettings) -> usize {
+    let most = |size: Option<usize>| match size {
+        Some(size) if size > MAX_CACHE_BYTES => {
+            Err(caller(format!("coap_cache of {size} bytes: at most {MAX_CACHE_BYTES}")))
+        }
+        size => Ok(size),
+    };
+    let size = bytes("coap_cache", gateway.coap_cache).and_then(most);
+    check.take("coap_cache", size).unwrap_or(0)
+}
+
+/// Where requests of CoAP go that name no origin: to a service of HTTP.
+fn upstream(text: &str) -> Result<Upstream, String> {
+    let upstream = Upstream::parse(text)?;
+    match upstream.scheme == COAP {
+        true => Err(format!("upstream '{text}' is of CoAP, which its clients can ask themselves")),
+        false => Ok(upstream),
+    }
 }
 
 /// What the settings say of it.
@@ -80,7 +105,7 @@ fn listener(check: &mut Check, gateway: &GatewaySettings) -> Option<CoapListener
         }
         return None;
     };
-    let upstream = gateway.coap_upstream.as_deref().map(Upstream::parse).transpose();
+    let upstream = gateway.coap_upstream.as_deref().map(upstream).transpose();
     let upstream = check.take("coap_upstream", upstream);
     let listen = check.take("coap", address("coap", text).map(Some))?;
     let contexts = gateway.coap_oscore.as_deref().unwrap_or_default();

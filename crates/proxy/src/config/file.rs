@@ -200,6 +200,8 @@ section! {
         coaps: String,
         /// Their identities and pre-shared keys: a file.
         coaps_psk: PathBuf,
+        /// Room for answers of servers of CoAP, kept while they are fresh; none: they are not kept.
+        coap_cache: Size,
         /// Address for WAP clients (WSP over UDP); none: there is no such listener.
         wsp: String,
         /// Lifts the restriction of `wsp` to loopback addresses.

@@ -178,6 +178,8 @@ pub struct GatewayConfig {
     pub coap: Option<CoapListener>,
     /// For clients of CoAP over DTLS.
     pub coaps: Option<CoapsListener>,
+    /// Bytes for answers of servers of CoAP that are kept; 0: none are.
+    pub coap_cache_bytes: usize,
     /// Address for WAP clients.
     pub wsp: Option<SocketAddr>,
     /// How edges are known.
@@ -347,6 +349,7 @@ impl GatewayConfig {
         check.take("congestion", check_congestion(gateway.congestion.as_deref()));
         let http = http_listener(&mut check, &gateway);
         let (coap, coaps) = coap::listeners(&mut check, &gateway);
+        let coap_cache_bytes = coap::cache_bytes(&mut check, &gateway);
         let allow = gateway.read_allow(&mut check);
         let mut relay = new_relay(&mut check, relay::Role::Gateway)?;
         relay.without_keys = matches!(security, Some(Security::Insecure { .. }));
@@ -359,9 +362,8 @@ impl GatewayConfig {
         );
         set_link(&mut check, &mut relay, link);
         gateway.set_times(&mut check, &mut relay);
-        let mut drain_timeout = DRAIN_TIMEOUT;
-        check.time(&mut drain_timeout, "drain_timeout", gateway.drain_timeout);
-        relay.drain_timeout = drain_timeout;
+        relay.drain_timeout = DRAIN_TIMEOUT;
+        check.time(&mut relay.drain_timeout, "drain_timeout", gateway.drain_timeout);
         set_retained(&mut check, &mut relay, gateway.retain, gateway.retain_memory);
         let most = MAX_EXCHANGES;
         check.count(&mut relay.max_carriers, "max_carriers", gateway.max_carriers, most);
@@ -395,11 +397,12 @@ impl GatewayConfig {
             http,
             coap,
             coaps,
+            coap_cache_bytes,
             wsp,
             security,
             admin,
             congestion: gateway.congestion,
-            drain_timeout,
+            drain_timeout: relay.drain_timeout,
             response_timeout,
             idle_timeout,
             codec_threads,

@@ -109,6 +109,8 @@ fn clients_of_coap_are_on_loopback_unless_configured_otherwise() {
         "coaps = '127.0.0.1:0'",
         "coaps_psk = '/nowhere/keys'",
         "coaps = '127.0.0.1:0'\ncoaps_psk = '/nowhere/keys'",
+        "coap = '127.0.0.1:0'\ncoap_upstream = 'coap://a'",
+        "coap_cache = '2 GiB'",
     ] {
         assert!(matches!(with(keys), Err(Error::Caller(_))), "{keys}");
     }

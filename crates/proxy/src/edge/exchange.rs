@@ -17,6 +17,7 @@ use relay::{Cause, CauseKind, Head, Input};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::answer::{ClientBody, Refusal};
+use super::hosted::{self, Hosted};
 use super::reverse::{self, Reverse};
 use super::standard::{Ask, Standard};
 use super::target::Asked;
@@ -93,6 +94,16 @@ impl Exchanges {
         request: Request<AnyBody>,
         connection: &Arc<Connection>,
     ) -> Response<ClientBody> {
+        let wrapped = |response: Response<AnyBody>| {
+            response.map(|body| ClientBody::new(body, Arc::clone(&connection.broken)))
+        };
+        let mut hosted = None;
+        if self.upstream.is_none() {
+            if let Some(links) = hosted::links(request.method(), request.uri()) {
+                return wrapped(links);
+            }
+            hosted = Hosted::of(request.uri());
+        }
         let timed = |body| Timed::new(body, Side::Client, self.clocks.idle).boxed_unsync();
         let admitted = self.admit(Access::count_request(request.map(timed)), connection);
         let asked = admitted.as_ref().ok().and_then(|one| reverse::Asked::of(&one.asked));
@@ -118,8 +129,11 @@ impl Exchanges {
             }
             (result, ..) => result,
         };
-        let response = result.unwrap_or_else(Refusal::into_response);
-        response.map(|body| ClientBody::new(body, Arc::clone(&connection.broken)))
+        let mut response = result.unwrap_or_else(Refusal::into_response);
+        if let Some(hosted) = hosted {
+            hosted.rewrite(&mut response);
+        }
+        wrapped(response)
     }
 
     /// The way of requests, unless they take another.
@@ -177,6 +191,9 @@ impl Exchanges {
         let (parts, body) = request.into_parts();
         let mut asked = Asked::new(&parts, self.upstream.as_ref(), body.is_end_stream())?;
         self.check_loop(&parts)?;
+        if self.upstream.is_none() && Hosted::of(&parts.uri).is_some() {
+            hosted::check_site(&parts.headers)?;
+        }
         let target = asked.target()?;
         self.check_denied(&target)?;
         let index = self.services.find(&target);

@@ -3,6 +3,7 @@
 
 mod answer;
 mod exchange;
+mod hosted;
 mod reverse;
 mod standard;
 mod target;

@@ -8,9 +8,10 @@ use proto::bhttp;
 use proto::http1::{CONNECTION_FIELD, Field, RequestHead, STYLE_FIELD};
 
 use super::answer::Refusal;
+use super::hosted;
 use crate::fields;
 use crate::front::Sent;
-use crate::pattern::Target;
+use crate::pattern::{COAP, Target};
 use crate::upstream::{Upstream, host_and_port};
 
 /// A request, understood: fields are those that leave this hop.
@@ -46,7 +47,8 @@ impl Asked {
             let prefix = upstream.map_or("", |upstream| &upstream.prefix);
             raw_path(prefix, &sent.target)
         });
-        let raw_path = raw_path.filter(|raw| raw != path.as_bytes());
+        // A URI of CoAP is sent as options, which hold nothing of how it was written.
+        let raw_path = raw_path.filter(|raw| raw != path.as_bytes() && scheme != COAP);
         let mut headers = parts.headers.clone();
         note_expectation(&mut headers, sent.as_deref())?;
         if !fields::count_forward(&parts.method, &mut headers) {
@@ -158,6 +160,11 @@ fn destination(
         };
         return Ok((upstream.scheme.clone(), upstream.authority.clone(), path));
     }
+    if uri.authority().is_none()
+        && let Some(mapped) = hosted::mapped(uri)
+    {
+        return mapped;
+    }
     let authority = uri.authority().map(|authority| authority.as_str().to_owned());
     let authority = authority.ok_or_else(|| {
         bad("this is a forward proxy: ask it for a whole URL (set http_proxy, or curl -x), or \
@@ -175,14 +182,17 @@ fn destination(
         return Ok((String::new(), authority, String::new()));
     }
     match uri.scheme_str() {
-        Some(scheme @ ("http" | "https")) => {
+        Some(scheme @ ("http" | "https" | COAP)) => {
             // RFC 9112 §3.2.4: the whole server is meant, and the last proxy says so.
             let is_server = method == Method::OPTIONS
                 && sent.is_some_and(|sent| behind_authority(&sent.target).is_empty());
             let path = if is_server { "*".to_owned() } else { from_root(path) };
             Ok((scheme.to_owned(), authority, path))
         }
-        scheme => Err(bad(format!("scheme '{}': one of http, https", scheme.unwrap_or_default()))),
+        scheme => {
+            let given = scheme.unwrap_or_default();
+            Err(bad(format!("scheme '{given}': one of http, https, coap")))
+        }
     }
 }
 

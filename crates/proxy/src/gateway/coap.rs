@@ -7,6 +7,7 @@
 //! and before anything is changed for it. Until then it has one of a few places of its own, so that
 //! forged addresses take none of those that others need.
 
+mod observe;
 mod streams;
 
 use std::net::{IpAddr, SocketAddr};
@@ -24,6 +25,7 @@ use relay::{Cause, CauseKind};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use self::observe::{Events, Observers};
 use super::door::Door;
 use crate::access::{Access, Way};
 use crate::clock::{Clocks, Side, Timed};
@@ -139,6 +141,7 @@ impl Listener {
             server,
             shares: Arc::clone(&shares),
             strangers: Arc::clone(&strangers),
+            observers: Observers::default(),
             commands: commands.clone(),
             metrics,
             is_secure,
@@ -170,6 +173,7 @@ struct Serving {
     server: Arc<Server>,
     shares: Arc<Shares>,
     strangers: Arc<Shares>,
+    observers: Observers,
     commands: mpsc::Sender<Command>,
     metrics: Arc<Metrics>,
     is_secure: bool,
@@ -180,7 +184,11 @@ struct Serving {
 
 impl Application for Serving {
     fn take(&mut self, output: Output<Peer>, is_known: bool) -> Option<Input<Peer>> {
-        // Nothing is observed here, and nothing asked.
+        if let Output::Ended { exchange } = output {
+            self.observers.ended(exchange);
+            return None;
+        }
+        // Nothing is asked here.
         let Output::Request { exchange, peer, content } = output else { return None };
         let from = peer.address.ip().to_canonical();
         let shares = if is_known { &self.shares } else { &self.strangers };
@@ -198,7 +206,13 @@ impl Application for Serving {
             return Some(Input::Respond { exchange, content });
         };
         let (server, commands) = (Arc::clone(&self.server), self.commands.clone());
-        tokio::spawn(respond(server, commands, place, (exchange, from, content)));
+        let observes = observe::wants(&content).then(|| self.observers.shares(from)).flatten();
+        let is_observing = observes.is_some();
+        let request = (exchange, from, content);
+        let task = tokio::spawn(respond(server, commands, (place, observes), request));
+        if is_observing {
+            self.observers.began(exchange, task.abort_handle());
+        }
         None
     }
 
@@ -222,11 +236,37 @@ impl Application for Serving {
 async fn respond(
     server: Arc<Server>,
     commands: mpsc::Sender<Command>,
-    _place: SharePlace,
+    (place, observes): (SharePlace, Option<SharePlace>),
     (exchange, from, content): (u64, IpAddr, Content),
 ) {
-    let content = server.answer(from, content).await;
-    let _ = commands.send(Command::Input(Input::Respond { exchange, content })).await;
+    match server.answer(from, content, observes.is_some()).await {
+        Answer::Whole(content) => {
+            let _ = commands.send(Command::Input(Input::Respond { exchange, content })).await;
+        }
+        Answer::Events(events) => {
+            // It lasts: it has a place of its own.
+            drop(place);
+            events.follow(exchange, commands).await;
+            drop(observes);
+        }
+    }
+}
+
+/// What comes of a request.
+enum Answer {
+    Whole(Content),
+    /// What it asks for goes on coming.
+    Events(Box<Events>),
+}
+
+impl Answer {
+    /// To who does not observe.
+    fn whole(self) -> Content {
+        match self {
+            Self::Whole(content) => content,
+            Self::Events(_) => Content::new(Code::INTERNAL_SERVER_ERROR),
+        }
+    }
 }
 
 /// What answers requests.
@@ -259,7 +299,8 @@ impl Server {
         self.tags.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(&self, from: IpAddr, content: Content) -> Content {
+    /// `observes`: there is a place for what goes on coming.
+    async fn answer(&self, from: IpAddr, content: Content, observes: bool) -> Answer {
         let wanted = mapping::ask(&content, self.upstream.as_ref(), &self.tags());
         let from = from.to_string();
         let mut request = outline(&content, wanted.as_ref().ok());
@@ -271,10 +312,10 @@ impl Server {
             Ok(Wanted::Links(links)) => {
                 let body = Full::new(links.payload.clone());
                 drop(access.clone().answered(Response::new(body)));
-                Ok(links)
+                Ok(Answer::Whole(links))
             }
             Ok(Wanted::Origin(asked)) => {
-                let forwarding = self.forward(code, &asked, client, request, &access);
+                let forwarding = self.forward((code, observes), &asked, client, request, &access);
                 let late = || refuse(Code::GATEWAY_TIMEOUT, "the answer took too long");
                 let result = tokio::time::timeout(MAX_ANSWER_TIME, forwarding).await;
                 result.unwrap_or_else(|_| Err(late()))
@@ -284,19 +325,19 @@ impl Server {
             let status = mapping::status_of(refusal.code).as_u16();
             access.refused(status, error_of(refusal.code), &refusal.reason);
             self.metrics.count_coap_refusal(&refusal.code.to_string());
-            refusal.content()
+            Answer::Whole(refusal.content())
         })
     }
 
     /// Asks the origin.
     async fn forward(
         &self,
-        code: Code,
+        (code, observes): (Code, bool),
         asked: &Asked,
         client: ClientAt,
         request: Request<AnyBody>,
         access: &Access,
-    ) -> Result<Content, Refusal> {
+    ) -> Result<Answer, Refusal> {
         let target = target(asked)?;
         let service = self.services.find(&target).and_then(|index| self.services.get(index));
         let bytes = request.body().size_hint().exact().unwrap_or(0);
@@ -310,7 +351,10 @@ impl Server {
         let _held = self.hold(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         let progress = Progress::new();
         let repeatable = bytes == 0 && asked.method.is_idempotent();
-        let message = self.message(asked, request, &progress)?;
+        let mut message = self.message(asked, request, &progress)?;
+        if observes {
+            observe::ask(message.headers_mut());
+        }
         let how = How::default();
         let request = origin::Request { target, client, message, repeatable, progress, how };
         let is_proxied = asked.target.is_proxied;
@@ -319,12 +363,16 @@ impl Server {
         let (mut head, body) = access.clone().answered(response).into_parts();
         fields::remove_hop_by_hop(&mut head.headers);
         let media = head.headers.get(header::CONTENT_TYPE);
+        if observes && head.status.is_success() && observe::is_stream(media) {
+            let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head.headers));
+            return Ok(Answer::Events(Box::new(Events::of(body.boxed_unsync()))));
+        }
         if media.is_some_and(|media| relay::is_endless(media.as_bytes())) {
             return Err(refuse(Code::BAD_GATEWAY, "the origin's answer has no end"));
         }
         let body = Timed::new(body, Side::Origin, self.clocks.of_answer(&head.headers));
         let (bytes, _held) = self.read(body).await?;
-        mapping::answer(code, asked, &head, bytes, &mut self.tags())
+        mapping::answer(code, asked, &head, bytes, &mut self.tags()).map(Answer::Whole)
     }
 
     /// The request as it leaves.

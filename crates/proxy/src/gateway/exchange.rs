@@ -27,7 +27,7 @@ use crate::live::Services;
 use crate::mailbox::{Port, Sender};
 use crate::origin::{Client, ClientAt, EXPECT_PATIENCE, How, OriginBody, Owner, Request};
 use crate::parting::Parting;
-use crate::pattern::Target;
+use crate::pattern::{COAP, Target};
 use crate::signature;
 use crate::upstream::host_and_port;
 
@@ -314,8 +314,8 @@ fn understand(mut request: bhttp::Request, end: bool) -> Result<Asked, Cause> {
     let method = Method::from_bytes(&request.method)
         .map_err(|_| bad_request(format!("'{}' is no method", text(&request.method))))?;
     let scheme = text(&request.scheme);
-    if method != Method::CONNECT && scheme != "http" && scheme != "https" {
-        return Err(bad_request(format!("scheme '{scheme}': one of http, https")));
+    if method != Method::CONNECT && !matches!(&scheme[..], "http" | "https" | COAP) {
+        return Err(bad_request(format!("scheme '{scheme}': one of http, https, coap")));
     }
     check_path(&method, &request.path)?;
     let style = fields::take(&mut request.fields, STYLE_FIELD);
@@ -407,7 +407,7 @@ impl http_body::Body for Deaf {
             let why = "it stopped taking the request before its end";
             return Poll::Ready(Some(Err(why.into())));
         }
-        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+        Poll::Ready(frame)
     }
 }
 

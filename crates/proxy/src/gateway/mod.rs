@@ -27,7 +27,7 @@ use crate::front::Front;
 use crate::live::{Live, Services};
 use crate::mailbox::Port;
 use crate::metrics::Metrics;
-use crate::origin::{Client, Owner, Reach, Rule};
+use crate::origin::{Client, Coap, Owner, Reach, Rule};
 use crate::parting::{Farewell, Parting};
 use crate::pattern::Pattern;
 use crate::renewal::{EdgeLists, Renewal};
@@ -214,7 +214,11 @@ impl Gateway {
         let Renewal { keeper, services, allow, .. } = self.renewal;
         config.relay.allowed = allowed(&config.allow);
         let allow = allow.unwrap_or_else(|| Live::new(config.allow.clone()));
-        let reach = || Reach::new(Arc::clone(&config.resolver), Rule::Allowed(allow.clone()));
+        let servers = Arc::new(Coap::new(config.coap_cache_bytes));
+        let reach = || {
+            let reach = Reach::new(Arc::clone(&config.resolver), Rule::Allowed(allow.clone()));
+            reach.with_coap(Arc::clone(&servers))
+        };
         let (farewell, parting) = Farewell::new();
         let origins = Arc::new(origins(&config, services.clone(), reach(), &parting));
         let (max_carriers, hello) = (config.relay.max_carriers, config.relay.hello_timeout);

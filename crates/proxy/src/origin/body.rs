@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 
 use super::client::Held;
 use super::pool::{Key, Pool};
-use crate::flow::Progress;
+use crate::flow::{AnyBody, BoxError, Progress};
 use crate::http1::{Shared, Talk};
 
 /// A connection on loan.
@@ -44,34 +44,22 @@ impl Lease {
 }
 
 /// See the module. Dropped before its end, it closes the connection.
-pub(crate) struct OriginBody {
+pub(crate) struct OriginBody(Inner);
+
+enum Inner {
+    Incoming(Leased),
+    /// It comes by another protocol.
+    Other(AnyBody),
+}
+
+/// A body that comes over a connection on loan.
+struct Leased {
     incoming: Incoming,
     talk: Arc<Talk>,
     lease: Option<Lease>,
 }
 
-impl OriginBody {
-    /// `switches`: what follows is another protocol, for which the connection stays on loan.
-    pub(crate) fn new(incoming: Incoming, lease: Lease, switches: bool) -> Self {
-        let talk = Arc::clone(&lease.held.talk);
-        let mut body = Self { incoming, talk, lease: Some(lease) };
-        if body.incoming.is_end_stream() && !switches {
-            body.give_back();
-        }
-        body
-    }
-
-    /// The socket of an answer that changes protocols, with what follows it.
-    pub(crate) fn into_socket(mut self) -> Option<Shared> {
-        let lease = self.lease.take()?;
-        lease.held.into_socket()
-    }
-
-    /// Whether the origin took only a part of the request.
-    pub(crate) fn is_deaf(&self) -> bool {
-        self.talk.is_deaf()
-    }
-
+impl Leased {
     fn give_back(&mut self) {
         if let Some(lease) = self.lease.take() {
             lease.give_back();
@@ -79,29 +67,67 @@ impl OriginBody {
     }
 }
 
+impl OriginBody {
+    /// One that comes by another protocol.
+    pub(super) fn of_other(body: AnyBody) -> Self {
+        Self(Inner::Other(body))
+    }
+
+    /// `switches`: what follows is another protocol, for which the connection stays on loan.
+    pub(crate) fn new(incoming: Incoming, lease: Lease, switches: bool) -> Self {
+        let talk = Arc::clone(&lease.held.talk);
+        let mut leased = Leased { incoming, talk, lease: Some(lease) };
+        if leased.incoming.is_end_stream() && !switches {
+            leased.give_back();
+        }
+        Self(Inner::Incoming(leased))
+    }
+
+    /// The socket of an answer that changes protocols, with what follows it.
+    pub(crate) fn into_socket(self) -> Option<Shared> {
+        let Inner::Incoming(leased) = self.0 else { return None };
+        leased.lease?.held.into_socket()
+    }
+
+    /// Whether the origin took only a part of the request.
+    pub(crate) fn is_deaf(&self) -> bool {
+        matches!(&self.0, Inner::Incoming(leased) if leased.talk.is_deaf())
+    }
+}
+
 impl Body for OriginBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let frame = ready!(Pin::new(&mut self.incoming).poll_frame(cx));
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let leased = match &mut self.0 {
+            Inner::Incoming(leased) => leased,
+            Inner::Other(body) => return Pin::new(body).poll_frame(cx),
+        };
+        let frame = ready!(Pin::new(&mut leased.incoming).poll_frame(cx));
         match &frame {
-            None => self.give_back(),
-            Some(Ok(_)) if self.incoming.is_end_stream() => self.give_back(),
+            None => leased.give_back(),
+            Some(Ok(_)) if leased.incoming.is_end_stream() => leased.give_back(),
             Some(Ok(_)) => {}
-            Some(Err(_)) => drop(self.lease.take()),
+            Some(Err(_)) => drop(leased.lease.take()),
         }
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        match &self.0 {
+            Inner::Incoming(leased) => leased.incoming.is_end_stream(),
+            Inner::Other(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        match &self.0 {
+            Inner::Incoming(leased) => leased.incoming.size_hint(),
+            Inner::Other(body) => body.size_hint(),
+        }
     }
 }

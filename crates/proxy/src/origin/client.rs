@@ -17,12 +17,13 @@ use tokio::task::AbortHandle;
 
 use super::body::{Lease, OriginBody};
 use super::bound;
+use super::coap::Asked as AskedOfCoap;
 use super::connect::{ClientAt, Reach};
 use super::pool::{Key, Owner, Pool};
 use crate::fields;
 use crate::flow::{AnyBody, Progress};
 use crate::http1::{Asked, OnInterim, Shared, Talk, TalkStream, add_surplus};
-use crate::pattern::Target;
+use crate::pattern::{COAP, Target};
 
 /// Largest head of an answer, in bytes; as much as may cross the link, and what is added to it.
 const MAX_HEAD_BYTES: usize = proto::bhttp::MAX_HEAD_BYTES + 1024;
@@ -150,6 +151,10 @@ impl Client {
         request: Request<'_>,
     ) -> Result<http::Response<OriginBody>, Cause> {
         let Request { target, client, mut message, repeatable, progress, how } = request;
+        if target.scheme == Some(COAP) {
+            let sent = (message, progress, how.on_interim);
+            return self.send_by_coap(&target, client, sent).await;
+        }
         let scope = self.reach.check(&target, client)?;
         let key = Key {
             scheme: target.scheme.unwrap_or("http").to_owned(),
@@ -173,6 +178,25 @@ impl Client {
         let held = self.open(&target, client).await?;
         let result = self.attempt(held, message, &key, &progress, &how).await?;
         result.map_err(|(cause, _)| cause)
+    }
+
+    /// The same to an origin of CoAP.
+    async fn send_by_coap(
+        &self,
+        target: &Target<'_>,
+        client: ClientAt,
+        (message, progress, on_interim): (http::Request<AnyBody>, Progress, Option<OnInterim>),
+    ) -> Result<http::Response<OriginBody>, Cause> {
+        let addresses = self.reach.datagrams(target, client).await?;
+        let host = match target.host.contains(':') {
+            true => format!("[{}]", target.host),
+            false => target.host.to_owned(),
+        };
+        let uri = format!("{COAP}://{host}:{}{}", target.port, target.path.unwrap_or("/"));
+        let patience = self.response_timeout;
+        let asked =
+            AskedOfCoap { uri, addresses, message, progress: &progress, patience, on_interim };
+        Ok(self.reach.coap().send(asked).await?.map(OriginBody::of_other))
     }
 
     async fn open(&self, target: &Target<'_>, client: ClientAt) -> Result<Held, Cause> {

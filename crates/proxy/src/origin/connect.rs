@@ -17,6 +17,7 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
+use super::Coap;
 use super::address::{is_near, is_public};
 use super::failures::Failures;
 use crate::http1::Shared;
@@ -138,11 +139,23 @@ pub(crate) struct Reach {
     /// Made with the first request for https: the system's roots take a while to read.
     tls: OnceCell<TlsConnector>,
     failures: Failures,
+    coap: Arc<Coap>,
 }
 
 impl Reach {
     pub(crate) fn new(resolver: Arc<dyn Resolve>, rule: Rule) -> Self {
-        Self { resolver, rule, tls: OnceCell::new(), failures: Failures::default() }
+        let coap = Arc::new(Coap::new(0));
+        Self { resolver, rule, tls: OnceCell::new(), failures: Failures::default(), coap }
+    }
+
+    /// The same, with what asks servers of CoAP for others too.
+    pub(crate) fn with_coap(self, coap: Arc<Coap>) -> Self {
+        Self { coap, ..self }
+    }
+
+    /// What asks servers of CoAP.
+    pub(crate) fn coap(&self) -> &Coap {
+        &self.coap
     }
 
     /// Whether a client may ask for a target at all, before its name is resolved, and at which
@@ -184,6 +197,25 @@ impl Reach {
             }
             Err(Some(error)) => Err(unreachable(target, &error.to_string())),
             Err(None) => Err(unreachable(target, "its name has no address")),
+        }
+    }
+
+    /// Addresses of the target that are allowed, each of one host, for datagrams.
+    pub(crate) async fn datagrams(
+        &self,
+        target: &Target<'_>,
+        client: ClientAt,
+    ) -> Result<Vec<SocketAddr>, Cause> {
+        let scope = self.check(target, client)?;
+        let mut addresses = self.addresses(target, scope).await?;
+        let is_group = |ip: IpAddr| match ip.to_canonical() {
+            IpAddr::V4(ip) => ip.is_multicast() || ip.is_broadcast(),
+            IpAddr::V6(ip) => ip.is_multicast(),
+        };
+        addresses.retain(|address| !is_group(address.ip()));
+        match addresses.is_empty() {
+            true => Err(unreachable(target, "its name has no address of one host")),
+            false => Ok(addresses),
         }
     }
 

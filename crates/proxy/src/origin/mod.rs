@@ -4,6 +4,7 @@ mod address;
 mod body;
 mod bound;
 mod client;
+mod coap;
 mod connect;
 mod failures;
 mod pool;
@@ -18,5 +19,6 @@ pub(crate) const EXPECT_PATIENCE: std::time::Duration = std::time::Duration::fro
 
 pub(crate) use bound::{answer_binds, request_binds};
 pub(crate) use client::{Client, How, Request};
+pub(crate) use coap::Coap;
 pub(crate) use connect::{ALLOW_LIST, ClientAt, Reach, Rule, Stream, outside};
 pub(crate) use pool::Owner;

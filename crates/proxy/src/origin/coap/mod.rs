@@ -1,0 +1,372 @@
+//! Origins of the scheme coap: a request goes out as one of CoAP over UDP, its answer comes back as
+//! one of HTTP (RFC 8075), and what a client wants to hear of is observed (RFC 7641).
+//!
+//! Each server is asked from one socket, over which it gets no more at once than RFC 7252 §4.7
+//! allows, whoever asks. Bodies go in blocks (RFC 7959) and are whole on this side: there is room
+//! for so many bytes of them, and each server has a share of the places for requests.
+
+mod cache;
+mod observed;
+mod servers;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{self, HeaderValue};
+use http::{Method, Response, StatusCode, request};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use proto::coap::machine::Reason;
+use proto::coap::{Code, Content, MAX_BODY_BYTES, option};
+use proto::http1::{Framing, ResponseHead};
+use relay::{Cause, CauseKind};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use self::cache::{Cache, Found, Use};
+use self::observed::Observed;
+use self::servers::Servers;
+use crate::coap::back::{self, Unfit};
+use crate::coap::caller::{Call, Caller, Event, Failure};
+use crate::coap::events;
+use crate::coap::shares::Shares;
+use crate::coap::socket::Peer;
+use crate::flow::{AnyBody, BoxError, Progress};
+use crate::http1::OnInterim;
+
+/// Requests that are open at once, to all servers; each may have an answer of
+/// [`MAX_BODY_BYTES`].
+const MAX_OPEN: usize = 128;
+/// Observations, which last.
+const MAX_OBSERVED: usize = 128;
+/// Bytes of the bodies of requests, and of answers that are not with their clients yet.
+const MAX_HELD_BYTES: usize = 64 << 20;
+/// Most addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// How often who waits hears that blocks of a large body come (102, RFC 2518 §10.1): no silence
+/// that an edge takes for a failure is so short.
+const SIGN_OF_WORK: Duration = Duration::from_secs(30);
+
+/// See the module.
+pub(crate) struct Coap {
+    servers: Servers,
+    open: Arc<Shares>,
+    observed: Arc<Shares>,
+    held: Arc<Semaphore>,
+    cache: Mutex<Cache>,
+}
+
+/// A request for a resource of CoAP.
+pub(super) struct Asked<'a> {
+    /// The whole of what is asked for.
+    pub(super) uri: String,
+    /// Where it is, each of one host.
+    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) message: http::Request<AnyBody>,
+    /// When the request last moved, and how long the server may be silent.
+    pub(super) progress: &'a Progress,
+    pub(super) patience: Duration,
+    /// Who hears that the server is at work.
+    pub(super) on_interim: Option<OnInterim>,
+}
+
+/// How long is waited for whom.
+struct Patience<'a> {
+    progress: &'a Progress,
+    most: Duration,
+    on_interim: Option<OnInterim>,
+}
+
+/// A server's answer, and the request that it is for.
+struct Answered {
+    content: Content,
+    /// Whether nothing more follows.
+    is_last: bool,
+    call: Call,
+    caller: Arc<Caller>,
+}
+
+impl Coap {
+    /// Nobody asked. Answers are kept in so many bytes, or in none (RFC 7252 §5.6).
+    pub(crate) fn new(cache_bytes: usize) -> Self {
+        Self {
+            servers: Servers::default(),
+            open: Shares::new(MAX_OPEN),
+            observed: Shares::new(MAX_OBSERVED),
+            held: Arc::new(Semaphore::new(MAX_HELD_BYTES)),
+            cache: Mutex::new(Cache::new(cache_bytes)),
+        }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for `asked.uri`, and waits for the answer.
+    pub(super) async fn send(&self, asked: Asked<'_>) -> Result<Response<AnyBody>, Cause> {
+        let Asked { uri, addresses, message, progress, patience, on_interim } = asked;
+        let first = addresses.first().map(SocketAddr::ip).ok_or_else(no_address)?;
+        let _place = self.open.take(first).ok_or_else(|| full("requests of CoAP are open"))?;
+        let (head, body) = message.into_parts();
+        let Some((body, _held)) = self.read(body).await? else {
+            let reason = format!("the body is over CoAP's limit here of {MAX_BODY_BYTES} bytes");
+            return Ok(refused(Unfit { status: StatusCode::PAYLOAD_TOO_LARGE, reason }));
+        };
+        let content = match back::request(&head.method, &uri, &head.headers, body) {
+            Ok(content) => content,
+            Err(unfit) => return Ok(refused(unfit)),
+        };
+        let patience = Patience { progress, most: patience, on_interim };
+        if back::wants_events(&head.method, &head.headers) {
+            return self.observe(&head, content, &addresses, &patience).await;
+        }
+        let content = self.exchange(&head, &uri, content, &addresses, &patience).await?;
+        self.respond(&head.method, content)
+    }
+
+    /// Asks, unless the answer is here.
+    async fn exchange(
+        &self,
+        head: &request::Parts,
+        uri: &str,
+        mut content: Content,
+        addresses: &[SocketAddr],
+        patience: &Patience<'_>,
+    ) -> Result<Content, Cause> {
+        let has: Vec<_> = content.all(option::ETAG).map(<[u8]>::to_vec).collect();
+        let key = cache::Key::of(uri, &content);
+        let usage = Use::of(&content, &head.headers);
+        match self.cache().find(Instant::now(), &key, usage) {
+            Found::Fresh(kept) => return Ok(cache::for_client(kept, &has)),
+            Found::Stale(etag) if !has.contains(&etag) => content.push(option::ETAG, &etag),
+            Found::Stale(_) | Found::Nothing => {}
+        }
+        let is_safe = content.code.is_safe();
+        let answer = self.ask(&content, addresses, patience).await?.content;
+        if !is_safe {
+            // RFC 7252 §5.9.1: what is kept may be another by now, also after a failure.
+            self.cache().forget(&key);
+            return Ok(answer);
+        }
+        let whole = self.cache().update(Instant::now(), key, usage, &answer);
+        match whole {
+            Some(kept) => Ok(cache::for_client(kept, &has)),
+            None if answer.code == Code::VALID && has.is_empty() => {
+                let reason = "the origin says 'valid' (2.03) of what nobody has".to_owned();
+                Err(failed(CauseKind::OriginFailed, reason))
+            }
+            None => Ok(answer),
+        }
+    }
+
+    /// A resource as a stream of events: what it is, and what it becomes.
+    async fn observe(
+        &self,
+        head: &request::Parts,
+        mut content: Content,
+        addresses: &[SocketAddr],
+        patience: &Patience<'_>,
+    ) -> Result<Response<AnyBody>, Cause> {
+        let first = addresses.first().map(SocketAddr::ip).ok_or_else(no_address)?;
+        let place = self.observed.take(first).ok_or_else(|| full("observations are open"))?;
+        content.push_uint(option::OBSERVE, 0);
+        content.remove(option::ETAG);
+        let last = head.headers.get(events::LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+        if let Some(etag) = last.and_then(events::etag_of) {
+            content.push(option::ETAG, &etag);
+        }
+        let answered = self.ask(&content, addresses, patience).await?;
+        if !answered.content.code.is_success() {
+            return self.respond(&head.method, answered.content);
+        }
+        let mut response = Response::new(Observed::begin(answered, place).boxed_unsync());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(response)
+    }
+
+    /// Asks at each address until there is one where somebody is.
+    async fn ask(
+        &self,
+        content: &Content,
+        addresses: &[SocketAddr],
+        patience: &Patience<'_>,
+    ) -> Result<Answered, Cause> {
+        let mut last = no_address();
+        for address in addresses.iter().take(MAX_ADDRESSES) {
+            let caller = match self.servers.get(*address).await {
+                Ok(caller) => caller,
+                Err(cause) if cause.kind == CauseKind::OriginUnreachable => {
+                    last = cause;
+                    continue;
+                }
+                Err(cause) => return Err(cause),
+            };
+            let mut call = caller.ask(Peer::server(*address), content.clone(), true).await;
+            let event = tokio::select! {
+                event = call.next() => event,
+                never = tell_of_work(patience, &caller) => match never {},
+                () = silent(patience, &caller) => {
+                    let waited = patience.most.as_secs_f64();
+                    let reason = format!("the origin did not answer within {waited} s");
+                    return Err(failed(CauseKind::OriginTimeout, reason));
+                }
+            };
+            match event {
+                Some(Event::Response(content, is_last)) => {
+                    return Ok(Answered { content, is_last, call, caller });
+                }
+                // Nobody is there who could have carried it out.
+                Some(Event::Failed(Failure::Network(why))) => {
+                    let reason = format!("cannot reach {address}: {why}");
+                    last = failed(CauseKind::OriginUnreachable, reason);
+                }
+                Some(Event::Failed(failure)) => return Err(of_failure(&failure)),
+                Some(Event::Alive) | None => {
+                    let reason = format!("cannot reach {address}: its socket is closed");
+                    last = failed(CauseKind::OriginUnreachable, reason);
+                }
+            }
+        }
+        Err(last)
+    }
+
+    fn respond(&self, method: &Method, content: Content) -> Result<Response<AnyBody>, Cause> {
+        let mut response = back::response(method, content);
+        let (status, len) = (response.status(), response.body().len());
+        let has_no_body = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        if !has_no_body && *method != Method::HEAD {
+            response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(len));
+        }
+        let held = self.hold(len)?;
+        Ok(response.map(|bytes| whole(bytes, Some(held))))
+    }
+
+    /// A whole body, and the room that it has; `None`: it is too large.
+    async fn read(
+        &self,
+        mut body: AnyBody,
+    ) -> Result<Option<(Bytes, OwnedSemaphorePermit)>, Cause> {
+        if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
+            return Ok(None);
+        }
+        let (mut bytes, mut held) = (BytesMut::new(), self.hold(0)?);
+        while let Some(frame) = body.frame().await {
+            let broken = |error: BoxError| {
+                failed(CauseKind::ClientGone, format!("the request's body broke off: {error}"))
+            };
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+            if bytes.len() + data.len() > MAX_BODY_BYTES {
+                return Ok(None);
+            }
+            held.merge(self.hold(data.len())?);
+            bytes.extend_from_slice(&data);
+        }
+        Ok(Some((bytes.freeze(), held)))
+    }
+
+    fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Cause> {
+        let count = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.held).try_acquire_many_owned(count);
+        permit.map_err(|_| full("bytes of bodies of CoAP are held"))
+    }
+}
+
+/// Resolves when neither the request has moved nor the server has said anything for so long.
+/// Blocks of a large body are a sign of life, and so is what others get from the same server, for
+/// a request waits until it is its turn.
+async fn silent(patience: &Patience<'_>, caller: &Caller) {
+    patience.progress.stalled(patience.most).await;
+    caller.heard().stalled(patience.most).await;
+}
+
+/// Says now and then that the server is at work, while it is.
+async fn tell_of_work(patience: &Patience<'_>, caller: &Caller) -> Infallible {
+    let processing = ResponseHead {
+        minor: 1,
+        status: StatusCode::PROCESSING.as_u16(),
+        reason: Bytes::from_static(b"Processing"),
+        fields: Vec::new(),
+        framing: Framing::None,
+        close: false,
+    };
+    loop {
+        // sleep: signs of life are due by time.
+        tokio::time::sleep(SIGN_OF_WORK).await;
+        if caller.heard().has_moved_within(SIGN_OF_WORK)
+            && let Some(on_interim) = &patience.on_interim
+        {
+            on_interim(&processing);
+        }
+    }
+}
+
+fn failed(kind: CauseKind, reason: String) -> Cause {
+    Cause { kind, reason }
+}
+
+fn no_address() -> Cause {
+    failed(CauseKind::OriginUnreachable, "the origin's name has no address of one host".to_owned())
+}
+
+fn full(what: &str) -> Cause {
+    failed(CauseKind::Limit, format!("too many {what} here: ask again later"))
+}
+
+fn of_failure(failure: &Failure) -> Cause {
+    let kind = match failure {
+        Failure::Network(_) => CauseKind::OriginUnreachable,
+        Failure::Reason(Reason::Full) => CauseKind::Limit,
+        Failure::Reason(Reason::TimedOut | Reason::NoAnswer) => CauseKind::OriginTimeout,
+        Failure::Reason(_) => CauseKind::OriginFailed,
+    };
+    failed(kind, failure.why())
+}
+
+/// What stands for the answer to a request that CoAP cannot say.
+fn refused(unfit: Unfit) -> Response<AnyBody> {
+    let text = Bytes::from(format!("longwire: {}\n", unfit.reason));
+    let len = text.len();
+    let mut response = Response::new(whole(text, None));
+    *response.status_mut() = unfit.status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(len));
+    response
+}
+
+fn whole(bytes: Bytes, held: Option<OwnedSemaphorePermit>) -> AnyBody {
+    Whole { bytes: Some(bytes).filter(|bytes| !bytes.is_empty()), _held: held }.boxed_unsync()
+}
+
+/// A body that is here, with its room.
+struct Whole {
+    bytes: Option<Bytes>,
+    _held: Option<OwnedSemaphorePermit>,
+}
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.as_ref().map_or(0, Bytes::len) as u64)
+    }
+}
