@@ -240,11 +240,15 @@ impl Messages {
         self.exchanges.clear();
         self.observations.clear();
         self.custodies.clear();
+        (self.input, self.used) = (Vec::new(), 0);
         self.outputs.push_back(Output::Closed(end));
     }
 
     /// Does what is due, and sees to what follows from what is open.
     pub(super) fn settle(&mut self) {
+        if self.progress.is_closed {
+            return;
+        }
         while let Some(timer) = self.timers.pop(self.now) {
             self.due(timer);
         }

@@ -108,7 +108,10 @@ impl Connection {
         match input {
             Input::Bytes(bytes) => {
                 self.messages.receive(&bytes);
-                while self.messages.step() {
+                while !self.messages.progress.is_closed && self.messages.step() {
+                    self.drain();
+                    // What ends it ends it here, wherever the stream is cut.
+                    self.messages.settle();
                     self.drain();
                 }
             }
@@ -190,12 +193,13 @@ impl Connection {
     fn drain(&mut self) {
         loop {
             self.adapt();
-            if let Some(output) = self.messages.outputs.pop_front() {
+            // What comes of an output is said before the next, which may be the end.
+            if let Some(output) = self.queues.outputs.pop_front() {
+                self.outputs.extend(shown(output));
+            } else if let Some(output) = self.messages.outputs.pop_front() {
                 self.take(output);
             } else if let Some(input) = self.queues.inputs.pop_front() {
                 self.give(input);
-            } else if let Some(output) = self.queues.outputs.pop_front() {
-                self.outputs.extend(shown(output));
             } else {
                 return;
             }
