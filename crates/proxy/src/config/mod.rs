@@ -365,9 +365,13 @@ impl GatewayConfig {
         relay.drain_timeout = DRAIN_TIMEOUT;
         check.time(&mut relay.drain_timeout, "drain_timeout", gateway.drain_timeout);
         set_retained(&mut check, &mut relay, gateway.retain, gateway.retain_memory);
-        let most = MAX_EXCHANGES;
-        check.count(&mut relay.max_carriers, "max_carriers", gateway.max_carriers, most);
-        check.count(&mut relay.max_exchanges, "max_exchanges", gateway.max_exchanges, most);
+        check.count(&mut relay.max_carriers, "max_carriers", gateway.max_carriers, MAX_EXCHANGES);
+        check.count(
+            &mut relay.max_exchanges,
+            "max_exchanges",
+            gateway.max_exchanges,
+            MAX_EXCHANGES,
+        );
         let response_timeout = gateway.response_timeout.map_or(ORIGIN_TIMEOUT, |period| period.0);
         let (tunnels, timeout) = (gateway.max_tunnels, gateway.tunnel_timeout);
         set_bounds(&mut check, &mut relay, tunnels, timeout, response_timeout);

@@ -72,6 +72,8 @@ pub(crate) struct Listener {
     /// goes over a connection is not protected.
     streams: TcpListener,
     takes_streams: bool,
+    /// For requests that name no origin.
+    pub(super) upstream: Option<Upstream>,
     local: SocketAddr,
     security: Option<Security>,
     /// Over DTLS: the keys of its clients.
@@ -87,12 +89,15 @@ impl Listener {
             files => Some(Security::server(files.to_vec(), !config.is_open)?),
         };
         let takes_streams = security.is_none() || config.is_open;
-        Self::at(("coap", config.listen), takes_streams, security, None).await
+        let listener = Self::at(("coap", config.listen), takes_streams, security, None).await?;
+        Ok(Self { upstream: config.upstream.clone(), ..listener })
     }
 
     /// One over DTLS.
     pub(crate) async fn bind_secure(config: &CoapsListener) -> Result<Self, Error> {
-        Self::at(("coaps", config.listen), false, None, Some(config.keys.clone())).await
+        let keys = Some(config.keys.clone());
+        let listener = Self::at(("coaps", config.listen), false, None, keys).await?;
+        Ok(Self { upstream: config.upstream.clone(), ..listener })
     }
 
     async fn at(
@@ -104,7 +109,8 @@ impl Listener {
         let streams = run::bind(name, listen).await?;
         let local = streams.local_addr().map_err(Error::system("ask for the bound address"))?;
         let socket = run::bind_datagrams(name, local).await?;
-        Ok(Self { socket, streams, takes_streams, local, security, keys })
+        let upstream = None;
+        Ok(Self { socket, streams, takes_streams, upstream, local, security, keys })
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -119,7 +125,7 @@ impl Listener {
         mut parting: Parting,
         alive: mpsc::Sender<()>,
     ) -> Result<(impl Future<Output = ()> + Send, impl Future<Output = ()> + Send), Error> {
-        let Self { socket, streams, takes_streams, local, security, keys } = self;
+        let Self { socket, streams, takes_streams, local, security, keys, .. } = self;
         let socket = Socket::server(socket).map_err(Error::system("set up the socket of CoAP"))?;
         let is_secure = keys.is_some();
         // The cookie of DTLS has borne out the address.

@@ -227,15 +227,14 @@ impl Gateway {
         // Requests of edges are exchanges of the relay: only clients without one are waited for.
         let (alive, connections) = mpsc::channel(1);
         let idle_timeout = config.idle_timeout;
-        let serve_coap = |listener: coap::Listener, upstream: Option<Upstream>| {
+        let serve_coap = |listener: coap::Listener| {
+            let upstream = listener.upstream.clone();
             let server = for_coap(&config, upstream, (services.clone(), reach()), &metrics);
             listener.serve(server, parting.clone(), alive.clone())
         };
-        let upstream = config.coap.as_ref().and_then(|coap| coap.upstream.clone());
-        let coap = self.coap.map(|listener| serve_coap(listener, upstream)).transpose()?;
-        let upstream = config.coaps.as_ref().and_then(|coaps| coaps.upstream.clone());
-        let coaps = self.coaps.map(|listener| serve_coap(listener, upstream)).transpose()?;
-        let (accepts, coap): (Vec<_>, Vec<_>) = coap.into_iter().chain(coaps).unzip();
+        let listeners = self.coap.into_iter().chain(self.coaps);
+        let coap: Vec<_> = listeners.map(serve_coap).collect::<Result<_, _>>()?;
+        let (accepts, coap): (Vec<_>, Vec<_>) = coap.into_iter().unzip();
         let coap = (!coap.is_empty()).then(|| both(coap));
         if let Some(listener) = self.wsp {
             let exchanges = wsp::Exchanges::new(&config, services.clone(), reach(), &metrics);
